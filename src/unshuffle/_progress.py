@@ -1,0 +1,88 @@
+"""What a solver reports as it goes, and how a callback stops it."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class State:
+    """One step of a solver, as handed to a callback.
+
+    Attributes
+    ----------
+    iteration : int
+        Steps taken so far, over all starts.
+    objective : float
+        Objective of the solution below; larger is better.
+    permutation : ndarray of shape (n_items,)
+        The solution at this step, in the user's numbering; -1 is unmatched. A copy,
+        so it may be kept or changed.
+    stage : str
+        What the solver is doing, in words fit for a progress bar.
+    fraction : float
+        Rough share of the work done, from 0 to 1; never falls.
+    """
+
+    iteration: int
+    objective: float
+    permutation: NDArray[np.intp]
+    stage: str = ""
+    fraction: float = 0.0
+
+
+Callback = Callable[[State], bool | None]
+
+
+class Stopped(Exception):  # noqa: N818 (a signal, not an error)
+    """Raised inside a solver when the callback asked it to stop."""
+
+
+class Reporter:
+    """Counts steps, calls the user's callback, and remembers whether it said stop.
+
+    Shared by solvers that may run in several threads: calls to the callback are
+    made one at a time.
+
+    Parameters
+    ----------
+    callback : callable or None
+        Called with a `State`; returning True stops the solver.
+    """
+
+    def __init__(self, callback: Callback | None = None) -> None:
+        self.callback = callback
+        self.iteration = 0
+        self.stopped = False
+        self._fraction = 0.0
+        self._lock = threading.Lock()
+
+    def step(
+        self,
+        objective: float,
+        permutation: NDArray[np.intp],
+        *,
+        stage: str = "",
+        fraction: float = 0.0,
+    ) -> None:
+        """Count one step and tell the callback; raise `Stopped` if it asks to stop."""
+        with self._lock:
+            if self.stopped:
+                raise Stopped
+            self.iteration += 1
+            self._fraction = max(self._fraction, min(fraction, 1.0))
+            if self.callback is None:
+                return
+            state = State(
+                iteration=self.iteration,
+                objective=float(objective),
+                permutation=permutation.copy(),
+                stage=stage,
+                fraction=self._fraction,
+            )
+            if self.callback(state) is True:
+                self.stopped = True
+                raise Stopped

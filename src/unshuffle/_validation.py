@@ -4,13 +4,16 @@ Messages say what was wrong, what arrived and what to do, in that order.
 """
 
 import os
+import tempfile
 from collections.abc import Sequence
-from numbers import Integral
-from typing import Any
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from scipy.sparse.csgraph import maximum_bipartite_matching
 from sklearn.utils import check_array
 
 Frozen = NDArray[np.intp]
@@ -229,3 +232,337 @@ def check_option(value: Any, name: str, options: Sequence[str]) -> str:
         listed = ", ".join(repr(option) for option in options)
         raise ValueError(f"`{name}` must be one of {listed}, got {value!r}.")
     return str(value)
+
+
+def check_folder(folder: str | os.PathLike[str]) -> Path:
+    """Existing folder that may be listed, as a path."""
+    path = Path(folder)
+    if not path.exists():
+        raise ValueError(f"There is no folder {path}. Check the name.")
+    if not path.is_dir():
+        raise ValueError(f"{path} is a file, not a folder. Give the folder that holds the items.")
+    if not os.access(path, os.R_OK | os.X_OK):
+        raise ValueError(f"The folder {path} may not be read. Check its permissions.")
+    return path
+
+
+def check_image_size(size: Any) -> tuple[int, int]:
+    """Height and width in pixels, from one number or two."""
+    both = (size, size) if isinstance(size, Integral) else tuple(np.atleast_1d(size).tolist())
+    if len(both) != 2:
+        raise ValueError(
+            f"`size` must be one number or (height, width), got {size!r}. "
+            "Pass e.g. 40 or (40, 20)."
+        )
+    height, width = (check_count(each, "size", most=4096) for each in both)
+    return height, width
+
+
+def check_images(images: Any, name: str = "images") -> NDArray[np.uint8]:
+    """Pictures of one size as uint8 of shape (n_images, height, width, 3)."""
+    array = np.asarray(images)
+    if array.dtype != np.uint8:
+        raise ValueError(
+            f"`{name}` must hold whole numbers from 0 to 255 (dtype uint8), got dtype "
+            f"{array.dtype}. Scale the pictures to 0..255 and convert with .astype('uint8')."
+        )
+    if array.ndim == 3:
+        array = np.repeat(array[..., np.newaxis], 3, axis=-1)
+    if array.ndim != 4 or array.shape[-1] != 3:
+        raise ValueError(
+            f"`{name}` must have shape (n_images, height, width, 3), or (n_images, height, width) "
+            f"if grey, got {array.shape}. Stack the pictures along the first axis."
+        )
+    if 0 in array.shape:
+        raise ValueError(f"`{name}` is empty: it has shape {array.shape}. Pass at least one picture.")
+    return array
+
+
+def check_output_path(path: str | os.PathLike[str], suffixes: Sequence[str]) -> Path:
+    """Path that a file with one of `suffixes` can be written to, found out by trying."""
+    target = Path(path)
+    listed = " or ".join(suffixes)
+    if target.is_dir():
+        raise ValueError(f"Cannot write {target}: it is a folder. Give a file name in it.")
+    if target.suffix.lower() not in suffixes:
+        raise ValueError(
+            f"Cannot write {target}: its name ends in {target.suffix or 'nothing'!r}. "
+            f"Give a name that ends in {listed}."
+        )
+    if not target.parent.is_dir():
+        raise ValueError(
+            f"Cannot write {target}: there is no folder {target.parent}. Create it first."
+        )
+    if target.exists() and not os.access(target, os.W_OK):
+        raise ValueError(f"Cannot write {target}: the file is read-only. Give another name.")
+    try:
+        # Only an attempt tells about read-only disks, quotas and network shares.
+        with tempfile.TemporaryFile(dir=target.parent):
+            pass
+    except OSError as error:
+        raise ValueError(
+            f"Cannot write {target}: {error.strerror or error}. Choose another folder."
+        ) from error
+    return target
+
+
+def check_assignment_cost(cost: Any, *, name: str = "cost") -> NDArray[Any]:
+    """Finite C-contiguous matrix, float32 kept and all else as float64, at least 1 x 1."""
+    cost = check_array(
+        cost,
+        dtype=[np.float64, np.float32],
+        order="C",
+        input_name=name,
+        ensure_min_samples=0,
+        ensure_min_features=0,
+        estimator="unshuffle",
+    )
+    if 0 in cost.shape:
+        raise ValueError(
+            f"`{name}` is empty: it has shape {cost.shape}. Pass at least one row and one column."
+        )
+    return cost
+
+
+def check_forbidden(forbidden: ArrayLike, shape: tuple[int, int]) -> NDArray[np.bool_]:
+    """Boolean matrix of the given shape."""
+    mask = np.asarray(forbidden)
+    if mask.dtype != bool:
+        raise ValueError(
+            f"`forbidden` must be a boolean matrix, got dtype {mask.dtype}. "
+            "Pass True where a row and a column must not be matched."
+        )
+    if mask.shape != shape:
+        raise ValueError(
+            f"`forbidden` must have the shape {shape} of the cost, got {mask.shape}."
+            + (" Pass its transpose." if mask.shape == shape[::-1] else "")
+        )
+    return mask
+
+
+def check_frozen_allowed(frozen: Frozen, forbidden: NDArray[np.bool_]) -> None:
+    """Refuse a pair that is both frozen and forbidden."""
+    clash = np.flatnonzero(forbidden[frozen[:, 0], frozen[:, 1]])
+    if clash.size:
+        row, column = frozen[clash[0]]
+        raise ValueError(
+            f"The pair (row {row}, column {column}) is both frozen and forbidden. "
+            "Take it out of one of the two."
+        )
+
+
+def check_feasible(allowed: NDArray[np.bool_], *, n_required: int) -> None:
+    """Refuse forbidden pairs that leave too few pairs to match `n_required` rows and columns."""
+    columns = maximum_bipartite_matching(
+        sparse.csr_array(allowed), perm_type="column"
+    )
+    n_matched = int((columns >= 0).sum())
+    if n_matched < n_required:
+        raise ValueError(
+            f"`forbidden` leaves no assignment: at most {n_matched} of {n_required} pairs can be "
+            "matched at once. Forbid fewer pairs, or set `unmatched_cost` so that some stay apart."
+        )
+
+
+def check_prices(prices: ArrayLike, n_columns: int) -> NDArray[np.float64]:
+    """Finite vector with one price for each column."""
+    values = np.asarray(prices, dtype=np.float64)
+    if values.shape != (n_columns,):
+        raise ValueError(
+            f"`prices` must have shape ({n_columns},), one for each column, got {values.shape}. "
+            "Pass the prices of a problem with the same columns, or None."
+        )
+    if not np.isfinite(values).all():
+        raise ValueError("`prices` holds NaN or infinity. Pass None to start afresh.")
+    return values
+
+
+def check_real(
+    value: Any, name: str, *, above: float | None = None, least: float | None = None
+) -> float:
+    """Finite number within bounds."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(value):
+        raise ValueError(f"`{name}` must be a finite number, got {value!r}.")
+    if above is not None and value <= above:
+        raise ValueError(f"`{name}` must be above {above:g}, got {value}.")
+    if least is not None and value < least:
+        raise ValueError(f"`{name}` must be at least {least:g}, got {value}.")
+    return float(value)
+
+
+def check_partner_vectors(Y: Any, X: Any, name: str) -> Any:
+    """Second argument of a kernel: finite, 2-D, with the columns of the first."""
+    Y = check_array(
+        Y,
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        input_name=name,
+        estimator="unshuffle",
+    )
+    if Y.shape[1] != X.shape[1]:
+        raise ValueError(
+            f"{name} has {Y.shape[1]} columns and X has {X.shape[1]}. "
+            "A kernel compares items described by the same columns."
+        )
+    return Y
+
+
+def check_magnitude(X: Any, name: str) -> None:
+    """Refuse numbers whose squares do not fit into a float."""
+    values = X.data if sparse.issparse(X) else X
+    largest = max(float(values.max()), -float(values.min())) if values.size else 0.0
+    if largest > 1e150:
+        raise ValueError(
+            f"{name} holds {largest:.3g}, whose square is too large for a float. "
+            "Divide the values by a common number first."
+        )
+
+
+def check_nonnegative(X: Any, name: str, *, kernel: str) -> None:
+    """Refuse features below zero where a kernel compares amounts."""
+    values = X.data if sparse.issparse(X) else X
+    if values.size and float(values.min()) < 0:
+        raise ValueError(
+            f"{name} holds {float(values.min()):.6g}, but kernel={kernel!r} compares amounts such "
+            'as counts, which are never negative. Pass counts or shares, or use kernel="rbf".'
+        )
+
+
+def check_positive(value: Any, name: str) -> float:
+    """Finite number above zero."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < np.inf:
+        raise ValueError(f"`{name}` must be a finite number above 0, got {value!r}.")
+    return float(value)
+
+
+def check_distances(distances: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Distances as a 1-D array, or as a square matrix, without NaN or negative entries."""
+    values = np.asarray(distances, dtype=np.float64)
+    if values.ndim not in (1, 2) or (values.ndim == 2 and values.shape[0] != values.shape[1]):
+        raise ValueError(
+            f"{name} must be 1-D or a square matrix, got shape {values.shape}. Pass the distances "
+            "between all items of one collection, or a flat array of any distances."
+        )
+    if values.size == 0 or values.shape == (1, 1):
+        raise ValueError(f"{name} holds no distance between two items. Pass at least two items.")
+    if not np.isfinite(values.sum()) or values.min() < 0:
+        raise ValueError(
+            f"{name} must be finite and at least 0, got values from {values.min():.6g} to "
+            f"{values.max():.6g}. Pass distances, not similarities."
+        )
+    return values
+
+
+def raise_all_equal(name: str) -> NoReturn:
+    """Say that no two items differ, so that no width can be read off their distances."""
+    raise ValueError(
+        f"All items of {name} are equal (every distance is 0, or too small for a float), so "
+        "nothing tells one from another. Check that the right columns were passed."
+    )
+
+
+def check_kernel_memory(n_rows: int, n_columns: int, *, n_copies: float = 1.0) -> None:
+    """Refuse a dense kernel matrix that would not fit into the memory that is free now."""
+    check_memory(
+        int(8 * n_rows * n_columns * n_copies),
+        what=f"The kernel matrix of {n_rows:,} by {n_columns:,} items",
+        instead="Use a sample of the items, or low-rank factors (unshuffle.kernels."
+        "pivoted_cholesky, nystroem_factors).",
+    )
+
+
+def check_kernel_output(K: Any, n_items: int, kernel: Any, name: str) -> NDArray[np.float64]:
+    """What a user's kernel function returned, as a Gram matrix."""
+    label = getattr(kernel, "__name__", type(kernel).__name__)
+    shape = np.shape(K)
+    if shape != (n_items, n_items):
+        raise ValueError(
+            f"The kernel {label} returned shape {shape} for {name}, which has {n_items} items. "
+            f"Return a ({n_items}, {n_items}) matrix from kernel({name}, {name}), or one number "
+            "from kernel(x, y) on two rows."
+        )
+    return check_gram(K, f"{label}({name}, {name})")
+
+
+def raise_kernel_failed(kernel: Any, name: str, error: Exception) -> NoReturn:
+    """Say that a user's kernel function works neither on matrices nor on rows."""
+    label = getattr(kernel, "__name__", type(kernel).__name__)
+    raise ValueError(
+        f"The kernel {label} failed on {name}: {type(error).__name__}: {error}. "
+        f"It is called as kernel({name}, {name}) first and, where that does not give a square "
+        "matrix, as kernel(x, y) on pairs of rows."
+    ) from error
+
+
+def check_kernel_list(kernels: Sequence[Any]) -> list[Any]:
+    """List of kernels that holds at least one."""
+    if len(kernels) == 0:
+        raise ValueError('`kernel` is an empty list. Name at least one kernel, such as ["rbf"].')
+    return list(kernels)
+
+
+def check_per_kernel(values: Any, n_kernels: int, name: str) -> list[Any]:
+    """One entry for each kernel: a list of that length, or one value for all."""
+    if isinstance(values, list | tuple | np.ndarray) and np.ndim(values) > 0:
+        if len(values) != n_kernels:
+            raise ValueError(
+                f"`{name}` has {len(values)} entries for {n_kernels} kernel(s). "
+                "Give one for each kernel, or a single value for all."
+            )
+        return list(values)
+    return [values] * n_kernels
+
+
+def check_kernel_weights(weights: ArrayLike | None, n_kernels: int) -> NDArray[np.float64]:
+    """Non-negative weights, one for each kernel, not all zero; all one by default."""
+    if weights is None:
+        return np.ones(n_kernels)
+    values = np.asarray(weights, dtype=np.float64)
+    if values.shape != (n_kernels,):
+        raise ValueError(
+            f"Kernel weights have shape {values.shape} for {n_kernels} kernel(s). "
+            "Give one number for each kernel."
+        )
+    if not np.all(np.isfinite(values)) or values.min() < 0 or values.max() == 0:
+        raise ValueError(
+            f"Kernel weights must be finite, at least 0 and not all 0, got {values.tolist()}. "
+            "Leave them out to weigh all kernels alike."
+        )
+    return values
+
+
+def check_weights_need_list(weights: Any) -> None:
+    """Refuse weights where there is one kernel and so nothing to weigh."""
+    if weights is not None:
+        raise ValueError(
+            "Kernel weights were given for a single kernel. Pass a list of kernels to weigh them "
+            "against each other, or leave the weights out."
+        )
+
+
+def check_one_collection_per_kernel(n_collections: int, n_kernels: int, name: str) -> None:
+    """Refuse a list of collections that does not go with the list of kernels."""
+    if n_collections != n_kernels:
+        raise ValueError(
+            f"{name} is a list of {n_collections} collections, but there are {n_kernels} kernels. "
+            "Pass one collection for each kernel, or a single one for all of them."
+        )
+
+
+def check_same_items(n_first: int, n_second: int, first: str, second: str) -> None:
+    """Refuse two descriptions of the same items that differ in length."""
+    if n_first != n_second:
+        raise ValueError(
+            f"{first} has {n_first} items and {second} has {n_second}. "
+            "Row i of both must describe the same item, so pass equally many rows."
+        )
+
+
+def check_centred_norm(norm: float, scale: float, name: str) -> float:
+    """Refuse to scale a kernel matrix that is constant, and so zero once centred."""
+    if not norm > 1e-12 * scale:
+        raise ValueError(
+            f"The kernel matrix of {name} is zero after centring: its items are all equally "
+            "similar, so it cannot be scaled. Drop this kernel, or check its columns."
+        )
+    return norm

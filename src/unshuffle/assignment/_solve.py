@@ -1,0 +1,256 @@
+"""One entry to the assignment solvers: validation, special rows and columns, choice of solver."""
+
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linear_sum_assignment
+
+from unshuffle import _validation as check
+from unshuffle.assignment._result import Assignment
+
+SOLVERS = ("auto", "exact", "auction")
+
+# Below these many rows (of the smaller side) the exact solver is as fast as the auction.
+SMALLEST_COLD = 200
+SMALLEST_WARM = 100
+# The auction's stand-in rows make thin problems no cheaper; the exact solver's are.
+THINNEST = 0.5
+# Smooth costs take 30 to 60 bids a row; where this many are not enough, the exact
+# solver is the faster way to finish.
+MAX_BIDS_PER_ROW = 1000
+
+
+def solve_assignment(
+    cost: ArrayLike,
+    *,
+    maximize: bool = False,
+    solver: str = "auto",
+    prices: ArrayLike | None = None,
+    frozen: ArrayLike | None = None,
+    forbidden: ArrayLike | None = None,
+    unmatched_cost: float | None = None,
+    tol: float = 1e-6,
+) -> Assignment:
+    """Match each row to a column of its own so that the total cost is least.
+
+    With more rows than columns, or fewer, all of the smaller side are matched.
+
+    Parameters
+    ----------
+    cost : array-like of shape (n_rows, n_cols)
+        Cost of each pair; finite. float32 is solved without a float64 copy.
+    maximize : bool, default=False
+        Whether the total is to be largest instead.
+    solver : {"auto", "exact", "auction"}, default="auto"
+        "exact" is SciPy's shortest augmenting paths: optimal, time up to the cube of
+        the size. "auction" is within `tol` of the optimum and reads far less where
+        costs are smooth, such as products of kernel matrices. "auto" takes "exact"
+        for small or thin problems and "auction" for the others. An auction that takes
+        too many bids is finished by the exact solver.
+    prices : array-like of shape (n_cols,) or None, default=None
+        Prices of an earlier, similar problem, to start the auction from.
+    frozen : array-like of shape (n_frozen, 2) or None, default=None
+        (row, column) pairs that are kept whatever they cost, in any order.
+    forbidden : array-like of shape (n_rows, n_cols), bool, or None, default=None
+        True where a row and a column must not be matched.
+    unmatched_cost : float or None, default=None
+        What it costs to leave one row, or one column, unmatched. A pair then costs
+        2 `unmatched_cost` if it stays apart, so no pair with a cost above that is
+        matched (with `maximize`, none with a gain below -2 `unmatched_cost`). Larger
+        values match more; None matches all of the smaller side.
+    tol : float, default=1e-6
+        Largest `gap` the auction may leave; larger is faster.
+
+    Returns
+    -------
+    assignment : Assignment
+        `columns`, `value`, `prices`, `gap` and `solver`.
+
+    Notes
+    -----
+    Memory: a copy of the cost, and with the auction 1/16 of it. The result does not
+    depend on the number of threads.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unshuffle.assignment import solve_assignment
+    >>> cost = np.array([[4.0, 1.0, 3.0], [2.0, 0.0, 5.0], [3.0, 2.0, 2.0]])
+    >>> solve_assignment(cost).columns
+    array([1, 0, 2])
+    >>> solve_assignment(cost, frozen=[(0, 0)]).columns
+    array([0, 1, 2])
+    >>> solve_assignment(cost, unmatched_cost=0.75).columns
+    array([ 0,  1, -1])
+    """
+    cost = check.check_assignment_cost(cost)
+    solver = check.check_option(solver, "solver", SOLVERS)
+    tol = check.check_real(tol, "tol", above=0)
+    n_rows, n_cols = cost.shape
+    start = None if prices is None else check.check_prices(prices, n_cols)
+    kept = check.check_frozen(frozen, n_rows, n_cols, first="rows", second="columns")
+    barred = None
+    if forbidden is not None:
+        barred = check.check_forbidden(forbidden, cost.shape)
+        check.check_frozen_allowed(kept, barred)
+
+    benefit = cost.copy() if maximize else -cost
+    sign = 1.0 if maximize else -1.0
+    offset = float(benefit[kept[:, 0], kept[:, 1]].sum(dtype=np.float64))
+    rows = np.delete(np.arange(n_rows), kept[:, 0])
+    cols = np.delete(np.arange(n_cols), kept[:, 1])
+    if kept.size:
+        benefit = benefit[np.ix_(rows, cols)]
+        barred = barred[np.ix_(rows, cols)] if barred is not None else None
+        start = start[cols] if start is not None else None
+    columns = np.full(n_rows, -1, dtype=np.intp)
+    columns[kept[:, 0]] = kept[:, 1]
+    if not (rows.size and cols.size):
+        return Assignment(columns, sign * offset, None, 0.0, "exact")
+
+    if unmatched_cost is not None:
+        # Matching a pair gains 2u - cost over leaving it apart. Clipped at zero, a full
+        # assignment is never worse than a partial one, and pairs at zero come apart after.
+        apart = check.check_real(unmatched_cost, "unmatched_cost")
+        benefit += benefit.dtype.type(2 * apart)
+        offset -= apart * (rows.size + cols.size)
+        stays_apart = benefit < 0
+        if barred is not None:
+            stays_apart |= barred
+        benefit[stays_apart] = 0
+    elif barred is not None and barred.any():
+        check.check_feasible(~barred, n_required=min(rows.size, cols.size))
+        benefit[barred] = -np.inf
+
+    found = assign(benefit, start, tol=tol, solver=solver, offset=offset)
+    matched = found.columns >= 0
+    if unmatched_cost is not None:
+        matched[matched] &= ~stays_apart[np.flatnonzero(matched), found.columns[matched]]
+    columns[rows[matched]] = cols[found.columns[matched]]
+    matched = columns >= 0
+    value = float(cost[matched, columns[matched]].sum(dtype=np.float64))
+    full_prices = found.prices
+    if found.prices is not None and kept.size:
+        full_prices = _prices_of_all(cost * cost.dtype.type(sign), found.prices, rows, cols)
+    return Assignment(columns, value, full_prices, found.gap, found.solver)
+
+
+def assign(
+    benefit: NDArray[Any],
+    prices: NDArray[np.float64] | None = None,
+    *,
+    tol: float = 1e-6,
+    solver: str = "auto",
+    offset: float = 0.0,
+) -> Assignment:
+    """Assignment that maximises a matrix of benefits, without looking at what it is given.
+
+    For loops that solve many assignments; everyone else wants `solve_assignment`.
+
+    Parameters
+    ----------
+    benefit : ndarray of shape (n_rows, n_cols), float64 or float32, C-contiguous
+        To be maximised; -inf is a forbidden pair. Not changed. Infeasible benefits
+        raise SciPy's ValueError.
+    prices : ndarray of shape (n_cols,) or None, default=None
+        The `prices` of a similar problem; not changed.
+    tol : float, default=1e-6
+        Largest gap the auction may leave; larger is faster.
+    solver : {"auto", "exact", "auction"}, default="auto"
+        As in `solve_assignment`.
+    offset : float, default=0.0
+        Added to the value where the scale of the gap is computed.
+
+    Returns
+    -------
+    assignment : Assignment
+        Its `value` is the total benefit.
+    """
+    n_rows, n_cols = benefit.shape
+    if solver == "auto":
+        smallest = SMALLEST_COLD if prices is None else SMALLEST_WARM
+        fewer, more = sorted((n_rows, n_cols))
+        if fewer < smallest or fewer < THINNEST * more:
+            solver = "exact"
+    if solver == "exact" or _auction() is None:
+        return _exact(benefit)
+    if n_rows <= n_cols:
+        return _by_auction(benefit, prices, tol, offset) or _exact(benefit)
+    # The auction wants the smaller side in rows: swap the sides, and what the prices price.
+    swapped = np.ascontiguousarray(benefit.T)
+    row_prices = None if prices is None else _worth(benefit, prices)
+    found = _by_auction(swapped, row_prices, tol, offset)
+    if found is None or found.prices is None:
+        return _exact(benefit)
+    columns = np.full(n_rows, -1, dtype=np.intp)
+    columns[found.columns] = np.arange(n_cols)
+    return Assignment(columns, found.value, _worth(swapped, found.prices), found.gap, found.solver)
+
+
+def _exact(benefit: NDArray[Any]) -> Assignment:
+    rows, cols = linear_sum_assignment(benefit, maximize=True)
+    columns = np.full(benefit.shape[0], -1, dtype=np.intp)
+    columns[rows] = cols
+    value = float(benefit[rows, cols].sum(dtype=np.float64))
+    return Assignment(columns, value, None, 0.0, "exact")
+
+
+def _by_auction(
+    benefit: NDArray[Any], prices: NDArray[np.float64] | None, tol: float, offset: float
+) -> Assignment | None:
+    """Result of the auction, or None where it had to give up."""
+    low, high = float(benefit.min()), float(benefit.max())
+    if low == -np.inf:
+        low = float(benefit[benefit > -np.inf].min())
+    elif low == high:
+        n_rows, n_cols = benefit.shape
+        return Assignment(np.arange(n_rows), n_rows * low, np.zeros(n_cols), 0.0, "auction")
+    module = _auction()
+    if module is None:
+        return None
+    found: Assignment | None
+    found, _ = module.auction(
+        benefit,
+        prices,
+        tol=tol,
+        offset=offset,
+        low=low,
+        high=high,
+        max_bids_per_row=MAX_BIDS_PER_ROW,
+    )
+    return found
+
+
+def _worth(benefit: NDArray[Any], prices: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Benefit less price of each row's best column: the prices of the rows."""
+    worth: NDArray[np.float64] = (benefit - prices).max(axis=1)
+    return worth
+
+
+def _prices_of_all(
+    benefit: NDArray[Any],
+    prices: NDArray[np.float64],
+    rows: NDArray[np.intp],
+    cols: NDArray[np.intp],
+) -> NDArray[np.float64]:
+    """Prices of free and of frozen columns; a frozen one gets the least nobody would outbid."""
+    n_cols = benefit.shape[1]
+    full = np.empty(n_cols)
+    full[cols] = prices
+    taken = np.setdiff1d(np.arange(n_cols), cols)
+    row_prices = _worth(benefit[np.ix_(rows, cols)], prices)
+    full[taken] = (benefit[np.ix_(rows, taken)] - row_prices[:, None]).max(axis=0)
+    return full
+
+
+@cache
+def _auction() -> ModuleType | None:
+    """Return the compiled auction, loaded when first needed; None where numba is missing."""
+    try:
+        from unshuffle.assignment import _auction as module
+    except ImportError:
+        return None
+    return module

@@ -566,3 +566,41 @@ def check_centred_norm(norm: float, scale: float, name: str) -> float:
             "similar, so it cannot be scaled. Drop this kernel, or check its columns."
         )
     return norm
+
+
+def check_document_shares(max_df: Any) -> float:
+    """Largest share of the documents in which a word may occur."""
+    if isinstance(max_df, bool) or not isinstance(max_df, Real) or not 0 < float(max_df) <= 1:
+        raise ValueError(f"`max_df` must be a share above 0 and up to 1, got {max_df!r}.")
+    return float(max_df)
+
+
+def check_words(n_words: int, name: str) -> None:
+    """Refuse a collection of documents in which nothing can be compared."""
+    if n_words == 0:
+        raise ValueError(
+            f"The documents of {name} hold no word of two letters or more. "
+            "Check that they were read as text and are not empty."
+        )
+
+
+def check_rows_vary(
+    norms: NDArray[np.float64], largest: NDArray[np.float64], name: str, *, metric: str
+) -> None:
+    """Refuse rows that have no direction to compare."""
+    flat = np.flatnonzero(~(norms > 1e-12 * largest))
+    if flat.size:
+        what = "constant" if metric == "correlation" else "zero"
+        raise ValueError(
+            f"Row {flat[0]} of {name} is {what} ({flat.size} such row(s)), so its {metric} with "
+            'others is undefined. Drop these rows, or use metric="euclidean".'
+        )
+
+
+def check_same_argument(X: Any, Y: Any, function: str) -> None:
+    """Refuse a second collection where a kernel exists inside one collection only."""
+    if Y is not None and Y is not X:
+        raise ValueError(
+            f"{function} compares the items of one collection with each other, but a second one "
+            "was passed. Leave Y out; stack the two collections to compare across them."
+        )

@@ -1,1 +1,36 @@
-"""Placeholder."""
+"""Similarities inside a collection: kernels, centring and what is built on them."""
+
+from unshuffle.kernels._centering import (
+    SpectralPower,
+    center,
+    spectral_power,
+    spectral_power_path,
+    unit_norm,
+    zero_diagonal,
+)
+from unshuffle.kernels._distances import median_gamma, squared_distances
+from unshuffle.kernels._geodesic import geodesic_distances, geodesic_kernel
+from unshuffle.kernels._gram import combined_gram, gram_matrix
+from unshuffle.kernels._text import text_features, text_kernel
+from unshuffle.kernels._vectors import chi2_kernel, laplacian_kernel, linear_kernel, rbf_kernel
+
+__all__ = [
+    "SpectralPower",
+    "center",
+    "chi2_kernel",
+    "combined_gram",
+    "geodesic_distances",
+    "geodesic_kernel",
+    "gram_matrix",
+    "laplacian_kernel",
+    "linear_kernel",
+    "median_gamma",
+    "rbf_kernel",
+    "spectral_power",
+    "spectral_power_path",
+    "squared_distances",
+    "text_features",
+    "text_kernel",
+    "unit_norm",
+    "zero_diagonal",
+]

@@ -1,0 +1,208 @@
+"""Centring, scaling and reshaping the spectrum of Gram matrices."""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from unshuffle._validation import check_centred_norm, check_gram, check_positive
+
+
+def center(K: ArrayLike) -> NDArray[np.float64]:
+    """Gram matrix of the same items with their mean moved to the origin of feature space.
+
+    Parameters
+    ----------
+    K : array-like of shape (n, n)
+        Symmetric kernel matrix.
+
+    Returns
+    -------
+    ndarray of shape (n, n)
+        H K H with H = I - 11'/n: exactly symmetric, rows and columns sum to zero.
+
+    Notes
+    -----
+    O(n^2) time and memory; H is never formed. To use the result without its diagonal, centre
+    first and zero the diagonal afterwards: the other order gives a different matrix.
+
+    Examples
+    --------
+    >>> center([[1.0, 0.0], [0.0, 1.0]])
+    array([[ 0.5, -0.5],
+           [-0.5,  0.5]])
+    """
+    K = check_gram(K, "K")
+    row_means = K.mean(axis=1)
+    # The sum r_i + r_j is the same in both orders, so the result stays exactly symmetric.
+    K -= np.add.outer(row_means, row_means)
+    K += row_means.mean()
+    return K
+
+
+def zero_diagonal(K: ArrayLike) -> NDArray[np.float64]:
+    """Gram matrix without the similarity of each item to itself.
+
+    Parameters
+    ----------
+    K : array-like of shape (n, n)
+        Symmetric kernel matrix.
+
+    Returns
+    -------
+    ndarray of shape (n, n)
+        A copy with zeros on the diagonal.
+
+    Examples
+    --------
+    >>> zero_diagonal([[1.0, 0.5], [0.5, 1.0]])
+    array([[0. , 0.5],
+           [0.5, 0. ]])
+    """
+    K = check_gram(K, "K")
+    np.fill_diagonal(K, 0.0)
+    return K
+
+
+def centred_norm(K: ArrayLike) -> float:
+    """Frobenius norm of the centred kernel matrix, ||H K H||."""
+    return float(np.linalg.norm(center(K)))
+
+
+def unit_norm(K: ArrayLike, *, name: str = "K") -> NDArray[np.float64]:
+    """Gram matrix scaled so that kernels of different size weigh alike in a sum.
+
+    Parameters
+    ----------
+    K : array-like of shape (n, n)
+        Symmetric kernel matrix.
+    name : str
+        What to call the matrix in an error message.
+
+    Returns
+    -------
+    ndarray of shape (n, n)
+        K / ||H K H||, not centred.
+
+    Examples
+    --------
+    >>> unit_norm([[2.0, 0.0], [0.0, 2.0]])
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    K = check_gram(K, name)
+    K /= check_centred_norm(centred_norm(K), float(np.linalg.norm(K)), name)
+    return K
+
+
+class SpectralPower:
+    """Powers of a centred kernel matrix, from one eigendecomposition.
+
+    Parameters
+    ----------
+    K : array-like of shape (n, n)
+        Symmetric kernel matrix; it is centred here.
+
+    Attributes
+    ----------
+    eigenvalues_ : ndarray of shape (n_positive,)
+        Positive eigenvalues of H K H, largest first.
+    eigenvectors_ : ndarray of shape (n, n_positive)
+        Their eigenvectors, one in each column.
+
+    Notes
+    -----
+    O(n^3) time once and O(n^2 n_positive) for each power; three matrices of n^2 numbers.
+    Negative eigenvalues (of kernels that are not positive definite, such as the geodesic one) and
+    those below rounding error are dropped: a small power would blow rounding error up, since
+    (1e-16)^(1/4) is 1e-4.
+
+    Examples
+    --------
+    >>> power = SpectralPower([[2.0, 0.0], [0.0, 2.0]])
+    >>> power(2).round(6)
+    array([[ 2., -2.],
+           [-2.,  2.]])
+    """
+
+    def __init__(self, K: ArrayLike) -> None:
+        centred = center(K)
+        values, vectors = np.linalg.eigh(centred)
+        values, vectors = values[::-1], vectors[:, ::-1]
+        # Relative to K itself: of a constant K nothing but rounding is left after centring.
+        scale = max(float(np.abs(values).max()), float(np.abs(np.asarray(K)).max()))
+        positive = values > values.size * np.finfo(float).eps * scale
+        self.eigenvalues_: NDArray[np.float64] = values[positive]
+        self.eigenvectors_: NDArray[np.float64] = vectors[:, positive]
+
+    def __call__(self, exponent: float) -> NDArray[np.float64]:
+        """V w^exponent V' of the centred kernel H K H = V w V'.
+
+        Parameters
+        ----------
+        exponent : float
+            Above 0. A larger value leaves only the broadest differences between items; a smaller
+            one lets fine differences count as much as broad ones.
+
+        Returns
+        -------
+        ndarray of shape (n, n)
+            Symmetric, centred, with its diagonal.
+        """
+        exponent = check_positive(exponent, "exponent")
+        half = self.eigenvectors_ * self.eigenvalues_ ** (exponent / 2)
+        product: NDArray[np.float64] = half @ half.T
+        return product
+
+
+def spectral_power(K: ArrayLike, exponent: float) -> NDArray[np.float64]:
+    """Centred kernel matrix with its eigenvalues raised to a power.
+
+    Parameters
+    ----------
+    K : array-like of shape (n, n)
+        Symmetric kernel matrix; it is centred here.
+    exponent : float
+        Above 0. A larger value leaves only the broadest differences between items; a smaller one
+        lets fine differences count as much as broad ones. 1 gives H K H, less any part with
+        negative eigenvalues.
+
+    Returns
+    -------
+    ndarray of shape (n, n)
+
+    See Also
+    --------
+    SpectralPower : Several powers for the cost of one eigendecomposition.
+
+    Examples
+    --------
+    >>> spectral_power([[2.0, 0.0], [0.0, 2.0]], 1).round(6)
+    array([[ 1., -1.],
+           [-1.,  1.]])
+    """
+    return SpectralPower(K)(exponent)
+
+
+def spectral_power_path(K: ArrayLike, exponents: Iterable[float]) -> Iterator[NDArray[np.float64]]:
+    """One matrix of `spectral_power` for each exponent, formed when it is asked for.
+
+    Parameters
+    ----------
+    K : array-like of shape (n, n)
+        Symmetric kernel matrix; it is centred here.
+    exponents : iterable of float
+        Each above 0; smaller ones let fine differences count more.
+
+    Yields
+    ------
+    ndarray of shape (n, n)
+
+    Examples
+    --------
+    >>> [float(K[0, 0].round(6)) for K in spectral_power_path([[2, 0], [0, 2]], [1, 0.5])]
+    [1.0, 0.707107]
+    """
+    power = SpectralPower(K)
+    for exponent in exponents:
+        yield power(exponent)

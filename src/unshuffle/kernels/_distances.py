@@ -1,0 +1,192 @@
+"""Distances between vectors, accurate where points are close, and the width read off them."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.metrics.pairwise import additive_chi2_kernel, manhattan_distances
+
+from unshuffle._validation import check_distances, check_magnitude, raise_all_equal
+
+# Below this share of |x|^2 + |y|^2 the expanded square has lost six of sixteen digits.
+_CANCELLED = 1e-6
+_BLOCK = 512
+
+
+def as_float64(X: Any) -> Any:
+    """X in double precision, without a copy where it is that already."""
+    return X.astype(np.float64, copy=False)
+
+
+def mirror_upper(D: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Copy the upper triangle of D onto the lower one, in place, so that D is symmetric."""
+    n_items = D.shape[0]
+    for start in range(0, n_items, _BLOCK):
+        stop = min(start + _BLOCK, n_items)
+        D[stop:, start:stop] = D[start:stop, stop:].T
+        block = np.triu(D[start:stop, start:stop])
+        D[start:stop, start:stop] = block + np.triu(block, 1).T
+    return D
+
+
+def inner_products(X: Any, Y: Any = None) -> NDArray[np.float64]:
+    """Inner products of the rows of X with those of Y (with each other if Y is None)."""
+    same = Y is None
+    X, Y = _alike(X, Y)
+    products = X @ Y.T
+    dense: NDArray[np.float64] = products.toarray() if sparse.issparse(products) else products
+    return mirror_upper(dense) if same else dense
+
+
+def squared_distances(X: Any, Y: Any = None) -> NDArray[np.float64]:
+    """Squared Euclidean distances between the rows of X and of Y.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, d)
+    Y : array or sparse matrix of shape (m, d), or None
+        None compares X with itself; the result is then exactly symmetric with a zero diagonal.
+
+    Returns
+    -------
+    ndarray of shape (n, m)
+
+    Notes
+    -----
+    O(n m d) time, O(n m) memory. One matrix product gives all distances; those that it loses to
+    cancellation (close points far from the mean, duplicates) are computed again from the
+    differences of the rows.
+    """
+    same = Y is None
+    check_magnitude(X, "X")
+    if not same:
+        check_magnitude(Y, "Y")
+    X, Y = _alike(X, Y)
+    if not sparse.issparse(X):
+        mean = X.mean(axis=0)
+        X = X - mean
+        Y = X if same else Y - mean
+    x_norms, y_norms = _squared_norms(X), _squared_norms(Y)
+    D = inner_products(X, None if same else Y)
+    D *= -2.0
+    D += x_norms[:, None]
+    D += y_norms
+    if same:
+        np.fill_diagonal(D, np.inf)
+    _recompute_cancelled(D, X, Y, x_norms, y_norms)
+    np.maximum(D, 0.0, out=D)
+    if same:
+        np.fill_diagonal(D, 0.0)
+        mirror_upper(D)
+    return D
+
+
+def manhattan(X: Any, Y: Any = None) -> NDArray[np.float64]:
+    """Sums of absolute differences between the rows of X and of Y."""
+    same = Y is None
+    X, Y = _alike(X, Y)
+    D = manhattan_distances(X, Y)
+    if same:
+        np.fill_diagonal(D, 0.0)
+        mirror_upper(D)
+    return D
+
+
+def chi2_distances(X: Any, Y: Any = None) -> NDArray[np.float64]:
+    """Sums of (x - y)^2 / (x + y) over the columns; sparse input is made dense."""
+    same = Y is None
+    X, Y = _alike(X, Y)
+    if sparse.issparse(X):
+        X = X.toarray()
+        Y = X if same else Y.toarray()
+    D = additive_chi2_kernel(X, Y)
+    np.negative(D, out=D)
+    return mirror_upper(D) if same else D
+
+
+def median_gamma(distances: ArrayLike, *, name: str = "distances") -> float:
+    """Width parameter of a kernel exp(-gamma d): one over the median of the distances.
+
+    Parameters
+    ----------
+    distances : array-like of shape (n, n) or (n_pairs,)
+        Distances d as they stand in the exponent, so *squared* distances for an RBF kernel. Of a
+        square matrix the entries off the diagonal count (those above it: it is taken to be
+        symmetric); of a flat array all.
+    name : str
+        What to call the collection in an error message.
+
+    Returns
+    -------
+    float
+        A larger value means a narrower kernel.
+
+    Notes
+    -----
+    Where more than half of the distances are zero (many duplicates) the median of the positive
+    ones is used, so that the width is never 0. The median is exact: O(n^2) time, and half the
+    memory of the matrix.
+
+    Examples
+    --------
+    >>> median_gamma([[0, 4, 2], [4, 0, 4], [2, 4, 0]])
+    0.25
+    """
+    values = check_distances(distances, name)
+    if values.ndim == 2:
+        values = _above_diagonal(values)
+    smallest = np.finfo(float).tiny
+    median = float(np.median(values))
+    if median < smallest:
+        positive = values[values >= smallest]
+        if positive.size == 0:
+            raise_all_equal(name)
+        median = float(np.median(positive))
+    return 1.0 / median
+
+
+def _alike(X: Any, Y: Any) -> tuple[Any, Any]:
+    """Both in double precision, and both sparse if either is."""
+    X = as_float64(X)
+    if Y is None:
+        return X, X
+    Y = as_float64(Y)
+    if sparse.issparse(X) != sparse.issparse(Y):
+        return sparse.csr_matrix(X), sparse.csr_matrix(Y)
+    return X, Y
+
+
+def _squared_norms(X: Any) -> NDArray[np.float64]:
+    if sparse.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+    return np.asarray(np.einsum("ij,ij->i", X, X))
+
+
+def _recompute_cancelled(
+    D: NDArray[np.float64],
+    X: Any,
+    Y: Any,
+    x_norms: NDArray[np.float64],
+    y_norms: NDArray[np.float64],
+) -> None:
+    # Pairs are taken a few at a time: their differences need n_pairs * d numbers.
+    n_pairs = max(1, 2**22 // max(1, X.shape[1]))
+    for start in range(0, D.shape[0], _BLOCK):
+        stop = min(start + _BLOCK, D.shape[0])
+        limit = _CANCELLED * (x_norms[start:stop, None] + y_norms)
+        rows, columns = np.nonzero(D[start:stop] <= limit)
+        rows += start
+        for first in range(0, rows.size, n_pairs):
+            i, j = rows[first : first + n_pairs], columns[first : first + n_pairs]
+            D[i, j] = _squared_norms(X[i] - Y[j])
+
+
+def _above_diagonal(D: NDArray[np.float64]) -> NDArray[np.float64]:
+    n_items = D.shape[0]
+    values = np.empty(n_items * (n_items - 1) // 2)
+    end = 0
+    for i in range(n_items - 1):
+        values[end : end + n_items - 1 - i] = D[i, i + 1 :]
+        end += n_items - 1 - i
+    return values

@@ -1,0 +1,217 @@
+"""Similarity along the surface the items lie on: shortest paths through near neighbours."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components, dijkstra
+
+from unshuffle._validation import (
+    check_count,
+    check_kernel_memory,
+    check_magnitude,
+    check_option,
+    check_positive,
+    check_rows_vary,
+    check_same_argument,
+    check_vectors,
+)
+from unshuffle.kernels._distances import (
+    as_float64,
+    manhattan,
+    median_gamma,
+    mirror_upper,
+    squared_distances,
+)
+from unshuffle.kernels._vectors import exponential_of
+
+METRICS = ("euclidean", "correlation", "cosine", "manhattan")
+
+
+def geodesic_distances(
+    X: Any, *, n_neighbors: int | None = None, metric: str = "euclidean", name: str = "X"
+) -> NDArray[np.float64]:
+    """Lengths of the shortest paths between items that step from neighbour to neighbour.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d)
+    n_neighbors : int, default=None
+        Neighbours that each item is joined to (both ways; items as near as the last one are joined
+        too, so that the order of the rows never matters). A larger value gives straighter, shorter
+        paths that may cut across gaps; a smaller one follows the surface more closely. None is the
+        square root of n, at least 5, at most n - 1.
+    metric : {"euclidean", "correlation", "cosine", "manhattan"}, default="euclidean"
+        Length of a step. "correlation" is 1 minus the correlation of two rows, "cosine" 1 minus
+        their cosine.
+    name : str
+        What to call the collection in an error message.
+
+    Returns
+    -------
+    ndarray of shape (n, n)
+        Exactly symmetric, zero on the diagonal, always finite.
+
+    Notes
+    -----
+    Where the graph falls apart, its parts are joined by the shortest possible bridges: the minimum
+    spanning tree between the parts, an edge being the shortest step from one part to another.
+
+    O(n^2 d) time for the graph and O(n^2 (k + log n)) for the paths, with k neighbours; memory for
+    two n x n matrices, which is checked first.
+
+    Examples
+    --------
+    Around three quarters of a square the way is longer than the straight line:
+
+    >>> corners = [[0, 0], [0, 1], [1, 1], [1, 0.5]]
+    >>> geodesic_distances(corners, n_neighbors=1)[0]
+    array([0. , 1. , 2. , 2.5])
+    """
+    X = check_vectors(X, name, kernel="geodesic")
+    check_option(metric, "metric", METRICS)
+    n_items = X.shape[0]
+    if n_neighbors is None:
+        n_neighbors = min(max(5, round(n_items**0.5)), n_items - 1)
+    n_neighbors = check_count(n_neighbors, "n_neighbors", least=1, most=n_items - 1)
+    check_kernel_memory(n_items, n_items, n_copies=2.0)
+    D = step_lengths(X, metric, name)
+    graph = _join_parts(_neighbor_graph(D, n_neighbors), D)
+    del D
+    # The graph is symmetric already, so the directed search suffices.
+    return mirror_upper(dijkstra(graph, directed=True))
+
+
+def geodesic_kernel(
+    X: Any,
+    Y: Any = None,
+    *,
+    n_neighbors: int | None = None,
+    metric: str = "euclidean",
+    gamma: float | None = None,
+    name: str = "X",
+) -> NDArray[np.float64]:
+    """Similarities exp(-gamma d^2) that fall off with the length d of the path between items.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d)
+    Y : None or X itself
+        Paths exist inside one collection only. X is allowed so that
+        `functools.partial(geodesic_kernel, metric="correlation")` can be passed as a kernel.
+    n_neighbors : int, default=None
+        Neighbours that each item is joined to. A larger value gives straighter paths that may cut
+        across gaps. None is the square root of n, at least 5, at most n - 1.
+    metric : {"euclidean", "correlation", "cosine", "manhattan"}, default="euclidean"
+        Length of a step.
+    gamma : float, default=None
+        A larger value makes the kernel narrower. None takes one over the median of d^2 between
+        different items.
+    name : str
+        What to call the collection in an error message.
+
+    Returns
+    -------
+    ndarray of shape (n, n)
+        Exactly symmetric, ones on the diagonal; not always positive definite.
+
+    See Also
+    --------
+    geodesic_distances : The lengths, and how parts without a path are joined.
+
+    Examples
+    --------
+    >>> corners = [[0, 0], [0, 1], [1, 1], [1, 0]]
+    >>> geodesic_kernel(corners, n_neighbors=2, gamma=0.25).round(3)[0]
+    array([1.   , 0.779, 0.368, 0.779])
+    """
+    check_same_argument(X, Y, "geodesic_kernel")
+    D = geodesic_distances(X, n_neighbors=n_neighbors, metric=metric, name=name)
+    D *= D
+    gamma = median_gamma(D, name=name) if gamma is None else check_positive(gamma, "gamma")
+    return exponential_of(D, gamma)
+
+
+def step_lengths(X: Any, metric: str, name: str = "X") -> NDArray[np.float64]:
+    """Distances between all pairs of rows in the chosen metric."""
+    check_magnitude(X, name)
+    if metric == "euclidean":
+        return np.sqrt(squared_distances(X))
+    if metric == "manhattan":
+        return manhattan(X)
+    rows = as_float64(X.toarray() if sparse.issparse(X) else X)
+    largest = np.abs(rows).max(axis=1)
+    if metric == "correlation":
+        rows = rows - rows.mean(axis=1, keepdims=True)
+    norms = np.linalg.norm(rows, axis=1)
+    check_rows_vary(norms, largest, name, metric=metric)
+    # For unit vectors 1 - cos is half the squared distance, which is accurate near 0.
+    D = squared_distances(rows / norms[:, None])
+    D *= 0.5
+    return D
+
+
+def _neighbor_graph(D: NDArray[np.float64], n_neighbors: int) -> sparse.csr_matrix:
+    """Symmetric graph of the nearest neighbours, ties included, edges of length 0 kept."""
+    n_items = D.shape[0]
+    sources, targets = [], []
+    for i in range(n_items):
+        row = np.delete(D[i], i)
+        reach = np.partition(row, n_neighbors - 1)[n_neighbors - 1]
+        near = np.flatnonzero(D[i] <= reach)
+        near = near[near != i]
+        sources.append(np.full(near.size, i))
+        targets.append(near)
+    edges = np.concatenate(sources), np.concatenate(targets)
+    return _graph(edges, D)
+
+
+def _graph(
+    edges: tuple[NDArray[np.intp], NDArray[np.intp]], D: NDArray[np.float64]
+) -> sparse.csr_matrix:
+    n_items = D.shape[0]
+    # Each edge once and in both directions; sparse arithmetic would drop those of length 0.
+    both = np.concatenate([edges[0] * n_items + edges[1], edges[1] * n_items + edges[0]])
+    rows, columns = np.divmod(np.unique(both), n_items)
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n_items))])
+    return sparse.csr_matrix((D[rows, columns], columns, indptr), shape=(n_items, n_items))
+
+
+def _join_parts(graph: sparse.csr_matrix, D: NDArray[np.float64]) -> sparse.csr_matrix:
+    """Add the shortest bridges that make the graph connected."""
+    n_parts, part = connected_components(graph, directed=False)
+    if n_parts == 1:
+        return graph
+    order = np.argsort(part, kind="stable")
+    starts = np.searchsorted(part[order], np.arange(n_parts))
+    gap = np.empty((n_parts, n_parts))
+    nearest = np.empty((n_parts, D.shape[0]))
+    for k, members in enumerate(np.split(order, starts[1:])):
+        nearest[k] = D[members].min(axis=0)
+        gap[k] = np.minimum.reduceat(nearest[k][order], starts)
+    rows, columns = [], []
+    for first, second in _spanning_tree(gap):
+        inside = np.flatnonzero(part == second)
+        end = inside[nearest[first][inside].argmin()]
+        begin = np.flatnonzero(part == first)
+        rows.append(begin[D[begin, end].argmin()])
+        columns.append(end)
+    known = graph.tocoo()
+    return _graph((np.append(known.row, rows), np.append(known.col, columns)), D)
+
+
+def _spanning_tree(gap: NDArray[np.float64]) -> list[tuple[int, int]]:
+    """Edges of the minimum spanning tree of a full graph (Prim), which may hold zeros."""
+    n_parts = gap.shape[0]
+    best, origin = gap[0].copy(), np.zeros(n_parts, dtype=np.intp)
+    inside = np.zeros(n_parts, dtype=bool)
+    inside[0] = True
+    edges = []
+    for _ in range(n_parts - 1):
+        new = int(np.where(inside, np.inf, best).argmin())
+        edges.append((int(origin[new]), new))
+        inside[new] = True
+        closer = gap[new] < best
+        best[closer], origin[closer] = gap[new][closer], new
+    return edges

@@ -1,0 +1,215 @@
+"""From what a user names, "rbf" or a list of kernels, to a Gram matrix."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from unshuffle._validation import (
+    check_gram,
+    check_kernel_list,
+    check_kernel_memory,
+    check_kernel_output,
+    check_kernel_weights,
+    check_one_collection_per_kernel,
+    check_option,
+    check_per_kernel,
+    check_positive,
+    check_same_items,
+    check_vectors,
+    check_weights_need_list,
+    is_text,
+    raise_kernel_failed,
+)
+from unshuffle.kernels._centering import unit_norm
+from unshuffle.kernels._distances import inner_products
+from unshuffle.kernels._geodesic import geodesic_kernel
+from unshuffle.kernels._text import text_kernel
+from unshuffle.kernels._vectors import check_pair, exponential
+
+Kernel = str | Callable[..., Any]
+
+KERNELS = ("linear", "rbf", "laplacian", "chi2", "geodesic", "text", "precomputed")
+
+
+def gram_matrix(
+    X: Any, kernel: Kernel = "rbf", *, gamma: float | None = None, name: str = "X"
+) -> NDArray[np.float64]:
+    """Similarities between all items of one collection, by one kernel.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d), list of str, or Gram matrix
+        Vectors; documents if `kernel` is "text"; similarities if it is "precomputed".
+    kernel : str or callable, default="rbf"
+        "linear", "rbf", "laplacian", "chi2", "geodesic", "text" or "precomputed". A callable is
+        called as `kernel(X, X)` and should return an (n, n) matrix; if it does not, it is called
+        as `kernel(x, y)` on every pair of rows and should return a number.
+    gamma : float, default=None
+        Width of "rbf", "laplacian", "chi2" and "geodesic"; the others do not use it. A larger
+        value makes the kernel narrower. None takes one over the median of what stands in the
+        exponent, between different items.
+    name : str
+        What to call the collection in an error message.
+
+    Returns
+    -------
+    ndarray of shape (n, n)
+        Exactly symmetric, float64, finite.
+
+    Notes
+    -----
+    O(n^2) memory, which is checked before it is taken. `kernel(x, y)` on rows is called
+    n (n + 1) / 2 times.
+
+    Examples
+    --------
+    >>> gram_matrix([[1.0, 2.0], [3.0, 4.0]], "linear")
+    array([[ 5., 11.],
+           [11., 25.]])
+    >>> gram_matrix([[1.0, 2.0], [3.0, 4.0]], lambda x, y: min(x[0], y[0]))
+    array([[1., 1.],
+           [1., 3.]])
+    """
+    if callable(kernel):
+        return _call(kernel, X, name)
+    check_option(kernel, "kernel", KERNELS)
+    if gamma is not None:
+        gamma = check_positive(gamma, "gamma")
+    if kernel == "precomputed":
+        return check_gram(X, name)
+    if kernel == "text":
+        return text_kernel(X, name=name)
+    if kernel == "geodesic":
+        return geodesic_kernel(X, gamma=gamma, name=name)
+    vectors, _ = check_pair(X, None, kernel, name)
+    if kernel == "linear":
+        return inner_products(vectors)
+    return exponential(kernel, vectors, gamma=gamma, name=name)
+
+
+def combined_gram(
+    X: Any,
+    kernel: Kernel | Sequence[Kernel] = "rbf",
+    *,
+    gamma: float | Sequence[float | None] | None = None,
+    weights: ArrayLike | None = None,
+    name: str = "X",
+) -> NDArray[np.float64]:
+    """Similarities between all items of one collection, by one kernel or a sum of several.
+
+    Parameters
+    ----------
+    X : collection, or list of collections
+        What `gram_matrix` takes. With a list of kernels either one collection for all of them, or
+        a list (or a 3-D array) with one collection for each: two-dimensional arrays, sparse
+        matrices, data frames, lists of str or Gram matrices.
+    kernel : str, callable, or list of these, default="rbf"
+        Of a list, each Gram matrix is scaled to unit centred norm, then they are summed.
+    gamma : float or list, default=None
+        Width, for all kernels or one for each. A larger value makes a kernel narrower.
+    weights : array-like of shape (n_kernels,), default=None
+        Factor of each kernel in the sum, at least 0. A larger value makes its kernel count more.
+        None is 1 for all.
+    name : str
+        What to call the collection in an error message.
+
+    Returns
+    -------
+    ndarray of shape (n, n)
+        Exactly symmetric.
+
+    Examples
+    --------
+    >>> K = combined_gram([[0.0], [1.0], [3.0]], ["linear", "rbf"])
+    >>> K.shape
+    (3, 3)
+    """
+    if not isinstance(kernel, list | tuple):
+        check_weights_need_list(weights)
+        return gram_matrix(X, kernel, gamma=gamma, name=name)  # type: ignore[arg-type]
+    kernels = check_kernel_list(kernel)
+    collections = _collections(X, len(kernels), name)
+    gammas = check_per_kernel(gamma, len(kernels), "gamma")
+    factors = check_kernel_weights(weights, len(kernels))
+    apart = len({id(collection) for collection in collections}) > 1
+    total: NDArray[np.float64] | None = None
+    first = ""
+    for k, (collection, spec) in enumerate(zip(collections, kernels, strict=True)):
+        label = f"{name}[{k}]" if apart else name
+        K = gram_matrix(collection, spec, gamma=gammas[k], name=label)
+        if total is None:
+            total, first = np.zeros_like(K), label
+        check_same_items(total.shape[0], K.shape[0], first, label)
+        if factors[k] > 0:
+            K = unit_norm(K, name=f"{label} (kernel {k}, {_label(spec)})")
+            K *= factors[k]
+            total += K
+    return total if total is not None else np.empty((0, 0))
+
+
+def _label(kernel: Kernel) -> str:
+    return repr(kernel) if isinstance(kernel, str) else getattr(kernel, "__name__", repr(kernel))
+
+
+def _collections(X: Any, n_kernels: int, name: str) -> list[Any]:
+    """One collection for each kernel."""
+    if isinstance(X, np.ndarray) and X.ndim == 3:
+        X = list(X)
+    if isinstance(X, list | tuple) and len(X) > 0 and all(map(_is_collection, X)):
+        check_one_collection_per_kernel(len(X), n_kernels, name)
+        return list(X)
+    return [X] * n_kernels
+
+
+def _is_collection(item: Any) -> bool:
+    """Tell a collection of items from a single item, which is a row of numbers or a string."""
+    if isinstance(item, str):
+        return False
+    if hasattr(item, "shape"):
+        return len(item.shape) == 2 or is_text(item)
+    if is_text(item):
+        return True
+    return (
+        isinstance(item, list | tuple)
+        and len(item) > 0
+        and all(isinstance(row, list | tuple) or np.ndim(row) == 1 for row in item)
+    )
+
+
+def _call(kernel: Callable[..., Any], X: Any, name: str) -> NDArray[np.float64]:
+    """Gram matrix by a user's function, on whole arrays or on pairs of rows."""
+    X = check_vectors(X, name, kernel=getattr(kernel, "__name__", kernel))
+    n_items = X.shape[0]
+    check_kernel_memory(n_items, n_items, n_copies=2.0)
+    error: Exception | None = None
+    try:
+        K = kernel(X, X)
+    except (TypeError, ValueError, IndexError) as caught:
+        K, error = None, caught
+    if sparse.issparse(K):
+        K = K.toarray()
+    if np.shape(K) == (n_items, n_items) and not _maybe_of_rows(K, X):
+        return check_kernel_output(K, n_items, kernel, name)
+    try:
+        return _pairwise(kernel, X)
+    except (TypeError, ValueError, IndexError) as caught:
+        if error is None and np.shape(K) == (n_items, n_items):
+            return check_kernel_output(K, n_items, kernel, name)
+        raise_kernel_failed(kernel, name, error or caught)
+
+
+def _maybe_of_rows(K: Any, X: Any) -> bool:
+    # x @ y, meant for two rows, gives an (n, n) matrix on a square X: but not a symmetric one.
+    return X.shape[0] == X.shape[1] and not np.allclose(K, np.transpose(K))
+
+
+def _pairwise(kernel: Callable[..., Any], X: Any) -> NDArray[np.float64]:
+    n_items = X.shape[0]
+    K = np.empty((n_items, n_items))
+    for i in range(n_items):
+        for j in range(i, n_items):
+            K[i, j] = K[j, i] = float(kernel(X[i], X[j]))
+    return check_gram(K, "kernel")

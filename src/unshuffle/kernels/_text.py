@@ -1,0 +1,160 @@
+"""Similarities between documents of one language, without knowing which language it is."""
+
+import re
+import unicodedata
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+
+from unshuffle._validation import (
+    check_count,
+    check_document_shares,
+    check_documents,
+    check_kernel_memory,
+    check_words,
+)
+from unshuffle.kernels._distances import inner_products
+
+# \w leaves out the vowel signs of many scripts, which would cut their words in two.
+_WORD = re.compile(r"[\w\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0dff]+")
+# Scripts written without spaces: Thai to Myanmar, Khmer, kana, Han.
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]+")
+_FEW_DOCUMENTS = 10
+
+
+def text_features(
+    documents: Any,
+    *,
+    prefix_length: int = 6,
+    min_df: int | None = None,
+    max_df: float | None = None,
+    name: str = "documents",
+) -> sparse.csr_matrix:
+    """Sparse vector of unit length for each document, close where documents share rare words.
+
+    Parameters
+    ----------
+    documents : sequence of str
+    prefix_length : int, default=6
+        Letters of each word that count, a stemmer for any language. A larger value keeps the
+        endings of words apart; a smaller one merges more words.
+    min_df : int, default=None
+        Documents in which a word must occur. A larger value drops more rare words. None is 2, or
+        1 in a collection of fewer than ten documents.
+    max_df : float, default=None
+        Largest share of the documents in which a word may occur. A larger value keeps more common
+        words. None is 0.5, or 1 in a collection of fewer than ten documents.
+    name : str
+        What to call the collection in an error message.
+
+    Returns
+    -------
+    csr_matrix of shape (n_documents, n_words)
+        TF-IDF with logarithmic counts. A document without a single word has a row of zeros.
+
+    Notes
+    -----
+    Words are taken in lower case, single letters are left out. Where a script has no spaces
+    between words, pairs of neighbouring characters stand for words. A document that would lose
+    all its words to `min_df` and `max_df` keeps them. Time and memory grow with the length of the
+    texts.
+
+    Examples
+    --------
+    >>> features = text_features(["a red garden", "red gardens", "the sea"])
+    >>> (features @ features.T).toarray().round(2)
+    array([[1.  , 1.  , 0.  ],
+           [1.  , 1.  , 0.  ],
+           [0.  , 0.  , 1.  ]])
+    """
+    texts = check_documents(documents, name)
+    prefix_length = check_count(prefix_length, "prefix_length")
+    few = len(texts) < _FEW_DOCUMENTS
+    least = check_count((1 if few else 2) if min_df is None else min_df, "min_df")
+    share = check_document_shares((1.0 if few else 0.5) if max_df is None else max_df)
+
+    words = [split_words(text, prefix_length) for text in texts]
+    check_words(sum(map(len, words)), name)
+    counts = CountVectorizer(analyzer=_as_is, dtype=np.float64).fit_transform(words)
+    return TfidfTransformer(sublinear_tf=True).fit_transform(_prune(counts, least, share))
+
+
+def text_kernel(
+    documents: Any,
+    *,
+    prefix_length: int = 6,
+    min_df: int | None = None,
+    max_df: float | None = None,
+    name: str = "documents",
+) -> NDArray[np.float64]:
+    """Similarities from 0 to 1 between documents, by the rare words that they share.
+
+    Parameters
+    ----------
+    documents : sequence of str
+    prefix_length : int, default=6
+        Letters of each word that count. A larger value keeps the endings of words apart.
+    min_df : int, default=None
+        Documents in which a word must occur. A larger value drops more rare words. None is 2, or
+        1 in a collection of fewer than ten documents.
+    max_df : float, default=None
+        Largest share of the documents in which a word may occur. A larger value keeps more common
+        words. None is 0.5, or 1 in a collection of fewer than ten documents.
+    name : str
+        What to call the collection in an error message.
+
+    Returns
+    -------
+    ndarray of shape (n_documents, n_documents)
+        Cosine of the rows of `text_features`. A document without words has similarity 0 to all.
+
+    Notes
+    -----
+    O(n^2) memory, which is checked first.
+
+    Examples
+    --------
+    >>> text_kernel(["a red garden", "red gardens", "the sea"]).round(2)
+    array([[1.  , 1.  , 0.  ],
+           [1.  , 1.  , 0.  ],
+           [0.  , 0.  , 1.  ]])
+    """
+    features = text_features(
+        documents, prefix_length=prefix_length, min_df=min_df, max_df=max_df, name=name
+    )
+    check_kernel_memory(features.shape[0], features.shape[0], n_copies=2.0)
+    return inner_products(features)
+
+
+def split_words(text: str, prefix_length: int) -> list[str]:
+    """Lower-case beginnings of the words of a text, single letters left out."""
+    # One code for each letter, however its accents were typed.
+    text = unicodedata.normalize("NFKC", text).lower()
+    words = []
+    for word in _WORD.findall(text):
+        if _UNSPACED.search(word):
+            words += _pairs(word)
+        elif len(word) > 1:
+            words.append(word[:prefix_length])
+    return words
+
+
+def _pairs(word: str) -> list[str]:
+    return [word[i : i + 2] for i in range(max(1, len(word) - 1))]
+
+
+def _as_is(words: list[str]) -> list[str]:
+    return words
+
+
+def _prune(counts: sparse.csr_matrix, least: int, share: float) -> sparse.csr_matrix:
+    """Drop rare and common words, except from documents that would have no other."""
+    n_documents, n_words = counts.shape
+    frequency = np.bincount(counts.indices, minlength=n_words)
+    keep = (frequency >= least) & (frequency <= share * n_documents)
+    bare = np.diff(counts[:, keep].indptr) == 0
+    keep[counts[bare].indices] = True
+    return counts[:, keep]

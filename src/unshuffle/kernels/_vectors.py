@@ -1,0 +1,193 @@
+"""Kernels between vectors: linear, RBF, Laplacian, chi-squared."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unshuffle._validation import (
+    check_kernel_memory,
+    check_magnitude,
+    check_nonnegative,
+    check_partner_vectors,
+    check_positive,
+    check_vectors,
+)
+from unshuffle.kernels._distances import (
+    chi2_distances,
+    inner_products,
+    manhattan,
+    median_gamma,
+    squared_distances,
+)
+
+Distance = Callable[..., NDArray[np.float64]]
+
+# What stands in the exponent of each kernel exp(-gamma d).
+DISTANCES: dict[str, Distance] = {
+    "rbf": squared_distances,
+    "laplacian": manhattan,
+    "chi2": chi2_distances,
+}
+
+
+def linear_kernel(X: Any, Y: Any = None) -> NDArray[np.float64]:
+    """Inner products between items.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d)
+    Y : array-like or sparse matrix of shape (m, d), default=None
+        None compares X with itself.
+
+    Returns
+    -------
+    ndarray of shape (n, m)
+        Exactly symmetric if Y is None.
+
+    Notes
+    -----
+    O(n m d) time and O(n m) memory, which is checked first.
+
+    Examples
+    --------
+    >>> linear_kernel([[1, 0], [1, 2]])
+    array([[1., 1.],
+           [1., 5.]])
+    """
+    X, Y = check_pair(X, Y, "linear")
+    return inner_products(X, Y)
+
+
+def rbf_kernel(X: Any, Y: Any = None, *, gamma: float | None = None) -> NDArray[np.float64]:
+    """Similarities exp(-gamma d^2) that fall off with the squared Euclidean distance d^2.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d)
+    Y : array-like or sparse matrix of shape (m, d), default=None
+        None compares X with itself.
+    gamma : float, default=None
+        A larger value makes the kernel narrower: only closer items are similar. None takes one
+        over the median of the squared distances between different items of X (of X alone, so that
+        blocks against several Y belong to one kernel).
+
+    Returns
+    -------
+    ndarray of shape (n, m)
+        If Y is None exactly symmetric, with ones on the diagonal.
+
+    Notes
+    -----
+    O(n m d) time and O(n m) memory, which is checked first. Sparse input stays sparse.
+
+    Examples
+    --------
+    >>> rbf_kernel([[0.0], [1.0], [2.0]], gamma=1.0).round(3)
+    array([[1.   , 0.368, 0.018],
+           [0.368, 1.   , 0.368],
+           [0.018, 0.368, 1.   ]])
+    """
+    X, Y = check_pair(X, Y, "rbf")
+    return exponential("rbf", X, Y, gamma)
+
+
+def laplacian_kernel(X: Any, Y: Any = None, *, gamma: float | None = None) -> NDArray[np.float64]:
+    """Similarities exp(-gamma d) that fall off with the sum d of absolute differences.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d)
+    Y : array-like or sparse matrix of shape (m, d), default=None
+        None compares X with itself.
+    gamma : float, default=None
+        A larger value makes the kernel narrower. None takes one over the median of d between
+        different items of X.
+
+    Returns
+    -------
+    ndarray of shape (n, m)
+        If Y is None exactly symmetric, with ones on the diagonal.
+
+    Notes
+    -----
+    O(n m d) time and O(n m) memory, which is checked first. Sparse input stays sparse.
+
+    Examples
+    --------
+    >>> laplacian_kernel([[0.0, 0.0], [1.0, 1.0]], gamma=0.5).round(3)
+    array([[1.   , 0.368],
+           [0.368, 1.   ]])
+    """
+    X, Y = check_pair(X, Y, "laplacian")
+    return exponential("laplacian", X, Y, gamma)
+
+
+def chi2_kernel(X: Any, Y: Any = None, *, gamma: float | None = None) -> NDArray[np.float64]:
+    """Similarities exp(-gamma d) between histograms, d the sum of (x - y)^2 / (x + y).
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d)
+        Counts or shares, none below zero. Sparse input is made dense.
+    Y : array-like or sparse matrix of shape (m, d), default=None
+        None compares X with itself.
+    gamma : float, default=None
+        A larger value makes the kernel narrower. None takes one over the median of d between
+        different items of X.
+
+    Returns
+    -------
+    ndarray of shape (n, m)
+        If Y is None exactly symmetric, with ones on the diagonal.
+
+    Notes
+    -----
+    O(n m d) time and O(n m) memory, which is checked first.
+
+    Examples
+    --------
+    >>> chi2_kernel([[1, 0], [0, 1]], gamma=0.5).round(3)
+    array([[1.   , 0.368],
+           [0.368, 1.   ]])
+    """
+    X, Y = check_pair(X, Y, "chi2")
+    return exponential("chi2", X, Y, gamma)
+
+
+def check_pair(X: Any, Y: Any, kernel: str, name: str = "X") -> tuple[Any, Any]:
+    """Both arguments of a kernel, checked for numbers, size and memory."""
+    X = check_vectors(X, name, kernel=kernel)
+    if Y is not None:
+        Y = check_partner_vectors(Y, X, "Y")
+    for values, label in ((X, name), (Y, "Y")):
+        if values is None:
+            continue
+        check_magnitude(values, label)
+        if kernel == "chi2":
+            check_nonnegative(values, label, kernel=kernel)
+    # The median needs the distances above the diagonal a second time.
+    check_kernel_memory(
+        X.shape[0], (X if Y is None else Y).shape[0], n_copies=1.0 if kernel == "linear" else 1.5
+    )
+    return X, Y
+
+
+def exponential(
+    kernel: str, X: Any, Y: Any = None, gamma: float | None = None, *, name: str = "X"
+) -> NDArray[np.float64]:
+    """exp(-gamma d) for one of the distances in `DISTANCES`, on arguments already checked."""
+    distance = DISTANCES[kernel]
+    D = distance(X, Y)
+    if gamma is None:
+        gamma = median_gamma(D if Y is None else distance(X), name=name)
+    return exponential_of(D, check_positive(gamma, "gamma"))
+
+
+def exponential_of(D: NDArray[np.float64], gamma: float) -> NDArray[np.float64]:
+    """exp(-gamma D), written over D."""
+    # A product beyond the range of floats is a similarity of 0, which is right.
+    with np.errstate(over="ignore", under="ignore"):
+        D *= -gamma
+        return np.exp(D, out=D)

@@ -66,9 +66,9 @@ def text_features(
     --------
     >>> features = text_features(["a red garden", "red gardens", "the sea"])
     >>> (features @ features.T).toarray().round(2)
-    array([[1.  , 1.  , 0.  ],
-           [1.  , 1.  , 0.  ],
-           [0.  , 0.  , 1.  ]])
+    array([[1., 1., 0.],
+           [1., 1., 0.],
+           [0., 0., 1.]])
     """
     texts = check_documents(documents, name)
     prefix_length = check_count(prefix_length, "prefix_length")
@@ -118,9 +118,9 @@ def text_kernel(
     Examples
     --------
     >>> text_kernel(["a red garden", "red gardens", "the sea"]).round(2)
-    array([[1.  , 1.  , 0.  ],
-           [1.  , 1.  , 0.  ],
-           [0.  , 0.  , 1.  ]])
+    array([[1., 1., 0.],
+           [1., 1., 0.],
+           [0., 0., 1.]])
     """
     features = text_features(
         documents, prefix_length=prefix_length, min_df=min_df, max_df=max_df, name=name

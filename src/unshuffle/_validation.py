@@ -63,9 +63,13 @@ def check_documents(documents: Any, name: str) -> list[str]:
     if len(documents) == 0:
         raise ValueError(f"{name} is empty: found 0 documents. Pass at least two.")
     if not is_text(documents):
+        position, item = next(
+            ((i, item) for i, item in enumerate(documents) if not isinstance(item, str)),
+            (0, documents),
+        )
         raise ValueError(
             f'{name} must be a list of str with kernel="text"; '
-            f"item 0 is a {type(next(iter(documents))).__name__}. "
+            f"item {position} is a {type(item).__name__}. "
             "Read files into strings first, or choose another kernel."
         )
     check_n_items(len(documents), name)
@@ -445,10 +449,11 @@ def check_distances(distances: ArrayLike, name: str) -> NDArray[np.float64]:
         )
     if values.size == 0 or values.shape == (1, 1):
         raise ValueError(f"{name} holds no distance between two items. Pass at least two items.")
-    if not np.isfinite(values.sum()) or values.min() < 0:
+    low, high = float(values.min()), float(values.max())
+    if not (low >= 0 and high < np.inf):
         raise ValueError(
-            f"{name} must be finite and at least 0, got values from {values.min():.6g} to "
-            f"{values.max():.6g}. Pass distances, not similarities."
+            f"{name} must be finite and at least 0, got values from {low:.6g} to {high:.6g}. "
+            "Pass distances, not similarities."
         )
     return values
 
@@ -560,7 +565,7 @@ def check_same_items(n_first: int, n_second: int, first: str, second: str) -> No
 
 def check_centred_norm(norm: float, scale: float, name: str) -> float:
     """Refuse to scale a kernel matrix that is constant, and so zero once centred."""
-    if not norm > 1e-12 * scale:
+    if not norm > 1e-13 * scale:
         raise ValueError(
             f"The kernel matrix of {name} is zero after centring: its items are all equally "
             "similar, so it cannot be scaled. Drop this kernel, or check its columns."
@@ -604,3 +609,78 @@ def check_same_argument(X: Any, Y: Any, function: str) -> None:
             f"{function} compares the items of one collection with each other, but a second one "
             "was passed. Leave Y out; stack the two collections to compare across them."
         )
+
+
+def check_tolerance(value: Any, name: str) -> float:
+    """Finite number, at least zero."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < np.inf:
+        raise ValueError(f"`{name}` must be a finite number, at least 0, got {value!r}.")
+    return float(value)
+
+
+def check_factor_memory(n_items: int, rank: int) -> None:
+    """Refuse factors that would not fit into the memory that is free now."""
+    check_memory(
+        16 * n_items * rank,
+        what=f"Rank {rank:,} factors of {n_items:,} items",
+        instead="Choose a smaller rank.",
+    )
+
+
+def check_labels(labels: ArrayLike, n_items: int, name: str) -> NDArray[Any]:
+    """One label for each item, of which there are at least `n_items`."""
+    values = np.asarray(labels)
+    if values.ndim != 1 or values.size < n_items:
+        raise ValueError(
+            f"`{name}` must hold one label for each item of y, of which item {n_items - 1} is used, "
+            f"got shape {values.shape}."
+        )
+    return values
+
+
+def check_matches(matches: ArrayLike, name: str) -> NDArray[np.intp]:
+    """Positions in y, one for each item of X, -1 for unmatched."""
+    values = np.asarray(matches)
+    if values.ndim != 1 or values.size == 0 or not np.issubdtype(values.dtype, np.integer):
+        raise ValueError(
+            f"`{name}` must be a list of whole numbers, one for each item of X, got shape "
+            f"{values.shape} and dtype {values.dtype}."
+        )
+    if values.min() < -1:
+        raise ValueError(
+            f"`{name}` holds {values.min()}. Use positions counted from 0, and -1 for unmatched."
+        )
+    return values.astype(np.intp)
+
+
+def check_enough_items(n_items: int, least: int, what: str) -> None:
+    """Refuse a sample too small for an estimator."""
+    if n_items < least:
+        raise ValueError(f"{what} needs at least {least} items, got {n_items}.")
+
+
+def check_grid(grid: ArrayLike, n_items: int) -> NDArray[np.intp]:
+    """Item in each cell of a 2-D grid, -1 for empty."""
+    cells = np.asarray(grid)
+    if cells.ndim != 2 or not np.issubdtype(cells.dtype, np.integer):
+        raise ValueError(
+            f"`grid` must be a 2-D array of whole numbers, got shape {cells.shape} and dtype "
+            f"{cells.dtype}. Give the item in each cell, -1 where it is empty."
+        )
+    if cells.size == 0 or cells.max() >= n_items or cells.min() < -1:
+        raise ValueError(
+            f"`grid` must hold items from 0 to {n_items - 1}, or -1 for empty, got "
+            + ("no cells." if cells.size == 0 else f"values from {cells.min()} to {cells.max()}.")
+        )
+    return cells.astype(np.intp)
+
+
+def check_sheet_values(values: ArrayLike, n_items: int, name: str) -> NDArray[np.float64]:
+    """One finite number for each item."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape != (n_items,) or not np.isfinite(array).all():
+        raise ValueError(
+            f"`{name}` must be {n_items} finite numbers, one for each item, got shape "
+            f"{array.shape}."
+        )
+    return array

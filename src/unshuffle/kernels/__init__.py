@@ -8,9 +8,10 @@ from unshuffle.kernels._centering import (
     unit_norm,
     zero_diagonal,
 )
-from unshuffle.kernels._distances import median_gamma, squared_distances
+from unshuffle.kernels._distances import median_gamma
 from unshuffle.kernels._geodesic import geodesic_distances, geodesic_kernel
 from unshuffle.kernels._gram import combined_gram, gram_matrix
+from unshuffle.kernels._low_rank import nystroem_factors, pivoted_cholesky
 from unshuffle.kernels._text import text_features, text_kernel
 from unshuffle.kernels._vectors import chi2_kernel, laplacian_kernel, linear_kernel, rbf_kernel
 
@@ -25,10 +26,11 @@ __all__ = [
     "laplacian_kernel",
     "linear_kernel",
     "median_gamma",
+    "nystroem_factors",
+    "pivoted_cholesky",
     "rbf_kernel",
     "spectral_power",
     "spectral_power_path",
-    "squared_distances",
     "text_features",
     "text_kernel",
     "unit_norm",

@@ -1,0 +1,154 @@
+"""How much two collections whose rows correspond depend on each other."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unshuffle._validation import (
+    check_centred_norm,
+    check_enough_items,
+    check_option,
+    check_same_items,
+)
+from unshuffle.kernels import center, combined_gram
+from unshuffle.kernels._gram import Kernel
+from unshuffle.objectives import hsic_biased, hsic_unbiased, hsic_zeroed
+
+Kernels = Kernel | Sequence[Kernel]
+Gamma = float | Sequence[float | None] | None
+
+_ESTIMATORS: dict[str, Callable[..., float]] = {
+    "biased": hsic_biased,
+    "zeroed": hsic_zeroed,
+    "unbiased": hsic_unbiased,
+}
+
+
+def hsic(
+    X: Any,
+    y: Any,
+    *,
+    kernel: Kernels = "rbf",
+    kernel_y: Kernels | None = None,
+    gamma: Gamma = None,
+    estimator: str = "biased",
+) -> float:
+    """Dependence between two collections, row i of one belonging to row i of the other.
+
+    Parameters
+    ----------
+    X, y : what `unshuffle.kernels.combined_gram` takes, n items each
+        Vectors, documents or Gram matrices, according to the kernels.
+    kernel : str, callable, or list of these, default="rbf"
+        Similarity inside X.
+    kernel_y : str, callable, or list of these, default=None
+        Similarity inside y. None uses `kernel`.
+    gamma : float or list, default=None
+        Width of the kernels of both. A larger value makes them narrower. None takes one over the
+        median distance, for X and y apart.
+    estimator : {"biased", "zeroed", "unbiased"}, default="biased"
+        "biased" is (n - 1)^-2 tr(H K H L), at least 0. "zeroed" leaves out the diagonals of both
+        centred matrices, as `KernelizedSorting.objective_` does. "unbiased" is 0 on average for
+        independent collections, may be negative, and needs at least 4 items.
+
+    Returns
+    -------
+    float
+        Larger is more dependent.
+
+    Notes
+    -----
+    O(n^2) time and memory beyond the kernels.
+
+    References
+    ----------
+    Gretton et al., "Measuring statistical dependence with Hilbert-Schmidt norms", ALT (2005).
+    Song et al., "Feature selection via dependence maximization", JMLR 13 (2012).
+
+    Examples
+    --------
+    >>> X = [[0.0], [1.0], [2.0], [3.0]]
+    >>> hsic(X, [[1.0], [3.0], [5.0], [7.0]], kernel="linear") > hsic(X, X[::-1], kernel="rbf")
+    True
+    """
+    estimate = _ESTIMATORS[check_option(estimator, "estimator", tuple(_ESTIMATORS))]
+    K, L = _gram_matrices(X, y, kernel, kernel_y, gamma)
+    if estimator == "unbiased":
+        check_enough_items(K.shape[0], 4, "The unbiased HSIC")
+    return estimate(K, L)
+
+
+def cka(
+    X: Any,
+    y: Any,
+    *,
+    kernel: Kernels = "linear",
+    kernel_y: Kernels | None = None,
+    gamma: Gamma = None,
+    debiased: bool = False,
+) -> float:
+    """Centred kernel alignment: dependence on a scale from 0 to 1, whatever the kernels' size.
+
+    Parameters
+    ----------
+    X, y : what `unshuffle.kernels.combined_gram` takes, n items each
+        Vectors, documents or Gram matrices, according to the kernels.
+    kernel : str, callable, or list of these, default="linear"
+        Similarity inside X.
+    kernel_y : str, callable, or list of these, default=None
+        Similarity inside y. None uses `kernel`.
+    gamma : float or list, default=None
+        Width of the kernels of both. A larger value makes them narrower. None takes one over the
+        median distance, for X and y apart.
+    debiased : bool, default=False
+        Use the unbiased HSIC throughout. Collections with more columns than rows then no longer
+        look alike by chance; the result may be slightly negative. Needs at least 4 items.
+
+    Returns
+    -------
+    float
+        HSIC(X, y) / sqrt(HSIC(X, X) HSIC(y, y)): 1 where the two are the same up to rotation and
+        scale (linear kernel), about 0 where they are independent.
+
+    Notes
+    -----
+    O(n^2) time and memory beyond the kernels.
+
+    References
+    ----------
+    Kornblith et al., "Similarity of neural network representations revisited", ICML (2019).
+
+    Examples
+    --------
+    >>> X = [[0.0, 1.0], [1.0, 0.0], [2.0, 5.0], [3.0, 1.0]]
+    >>> round(cka(X, [[10 * b, -10 * a] for a, b in X]), 6)
+    1.0
+    """
+    K, L = _gram_matrices(X, y, kernel, kernel_y, gamma)
+    if debiased:
+        check_enough_items(K.shape[0], 4, "The debiased alignment")
+    estimate = hsic_unbiased if debiased else hsic_biased
+    # All estimates ignore the mean; taking it out first keeps their digits.
+    K, L = _centred(K, "X"), _centred(L, "y")
+    own = [
+        check_centred_norm(estimate(M, M), float(np.linalg.norm(M) / len(M)) ** 2, name)
+        for M, name in ((K, "X"), (L, "y"))
+    ]
+    return estimate(K, L) / float(np.sqrt(own[0]) * np.sqrt(own[1]))
+
+
+def _gram_matrices(
+    X: Any, y: Any, kernel: Kernels, kernel_y: Kernels | None, gamma: Gamma
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    K = combined_gram(X, kernel, gamma=gamma, name="X")
+    L = combined_gram(y, kernel if kernel_y is None else kernel_y, gamma=gamma, name="y")
+    check_same_items(K.shape[0], L.shape[0], "X", "y")
+    return K, L
+
+
+def _centred(K: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+    centred = center(K)
+    check_centred_norm(float(np.linalg.norm(centred)), float(np.linalg.norm(K)), name)
+    return centred

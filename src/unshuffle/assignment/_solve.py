@@ -14,13 +14,13 @@ from unshuffle.assignment._result import Assignment
 SOLVERS = ("auto", "exact", "auction")
 
 # Below these many rows (of the smaller side) the exact solver is as fast as the auction.
-SMALLEST_COLD = 200
-SMALLEST_WARM = 100
+SMALLEST_COLD = 180
+SMALLEST_WARM = 130
 # The auction's stand-in rows make thin problems no cheaper; the exact solver's are.
 THINNEST = 0.5
 # Smooth costs take 30 to 60 bids a row; where this many are not enough, the exact
 # solver is the faster way to finish.
-MAX_BIDS_PER_ROW = 1000
+MAX_BIDS_PER_ROW = 300
 
 
 def solve_assignment(
@@ -202,12 +202,6 @@ def _by_auction(
     benefit: NDArray[Any], prices: NDArray[np.float64] | None, tol: float, offset: float
 ) -> Assignment | None:
     """Result of the auction, or None where it had to give up."""
-    low, high = float(benefit.min()), float(benefit.max())
-    if low == -np.inf:
-        low = float(benefit[benefit > -np.inf].min())
-    elif low == high:
-        n_rows, n_cols = benefit.shape
-        return Assignment(np.arange(n_rows), n_rows * low, np.zeros(n_cols), 0.0, "auction")
     module = _auction()
     if module is None:
         return None
@@ -217,8 +211,6 @@ def _by_auction(
         prices,
         tol=tol,
         offset=offset,
-        low=low,
-        high=high,
         max_bids_per_row=MAX_BIDS_PER_ROW,
     )
     return found

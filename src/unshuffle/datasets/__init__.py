@@ -1,1 +1,15 @@
-"""Placeholder."""
+"""Data to try things on: generators, and what ships with scikit-learn."""
+
+from unshuffle.datasets._digits import digits_views, grid_points, sample_digits
+from unshuffle.datasets._paired import Paired
+from unshuffle.datasets._photos import photo_halves
+from unshuffle.datasets._synthetic import make_paired_views
+
+__all__ = [
+    "Paired",
+    "digits_views",
+    "grid_points",
+    "make_paired_views",
+    "photo_halves",
+    "sample_digits",
+]

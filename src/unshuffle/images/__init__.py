@@ -1,1 +1,26 @@
-"""Placeholder."""
+"""Pictures: reading them safely, comparing them, and laying them out on a sheet."""
+
+from unshuffle.images._features import color_histogram, lab_pixels, rgb_to_lab
+from unshuffle.images._reading import (
+    FORMATS,
+    MAX_PIXELS,
+    SUFFIXES,
+    ImageCollection,
+    read_folder,
+    read_image,
+)
+from unshuffle.images._sheets import grid_sheet, matched_sheet
+
+__all__ = [
+    "FORMATS",
+    "MAX_PIXELS",
+    "SUFFIXES",
+    "ImageCollection",
+    "color_histogram",
+    "grid_sheet",
+    "lab_pixels",
+    "matched_sheet",
+    "read_folder",
+    "read_image",
+    "rgb_to_lab",
+]

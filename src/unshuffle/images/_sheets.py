@@ -1,0 +1,178 @@
+"""Pictures of results: matched pairs side by side, and a grid of items."""
+
+from math import ceil, sqrt
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from PIL import Image
+
+from unshuffle._validation import (
+    check_count,
+    check_grid,
+    check_images,
+    check_permutation,
+    check_sheet_values,
+)
+
+Color = tuple[int, int, int]
+
+PAPER: Color = (250, 249, 246)
+_EMPTY: Color = (226, 224, 218)
+_RIGHT: Color = (46, 139, 87)
+_WRONG: Color = (214, 40, 40)
+_PLAIN: Color = (120, 118, 112)
+# Unsure to sure. Runs through pale yellow and darkens at both ends, so that it also reads
+# in grey print and for colour-blind eyes.
+_RAMP = np.array([[178, 24, 43], [239, 138, 98], [240, 214, 120], [102, 178, 130], [15, 105, 72]])
+
+
+def matched_sheet(
+    left: ArrayLike,
+    right: ArrayLike,
+    permutation: ArrayLike,
+    *,
+    confidence: ArrayLike | None = None,
+    correct: ArrayLike | None = None,
+    columns: int | None = None,
+    height: int = 72,
+    max_pairs: int = 2000,
+) -> Image.Image:
+    """Draw each item beside the partner that was found for it, framed by how sure that is.
+
+    Parameters
+    ----------
+    left : array of shape (n, h, w, 3) or (n, h, w), uint8
+        Pictures of the first collection.
+    right : array of shape (m, h', w', 3) or (m, h', w'), uint8
+        Pictures of the second.
+    permutation : array of shape (n,)
+        ``right[permutation[i]]`` stands beside ``left[i]``; -1 leaves the place empty.
+    confidence : array of shape (n,) or None, default=None
+        From 0 to 1; colours the frames from red through yellow to green.
+    correct : array of bool of shape (n,) or None, default=None
+        Where the truth is known: right pairs get a thin green frame, wrong ones a thick red
+        one. Goes before `confidence`.
+    columns : int or None, default=None
+        Pairs in a row; None makes the sheet about square.
+    height : int, default=72
+        Height of each picture on the sheet in pixels. Larger shows more and grows the file.
+    max_pairs : int, default=2000
+        Draw at most this many pairs, from the first on.
+
+    Returns
+    -------
+    sheet : PIL.Image.Image
+        Pairs in the order of `left`, row by row.
+    """
+    left, right = check_images(left, "left"), check_images(right, "right")
+    partners = check_permutation(permutation, len(left), len(right))
+    n = min(len(left), check_count(max_pairs, "max_pairs"))
+    frames = _frame_colors(len(left), confidence, correct)
+    height = check_count(height, "height", least=4, most=2000)
+    widths = [max(1, round(height * each.shape[2] / each.shape[1])) for each in (left, right)]
+    frame, gap = max(2, height // 24), max(4, height // 9)
+    pair = (height + 2 * frame, sum(widths) + 2 * frame)
+    if columns is None:
+        columns = max(1, round(sqrt(n * pair[0] / pair[1])))
+    columns = min(check_count(columns, "columns"), n)
+    sheet = _blank(ceil(n / columns), columns, pair, gap)
+    for i in range(n):
+        top, start = gap + (i // columns) * (pair[0] + gap), gap + (i % columns) * (pair[1] + gap)
+        sheet[top : top + pair[0], start : start + pair[1]] = frames[i]
+        if correct is not None and np.asarray(correct)[i]:
+            # A quiet frame: half its width turned back into paper, so that errors stand out.
+            _inset(sheet, top, start, pair, frame // 2, frames[i])
+        inner, first = top + frame, start + frame
+        sheet[inner : inner + height, first : first + widths[0]] = _scaled(
+            left[i], height, widths[0]
+        )
+        second = first + widths[0]
+        partner = partners[i]
+        sheet[inner : inner + height, second : second + widths[1]] = (
+            _EMPTY if partner < 0 else _scaled(right[partner], height, widths[1])
+        )
+    return Image.fromarray(sheet)
+
+
+def grid_sheet(
+    images: ArrayLike,
+    grid: ArrayLike,
+    *,
+    tile: int = 32,
+    gap: int = 2,
+    background: Color = PAPER,
+) -> Image.Image:
+    """Draw items where a grid puts them.
+
+    Parameters
+    ----------
+    images : array of shape (n, h, w, 3) or (n, h, w), uint8
+        The pictures.
+    grid : array of int of shape (rows, columns)
+        Which picture stands in each cell; -1 leaves it empty.
+    tile : int, default=32
+        Height of each picture on the sheet in pixels. Larger shows more.
+    gap : int, default=2
+        Pixels between pictures.
+    background : (int, int, int), default=PAPER
+        Colour of gaps and empty cells.
+
+    Returns
+    -------
+    sheet : PIL.Image.Image
+        The grid, drawn.
+    """
+    images = check_images(images)
+    cells = check_grid(grid, len(images))
+    tile = check_count(tile, "tile", most=2000)
+    gap = check_count(gap, "gap", least=0)
+    width = max(1, round(tile * images.shape[2] / images.shape[1]))
+    sheet = _blank(*cells.shape, (tile, width), gap, background)
+    for (row, column), item in np.ndenumerate(cells):
+        if item >= 0:
+            top, start = gap + row * (tile + gap), gap + column * (width + gap)
+            sheet[top : top + tile, start : start + width] = _scaled(images[item], tile, width)
+    return Image.fromarray(sheet)
+
+
+def _blank(
+    rows: int, columns: int, cell: tuple[int, int], gap: int, color: Color = PAPER
+) -> NDArray[np.uint8]:
+    shape = (gap + rows * (cell[0] + gap), gap + columns * (cell[1] + gap), 3)
+    return np.full(shape, color, dtype=np.uint8)
+
+
+def _inset(
+    sheet: NDArray[np.uint8],
+    top: int,
+    start: int,
+    pair: tuple[int, int],
+    width: int,
+    color: NDArray[np.uint8],
+) -> None:
+    sheet[top : top + pair[0], start : start + pair[1]] = PAPER
+    sheet[top + width : top + pair[0] - width, start + width : start + pair[1] - width] = color
+
+
+def _scaled(pixels: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
+    if pixels.shape[:2] == (height, width):
+        return pixels
+    # Small pictures grow with hard edges: blurred pixels look like a fault.
+    growing = height >= 4 * pixels.shape[0]
+    how = Image.Resampling.NEAREST if growing else Image.Resampling.LANCZOS
+    return np.asarray(Image.fromarray(pixels).resize((width, height), how))
+
+
+def _frame_colors(
+    n: int, confidence: ArrayLike | None, correct: ArrayLike | None
+) -> NDArray[np.uint8]:
+    if correct is not None:
+        right = check_sheet_values(correct, n, "correct").astype(bool)
+        return np.where(right[:, np.newaxis], _RIGHT, _WRONG).astype(np.uint8)
+    if confidence is None:
+        return np.tile(np.array(_PLAIN, dtype=np.uint8), (n, 1))
+    sure = np.clip(check_sheet_values(confidence, n, "confidence"), 0.0, 1.0)
+    stops = np.linspace(0.0, 1.0, len(_RAMP))
+    return np.stack(
+        [np.interp(sure, stops, channel) for channel in _RAMP.T.astype(float)], axis=1
+    ).astype(np.uint8)

@@ -632,7 +632,7 @@ def check_labels(labels: ArrayLike, n_items: int, name: str) -> NDArray[Any]:
     values = np.asarray(labels)
     if values.ndim != 1 or values.size < n_items:
         raise ValueError(
-            f"`{name}` must hold one label for each item of y, of which item {n_items - 1} is used, "
+            f"`{name}` must hold one label for each item of y, at least {n_items} here, "
             f"got shape {values.shape}."
         )
     return values

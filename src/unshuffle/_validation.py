@@ -95,14 +95,21 @@ def check_gram(K: ArrayLike, name: str) -> NDArray[np.float64]:
             'other than "precomputed" to pass features.'
         )
     check_n_items(K.shape[0], name)
-    asymmetry = float(np.abs(K - K.T).max())
-    if asymmetry > 1e-6 * max(float(np.abs(K).max()), np.finfo(float).tiny):
-        i, j = np.unravel_index(int(np.abs(K - K.T).argmax()), K.shape)
+    # A few rows at a time: whole differences would take several times the memory of K.
+    worst, i, j = 0.0, 0, 0
+    for start in range(0, K.shape[0], 256):
+        gaps = np.abs(K[start : start + 256] - K[:, start : start + 256].T)
+        row, column = np.unravel_index(int(gaps.argmax()), gaps.shape)
+        if gaps[row, column] > worst:
+            worst, i, j = float(gaps[row, column]), start + int(row), int(column)
+    if worst > 1e-6 * max(float(K.max()), -float(K.min()), np.finfo(float).tiny):
         raise ValueError(
             f"{name} is not symmetric: entry ({i}, {j}) is {K[i, j]:.6g} and ({j}, {i}) is "
             f"{K[j, i]:.6g}. Pass ({name} + {name}.T) / 2 if the difference means nothing."
         )
-    return (K + K.T) / 2
+    symmetric: NDArray[np.float64] = K + K.T
+    symmetric *= 0.5
+    return symmetric
 
 
 def check_varied(K: NDArray[np.float64], name: str) -> None:

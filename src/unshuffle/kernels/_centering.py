@@ -7,6 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from unshuffle._validation import check_centred_norm, check_gram, check_positive
 
+_BLOCK = 256
+
 
 def center(K: ArrayLike) -> NDArray[np.float64]:
     """Gram matrix of the same items with their mean moved to the origin of feature space.
@@ -35,8 +37,10 @@ def center(K: ArrayLike) -> NDArray[np.float64]:
     K = check_gram(K, "K")
     row_means = K.mean(axis=1)
     # The sum r_i + r_j is the same in both orders, so the result stays exactly symmetric.
-    K -= np.add.outer(row_means, row_means)
-    K += row_means.mean()
+    mean = row_means.mean()
+    for start in range(0, K.shape[0], _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        K[rows] -= np.add.outer(row_means[rows], row_means) - mean
     return K
 
 
@@ -64,9 +68,21 @@ def zero_diagonal(K: ArrayLike) -> NDArray[np.float64]:
     return K
 
 
-def centred_norm(K: ArrayLike) -> float:
-    """Frobenius norm of the centred kernel matrix, ||H K H||."""
-    return float(np.linalg.norm(center(K)))
+def centred_norm(K: NDArray[np.float64]) -> float:
+    """Frobenius norm ||H K H|| of a symmetric matrix, in O(n) memory."""
+    row_means = K.mean(axis=1)
+    total = 0.0
+    for start in range(0, K.shape[0], _BLOCK):
+        rows = slice(start, start + _BLOCK)
+        block = K[rows] - np.add.outer(row_means[rows] - row_means.mean(), row_means)
+        total += float(np.vdot(block, block))
+    return float(np.sqrt(total))
+
+
+def scale_to_unit_norm(K: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+    """K / ||H K H||, written over a symmetric K."""
+    K /= check_centred_norm(centred_norm(K), float(np.linalg.norm(K)), name)
+    return K
 
 
 def unit_norm(K: ArrayLike, *, name: str = "K") -> NDArray[np.float64]:
@@ -90,9 +106,7 @@ def unit_norm(K: ArrayLike, *, name: str = "K") -> NDArray[np.float64]:
     array([[1., 0.],
            [0., 1.]])
     """
-    K = check_gram(K, name)
-    K /= check_centred_norm(centred_norm(K), float(np.linalg.norm(K)), name)
-    return K
+    return scale_to_unit_norm(check_gram(K, name), name)
 
 
 class SpectralPower:

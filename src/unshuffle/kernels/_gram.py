@@ -23,7 +23,7 @@ from unshuffle._validation import (
     is_text,
     raise_kernel_failed,
 )
-from unshuffle.kernels._centering import unit_norm
+from unshuffle.kernels._centering import scale_to_unit_norm
 from unshuffle.kernels._distances import inner_products
 from unshuffle.kernels._geodesic import geodesic_kernel
 from unshuffle.kernels._text import text_kernel
@@ -144,7 +144,7 @@ def combined_gram(
             total, first = np.zeros_like(K), label
         check_same_items(total.shape[0], K.shape[0], first, label)
         if factors[k] > 0:
-            K = unit_norm(K, name=f"{label} (kernel {k}, {_label(spec)})")
+            scale_to_unit_norm(K, f"{label} (kernel {k}, {_label(spec)})")
             K *= factors[k]
             total += K
     return total if total is not None else np.empty((0, 0))
@@ -207,9 +207,10 @@ def _maybe_of_rows(K: Any, X: Any) -> bool:
 
 
 def _pairwise(kernel: Callable[..., Any], X: Any) -> NDArray[np.float64]:
-    n_items = X.shape[0]
+    rows = X.toarray() if sparse.issparse(X) else X
+    n_items = len(rows)
     K = np.empty((n_items, n_items))
     for i in range(n_items):
         for j in range(i, n_items):
-            K[i, j] = K[j, i] = float(kernel(X[i], X[j]))
+            K[i, j] = K[j, i] = np.asarray(kernel(rows[i], rows[j])).item()
     return check_gram(K, "kernel")

@@ -83,8 +83,8 @@ def solve_assignment(
     array([1, 0, 2])
     >>> solve_assignment(cost, frozen=[(0, 0)]).columns
     array([0, 1, 2])
-    >>> solve_assignment(cost, unmatched_cost=0.75).columns
-    array([ 0,  1, -1])
+    >>> solve_assignment(cost, unmatched_cost=1.25).columns
+    array([-1,  1,  2])
     """
     cost = check.check_assignment_cost(cost)
     solver = check.check_option(solver, "solver", SOLVERS)

@@ -8,6 +8,7 @@ from unshuffle.images._reading import (
     ImageCollection,
     read_folder,
     read_image,
+    visible_files,
 )
 from unshuffle.images._sheets import grid_sheet, matched_sheet
 
@@ -23,4 +24,5 @@ __all__ = [
     "read_folder",
     "read_image",
     "rgb_to_lab",
+    "visible_files",
 ]

@@ -70,7 +70,7 @@ def matched_sheet(
     frames = _frame_colors(len(left), confidence, correct)
     height = check_count(height, "height", least=4, most=2000)
     widths = [max(1, round(height * each.shape[2] / each.shape[1])) for each in (left, right)]
-    frame, gap = max(2, height // 24), max(4, height // 9)
+    frame, gap = max(2, height // 16), max(4, height // 9)
     pair = (height + 2 * frame, sum(widths) + 2 * frame)
     if columns is None:
         columns = max(1, round(sqrt(n * pair[0] / pair[1])))
@@ -127,7 +127,7 @@ def grid_sheet(
     tile = check_count(tile, "tile", most=2000)
     gap = check_count(gap, "gap", least=0)
     width = max(1, round(tile * images.shape[2] / images.shape[1]))
-    sheet = _blank(*cells.shape, (tile, width), gap, background)
+    sheet = _blank(cells.shape[0], cells.shape[1], (tile, width), gap, background)
     for (row, column), item in np.ndenumerate(cells):
         if item >= 0:
             top, start = gap + row * (tile + gap), gap + column * (width + gap)
@@ -157,10 +157,8 @@ def _inset(
 def _scaled(pixels: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
     if pixels.shape[:2] == (height, width):
         return pixels
-    # Small pictures grow with hard edges: blurred pixels look like a fault.
-    growing = height >= 4 * pixels.shape[0]
-    how = Image.Resampling.NEAREST if growing else Image.Resampling.LANCZOS
-    return np.asarray(Image.fromarray(pixels).resize((width, height), how))
+    scaled = Image.fromarray(pixels).resize((width, height), Image.Resampling.BICUBIC)
+    return np.asarray(scaled, dtype=np.uint8)
 
 
 def _frame_colors(

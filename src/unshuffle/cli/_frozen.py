@@ -1,0 +1,106 @@
+"""Pairs that the user fixes, from a file."""
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unshuffle._validation import check_frozen
+from unshuffle.cli._console import BadInput
+from unshuffle.cli._tables import read_text_file
+
+
+def read_frozen(path: Path, names_a: list[str], names_b: list[str]) -> NDArray[np.intp]:
+    """Index pairs named in a CSV file.
+
+    Parameters
+    ----------
+    path : Path
+        Two columns, an item of A and its partner in B, each by name or by position counted
+        from 0; or a file that `unshuffle match` wrote, cut down to the pairs to keep.
+    names_a, names_b : list of str
+        Names of the items on each side.
+
+    Returns
+    -------
+    frozen : ndarray of shape (n_frozen, 2)
+        Positions on both sides.
+    """
+    if not path.is_file():
+        raise BadInput(f"There is no file {path} to read frozen pairs from. Check the name.")
+    reader = csv.reader(io.StringIO(read_text_file(path), newline=""))
+    try:
+        rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
+    except csv.Error as error:
+        raise BadInput(f"{path}, line {reader.line_num}: {error}.") from error
+    rows = [(line, row) for line, row in rows if any(row)]
+    if not rows:
+        raise BadInput(f"{path} is empty. Give one line for each pair: item of A, item of B.")
+    columns = _columns(rows[0][1])
+    if columns is not None:
+        rows = rows[1:]
+    pairs = []
+    for line, row in rows:
+        cells = _cells(row, columns, (names_a, names_b))
+        if cells is None:
+            raise BadInput(
+                f"{path}, line {line} has {len(row)} cell(s). Give an item of A and an item of B."
+            )
+        if columns is not None and "" in cells:
+            # Our own output lists what is unmatched with an empty partner.
+            continue
+        pairs.append(
+            [
+                _position(cell, names, side, f"{path}, line {line}")
+                for cell, names, side in zip(cells, (names_a, names_b), "AB", strict=True)
+            ]
+        )
+    return check_frozen(
+        np.array(pairs, dtype=np.intp), len(names_a), len(names_b), first="A", second="B"
+    )
+
+
+def _columns(header: list[str]) -> dict[str, int] | None:
+    """Where our own columns stand, if the first row is our heading."""
+    found = {name: k for k, name in enumerate(header) if name[:-1] in ("index_", "name_")}
+    complete = any({f"{what}_a", f"{what}_b"} <= found.keys() for what in ("index", "name"))
+    return found if complete else None
+
+
+def _cells(
+    row: list[str], columns: dict[str, int] | None, names: tuple[list[str], list[str]]
+) -> tuple[str, str] | None:
+    if columns is None:
+        return (row[0], row[1]) if len(row) == 2 else None
+    if len(row) <= max(columns.values()):
+        return None
+
+    def cell(side: str, known: list[str]) -> str:
+        name, index = (
+            row[columns[key]] if key in columns else ""
+            for key in (f"name_{side}", f"index_{side}")
+        )
+        # A name outlives a change of the folder, a position does not; but it must be unique.
+        return name if name and (known.count(name) == 1 or not index) else index
+
+    return cell("a", names[0]), cell("b", names[1])
+
+
+def _position(cell: str, names: list[str], side: str, where: str) -> int:
+    matches = [k for k, name in enumerate(names) if name == cell and cell]
+    if len(matches) == 1:
+        return matches[0]
+    if len(matches) > 1:
+        raise BadInput(
+            f"{where}: {len(matches)} items of {side} are called {cell!r}. "
+            "Give its position, counted from 0."
+        )
+    try:
+        return int(cell)
+    except ValueError:
+        raise BadInput(
+            f"{where}: {side} has no item {cell!r}. Give a name as it stands in {side}, or a "
+            "position counted from 0."
+        ) from None

@@ -1,0 +1,250 @@
+"""`unshuffle match`: read two collections, match them, write what was found."""
+
+import json
+import signal
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unshuffle._validation import check_output_path
+from unshuffle.cli import _output
+from unshuffle.cli._console import (
+    BadInput,
+    list_skipped,
+    one_line,
+    progress_bar,
+    reporting,
+    say,
+    warn,
+)
+from unshuffle.cli._frozen import read_frozen
+from unshuffle.cli._inputs import Collection, find_kind, read_pair
+
+SHEET_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
+SHEET_HEIGHT = 72
+SHEET_PAIRS = 2000
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user asked for."""
+
+    path_a: Path
+    path_b: Path
+    output: Path | None
+    kernel: str | None
+    precomputed: bool
+    method: str
+    n_init: int
+    frozen: Path | None
+    unmatched_cost: float | None
+    candidates: int | None
+    sheet: Path | None
+    seed: int | None
+    jobs: int | None
+    as_json: bool
+    quiet: bool
+
+
+def match(options: Options) -> int:
+    """Do it, and return the exit code: 0, or 130 after Ctrl-C."""
+    _check_outputs(options)
+    loud = not options.quiet
+    with progress_bar("Reading", show=loud) as advance:
+        a, b = read_pair(
+            options.path_a,
+            options.path_b,
+            precomputed=options.precomputed,
+            kernel=options.kernel,
+            n_jobs=options.jobs,
+            on_progress=lambda fraction: advance(fraction, ""),
+        )
+    if loud:
+        for side, path in ((a, options.path_a), (b, options.path_b)):
+            list_skipped(side.skipped, str(path))
+    estimator, remarks, interrupted = _fit(a, b, options)
+    with _unbothered():
+        rows, report = _describe(a, b, estimator, options, interrupted)
+        if options.output is not None:
+            report["output"] = str(_output.write_pairs(options.output, rows))
+        if options.sheet is not None:
+            report["sheet"] = _write_sheet(a, b, estimator, options, options.sheet)
+        report["warnings"] = [one_line(remark.message) for remark in remarks]
+        report["ambiguous"] = any(_is_ambiguity(remark) for remark in remarks)
+        if options.as_json:
+            print_json({**report, "pairs": rows})
+        elif loud:
+            _show(report, options)
+    return 130 if interrupted else 0
+
+
+def print_json(answer: dict[str, Any]) -> None:
+    """One JSON object on standard output and nothing else; infinities become null."""
+    import typer
+
+    typer.echo(json.dumps(_plain(answer), allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def _check_outputs(options: Options) -> None:
+    # All that can be known to fail is known before the work starts.
+    if options.output is not None:
+        check_output_path(options.output, _output.SUFFIXES)
+    if options.sheet is not None:
+        check_output_path(options.sheet, SHEET_SUFFIXES)
+        for path in (options.path_a, options.path_b):
+            kind = find_kind(path, precomputed=options.precomputed)
+            if kind != "images":
+                raise BadInput(f"--sheet shows pictures, and {path} holds none. Leave it out.")
+    inputs = {options.path_a.resolve(), options.path_b.resolve()}
+    if options.frozen is not None:
+        inputs.add(options.frozen.resolve())
+    for output in (options.output, options.sheet):
+        if output is not None and output.resolve() in inputs:
+            raise BadInput(f"{output} is also an input and would be lost. Give another name.")
+
+
+def _fit(
+    a: Collection, b: Collection, options: Options
+) -> tuple[Any, list[warnings.WarningMessage], bool]:
+    from unshuffle import KernelizedSorting
+
+    frozen = None
+    if options.frozen is not None:
+        frozen = read_frozen(options.frozen, a.names, b.names)
+    with (
+        progress_bar("Matching", show=not options.quiet) as advance,
+        warnings.catch_warnings(record=True) as remarks,
+    ):
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", UserWarning)
+        estimator = KernelizedSorting(
+            kernel=a.kernel,
+            method=options.method,
+            n_init=options.n_init,
+            unmatched_cost=options.unmatched_cost,
+            random_state=options.seed,
+            n_jobs=options.jobs,
+            callback=reporting(advance),
+        )
+        try:
+            estimator.fit(a.items, b.items, frozen=frozen)
+        except KeyboardInterrupt:
+            if not hasattr(estimator, "permutation_"):
+                raise
+            return estimator, remarks, True
+    return estimator, remarks, False
+
+
+def _is_ambiguity(remark: warnings.WarningMessage) -> bool:
+    from unshuffle.matching import AmbiguityWarning
+
+    return issubclass(remark.category, AmbiguityWarning)
+
+
+def _describe(
+    a: Collection, b: Collection, estimator: Any, options: Options, interrupted: bool
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    permutation = np.asarray(estimator.permutation_)
+    confidence = np.asarray(getattr(estimator, "confidence_", np.zeros(len(a))), dtype=float)
+    matched = permutation >= 0
+    candidates: NDArray[np.intp] | None = None
+    if options.candidates is not None and not interrupted:
+        candidates = np.asarray(estimator.candidates(min(options.candidates, len(b))))
+    rows = _output.pair_rows(a.names, b.names, permutation, confidence, candidates=candidates)
+    report: dict[str, Any] = {
+        "kind": a.kind,
+        "n_a": len(a),
+        "n_b": len(b),
+        "n_matched": int(matched.sum()),
+        "objective": float(estimator.objective_),
+        "mean_confidence": float(confidence[matched].mean()) if matched.any() else 0.0,
+        "ambiguity": float(getattr(estimator, "ambiguity_", np.nan)),
+        "converged": bool(getattr(estimator, "converged_", False)) and not interrupted,
+        "interrupted": interrupted,
+        "skipped": {
+            side: [{"name": one_line(name), "reason": why} for name, why in each.skipped]
+            for side, each in (("a", a), ("b", b))
+        },
+        "output": None,
+        "sheet": None,
+    }
+    return rows, report
+
+
+def _write_sheet(
+    a: Collection, b: Collection, estimator: Any, options: Options, target: Path
+) -> str | None:
+    from unshuffle.images import matched_sheet, read_folder
+
+    pictures = []
+    for side, path in ((a, options.path_a), (b, options.path_b)):
+        width = int(np.clip(round(SHEET_HEIGHT * side.aspect), 8, 8 * SHEET_HEIGHT))
+        folder = read_folder(path, size=(SHEET_HEIGHT, width), n_jobs=options.jobs)
+        if folder.names != side.names:
+            warn(f"{path} changed while it was matched, so no sheet was drawn.")
+            return None
+        pictures.append(folder.arrays)
+    sheet = matched_sheet(
+        pictures[0],
+        pictures[1],
+        estimator.permutation_,
+        confidence=estimator.confidence_,
+        height=SHEET_HEIGHT,
+        max_pairs=SHEET_PAIRS,
+    )
+    try:
+        sheet.save(target)
+    except OSError as error:
+        warn(f"The sheet could not be written to {target}: {error.strerror or error}.")
+        return None
+    return str(target)
+
+
+def _show(report: dict[str, Any], options: Options) -> None:
+    n_a, n_b, n_matched = report["n_a"], report["n_b"], report["n_matched"]
+    if report["interrupted"]:
+        warn("Interrupted: this is the best match found so far, not a finished one.")
+    for message in report["warnings"]:
+        warn(message)
+    say(
+        f"Matched {n_matched:,} of {n_a:,} items of A with {n_b:,} of B: "
+        f"objective {report['objective']:.6g}, mean confidence {report['mean_confidence']:.2f}"
+        f"{' (ambiguous, see the warning)' if report['ambiguous'] else ''}."
+    )
+    if options.output is not None:
+        wrote = report["output"]
+        if wrote != str(options.output):
+            warn(f"{options.output} could not be written; the pairs were saved elsewhere.")
+        say(f"Pairs: {wrote}")
+    if report["sheet"] is not None:
+        shown = min(n_a, SHEET_PAIRS)
+        more = f", the first {shown:,} pairs" if shown < n_a else ""
+        say(f"Sheet: {report['sheet']} (frames from red, unsure, to green, sure{more})")
+
+
+@contextmanager
+def _unbothered() -> Iterator[None]:
+    """Let a second Ctrl-C not cut the writing short."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)

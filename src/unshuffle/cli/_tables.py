@@ -1,0 +1,187 @@
+"""Tables from files: numbers, and a name for each row where the file has one."""
+
+import csv
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unshuffle.cli._console import BadInput
+
+SUFFIXES = (".csv", ".tsv", ".npy", ".parquet")
+_MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-nan", "#n/a"}
+
+
+@dataclass(frozen=True)
+class Table:
+    """Numbers of a file, with what its rows and columns are called."""
+
+    values: NDArray[np.float64]
+    names: list[str]
+    columns: list[str]
+
+
+def read_table(path: Path) -> Table:
+    """Read a table of numbers, whatever its format, or say what is wrong with it."""
+    suffix = path.suffix.lower()
+    if suffix == ".npy":
+        return check_finite(_from_array(read_array(path), path), path)
+    if suffix == ".parquet":
+        return check_finite(_from_rows(*_read_parquet(path), path=path), path)
+    rows, lines = _read_delimited(path)
+    header = None
+    if _has_header(rows):
+        header, rows, lines = rows[0], rows[1:], lines[1:]
+    if not rows:
+        raise BadInput(f"{path} has a header and no rows. Give one row for each item.")
+    return check_finite(_from_rows(header, rows, path=path, lines=lines), path)
+
+
+def read_array(path: Path) -> NDArray[Any]:
+    """Read a .npy file; never a pickle, which could run anything."""
+    try:
+        # Mapped first: a header that promises more than the file holds is then refused
+        # before memory is taken for it.
+        array = np.array(np.load(path, mmap_mode="r", allow_pickle=False))
+    except (ValueError, EOFError, OSError, MemoryError, SyntaxError) as error:
+        raise BadInput(
+            f"{path} cannot be read as an array of numbers: {error}. Write it with numpy.save."
+        ) from error
+    if array.dtype.kind not in "biuf":
+        raise BadInput(f"{path} holds {array.dtype} values. Give real numbers.")
+    if array.ndim != 2:
+        raise BadInput(
+            f"{path} has {array.ndim} dimension(s), shape {array.shape}. Give a 2-D array with "
+            "one row for each item."
+        )
+    return array.astype(np.float64)
+
+
+def check_finite(table: Table, path: Path) -> Table:
+    """Refuse gaps, naming the first: no kernel can be computed over them."""
+    bad = np.argwhere(~np.isfinite(table.values))
+    if len(bad):
+        row, column = bad[0]
+        name = f" ({table.names[row]})" if table.names[row] else ""
+        raise BadInput(
+            f"{path} has {len(bad)} missing or infinite value(s); the first is in row {row + 1}"
+            f"{name}, column {table.columns[column]!r}. Fill them in or drop those rows."
+        )
+    return table
+
+
+def _from_array(values: NDArray[np.float64], path: Path) -> Table:
+    if 0 in values.shape:
+        raise BadInput(f"{path} is empty: its shape is {values.shape}. Give at least two rows.")
+    return Table(values, [""] * len(values), [str(k + 1) for k in range(values.shape[1])])
+
+
+def read_text_file(path: Path) -> str:
+    """Content of a text file in UTF-8 or, failing that, Latin-1."""
+    data = path.read_bytes()
+    if b"\0" in data:
+        raise BadInput(f"{path} is not a text file. Give a table as {' or '.join(SUFFIXES)}.")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
+def _read_delimited(path: Path) -> tuple[list[list[str]], list[int]]:
+    text = read_text_file(path)
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=first.count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True)
+    rows, numbers = [], []
+    try:
+        for row in reader:
+            if any(cell.strip() for cell in row):
+                rows.append([cell.strip() for cell in row])
+                numbers.append(reader.line_num)
+    except csv.Error as error:
+        raise BadInput(f"{path}, line {reader.line_num}: {error}.") from error
+    if not rows:
+        raise BadInput(f"{path} is empty. Give one row for each item.")
+    for row, number in zip(rows, numbers, strict=True):
+        if len(row) != len(rows[0]):
+            raise BadInput(
+                f"{path}, line {number} has {len(row)} cells where line {numbers[0]} has "
+                f"{len(rows[0])}. Give every row the same columns."
+            )
+    return rows, numbers
+
+
+def _read_parquet(path: Path) -> tuple[list[str], list[list[str]]]:
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise BadInput(
+            f"Reading {path} needs pandas and pyarrow: pip install 'unshuffle[tables]'"
+        ) from error
+    try:
+        frame = pd.read_parquet(path)
+    except ImportError as error:
+        raise BadInput(
+            f"Reading {path} needs pandas and pyarrow: pip install 'unshuffle[tables]'"
+        ) from error
+    except Exception as error:
+        # The readers behind pandas raise errors of their own.
+        raise BadInput(f"{path} cannot be read as Parquet: {error}") from error
+    if frame.shape[0] == 0 or frame.shape[1] == 0:
+        raise BadInput(f"{path} is empty: its shape is {frame.shape}. Give at least two rows.")
+    columns = [str(column) for column in frame.columns]
+    if not isinstance(frame.index, pd.RangeIndex):
+        frame, columns = frame.reset_index(), ["", *columns]
+    # None becomes an empty cell, like a gap in a CSV file.
+    cells = frame.astype(object).where(frame.notna(), "")
+    return columns, [[str(cell) for cell in row] for row in cells.itertuples(index=False)]
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return float(cell)
+    except ValueError:
+        return np.nan if cell.lower() in _MISSING else None
+
+
+def _has_header(rows: list[list[str]]) -> bool:
+    """Tell whether the first row names columns: words where the second row has numbers."""
+    words = [_number(cell) is None for cell in rows[0]]
+    if len(rows) == 1:
+        return any(words)
+    below = [_number(cell) is None for cell in rows[1]]
+    # An empty first cell is how pandas heads its index.
+    return any(w and not b for w, b in zip(words, below, strict=True)) or (
+        rows[0][0] == "" and any(words)
+    )
+
+
+def _from_rows(
+    header: list[str] | None,
+    rows: list[list[str]],
+    *,
+    path: Path,
+    lines: list[int] | None = None,
+) -> Table:
+    """Table of the cells; a first column of words, or one without a heading, names the rows."""
+    numbers = lines or list(range(1, len(rows) + 1))
+    columns = header or [str(k + 1) for k in range(len(rows[0]))]
+    unnamed = header is not None and header[0] == ""
+    worded = any(_number(row[0]) is None for row in rows)
+    skip = 1 if len(rows[0]) > 1 and (unnamed or worded) else 0
+    names = [row[0] for row in rows] if skip else [""] * len(rows)
+    values = np.empty((len(rows), len(rows[0]) - skip))
+    for i, row in enumerate(rows):
+        for k, cell in enumerate(row[skip:]):
+            number = _number(cell)
+            if number is None:
+                raise BadInput(
+                    f"{path}, line {numbers[i]}: column {columns[k + skip]!r} holds "
+                    f"{cell[:40]!r}, which is no number. Only the first column may hold words "
+                    "(the names); drop or encode the others."
+                )
+            values[i, k] = number
+    return Table(values, names, columns[skip:])

@@ -1,0 +1,276 @@
+"""A match, drawn: which item went to which, and whether the two sides agree."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from unshuffle._validation import check_gram, check_permutation, check_sheet_values
+from unshuffle.kernels import center, combined_gram, zero_diagonal
+
+Grams = NDArray[np.float64]
+
+
+class MatchDisplay:
+    """A match of two collections that can be looked at in two ways.
+
+    `plot` draws both collections as maps of their items, like things close together, with a
+    line from each item to its partner: parallel lines mean that the two maps agree.
+    `plot_kernels` draws the two similarity matrices in one common order: where the match is
+    right they show the same pattern.
+
+    Build it with `from_estimator` or `from_predictions`.
+
+    Parameters
+    ----------
+    gram_x, gram_y : ndarray of shape (n, n) and (m, m)
+        Similarities inside each collection.
+    permutation : ndarray of shape (n,)
+        Item of y that belongs to each item of X; -1 is unmatched.
+    confidence : ndarray of shape (n,) or None, default=None
+        How sure each pair is, from 0 to 1; colours the lines.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        What was drawn on last.
+    figure_ : matplotlib Figure
+        The figure it is in.
+
+    Notes
+    -----
+    Memory grows with n² and m², time of `plot` with the two leading eigenvectors.
+
+    Examples
+    --------
+    >>> from unshuffle.datasets import make_paired_views
+    >>> from unshuffle.plotting import MatchDisplay
+    >>> X, y, truth = make_paired_views(30, random_state=0)
+    >>> display = MatchDisplay.from_predictions(X, y, truth)
+    >>> display.positions_x.shape
+    (30, 2)
+    """
+
+    def __init__(
+        self,
+        gram_x: Grams,
+        gram_y: Grams,
+        permutation: NDArray[np.intp],
+        confidence: NDArray[np.float64] | None = None,
+    ) -> None:
+        self.gram_x = gram_x
+        self.gram_y = gram_y
+        self.permutation = permutation
+        self.confidence = confidence
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any) -> "MatchDisplay":
+        """Display of a fitted `KernelizedSorting`.
+
+        Parameters
+        ----------
+        estimator : KernelizedSorting
+            Fitted to X and y.
+        X, y : collection
+            What it was fitted to; its own kernels compare the items.
+
+        Returns
+        -------
+        display : MatchDisplay
+            Ready to `plot`.
+        """
+        kernel_y = estimator.kernel if estimator.kernel_y is None else estimator.kernel_y
+        return cls.from_predictions(
+            X,
+            y,
+            estimator.permutation_,
+            confidence=estimator.confidence_,
+            kernel=estimator.kernel,
+            kernel_y=kernel_y,
+            gamma=estimator.gamma,
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        X: Any,
+        y: Any,
+        permutation: ArrayLike,
+        *,
+        confidence: ArrayLike | None = None,
+        kernel: Any = "rbf",
+        kernel_y: Any = None,
+        gamma: Any = None,
+    ) -> "MatchDisplay":
+        """Display of any match, wherever it comes from.
+
+        Parameters
+        ----------
+        X, y : collection
+            The items, or Gram matrices with ``kernel="precomputed"``.
+        permutation : array of shape (n_X,)
+            ``y[permutation[i]]`` belongs to ``X[i]``; -1 is unmatched.
+        confidence : array of shape (n_X,) or None, default=None
+            How sure each pair is, from 0 to 1.
+        kernel, kernel_y, gamma : as in KernelizedSorting
+            How items are compared inside each collection; `kernel_y` None is `kernel`.
+
+        Returns
+        -------
+        display : MatchDisplay
+            Ready to `plot`.
+        """
+        gram_x = check_gram(combined_gram(X, kernel, gamma=gamma, name="X"), "X")
+        other = kernel if kernel_y is None else kernel_y
+        gram_y = check_gram(combined_gram(y, other, gamma=gamma, name="y"), "y")
+        partners = check_permutation(permutation, len(gram_x), len(gram_y))
+        sure = None
+        if confidence is not None:
+            sure = check_sheet_values(confidence, len(gram_x), "confidence")
+        return cls(gram_x, gram_y, partners, sure)
+
+    @property
+    def positions_x(self) -> NDArray[np.float64]:
+        """Map of X: the first two kernel principal components, shape (n, 2)."""
+        return _map(self.gram_x)
+
+    @property
+    def positions_y(self) -> NDArray[np.float64]:
+        """Map of y, turned to lie as much like that of X as the match allows."""
+        first, second = _map(self.gram_x), _map(self.gram_y)
+        matched = self.permutation >= 0
+        if matched.sum() < 2:
+            return second
+        # A map has no natural up or left. The rotation or reflection that lays the partners
+        # closest together (orthogonal Procrustes) leaves its shape as it is.
+        u, _, vt = np.linalg.svd(second[self.permutation[matched]].T @ first[matched])
+        return second @ u @ vt
+
+    def plot(
+        self, ax: Any = None, *, labels: tuple[str, str] = ("X", "y"), max_lines: int = 1000
+    ) -> "MatchDisplay":
+        """Draw both maps side by side, with a line from each item to its partner.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a figure.
+        labels : (str, str), default=("X", "y")
+            What the collections are called.
+        max_lines : int, default=1000
+            Draw at most this many lines, evenly chosen. More show all, and hide each other.
+
+        Returns
+        -------
+        display : MatchDisplay
+            Itself.
+        """
+        self._take_axes(ax, (9.0, 4.8))
+        ax = self.ax_
+        left, right = _in_unit_box(self.positions_x), _in_unit_box(self.positions_y)
+        right = right + np.array([1.6, 0.0])
+        matched = np.flatnonzero(self.permutation >= 0)
+        if len(matched) > max_lines:
+            matched = matched[np.linspace(0, len(matched) - 1, max_lines).astype(int)]
+        self._draw_lines(left[matched], right[self.permutation[matched]], matched)
+        n, m = len(left), len(right)
+        size = float(np.clip(4000 / max(n, m), 6, 40))
+        free = np.setdiff1d(np.arange(m), self.permutation)
+        for points, alone in ((left, self.permutation < 0), (right, np.isin(np.arange(m), free))):
+            style = {"s": size, "linewidths": 0.7, "zorder": 3}
+            ax.scatter(*points[~alone].T, c="#22333b", edgecolors="white", **style)
+            ax.scatter(*points[alone].T, facecolors="white", edgecolors="#22333b", **style)
+        for x, label, count in ((0.5, labels[0], n), (2.1, labels[1], m)):
+            ax.text(x, 1.08, f"{label} ({count})", ha="center", va="bottom", fontsize=11)
+        ax.set(xlim=(-0.06, 2.66), ylim=(-0.06, 1.2), aspect="equal")
+        ax.set_axis_off()
+        return self
+
+    def plot_kernels(
+        self, ax: Any = None, *, labels: tuple[str, str] = ("X", "y"), cmap: str = "RdBu_r"
+    ) -> "MatchDisplay":
+        """Draw the two centred similarity matrices in one common order.
+
+        Matched items only, sorted by the first kernel principal component of X; rows of y stand
+        in the order of their partners. The more alike the pictures, the better the match.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a figure.
+        labels : (str, str), default=("X", "y")
+            What the collections are called.
+        cmap : str, default="RdBu_r"
+            Name of a matplotlib colour map; its middle stands for average similarity.
+
+        Returns
+        -------
+        display : MatchDisplay
+            Itself.
+        """
+        self._take_axes(ax, (9.0, 4.6))
+        ax = self.ax_
+        order = np.argsort(_map(self.gram_x)[:, 0], kind="stable")
+        order = order[self.permutation[order] >= 0]
+        partners = self.permutation[order]
+        starts = (0.0, 1.1)
+        pairs = ((self.gram_x, order), (self.gram_y, partners))
+        for start, label, (gram, chosen) in zip(starts, labels, pairs, strict=True):
+            part = zero_diagonal(center(gram[np.ix_(chosen, chosen)]))
+            # The few largest values (duplicates) must not drain the rest of colour.
+            limit = float(np.quantile(np.abs(part), 0.98)) or 1.0
+            extent = (start, start + 1.0, 0.0, 1.0)
+            ax.imshow(part, cmap=cmap, vmin=-limit, vmax=limit, extent=extent)
+            ax.text(start + 0.5, 1.03, label, ha="center", va="bottom", fontsize=11)
+        ax.set(xlim=(-0.02, 2.12), ylim=(-0.02, 1.12), aspect="equal")
+        ax.set_axis_off()
+        return self
+
+    def _draw_lines(
+        self,
+        starts: NDArray[np.float64],
+        ends: NDArray[np.float64],
+        matched: NDArray[np.intp],
+    ) -> None:
+        from matplotlib.collections import LineCollection
+
+        alpha = float(np.clip(40 / max(len(matched), 1), 0.25, 0.8))
+        lines = LineCollection(
+            list(np.stack([starts, ends], axis=1)), linewidths=0.9, alpha=alpha, zorder=1
+        )
+        if self.confidence is None:
+            lines.set_color("#6c757d")
+        else:
+            lines.set(array=self.confidence[matched], cmap="RdYlGn", clim=(0.0, 1.0))
+            bar = self.figure_.colorbar(lines, ax=self.ax_, shrink=0.7, pad=0.01)
+            bar.solids.set(alpha=1)
+            bar.set_label("confidence")
+            bar.outline.set_visible(False)
+        self.ax_.add_collection(lines)
+
+    def _take_axes(self, ax: Any, size: tuple[float, float]) -> None:
+        if ax is None:
+            try:
+                import matplotlib.pyplot as plt
+            except ImportError as error:
+                raise ImportError(
+                    "Drawing needs matplotlib: pip install 'unshuffle[plot]'"
+                ) from error
+            _, ax = plt.subplots(figsize=size, layout="constrained")
+        self.ax_ = ax
+        self.figure_ = ax.figure
+
+
+def _map(gram: Grams) -> NDArray[np.float64]:
+    """First two kernel principal components, signs fixed by their largest entries."""
+    values, vectors = np.linalg.eigh(center(gram))
+    positions = vectors[:, [-1, -2]] * np.sqrt(np.maximum(values[[-1, -2]], 0.0))
+    largest = np.take_along_axis(positions, np.abs(positions).argmax(axis=0)[np.newaxis], axis=0)
+    return positions * np.where(largest < 0, -1.0, 1.0)
+
+
+def _in_unit_box(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    low, high = points.min(axis=0), points.max(axis=0)
+    # One scale for both directions, so that the shape stays; centred in the box.
+    scale = float((high - low).max()) or 1.0
+    return (points - (low + high) / 2) / scale + 0.5

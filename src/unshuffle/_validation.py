@@ -388,16 +388,10 @@ def check_prices(prices: ArrayLike, n_columns: int) -> NDArray[np.float64]:
     return values
 
 
-def check_real(
-    value: Any, name: str, *, above: float | None = None, least: float | None = None
-) -> float:
-    """Finite number within bounds."""
+def check_real(value: Any, name: str) -> float:
+    """Finite number."""
     if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(value):
         raise ValueError(f"`{name}` must be a finite number, got {value!r}.")
-    if above is not None and value <= above:
-        raise ValueError(f"`{name}` must be above {above:g}, got {value}.")
-    if least is not None and value < least:
-        raise ValueError(f"`{name}` must be at least {least:g}, got {value}.")
     return float(value)
 
 

@@ -110,7 +110,7 @@ def test_stopping_early_warns_and_rows_still_sum_to_one():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"epsilon": 0.0}, "`epsilon` must be above 0"),
+        ({"epsilon": 0.0}, "`epsilon` must be a finite number above 0"),
         ({"max_iter": 0}, "`max_iter` must be at least 1"),
         ({"forbidden": np.ones((2, 2), dtype=bool)}, "at most 0 of 2 pairs"),
     ],

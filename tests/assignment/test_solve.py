@@ -319,7 +319,7 @@ def test_unusable_costs_are_refused(cost, message):
     ("options", "message"),
     [
         ({"solver": "magic"}, "`solver` must be one of"),
-        ({"tol": 0}, "`tol` must be above 0"),
+        ({"tol": 0}, "`tol` must be a finite number above 0"),
         ({"prices": [1.0]}, r"`prices` must have shape \(3,\)"),
         ({"prices": [1.0, np.nan, 2.0]}, "`prices` holds NaN"),
         ({"frozen": [(0, 0), (0, 1)]}, "repeats item 0 of rows"),

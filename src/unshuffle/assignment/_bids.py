@@ -19,20 +19,42 @@ from numba import njit
 
 BLOCK = 16  # columns under one bound; 16 was fastest of 16, 32, 64 for 512 to 2025 columns
 
+_compiled: Any = njit(cache=True, nogil=True)
 # No "ninf": a forbidden pair has benefit -inf. The other flags make max() one instruction.
-_FLAGS = {"nnan", "nsz", "reassoc", "contract"}
+_compiled_fast: Any = njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc", "contract"})
 
 
-@njit(cache=True, nogil=True, fastmath=_FLAGS)
-def _highest_bound(bounds: Any, row: int, group: int) -> float:
-    """Largest bound of a row in one group of blocks."""
+@_compiled_fast
+def _highest_worth(benefit: Any, prices: Any, row: int, block: int) -> float:
+    """Largest benefit less price of a row in one block of columns."""
+    # unsigned: numba tests every signed index for being negative, which doubles the time
+    line = np.uintp(row)
+    start = np.uintp(block * BLOCK)
+    width = min(BLOCK, benefit.shape[1] - block * BLOCK)
     highest = -np.inf
-    for block in range(group * BLOCK, (group + 1) * BLOCK):
-        highest = max(highest, bounds[row, block])
+    if width == BLOCK:
+        for k in range(BLOCK):  # the constant length lets it be unrolled
+            j = start + np.uintp(k)
+            highest = max(highest, benefit[line, j] - prices[j])
+    else:
+        for k in range(width):
+            j = start + np.uintp(k)
+            highest = max(highest, benefit[line, j] - prices[j])
     return highest
 
 
-@njit(cache=True, nogil=True, fastmath=_FLAGS)
+@_compiled_fast
+def _highest_bound(bounds: Any, row: int, group: int) -> float:
+    """Largest bound of a row in one group of blocks."""
+    line = np.uintp(row)
+    start = np.uintp(group * BLOCK)
+    highest = -np.inf
+    for k in range(BLOCK):
+        highest = max(highest, bounds[line, start + np.uintp(k)])
+    return highest
+
+
+@_compiled_fast
 def prepare(
     benefit: Any, prices: Any, bounds: Any, groups: Any, start: int, stop: int
 ) -> tuple[float, float]:
@@ -62,7 +84,7 @@ def prepare(
     return low, high
 
 
-@njit(cache=True, nogil=True, fastmath=_FLAGS)
+@_compiled_fast
 def _best_two(
     benefit: Any, prices: Any, bounds: Any, groups: Any, likely: Any, row: int
 ) -> tuple[int, float, float, int]:
@@ -70,33 +92,30 @@ def _best_two(
 
     Starts from the two choices of the row's last bid: good guesses close most blocks.
     """
-    n_columns = benefit.shape[1]
+    line = np.uintp(row)
     column = likely[row, 0]
     other = likely[row, 1]
-    best = benefit[row, column] - prices[column]
+    best = benefit[line, np.uintp(column)] - prices[np.uintp(column)]
     second = -np.inf
     if other >= 0:
-        second = benefit[row, other] - prices[other]
+        second = benefit[line, np.uintp(other)] - prices[np.uintp(other)]
         if second > best:
             best, second = second, best
             column, other = other, column
     opened = 0
     for group in range(groups.shape[1]):
-        if groups[row, group] <= second:
+        if groups[line, np.uintp(group)] <= second:
             continue
         for block in range(group * BLOCK, (group + 1) * BLOCK):
-            if bounds[row, block] <= second:
+            if bounds[line, np.uintp(block)] <= second:
                 continue
-            start = block * BLOCK
-            stop = min(start + BLOCK, n_columns)
-            highest = -np.inf
-            for j in range(start, stop):
-                highest = max(highest, benefit[row, j] - prices[j])
-            bounds[row, block] = highest
+            highest = _highest_worth(benefit, prices, row, block)
+            bounds[line, np.uintp(block)] = highest
             opened += 1
             if highest > second:
-                for j in range(start, stop):
-                    worth = benefit[row, j] - prices[j]
+                start = block * BLOCK
+                for j in range(start, min(start + BLOCK, benefit.shape[1])):
+                    worth = benefit[line, np.uintp(j)] - prices[np.uintp(j)]
                     if worth > second and j != column:
                         if worth > best:
                             second = best
@@ -106,13 +125,30 @@ def _best_two(
                         else:
                             second = worth
                             other = j
-        groups[row, group] = _highest_bound(bounds, row, group)
+        groups[line, np.uintp(group)] = _highest_bound(bounds, row, group)
     likely[row, 0] = column
     likely[row, 1] = other
     return column, best, second, opened
 
 
-@njit(cache=True, nogil=True)
+@_compiled
+def survey(
+    benefit: Any,
+    prices: Any,
+    bounds: Any,
+    groups: Any,
+    likely: Any,
+    margins: Any,
+    start: int,
+    stop: int,
+) -> None:
+    """Find the choices of some rows, and what the first is worth above the second."""
+    for row in range(start, stop):
+        _, best, second, _ = _best_two(benefit, prices, bounds, groups, likely, row)
+        margins[row] = best - second
+
+
+@_compiled
 def _sift(keys: Any, heap: Any, prices: Any, at: int) -> None:
     """Give a heap entry its present price, letting it sink to its place."""
     column = heap[at]
@@ -133,7 +169,7 @@ def _sift(keys: Any, heap: Any, prices: Any, at: int) -> None:
     heap[at] = column
 
 
-@njit(cache=True, nogil=True)
+@_compiled
 def _cheapest_two(keys: Any, heap: Any, prices: Any) -> tuple[int, float, float]:
     """Cheapest column, its price, and the second lowest price.
 
@@ -149,7 +185,7 @@ def _cheapest_two(keys: Any, heap: Any, prices: Any) -> tuple[int, float, float]
     return heap[0], keys[0], second
 
 
-@njit(cache=True, nogil=True)
+@_compiled
 def bid(
     benefit: Any,
     prices: Any,
@@ -195,7 +231,7 @@ def bid(
     return n_waiting, bids
 
 
-@njit(cache=True, nogil=True)
+@_compiled
 def certify(
     benefit: Any,
     prices: Any,

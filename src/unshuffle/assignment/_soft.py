@@ -85,9 +85,9 @@ def soft_assignment(
     """
     cost = check.check_assignment_cost(cost).astype(np.float64)
     if epsilon is not None:
-        epsilon = check.check_real(epsilon, "epsilon", above=0)
+        epsilon = check.check_positive(epsilon, "epsilon")
     max_iter = check.check_count(max_iter, "max_iter")
-    tol = check.check_real(tol, "tol", above=0)
+    tol = check.check_positive(tol, "tol")
     n_rows, n_cols = cost.shape
     kept = check.check_frozen(frozen, n_rows, n_cols, first="rows", second="columns")
     allowed = np.ones(cost.shape, dtype=bool)

@@ -88,7 +88,7 @@ def solve_assignment(
     """
     cost = check.check_assignment_cost(cost)
     solver = check.check_option(solver, "solver", SOLVERS)
-    tol = check.check_real(tol, "tol", above=0)
+    tol = check.check_positive(tol, "tol")
     n_rows, n_cols = cost.shape
     start = None if prices is None else check.check_prices(prices, n_cols)
     kept = check.check_frozen(frozen, n_rows, n_cols, first="rows", second="columns")

@@ -1,0 +1,99 @@
+"""Matching collections against Gromov-Wasserstein, the fast approximate QAP and the 2009 paper."""
+
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import ot
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment, quadratic_assignment
+
+from benchmarks._measure import Row, timed
+from unshuffle.datasets import Paired, digits_views, make_paired_views, photo_halves
+from unshuffle.kernels import rbf_kernel, zero_diagonal
+
+try:
+    from unshuffle import KernelizedSorting
+except ImportError:
+    KernelizedSorting = None
+
+TOPIC = "Matching two collections"
+FLICKR = "flickr320.npz"
+
+Matcher = Callable[[NDArray, NDArray], NDArray[np.intp]]
+
+
+def rows(*, quick: bool) -> Iterator[Row]:
+    """Refined kernelized sorting against each peer, with the pairs each gets right."""
+    if KernelizedSorting is None:
+        return
+    refined = by_sorting("refined")
+    peers: dict[str, Matcher] = {
+        "kernelized sorting, classic": by_sorting("classic"),
+        "POT gromov_wasserstein": by_gromov_wasserstein,
+        "scipy FAQ": by_faq,
+    }
+    for problem, data in problems(quick=quick):
+        X, y = flat(data.X), flat(data.y)
+        refined(X[:50], y[:50])  # compile before the clock starts
+        found, seconds = timed(partial(refined, X, y))
+        for peer, match in peers.items():
+            theirs, peer_seconds = timed(partial(match, X, y))
+            yield Row(
+                TOPIC,
+                problem,
+                "kernelized sorting, refined",
+                seconds,
+                peer,
+                peer_seconds,
+                {
+                    "items": len(X),
+                    "right": int((found == data.truth).sum()),
+                    "peer right": int((theirs == data.truth).sum()),
+                },
+            )
+
+
+def problems(*, quick: bool) -> Iterator[tuple[str, Paired]]:
+    """Data that ships with scikit-learn or is generated, and photographs where at hand."""
+    n_items = 200 if quick else 400
+    yield "synthetic views", make_paired_views(n_items, random_state=0)
+    yield "halves of photo crops", photo_halves(n_items)
+    yield "halves of digits", digits_views(n_items)
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    path = Path(os.environ.get("UNSHUFFLE_DATA", beside)) / FLICKR
+    if path.exists():
+        yield "halves of flickr320", halves(np.load(path)["images"])
+
+
+def halves(images: NDArray) -> Paired:
+    """Left halves, and right halves in another order."""
+    order = np.random.default_rng(0).permutation(len(images))
+    middle = images.shape[2] // 2
+    return Paired(images[:, :, :middle], images[order][:, :, middle:], np.argsort(order))
+
+
+def flat(items: NDArray) -> NDArray[np.float64]:
+    return items.reshape(len(items), -1).astype(np.float64)
+
+
+def by_sorting(method: str) -> Matcher:
+    def match(X: NDArray, y: NDArray) -> NDArray[np.intp]:
+        permutation = KernelizedSorting(method=method, random_state=0).fit(X, y).permutation_
+        return np.asarray(permutation, dtype=np.intp)
+
+    return match
+
+
+def by_gromov_wasserstein(X: NDArray, y: NDArray) -> NDArray[np.intp]:
+    plan = ot.gromov.gromov_wasserstein(rbf_kernel(X), rbf_kernel(y), loss_fun="square_loss")
+    return np.asarray(linear_sum_assignment(plan, maximize=True)[1])
+
+
+def by_faq(X: NDArray, y: NDArray) -> NDArray[np.intp]:
+    # uncentred: on centred kernels FAQ starts where its gradient is exactly zero
+    K, L = zero_diagonal(rbf_kernel(X)), zero_diagonal(rbf_kernel(y))
+    found = quadratic_assignment(K, L, method="faq", options={"maximize": True})
+    return np.asarray(found.col_ind)

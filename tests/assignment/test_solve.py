@@ -199,6 +199,21 @@ def test_forbidden_pairs_are_never_matched(shape, solver):
     assert found.value == pytest.approx(best_value(np.where(forbidden, np.inf, cost)), rel=1e-5)
 
 
+@pytest.mark.parametrize("shape", [(260, 220), (220, 260)])
+def test_items_with_no_allowed_partner_stay_unmatched(shape):
+    cost = np.random.default_rng(0).random(shape)
+    forbidden = np.zeros(shape, dtype=bool)
+    forbidden[(slice(None), 7) if shape[0] < shape[1] else 7] = True
+    expected = best_value(np.delete(cost, 7, axis=int(shape[0] < shape[1])))
+    prices = None
+    for _ in range(2):
+        found = solve_assignment(cost, solver="auction", forbidden=forbidden, prices=prices)
+        prices = found.prices
+        assert found.solver == "auction"
+        assert found.value == pytest.approx(expected, rel=1e-5)
+        assert np.isfinite(prices).all()
+
+
 def test_a_single_allowed_assignment_is_found():
     forbidden = np.tril(np.ones((30, 30), dtype=bool), -1)
     forbidden |= np.triu(np.ones((30, 30), dtype=bool), 2)

@@ -30,9 +30,9 @@ WARM_EPS = 0.01  # first eps with given prices, as a share of the mean value of 
 # to .45 for the steps of kernelized sorting.
 USELESS_BELOW = 0.48  # start from nothing
 CLOSE_ABOVE = 0.68  # start at an eps as fine as the choices are close
-COARSE_FROM = 1500  # rows from which prices are first found on a sample,
-COARSENING = 8  # of one in so many rows and columns,
-COARSE_TOL = 1e-3  # to this gap,
+COARSE_FROM = 900  # rows from which prices are first found on a sample,
+COARSENING = 6  # of one in so many rows and columns,
+COARSE_TOL = 3e-3  # to this gap,
 COARSE_EPS = 0.02  # and the first eps is this share of the mean value of a pair
 WORK_PER_CALL = 20_000_000  # entries read before Python may see Ctrl-C: about 20 ms
 

@@ -134,7 +134,9 @@ def solve_assignment(
     value = float(cost[matched, columns[matched]].sum(dtype=np.float64))
     full_prices = found.prices
     if found.prices is not None and kept.size:
-        full_prices = _prices_of_all(cost * cost.dtype.type(sign), found.prices, rows, cols)
+        # frozen columns were not for sale; the mean is a neutral start should they be freed
+        full_prices = np.full(n_cols, found.prices.mean())
+        full_prices[cols] = found.prices
     return Assignment(columns, value, full_prices, found.gap, found.solver)
 
 
@@ -219,23 +221,10 @@ def _by_auction(
 def _worth(benefit: NDArray[Any], prices: NDArray[np.float64]) -> NDArray[np.float64]:
     """Benefit less price of each row's best column: the prices of the rows."""
     worth: NDArray[np.float64] = (benefit - prices).max(axis=1)
+    useless = worth == -np.inf  # rows with no allowed column: cheapest of all
+    if useless.any():
+        worth[useless] = worth[~useless].min()
     return worth
-
-
-def _prices_of_all(
-    benefit: NDArray[Any],
-    prices: NDArray[np.float64],
-    rows: NDArray[np.intp],
-    cols: NDArray[np.intp],
-) -> NDArray[np.float64]:
-    """Prices of free and of frozen columns; a frozen one gets the least nobody would outbid."""
-    n_cols = benefit.shape[1]
-    full = np.empty(n_cols)
-    full[cols] = prices
-    taken = np.setdiff1d(np.arange(n_cols), cols)
-    row_prices = _worth(benefit[np.ix_(rows, cols)], prices)
-    full[taken] = (benefit[np.ix_(rows, taken)] - row_prices[:, None]).max(axis=0)
-    return full
 
 
 @cache

@@ -179,6 +179,10 @@ def _read_table(path: Path, kernel: str | None, n_jobs: int | None, step: Advanc
         raise BadInput(f"--kernel text compares documents; {path} is a table of numbers.")
     table = _tables.read_table(path)
     step(1, 1)
+    if len(table.values) > 1 and not np.ptp(table.values, axis=0).any():
+        raise BadInput(
+            f"All rows of {path} are equal, so nothing tells one from another. Check the file."
+        )
     # chi2 compares counts, which are not to be shifted below zero.
     values = table.values if kernel == "chi2" else standardized(table.values)
     return Collection("table", table.names, values, kernel or "rbf")

@@ -9,6 +9,8 @@ from unshuffle._validation import check_gram, check_permutation, check_sheet_val
 from unshuffle.kernels import center, combined_gram, zero_diagonal
 
 Grams = NDArray[np.float64]
+# Unsure to sure; dark enough in the middle for thin lines on white.
+_RAMP = ("#b2182b", "#e8803c", "#d9b310", "#5fae7b", "#0f6948")
 
 
 class MatchDisplay:
@@ -165,7 +167,7 @@ class MatchDisplay:
         display : MatchDisplay
             Itself.
         """
-        self._take_axes(ax, (9.0, 4.8))
+        self._take_axes(ax, (9.0, 3.9))
         ax = self.ax_
         left, right = _in_unit_box(self.positions_x), _in_unit_box(self.positions_y)
         right = right + np.array([1.6, 0.0])
@@ -233,15 +235,17 @@ class MatchDisplay:
         matched: NDArray[np.intp],
     ) -> None:
         from matplotlib.collections import LineCollection
+        from matplotlib.colors import LinearSegmentedColormap
 
-        alpha = float(np.clip(40 / max(len(matched), 1), 0.25, 0.8))
+        alpha = float(np.clip(60 / max(len(matched), 1), 0.3, 0.8))
         lines = LineCollection(
             list(np.stack([starts, ends], axis=1)), linewidths=0.9, alpha=alpha, zorder=1
         )
         if self.confidence is None:
             lines.set_color("#6c757d")
         else:
-            lines.set(array=self.confidence[matched], cmap="RdYlGn", clim=(0.0, 1.0))
+            cmap = LinearSegmentedColormap.from_list("confidence", _RAMP)
+            lines.set(array=self.confidence[matched], cmap=cmap, clim=(0.0, 1.0))
             bar = self.figure_.colorbar(lines, ax=self.ax_, shrink=0.7, pad=0.01)
             bar.solids.set(alpha=1)
             bar.set_label("confidence")

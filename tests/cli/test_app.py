@@ -1,0 +1,135 @@
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import unshuffle
+from unshuffle.cli._demo import neighbour_agreement
+from unshuffle.datasets import make_paired_views
+
+
+def shell(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "unshuffle", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        **options,
+    )
+
+
+def test_version_and_help_are_printed():
+    assert shell("--version").stdout == f"unshuffle {unshuffle.__version__}\n"
+    nothing = shell()
+    assert nothing.returncode == 0
+    assert "match" in nothing.stdout
+    assert "demo" in nothing.stdout
+    assert "unshuffle match english/ deutsch/" in shell("match", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["shuffle"], ["match", "a"], ["match", "a", "b", "--n-init", "0"], ["match", "--nope"]],
+)
+def test_wrong_use_is_one_line_and_exit_code_two(arguments):
+    done = shell(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert re.fullmatch(r"Error: .+ Try 'unshuffle --help'\.\n", done.stderr)
+
+
+def test_importing_the_command_line_is_light():
+    code = "import sys, unshuffle.cli; print(*sorted({m.split('.')[0] for m in sys.modules}))"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert not {"typer", "rich", "PIL", "matplotlib", "torch", "pandas"} & set(loaded)
+
+
+def test_piped_output_has_no_control_characters(tables):
+    done = shell("match", *tables[:2], cwd=tables[0].parent)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Matched 40 of 40")
+    assert not re.search(r"[\x00-\x09\x0b-\x1f]", done.stdout + done.stderr)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_ctrl_c_in_mid_run_writes_the_pairs_and_exits_130(tmp_path):
+    X, y, _ = make_paired_views(900, noise=0.6, random_state=0)
+    np.save(tmp_path / "a.npy", X)
+    np.save(tmp_path / "b.npy", y)
+    terminal, end = os.openpty()
+    command = [sys.executable, "-m", "unshuffle", "match", "a.npy", "b.npy", "--n-init", "200"]
+    process = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        stderr=end,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
+    )
+    os.close(end)
+    os.set_blocking(terminal, False)
+    seen, limit = b"", time.monotonic() + 100
+    try:
+        # The bar shows a step as soon as the solver has reported one: then there is a result.
+        while not re.search(rb"step \d+", seen):
+            assert process.poll() is None, seen
+            assert time.monotonic() < limit, seen
+            try:
+                seen += os.read(terminal, 65536)
+            except BlockingIOError:
+                time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        deadline = time.monotonic() + 30
+        while process.poll() is None and time.monotonic() < deadline:
+            try:
+                seen += os.read(terminal, 65536)
+            except (BlockingIOError, OSError):
+                time.sleep(0.05)
+        assert process.poll() == 130, seen[-2000:]
+    finally:
+        if process.poll() is None:
+            process.kill()
+        stdout = process.communicate()[0]
+        with contextlib.suppress(OSError):
+            seen += os.read(terminal, 65536)
+        os.close(terminal)
+    assert b"Interrupted: this is the best match found so far" in seen
+    assert "Matched 900 of 900" in stdout
+    assert len((tmp_path / "pairs.csv").read_text().splitlines()) == 901
+
+
+def test_agreement_of_neighbours_counts_both_directions():
+    assert neighbour_agreement(np.array([[1, 1], [2, 1]])) == 0.5
+    assert neighbour_agreement(np.ones((3, 4), int)) == 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_demo_writes_pictures_and_says_so(run):
+    result = run("demo")
+    assert result.exit_code == 0, result.output
+    right = re.search(r"(\d+) of 240 right", result.stdout)
+    assert int(right[1]) > 120
+    share = re.search(r"(\d+)% of neighbours", result.stdout)
+    assert int(share[1]) > 50
+    for name in ("halves.png", "digits.png"):
+        assert f"unshuffle-demo/{name}" in result.stdout
+        with Image.open(f"unshuffle-demo/{name}") as picture:
+            assert min(picture.size) > 600
+
+
+def test_demo_refuses_a_folder_that_cannot_be_made(run, tmp_path):
+    (tmp_path / "file").write_text("")
+    result = run("demo", "-o", "file/sub")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("Error: Cannot make the folder file/sub: ")
+    assert result.stderr.count("\n") == 1

@@ -1,0 +1,214 @@
+import csv
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import unshuffle
+from unshuffle.cli import _match
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+
+
+def rows_of(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_two_tables_are_matched_by_name(run, tables):
+    a, b, truth = tables
+    result = run("match", a, b, "-o", "pairs.csv")
+    assert result.exit_code == 0, result.output
+    rows = rows_of("pairs.csv")
+    assert [row["name_a"] for row in rows] == [f"a{i}" for i in range(40)]
+    right = sum(row["name_b"] == f"b{truth[int(row['index_a'])]}" for row in rows)
+    assert right >= 36
+    assert all(0 <= float(row["confidence"]) <= 1 for row in rows)
+    assert result.stdout.startswith("Matched 40 of 40 items of A with 40 of B: objective ")
+    assert "mean confidence 0." in result.stdout or "mean confidence 1." in result.stdout
+    assert "Pairs: pairs.csv" in result.stdout
+
+
+def test_json_prints_one_object_and_nothing_else(run, tables):
+    a, b, truth = tables
+    result = run("match", a, b, "--json", "--candidates", 3)
+    answer = json.loads(result.stdout)
+    assert result.stdout.count("\n") == 1
+    assert answer["n_matched"] == 40
+    assert answer["interrupted"] is False
+    assert 0 <= answer["mean_confidence"] <= 1
+    assert len(answer["pairs"]) == 40
+    assert {len(row["candidates"]) for row in answer["pairs"]} == {3}
+    found = [row["candidates"][0]["index_b"] for row in answer["pairs"]]
+    assert np.mean(np.array(found) == truth) > 0.8
+    assert not (a.parent / "pairs.csv").exists()
+
+
+def test_json_file_holds_the_same_pairs_as_the_csv_file(run, tables):
+    a, b, _ = tables
+    run("match", a, b, "-o", "pairs.csv")
+    run("match", a, b, "-o", "pairs.json", "--jobs", 1)
+    pairs = json.loads((a.parent / "pairs.json").read_text())
+    assert [(str(p["index_a"]), str(p["index_b"])) for p in pairs] == [
+        (row["index_a"], row["index_b"]) for row in rows_of("pairs.csv")
+    ]
+
+
+def test_quiet_prints_nothing(run, tables):
+    result = run("match", *tables[:2], "-q")
+    assert result.exit_code == 0
+    assert result.output == ""
+
+
+def test_arrays_and_gram_matrices_are_matched(run, arrays):
+    a, b, truth = arrays
+    plain = json.loads(run("match", a, b, "--json").stdout)
+    assert np.mean([r["index_b"] == truth[r["index_a"]] for r in plain["pairs"]]) > 0.9
+    for path in (a, b):
+        values = np.load(path)
+        values = values - values.mean(axis=0)
+        np.save(path, values @ values.T)
+    gram = json.loads(run("match", a, b, "--precomputed", "--json").stdout)
+    assert gram["kind"] == "gram"
+    assert np.mean([r["index_b"] == truth[r["index_a"]] for r in gram["pairs"]]) > 0.5
+
+
+def test_parquet_tables_keep_their_index_as_names(run, tables):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    for path in tables[:2]:
+        pd.read_csv(path, index_col=0).to_parquet(path.with_suffix(".parquet"))
+    a, b = (path.with_suffix(".parquet") for path in tables[:2])
+    from_parquet = json.loads(run("match", a, b, "--json").stdout)
+    from_csv = json.loads(run("match", *tables[:2], "--json").stdout)
+    assert from_parquet["pairs"] == from_csv["pairs"]
+
+
+def test_folders_of_pictures_are_matched_and_drawn(run, pictures):
+    left, right, truth = pictures
+    (left / "broken.png").write_text("no picture")
+    result = run("match", left, right, "--sheet", "sheet.png")
+    assert result.exit_code == 0, result.output
+    rows = rows_of("pairs.csv")
+    right_pairs = sum(row["name_b"] == f"right{truth[i]}.png" for i, row in enumerate(rows))
+    assert right_pairs >= 10
+    assert "Skipped 1 file in" in result.stderr
+    assert "broken.png: not a picture" in result.stderr
+    with Image.open("sheet.png") as sheet:
+        assert sheet.width > 300
+
+
+def test_folders_of_text_are_matched(run, tmp_path):
+    rng = np.random.RandomState(0)
+    order = rng.permutation(20)
+    topics = rng.dirichlet(np.full(30, 0.1), 20)
+    for name, where in (("en", np.arange(20)), ("de", order)):
+        (tmp_path / name).mkdir()
+        for i, k in enumerate(where):
+            words = rng.choice([f"{name}word{w}" for w in range(30)], 200, p=topics[k])
+            (tmp_path / name / f"{name}{i}.txt").write_text(" ".join(words))
+    (tmp_path / "en" / "latin.txt").write_bytes("café".encode("latin-1") + b" enword1 enword2")
+    (tmp_path / "en" / "empty.txt").write_text("")
+    (tmp_path / "en" / "binary.txt").write_bytes(b"\0\1\2")
+    result = run("match", "en", "de", "--json")
+    answer = json.loads(result.stdout)
+    assert answer["kind"] == "text"
+    assert (answer["n_a"], answer["n_b"]) == (21, 20)
+    truth = np.argsort(order)
+    right = sum(
+        row["name_b"] == f"de{truth[int(row['name_a'][2:-4])]}.txt"
+        for row in answer["pairs"]
+        if row["name_a"] not in (None, "latin.txt") and row["name_b"]
+    )
+    assert right >= 15
+    assert {each["name"] for each in answer["skipped"]["a"]} == {"empty.txt", "binary.txt"}
+
+
+def test_items_without_partner_are_listed_on_both_sides(run, tables):
+    a, b, _ = tables
+    lines = b.read_text().splitlines()
+    b.write_text("\n".join(lines[:31]) + "\n")
+    run("match", a, b)
+    rows = rows_of("pairs.csv")
+    assert len(rows) == 40
+    assert sum(row["name_b"] == "" for row in rows) == 10
+    run("match", b, a)
+    rows = rows_of("pairs.csv")
+    assert len(rows) == 40
+    assert [row["index_a"] for row in rows[30:]] == [""] * 10
+    assert len({row["name_b"] for row in rows}) == 40
+
+
+@pytest.mark.parametrize("form", ["name", "position", "own"])
+def test_frozen_pairs_are_kept(run, tables, form):
+    a, b, _ = tables
+    fixed = [(0, 7), (5, 3)]
+    lines = {
+        "name": [f"a{i},b{j}" for i, j in fixed],
+        "position": [f"{i},{j}" for i, j in fixed],
+        "own": [
+            "index_a,name_a,index_b,name_b,confidence",
+            *(f"{i},a{i},{j},b{j},0.5" for i, j in fixed),
+            "9,a9,,,0",
+        ],
+    }[form]
+    (a.parent / "known.csv").write_text("\n".join(lines) + "\n")
+    answer = json.loads(run("match", a, b, "--frozen", "known.csv", "--json").stdout)
+    partners = {row["index_a"]: row["index_b"] for row in answer["pairs"]}
+    assert [partners[i] for i, _ in fixed] == [j for _, j in fixed]
+
+
+def test_ambiguous_answers_come_with_one_warning_line(run, tables, monkeypatch):
+    from unshuffle.matching import AmbiguityWarning
+
+    class Unsure(unshuffle.KernelizedSorting):
+        def fit(self, X, y, **options):
+            super().fit(X, y, **options)
+            import warnings
+
+            warnings.warn("Two opposite\nanswers tie.", AmbiguityWarning, stacklevel=2)
+            return self
+
+    monkeypatch.setattr(unshuffle, "KernelizedSorting", Unsure)
+    result = run("match", *tables[:2])
+    assert result.stderr.count("Two opposite answers tie.\n") == 1
+    assert "(ambiguous, see the warning)" in result.stdout
+    answer = json.loads(run("match", *tables[:2], "--json").stdout)
+    assert answer["ambiguous"] is True
+    assert "Two opposite answers tie." in answer["warnings"]
+
+
+def test_interrupt_writes_what_there_is(run, tables, monkeypatch):
+    class Interrupted(unshuffle.KernelizedSorting):
+        def fit(self, X, y, **options):
+            super().fit(X, y, **options)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(unshuffle, "KernelizedSorting", Interrupted)
+    result = run("match", *tables[:2])
+    assert result.exit_code == 130
+    assert len(rows_of("pairs.csv")) == 40
+    assert "Interrupted: this is the best match found so far" in result.stderr
+
+
+def test_interrupt_before_there_is_anything_writes_nothing(run, tables, monkeypatch):
+    class Interrupted(unshuffle.KernelizedSorting):
+        def fit(self, X, y, **options):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(unshuffle, "KernelizedSorting", Interrupted)
+    result = run("match", *tables[:2])
+    assert result.exit_code == 130
+    assert not (tables[0].parent / "pairs.csv").exists()
+    assert result.stderr == "Error: Interrupted before there was anything to write.\n"
+
+
+def test_pairs_are_saved_elsewhere_when_the_disk_fails(run, tables, monkeypatch):
+    def fail(*_):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(_match._output, "_write_whole", fail)
+    answer = json.loads(run("match", *tables[:2], "-o", "pairs.csv", "--json").stdout)
+    assert answer["output"] != "pairs.csv"
+    assert len(rows_of(answer["output"])) == 40

@@ -1,0 +1,84 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unshuffle.images import color_histogram, lab_pixels, rgb_to_lab
+
+# CIE Lab of the sRGB corners, white point D65 (Lindbloom's calculator).
+KNOWN = {
+    (0, 0, 0): (0, 0, 0),
+    (255, 255, 255): (100, 0, 0),
+    (255, 0, 0): (53.24, 80.09, 67.20),
+    (0, 255, 0): (87.73, -86.18, 83.18),
+    (0, 0, 255): (32.30, 79.19, -107.86),
+    (128, 128, 128): (53.59, 0, 0),
+    (3, 3, 3): (0.823, 0, 0),
+}
+
+
+@pytest.mark.parametrize(("rgb", "lab"), KNOWN.items())
+def test_known_colours_have_their_known_lab_values(rgb, lab):
+    np.testing.assert_allclose(rgb_to_lab(np.array(rgb, np.uint8)), lab, atol=0.01)
+
+
+def test_lab_agrees_with_scikit_image():
+    color = pytest.importorskip("skimage.color", reason="scikit-image is not installed")
+    rgb = np.random.RandomState(0).randint(0, 256, (50, 7, 3)).astype(np.uint8)
+    np.testing.assert_allclose(rgb_to_lab(rgb), color.rgb2lab(rgb), atol=0.02)
+
+
+def test_lab_pixels_keep_rows_of_pixels_in_order():
+    images = np.zeros((40, 2, 3, 3), np.uint8)  # more than one chunk
+    images[37, 0, 1] = 255, 0, 0
+    features = lab_pixels(images)
+    assert features.shape == (40, 18)
+    np.testing.assert_allclose(features[37, 3:6], KNOWN[255, 0, 0], atol=0.01)
+    np.testing.assert_allclose(np.delete(features[37], [3, 4, 5]), 0, atol=1e-12)
+
+
+def test_grey_images_equal_rgb_images_of_three_equal_channels():
+    grey = np.random.RandomState(0).randint(0, 256, (3, 4, 5)).astype(np.uint8)
+    np.testing.assert_array_equal(lab_pixels(grey), lab_pixels(np.stack([grey] * 3, axis=-1)))
+
+
+def test_histogram_of_half_black_half_white_is_two_square_roots():
+    images = np.zeros((1, 2, 2, 3), np.uint8)
+    images[0, 0] = 255
+    features = color_histogram(images, bins=(4, 2, 2))
+    # White falls in the last bin of L; a = b = 0 (up to rounding) lies on a bin edge.
+    assert features.shape == (1, 16)
+    by_lightness = (features**2).reshape(4, 4).sum(axis=1)
+    np.testing.assert_allclose(by_lightness, [0.5, 0, 0, 0.5])
+    np.testing.assert_allclose(np.sort(features[0])[-2:], np.sqrt(0.5))
+
+
+def test_colours_beyond_the_range_count_in_the_outermost_bin():
+    blue = np.full((1, 3, 3, 3), (0, 0, 255), np.uint8)  # b = -107.9, a = 79.2, L = 32.3
+    assert color_histogram(blue, bins=(2, 3, 3))[0].argmax() == 0 * 9 + 2 * 3 + 0
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**31 - 1))
+def test_histograms_ignore_where_the_pixels_are_and_have_length_one(seed):
+    rng = np.random.RandomState(seed)
+    images = rng.randint(0, 256, (3, 4, 5, 3)).astype(np.uint8)
+    shuffled = images.reshape(3, 20, 3)[:, rng.permutation(20)].reshape(images.shape)
+    features = color_histogram(images)
+    np.testing.assert_array_equal(features, color_histogram(shuffled))
+    np.testing.assert_allclose(np.linalg.norm(features, axis=1), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("images", "message"),
+    [
+        (np.zeros((2, 3, 3, 3)), "dtype uint8"),
+        (np.zeros((2, 3, 3, 4), np.uint8), "must have shape"),
+        (np.zeros((0, 3, 3, 3), np.uint8), "is empty"),
+        (np.zeros((3, 3), np.uint8), "must have shape"),
+    ],
+)
+@pytest.mark.parametrize("feature", [lab_pixels, color_histogram])
+def test_what_is_no_stack_of_pictures_is_refused(feature, images, message):
+    with pytest.raises(ValueError, match=message):
+        feature(images)

@@ -1,0 +1,116 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from unshuffle.datasets import make_paired_views
+from unshuffle.plotting import MatchDisplay
+
+matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture
+def views():
+    return make_paired_views(30, noise=0.0, bend=0.0, n_latent=2, random_state=0)
+
+
+def lines_of(display):
+    (lines,) = (
+        each
+        for each in display.ax_.collections
+        if isinstance(each, matplotlib.collections.LineCollection)
+        and each is not None
+        and len(each.get_segments())
+    )
+    return lines
+
+
+def test_one_line_is_drawn_for_each_pair(views):
+    X, y, truth = views
+    permutation = truth.copy()
+    permutation[:4] = -1
+    display = MatchDisplay.from_predictions(X, y, permutation).plot()
+    assert len(lines_of(display).get_segments()) == 26
+    filled, hollow, filled_y, hollow_y = (
+        len(each.get_offsets())
+        for each in display.ax_.collections
+        if isinstance(each, matplotlib.collections.PathCollection)
+    )
+    assert (filled, hollow, filled_y, hollow_y) == (26, 4, 26, 4)
+
+
+def test_lines_carry_the_confidence_and_axes_are_used_as_given(views):
+    X, y, truth = views
+    confidence = np.linspace(0, 1, 30)
+    figure, ax = plt.subplots()
+    display = MatchDisplay.from_predictions(X, y, truth, confidence=confidence).plot(ax)
+    assert display.ax_ is ax
+    assert display.figure_ is figure
+    np.testing.assert_array_equal(lines_of(display).get_array(), confidence)
+
+
+def test_maps_of_a_rotated_copy_are_laid_on_each_other(views):
+    X, _, _ = views
+    rng = np.random.RandomState(0)
+    turn = np.linalg.qr(rng.randn(X.shape[1], X.shape[1]))[0]
+    order = rng.permutation(30)
+    display = MatchDisplay.from_predictions(X, (X @ turn)[order], np.argsort(order))
+    np.testing.assert_allclose(
+        display.positions_y[display.permutation], display.positions_x, atol=1e-8
+    )
+
+
+def test_kernels_of_a_shuffled_copy_look_the_same(views):
+    X, _, _ = views
+    order = np.random.RandomState(0).permutation(30)
+    display = MatchDisplay.from_predictions(X, X[order], np.argsort(order)).plot_kernels()
+    first, second = (image.get_array() for image in display.ax_.images)
+    np.testing.assert_allclose(first, second, atol=1e-12)
+
+
+def test_display_does_not_change_what_it_was_given(views):
+    X, y, truth = views
+    copies = X.copy(), y.copy(), truth.copy()
+    MatchDisplay.from_predictions(X, y, truth).plot().plot_kernels()
+    for before, after in zip(copies, (X, y, truth), strict=True):
+        np.testing.assert_array_equal(before, after)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # small, so it may be ambiguous
+def test_from_estimator_uses_its_kernels_and_results(views):
+    from unshuffle import KernelizedSorting
+
+    X, y, _ = views
+    sorting = KernelizedSorting(kernel="linear", random_state=0).fit(X, y)
+    display = MatchDisplay.from_estimator(sorting, X, y)
+    np.testing.assert_allclose(display.gram_x, X @ X.T)
+    np.testing.assert_array_equal(display.permutation, sorting.permutation_)
+    np.testing.assert_array_equal(display.confidence, sorting.confidence_)
+
+
+def test_a_wrong_permutation_is_refused(views):
+    X, y, _ = views
+    with pytest.raises(ValueError, match="uses item 0 of y"):
+        MatchDisplay.from_predictions(X, y, np.zeros(30, int))
+
+
+def test_missing_matplotlib_names_what_to_install():
+    code = (
+        "import sys; sys.modules['matplotlib'] = None\n"
+        "import numpy as np\n"
+        "from unshuffle.plotting import MatchDisplay\n"
+        "X = np.random.RandomState(0).randn(5, 2)\n"
+        "try: MatchDisplay.from_predictions(X, X, np.arange(5)).plot()\n"
+        "except ImportError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'unshuffle[plot]'" in done.stdout

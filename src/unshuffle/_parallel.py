@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
 
 Result = TypeVar("Result")
 
@@ -15,7 +16,8 @@ def map_parallel(
 
     Threads, not processes: the work is BLAS and compiled loops that release the
     interpreter lock, and the kernel matrices are shared rather than copied. The
-    results come in the order of the arguments, so they never depend on `n_jobs`.
+    results come in the order of the arguments, and BLAS is kept to one thread in each, since
+    its sums round differently on two: so they never depend on `n_jobs`.
 
     Parameters
     ----------
@@ -32,6 +34,9 @@ def map_parallel(
     results : list
         `function` of each argument, in order.
     """
-    return list(
-        Parallel(n_jobs=n_jobs, prefer="threads")(delayed(function)(each) for each in arguments)
-    )
+    with threadpool_limits(limits=1, user_api="blas"):
+        return list(
+            Parallel(n_jobs=n_jobs, prefer="threads")(
+                delayed(function)(each) for each in arguments
+            )
+        )

@@ -5,7 +5,7 @@ Messages say what was wrong, what arrived and what to do, in that order.
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, NoReturn
@@ -685,3 +685,64 @@ def check_sheet_values(values: ArrayLike, n_items: int, name: str) -> NDArray[np
             f"{array.shape}."
         )
     return array
+
+
+def check_suffix(path: Path, suffixes: Sequence[str]) -> None:
+    """Refuse a file whose suffix does not say which of the known formats it has."""
+    if path.suffix.lower() not in suffixes:
+        listed = " or ".join(suffixes)
+        raise ValueError(f"The suffix of {str(path)!r} names no known format. Use {listed}.")
+
+
+def check_match_file(
+    read: Callable[[], Any], path: Path, columns: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Records of a file of matches, each with all of `columns`."""
+    expected = f"{str(path)!r} is not a file of matches: expected records with {', '.join(columns)}"
+    try:
+        rows = read()
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{expected}; it could not be read ({error}).") from error
+    if not isinstance(rows, list) or not rows:
+        raise ValueError(f"{expected}, found none.")
+    for number, row in enumerate(rows):
+        missing = [name for name in columns if not isinstance(row, dict) or name not in row]
+        if missing:
+            raise ValueError(f"{expected}; record {number} lacks {', '.join(missing)}.")
+    return rows
+
+
+def check_two_collections(X: Any, y: Any) -> None:
+    """Refuse a missing second collection before scikit-learn's words for labels get there."""
+    if X is None or y is None:
+        missing = "X" if X is None else "y"
+        raise ValueError(
+            f"`{missing}` is None, but requires y to be passed: the second collection, like X. "
+            "Call fit(X, y) with both collections."
+        )
+
+
+def check_equal_sizes(n_first: int, n_second: int, *, method: str) -> None:
+    """Refuse collections of different sizes where the method has no meaning for them."""
+    if n_first != n_second:
+        raise ValueError(
+            f"method={method!r} needs collections of one size, got {n_first} and {n_second} items. "
+            'Use method="refined", which matches all items of the smaller one.'
+        )
+
+
+def check_all_matched(permutation: NDArray[np.intp]) -> None:
+    """Refuse to reorder where an item has no partner to put in its place."""
+    alone = np.flatnonzero(permutation < 0)
+    if alone.size:
+        raise ValueError(
+            f"{alone.size} of {permutation.size} items of X have no partner (the first is item "
+            f"{alone[0]}), so y cannot be put in the order of X. Use `pairs_` to select the "
+            "matched items of both."
+        )
+
+
+def check_length(n_items: int, expected: int, *, name: str = "y") -> None:
+    """Refuse a collection that is not in the order of the fitted one."""
+    if n_items != expected:
+        raise ValueError(f"`{name}` has {n_items} items; the fitted one has {expected}.")

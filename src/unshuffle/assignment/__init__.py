@@ -1,7 +1,21 @@
-"""Matching of rows to columns: exact, by auction, or soft."""
+"""Matching of rows to columns (exact, by auction, soft), and the ascents built on it."""
 
+from unshuffle.assignment._climb import Climbed, assign_free, climb
+from unshuffle.assignment._mean_field import mean_field
+from unshuffle.assignment._quadratic import QuadraticProblem
 from unshuffle.assignment._result import Assignment
 from unshuffle.assignment._soft import soft_assignment
 from unshuffle.assignment._solve import solve_assignment
+from unshuffle.assignment._swaps import swap_ascent
 
-__all__ = ["Assignment", "soft_assignment", "solve_assignment"]
+__all__ = [
+    "Assignment",
+    "Climbed",
+    "QuadraticProblem",
+    "assign_free",
+    "climb",
+    "mean_field",
+    "soft_assignment",
+    "solve_assignment",
+    "swap_ascent",
+]

@@ -110,17 +110,19 @@ def unit_norm(K: ArrayLike, *, name: str = "K") -> NDArray[np.float64]:
 
 
 class SpectralPower:
-    """Powers of a centred kernel matrix, from one eigendecomposition.
+    """Powers of a kernel matrix, from one eigendecomposition.
 
     Parameters
     ----------
     K : array-like of shape (n, n)
-        Symmetric kernel matrix; it is centred here.
+        Symmetric kernel matrix.
+    centered : bool, default=True
+        Whether to centre it first.
 
     Attributes
     ----------
     eigenvalues_ : ndarray of shape (n_positive,)
-        Positive eigenvalues of H K H, largest first.
+        Positive eigenvalues of H K H (of K where not centred), largest first.
     eigenvectors_ : ndarray of shape (n, n_positive)
         Their eigenvectors, one in each column.
 
@@ -139,8 +141,8 @@ class SpectralPower:
            [-2.,  2.]])
     """
 
-    def __init__(self, K: ArrayLike) -> None:
-        centred = center(K)
+    def __init__(self, K: ArrayLike, *, centered: bool = True) -> None:
+        centred = center(K) if centered else check_gram(K, "K")
         values, vectors = np.linalg.eigh(centred)
         values, vectors = values[::-1], vectors[:, ::-1]
         # Relative to K itself: of a constant K nothing but rounding is left after centring.
@@ -150,7 +152,7 @@ class SpectralPower:
         self.eigenvectors_: NDArray[np.float64] = vectors[:, positive]
 
     def __call__(self, exponent: float) -> NDArray[np.float64]:
-        """V w^exponent V' of the centred kernel H K H = V w V'.
+        """V w^exponent V' of the kernel H K H = V w V' (K = V w V' where not centred).
 
         Parameters
         ----------
@@ -161,7 +163,7 @@ class SpectralPower:
         Returns
         -------
         ndarray of shape (n, n)
-            Symmetric, centred, with its diagonal.
+            Symmetric, with its diagonal.
         """
         exponent = check_positive(exponent, "exponent")
         half = self.eigenvectors_ * self.eigenvalues_ ** (exponent / 2)

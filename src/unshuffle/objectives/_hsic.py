@@ -97,18 +97,19 @@ def trace_gradient(K: Array, L: Array, permutation: Permutation) -> Array:
 
 
 def squared_value(K: Array, L: Array, permutation: Permutation) -> float:
-    """Sum of 2 K[i, j] L[p(i), p(j)] - L[p(i), p(j)]^2, for a first collection that is smaller.
+    """Sum of K[i, j] L[p(i), p(j)] - L[p(i), p(j)]^2 / 2, for a first collection that is smaller.
 
     Where items of the second collection go unused the trace alone favours those with
-    large similarities; the squared term, constant when sizes are equal, mends that.
+    large similarities; the squared term, constant when sizes are equal, mends that. Up to
+    a constant this is minus half the sum of (K[i, j] - L[p(i), p(j)])^2.
     """
     matched = L[np.ix_(permutation, permutation)]
-    return float(2.0 * np.vdot(K, matched) - np.vdot(matched, matched))
+    return float(np.vdot(K, matched) - 0.5 * np.vdot(matched, matched))
 
 
 def squared_gradient(K: Array, L: Array, squared_L: Array, permutation: Permutation) -> Array:
     """Gradient of `squared_value` in the matrix P, shape (n, m); `squared_L` is L * L."""
-    return 4.0 * (K @ L[permutation]) - 2.0 * squared_L[permutation].sum(axis=0)
+    return 2.0 * (K @ L[permutation]) - squared_L[permutation].sum(axis=0)
 
 
 def _centered(K: Array) -> Array:

@@ -1,0 +1,110 @@
+"""Repeated assignment: the ascent that all estimators share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unshuffle.assignment._quadratic import Array, Permutation, QuadraticProblem
+from unshuffle.assignment._solve import assign
+from unshuffle.assignment._swaps import swap_ascent
+
+Report = Callable[[float, Permutation], None]
+
+
+@dataclass(frozen=True)
+class Climbed:
+    """Where an ascent ended.
+
+    Attributes
+    ----------
+    permutation : ndarray of shape (n,)
+        Partner of each item.
+    value : float
+        Its objective.
+    converged : bool
+        Whether it ended because nothing gained any more.
+    n_assignments : int
+        Linear assignments solved.
+    """
+
+    permutation: Permutation
+    value: float
+    converged: bool
+    n_assignments: int
+
+
+def assign_free(
+    problem: QuadraticProblem, benefit: Array, prices: NDArray[np.float64] | None = None
+) -> tuple[Permutation, NDArray[np.float64] | None]:
+    """Matching with the largest total benefit that keeps the frozen pairs, and its prices."""
+    if problem.frozen.size == 0:
+        found = assign(benefit, prices)
+        return found.columns, found.prices
+    rows, columns = problem.free_rows, problem.free_columns
+    permutation = np.empty(benefit.shape[0], dtype=np.intp)
+    permutation[problem.frozen[:, 0]] = problem.frozen[:, 1]
+    if rows.size == 0:
+        return permutation, None
+    found = assign(np.ascontiguousarray(benefit[np.ix_(rows, columns)]), prices)
+    permutation[rows] = columns[found.columns]
+    return permutation, found.prices
+
+
+def climb(
+    problem: QuadraticProblem,
+    permutation: Permutation,
+    *,
+    max_iter: int = 100,
+    tol: float = 0.0,
+    swaps: bool = True,
+    report: Report | None = None,
+) -> Climbed:
+    """Climb from a matching by assignments on the gradient, alternated with swaps.
+
+    Parameters
+    ----------
+    problem : QuadraticProblem
+        What to maximise.
+    permutation : ndarray of shape (n,)
+        Where to start; must keep the frozen pairs.
+    max_iter : int, default=100
+        Most assignments; more may climb higher.
+    tol : float, default=0.0
+        Relative gain below which assignments stop; larger stops sooner. Any strict gain counts
+        at 0: equal objectives would let the ascent cycle.
+    swaps : bool, default=True
+        Whether to leave the points where assignments stand still by exchanging pairs.
+    report : callable or None
+        Called with the objective and the matching after each accepted step; may raise to stop.
+
+    Returns
+    -------
+    climbed : Climbed
+        Never worse than the start.
+    """
+    value = problem.value(permutation)
+    prices: NDArray[np.float64] | None = None
+    n_assignments = 0
+    while True:
+        rose = False
+        while n_assignments < max_iter:
+            proposal, prices = assign_free(problem, problem.gradient(permutation), prices)
+            n_assignments += 1
+            proposed = problem.value(proposal)
+            if not proposed > value + max(tol, 1e-12) * abs(value):
+                break
+            permutation, value, rose = proposal, proposed, True
+            if report is not None:
+                report(value, permutation)
+        else:
+            return Climbed(permutation, value, False, n_assignments)
+        if not swaps or (n_assignments > 1 and not rose):
+            return Climbed(permutation, value, True, n_assignments)
+        permutation, n_moves = swap_ascent(problem, permutation)
+        if n_moves == 0:
+            return Climbed(permutation, value, True, n_assignments)
+        value = problem.value(permutation)
+        if report is not None:
+            report(value, permutation)

@@ -1,0 +1,101 @@
+"""Soft quadratic matching: shares of partners that are consistent with one another."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unshuffle.assignment._quadratic import Array, Permutation, QuadraticProblem
+
+SINKHORN_ITERATIONS = 60
+SINKHORN_TOL = 1e-3
+
+
+def mean_field(
+    problem: QuadraticProblem,
+    permutation: Permutation,
+    *,
+    temperature: float = 0.2,
+    max_iter: int = 12,
+    tol: float = 1e-2,
+    report: Callable[[Array], None] | None = None,
+) -> Array:
+    """Shares of each item in its possible partners, given everyone else's shares.
+
+    Starting from a matching, two steps alternate: the gradient of the objective at the present
+    shares, and the entropic assignment on that gradient. Its fixed point is the mean-field
+    approximation of the distribution exp(objective / temperature) over matchings. Assigning by
+    the shares maximises the expected number of right pairs, where the highest peak of the
+    objective would follow its noise.
+
+    Parameters
+    ----------
+    problem : QuadraticProblem
+        What to maximise.
+    permutation : ndarray of shape (n,)
+        Where to start; must keep the frozen pairs.
+    temperature : float, default=0.2
+        Softness in standard deviations of the gradient; larger spreads the shares.
+    max_iter : int, default=12
+        Most rounds; more come closer to the fixed point.
+    tol : float, default=1e-2
+        Stops when the shares of an item move by less than this on average.
+    report : callable or None
+        Called with the shares after each round; may raise to stop.
+
+    Returns
+    -------
+    shares : ndarray of shape (n, m)
+        Rows sum to 1; columns to at most 1, up to the tolerance of the scaling.
+    """
+    n_items, n_partners = problem.K.shape[0], problem.L.shape[0]
+    rows, columns = problem.free_rows, problem.free_columns
+    shares = np.zeros((n_items, n_partners))
+    shares[np.arange(n_items), permutation] = 1.0
+    if rows.size == 0:
+        return shares
+    everyone = rows.size == n_items
+    scaling: Array | None = None
+    for _ in range(max_iter):
+        gradient = problem.gradient_at(shares)
+        if not everyone:
+            gradient = gradient[np.ix_(rows, columns)]
+        spread = float(gradient.std()) or 1.0
+        found, scaling = _scaled(gradient / (temperature * spread), scaling)
+        if everyone:
+            moved = float(np.abs(found - shares).sum()) / rows.size
+            shares = found
+        else:
+            moved = float(np.abs(found - shares[np.ix_(rows, columns)]).sum()) / rows.size
+            shares[np.ix_(rows, columns)] = found
+        if report is not None:
+            report(shares)
+        if moved < tol:
+            break
+    return shares
+
+
+def _scaled(
+    benefit: Array, scaling: NDArray[np.float64] | None
+) -> tuple[Array, NDArray[np.float64]]:
+    """Entropic assignment at temperature 1, by row and column scaling; warm if `scaling` is given.
+
+    Rows have mass 1; columns too if there are as many, else at most 1.
+    """
+    n_rows, n_columns = benefit.shape
+    # Largest entry of each row at 1: nothing overflows, and what underflows has no share anyway.
+    kernel = np.exp(benefit - benefit.max(axis=1, keepdims=True))
+    columns = np.ones(n_columns) if scaling is None else scaling
+    for _ in range(SINKHORN_ITERATIONS):
+        rows = 1.0 / np.maximum(kernel @ columns, np.finfo(float).tiny)
+        mass = kernel.T @ rows
+        error = float(np.abs(columns * mass - 1.0).mean()) if n_rows == n_columns else np.inf
+        updated = 1.0 / np.maximum(mass, np.finfo(float).tiny)
+        if n_rows < n_columns:
+            updated = np.minimum(updated, 1.0)
+            error = float(np.abs(updated - columns).mean())
+        columns = updated
+        if error < SINKHORN_TOL:
+            break
+    rows = 1.0 / np.maximum(kernel @ columns, np.finfo(float).tiny)
+    return kernel * rows[:, None] * columns[None, :], columns

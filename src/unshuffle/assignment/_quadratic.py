@@ -1,0 +1,102 @@
+"""The quadratic matching problem that every ascent in the library climbs."""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unshuffle.objectives import squared_gradient, squared_value, trace_gradient, trace_value
+
+Array = NDArray[np.float64]
+Permutation = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class QuadraticProblem:
+    """Maximise sum K[i, j] L[p(i), p(j)] - sum cost[i, p(i)] over injections p that keep `frozen`.
+
+    With fewer items in K than in L, half the sum of L[p(i), p(j)]^2 is taken off, so that
+    p does not simply pick the items of L with the largest similarities.
+
+    Attributes
+    ----------
+    K : ndarray of shape (n, n)
+        Similarities inside the first collection.
+    L : ndarray of shape (m, m)
+        Similarities inside the second, m >= n.
+    cost : ndarray of shape (n, m) or None
+        Linear term.
+    frozen : ndarray of shape (n_frozen, 2)
+        Pairs (i, p(i)) that stay.
+    """
+
+    K: Array
+    L: Array
+    cost: Array | None = None
+    frozen: NDArray[np.intp] = field(default_factory=lambda: np.empty((0, 2), dtype=np.intp))
+    squared_L: Array | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        if self.K.shape[0] < self.L.shape[0]:
+            object.__setattr__(self, "squared_L", self.L * self.L)
+
+    @property
+    def free_rows(self) -> NDArray[np.intp]:
+        """Items of the first collection that may move."""
+        return np.delete(np.arange(self.K.shape[0]), self.frozen[:, 0])
+
+    @property
+    def free_columns(self) -> NDArray[np.intp]:
+        """Items of the second collection that may be taken by those."""
+        return np.delete(np.arange(self.L.shape[0]), self.frozen[:, 1])
+
+    def with_kernels(self, K: Array, L: Array) -> "QuadraticProblem":
+        """Same linear term and frozen pairs, other similarities."""
+        return replace(self, K=K, L=L)
+
+    def value(self, permutation: Permutation) -> float:
+        """Objective of a matching; larger is better."""
+        if self.squared_L is None:
+            value = trace_value(self.K, self.L, permutation)
+        else:
+            value = squared_value(self.K, self.L, permutation)
+        if self.cost is not None:
+            value -= float(self.cost[np.arange(permutation.size), permutation].sum())
+        return value
+
+    def gradient(self, permutation: Permutation) -> Array:
+        """Slope of the objective in each entry of the permutation matrix, shape (n, m)."""
+        if self.squared_L is None:
+            gradient = trace_gradient(self.K, self.L, permutation)
+        else:
+            gradient = squared_gradient(self.K, self.L, self.squared_L, permutation)
+        if self.cost is not None:
+            gradient -= self.cost
+        return gradient
+
+    def gradient_at(self, shares: Array) -> Array:
+        """`gradient` at a soft matching: row i of `shares` (n, m) divides item i among partners."""
+        gradient: Array = 2.0 * (self.K @ shares @ self.L)
+        if self.squared_L is not None:
+            gradient -= shares.sum(axis=0) @ self.squared_L
+        if self.cost is not None:
+            gradient -= self.cost
+        return gradient
+
+    def curvature(self, direction: Array) -> float:
+        """Second-order term of the objective along a change of `shares`, shape (n, m)."""
+        curvature = float(np.vdot(self.K @ direction @ self.L, direction))
+        if self.squared_L is not None:
+            masses = direction.sum(axis=0)
+            curvature -= 0.5 * float(masses @ self.squared_L @ masses)
+        return curvature
+
+    def keep_frozen(self, permutation: Permutation) -> Permutation:
+        """Put the frozen pairs into a permutation, handing their old partners to whoever loses one."""
+        permutation = permutation.copy()
+        for row, column in self.frozen:
+            holder = np.flatnonzero(permutation == column)
+            if holder.size:
+                permutation[holder[0]] = permutation[row]
+            permutation[row] = column
+        return permutation

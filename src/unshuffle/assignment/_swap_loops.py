@@ -1,0 +1,68 @@
+"""Compiled loops of `_swaps`; imported when first needed, since numba is slow to load."""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def apply_swaps(K, L, cost, permutation, first, second, least_gain):  # type: ignore[no-untyped-def]
+    """Swap the partners of each listed pair if that still gains; return (gain, number of swaps).
+
+    `cost` is (n, m), or (0, 0) where there is none. The gain of a pair is computed afresh, O(n),
+    since earlier swaps may have changed it.
+    """
+    n = permutation.shape[0]
+    total = 0.0
+    count = 0
+    for c in range(first.shape[0]):
+        a = first[c]
+        b = second[c]
+        pa = permutation[a]
+        pb = permutation[b]
+        gain = 0.0
+        for k in range(n):
+            pk = permutation[k]
+            if k != a and k != b:
+                gain += (K[a, k] - K[b, k]) * (L[pb, pk] - L[pa, pk])
+        gain *= 2.0
+        if cost.shape[0]:
+            gain += cost[a, pa] + cost[b, pb] - cost[a, pb] - cost[b, pa]
+        if gain > least_gain:
+            permutation[a] = pb
+            permutation[b] = pa
+            total += gain
+            count += 1
+    return total, count
+
+
+@njit(cache=True, nogil=True)
+def apply_replacements(K, L, cost, permutation, rows, columns, used, least_gain):  # type: ignore[no-untyped-def]
+    """Give each listed row its unused column if that still gains; return (gain, number)."""
+    n = permutation.shape[0]
+    total = 0.0
+    count = 0
+    for c in range(rows.shape[0]):
+        a = rows[c]
+        new = columns[c]
+        if used[new]:
+            continue
+        old = permutation[a]
+        gain = 0.0
+        for k in range(n):
+            pk = permutation[k]
+            if k != a:
+                after = L[new, pk]
+                before = L[old, pk]
+                gain += 2.0 * K[a, k] * (after - before) - (after * after - before * before)
+        if cost.shape[0]:
+            gain += cost[a, old] - cost[a, new]
+        if gain > least_gain:
+            permutation[a] = new
+            used[old] = False
+            used[new] = True
+            total += gain
+            count += 1
+    return total, count
+
+
+NO_COST = np.empty((0, 0))

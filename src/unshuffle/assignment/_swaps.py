@@ -1,0 +1,121 @@
+"""Pair swaps (2-opt) for quadratic matching, and replacements by unused items."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unshuffle.assignment._quadratic import Array, Permutation, QuadraticProblem
+
+# Gains below this share of the objective per item are rounding, and would cycle.
+RELATIVE_GAIN = 1e-11
+# More candidates than this many for each item wait for the next sweep, when gains are fresh.
+CANDIDATES_PER_ITEM = 16
+
+
+def swap_ascent(
+    problem: QuadraticProblem,
+    permutation: Permutation,
+    *,
+    max_sweeps: int = 100,
+    report: Callable[[], None] | None = None,
+) -> tuple[Permutation, int]:
+    """Improve a matching by exchanging partners until no exchange of two gains.
+
+    Each sweep forms one product of n x n by n x m, reads the gain of every exchange from
+    it, and carries out those that gain, best first; as one exchange changes the gain of the
+    next, each is checked in O(n) first. Where the second collection is larger, an item may
+    also take a partner nobody has.
+
+    Parameters
+    ----------
+    problem : QuadraticProblem
+        What to maximise; the diagonals of K and L must be zero.
+    permutation : ndarray of shape (n,)
+        Where to start; not changed.
+    max_sweeps : int, default=100
+        Most sweeps; more come closer to a matching that no exchange improves.
+    report : callable or None
+        Called after each sweep; may raise to stop.
+
+    Returns
+    -------
+    permutation : ndarray of shape (n,)
+        Never worse than the start.
+    n_moves : int
+        Exchanges made.
+    """
+    from unshuffle.assignment._swap_loops import NO_COST, apply_replacements, apply_swaps
+
+    permutation = permutation.copy()
+    rows = problem.free_rows
+    if rows.size < 1:
+        return permutation, 0
+    K, L = np.ascontiguousarray(problem.K), np.ascontiguousarray(problem.L)
+    cost = NO_COST if problem.cost is None else np.ascontiguousarray(problem.cost)
+    least_gain = RELATIVE_GAIN * max(abs(problem.value(permutation)), np.finfo(float).tiny)
+    n_moves = 0
+    for _ in range(max_sweeps):
+        slopes = problem.gradient(permutation)
+        first, second = _best_first(_swap_gains(problem, permutation, slopes, rows), least_gain)
+        _, moved = apply_swaps(K, L, cost, permutation, rows[first], rows[second], least_gain)
+        if problem.squared_L is not None:
+            used = np.zeros(L.shape[0], dtype=np.bool_)
+            used[permutation] = True
+            free = problem.free_columns
+            free = free[~used[free]]
+            gains = _replacement_gains(problem, permutation, slopes, rows, free)
+            items, unused = _best_first(gains, least_gain)
+            _, replaced = apply_replacements(
+                K, L, cost, permutation, rows[items], free[unused], used, least_gain
+            )
+            moved += replaced
+        if report is not None:
+            report()
+        n_moves += moved
+        if moved == 0:
+            break
+    return permutation, n_moves
+
+
+def _swap_gains(
+    problem: QuadraticProblem, permutation: Permutation, slopes: Array, rows: NDArray[np.intp]
+) -> Array:
+    """Gain of exchanging the partners of each two of `rows`, upper triangle."""
+    partners = permutation[rows]
+    # slopes[i, a] counts the others as they stand, so what i and j are to each other, which
+    # an exchange does not change, is counted wrongly twice: hence the last term.
+    mutual = problem.K[np.ix_(rows, rows)] * problem.L[np.ix_(partners, partners)]
+    here = slopes[np.ix_(rows, partners)]
+    stay = np.diag(here)
+    gains: Array = here + here.T - stay[:, None] - stay[None, :] + 4.0 * mutual
+    return np.triu(gains, 1)
+
+
+def _replacement_gains(
+    problem: QuadraticProblem,
+    permutation: Permutation,
+    slopes: Array,
+    rows: NDArray[np.intp],
+    free: NDArray[np.intp],
+) -> Array:
+    """Gain of giving each of `rows` each unused partner in `free`."""
+    partners = permutation[rows]
+    stay = slopes[rows, partners]
+    squared = problem.squared_L if problem.squared_L is not None else problem.L
+    # The slope of an unused partner counts the old one beside it; after the exchange it is gone.
+    gains: Array = slopes[np.ix_(rows, free)] - stay[:, None] + squared[np.ix_(partners, free)]
+    return gains
+
+
+def _best_first(gains: Array, least_gain: float) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Index pairs whose gain exceeds `least_gain`, the largest first."""
+    first, second = np.nonzero(gains > least_gain)
+    size = gains[first, second]
+    most = CANDIDATES_PER_ITEM * gains.shape[0]
+    if size.size > most:
+        kept = np.argpartition(-size, most)[:most]
+        kept.sort()
+        first, second, size = first[kept], second[kept], size[kept]
+    order = np.argsort(-size, kind="stable")
+    return first[order], second[order]

@@ -1,0 +1,58 @@
+"""Names, columns and reordering of the collections a user may pass."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from unshuffle._validation import check_length, is_text
+
+
+def item_names(collection: Any, n_items: int) -> list[str]:
+    """Name of each item: the index of a pandas object, else its position."""
+    if isinstance(collection, list | tuple) and collection and not is_text(collection):
+        # One table for each kernel: the first that has names gives them.
+        for part in collection:
+            if hasattr(part, "index") and hasattr(part, "iloc") and len(part) == n_items:
+                return [str(name) for name in part.index]
+    if hasattr(collection, "index") and hasattr(collection, "iloc"):
+        return [str(name) for name in collection.index]
+    return [str(number) for number in range(n_items)]
+
+
+def feature_names(collection: Any) -> tuple[int | None, NDArray[Any] | None]:
+    """Number of columns of a table, and their names where they are strings."""
+    shape = getattr(collection, "shape", None)
+    if shape is None:
+        if is_text(collection):
+            return None, None
+        shape = np.shape(collection) if _is_flat(collection) else ()
+    if len(shape) != 2:
+        return None, None
+    columns = getattr(collection, "columns", None)
+    if columns is not None and all(isinstance(name, str) for name in columns):
+        return int(shape[1]), np.asarray(columns, dtype=object)
+    return int(shape[1]), None
+
+
+def take(collection: Any, indices: NDArray[np.intp], n_items: int) -> Any:
+    """Items of a collection in another order, as the same kind of collection."""
+    if hasattr(collection, "iloc"):
+        check_length(len(collection), n_items)
+        return collection.iloc[indices]
+    if sparse.issparse(collection):
+        check_length(collection.shape[0], n_items)
+        return collection.tocsr()[indices]
+    check_length(len(collection), n_items)
+    if isinstance(collection, list | tuple):
+        return type(collection)(collection[index] for index in indices)
+    return np.asarray(collection)[indices]
+
+
+def _is_flat(collection: Any) -> bool:
+    """Whether a list of lists is one table, rather than one table for each kernel."""
+    try:
+        return np.ndim(collection) == 2
+    except ValueError:
+        return False

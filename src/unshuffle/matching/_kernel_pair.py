@@ -1,0 +1,114 @@
+"""The two kernel matrices of a matching, at each spectral power, as problems to climb."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unshuffle.assignment import QuadraticProblem
+from unshuffle.kernels import SpectralPower, center, zero_diagonal
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class KernelPair:
+    """Similarities inside two collections, the first no larger than the second.
+
+    Attributes
+    ----------
+    K : ndarray of shape (n, n)
+        Kernel matrix of the smaller collection, as the user's kernel gave it.
+    L : ndarray of shape (m, m)
+        Kernel matrix of the larger, m >= n.
+    cost : ndarray of shape (n, m) or None
+        Linear term, in units of the gradient of the centred trace.
+    frozen : ndarray of shape (n_frozen, 2)
+        Fixed pairs.
+    """
+
+    K: Array
+    L: Array
+    cost: Array | None
+    frozen: NDArray[np.intp]
+
+    @property
+    def same_size(self) -> bool:
+        """Whether every item of both sides gets a partner."""
+        return self.K.shape[0] == self.L.shape[0]
+
+    @cached_property
+    def spectra(self) -> tuple[SpectralPower, SpectralPower]:
+        """Eigendecompositions of the centred kernels."""
+        return SpectralPower(self.K), SpectralPower(self.L)
+
+    @cached_property
+    def _path_spectra(self) -> tuple[SpectralPower, SpectralPower]:
+        if self.same_size:
+            return self.spectra
+        return SpectralPower(self.K, centered=False), SpectralPower(self.L, centered=False)
+
+    @property
+    def centered(self) -> tuple[Array, Array]:
+        """Both kernels centred, diagonals kept: the biased objective of the paper, eq. (5)."""
+        return center(self.K), center(self.L)
+
+    @cached_property
+    def zeroed(self) -> tuple[Array, Array]:
+        """Both kernels centred, then their diagonals zeroed; the other order costs a third."""
+        return zero_diagonal(center(self.K)), zero_diagonal(center(self.L))
+
+    def objective(self, permutation: NDArray[np.intp]) -> float:
+        """Centred trace with zeroed diagonals over the matched pairs: `objective_`."""
+        K, L = self.zeroed
+        rows = np.flatnonzero(permutation >= 0)
+        partners = permutation[rows]
+        if rows.size == permutation.size:
+            return float(np.vdot(K, L[np.ix_(partners, partners)]))
+        return float(np.vdot(K[np.ix_(rows, rows)], L[np.ix_(partners, partners)]))
+
+    def biased_problem(self) -> QuadraticProblem:
+        """Problem of the paper, eq. (5); the squared form where the sizes differ."""
+        if not self.same_size:
+            return self.problem(1.0)
+        return QuadraticProblem(*self.centered, self.cost, self.frozen)
+
+    def problem(self, exponent: float = 1.0) -> QuadraticProblem:
+        """Problem with zeroed diagonals and eigenvalues raised to `exponent`.
+
+        Kernels of one size are centred. Where sizes differ they are not, since the mean of
+        the items that will be matched is not known; they are brought to one scale instead,
+        which the squared term needs.
+        """
+        if self.same_size:
+            full = self.zeroed
+        else:
+            full = zero_diagonal(self.K), zero_diagonal(self.L)
+        if exponent == 1.0:
+            K, L = full
+        else:
+            first, second = self._path_spectra
+            K, L = zero_diagonal(first(exponent)), zero_diagonal(second(exponent))
+        if not self.same_size or exponent != 1.0:
+            K, L = _rescale(K, L, full, equal=not self.same_size)
+        return QuadraticProblem(K, L, self.cost, self.frozen)
+
+
+def _rescale(
+    K: Array, L: Array, reference: tuple[Array, Array], *, equal: bool
+) -> tuple[Array, Array]:
+    """Scale K and L so that their product is of the size of the reference's.
+
+    So the user's linear cost weighs the same at every spectral power. With `equal`, both also
+    get the same off-diagonal second moment.
+    """
+    target = _root_mean_square(reference[0]), _root_mean_square(reference[1])
+    if equal:
+        target = (float(np.sqrt(target[0] * target[1])),) * 2
+    return K * (target[0] / _root_mean_square(K)), L * (target[1] / _root_mean_square(L))
+
+
+def _root_mean_square(K: Array) -> float:
+    n_items = K.shape[0]
+    return float(np.linalg.norm(K)) / np.sqrt(n_items * (n_items - 1)) or 1.0

@@ -1,0 +1,136 @@
+"""The default method: many starts, strict ascent, the spectral-power path, and soft shares."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unshuffle._parallel import map_parallel
+from unshuffle.assignment import Climbed, QuadraticProblem, assign_free, climb, mean_field
+from unshuffle.matching._kernel_pair import KernelPair
+from unshuffle.matching._search import Outcome, Search
+from unshuffle.matching._starts import starts
+
+Permutation = NDArray[np.intp]
+
+# Each stage starts where the last ended. Small powers let fine differences between items count
+# as much as broad ones: what tells items apart once the broad order is right.
+POWERS = (0.75, 0.5, 0.35, 0.25, 0.15)
+# Where sizes differ the kernels are not centred, and smaller powers drown in the unused items.
+POWERS_UNEQUAL = (0.75, 0.5, 0.35)
+# The path is followed from so many of the best starts, if they are within this share of the best.
+N_FOLLOWED = 3
+FOLLOWED_WITHIN = 0.02
+
+
+@dataclass(frozen=True)
+class _Run:
+    climbed: Climbed
+    path: list[float]
+    converged: bool
+
+
+def solve_refined(
+    pair: KernelPair,
+    search: Search,
+    *,
+    n_init: int,
+    max_iter: int,
+    n_jobs: int | None,
+    rng: np.random.RandomState,
+) -> Outcome:
+    """Climb from every start, follow the spectral-power path from the best, then go by shares.
+
+    The full-spectrum objective chooses among the starts, the objective of the last stage among
+    the ends of the path. Between stages the full-spectrum objective is no guide: it falls by a
+    percent along the path while the number of right pairs grows.
+    """
+    runs = _climb_from_starts(pair, search, n_init, max_iter, n_jobs, rng)
+    leaders = _leaders(runs)
+    powers = POWERS if pair.same_size else POWERS_UNEQUAL
+    for level, power in enumerate(powers, start=1):
+        problem = pair.problem(power)
+        leaders = _climb_stage(
+            problem, leaders, search, max_iter, n_jobs, level=level, n_levels=len(powers) + 1
+        )
+    best = max(leaders, key=lambda run: run.climbed.value)
+    return Outcome(
+        permutation=_by_shares(problem, best, search, level=len(powers) + 1),
+        converged=best.converged,
+        objective_path=best.path,
+        others=[run.climbed.permutation for run in runs],
+        exponent=powers[-1],
+    )
+
+
+def _climb_from_starts(
+    pair: KernelPair,
+    search: Search,
+    n_init: int,
+    max_iter: int,
+    n_jobs: int | None,
+    rng: np.random.RandomState,
+) -> list[_Run]:
+    full = pair.problem()
+    makers = list(starts(pair, n_init, rng))
+
+    def run(numbered: tuple[int, Callable[[], Permutation]]) -> _Run:
+        number, maker = numbered
+        path: list[float] = []
+        fraction = 0.6 * (number + 1) / len(makers)
+        record = search.recorder("climbing", level=0, fraction=fraction, path=path)
+        start = maker()
+        record(full.value(start), start)
+        climbed = climb(full, start, max_iter=max_iter, report=record)
+        search.count(climbed.n_assignments)
+        return _Run(climbed, path, climbed.converged)
+
+    return map_parallel(run, enumerate(makers), n_jobs=n_jobs)
+
+
+def _leaders(runs: list[_Run]) -> list[_Run]:
+    """Best runs that ended at different matchings, the best first."""
+    ordered = sorted(runs, key=lambda run: -run.climbed.value)
+    least = ordered[0].climbed.value - FOLLOWED_WITHIN * abs(ordered[0].climbed.value)
+    leaders: list[_Run] = []
+    for run in ordered:
+        known = any(
+            np.array_equal(run.climbed.permutation, leader.climbed.permutation)
+            for leader in leaders
+        )
+        if run.climbed.value >= least and not known and len(leaders) < N_FOLLOWED:
+            leaders.append(run)
+    return leaders
+
+
+def _climb_stage(
+    problem: QuadraticProblem,
+    leaders: list[_Run],
+    search: Search,
+    max_iter: int,
+    n_jobs: int | None,
+    *,
+    level: int,
+    n_levels: int,
+) -> list[_Run]:
+    def run(leader: _Run) -> _Run:
+        path = list(leader.path)
+        fraction = 0.6 + 0.4 * level / n_levels
+        record = search.recorder("refining", level=level, fraction=fraction, path=path)
+        climbed = climb(problem, leader.climbed.permutation, max_iter=max_iter, report=record)
+        record(climbed.value, climbed.permutation)
+        search.count(climbed.n_assignments)
+        return _Run(climbed, path, leader.converged and climbed.converged)
+
+    return map_parallel(run, leaders, n_jobs=n_jobs)
+
+
+def _by_shares(problem: QuadraticProblem, best: _Run, search: Search, *, level: int) -> Permutation:
+    """Matching with the largest expected number of right pairs around the best one found."""
+    record = search.recorder("weighing", level=level, fraction=1.0, path=best.path)
+    shares = mean_field(problem, best.climbed.permutation)
+    permutation, _ = assign_free(problem, shares)
+    search.count(1)
+    record(problem.value(permutation), permutation)
+    return permutation

@@ -1,0 +1,113 @@
+"""How far to trust a matching: item by item, and as a whole."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unshuffle._parallel import map_parallel
+from unshuffle.assignment import QuadraticProblem, assign_free
+from unshuffle.matching._kernel_pair import KernelPair
+
+Permutation = NDArray[np.intp]
+
+N_RESAMPLES = 24
+RESAMPLED_SHARE = 0.5
+# Two matchings differ truly where partners lie this far apart, as a share of random partners.
+TRULY_DIFFERENT = 0.5
+# Rivals whose objective reaches this share of the best cannot be ruled out by it.
+WARN_ABOVE = 0.93
+
+
+def confidence(
+    problem: QuadraticProblem,
+    permutation: Permutation,
+    *,
+    n_resamples: int = N_RESAMPLES,
+    n_jobs: int | None = None,
+) -> NDArray[np.float64]:
+    """How often each item keeps its partner when half of the other pairs are left out.
+
+    All items are assigned anew by their similarities to a random half of the pairs; a right
+    pair is found again from almost any half, a wrong one hangs on a few others.
+
+    Parameters
+    ----------
+    problem : QuadraticProblem
+        The last problem that was climbed.
+    permutation : ndarray of shape (n,)
+        The matching; -1 where an item has no partner.
+    n_resamples : int
+        Halves tried; more give finer steps.
+    n_jobs : int or None
+        Threads.
+
+    Returns
+    -------
+    confidence : ndarray of shape (n,)
+        From 0 to 1; 0 where an item has no partner.
+    """
+    matched = np.flatnonzero(permutation >= 0)
+    # Fixed: how far to trust an answer should not depend on the user's random state.
+    seeds = np.random.RandomState(0).randint(np.iinfo(np.int32).max, size=n_resamples)
+
+    def agrees(seed: int) -> NDArray[np.bool_]:
+        chosen = np.random.RandomState(seed).rand(matched.size) < RESAMPLED_SHARE
+        rows = matched[chosen]
+        if rows.size == 0:
+            return np.zeros(permutation.size, dtype=bool)
+        benefit = 2.0 * (problem.K[:, rows] @ problem.L[permutation[rows]])
+        if problem.squared_L is not None:
+            benefit -= problem.squared_L[permutation[rows]].sum(axis=0)
+        if problem.cost is not None:
+            benefit -= problem.cost * (rows.size / permutation.size)
+        found, _ = assign_free(problem, benefit)
+        return np.asarray(found == permutation)
+
+    return np.mean(map_parallel(agrees, seeds, n_jobs=n_jobs), axis=0)
+
+
+def ambiguity(pair: KernelPair, others: list[Permutation]) -> float:
+    """Objective of the best matching that is truly different, as a share of the best of all.
+
+    Parameters
+    ----------
+    pair : KernelPair
+        What was matched.
+    others : list of ndarray of shape (n,)
+        Where the starts ended, at the full spectrum; the best of them is the reference.
+
+    Returns
+    -------
+    ambiguity : float
+        From 0 (no rival was found) to 1 (a rival is as good).
+    """
+    problem = pair.problem()
+    values = [problem.value(other) for other in others]
+    if pair.same_size:
+        floor = 0.0
+    else:
+        # The squared form is below zero by half the squares of K; as a share only the part
+        # above what unrelated kernels reach has a meaning.
+        floor = -0.5 * float(np.vdot(problem.K, problem.K))
+    best = int(np.argmax(values))
+    rivals = [
+        value
+        for value, other in zip(values, others, strict=True)
+        if disagreement(pair.L, others[best], other) > TRULY_DIFFERENT
+    ]
+    if not rivals or values[best] <= floor:
+        return 0.0
+    return float(np.clip((max(rivals) - floor) / (values[best] - floor), 0.0, 1.0))
+
+
+def disagreement(
+    L: NDArray[np.float64], permutation: Permutation, other: Permutation
+) -> float:
+    """Mean squared distance between the partners two matchings choose; random partners have 1.
+
+    Near-duplicates are close in the kernel, so taking one for the other is no disagreement.
+    """
+    diagonal = np.diag(L)
+    apart = diagonal[permutation] + diagonal[other] - 2.0 * L[permutation, other]
+    n_items = L.shape[0]
+    typical = 2.0 * (diagonal.mean() - (L.sum() - diagonal.sum()) / (n_items * (n_items - 1)))
+    return float(apart.mean() / typical) if typical > 0 else 0.0

@@ -50,7 +50,7 @@ def test_importing_the_command_line_is_light():
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
-    assert not {"typer", "rich", "PIL", "matplotlib", "torch", "pandas"} & set(loaded)
+    assert not {"typer", "PIL", "matplotlib", "torch"} & set(loaded)
 
 
 def test_piped_output_has_no_control_characters(tables):

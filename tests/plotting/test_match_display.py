@@ -95,6 +95,10 @@ def test_from_estimator_uses_its_kernels_and_results(views):
     np.testing.assert_allclose(display.gram_x, X @ X.T)
     np.testing.assert_array_equal(display.permutation, sorting.permutation_)
     np.testing.assert_array_equal(display.confidence, sorting.confidence_)
+    kernels = {"kernel": ["linear", "rbf"], "kernel_weights": [1.0, 0.0]}
+    weighted = KernelizedSorting(**kernels, random_state=0).fit(X, y)
+    gram = MatchDisplay.from_estimator(weighted, X, y).gram_x
+    np.testing.assert_allclose(gram / gram.max(), X @ X.T / (X @ X.T).max())
 
 
 def test_a_wrong_permutation_is_refused(views):

@@ -33,7 +33,10 @@ def demo(folder: Path, *, n_jobs: int | None = None) -> None:
     """Write the pictures and the pairs into `folder`, and say what to look at."""
     _make_folder(folder)
     start = time.perf_counter()
-    say(f"Matching {N_HALVES} left halves of photo crops to shuffled right halves ...")
+    say(
+        f"Matching {N_HALVES} left halves of photo crops, each crop in a light of its own, to "
+        "shuffled right halves ..."
+    )
     n_right = _halves(folder, n_jobs)
     say(
         f"{n_right} of {N_HALVES} right, from similarities among left halves and among right "
@@ -54,7 +57,7 @@ def demo(folder: Path, *, n_jobs: int | None = None) -> None:
         indent=2,
     )
     say(
-        f"{folder / 'digits.png'}: look for the regions of like digits, and what lies between",
+        f"{folder / 'digits.png'}: regions of like digits, coloured afterwards by what they are",
         indent=2,
     )
     say(f"Done in {time.perf_counter() - start:.0f} s. Next: unshuffle match --help")

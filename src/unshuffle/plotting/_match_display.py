@@ -90,6 +90,7 @@ class MatchDisplay:
             kernel=estimator.kernel,
             kernel_y=kernel_y,
             gamma=estimator.gamma,
+            kernel_weights=estimator.kernel_weights,
         )
 
     @classmethod
@@ -103,6 +104,7 @@ class MatchDisplay:
         kernel: Any = "rbf",
         kernel_y: Any = None,
         gamma: Any = None,
+        kernel_weights: ArrayLike | None = None,
     ) -> "MatchDisplay":
         """Display of any match, wherever it comes from.
 
@@ -114,7 +116,7 @@ class MatchDisplay:
             ``y[permutation[i]]`` belongs to ``X[i]``; -1 is unmatched.
         confidence : array of shape (n_X,) or None, default=None
             How sure each pair is, from 0 to 1.
-        kernel, kernel_y, gamma : as in KernelizedSorting
+        kernel, kernel_y, gamma, kernel_weights : as in KernelizedSorting
             How items are compared inside each collection; `kernel_y` None is `kernel`.
 
         Returns
@@ -122,9 +124,12 @@ class MatchDisplay:
         display : MatchDisplay
             Ready to `plot`.
         """
-        gram_x = check_gram(combined_gram(X, kernel, gamma=gamma, name="X"), "X")
-        other = kernel if kernel_y is None else kernel_y
-        gram_y = check_gram(combined_gram(y, other, gamma=gamma, name="y"), "y")
+        grams = []
+        for items, how, name in ((X, kernel, "X"), (y, kernel_y or kernel, "y")):
+            weights = kernel_weights if isinstance(how, list | tuple) else None
+            gram = combined_gram(items, how, gamma=gamma, weights=weights, name=name)
+            grams.append(check_gram(gram, name))
+        gram_x, gram_y = grams
         partners = check_permutation(permutation, len(gram_x), len(gram_y))
         sure = None
         if confidence is not None:

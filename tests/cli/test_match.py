@@ -27,7 +27,7 @@ def test_two_tables_are_matched_by_name(run, tables):
     assert right >= 36
     assert all(0 <= float(row["confidence"]) <= 1 for row in rows)
     assert result.stdout.startswith("Matched 40 of 40 items of A with 40 of B: objective ")
-    share = re.search(r"mean confidence ([01]\.\d\d) \(expect about that share", result.stdout)
+    share = re.search(r"mean confidence ([01]\.\d\d) \(how firmly the pairs hold", result.stdout)
     mean = np.mean([float(row["confidence"]) for row in rows])
     assert float(share[1]) == pytest.approx(mean, abs=0.006)
     assert "Pairs: pairs.csv" in result.stdout

@@ -35,7 +35,8 @@ def mean_field(
     permutation : ndarray of shape (n,)
         Where to start; must keep the frozen pairs.
     temperature : float, default=0.2
-        Softness in standard deviations of the gradient; larger spreads the shares.
+        Softness in standard deviations of the gradient, less what it owes to row and column
+        alone; larger spreads the shares.
     max_iter : int, default=12
         Most rounds; more come closer to the fixed point.
     tol : float, default=1e-2
@@ -60,7 +61,7 @@ def mean_field(
         gradient = problem.gradient_at(shares)
         if not everyone:
             gradient = gradient[np.ix_(rows, columns)]
-        spread = float(gradient.std()) or 1.0
+        spread = interaction_spread(gradient)
         found, scaling = _scaled(gradient / (temperature * spread), scaling)
         if everyone:
             moved = float(np.abs(found - shares).sum()) / rows.size
@@ -73,6 +74,16 @@ def mean_field(
         if moved < tol:
             break
     return shares
+
+
+def interaction_spread(benefit: Array) -> float:
+    """Standard deviation of what is left of a matrix without its row and column means.
+
+    Only this part tells which row suits which column: a constant added to a row, or to a column
+    that must be taken, changes no assignment.
+    """
+    rest = benefit - benefit.mean(axis=0) - benefit.mean(axis=1)[:, None] + benefit.mean()
+    return float(rest.std()) or 1.0
 
 
 def _scaled(

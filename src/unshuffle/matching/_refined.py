@@ -17,8 +17,6 @@ Permutation = NDArray[np.intp]
 # Each stage starts where the last ended. Small powers let fine differences between items count
 # as much as broad ones: what tells items apart once the broad order is right.
 POWERS = (0.75, 0.5, 0.35, 0.25, 0.15)
-# Where sizes differ the kernels are not centred, and smaller powers drown in the unused items.
-POWERS_UNEQUAL = (0.75, 0.5, 0.35)
 # The path is followed from so many of the best starts, if they are within this share of the best.
 N_FOLLOWED = 3
 FOLLOWED_WITHIN = 0.02
@@ -48,19 +46,18 @@ def solve_refined(
     """
     runs = _climb_from_starts(pair, search, n_init, max_iter, n_jobs, rng)
     leaders = _leaders(runs)
-    powers = POWERS if pair.same_size else POWERS_UNEQUAL
-    for level, power in enumerate(powers, start=1):
+    for level, power in enumerate(POWERS, start=1):
         problem = pair.problem(power)
         leaders = _climb_stage(
-            problem, leaders, search, max_iter, n_jobs, level=level, n_levels=len(powers) + 1
+            problem, leaders, search, max_iter, n_jobs, level=level, n_levels=len(POWERS) + 1
         )
     best = max(leaders, key=lambda run: run.climbed.value)
     return Outcome(
-        permutation=_by_shares(problem, best, search, level=len(powers) + 1),
+        permutation=_by_shares(problem, best, search, level=len(POWERS) + 1),
         converged=best.converged,
         objective_path=best.path,
         others=[run.climbed.permutation for run in runs],
-        exponent=powers[-1],
+        exponent=POWERS[-1],
     )
 
 

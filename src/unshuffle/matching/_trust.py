@@ -82,12 +82,7 @@ def ambiguity(pair: KernelPair, others: list[Permutation]) -> float:
     """
     problem = pair.problem()
     values = [problem.value(other) for other in others]
-    if pair.same_size:
-        floor = 0.0
-    else:
-        # The squared form is below zero by half the squares of K; as a share only the part
-        # above what unrelated kernels reach has a meaning.
-        floor = -0.5 * float(np.vdot(problem.K, problem.K))
+    floor = _chance(problem)
     best = int(np.argmax(values))
     rivals = [
         value
@@ -97,6 +92,16 @@ def ambiguity(pair: KernelPair, others: list[Permutation]) -> float:
     if not rivals or values[best] <= floor:
         return 0.0
     return float(np.clip((max(rivals) - floor) / (values[best] - floor), 0.0, 1.0))
+
+
+def _chance(problem: QuadraticProblem) -> float:
+    """Objective to expect of a random matching, linear cost left out."""
+    n_items, n_partners = problem.K.shape[0], problem.L.shape[0]
+    n_pairs, n_partner_pairs = n_items * (n_items - 1), n_partners * (n_partners - 1)
+    expected = float(problem.K.sum()) * float(problem.L.sum()) / n_partner_pairs
+    if problem.squared_L is not None:
+        expected -= 0.5 * n_pairs * float(problem.squared_L.sum()) / n_partner_pairs
+    return expected
 
 
 def disagreement(

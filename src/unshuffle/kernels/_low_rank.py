@@ -13,7 +13,7 @@ from unshuffle._validation import (
     check_magnitude,
     check_nonnegative,
     check_positive,
-    check_tolerance,
+    check_real,
     check_vectors,
 )
 from unshuffle.kernels._distances import as_float64, inner_products, median_gamma
@@ -85,7 +85,7 @@ def pivoted_cholesky(
     columns, diagonal = _evaluator(X, kernel, gamma, name)
     n_items = diagonal.size
     rank = min(check_count(rank, "rank"), n_items)
-    tol = check_tolerance(tol, "tol")
+    tol = check_real(tol, "tol", least=0)
     check_factor_memory(n_items, rank)
 
     residual = diagonal.copy()

@@ -11,9 +11,9 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
 from unshuffle._validation import (
     check_count,
-    check_document_shares,
     check_documents,
     check_kernel_memory,
+    check_real,
     check_words,
 )
 from unshuffle.kernels._distances import inner_products
@@ -74,7 +74,9 @@ def text_features(
     prefix_length = check_count(prefix_length, "prefix_length")
     few = len(texts) < _FEW_DOCUMENTS
     least = check_count((1 if few else 2) if min_df is None else min_df, "min_df")
-    share = check_document_shares((1.0 if few else 0.5) if max_df is None else max_df)
+    share = check_real(
+        (1.0 if few else 0.5) if max_df is None else max_df, "max_df", above=0, most=1
+    )
 
     words = [split_words(text, prefix_length) for text in texts]
     check_words(sum(map(len, words)), name)

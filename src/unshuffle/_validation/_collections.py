@@ -1,0 +1,189 @@
+"""What is asked of collections of items: vectors, documents, and how many there are."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.utils import check_array
+
+
+def is_text(collection: Any) -> bool:
+    """Tell whether `collection` is a sequence of strings."""
+    if isinstance(collection, str):
+        return False
+    if isinstance(collection, np.ndarray):
+        if collection.dtype.kind in "US":
+            return collection.ndim == 1
+        if collection.dtype != object or collection.ndim != 1:
+            return False
+    elif not hasattr(collection, "__len__") or sparse.issparse(collection):
+        return False
+    if getattr(collection, "ndim", 1) != 1:
+        return False
+    return len(collection) > 0 and all(isinstance(item, str) for item in collection)
+
+
+def check_vectors(X: Any, name: str, *, kernel: Any = "rbf") -> Any:
+    """Finite 2-D float array (dense, or CSR if sparse) with at least two rows."""
+    if isinstance(X, str) or is_text(X):
+        raise ValueError(
+            f"{name} holds strings, but kernel={kernel!r} compares numbers. "
+            'Pass kernel="text" to compare documents, or turn the items into vectors first.'
+        )
+    X = _as_rows(X, name)
+    check_n_items(X.shape[0], name)
+    return X
+
+
+def check_partner_vectors(Y: Any, X: Any, name: str) -> Any:
+    """Second argument of a kernel: finite, 2-D, with the columns of the first."""
+    Y = _as_rows(Y, name)
+    if Y.shape[1] != X.shape[1]:
+        raise ValueError(
+            f"{name} has {Y.shape[1]} columns and X has {X.shape[1]}. "
+            "A kernel compares items described by the same columns."
+        )
+    return Y
+
+
+def _as_rows(X: Any, name: str) -> Any:
+    return check_array(
+        X,
+        accept_sparse="csr",
+        dtype=[np.float64, np.float32],
+        input_name=name,
+        estimator="unshuffle",
+    )
+
+
+def check_documents(documents: Any, name: str) -> list[str]:
+    """Documents as a list of at least two strings."""
+    if isinstance(documents, str):
+        raise ValueError(f"{name} is one string. Pass a list with one string for each document.")
+    if len(documents) == 0:
+        raise ValueError(f"{name} is empty: found 0 documents. Pass at least two.")
+    if not is_text(documents):
+        position, item = next(
+            ((i, item) for i, item in enumerate(documents) if not isinstance(item, str)),
+            (0, documents),
+        )
+        raise ValueError(
+            f'{name} must be a list of str with kernel="text"; '
+            f"item {position} is a {type(item).__name__}. "
+            "Read files into strings first, or choose another kernel."
+        )
+    check_n_items(len(documents), name)
+    return [str(document) for document in documents]
+
+
+def check_n_items(n_items: int, name: str) -> None:
+    """Refuse a collection that has no pair of items to compare."""
+    if n_items < 2:
+        raise ValueError(
+            f"{name} has {n_items} item(s) (n_samples = {n_items}). Order is found from the "
+            "similarities inside a collection, so each needs at least two items."
+        )
+
+
+def check_magnitude(X: Any, name: str) -> None:
+    """Refuse numbers whose squares do not fit into a float."""
+    values = X.data if sparse.issparse(X) else X
+    largest = max(float(values.max()), -float(values.min())) if values.size else 0.0
+    if largest > 1e150:
+        raise ValueError(
+            f"{name} holds {largest:.3g}, whose square is too large for a float. "
+            "Divide the values by a common number first."
+        )
+
+
+def check_nonnegative(X: Any, name: str, *, kernel: str) -> None:
+    """Refuse features below zero where a kernel compares amounts."""
+    values = X.data if sparse.issparse(X) else X
+    if values.size and float(values.min()) < 0:
+        raise ValueError(
+            f"{name} holds {float(values.min()):.6g}, but kernel={kernel!r} compares amounts such "
+            'as counts, which are never negative. Pass counts or shares, or use kernel="rbf".'
+        )
+
+
+def check_words(n_words: int, name: str) -> None:
+    """Refuse a collection of documents in which nothing can be compared."""
+    if n_words == 0:
+        raise ValueError(
+            f"The documents of {name} hold no word of two letters or more. "
+            "Check that they were read as text and are not empty."
+        )
+
+
+def check_rows_vary(
+    norms: NDArray[np.float64], largest: NDArray[np.float64], name: str, *, metric: str
+) -> None:
+    """Refuse rows that have no direction to compare."""
+    flat = np.flatnonzero(~(norms > 1e-12 * largest))
+    if flat.size:
+        what = "constant" if metric == "correlation" else "zero"
+        raise ValueError(
+            f"Row {flat[0]} of {name} is {what} ({flat.size} such row(s)), so its {metric} with "
+            'others is undefined. Drop these rows, or use metric="euclidean".'
+        )
+
+
+def check_same_argument(X: Any, Y: Any, function: str) -> None:
+    """Refuse a second collection where a kernel exists inside one collection only."""
+    if Y is not None and Y is not X:
+        raise ValueError(
+            f"{function} compares the items of one collection with each other, but a second one "
+            "was passed. Leave Y out; stack the two collections to compare across them."
+        )
+
+
+def check_same_items(n_first: int, n_second: int, first: str, second: str) -> None:
+    """Refuse two descriptions of the same items that differ in length."""
+    if n_first != n_second:
+        raise ValueError(
+            f"{first} has {n_first} items and {second} has {n_second}. "
+            "Row i of both must describe the same item, so pass equally many rows."
+        )
+
+
+def check_two_collections(X: Any, y: Any) -> None:
+    """Refuse a missing second collection before scikit-learn's words for labels get there."""
+    if X is None or y is None:
+        missing = "X" if X is None else "y"
+        raise ValueError(
+            f"`{missing}` is None, but requires y to be passed: the second collection, like X. "
+            "Call fit(X, y) with both collections."
+        )
+
+
+def check_equal_sizes(n_first: int, n_second: int, *, method: str) -> None:
+    """Refuse collections of different sizes where the method has no meaning for them."""
+    if n_first != n_second:
+        raise ValueError(
+            f"method={method!r} needs collections of one size, got {n_first} and {n_second} "
+            'items. Use method="refined", which matches all items of the smaller one.'
+        )
+
+
+def check_length(n_items: int, expected: int, *, name: str = "y") -> None:
+    """Refuse a collection that is not in the order of the fitted one."""
+    if n_items != expected:
+        raise ValueError(f"`{name}` has {n_items} items; the fitted one has {expected}.")
+
+
+def check_enough_items(n_items: int, least: int, what: str) -> None:
+    """Refuse a sample too small for an estimator."""
+    if n_items < least:
+        raise ValueError(f"{what} needs at least {least} items, got {n_items}.")
+
+
+def check_labels(labels: ArrayLike, n_items: int, name: str) -> NDArray[Any]:
+    """One label for each item, of which there are at least `n_items`."""
+    values = np.asarray(labels)
+    if values.ndim != 1 or values.size < n_items:
+        raise ValueError(
+            f"`{name}` must hold one label for each item of y, at least {n_items} here, "
+            f"got shape {values.shape}."
+        )
+    return values

@@ -1,0 +1,74 @@
+"""What is asked of folders and files."""
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+
+def check_folder(folder: str | os.PathLike[str]) -> Path:
+    """Existing folder that may be listed, as a path."""
+    path = Path(folder)
+    if not path.exists():
+        raise ValueError(f"There is no folder {path}. Check the name.")
+    if not path.is_dir():
+        raise ValueError(f"{path} is a file, not a folder. Give the folder that holds the items.")
+    if not os.access(path, os.R_OK | os.X_OK):
+        raise ValueError(f"The folder {path} may not be read. Check its permissions.")
+    return path
+
+
+def check_output_path(path: str | os.PathLike[str], suffixes: Sequence[str]) -> Path:
+    """Path that a file with one of `suffixes` can be written to, found out by trying."""
+    target = Path(path)
+    listed = " or ".join(suffixes)
+    if target.is_dir():
+        raise ValueError(f"Cannot write {target}: it is a folder. Give a file name in it.")
+    if target.suffix.lower() not in suffixes:
+        raise ValueError(
+            f"Cannot write {target}: its name ends in {target.suffix or 'nothing'!r}. "
+            f"Give a name that ends in {listed}."
+        )
+    if not target.parent.is_dir():
+        raise ValueError(
+            f"Cannot write {target}: there is no folder {target.parent}. Create it first."
+        )
+    if target.exists() and not os.access(target, os.W_OK):
+        raise ValueError(f"Cannot write {target}: the file is read-only. Give another name.")
+    try:
+        # Only an attempt tells about read-only disks, quotas and network shares.
+        with tempfile.TemporaryFile(dir=target.parent):
+            pass
+    except OSError as error:
+        raise ValueError(
+            f"Cannot write {target}: {error.strerror or error}. Choose another folder."
+        ) from error
+    return target
+
+
+def check_suffix(path: Path, suffixes: Sequence[str]) -> None:
+    """Refuse a file whose suffix does not say which of the known formats it has."""
+    if path.suffix.lower() not in suffixes:
+        listed = " or ".join(suffixes)
+        raise ValueError(f"The suffix of {str(path)!r} names no known format. Use {listed}.")
+
+
+def check_match_file(
+    read: Callable[[], Any], path: Path, columns: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Records of a file of matches, each with all of `columns`."""
+    expected = (
+        f"{str(path)!r} is not a file of matches: expected records with {', '.join(columns)}"
+    )
+    try:
+        rows = read()
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{expected}; it could not be read ({error}).") from error
+    if not isinstance(rows, list) or not rows:
+        raise ValueError(f"{expected}, found none.")
+    for number, row in enumerate(rows):
+        missing = [name for name in columns if not isinstance(row, dict) or name not in row]
+        if missing:
+            raise ValueError(f"{expected}; record {number} lacks {', '.join(missing)}.")
+    return rows

@@ -1,0 +1,170 @@
+"""What is asked of kernel matrices, of distances, and of what names a kernel."""
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
+
+from unshuffle._validation._collections import check_n_items
+
+
+def check_gram(gram: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Square, symmetric, finite kernel matrix as float64."""
+    K: NDArray[np.float64] = check_array(
+        gram, dtype=np.float64, input_name=name, estimator="unshuffle"
+    )
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(
+            f"{name} must be a square kernel matrix, got shape {K.shape}. "
+            "Pass similarities between all items of one collection, or choose a kernel "
+            'other than "precomputed" to pass features.'
+        )
+    check_n_items(K.shape[0], name)
+    # A few rows at a time: whole differences would take several times the memory of K.
+    worst, i, j = 0.0, 0, 0
+    for start in range(0, K.shape[0], 256):
+        gaps = np.abs(K[start : start + 256] - K[:, start : start + 256].T)
+        row, column = np.unravel_index(int(gaps.argmax()), gaps.shape)
+        if gaps[row, column] > worst:
+            worst, i, j = float(gaps[row, column]), start + int(row), int(column)
+    if worst > 1e-6 * max(float(K.max()), -float(K.min()), np.finfo(float).tiny):
+        raise ValueError(
+            f"{name} is not symmetric: entry ({i}, {j}) is {K[i, j]:.6g} and ({j}, {i}) is "
+            f"{K[j, i]:.6g}. Pass ({name} + {name}.T) / 2 if the difference means nothing."
+        )
+    symmetric: NDArray[np.float64] = K + K.T
+    symmetric *= 0.5
+    return symmetric
+
+
+def check_varied(K: NDArray[np.float64], name: str) -> None:
+    """Refuse a kernel matrix that tells no item from another."""
+    n_items = K.shape[0]
+    compared = K
+    if n_items > 2:
+        # A view: cut into rows one longer than K's, the diagonal stands in one column.
+        compared = K.ravel()[1:].reshape(n_items - 1, n_items + 1)[:, :-1]
+    low, high = float(compared.min()), float(compared.max())
+    if high - low <= 1e-12 * max(float(K.max()), -float(K.min())):
+        raise ValueError(
+            f"All items of {name} are equally similar to each other (similarity {low:.6g}), so "
+            "nothing tells one from another. Check that the right columns were passed, or choose "
+            "another kernel."
+        )
+
+
+def check_centred_norm(norm: float, scale: float, name: str) -> float:
+    """Refuse to scale a kernel matrix that is constant, and so zero once centred."""
+    if not norm > 1e-13 * scale:
+        raise ValueError(
+            f"The kernel matrix of {name} is zero after centring: its items are all equally "
+            "similar, so it cannot be scaled. Drop this kernel, or check its columns."
+        )
+    return norm
+
+
+def check_distances(distances: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Distances as a 1-D array, or as a square matrix, without NaN or negative entries."""
+    values = np.asarray(distances, dtype=np.float64)
+    if values.ndim not in (1, 2) or (values.ndim == 2 and values.shape[0] != values.shape[1]):
+        raise ValueError(
+            f"{name} must be 1-D or a square matrix, got shape {values.shape}. Pass the distances "
+            "between all items of one collection, or a flat array of any distances."
+        )
+    if values.size == 0 or values.shape == (1, 1):
+        raise ValueError(f"{name} holds no distance between two items. Pass at least two items.")
+    low, high = float(values.min()), float(values.max())
+    if not (low >= 0 and high < np.inf):
+        raise ValueError(
+            f"{name} must be finite and at least 0, got values from {low:.6g} to {high:.6g}. "
+            "Pass distances, not similarities."
+        )
+    return values
+
+
+def raise_all_equal(name: str) -> NoReturn:
+    """Say that no two items differ, so that no width can be read off their distances."""
+    raise ValueError(
+        f"All items of {name} are equal (every distance is 0, or too small for a float), so "
+        "nothing tells one from another. Check that the right columns were passed."
+    )
+
+
+def check_kernel_output(K: Any, n_items: int, kernel: Any, name: str) -> NDArray[np.float64]:
+    """What a user's kernel function returned, as a Gram matrix."""
+    label = getattr(kernel, "__name__", type(kernel).__name__)
+    shape = np.shape(K)
+    if shape != (n_items, n_items):
+        raise ValueError(
+            f"The kernel {label} returned shape {shape} for {name}, which has {n_items} items. "
+            f"Return a ({n_items}, {n_items}) matrix from kernel({name}, {name}), or one number "
+            "from kernel(x, y) on two rows."
+        )
+    return check_gram(K, f"{label}({name}, {name})")
+
+
+def raise_kernel_failed(kernel: Any, name: str, error: Exception) -> NoReturn:
+    """Say that a user's kernel function works neither on matrices nor on rows."""
+    label = getattr(kernel, "__name__", type(kernel).__name__)
+    raise ValueError(
+        f"The kernel {label} failed on {name}: {type(error).__name__}: {error}. "
+        f"It is called as kernel({name}, {name}) first and, where that does not give a square "
+        "matrix, as kernel(x, y) on pairs of rows."
+    ) from error
+
+
+def check_kernel_list(kernels: Sequence[Any]) -> list[Any]:
+    """List of kernels that holds at least one."""
+    if len(kernels) == 0:
+        raise ValueError('`kernel` is an empty list. Name at least one kernel, such as ["rbf"].')
+    return list(kernels)
+
+
+def check_per_kernel(values: Any, n_kernels: int, name: str) -> list[Any]:
+    """One entry for each kernel: a list of that length, or one value for all."""
+    if isinstance(values, list | tuple | np.ndarray) and np.ndim(values) > 0:
+        if len(values) != n_kernels:
+            raise ValueError(
+                f"`{name}` has {len(values)} entries for {n_kernels} kernel(s). "
+                "Give one for each kernel, or a single value for all."
+            )
+        return list(values)
+    return [values] * n_kernels
+
+
+def check_kernel_weights(weights: ArrayLike | None, n_kernels: int) -> NDArray[np.float64]:
+    """Non-negative weights, one for each kernel, not all zero; all one by default."""
+    if weights is None:
+        return np.ones(n_kernels)
+    values = np.asarray(weights, dtype=np.float64)
+    if values.shape != (n_kernels,):
+        raise ValueError(
+            f"Kernel weights have shape {values.shape} for {n_kernels} kernel(s). "
+            "Give one number for each kernel."
+        )
+    if not np.all(np.isfinite(values)) or values.min() < 0 or values.max() == 0:
+        raise ValueError(
+            f"Kernel weights must be finite, at least 0 and not all 0, got {values.tolist()}. "
+            "Leave them out to weigh all kernels alike."
+        )
+    return values
+
+
+def check_weights_need_list(weights: Any) -> None:
+    """Refuse weights where there is one kernel and so nothing to weigh."""
+    if weights is not None:
+        raise ValueError(
+            "Kernel weights were given for a single kernel. Pass a list of kernels to weigh them "
+            "against each other, or leave the weights out."
+        )
+
+
+def check_one_collection_per_kernel(n_collections: int, n_kernels: int, name: str) -> None:
+    """Refuse a list of collections that does not go with the list of kernels."""
+    if n_collections != n_kernels:
+        raise ValueError(
+            f"{name} is a list of {n_collections} collections, but there are {n_kernels} kernels. "
+            "Pass one collection for each kernel, or a single one for all of them."
+        )

@@ -1,0 +1,46 @@
+"""Memory is asked for before it is taken."""
+
+import os
+
+
+def available_memory() -> int | None:
+    """Bytes that can be taken without swapping, or None where the system does not say."""
+    try:
+        with open("/proc/meminfo") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):
+        return None
+
+
+def check_memory(n_bytes: int, *, what: str, instead: str) -> None:
+    """Refuse work that would not fit into the memory that is free now."""
+    free = available_memory()
+    if free is not None and n_bytes > free:
+        raise MemoryError(
+            f"{what} needs {n_bytes / 1e9:.1f} GB; {free / 1e9:.1f} GB is free. {instead}"
+        )
+
+
+def check_kernel_memory(n_rows: int, n_columns: int, *, n_copies: float = 1.0) -> None:
+    """Refuse a dense kernel matrix that would not fit into the memory that is free now."""
+    check_memory(
+        int(8 * n_rows * n_columns * n_copies),
+        what=f"The kernel matrix of {n_rows:,} by {n_columns:,} items",
+        instead="Use a sample of the items, or low-rank factors (unshuffle.kernels."
+        "pivoted_cholesky, nystroem_factors).",
+    )
+
+
+def check_factor_memory(n_items: int, rank: int) -> None:
+    """Refuse factors that would not fit into the memory that is free now."""
+    check_memory(
+        16 * n_items * rank,
+        what=f"Rank {rank:,} factors of {n_items:,} items",
+        instead="Choose a smaller rank.",
+    )

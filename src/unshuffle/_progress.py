@@ -37,7 +37,7 @@ class State:
 Callback = Callable[[State], bool | None]
 
 
-class Stopped(Exception):  # noqa: N818 (a signal, not an error)
+class Stopped(Exception):
     """Raised inside a solver when the callback asked it to stop."""
 
 

@@ -75,7 +75,7 @@ class QuadraticProblem:
         return gradient
 
     def gradient_at(self, shares: Array) -> Array:
-        """`gradient` at a soft matching: row i of `shares` (n, m) divides item i among partners."""
+        """`gradient` at a soft matching: row i of `shares` (n, m) divides item i."""
         gradient: Array = 2.0 * (self.K @ shares @ self.L)
         if self.squared_L is not None:
             gradient -= shares.sum(axis=0) @ self.squared_L
@@ -92,7 +92,7 @@ class QuadraticProblem:
         return curvature
 
     def keep_frozen(self, permutation: Permutation) -> Permutation:
-        """Put the frozen pairs into a permutation, handing their old partners to whoever loses one."""
+        """Put the frozen pairs in; whoever loses a partner gets the old one of the frozen item."""
         permutation = permutation.copy()
         for row, column in self.frozen:
             holder = np.flatnonzero(permutation == column)

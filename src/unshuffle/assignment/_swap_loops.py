@@ -2,10 +2,21 @@
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
+
+from unshuffle.assignment._quadratic import Array, Permutation
 
 
 @njit(cache=True, nogil=True)
-def apply_swaps(K, L, cost, permutation, first, second, least_gain):  # type: ignore[no-untyped-def]
+def apply_swaps(
+    K: Array,
+    L: Array,
+    cost: Array,
+    permutation: Permutation,
+    first: Permutation,
+    second: Permutation,
+    least_gain: float,
+) -> tuple[float, int]:
     """Swap the partners of each listed pair if that still gains; return (gain, number of swaps).
 
     `cost` is (n, m), or (0, 0) where there is none. The gain of a pair is computed afresh, O(n),
@@ -36,7 +47,16 @@ def apply_swaps(K, L, cost, permutation, first, second, least_gain):  # type: ig
 
 
 @njit(cache=True, nogil=True)
-def apply_replacements(K, L, cost, permutation, rows, columns, used, least_gain):  # type: ignore[no-untyped-def]
+def apply_replacements(
+    K: Array,
+    L: Array,
+    cost: Array,
+    permutation: Permutation,
+    rows: Permutation,
+    columns: Permutation,
+    used: NDArray[np.bool_],
+    least_gain: float,
+) -> tuple[float, int]:
     """Give each listed row its unused column if that still gains; return (gain, number)."""
     n = permutation.shape[0]
     total = 0.0

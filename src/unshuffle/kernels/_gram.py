@@ -129,6 +129,7 @@ def combined_gram(
     """
     if not isinstance(kernel, list | tuple):
         check_weights_need_list(weights)
+        # One kernel has one width: gram_matrix refuses a list of them.
         return gram_matrix(X, kernel, gamma=gamma, name=name)  # type: ignore[arg-type]
     kernels = check_kernel_list(kernel)
     collections = _collections(X, len(kernels), name)

@@ -23,7 +23,7 @@ def item_names(collection: Any, n_items: int) -> list[str]:
 
 def feature_names(collection: Any) -> tuple[int | None, NDArray[Any] | None]:
     """Number of columns of a table, and their names where they are strings."""
-    shape = getattr(collection, "shape", None)
+    shape: tuple[int, ...] | None = getattr(collection, "shape", None)
     if shape is None:
         if is_text(collection):
             return None, None

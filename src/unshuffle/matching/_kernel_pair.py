@@ -81,10 +81,7 @@ class KernelPair:
         the items that will be matched is not known; they are brought to one scale instead,
         which the squared term needs.
         """
-        if self.same_size:
-            full = self.zeroed
-        else:
-            full = zero_diagonal(self.K), zero_diagonal(self.L)
+        full = self.zeroed if self.same_size else (zero_diagonal(self.K), zero_diagonal(self.L))
         if exponent == 1.0:
             K, L = full
         else:

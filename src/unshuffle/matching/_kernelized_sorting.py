@@ -329,9 +329,7 @@ class KernelizedSorting(BaseEstimator):
         grams = []
         for collection, kernel, name in ((X, self.kernel, "X"), (y, kernel_y, "y")):
             weights = self.kernel_weights if isinstance(kernel, list | tuple) else None
-            gram = combined_gram(
-                collection, kernel, gamma=self.gamma, weights=weights, name=name
-            )
+            gram = combined_gram(collection, kernel, gamma=self.gamma, weights=weights, name=name)
             check.check_varied(gram, name)
             grams.append(gram)
         largest = max(gram.shape[0] for gram in grams)

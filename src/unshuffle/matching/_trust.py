@@ -104,9 +104,7 @@ def _chance(problem: QuadraticProblem) -> float:
     return expected
 
 
-def disagreement(
-    L: NDArray[np.float64], permutation: Permutation, other: Permutation
-) -> float:
+def disagreement(L: NDArray[np.float64], permutation: Permutation, other: Permutation) -> float:
     """Mean squared distance between the partners two matchings choose; random partners have 1.
 
     Near-duplicates are close in the kernel, so taking one for the other is no disagreement.

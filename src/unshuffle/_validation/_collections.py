@@ -149,11 +149,13 @@ def check_same_items(n_first: int, n_second: int, first: str, second: str) -> No
 
 def check_two_collections(X: Any, y: Any) -> None:
     """Refuse a missing second collection before scikit-learn's words for labels get there."""
-    if X is None or y is None:
-        missing = "X" if X is None else "y"
+    if X is None:
+        raise ValueError("`X` is None. Call fit(X, y) with both collections.")
+    if y is None:
+        # scikit-learn's checks look for these words.
         raise ValueError(
-            f"`{missing}` is None, but requires y to be passed: the second collection, like X. "
-            "Call fit(X, y) with both collections."
+            "Matching requires y to be passed, but the target y is None. It is the second "
+            "collection, like X: call fit(X, y) with both."
         )
 
 

@@ -24,6 +24,7 @@ from unshuffle._validation._collections import (
 from unshuffle._validation._files import (
     check_folder,
     check_match_file,
+    check_numbering,
     check_output_path,
     check_suffix,
 )
@@ -105,6 +106,7 @@ __all__ = [
     "check_memory",
     "check_n_items",
     "check_nonnegative",
+    "check_numbering",
     "check_one_collection_per_kernel",
     "check_option",
     "check_output_path",

@@ -1,7 +1,9 @@
 """What is asked of folders and files."""
 
+import csv
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -58,12 +60,13 @@ def check_match_file(
     read: Callable[[], Any], path: Path, columns: Sequence[str]
 ) -> list[dict[str, Any]]:
     """Records of a file of matches, each with all of `columns`."""
-    expected = (
-        f"{str(path)!r} is not a file of matches: expected records with {', '.join(columns)}"
-    )
+    wanted = ", ".join(columns)
+    expected = f"{str(path)!r} is not a file of matches: expected records with {wanted}"
     try:
         rows = read()
-    except (ValueError, KeyError, TypeError) as error:
+    except KeyError as error:
+        raise ValueError(f"{expected}; {error} is missing.") from error
+    except (ValueError, TypeError, AttributeError, csv.Error) as error:
         raise ValueError(f"{expected}; it could not be read ({error}).") from error
     if not isinstance(rows, list) or not rows:
         raise ValueError(f"{expected}, found none.")
@@ -72,3 +75,14 @@ def check_match_file(
         if missing:
             raise ValueError(f"{expected}; record {number} lacks {', '.join(missing)}.")
     return rows
+
+
+def check_numbering(indices: Sequence[Any], path: Path, column: str) -> None:
+    """Refuse indices that do not number their items 0, 1, 2 and so on, each once."""
+    counts = Counter(index for index in indices if index is not None)
+    for index in range(len(counts)):
+        if counts[index] != 1:
+            raise ValueError(
+                f"{str(path)!r} names item {index} {counts[index]} times in {column}. Every item "
+                "stands there once, counted from 0; load the file as it was saved."
+            )

@@ -1,7 +1,7 @@
 """Matching of rows to columns (exact, by auction, soft), and the ascents built on it."""
 
 from unshuffle.assignment._climb import Climbed, assign_free, climb
-from unshuffle.assignment._mean_field import mean_field
+from unshuffle.assignment._mean_field import anneal, mean_field, one_hot, soften
 from unshuffle.assignment._quadratic import QuadraticProblem
 from unshuffle.assignment._result import Assignment
 from unshuffle.assignment._soft import soft_assignment
@@ -12,10 +12,13 @@ __all__ = [
     "Assignment",
     "Climbed",
     "QuadraticProblem",
+    "anneal",
     "assign_free",
     "climb",
     "mean_field",
+    "one_hot",
     "soft_assignment",
+    "soften",
     "solve_assignment",
     "swap_ascent",
 ]

@@ -90,7 +90,8 @@ def climb(
     while True:
         rose = False
         while n_assignments < max_iter:
-            proposal, prices = assign_free(problem, problem.gradient(permutation), prices)
+            slopes = problem.gradient(permutation)
+            proposal, prices = assign_free(problem, slopes, prices)
             n_assignments += 1
             proposed = problem.value(proposal)
             if not proposed > value + max(tol, 1e-12) * abs(value):
@@ -102,7 +103,7 @@ def climb(
             return Climbed(permutation, value, False, n_assignments)
         if not swaps or (n_assignments > 1 and not rose):
             return Climbed(permutation, value, True, n_assignments)
-        permutation, n_moves = swap_ascent(problem, permutation)
+        permutation, n_moves = swap_ascent(problem, permutation, slopes=slopes)
         if n_moves == 0:
             return Climbed(permutation, value, True, n_assignments)
         value = problem.value(permutation)

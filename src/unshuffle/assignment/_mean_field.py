@@ -5,15 +5,18 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle.assignment._climb import assign_free
 from unshuffle.assignment._quadratic import Array, Permutation, QuadraticProblem
 
 SINKHORN_ITERATIONS = 60
 SINKHORN_TOL = 1e-3
+COOLING = (0.5, 0.35, 0.25, 0.15, 0.1)
+ROUNDS_PER_STEP = 4
 
 
 def mean_field(
     problem: QuadraticProblem,
-    permutation: Permutation,
+    shares: Array,
     *,
     temperature: float = 0.2,
     max_iter: int = 12,
@@ -22,7 +25,7 @@ def mean_field(
 ) -> Array:
     """Shares of each item in its possible partners, given everyone else's shares.
 
-    Starting from a matching, two steps alternate: the gradient of the objective at the present
+    Two steps alternate: the gradient of the objective at the present
     shares, and the entropic assignment on that gradient. Its fixed point is the mean-field
     approximation of the distribution exp(objective / temperature) over matchings. Assigning by
     the shares maximises the expected number of right pairs, where the highest peak of the
@@ -32,8 +35,8 @@ def mean_field(
     ----------
     problem : QuadraticProblem
         What to maximise.
-    permutation : ndarray of shape (n,)
-        Where to start; must keep the frozen pairs.
+    shares : ndarray of shape (n, m)
+        Where to start, a matching for instance (`one_hot`); must keep the frozen pairs.
     temperature : float, default=0.2
         Softness in standard deviations of the gradient, less what it owes to row and column
         alone; larger spreads the shares.
@@ -49,13 +52,11 @@ def mean_field(
     shares : ndarray of shape (n, m)
         Rows sum to 1; columns to at most 1, up to the tolerance of the scaling.
     """
-    n_items, n_partners = problem.K.shape[0], problem.L.shape[0]
     rows, columns = problem.free_rows, problem.free_columns
-    shares = np.zeros((n_items, n_partners))
-    shares[np.arange(n_items), permutation] = 1.0
     if rows.size == 0:
         return shares
-    everyone = rows.size == n_items
+    everyone = rows.size == problem.K.shape[0]
+    shares = shares.copy()
     scaling: Array | None = None
     for _ in range(max_iter):
         gradient = problem.gradient_at(shares)
@@ -73,6 +74,48 @@ def mean_field(
             report(shares)
         if moved < tol:
             break
+    return shares
+
+
+def one_hot(permutation: Permutation, n_partners: int) -> Array:
+    """Permutation as a matrix of shares, shape (n, n_partners)."""
+    shares = np.zeros((permutation.size, n_partners))
+    shares[np.arange(permutation.size), permutation] = 1.0
+    return shares
+
+
+def anneal(problem: QuadraticProblem, shares: Array) -> Permutation:
+    """Matching found by following the mean field from soft to hard.
+
+    Where collections depend weakly on each other, single matchings are stuck in one of many
+    poor optima; shares cooled slowly pass above most of them.
+
+    Parameters
+    ----------
+    problem : QuadraticProblem
+        What to maximise.
+    shares : ndarray of shape (n, m)
+        Where to start; row i divides item i among its partners.
+
+    Returns
+    -------
+    permutation : ndarray of shape (n,)
+        Keeps the frozen pairs. Not yet a local optimum.
+    """
+    for temperature in COOLING:
+        shares = mean_field(problem, shares, temperature=temperature, max_iter=ROUNDS_PER_STEP)
+    return assign_free(problem, shares)[0]
+
+
+def soften(problem: QuadraticProblem, benefit: Array, *, temperature: float) -> Array:
+    """Shares by a linear benefit alone, frozen pairs kept: a start for `anneal`."""
+    rows, columns = problem.free_rows, problem.free_columns
+    shares = np.zeros(benefit.shape)
+    shares[problem.frozen[:, 0], problem.frozen[:, 1]] = 1.0
+    if rows.size:
+        free = benefit[np.ix_(rows, columns)]
+        found, _ = _scaled(free / (temperature * interaction_spread(free)), None)
+        shares[np.ix_(rows, columns)] = found
     return shares
 
 

@@ -1,7 +1,5 @@
 """Pair swaps (2-opt) for quadratic matching, and replacements by unused items."""
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,7 +16,7 @@ def swap_ascent(
     permutation: Permutation,
     *,
     max_sweeps: int = 100,
-    report: Callable[[], None] | None = None,
+    slopes: Array | None = None,
 ) -> tuple[Permutation, int]:
     """Improve a matching by exchanging partners until no exchange of two gains.
 
@@ -35,8 +33,8 @@ def swap_ascent(
         Where to start; not changed.
     max_sweeps : int, default=100
         Most sweeps; more come closer to a matching that no exchange improves.
-    report : callable or None
-        Called after each sweep; may raise to stop.
+    slopes : ndarray of shape (n, m) or None
+        Gradient at `permutation`, where the caller has it: it saves the first product.
 
     Returns
     -------
@@ -56,7 +54,8 @@ def swap_ascent(
     least_gain = RELATIVE_GAIN * max(abs(problem.value(permutation)), np.finfo(float).tiny)
     n_moves = 0
     for _ in range(max_sweeps):
-        slopes = problem.gradient(permutation)
+        if slopes is None:
+            slopes = problem.gradient(permutation)
         first, second = _best_first(_swap_gains(problem, permutation, slopes, rows), least_gain)
         _, moved = apply_swaps(K, L, cost, permutation, rows[first], rows[second], least_gain)
         if problem.squared_L is not None:
@@ -70,8 +69,7 @@ def swap_ascent(
                 K, L, cost, permutation, rows[items], free[unused], used, least_gain
             )
             moved += replaced
-        if report is not None:
-            report()
+        slopes = None
         n_moves += moved
         if moved == 0:
             break

@@ -91,8 +91,8 @@ def match(
         typer.Option(
             "-o",
             "--output",
-            help="Where to write the pairs, .csv or .json. Default: pairs.csv, or nowhere with "
-            "--json.",
+            help="Where to write the pairs, .csv or .json; x is A there and y is B. Default: "
+            "pairs.csv, or nowhere with --json.",
             show_default=False,
         ),
     ] = None,

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle.cli import _output
 from unshuffle.cli._console import BadInput, progress_bar, reporting, say
 
 N_HALVES = 240
@@ -77,6 +76,7 @@ def _halves(folder: Path, n_jobs: int | None) -> int:
     from unshuffle._validation import check_output_path
     from unshuffle.datasets import photo_halves
     from unshuffle.images import color_histogram, lab_pixels, matched_sheet
+    from unshuffle.matching import Matches
 
     picture = check_output_path(folder / "halves.png", (".png",))
     left, right, truth = photo_halves(N_HALVES, random_state=0)
@@ -92,9 +92,7 @@ def _halves(folder: Path, n_jobs: int | None) -> int:
     correct = sorting.permutation_ == truth
     matched_sheet(left, right, sorting.permutation_, correct=correct, height=64).save(picture)
     names = [f"left-{i}" for i in range(len(left))], [f"right-{i}" for i in range(len(right))]
-    _output.write_pairs(
-        folder / "pairs.csv", _output.pair_rows(*names, sorting.permutation_, sorting.confidence_)
-    )
+    Matches(sorting.permutation_, sorting.confidence_, *names).save(folder / "pairs.csv")
     return int(correct.sum())
 
 

@@ -65,7 +65,7 @@ def read_frozen(path: Path, names_a: list[str], names_b: list[str]) -> NDArray[n
 def _columns(header: list[str]) -> dict[str, int] | None:
     """Where our own columns stand, if the first row is our heading."""
     found = {name: k for k, name in enumerate(header) if name[:-1] in ("index_", "name_")}
-    complete = any({f"{what}_a", f"{what}_b"} <= found.keys() for what in ("index", "name"))
+    complete = any({f"{what}_x", f"{what}_y"} <= found.keys() for what in ("index", "name"))
     return found if complete else None
 
 
@@ -85,7 +85,7 @@ def _cells(
         # A name outlives a change of the folder, a position does not; but it must be unique.
         return name if name and (known.count(name) == 1 or not index) else index
 
-    return cell("a", names[0]), cell("b", names[1])
+    return cell("x", names[0]), cell("y", names[1])
 
 
 def _position(cell: str, names: list[str], side: str, where: str) -> int:

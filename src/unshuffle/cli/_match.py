@@ -2,6 +2,7 @@
 
 import json
 import signal
+import tempfile
 import threading
 import warnings
 from collections.abc import Iterator
@@ -11,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import typer
 
 from unshuffle._validation import check_output_path
-from unshuffle.cli import _output
 from unshuffle.cli._console import (
     BadInput,
     list_skipped,
@@ -26,7 +26,9 @@ from unshuffle.cli._console import (
 )
 from unshuffle.cli._frozen import read_frozen
 from unshuffle.cli._inputs import Collection, find_kind, read_pair
+from unshuffle.matching import AmbiguityWarning, Matches
 
+PAIRS_SUFFIXES = (".csv", ".json")
 SHEET_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
 SHEET_HEIGHT = 72
 SHEET_PAIRS = 2000
@@ -71,39 +73,27 @@ def match(options: Options) -> int:
             list_skipped(side.skipped, str(path))
     estimator, remarks, interrupted = _fit(a, b, options)
     with _unbothered():
-        rows, report = _describe(a, b, estimator, options, interrupted)
+        matches = _matches(a, b, estimator, options, interrupted)
+        report = _describe(a, b, estimator, options, remarks)
+        report["interrupted"] = interrupted
+        written: dict[str, str | None] = {"output": None, "sheet": None}
         if options.output is not None:
-            report["output"] = str(_output.write_pairs(options.output, rows))
+            written["output"] = str(_write_pairs(options.output, matches, report))
         if options.sheet is not None:
-            report["sheet"] = _write_sheet(a, b, estimator, options, options.sheet)
-        report["warnings"] = [one_line(remark.message) for remark in remarks]
-        report["ambiguous"] = any(_is_ambiguity(remark) for remark in remarks)
+            written["sheet"] = _write_sheet(a, b, estimator, options, options.sheet)
+        report |= written
         if options.as_json:
-            print_json({**report, "pairs": rows})
+            # One object and nothing else.
+            typer.echo(json.dumps({**report, "pairs": matches.rows()}, allow_nan=False))
         elif loud:
             _show(report, options)
     return 130 if interrupted else 0
 
 
-def print_json(answer: dict[str, Any]) -> None:
-    """One JSON object on standard output and nothing else; infinities become null."""
-    import typer
-
-    typer.echo(json.dumps(_plain(answer), allow_nan=False))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_plain(each) for each in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value
-
-
 def _check_outputs(options: Options) -> None:
     # All that can be known to fail is known before the work starts.
     if options.output is not None:
-        check_output_path(options.output, _output.SUFFIXES)
+        check_output_path(options.output, PAIRS_SUFFIXES)
     if options.sheet is not None:
         check_output_path(options.sheet, SHEET_SUFFIXES)
         for path in (options.path_a, options.path_b):
@@ -150,40 +140,54 @@ def _fit(
     return estimator, remarks, False
 
 
-def _is_ambiguity(remark: warnings.WarningMessage) -> bool:
-    from unshuffle.matching import AmbiguityWarning
-
-    return issubclass(remark.category, AmbiguityWarning)
+def _matches(
+    a: Collection, b: Collection, estimator: Any, options: Options, interrupted: bool
+) -> Matches:
+    candidates = None
+    if options.candidates is not None and not interrupted:
+        candidates = estimator.candidates(min(options.candidates, len(b)))
+    return Matches(estimator.permutation_, estimator.confidence_, a.names, b.names, candidates)
 
 
 def _describe(
-    a: Collection, b: Collection, estimator: Any, options: Options, interrupted: bool
-) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    permutation = np.asarray(estimator.permutation_)
-    confidence = np.asarray(getattr(estimator, "confidence_", np.zeros(len(a))), dtype=float)
-    matched = permutation >= 0
-    candidates: NDArray[np.intp] | None = None
-    if options.candidates is not None and not interrupted:
-        candidates = np.asarray(estimator.candidates(min(options.candidates, len(b))))
-    rows = _output.pair_rows(a.names, b.names, permutation, confidence, candidates=candidates)
-    report: dict[str, Any] = {
+    a: Collection,
+    b: Collection,
+    estimator: Any,
+    options: Options,
+    remarks: list[warnings.WarningMessage],
+) -> dict[str, Any]:
+    """All but the pairs, fit for JSON; x is A and y is B, as in the library."""
+    matched = estimator.permutation_ >= 0
+    sure = estimator.confidence_[matched]
+    return {
         "kind": a.kind,
-        "n_a": len(a),
-        "n_b": len(b),
+        "kernel": a.kernel,
+        "method": options.method,
+        "n_x": len(a),
+        "n_y": len(b),
         "n_matched": int(matched.sum()),
         "objective": float(estimator.objective_),
-        "mean_confidence": float(confidence[matched].mean()) if matched.any() else 0.0,
-        "ambiguity": float(getattr(estimator, "ambiguity_", np.nan)),
-        "converged": bool(getattr(estimator, "converged_", False)) and not interrupted,
-        "interrupted": interrupted,
+        "mean_confidence": float(sure.mean()) if sure.size else 0.0,
+        "ambiguity": float(estimator.ambiguity_),
+        "ambiguous": any(issubclass(each.category, AmbiguityWarning) for each in remarks),
+        "converged": bool(estimator.converged_),
+        "warnings": [one_line(remark.message) for remark in remarks],
         "skipped": {
             side: [{"name": one_line(name), "reason": why} for name, why in each.skipped]
-            for side, each in (("a", a), ("b", b))
+            for side, each in (("x", a), ("y", b))
         },
-        "output": None,
-        "sheet": None,
     }
-    return rows, report
+
+
+def _write_pairs(path: Path, matches: Matches, report: dict[str, Any]) -> Path:
+    """Save the pairs, in the temporary folder if need be: they may have taken hours."""
+    try:
+        matches.save(path, details=report)
+    except (OSError, ValueError):
+        # The disk is full, or a share went away, since it was tried before the work began.
+        path = Path(tempfile.mkdtemp(prefix="unshuffle-")) / path.name
+        matches.save(path, details=report)
+    return path
 
 
 def _write_sheet(
@@ -216,13 +220,13 @@ def _write_sheet(
 
 
 def _show(report: dict[str, Any], options: Options) -> None:
-    n_a, n_b, n_matched = report["n_a"], report["n_b"], report["n_matched"]
+    n_x, n_y, n_matched = report["n_x"], report["n_y"], report["n_matched"]
     if report["interrupted"]:
         warn("Interrupted: this is the best match found so far, not a finished one.")
     for message in report["warnings"]:
         warn(message)
     say(
-        f"Matched {n_matched:,} of {n_a:,} items of A with {n_b:,} of B: "
+        f"Matched {n_matched:,} of {n_x:,} items of A with {n_y:,} of B: "
         f"objective {report['objective']:.6g}, mean confidence {report['mean_confidence']:.2f} "
         f"({_reliability(report)})."
     )
@@ -232,8 +236,8 @@ def _show(report: dict[str, Any], options: Options) -> None:
             warn(f"{options.output} could not be written; the pairs were saved elsewhere.")
         say(f"Pairs: {wrote}")
     if report["sheet"] is not None:
-        shown = min(n_a, SHEET_PAIRS)
-        more = f", the first {shown:,} pairs" if shown < n_a else ""
+        shown = min(n_x, SHEET_PAIRS)
+        more = f", the first {shown:,} pairs" if shown < n_x else ""
         say(f"Sheet: {report['sheet']} (frames from red, unsure, to green, sure{more})")
 
 

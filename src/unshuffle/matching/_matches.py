@@ -1,7 +1,12 @@
 """Matched pairs as a table that can be saved and loaded."""
 
 import csv
+import io
 import json
+import operator
+import os
+import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._validation import check_match_file, check_output_path, check_suffix
+from unshuffle._validation import (
+    check_match_file,
+    check_numbering,
+    check_output_path,
+    check_suffix,
+)
 
 COLUMNS = ("index_x", "name_x", "index_y", "name_y", "confidence")
 SUFFIXES = (".csv", ".json")
@@ -30,6 +40,8 @@ class Matches:
         Names of the first collection.
     names_y : list of str
         Names of the second.
+    candidates : ndarray of shape (n_x, k) or None, default=None
+        Best partners of each item of the first collection, the best first.
 
     Examples
     --------
@@ -43,6 +55,7 @@ class Matches:
     confidence: NDArray[np.float64]
     names_x: list[str]
     names_y: list[str]
+    candidates: NDArray[np.intp] | None = None
 
     @property
     def pairs(self) -> NDArray[np.intp]:
@@ -57,7 +70,12 @@ class Matches:
     def rows(self) -> list[dict[str, Any]]:
         """One record for each item of the first collection, then for each unused of the second.
 
-        The partner's fields are None where there is none.
+        Returns
+        -------
+        rows : list of dict
+            With the keys index_x, name_x, index_y, name_y and confidence; those of the partner
+            are None where there is none. With `candidates` also that key: a list of index_y and
+            name_y.
         """
         rows: list[dict[str, Any]] = []
         for i, j in enumerate(self.permutation.tolist()):
@@ -67,24 +85,42 @@ class Matches:
         for j in np.setdiff1d(np.arange(len(self.names_y)), self.permutation).tolist():
             values = (None, None, j, self.names_y[j], 0.0)
             rows.append(dict(zip(COLUMNS, values, strict=True)))
+        if self.candidates is not None:
+            best = self.candidates.tolist()
+            for row in rows:
+                row["candidates"] = [
+                    {"index_y": j, "name_y": self.names_y[j]}
+                    for j in (best[row["index_x"]] if row["index_x"] is not None else ())
+                ]
         return rows
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, *, details: Mapping[str, Any] | None = None) -> None:
         """Write the table to a .csv or .json file.
 
         Parameters
         ----------
         path : str or Path
-            Its suffix chooses the format. An existing file is replaced.
+            Its suffix chooses the format. An existing file is replaced, once the new one is
+            complete.
+        details : mapping or None, default=None
+            What else to say at the top of a JSON file, ahead of the list "pairs": the objective,
+            for one. A CSV file has no room for it.
+
+        Notes
+        -----
+        A name that is not valid Unicode, as file names may be, comes out of a CSV file as the
+        bytes it was made from.
         """
         path = check_output_path(path, SUFFIXES)
         if path.suffix.lower() == ".json":
-            path.write_text(json.dumps({"matches": self.rows()}, indent=1), encoding="utf-8")
-            return
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, COLUMNS)
-            writer.writeheader()
-            writer.writerows(self.rows())
+            text = json.dumps({**(details or {}), "pairs": self.rows()}, indent=1) + "\n"
+        else:
+            text = self._as_csv()
+        try:
+            data = text.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError:
+            data = text.encode("utf-8", "surrogatepass")
+        _replace(path, data)
 
     @classmethod
     def load(cls, path: str | Path) -> "Matches":
@@ -102,24 +138,83 @@ class Matches:
         """
         path = Path(path)
         check_suffix(path, SUFFIXES)
-        text = path.read_text(encoding="utf-8")
-        if path.suffix.lower() == ".json":
-            rows = check_match_file(lambda: json.loads(text)["matches"], path, COLUMNS)
-        else:
-            rows = check_match_file(lambda: list(csv.DictReader(text.splitlines())), path, COLUMNS)
-        names_x: dict[int, str] = {}
-        names_y: dict[int, str] = {}
-        partner: dict[int, tuple[int, float]] = {}
-        for row in rows:
-            i, j = (int(row[key]) if row[key] not in (None, "") else -1 for key in COLUMNS[0::2][:2])
-            if i >= 0:
-                names_x[i] = row["name_x"]
-                partner[i] = (j, float(row["confidence"]))
-            if j >= 0:
-                names_y[j] = row["name_y"]
+        text = path.read_bytes().decode("utf-8-sig", "surrogateescape")
+        read = _from_json if path.suffix.lower() == ".json" else _from_csv
+        rows = check_match_file(lambda: read(text), path, COLUMNS)
+        first = {row["index_x"]: row for row in rows if row["index_x"] is not None}
+        names_y = {row["index_y"]: row["name_y"] for row in rows if row["index_y"] is not None}
+        # A file cut down by hand has lost items: what is left would be numbered anew.
+        check_numbering([row["index_x"] for row in rows], path, "index_x")
+        check_numbering([row["index_y"] for row in rows], path, "index_y")
+        ordered = [first[i] for i in range(len(first))]
+        partners = [-1 if row["index_y"] is None else row["index_y"] for row in ordered]
+        candidates = None
+        if ordered and all(row.get("candidates") for row in ordered):
+            candidates = np.array(
+                [[each["index_y"] for each in row["candidates"]] for row in ordered], dtype=np.intp
+            )
         return cls(
-            permutation=np.array([partner[i][0] for i in range(len(partner))], dtype=np.intp),
-            confidence=np.array([partner[i][1] for i in range(len(partner))]),
-            names_x=[names_x[i] for i in range(len(names_x))],
+            permutation=np.array(partners, dtype=np.intp),
+            confidence=np.array([row["confidence"] for row in ordered], dtype=np.float64),
+            names_x=[row["name_x"] for row in ordered],
             names_y=[names_y[j] for j in range(len(names_y))],
+            candidates=candidates,
         )
+
+    def _as_csv(self) -> str:
+        n_candidates = 0 if self.candidates is None else self.candidates.shape[1]
+        numbers = range(1, n_candidates + 1)
+        extra = [key for number in numbers for key in _candidate_columns(number)]
+        # Python 3.11 and 3.12 leave a lone carriage return unquoted, and then cannot read it.
+        odd = any("\r" in name for name in (*self.names_x, *self.names_y))
+        quoting = csv.QUOTE_NONNUMERIC if odd else csv.QUOTE_MINIMAL
+        out = io.StringIO(newline="")
+        writer = csv.DictWriter(out, [*COLUMNS, *extra], lineterminator="\n", quoting=quoting)
+        writer.writeheader()
+        for row in self.rows():
+            for number, each in enumerate(row.pop("candidates", ()), start=1):
+                row.update(zip(_candidate_columns(number), each.values(), strict=True))
+            writer.writerow(row)
+        return out.getvalue()
+
+
+def _candidate_columns(number: int) -> tuple[str, str]:
+    return f"candidate_{number}_index_y", f"candidate_{number}_name_y"
+
+
+def _from_json(text: str) -> Any:
+    rows = json.loads(text)["pairs"]
+    for row in rows:
+        for key in ("index_x", "index_y"):
+            row[key] = None if row[key] is None else operator.index(row[key])
+        row["confidence"] = float(row["confidence"])
+    return rows
+
+
+def _from_csv(text: str) -> list[dict[str, Any]]:
+    reader = csv.DictReader(io.StringIO(text, newline=""))
+    rows: list[dict[str, Any]] = list(reader)
+    columns = reader.fieldnames or []
+    for row in rows:
+        for key in ("index_x", "index_y"):
+            row[key] = int(row[key]) if row[key] else None
+        row["confidence"] = float(row["confidence"])
+        found = []
+        for number in range(1, len(columns)):
+            index, name = _candidate_columns(number)
+            if not row.get(index):
+                break
+            found.append({"index_y": int(row[index]), "name_y": row[name]})
+        row["candidates"] = found
+    return rows
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Write a file that is complete or not there: beside its place first, then moved."""
+    target = path.resolve()
+    part = target.with_name(f".unshuffle-{uuid.uuid4().hex}.part")
+    try:
+        part.write_bytes(data)
+        os.replace(part, target)
+    finally:
+        part.unlink(missing_ok=True)

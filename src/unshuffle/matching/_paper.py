@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
 
 from unshuffle._parallel import map_parallel
-from unshuffle.assignment import QuadraticProblem, assign_free, climb
+from unshuffle.assignment import QuadraticProblem, assign_free, climb, one_hot
 from unshuffle.kernels import zero_diagonal
 from unshuffle.matching._kernel_pair import KernelPair
 from unshuffle.matching._search import Outcome, Search
@@ -58,8 +58,7 @@ def solve_unbiased(
         record = search.recorder("climbing", level=0, fraction=0.5, path=path)
         permutation = by_leading_eigenvector(pair, sign)
         record(problem.value(permutation), permutation)
-        shares = np.zeros((pair.K.shape[0], pair.L.shape[0]))
-        shares[np.arange(permutation.size), permutation] = 1.0
+        shares = one_hot(permutation, pair.L.shape[0])
         value = problem.value(permutation)
         prices, converged = None, False
         for _ in range(max_iter):

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._parallel import map_parallel
-from unshuffle.assignment import Climbed, QuadraticProblem, assign_free, climb, mean_field
+from unshuffle.assignment import Climbed, QuadraticProblem, assign_free, climb, mean_field, one_hot
 from unshuffle.matching._kernel_pair import KernelPair
 from unshuffle.matching._search import Outcome, Search
 from unshuffle.matching._starts import starts
@@ -126,7 +126,7 @@ def _climb_stage(
 def _by_shares(problem: QuadraticProblem, best: _Run, search: Search, *, level: int) -> Permutation:
     """Matching with the largest expected number of right pairs around the best one found."""
     record = search.recorder("weighing", level=level, fraction=1.0, path=best.path)
-    shares = mean_field(problem, best.climbed.permutation)
+    shares = mean_field(problem, one_hot(best.climbed.permutation, problem.L.shape[0]))
     permutation, _ = assign_free(problem, shares)
     search.count(1)
     record(problem.value(permutation), permutation)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from unshuffle.assignment import QuadraticProblem, assign_free
+from unshuffle.assignment import QuadraticProblem, anneal, assign_free, soften
 from unshuffle.kernels import zero_diagonal
 from unshuffle.matching._kernel_pair import Array, KernelPair
 
@@ -17,6 +17,8 @@ LONGEST_PROFILE = 512
 RESAMPLED_PROFILE = 192
 # Eigenvectors in the starts that match several at once.
 EMBEDDING_RANK = 6
+# Softness of the shares that annealing starts from, in standard deviations of the profile cost.
+SOFT_START = 0.3
 
 
 def starts(
@@ -30,6 +32,7 @@ def starts(
         lambda: by_profile(pair, _kernel, "sqeuclidean"),
         lambda: by_leading_eigenvector(pair, 1.0),
         lambda: by_leading_eigenvector(pair, -1.0),
+        lambda: by_annealing(pair),
         lambda: by_profile(pair, _kernel, "cityblock"),
         lambda: by_profile(pair, _centered, "sqeuclidean"),
         lambda: by_profile(pair, _distance, "sqeuclidean"),
@@ -52,15 +55,14 @@ def by_profile(
     A sorted row does not depend on the order of the collection, so it is comparable between
     two that share no features.
     """
-    K, L = similarity(pair)
-    length = profile_length(K.shape[0], L.shape[0])
-    first, second = profiles(K, length), profiles(L, length)
-    cost = cdist(first, second, metric) / length
-    if pair.frozen.size:
-        # Similarities to the frozen items are comparable one by one, not just when sorted.
-        known = [_unit(S)[:, column] for S, column in zip((K, L), pair.frozen.T, strict=True)]
-        cost += cdist(known[0], known[1], metric) / pair.frozen.shape[0]
-    return _assign(pair, -cost)
+    return _assign(pair, -profile_cost(pair, similarity, metric))
+
+
+def by_annealing(pair: KernelPair) -> Permutation:
+    """Let soft shares by sorted profiles cool down into a matching."""
+    problem = pair.problem()
+    cost = profile_cost(pair, _kernel, "cityblock")
+    return anneal(problem, soften(problem, -cost, temperature=SOFT_START))
 
 
 def by_leading_eigenvector(pair: KernelPair, sign: float) -> Permutation:
@@ -92,6 +94,20 @@ def by_cost(pair: KernelPair) -> Permutation:
     if pair.cost is None:
         raise ValueError("There is no linear cost to start from.")
     return _assign(pair, -pair.cost)
+
+
+def profile_cost(
+    pair: KernelPair, similarity: Callable[[KernelPair], tuple[Array, Array]], metric: str
+) -> Array:
+    """Distance between the sorted similarities of each two items, shape (n, m)."""
+    K, L = similarity(pair)
+    length = profile_length(K.shape[0], L.shape[0])
+    cost: Array = cdist(profiles(K, length), profiles(L, length), metric) / length
+    if pair.frozen.size:
+        # Similarities to the frozen items are comparable one by one, not just when sorted.
+        known = [_unit(S)[:, column] for S, column in zip((K, L), pair.frozen.T, strict=True)]
+        cost += cdist(known[0], known[1], metric) / pair.frozen.shape[0]
+    return cost
 
 
 def profile_length(n_first: int, n_second: int) -> int:

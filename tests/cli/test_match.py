@@ -1,13 +1,14 @@
 import csv
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
 import unshuffle
-from unshuffle.cli import _match
+from unshuffle.matching import Matches, _matches
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -22,8 +23,8 @@ def test_two_tables_are_matched_by_name(run, tables):
     result = run("match", a, b, "-o", "pairs.csv")
     assert result.exit_code == 0, result.output
     rows = rows_of("pairs.csv")
-    assert [row["name_a"] for row in rows] == [f"a{i}" for i in range(40)]
-    right = sum(row["name_b"] == f"b{truth[int(row['index_a'])]}" for row in rows)
+    assert [row["name_x"] for row in rows] == [f"a{i}" for i in range(40)]
+    right = sum(row["name_y"] == f"b{truth[int(row['index_x'])]}" for row in rows)
     assert right >= 36
     assert all(0 <= float(row["confidence"]) <= 1 for row in rows)
     assert result.stdout.startswith("Matched 40 of 40 items of A with 40 of B: objective ")
@@ -43,7 +44,7 @@ def test_json_prints_one_object_and_nothing_else(run, tables):
     assert 0 <= answer["mean_confidence"] <= 1
     assert len(answer["pairs"]) == 40
     assert {len(row["candidates"]) for row in answer["pairs"]} == {3}
-    found = [row["candidates"][0]["index_b"] for row in answer["pairs"]]
+    found = [row["candidates"][0]["index_y"] for row in answer["pairs"]]
     assert np.mean(np.array(found) == truth) > 0.8
     assert not (a.parent / "pairs.csv").exists()
 
@@ -52,9 +53,11 @@ def test_json_file_holds_the_same_pairs_as_the_csv_file(run, tables):
     a, b, _ = tables
     run("match", a, b, "-o", "pairs.csv")
     run("match", a, b, "-o", "pairs.json", "--jobs", 1)
-    pairs = json.loads((a.parent / "pairs.json").read_text())
-    assert [(str(p["index_a"]), str(p["index_b"])) for p in pairs] == [
-        (row["index_a"], row["index_b"]) for row in rows_of("pairs.csv")
+    written = json.loads((a.parent / "pairs.json").read_text())
+    assert (written["kind"], written["kernel"], written["n_matched"]) == ("table", "rbf", 40)
+    pairs = written["pairs"]
+    assert [(str(p["index_x"]), str(p["index_y"])) for p in pairs] == [
+        (row["index_x"], row["index_y"]) for row in rows_of("pairs.csv")
     ]
 
 
@@ -67,14 +70,14 @@ def test_quiet_prints_nothing(run, tables):
 def test_arrays_and_gram_matrices_are_matched(run, arrays):
     a, b, truth = arrays
     plain = json.loads(run("match", a, b, "--json").stdout)
-    assert np.mean([r["index_b"] == truth[r["index_a"]] for r in plain["pairs"]]) > 0.9
+    assert np.mean([r["index_y"] == truth[r["index_x"]] for r in plain["pairs"]]) > 0.9
     for path in (a, b):
         values = np.load(path)
         values = values - values.mean(axis=0)
         np.save(path, values @ values.T)
     gram = json.loads(run("match", a, b, "--precomputed", "--json").stdout)
     assert gram["kind"] == "gram"
-    assert np.mean([r["index_b"] == truth[r["index_a"]] for r in gram["pairs"]]) > 0.5
+    assert np.mean([r["index_y"] == truth[r["index_x"]] for r in gram["pairs"]]) > 0.5
 
 
 def test_parquet_tables_keep_their_index_as_names(run, tables):
@@ -94,7 +97,7 @@ def test_folders_of_pictures_are_matched_and_drawn(run, pictures):
     result = run("match", left, right, "--sheet", "sheet.png")
     assert result.exit_code == 0, result.output
     rows = rows_of("pairs.csv")
-    right_pairs = sum(row["name_b"] == f"right{truth[i]}.png" for i, row in enumerate(rows))
+    right_pairs = sum(row["name_y"] == f"right{truth[i]}.png" for i, row in enumerate(rows))
     assert right_pairs >= 10
     assert "Skipped 1 file in" in result.stderr
     assert "broken.png: not a picture" in result.stderr
@@ -117,15 +120,15 @@ def test_folders_of_text_are_matched(run, tmp_path):
     result = run("match", "en", "de", "--json")
     answer = json.loads(result.stdout)
     assert answer["kind"] == "text"
-    assert (answer["n_a"], answer["n_b"]) == (21, 20)
+    assert (answer["n_x"], answer["n_y"]) == (21, 20)
     truth = np.argsort(order)
     right = sum(
-        row["name_b"] == f"de{truth[int(row['name_a'][2:-4])]}.txt"
+        row["name_y"] == f"de{truth[int(row['name_x'][2:-4])]}.txt"
         for row in answer["pairs"]
-        if row["name_a"] not in (None, "latin.txt") and row["name_b"]
+        if row["name_x"] not in (None, "latin.txt") and row["name_y"]
     )
     assert right >= 15
-    assert {each["name"] for each in answer["skipped"]["a"]} == {"empty.txt", "binary.txt"}
+    assert {each["name"] for each in answer["skipped"]["x"]} == {"empty.txt", "binary.txt"}
 
 
 def test_items_without_partner_are_listed_on_both_sides(run, tables):
@@ -135,12 +138,12 @@ def test_items_without_partner_are_listed_on_both_sides(run, tables):
     run("match", a, b)
     rows = rows_of("pairs.csv")
     assert len(rows) == 40
-    assert sum(row["name_b"] == "" for row in rows) == 10
+    assert sum(row["name_y"] == "" for row in rows) == 10
     run("match", b, a)
     rows = rows_of("pairs.csv")
     assert len(rows) == 40
-    assert [row["index_a"] for row in rows[30:]] == [""] * 10
-    assert len({row["name_b"] for row in rows}) == 40
+    assert [row["index_x"] for row in rows[30:]] == [""] * 10
+    assert len({row["name_y"] for row in rows}) == 40
 
 
 @pytest.mark.parametrize("form", ["name", "position", "own"])
@@ -151,14 +154,14 @@ def test_frozen_pairs_are_kept(run, tables, form):
         "name": [f"a{i},b{j}" for i, j in fixed],
         "position": [f"{i},{j}" for i, j in fixed],
         "own": [
-            "index_a,name_a,index_b,name_b,confidence",
+            "index_x,name_x,index_y,name_y,confidence",
             *(f"{i},a{i},{j},b{j},0.5" for i, j in fixed),
             "9,a9,,,0",
         ],
     }[form]
     (a.parent / "known.csv").write_text("\n".join(lines) + "\n")
     answer = json.loads(run("match", a, b, "--frozen", "known.csv", "--json").stdout)
-    partners = {row["index_a"]: row["index_b"] for row in answer["pairs"]}
+    partners = {row["index_x"]: row["index_y"] for row in answer["pairs"]}
     assert [partners[i] for i, _ in fixed] == [j for _, j in fixed]
 
 
@@ -208,10 +211,24 @@ def test_interrupt_before_there_is_anything_writes_nothing(run, tables, monkeypa
 
 
 def test_pairs_are_saved_elsewhere_when_the_disk_fails(run, tables, monkeypatch):
-    def fail(*_):
-        raise OSError("No space left on device")
+    replace = _matches._replace
 
-    monkeypatch.setattr(_match._output, "_write_whole", fail)
+    def fail(path, data):
+        if path.parent == Path():
+            raise OSError("No space left on device")
+        replace(path, data)
+
+    monkeypatch.setattr(_matches, "_replace", fail)
     answer = json.loads(run("match", *tables[:2], "-o", "pairs.csv", "--json").stdout)
     assert answer["output"] != "pairs.csv"
     assert len(rows_of(answer["output"])) == 40
+
+
+def test_written_pairs_are_read_by_the_library(run, tables):
+    a, b, _ = tables
+    for path in ("pairs.csv", "pairs.json"):
+        run("match", a, b, "-o", path, "--candidates", 2)
+        matches = Matches.load(path)
+        assert matches.names_x == [f"a{i}" for i in range(40)]
+        assert matches.candidates.shape == (40, 2)
+        np.testing.assert_array_equal(matches.candidates[:, 0], matches.permutation)

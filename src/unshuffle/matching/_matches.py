@@ -165,11 +165,15 @@ class Matches:
         n_candidates = 0 if self.candidates is None else self.candidates.shape[1]
         numbers = range(1, n_candidates + 1)
         extra = [key for number in numbers for key in _candidate_columns(number)]
-        # Python 3.11 and 3.12 leave a lone carriage return unquoted, and then cannot read it.
+        # Python 3.11 leaves a lone carriage return unquoted, and then cannot read it.
         odd = any("\r" in name for name in (*self.names_x, *self.names_y))
-        quoting = csv.QUOTE_NONNUMERIC if odd else csv.QUOTE_MINIMAL
         out = io.StringIO(newline="")
-        writer = csv.DictWriter(out, [*COLUMNS, *extra], lineterminator="\n", quoting=quoting)
+        writer = csv.DictWriter(
+            out,
+            [*COLUMNS, *extra],
+            lineterminator="\n",
+            quoting=csv.QUOTE_NONNUMERIC if odd else csv.QUOTE_MINIMAL,
+        )
         writer.writeheader()
         for row in self.rows():
             for number, each in enumerate(row.pop("candidates", ()), start=1):

@@ -1,6 +1,36 @@
 """Find the order your data lost: match and learn from collections with unknown correspondences."""
 
-from unshuffle.matching import KernelizedSorting
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 __all__ = ["KernelizedSorting", "__version__"]
+
+if TYPE_CHECKING:
+    from unshuffle.matching import KernelizedSorting
+else:
+    # scikit-learn takes a second to load: a name is imported when it is first asked for. Hidden
+    # from type checkers, which would otherwise take any misspelt name for one of ours.
+    _HOMES = {"KernelizedSorting": "unshuffle.matching"}
+    _ROOMS = (
+        "assignment",
+        "datasets",
+        "images",
+        "kernels",
+        "matching",
+        "metrics",
+        "objectives",
+        "plotting",
+    )
+
+    def __getattr__(name):
+        from importlib import import_module
+
+        if name in _HOMES:
+            globals()[name] = getattr(import_module(_HOMES[name]), name)
+            return globals()[name]
+        if name in _ROOMS:
+            return import_module(f"unshuffle.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__():
+        return sorted({*globals(), *_HOMES, *_ROOMS})

@@ -3,10 +3,13 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import typer
 
-from unshuffle._progress import State
+if TYPE_CHECKING:
+    # Loads NumPy, which `unshuffle --help` can do without.
+    from unshuffle._progress import State
 
 Advance = Callable[[float, str], None]
 
@@ -81,10 +84,10 @@ def progress_bar(description: str, *, show: bool) -> Iterator[Advance]:
         yield advance
 
 
-def reporting(advance: Advance) -> Callable[[State], None]:
+def reporting(advance: Advance) -> "Callable[[State], None]":
     """Turn a solver's reports into moves of the bar."""
 
-    def report(state: State) -> None:
+    def report(state: "State") -> None:
         advance(state.fraction, f"step {state.iteration}: {state.stage}".rstrip(": "))
 
     return report

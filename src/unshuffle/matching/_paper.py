@@ -78,7 +78,10 @@ def solve_unbiased(
             value += gain
             record(value, vertex)
         # The last step is a full one, so that the answer is a permutation.
-        ends = [assign_free(problem, problem.gradient_at(shares))[0], assign_free(problem, shares)[0]]
+        ends = [
+            assign_free(problem, problem.gradient_at(shares))[0],
+            assign_free(problem, shares)[0],
+        ]
         search.count(2)
         permutation = max(ends, key=problem.value)
         record(problem.value(permutation), permutation)
@@ -154,5 +157,3 @@ def _step_size(slope: float, curvature: float, step: str) -> float:
     if curvature >= 0:  # convex along the line: the far end is best
         return 1.0
     return min(1.0, -slope / (2.0 * curvature))
-
-

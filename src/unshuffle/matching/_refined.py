@@ -123,7 +123,9 @@ def _climb_stage(
     return map_parallel(run, leaders, n_jobs=n_jobs)
 
 
-def _by_shares(problem: QuadraticProblem, best: _Run, search: Search, *, level: int) -> Permutation:
+def _by_shares(
+    problem: QuadraticProblem, best: _Run, search: Search, *, level: int
+) -> Permutation:
     """Matching with the largest expected number of right pairs around the best one found."""
     record = search.recorder("weighing", level=level, fraction=1.0, path=best.path)
     shares = mean_field(problem, one_hot(best.climbed.permutation, problem.L.shape[0]))

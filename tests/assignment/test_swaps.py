@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unshuffle.assignment import QuadraticProblem, swap_ascent
-from unshuffle.assignment._swaps import _replacement_gains, _swap_gains
+from unshuffle.assignment import QuadraticProblem, _swaps, swap_ascent
 
 
 def similarities(n_items, random, *, integer=False):
@@ -62,7 +61,7 @@ def gains_by_brute_force(problem, permutation):
 def test_swap_gains_equal_brute_force(problem_and_start):
     problem, permutation = problem_and_start
     rows = problem.free_rows
-    gains = _swap_gains(problem, permutation, problem.gradient(permutation), rows)
+    gains = _swaps._swap_gains(problem, permutation, problem.gradient(permutation), rows)
     now = problem.value(permutation)
     for i, j in itertools.combinations(range(rows.size), 2):
         explicit = problem.value(swapped(permutation, rows[i], rows[j])) - now
@@ -76,7 +75,7 @@ def test_replacement_gains_equal_brute_force(problem_and_start):
     rows = problem.free_rows
     unused = np.setdiff1d(problem.free_columns, permutation)
     slopes = problem.gradient(permutation)
-    gains = _replacement_gains(problem, permutation, slopes, rows, unused)
+    gains = _swaps._replacement_gains(problem, permutation, slopes, rows, unused)
     for (i, row), (a, column) in itertools.product(enumerate(rows), enumerate(unused)):
         replaced = permutation.copy()
         replaced[row] = column
@@ -150,20 +149,37 @@ def test_frozen_pairs_leave_nothing_to_move():
 
 
 @pytest.mark.parametrize("extra", [0, 10])
-def test_a_sweep_forms_one_product(monkeypatch, extra):
+@pytest.mark.parametrize("given_first", [False, True])
+def test_a_sweep_forms_one_product(monkeypatch, extra, given_first):
     random = np.random.default_rng(2)
     problem = QuadraticProblem(similarities(40, random), similarities(40 + extra, random))
+    start = random.permutation(40 + extra)[:40]
+    slopes = problem.gradient(start) if given_first else None
     products, sweeps = [], []
-    gradient = QuadraticProblem.gradient
+    gradient, swap_gains = QuadraticProblem.gradient, _swaps._swap_gains
 
-    def counted(self, permutation):
-        products.append(permutation.copy())
+    def counted_product(self, permutation):
+        products.append(1)
         return gradient(self, permutation)
 
-    monkeypatch.setattr(QuadraticProblem, "gradient", counted)
-    swap_ascent(problem, random.permutation(40 + extra)[:40], report=lambda: sweeps.append(1))
+    def counted_sweep(*arguments):
+        sweeps.append(1)
+        return swap_gains(*arguments)
+
+    monkeypatch.setattr(QuadraticProblem, "gradient", counted_product)
+    monkeypatch.setattr(_swaps, "_swap_gains", counted_sweep)
+    swap_ascent(problem, start, slopes=slopes)
     assert len(sweeps) > 1
-    assert len(products) == len(sweeps)
+    assert len(products) == len(sweeps) - given_first
+
+
+def test_a_known_gradient_changes_no_answer():
+    random = np.random.default_rng(5)
+    problem = QuadraticProblem(similarities(25, random), similarities(30, random))
+    start = random.permutation(30)[:25]
+    afresh, _ = swap_ascent(problem, start)
+    reused, _ = swap_ascent(problem, start, slopes=problem.gradient(start))
+    assert np.array_equal(afresh, reused)
 
 
 def test_max_sweeps_ends_early_and_never_below_the_start():
@@ -174,14 +190,3 @@ def test_max_sweeps_ends_early_and_never_below_the_start():
     fully, many = swap_ascent(problem, start)
     assert problem.value(start) < problem.value(once) < problem.value(fully)
     assert few < many
-
-
-def test_report_may_stop_the_ascent():
-    random = np.random.default_rng(4)
-    problem = QuadraticProblem(similarities(20, random), similarities(20, random))
-
-    def stop():
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        swap_ascent(problem, np.arange(20), report=stop)

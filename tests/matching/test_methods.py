@@ -1,0 +1,170 @@
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from unshuffle import KernelizedSorting
+from unshuffle.kernels import center, gram_matrix, zero_diagonal
+from unshuffle.objectives import entropy_value, hsic_biased
+
+pytestmark = pytest.mark.filterwarnings("ignore::unshuffle.matching.AmbiguityWarning")
+
+PAPER = [("classic", "set"), ("unbiased", "set"), ("unbiased", "line_search"), ("entropy", "set")]
+
+
+def watched(X, y, **params):
+    """A fit, and the matchings that led to its answer."""
+    seen = []
+    sorting = KernelizedSorting(callback=lambda state: seen.append(state), **params).fit(X, y)
+    length = len(sorting.objective_path_)
+    runs = [seen[:length], seen[-length:]]
+    path = next(
+        run
+        for run in runs
+        if np.array_equal([state.objective for state in run], sorting.objective_path_)
+    )
+    return sorting, [state.permutation for state in path]
+
+
+@pytest.mark.parametrize(("method", "step"), PAPER)
+def test_each_method_finds_a_strongly_skewed_line(method, step):
+    # One dimension, far from symmetric: the leading eigenvector already sorts it.
+    x = np.random.default_rng(0).exponential(size=25).cumsum()[:, None] ** 2
+    order = np.random.default_rng(1).permutation(25)
+    sorting = KernelizedSorting(method=method, step=step).fit(x, 3 * x[order] + 2)
+    assert np.array_equal(order[sorting.permutation_], np.arange(25))
+    assert sorting.converged_
+    assert sorting.n_iter_ >= 1
+
+
+@pytest.mark.parametrize(("method", "step"), PAPER)
+@pytest.mark.parametrize("seed", range(3))
+def test_each_method_ends_at_a_permutation_better_than_chance(cloud, method, step, seed):
+    X, y, _ = cloud(30, seed, noise=0.1)
+    sorting = KernelizedSorting(method=method, step=step).fit(X, y)
+    assert np.array_equal(np.sort(sorting.permutation_), np.arange(30))
+    K, L = (zero_diagonal(center(gram_matrix(each))) for each in (X, y))
+    random = np.random.default_rng(seed)
+    chance = [np.sum(K * L[np.ix_(p, p)]) for p in (random.permutation(30) for _ in range(50))]
+    assert sorting.objective_ > max(chance)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_classic_never_lowers_the_biased_objective(cloud, seed):
+    X, y, _ = cloud(30, seed, noise=0.3)
+    _, path = watched(X, y, method="classic")
+    K, L = gram_matrix(X), gram_matrix(y)
+    values = [hsic_biased(K, L[np.ix_(p, p)]) for p in path]
+    assert len(values) > 1
+    assert np.all(np.diff(values) > 0)
+
+
+@pytest.mark.parametrize("step", ["set", "line_search"])
+@pytest.mark.parametrize("seed", range(5))
+def test_unbiased_ends_no_lower_than_it_started(cloud, step, seed):
+    X, y, _ = cloud(30, seed, noise=0.3)
+    sorting, path = watched(X, y, method="unbiased", step=step)
+    K, L = (zero_diagonal(center(gram_matrix(each))) for each in (X, y))
+    values = [np.sum(K * L[np.ix_(p, p)]) for p in path]
+    assert values[-1] >= values[0]
+    assert sorting.objective_ == pytest.approx(values[-1])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_entropy_lowers_the_joint_entropy_at_every_step(cloud, seed):
+    X, y, _ = cloud(30, seed, noise=0.3)
+    _, path = watched(X, y, method="entropy")
+    K, L = gram_matrix(X), gram_matrix(y)
+    values = [entropy_value(K, L, p, ridge=1e-2) for p in path]
+    assert np.all(np.diff(values) < 0)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_refined_reaches_no_lower_objective_than_classic(cloud, seed):
+    X, y, truth = cloud(40, seed, noise=0.1)
+    refined = KernelizedSorting().fit(X, y)
+    classic = KernelizedSorting(method="classic").fit(X, y)
+    assert max(refined.objective_path_) >= classic.objective_ - 1e-9
+    assert np.sum(refined.permutation_ == truth) >= np.sum(classic.permutation_ == truth)
+
+
+def test_the_path_of_refined_rises_while_a_start_is_climbed(cloud):
+    X, y, _ = cloud(40, 0, noise=0.5)
+    climbing = []
+
+    def watch(state):
+        if state.stage == "climbing":
+            climbing.append(state.objective)
+
+    sorting = KernelizedSorting(n_init=1, callback=watch).fit(X, y)
+    assert len(climbing) > 1
+    assert np.all(np.diff(climbing) > 0)
+    assert np.array_equal(sorting.objective_path_[: len(climbing)], climbing)
+
+
+@pytest.mark.parametrize("method", ["classic", "unbiased", "refined"])
+@pytest.mark.parametrize(("strangers_x", "strangers_y"), [(0, 8), (8, 0)])
+def test_sizes_may_differ(cloud, method, strangers_x, strangers_y):
+    X, y, _ = cloud(20, 1, strangers_x=strangers_x, strangers_y=strangers_y)
+    sorting = KernelizedSorting(method=method).fit(X, y)
+    assert sorting.permutation_.shape == (20 + strangers_x,)
+    assert len(sorting.pairs_) == 20
+    assert np.unique(sorting.pairs_[:, 1]).size == 20
+
+
+def test_more_starts_never_lower_the_best_objective_of_the_climb(cloud):
+    X, y, _ = cloud(40, 3, noise=1.0)
+
+    def best_climb(n_init):
+        values = []
+        KernelizedSorting(
+            n_init=n_init,
+            random_state=0,
+            callback=lambda state: (
+                values.append(state.objective) if state.stage == "climbing" else None
+            ),
+        ).fit(X, y)
+        return max(values)
+
+    reached = [best_climb(n_init) for n_init in (1, 3, 8, 16)]
+    assert np.all(np.diff(reached) >= 0)
+
+
+@pytest.mark.parametrize("method", ["classic", "unbiased", "entropy", "refined"])
+def test_stopping_at_max_iter_is_told(cloud, method):
+    X, y, _ = cloud(40, 2, noise=0.5)
+    sorting = KernelizedSorting(method=method, max_iter=1)
+    with pytest.warns(ConvergenceWarning, match="max_iter=1 .*Raise max_iter"):
+        sorting.fit(X, y)
+    assert sorting.converged_ is False
+    assert np.array_equal(np.sort(sorting.permutation_), np.arange(40))
+
+
+def test_a_larger_tol_stops_sooner(cloud):
+    X, y, _ = cloud(40, 2, noise=0.5)
+    coarse = KernelizedSorting(method="classic", tol=0.5).fit(X, y)
+    fine = KernelizedSorting(method="classic", tol=0.0).fit(X, y)
+    assert coarse.n_iter_ < fine.n_iter_
+    assert coarse.objective_ <= fine.objective_
+
+
+def test_ties_everywhere_still_end():
+    # Groups of exact duplicates: many matchings are equally good.
+    X = np.repeat(np.array([[0.0], [1.0], [5.0], [20.0]]), 4, axis=0)
+    order = np.random.default_rng(0).permutation(16)
+    for method in ("classic", "unbiased", "entropy", "refined"):
+        sorting = KernelizedSorting(method=method).fit(X, X[order])
+        assert sorting.converged_
+        assert np.array_equal(X[order][sorting.permutation_], X)
+
+
+def test_entropy_of_an_indefinite_kernel_is_refused_with_a_way_out():
+    random = np.random.default_rng(0)
+    K = random.normal(size=(12, 12))
+    with pytest.raises(ValueError, match=r'positive semi-definite.*method="refined"'):
+        KernelizedSorting("precomputed", method="entropy").fit(K + K.T, K + K.T)
+
+
+def test_entropy_of_unequal_sizes_is_refused_with_a_way_out(cloud):
+    X, y, _ = cloud(12)
+    with pytest.raises(ValueError, match=r'one size, got 12 and 10 items.*method="refined"'):
+        KernelizedSorting(method="entropy").fit(X, y[:10])

@@ -35,10 +35,7 @@ def main() -> int:
     for module in (assignment, matching):
         with console.status(f"{module.TOPIC} ..."):
             found = list(module.rows(quick=options.quick))
-        if found:
-            console.print(table(found))
-        else:
-            console.print(f"{module.TOPIC}: not measured, KernelizedSorting is not there yet.")
+        console.print(table(found))
         rows += found
     if options.json is not None:
         options.json.write_text(json.dumps(report(rows), indent=2) + "\n")
@@ -56,7 +53,7 @@ def table(rows: list[Row]) -> Table:
         result.add_row(
             row.problem,
             row.peer,
-            f"{row.ratio:.1f}",
+            f"{row.ratio:.2g}" if row.ratio < 1 else f"{row.ratio:.1f}",
             f"{row.seconds:.3g}",
             f"{row.peer_seconds:.3g}",
             *map(written, row.details.values()),

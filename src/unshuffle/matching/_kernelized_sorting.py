@@ -70,7 +70,7 @@ class KernelizedSorting(BaseEstimator):
     unmatched_cost : float or None, default=None
         None matches all items of the smaller collection. Otherwise, the disagreement above which
         a pair parts, as a share of the disagreement of random pairs: smaller leaves more items of
-        both sides without a partner. 0.5 is a fair first try.
+        both sides without a partner. 0.4 is a fair first try.
     random_state : int, RandomState instance or None, default=None
         Signs of the starts beyond the eighth; nothing else is random.
     n_jobs : int or None, default=None
@@ -91,11 +91,11 @@ class KernelizedSorting(BaseEstimator):
     pairs_ : ndarray of shape (n_matched, 2)
         Matched indices (in X, in y).
     confidence_ : ndarray of shape (n_X,)
-        Share of random halves of the other pairs from which item i finds the same partner, from
+        Share of random thirds of the other pairs from which item i finds the same partner, from
         0 to 1; 0 where unmatched. High for right pairs, low for wrong ones.
     ambiguity_ : float
         Objective of the best matching with truly different partners that a start ended in, as a
-        share of the best of all; 0 if none did. `AmbiguityWarning` is given above 0.93: then the
+        share of the best of all; 0 if none did. `AmbiguityWarning` is given above 0.94: then the
         objective cannot tell right from wrong, and a few `frozen` pairs can.
     objective_ : float
         Sum of K[i, j] L[p(i), p(j)] over matched pairs, both kernels centred, diagonals zeroed.

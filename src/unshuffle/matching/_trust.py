@@ -10,11 +10,11 @@ from unshuffle.matching._kernel_pair import KernelPair
 Permutation = NDArray[np.intp]
 
 N_RESAMPLES = 24
-RESAMPLED_SHARE = 0.5
+RESAMPLED_SHARE = 0.35
 # Two matchings differ truly where partners lie this far apart, as a share of random partners.
 TRULY_DIFFERENT = 0.5
 # Rivals whose objective reaches this share of the best cannot be ruled out by it.
-WARN_ABOVE = 0.93
+WARN_ABOVE = 0.94
 
 
 def confidence(
@@ -24,10 +24,10 @@ def confidence(
     n_resamples: int = N_RESAMPLES,
     n_jobs: int | None = None,
 ) -> NDArray[np.float64]:
-    """How often each item keeps its partner when half of the other pairs are left out.
+    """How often each item keeps its partner when it sees only a third of the other pairs.
 
-    All items are assigned anew by their similarities to a random half of the pairs; a right
-    pair is found again from almost any half, a wrong one hangs on a few others.
+    All items are assigned anew by their similarities to a random third of the pairs; a right
+    pair is found again from almost any third, a wrong one hangs on a few others.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def confidence(
     permutation : ndarray of shape (n,)
         The matching; -1 where an item has no partner.
     n_resamples : int
-        Halves tried; more give finer steps.
+        Thirds tried; more give finer steps.
     n_jobs : int or None
         Threads.
 

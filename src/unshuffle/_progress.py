@@ -34,7 +34,7 @@ class State:
     fraction: float = 0.0
 
 
-Callback = Callable[[State], bool | None]
+Callback = Callable[[State], bool | np.bool_ | None]
 
 
 class Stopped(Exception):
@@ -83,6 +83,8 @@ class Reporter:
                 stage=stage,
                 fraction=self._fraction,
             )
-            if self.callback(state) is True:
+            answer = self.callback(state)
+            # NumPy's True, which comparisons of `permutation` give, is not `True` itself.
+            if isinstance(answer, bool | np.bool_) and answer:
                 self.stopped = True
                 raise Stopped

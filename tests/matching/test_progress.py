@@ -1,0 +1,165 @@
+import warnings
+
+import numpy as np
+import pytest
+
+from unshuffle import KernelizedSorting
+from unshuffle.matching import AmbiguityWarning
+
+pytestmark = pytest.mark.filterwarnings("ignore::unshuffle.matching.AmbiguityWarning")
+
+METHODS = ["refined", "classic", "unbiased", "entropy"]
+
+
+def is_matching(permutation, n_first, n_second):
+    used = permutation[permutation >= 0]
+    return (
+        permutation.shape == (n_first,)
+        and used.size == min(n_first, n_second)
+        and np.unique(used).size == used.size
+        and used.max() < n_second
+    )
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_the_callback_sees_every_step_in_order(cloud, method, n_jobs):
+    X, y, _ = cloud(20, 0, noise=0.3)
+    states = []
+    sorting = KernelizedSorting(method=method, n_jobs=n_jobs, callback=states.append).fit(X, y)
+    assert [state.iteration for state in states] == list(range(1, len(states) + 1))
+    assert np.all(np.diff([state.fraction for state in states]) >= 0)
+    assert 0.0 <= states[0].fraction <= states[-1].fraction <= 1.0
+    assert all(state.stage for state in states)
+    assert all(is_matching(state.permutation, 20, 20) for state in states)
+    assert set(sorting.objective_path_) <= {state.objective for state in states}
+
+
+@pytest.mark.parametrize(("n_first", "n_second"), [(20, 14), (14, 20)])
+def test_the_callback_counts_items_as_the_user_does(cloud, n_first, n_second):
+    X, y, _ = cloud(20, 1)
+    states = []
+    KernelizedSorting(callback=states.append).fit(X[:n_first], y[:n_second])
+    assert all(is_matching(state.permutation, n_first, n_second) for state in states)
+
+
+def test_the_callback_may_spoil_what_it_is_given(cloud):
+    X, y, truth = cloud(20, 2)
+
+    def spoil(state):
+        state.permutation[:] = 0
+
+    assert np.array_equal(KernelizedSorting(callback=spoil).fit(X, y).permutation_, truth)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("last", [1, 4])
+def test_stopping_leaves_a_valid_result_without_a_warning(cloud, method, n_jobs, last):
+    X, y, _ = cloud(20, 3, noise=0.3)
+    seen = []
+
+    def stop(state):
+        seen.append(state)
+        return state.iteration >= last
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sorting = KernelizedSorting(method=method, n_jobs=n_jobs, callback=stop).fit(X, y)
+    assert len(seen) == last
+    assert sorting.converged_ is False
+    assert is_matching(sorting.permutation_, 20, 20)
+    assert np.array_equal(sorting.reorder(y), y[sorting.permutation_])
+    assert sorting.candidates(2).shape == (20, 2)
+    assert sorting.confidence_.shape == (20,)
+    if n_jobs == 1:  # else another thread may have got further meanwhile
+        assert any(np.array_equal(sorting.permutation_, state.permutation) for state in seen)
+
+
+def test_stopping_keeps_the_best_of_what_was_seen(cloud):
+    X, y, _ = cloud(30, 4, noise=0.5)
+    seen = []
+
+    def stop(state):
+        seen.append(state.objective)
+        return state.stage != "climbing"
+
+    KernelizedSorting(callback=stop).fit(X, y)
+    climbed = len(seen) - 1
+    assert climbed > 3
+    kept = KernelizedSorting(callback=lambda state: state.iteration >= climbed).fit(X, y)
+    assert kept.objective_ == pytest.approx(max(seen[:climbed]))
+
+
+def test_stopping_keeps_frozen_pairs_and_lets_strangers_go(cloud):
+    X, y, truth = cloud(20, 5, strangers_x=4, strangers_y=4)
+    frozen = [(3, truth[3]), (7, truth[7])]
+    sorting = KernelizedSorting(unmatched_cost=0.3, callback=lambda state: state.iteration == 2)
+    sorting.fit(X, y, frozen=frozen)
+    assert all(sorting.permutation_[i] == j for i, j in frozen)
+    assert np.all(sorting.confidence_[sorting.permutation_ == -1] == 0.0)
+
+
+@pytest.mark.parametrize("answer", [None, False, 0, "no", 1.0])
+def test_only_true_stops(cloud, answer):
+    X, y, truth = cloud(15, 6)
+    sorting = KernelizedSorting(callback=lambda _: answer).fit(X, y)
+    assert sorting.converged_
+    assert np.array_equal(sorting.permutation_, truth)
+
+
+def test_the_true_of_numpy_stops_too(cloud):
+    X, y, _ = cloud(15, 6)
+    sorting = KernelizedSorting(callback=lambda state: np.all(state.permutation >= 0)).fit(X, y)
+    assert not sorting.converged_
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_interrupt_keeps_the_best_result_and_goes_on_to_the_caller(cloud, method, n_jobs):
+    X, y, _ = cloud(20, 7, noise=0.3)
+
+    def interrupt(state):
+        if state.iteration == 3:
+            raise KeyboardInterrupt
+
+    sorting = KernelizedSorting(method=method, n_jobs=n_jobs, callback=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        sorting.fit(X, y)
+    assert is_matching(sorting.permutation_, 20, 20)
+    assert sorting.converged_ is False
+    assert np.array_equal(sorting.reorder(y), y[sorting.permutation_])
+    assert len(sorting.matches_.pairs) == 20
+
+
+def test_an_interrupt_of_a_second_fit_leaves_no_mixture(cloud):
+    sorting = KernelizedSorting().fit(*cloud(12, 8)[:2])
+    X, y, _ = cloud(20, 9)
+
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    sorting.callback = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        sorting.fit(X, y)
+    assert len(sorting.permutation_) == len(sorting.matches_.names_x) == 20
+    assert sorting.soft_matches().shape == (20, 20)
+
+
+def test_an_error_in_the_callback_reaches_the_caller(cloud):
+    X, y, _ = cloud(12, 10)
+
+    def fail(_):
+        raise RuntimeError("the disk is full")
+
+    with pytest.raises(RuntimeError, match="the disk is full"):
+        KernelizedSorting(callback=fail).fit(X, y)
+
+
+def test_a_stopped_fit_gives_no_verdict_on_ambiguity():
+    x = np.linspace(-1, 1, 20)[:, None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", AmbiguityWarning)
+        KernelizedSorting(callback=lambda state: state.iteration == 1).fit(x, x)
+    with pytest.warns(AmbiguityWarning):
+        KernelizedSorting().fit(x, x)

@@ -1,0 +1,122 @@
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from unshuffle import KernelizedSorting
+from unshuffle.matching import AmbiguityWarning
+from unshuffle.matching._trust import disagreement
+
+
+def quiet_fit(X, y, *, frozen=None, **params):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AmbiguityWarning)
+        return KernelizedSorting(**params).fit(X, y, frozen=frozen)
+
+
+def skewed(n_items, seed=0):
+    """A collection unlike its mirror image, and its copy in another order."""
+    random = np.random.default_rng(seed)
+    X = random.exponential(size=(n_items, 4)) ** 1.5 * [3.0, 2.0, 1.0, 0.5]
+    order = random.permutation(n_items)
+    return X, X[order], np.argsort(order)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_mirrored_line_is_ambiguous(seed):
+    half = np.sort(np.random.default_rng(seed).uniform(0.05, 1.0, size=12))
+    x = np.concatenate([-half[::-1], half])[:, None]
+    with pytest.warns(AmbiguityWarning, match=r"reaches 100.0%.*Freeze a few known pairs"):
+        sorting = KernelizedSorting().fit(x, 5 * x)
+    assert sorting.ambiguity_ == pytest.approx(1.0)
+
+
+def test_known_pairs_silence_the_warning_of_a_mirrored_line():
+    x = np.linspace(-1, 1, 20)[:, None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sorting = KernelizedSorting().fit(x, x, frozen=[(0, 19), (3, 16)])
+    assert sorting.ambiguity_ < 0.9
+    assert np.array_equal(sorting.permutation_, np.arange(20)[::-1])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_clear_answer_comes_without_a_warning(seed):
+    X, y, truth = skewed(40, seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sorting = KernelizedSorting().fit(X, y)
+    assert np.array_equal(sorting.permutation_, truth)
+    assert 0.0 <= sorting.ambiguity_ < 0.93
+
+
+def test_duplicates_are_no_rivals():
+    X, _, _ = skewed(20, 0)
+    twice = np.repeat(X, 2, axis=0)
+    order = np.random.default_rng(0).permutation(40)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sorting = KernelizedSorting().fit(twice, twice[order])
+    assert np.array_equal(twice[order][sorting.permutation_], twice)
+    assert sorting.ambiguity_ < 0.93
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5, 5.0])
+@pytest.mark.parametrize("method", ["refined", "classic"])
+def test_confidence_and_ambiguity_lie_between_zero_and_one(cloud, noise, method):
+    X, y, _ = cloud(25, 0, noise=noise)
+    sorting = quiet_fit(X, y, method=method)
+    assert sorting.confidence_.shape == (25,)
+    assert sorting.confidence_.min() >= 0.0
+    assert sorting.confidence_.max() <= 1.0
+    assert 0.0 <= sorting.ambiguity_ <= 1.0
+
+
+@pytest.mark.parametrize(("strangers_x", "strangers_y"), [(6, 0), (0, 6)])
+def test_confidence_is_zero_where_and_only_where_trust_is_none(cloud, strangers_x, strangers_y):
+    X, y, _ = cloud(25, 1, strangers_x=strangers_x, strangers_y=strangers_y)
+    sorting = quiet_fit(X, y)
+    assert sorting.confidence_.shape == (25 + strangers_x,)
+    unmatched = sorting.permutation_ == -1
+    assert np.all(sorting.confidence_[unmatched] == 0.0)
+    assert sorting.confidence_[~unmatched].mean() > 0.5
+
+
+def test_confidence_is_higher_for_right_pairs_than_for_wrong_ones(cloud):
+    scores = []
+    for seed in range(4):
+        X, y, truth = cloud(60, seed, noise=0.25)
+        sorting = quiet_fit(X, y)
+        right = sorting.permutation_ == truth
+        assert 5 < right.sum() < 60
+        scores.append(roc_auc_score(right, sorting.confidence_))
+    assert np.mean(scores) > 0.6
+
+
+def test_confidence_falls_as_noise_grows(cloud):
+    means = [quiet_fit(*cloud(40, 2, noise=noise)[:2]).confidence_.mean() for noise in (0, 0.3, 5)]
+    assert means[0] > means[1] > means[2]
+
+
+def test_frozen_pairs_are_trusted(cloud):
+    X, y, truth = cloud(25, 3, noise=0.3)
+    frozen = np.array([[4, truth[4]], [11, truth[11]]])
+    sorting = quiet_fit(X, y, frozen=frozen)
+    assert np.all(sorting.confidence_[frozen[:, 0]] == 1.0)
+
+
+def test_disagreement_is_zero_for_the_same_partners_and_one_at_random():
+    random = np.random.default_rng(0)
+    points = random.normal(size=(400, 3))
+    L = np.exp(-((points[:, None] - points[None]) ** 2).sum(axis=-1))
+    same = np.arange(400)
+    assert disagreement(L, same, same) == 0.0
+    assert disagreement(L, same, random.permutation(400)) == pytest.approx(1.0, abs=0.1)
+
+
+def test_taking_a_duplicate_for_its_twin_is_no_disagreement():
+    points = np.repeat(np.random.default_rng(1).normal(size=(10, 2)), 2, axis=0)
+    L = np.exp(-((points[:, None] - points[None]) ** 2).sum(axis=-1))
+    twins = np.arange(20).reshape(-1, 2)[:, ::-1].ravel()
+    assert disagreement(L, np.arange(20), twins) == pytest.approx(0.0, abs=1e-12)

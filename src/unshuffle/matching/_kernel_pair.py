@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._validation import check_similarities
 from unshuffle.assignment import QuadraticProblem
 from unshuffle.kernels import SpectralPower, center, zero_diagonal
 
@@ -41,7 +42,10 @@ class KernelPair:
     @cached_property
     def spectra(self) -> tuple[SpectralPower, SpectralPower]:
         """Eigendecompositions of the centred kernels."""
-        return SpectralPower(self.K), SpectralPower(self.L)
+        spectra = SpectralPower(self.K), SpectralPower(self.L)
+        for spectrum in spectra:
+            check_similarities(spectrum.eigenvalues_.size)
+        return spectra
 
     @cached_property
     def _path_spectra(self) -> tuple[SpectralPower, SpectralPower]:

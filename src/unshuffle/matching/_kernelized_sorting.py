@@ -326,9 +326,12 @@ class KernelizedSorting(BaseEstimator):
 
     def _kernels(self, X: Any, y: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         kernel_y = self.kernel if self.kernel_y is None else self.kernel_y
+        several = any(isinstance(kernel, list | tuple) for kernel in (self.kernel, kernel_y))
         grams = []
         for collection, kernel, name in ((X, self.kernel, "X"), (y, kernel_y, "y")):
-            weights = self.kernel_weights if isinstance(kernel, list | tuple) else None
+            # Weights of one side's list are no mistake where the other side has a single kernel.
+            single = not isinstance(kernel, list | tuple)
+            weights = None if several and single else self.kernel_weights
             gram = combined_gram(collection, kernel, gamma=self.gamma, weights=weights, name=name)
             check.check_varied(gram, name)
             grams.append(gram)

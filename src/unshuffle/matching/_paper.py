@@ -1,5 +1,7 @@
 """The methods of the paper: full steps, steps with bias correction, and entropy."""
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
@@ -9,7 +11,7 @@ from unshuffle.assignment import QuadraticProblem, assign_free, climb, one_hot
 from unshuffle.kernels import zero_diagonal
 from unshuffle.matching._kernel_pair import KernelPair
 from unshuffle.matching._search import Outcome, Search
-from unshuffle.matching._starts import by_leading_eigenvector
+from unshuffle.matching._starts import spectral_starts
 from unshuffle.objectives import entropy_value, entropy_weights
 
 Permutation = NDArray[np.intp]
@@ -24,21 +26,21 @@ def solve_classic(
 ) -> Outcome:
     """Full steps on the biased objective from the leading eigenvectors, section 3.
 
-    The sign of an eigenvector is arbitrary and decides between 163 right pairs and none, so
+    The sign of an eigenvector is arbitrary and decides between 160 right pairs and none, so
     both are tried and the objective chooses.
     """
     problem = pair.biased_problem()
 
-    def run(sign: float) -> tuple[float, Permutation, bool, list[float]]:
+    def run(maker: Callable[[], Permutation]) -> tuple[float, Permutation, bool, list[float]]:
         path: list[float] = []
         record = search.recorder("climbing", level=0, fraction=0.5, path=path)
-        start = by_leading_eigenvector(pair, sign)
+        start = maker()
         record(problem.value(start), start)
         climbed = climb(problem, start, max_iter=max_iter, tol=tol, swaps=False, report=record)
         search.count(climbed.n_assignments)
         return climbed.value, climbed.permutation, climbed.converged, path
 
-    return _better_sign(map_parallel(run, (1.0, -1.0), n_jobs=n_jobs))
+    return _best(map_parallel(run, spectral_starts(pair), n_jobs=n_jobs))
 
 
 def solve_unbiased(
@@ -53,10 +55,10 @@ def solve_unbiased(
     """Partial steps on the objective with zeroed diagonals, which is not convex, eq. (10)."""
     problem = pair.problem()
 
-    def run(sign: float) -> tuple[float, Permutation, bool, list[float]]:
+    def run(maker: Callable[[], Permutation]) -> tuple[float, Permutation, bool, list[float]]:
         path: list[float] = []
         record = search.recorder("climbing", level=0, fraction=0.5, path=path)
-        permutation = by_leading_eigenvector(pair, sign)
+        permutation = maker()
         record(problem.value(permutation), permutation)
         shares = one_hot(permutation, pair.L.shape[0])
         value = problem.value(permutation)
@@ -87,7 +89,7 @@ def solve_unbiased(
         record(problem.value(permutation), permutation)
         return problem.value(permutation), permutation, converged, path
 
-    return _better_sign(map_parallel(run, (1.0, -1.0), n_jobs=n_jobs))
+    return _best(map_parallel(run, spectral_starts(pair), n_jobs=n_jobs))
 
 
 def solve_entropy(
@@ -114,10 +116,10 @@ def solve_entropy(
             cost = cost + pair.cost
         return QuadraticProblem(-zero_diagonal(weights), L_zeroed, cost, pair.frozen)
 
-    def run(sign: float) -> tuple[float, Permutation, bool, list[float]]:
+    def run(maker: Callable[[], Permutation]) -> tuple[float, Permutation, bool, list[float]]:
         path: list[float] = []
         record = search.recorder("climbing", level=0, fraction=0.5, path=path)
-        permutation = by_leading_eigenvector(pair, sign)
+        permutation = maker()
         value, converged = value_of(permutation), False
         record(value, permutation)
         for _ in range(max_iter):
@@ -132,7 +134,7 @@ def solve_entropy(
         return value, permutation, converged, path
 
     try:
-        return _better_sign(map_parallel(run, (1.0, -1.0), n_jobs=n_jobs))
+        return _best(map_parallel(run, spectral_starts(pair), n_jobs=n_jobs))
     except LinAlgError as error:
         raise ValueError(
             'method="entropy" needs positive semi-definite kernels, and the product of these is '
@@ -140,7 +142,7 @@ def solve_entropy(
         ) from error
 
 
-def _better_sign(runs: list[tuple[float, Permutation, bool, list[float]]]) -> Outcome:
+def _best(runs: list[tuple[float, Permutation, bool, list[float]]]) -> Outcome:
     best = max(runs, key=lambda run: run[0])
     return Outcome(
         permutation=best[1],

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh
 from scipy.spatial.distance import cdist
 
 from unshuffle.assignment import QuadraticProblem, anneal, assign_free, soften
@@ -19,6 +20,22 @@ RESAMPLED_PROFILE = 192
 EMBEDDING_RANK = 6
 # Softness of the shares that annealing starts from, in standard deviations of the profile cost.
 SOFT_START = 0.3
+
+
+def spectral_starts(pair: KernelPair) -> list[Callable[[], Permutation]]:
+    """Return the starts of the paper's methods: leading eigenvectors, with both signs of each.
+
+    The paper's text centres the kernels and takes the first eigenvector; which one is luckiest
+    differs between collections, so the objective chooses among three.
+    """
+    return [
+        lambda: by_leading_eigenvector(pair, 1.0),
+        lambda: by_leading_eigenvector(pair, -1.0),
+        lambda: by_plain_eigenvector(pair, 2, 1.0),
+        lambda: by_plain_eigenvector(pair, 2, -1.0),
+        lambda: by_plain_eigenvector(pair, 1, 1.0),
+        lambda: by_plain_eigenvector(pair, 1, -1.0),
+    ]
 
 
 def starts(
@@ -68,7 +85,23 @@ def by_annealing(pair: KernelPair) -> Permutation:
 def by_leading_eigenvector(pair: KernelPair, sign: float) -> Permutation:
     """Sort both collections along their first principal component, Lemma 3 of the paper."""
     first, second = (spectrum.eigenvectors_[:, 0] for spectrum in pair.spectra)
-    order_x, order_y = np.argsort(first, kind="stable"), np.argsort(sign * second, kind="stable")
+    return _by_order(pair, first, sign * second)
+
+
+def by_plain_eigenvector(pair: KernelPair, number: int, sign: float) -> Permutation:
+    """Sort both collections along an eigenvector of the kernels as they are, not centred.
+
+    The first of these follows the mean, the second is near the first principal component.
+    """
+    first, second = (
+        eigh(K, subset_by_index=[K.shape[0] - number] * 2)[1][:, 0] for K in (pair.K, pair.L)
+    )
+    return _by_order(pair, first, sign * second)
+
+
+def _by_order(pair: KernelPair, first: Array, second: Array) -> Permutation:
+    """Match by rank; where the second collection is larger, at even distances."""
+    order_x, order_y = np.argsort(first, kind="stable"), np.argsort(second, kind="stable")
     places = np.linspace(0, order_y.size - 1, order_x.size).round().astype(np.intp)
     permutation = np.empty(order_x.size, dtype=np.intp)
     permutation[order_x] = order_y[places]

@@ -1,0 +1,114 @@
+"""Halves of photographs: all of them, fewer on one side, strangers on both."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
+
+from unshuffle import KernelizedSorting
+from unshuffle.images import color_histogram, lab_pixels
+
+N_DRAWS = 5
+
+
+def report(folder: Path) -> Iterator[str]:
+    flickr = np.load(folder / "flickr320.npz")["images"]
+    cifar = np.load(folder / "cifar10_1000.npz")["images"]
+    yield from _equal("flickr320, pixels, classic", flickr, ["rbf"], method="classic")
+    yield from _equal("flickr320, pixels", flickr, ["rbf"])
+    yield from _equal("flickr320, pixels + histogram", flickr, ["rbf", "rbf"])
+    for first in (0, 400):
+        images = cifar[first : first + 400]
+        yield from _equal(f"cifar10 {first}..{first + 400}, two kernels", images, ["rbf", "rbf"])
+    yield _frozen(flickr)
+    for n_right in (300, 240, 160):
+        yield _unequal(flickr, n_right)
+    for unmatched_cost in (None, 0.3, 0.4, 0.5):
+        yield _partial(flickr, unmatched_cost)
+
+
+def _features(images: NDArray[np.uint8], n_kernels: int) -> list[NDArray[Any]]:
+    return [lab_pixels(images), color_histogram(images)][:n_kernels]
+
+
+def _halves(images: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    middle = images.shape[2] // 2
+    return images[:, :, :middle], images[:, :, middle:]
+
+
+def _fit(
+    left: NDArray[np.uint8], right: NDArray[np.uint8], kernels: list[str], **options: Any
+) -> KernelizedSorting:
+    fit_options = {"frozen": options.pop("frozen", None)}
+    X, y = _features(left, len(kernels)), _features(right, len(kernels))
+    return KernelizedSorting(kernel=kernels, **options).fit(X, y, **fit_options)
+
+
+def _equal(
+    title: str, images: NDArray[np.uint8], kernels: list[str], **options: Any
+) -> Iterator[str]:
+    left, right = _halves(images)
+    for seed in range(3):
+        order = np.random.RandomState(seed).permutation(len(images))
+        sorting = _fit(left, right[order], kernels, **options)
+        good = order[sorting.permutation_] == np.arange(len(images))
+        yield (
+            f"{title}, shuffle {seed}: {good.sum()} of {good.size} right, "
+            f"confidence {_auc(good, sorting.confidence_)}, ambiguity {sorting.ambiguity_:.3f}"
+        )
+
+
+def _frozen(images: NDArray[np.uint8]) -> str:
+    left, right = _halves(images)
+    counts = []
+    for seed in range(N_DRAWS):
+        rng = np.random.RandomState(seed)
+        order = rng.permutation(len(images))
+        truth = np.argsort(order)
+        known = rng.permutation(len(images))[:10]
+        frozen = np.column_stack([known, truth[known]])
+        without = _fit(left, right[order], ["rbf"]).permutation_
+        with_known = _fit(left, right[order], ["rbf"], frozen=frozen).permutation_
+        kept = bool(np.all(with_known[known] == truth[known]))
+        counts.append((int((without == truth).sum()), int((with_known == truth).sum()), kept))
+    return f"flickr320, pixels, 10 frozen (without, with, all kept): {counts}"
+
+
+def _unequal(images: NDArray[np.uint8], n_right: int) -> str:
+    left, right = _halves(images)
+    counts = []
+    for seed in range(N_DRAWS):
+        chosen = np.random.RandomState(seed).permutation(len(images))[:n_right]
+        sorting = _fit(left, right[chosen], ["rbf", "rbf"])
+        matched = sorting.pairs_
+        counts.append(int((chosen[matched[:, 1]] == matched[:, 0]).sum()))
+    return f"flickr320 against {n_right} right halves: {counts} right, mean {np.mean(counts):.1f}"
+
+
+def _partial(images: NDArray[np.uint8], unmatched_cost: float | None) -> str:
+    left, right = _halves(images)
+    lines = []
+    for seed in range(2):
+        rng = np.random.RandomState(seed)
+        common, only_x, only_y = np.split(rng.permutation(320), [200, 260])
+        first = rng.permutation(np.r_[common, only_x])
+        second = rng.permutation(np.r_[common, only_y])
+        options = {"unmatched_cost": unmatched_cost}
+        sorting = _fit(left[first], right[second], ["rbf", "rbf"], **options)
+        partner = np.where(sorting.permutation_ >= 0, second[sorting.permutation_], -1)
+        good = partner == first
+        stranger = np.isin(first, only_x)
+        alone = sorting.permutation_ < 0
+        lines.append(
+            f"{good.sum()} of 200 right, {alone.sum()} alone ({(alone & stranger).sum()} of 60 "
+            f"strangers), confidence {_auc(good, sorting.confidence_)} for right against rest"
+        )
+    return f"partial overlap, unmatched_cost={unmatched_cost}: " + "; ".join(lines)
+
+
+def _auc(good: NDArray[np.bool_], confidence: NDArray[np.float64]) -> str:
+    auc = roc_auc_score(good, confidence) if 0 < good.sum() < good.size else np.nan
+    return f"{confidence.mean():.2f} on average (AUC {auc:.3f})"

@@ -21,7 +21,8 @@ def report(folder: Path) -> Iterator[str]:
         sorting = KernelizedSorting(kernel=kernel, n_jobs=2).fit(rna, atac[order])
         same = data["cell_type"][order[sorting.permutation_]] == data["cell_type"]
         yield (
-            f"snareseq, {title}: FOSCTTM of pairs {foscttm(sorting.reorder(atac[order]), atac):.4f}, "
+            f"snareseq, {title}: FOSCTTM of pairs "
+            f"{foscttm(sorting.reorder(atac[order]), atac):.4f}, "
             f"of soft matches {foscttm(sorting.soft_matches() @ atac[order], atac):.4f}, "
             f"same cell type {same.mean():.3f}, ambiguity {sorting.ambiguity_:.3f}"
         )

@@ -48,12 +48,41 @@ def check_partner_vectors(Y: Any, X: Any, name: str) -> Any:
 
 
 def _as_rows(X: Any, name: str) -> Any:
-    return check_array(
-        X,
-        accept_sparse="csr",
-        dtype=[np.float64, np.float32],
-        input_name=name,
-        estimator="unshuffle",
+    try:
+        X = check_array(
+            X,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_all_finite=False,
+            input_name=name,
+            estimator="unshuffle",
+        )
+    except ValueError as error:
+        if "could not convert string" not in str(error):
+            raise
+        raise ValueError(
+            f"{name} holds text among its features ({error}). Drop these columns or encode them "
+            'as numbers; to compare documents, pass a list of str and kernel="text".'
+        ) from error
+    check_finite(X, name)
+    return X
+
+
+def check_finite(X: Any, name: str) -> None:
+    """Refuse NaN and infinity, and say where they are."""
+    values = X.data if sparse.issparse(X) else X
+    with np.errstate(all="ignore"):
+        if np.isfinite(values.sum()):  # one pass without a copy; a sum may overflow, hence below
+            return
+    entries = X.tocoo() if sparse.issparse(X) else None
+    bad = ~np.isfinite(values if entries is None else entries.data)
+    if not bad.any():
+        return
+    rows = np.flatnonzero(bad.any(axis=1)) if entries is None else np.unique(entries.row[bad])
+    what = "NaN" if np.isnan(values).any() else "infinity"
+    raise ValueError(
+        f"Input {name} contains {what} (in {rows.size} of {X.shape[0]} rows, the first is row "
+        f"{rows[0]}). Drop these rows or fill in their values first."
     )
 
 
@@ -61,6 +90,11 @@ def check_documents(documents: Any, name: str) -> list[str]:
     """Documents as a list of at least two strings."""
     if isinstance(documents, str):
         raise ValueError(f"{name} is one string. Pass a list with one string for each document.")
+    if not hasattr(documents, "__len__"):
+        raise TypeError(
+            f'{name} must be a list of str with kernel="text", got {type(documents).__name__}. '
+            "Pass a list with one string for each document."
+        )
     if len(documents) == 0:
         raise ValueError(f"{name} is empty: found 0 documents. Pass at least two.")
     if not is_text(documents):

@@ -7,14 +7,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
-from unshuffle._validation._collections import check_n_items
+from unshuffle._validation._collections import check_finite, check_magnitude, check_n_items
 
 
 def check_gram(gram: ArrayLike, name: str) -> NDArray[np.float64]:
     """Square, symmetric, finite kernel matrix as float64."""
     K: NDArray[np.float64] = check_array(
-        gram, dtype=np.float64, input_name=name, estimator="unshuffle"
+        gram,
+        dtype=np.float64,
+        ensure_all_finite=False,
+        input_name=name,
+        estimator="unshuffle",
     )
+    check_finite(K, name)
+    check_magnitude(K, name)
     if K.shape[0] != K.shape[1]:
         raise ValueError(
             f"{name} must be a square kernel matrix, got shape {K.shape}. "
@@ -52,6 +58,16 @@ def check_varied(K: NDArray[np.float64], name: str) -> None:
             f"All items of {name} are equally similar to each other (similarity {low:.6g}), so "
             "nothing tells one from another. Check that the right columns were passed, or choose "
             "another kernel."
+        )
+
+
+def check_similarities(n_positive: int) -> None:
+    """Refuse a kernel matrix without positive eigenvalues: distances, most likely."""
+    if n_positive == 0:
+        raise ValueError(
+            "A kernel matrix has no positive eigenvalue once centred, as if its entries were "
+            "distances: they must be larger the more alike two items are. Pass -distances or "
+            "exp(-gamma * distances**2) in their place."
         )
 
 

@@ -15,7 +15,13 @@ def check_frozen(
     """Pairs fixed by the user as an integer array of shape (n_frozen, 2), sorted by item."""
     if frozen is None:
         return np.empty((0, 2), dtype=np.intp)
-    pairs = np.asarray(frozen)
+    try:
+        pairs = np.asarray(frozen)
+    except ValueError as error:
+        raise ValueError(
+            "`frozen` has rows of different lengths. "
+            f"Give one row (index in {first}, index in {second}) for each fixed pair."
+        ) from error
     if pairs.size == 0:
         return np.empty((0, 2), dtype=np.intp)
     if pairs.ndim != 2 or pairs.shape[1] != 2:
@@ -24,7 +30,8 @@ def check_frozen(
             f"Give one row (index in {first}, index in {second}) for each fixed pair."
         )
     if not np.issubdtype(pairs.dtype, np.integer):
-        if np.issubdtype(pairs.dtype, np.floating) and np.all(pairs == np.floor(pairs)):
+        floating = np.issubdtype(pairs.dtype, np.floating)
+        if floating and np.isfinite(pairs).all() and np.all(pairs == np.floor(pairs)):
             pairs = pairs.astype(np.intp)
         else:
             raise ValueError(

@@ -1,0 +1,28 @@
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from unshuffle import KernelizedSorting
+
+# Checks that cannot hold by the nature of the method, each with its reason. There are none: the
+# tags say that y is required and two-dimensional.
+EXPECTED_FAILED_CHECKS: dict[str, str] = {}
+
+
+# The checks fit labels and noise, where many matchings tie.
+@pytest.mark.filterwarnings("ignore::unshuffle.matching.AmbiguityWarning")
+@parametrize_with_checks(
+    [KernelizedSorting(), KernelizedSorting(method="classic")],
+    expected_failed_checks=lambda _: EXPECTED_FAILED_CHECKS,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_the_tags_say_what_is_accepted():
+    tags = KernelizedSorting().__sklearn_tags__()
+    assert tags.target_tags.required
+    assert tags.input_tags.sparse
+    assert not tags.input_tags.string
+    assert not tags.input_tags.pairwise
+    assert KernelizedSorting("text").__sklearn_tags__().input_tags.string
+    assert KernelizedSorting("precomputed").__sklearn_tags__().input_tags.pairwise

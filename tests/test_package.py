@@ -71,3 +71,13 @@ def test_versions_agree():
 
 def test_type_checkers_are_told_that_the_package_is_typed():
     assert (Path(unshuffle.__file__).parent / "py.typed").is_file()
+
+
+def test_names_are_loaded_when_first_asked_for():
+    from unshuffle.matching import KernelizedSorting
+
+    assert unshuffle.KernelizedSorting is KernelizedSorting
+    assert unshuffle.metrics.__name__ == "unshuffle.metrics"
+    assert {"KernelizedSorting", "kernels", "matching"} <= set(dir(unshuffle))
+    with pytest.raises(AttributeError, match="'unshuffle' has no attribute 'KernelisedSorting'"):
+        _ = unshuffle.KernelisedSorting

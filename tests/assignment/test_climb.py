@@ -144,7 +144,7 @@ def test_a_larger_tol_stops_sooner():
     assert coarse.n_assignments < fine.n_assignments
 
 
-def test_each_assignment_and_each_sweep_form_one_product(monkeypatch):
+def test_an_assignment_forms_no_more_than_one_product(monkeypatch):
     random = np.random.default_rng(5)
     points = random.normal(size=(50, 2))
     K = zero_diagonal(gaussian(points))
@@ -158,7 +158,8 @@ def test_each_assignment_and_each_sweep_form_one_product(monkeypatch):
 
     monkeypatch.setattr(QuadraticProblem, "gradient", counted)
     climbed = climb(QuadraticProblem(K, L), random.permutation(50), swaps=False)
-    assert len(products) == climbed.n_assignments
+    assert climbed.n_assignments > 1
+    assert len(products) <= climbed.n_assignments
 
 
 @settings(deadline=None, max_examples=40)

@@ -16,11 +16,13 @@ def watched(X, y, **params):
     seen = []
     sorting = KernelizedSorting(callback=lambda state: seen.append(state), **params).fit(X, y)
     length = len(sorting.objective_path_)
-    runs = [seen[:length], seen[-length:]]
+    # One start after the other, so the steps that led to the answer stand together.
     path = next(
-        run
-        for run in runs
-        if np.array_equal([state.objective for state in run], sorting.objective_path_)
+        seen[first : first + length]
+        for first in range(len(seen) - length + 1)
+        if np.array_equal(
+            [state.objective for state in seen[first : first + length]], sorting.objective_path_
+        )
     )
     return sorting, [state.permutation for state in path]
 

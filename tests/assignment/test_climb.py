@@ -210,3 +210,19 @@ def test_soft_gradient_and_curvature_extend_the_objective_to_shares(extra):
         if extra:
             explicit -= 0.5 * masses @ problem.L**2 @ masses
         assert expanded == pytest.approx(explicit)
+
+
+@settings(deadline=None, max_examples=60)
+@given(problems(), st.data())
+def test_an_updated_gradient_is_the_gradient_of_the_new_matching(drawn, data):
+    problem, before = drawn
+    after = before.copy()
+    n_moved = data.draw(st.integers(0, before.size))
+    places = np.random.default_rng(n_moved).permutation(before.size)[:n_moved]
+    after[places] = np.roll(before[places], 1)
+    unused = np.setdiff1d(np.arange(problem.L.shape[0]), before)
+    if unused.size:
+        after[0] = unused[0]
+    slopes = problem.gradient(before)
+    problem.update_gradient(slopes, before, after)
+    assert slopes == pytest.approx(problem.gradient(after), abs=1e-9)

@@ -1,7 +1,13 @@
 """Matching of rows to columns (exact, by auction, soft), and the ascents built on it."""
 
 from unshuffle.assignment._climb import Climbed, assign_free, climb
-from unshuffle.assignment._mean_field import anneal, mean_field, one_hot, soften
+from unshuffle.assignment._mean_field import (
+    anneal,
+    interaction_spread,
+    mean_field,
+    one_hot,
+    soften,
+)
 from unshuffle.assignment._quadratic import QuadraticProblem
 from unshuffle.assignment._result import Assignment
 from unshuffle.assignment._soft import soft_assignment
@@ -15,6 +21,7 @@ __all__ = [
     "anneal",
     "assign_free",
     "climb",
+    "interaction_spread",
     "mean_field",
     "one_hot",
     "soft_assignment",

@@ -85,17 +85,18 @@ def climb(
         Never worse than the start.
     """
     value = problem.value(permutation)
+    slopes = problem.gradient(permutation)
     prices: NDArray[np.float64] | None = None
     n_assignments = 0
     while True:
         rose = False
         while n_assignments < max_iter:
-            slopes = problem.gradient(permutation)
             proposal, prices = assign_free(problem, slopes, prices)
             n_assignments += 1
             proposed = problem.value(proposal)
             if not proposed > value + max(tol, 1e-12) * abs(value):
                 break
+            problem.update_gradient(slopes, permutation, proposal)
             permutation, value, rose = proposal, proposed, True
             if report is not None:
                 report(value, permutation)

@@ -74,6 +74,20 @@ class QuadraticProblem:
             gradient -= self.cost
         return gradient
 
+    def update_gradient(self, slopes: Array, before: Permutation, after: Permutation) -> None:
+        """Turn the gradient at one matching into that at another, in place.
+
+        The product shrinks with the number of items that moved, so near an optimum, where few
+        do, a step costs a small part of a whole gradient.
+        """
+        moved = np.flatnonzero(before != after)
+        if moved.size > self.K.shape[0] // 2:
+            slopes[...] = self.gradient(after)
+            return
+        slopes += (2.0 * self.K[:, moved]) @ (self.L[after[moved]] - self.L[before[moved]])
+        if self.squared_L is not None:
+            slopes += (self.squared_L[before[moved]] - self.squared_L[after[moved]]).sum(axis=0)
+
     def gradient_at(self, shares: Array) -> Array:
         """`gradient` at a soft matching: row i of `shares` (n, m) divides item i."""
         gradient: Array = 2.0 * (self.K @ shares @ self.L)

@@ -8,6 +8,30 @@ from unshuffle.assignment._quadratic import Array, Permutation
 
 
 @njit(cache=True, nogil=True)
+def swap_gains(here: Array, K: Array, L: Array, rows: Permutation, partners: Permutation) -> Array:
+    """Gain of exchanging the partners of each two of `rows`, upper triangle; the rest is zero.
+
+    `here[i, j]` is the slope of giving the partner of j to i. It counts the others as they
+    stand, so what i and j are to each other, which an exchange does not change, is counted
+    wrongly twice: hence the last term.
+    """
+    n = rows.shape[0]
+    gains = np.zeros((n, n))
+    for i in range(n):
+        similar = K[rows[i]]
+        partner = L[partners[i]]
+        for j in range(i + 1, n):
+            gains[i, j] = (
+                here[i, j]
+                + here[j, i]
+                - here[i, i]
+                - here[j, j]
+                + 4.0 * similar[rows[j]] * partner[partners[j]]
+            )
+    return gains
+
+
+@njit(cache=True, nogil=True)
 def apply_swaps(
     K: Array,
     L: Array,

@@ -34,7 +34,8 @@ def swap_ascent(
     max_sweeps : int, default=100
         Most sweeps; more come closer to a matching that no exchange improves.
     slopes : ndarray of shape (n, m) or None
-        Gradient at `permutation`, where the caller has it: it saves the first product.
+        Gradient at `permutation`, where the caller has it; on return it is the gradient at the
+        result.
 
     Returns
     -------
@@ -53,9 +54,10 @@ def swap_ascent(
     cost = NO_COST if problem.cost is None else np.ascontiguousarray(problem.cost)
     least_gain = RELATIVE_GAIN * max(abs(problem.value(permutation)), np.finfo(float).tiny)
     n_moves = 0
+    if slopes is None:
+        slopes = problem.gradient(permutation)
     for _ in range(max_sweeps):
-        if slopes is None:
-            slopes = problem.gradient(permutation)
+        before = permutation.copy()
         first, second = _best_first(_swap_gains(problem, permutation, slopes, rows), least_gain)
         _, moved = apply_swaps(K, L, cost, permutation, rows[first], rows[second], least_gain)
         if problem.squared_L is not None:
@@ -69,10 +71,10 @@ def swap_ascent(
                 K, L, cost, permutation, rows[items], free[unused], used, least_gain
             )
             moved += replaced
-        slopes = None
         n_moves += moved
         if moved == 0:
             break
+        problem.update_gradient(slopes, before, permutation)
     return permutation, n_moves
 
 
@@ -80,14 +82,11 @@ def _swap_gains(
     problem: QuadraticProblem, permutation: Permutation, slopes: Array, rows: NDArray[np.intp]
 ) -> Array:
     """Gain of exchanging the partners of each two of `rows`, upper triangle."""
+    from unshuffle.assignment._swap_loops import swap_gains
+
     partners = permutation[rows]
-    # slopes[i, a] counts the others as they stand, so what i and j are to each other, which
-    # an exchange does not change, is counted wrongly twice: hence the last term.
-    mutual = problem.K[np.ix_(rows, rows)] * problem.L[np.ix_(partners, partners)]
     here = slopes[np.ix_(rows, partners)]
-    stay = np.diag(here)
-    gains: Array = here + here.T - stay[:, None] - stay[None, :] + 4.0 * mutual
-    return np.triu(gains, 1)
+    return swap_gains(here, problem.K, problem.L, rows, partners)
 
 
 def _replacement_gains(

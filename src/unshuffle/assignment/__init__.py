@@ -8,7 +8,7 @@ from unshuffle.assignment._mean_field import (
     one_hot,
     soften,
 )
-from unshuffle.assignment._quadratic import QuadraticProblem
+from unshuffle.assignment._quadratic import QuadraticProblem, matched_sums
 from unshuffle.assignment._result import Assignment
 from unshuffle.assignment._soft import soft_assignment
 from unshuffle.assignment._solve import solve_assignment
@@ -22,6 +22,7 @@ __all__ = [
     "assign_free",
     "climb",
     "interaction_spread",
+    "matched_sums",
     "mean_field",
     "one_hot",
     "soft_assignment",

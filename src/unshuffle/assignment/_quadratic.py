@@ -1,11 +1,12 @@
 """The quadratic matching problem that every ascent in the library climbs."""
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle.objectives import squared_gradient, squared_value, trace_gradient, trace_value
+from unshuffle.objectives import squared_gradient, trace_gradient
 
 Array = NDArray[np.float64]
 Permutation = NDArray[np.intp]
@@ -50,16 +51,15 @@ class QuadraticProblem:
         """Items of the second collection that may be taken by those."""
         return np.delete(np.arange(self.L.shape[0]), self.frozen[:, 1])
 
-    def with_kernels(self, K: Array, L: Array) -> "QuadraticProblem":
-        """Same linear term and frozen pairs, other similarities."""
-        return replace(self, K=K, L=L)
+    def in_single_precision(self) -> "QuadraticProblem":
+        """Same problem in float32, for products whose last digits do not matter."""
+        cost: Any = None if self.cost is None else self.cost.astype(np.float32)
+        return replace(self, K=self.K.astype(np.float32), L=self.L.astype(np.float32), cost=cost)
 
     def value(self, permutation: Permutation) -> float:
         """Objective of a matching; larger is better."""
-        if self.squared_L is None:
-            value = trace_value(self.K, self.L, permutation)
-        else:
-            value = squared_value(self.K, self.L, permutation)
+        product, square = matched_sums(self.K, self.L, permutation)
+        value = product if self.squared_L is None else product - 0.5 * square
         if self.cost is not None:
             value -= float(self.cost[np.arange(permutation.size), permutation].sum())
         return value
@@ -114,3 +114,11 @@ class QuadraticProblem:
                 permutation[holder[0]] = permutation[row]
             permutation[row] = column
         return permutation
+
+
+def matched_sums(K: Array, L: Array, permutation: Permutation) -> tuple[float, float]:
+    """Sums of K[i, j] L[p(i), p(j)] and of L[p(i), p(j)]^2, in one pass that copies nothing."""
+    from unshuffle.assignment import _swap_loops  # numba is slow to load
+
+    product, square = _swap_loops.matched_sums(K, L, permutation)
+    return float(product), float(square)

@@ -8,24 +8,51 @@ from unshuffle.assignment._quadratic import Array, Permutation
 
 
 @njit(cache=True, nogil=True)
-def swap_gains(here: Array, K: Array, L: Array, rows: Permutation, partners: Permutation) -> Array:
+def matched_sums(K: Array, L: Array, permutation: Permutation) -> tuple[float, float]:
+    """Sums of K[i, j] L[p(i), p(j)] and of L[p(i), p(j)]^2 over all i and j."""
+    n = permutation.shape[0]
+    product = 0.0
+    square = 0.0
+    for i in range(n):
+        similar = K[i]
+        partner = L[permutation[i]]
+        row_product = 0.0
+        row_square = 0.0
+        for j in range(n):
+            other = partner[permutation[j]]
+            row_product += similar[j] * other
+            row_square += other * other
+        product += row_product
+        square += row_square
+    return product, square
+
+
+@njit(cache=True, nogil=True)
+def swap_gains(
+    slopes: Array, K: Array, L: Array, rows: Permutation, partners: Permutation
+) -> Array:
     """Gain of exchanging the partners of each two of `rows`, upper triangle; the rest is zero.
 
-    `here[i, j]` is the slope of giving the partner of j to i. It counts the others as they
-    stand, so what i and j are to each other, which an exchange does not change, is counted
-    wrongly twice: hence the last term.
+    The slope of giving i the partner of j counts the others as they stand, so what i and j are
+    to each other, which an exchange does not change, is counted wrongly twice: hence the last
+    term.
     """
     n = rows.shape[0]
     gains = np.zeros((n, n))
+    stay = np.empty(n)
     for i in range(n):
+        stay[i] = slopes[rows[i], partners[i]]
+    for i in range(n):
+        own = slopes[rows[i]]
         similar = K[rows[i]]
         partner = L[partners[i]]
+        column = partners[i]
         for j in range(i + 1, n):
             gains[i, j] = (
-                here[i, j]
-                + here[j, i]
-                - here[i, i]
-                - here[j, j]
+                own[partners[j]]
+                + slopes[rows[j], column]
+                - stay[i]
+                - stay[j]
                 + 4.0 * similar[rows[j]] * partner[partners[j]]
             )
     return gains

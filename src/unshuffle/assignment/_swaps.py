@@ -84,9 +84,7 @@ def _swap_gains(
     """Gain of exchanging the partners of each two of `rows`, upper triangle."""
     from unshuffle.assignment._swap_loops import swap_gains
 
-    partners = permutation[rows]
-    here = slopes[np.ix_(rows, partners)]
-    return swap_gains(here, problem.K, problem.L, rows, partners)
+    return swap_gains(slopes, problem.K, problem.L, rows, permutation[rows])
 
 
 def _replacement_gains(

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._validation import check_similarities
-from unshuffle.assignment import QuadraticProblem
+from unshuffle.assignment import QuadraticProblem, matched_sums
 from unshuffle.kernels import SpectralPower, center, zero_diagonal
 
 Array = NDArray[np.float64]
@@ -67,10 +67,9 @@ class KernelPair:
         """Centred trace with zeroed diagonals over the matched pairs: `objective_`."""
         K, L = self.zeroed
         rows = np.flatnonzero(permutation >= 0)
-        partners = permutation[rows]
-        if rows.size == permutation.size:
-            return float(np.vdot(K, L[np.ix_(partners, partners)]))
-        return float(np.vdot(K[np.ix_(rows, rows)], L[np.ix_(partners, partners)]))
+        if rows.size < permutation.size:
+            K, permutation = K[np.ix_(rows, rows)], permutation[rows]
+        return matched_sums(K, L, permutation)[0]
 
     def biased_problem(self) -> QuadraticProblem:
         """Problem of the paper, eq. (5); the squared form where the sizes differ."""

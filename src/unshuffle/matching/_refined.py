@@ -7,7 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._parallel import map_parallel
-from unshuffle.assignment import Climbed, QuadraticProblem, assign_free, climb, mean_field, one_hot
+from unshuffle.assignment import (
+    Climbed,
+    QuadraticProblem,
+    assign_free,
+    climb,
+    matched_sums,
+    mean_field,
+    one_hot,
+)
 from unshuffle.matching._kernel_pair import KernelPair
 from unshuffle.matching._search import Outcome, Search
 from unshuffle.matching._starts import starts
@@ -20,6 +28,8 @@ POWERS = (0.75, 0.5, 0.35, 0.25, 0.15)
 # The path is followed from so many of the best starts, if they are within this share of the best.
 N_FOLLOWED = 3
 FOLLOWED_WITHIN = 0.02
+# Kernels that correlate more than this under the matching leave no noise to average over.
+AGREE_EXACTLY = 0.98
 
 
 @dataclass(frozen=True)
@@ -127,9 +137,17 @@ def _by_shares(
     problem: QuadraticProblem, best: _Run, search: Search, *, level: int
 ) -> Permutation:
     """Matching with the largest expected number of right pairs around the best one found."""
+    if _agreement(problem, best.climbed.permutation) > AGREE_EXACTLY:
+        return best.climbed.permutation
     record = search.recorder("weighing", level=level, fraction=1.0, path=best.path)
     shares = mean_field(problem, one_hot(best.climbed.permutation, problem.L.shape[0]))
     permutation, _ = assign_free(problem, shares)
     search.count(1)
     record(problem.value(permutation), permutation)
     return permutation
+
+
+def _agreement(problem: QuadraticProblem, permutation: Permutation) -> float:
+    """Cosine between the similarities of the two sides over the matched pairs."""
+    product, square = matched_sums(problem.K, problem.L, permutation)
+    return product / (float(np.linalg.norm(problem.K)) * np.sqrt(square) or 1.0)

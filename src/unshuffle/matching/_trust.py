@@ -89,8 +89,10 @@ def ambiguity(pair: KernelPair, others: list[Permutation]) -> float:
         for value, other in zip(values, others, strict=True)
         if disagreement(pair.L, others[best], other) > TRULY_DIFFERENT
     ]
-    if not rivals or values[best] <= floor:
+    if not rivals:
         return 0.0
+    if values[best] <= floor:
+        return 1.0
     return float(np.clip((max(rivals) - floor) / (values[best] - floor), 0.0, 1.0))
 
 

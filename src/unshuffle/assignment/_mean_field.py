@@ -56,11 +56,12 @@ def mean_field(
     if rows.size == 0:
         return shares
     everyone = rows.size == problem.K.shape[0]
-    problem = problem.in_single_precision()  # shares are read to a few digits
-    shares = shares.astype(np.float32)
+    shares = shares.copy()
+    # Shares are read to a few digits, so the products may be; the scaling would overflow.
+    problem = problem.in_single_precision()
     scaling: Array | None = None
     for _ in range(max_iter):
-        gradient = problem.gradient_at(shares)
+        gradient = problem.gradient_at(shares.astype(np.float32)).astype(np.float64)
         if not everyone:
             gradient = gradient[np.ix_(rows, columns)]
         spread = interaction_spread(gradient)
@@ -75,8 +76,7 @@ def mean_field(
             report(shares)
         if moved < tol:
             break
-    exact = shares.astype(np.float64)
-    return exact / exact.sum(axis=1, keepdims=True)
+    return shares
 
 
 def one_hot(permutation: Permutation, n_partners: int) -> Array:
@@ -141,17 +141,17 @@ def _scaled(
     n_rows, n_columns = benefit.shape
     # Largest entry of each row at 1: nothing overflows, and what underflows has no share anyway.
     kernel = np.exp(benefit - benefit.max(axis=1, keepdims=True))
-    columns = np.ones(n_columns, dtype=kernel.dtype) if scaling is None else scaling
+    columns = np.ones(n_columns) if scaling is None else scaling
     for _ in range(SINKHORN_ITERATIONS):
-        rows = 1.0 / np.maximum(kernel @ columns, np.finfo(kernel.dtype).tiny)
+        rows = 1.0 / np.maximum(kernel @ columns, np.finfo(float).tiny)
         mass = kernel.T @ rows
         error = float(np.abs(columns * mass - 1.0).mean()) if n_rows == n_columns else np.inf
-        updated = 1.0 / np.maximum(mass, np.finfo(kernel.dtype).tiny)
+        updated = 1.0 / np.maximum(mass, np.finfo(float).tiny)
         if n_rows < n_columns:
             updated = np.minimum(updated, 1.0)
             error = float(np.abs(updated - columns).mean())
         columns = updated
         if error < SINKHORN_TOL:
             break
-    rows = 1.0 / np.maximum(kernel @ columns, np.finfo(kernel.dtype).tiny)
+    rows = 1.0 / np.maximum(kernel @ columns, np.finfo(float).tiny)
     return kernel * rows[:, None] * columns[None, :], columns

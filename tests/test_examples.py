@@ -1,0 +1,105 @@
+"""Examples and documentation: what they show can be run, and what they name exists."""
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+ROOMS = ("datasets", "images", "kernels", "matching", "metrics", "plotting")
+CONSTANTS = {"FORMATS", "MAX_PIXELS", "SUFFIXES"}
+
+if not (ROOT / "docs" / "index.md").exists():
+    pytest.skip("a source archive has neither docs nor examples", allow_module_level=True)
+
+COUNT_FIGURES = """
+import runpy, sys
+import matplotlib
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+runpy.run_path(sys.argv[1], run_name="__main__")
+for number in plt.get_fignums():
+    plt.figure(number).canvas.draw()
+print("figures:", len(plt.get_fignums()))
+"""
+
+
+def run(code, *arguments, folder):
+    # A process of its own: examples choose a back end and warn, and a reader starts them alike.
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        cwd=folder,
+        env={**os.environ, "MPLBACKEND": "Agg"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def code_blocks(page):
+    return re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def reference_names():
+    table = (ROOT / "docs" / "index.md").read_text("utf-8").split("## Reference")[1]
+    return re.findall(r"^\| `(unshuffle[.\w]*)` \|", table, re.MULTILINE)
+
+
+def test_there_are_examples_to_run():
+    assert len(EXAMPLES) >= 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example_finishes_with_a_figure(path, tmp_path):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    done = run(COUNT_FIGURES, path, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert int(re.search(r"^figures: (\d+)$", done.stdout, re.MULTILINE)[1]) >= 1
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example_asks_a_question_and_ends_with_what_to_try(path):
+    text = path.read_text("utf-8")
+    title = text.split("\n")[1]
+    assert title.endswith("?")
+    assert "# What to try next\n" in text
+
+
+@pytest.mark.slow
+def test_the_guide_runs_from_top_to_bottom(tmp_path):
+    blocks = code_blocks(ROOT / "docs" / "matching.md")
+    assert len(blocks) > 5
+    done = run("\n".join(blocks), folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert not list(tmp_path.iterdir()), "the guide leaves files behind"
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=lambda page: page.name)
+def test_links_lead_to_files(page):
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8"))
+    missing = [link for link in links if not (page.parent / link).exists()]
+    assert not missing
+
+
+@pytest.mark.parametrize("name", reference_names())
+def test_names_in_the_reference_exist(name):
+    room, _, member = name.rpartition(".")
+    assert hasattr(importlib.import_module(room), member)
+
+
+def test_the_reference_misses_no_public_name():
+    public = {
+        f"unshuffle.{room}.{name}"
+        for room in ROOMS
+        for name in set(importlib.import_module(f"unshuffle.{room}").__all__) - CONSTANTS
+    }
+    public.remove("unshuffle.matching.KernelizedSorting")  # listed by its shorter name
+    assert not public - set(reference_names())

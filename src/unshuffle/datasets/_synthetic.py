@@ -62,8 +62,9 @@ def make_paired_views(
     if not 0 <= noise < np.inf:
         raise ValueError(f"`noise` must be 0 or more, got {noise!r}.")
     rng = check_random_state(random_state)
-    # Unequal spread along the axes: a round cloud has no shape to recognise it by.
-    latent = rng.randn(n, n_latent) * np.linspace(1.5, 0.5, n_latent)
+    # Unequal spread and a long tail along each axis: a round cloud, or one that is its own
+    # mirror image, has no shape to recognise it by.
+    latent = (rng.exponential(size=(n, n_latent)) - 1) * np.linspace(1.5, 0.5, n_latent)
     X, y = (_view(latent, columns, bend, noise, rng) for columns in (first, second))
     return shuffle_second(X, y, rng)
 

@@ -49,10 +49,10 @@ class KernelizedSorting(BaseEstimator):
         "text" (collections are lists of str), "precomputed" (collections are kernel matrices), or
         a callable. A list is summed, each kernel scaled to unit centred norm; the collection is
         then a list too, one entry for each kernel, or one array for all. Kernels on different
-        features of the same items match far more than one alone.
+        features can match far more than the best of them alone, if each is informative.
     kernel_y : str, callable, list of these, or None, default=None
         Similarity inside the second collection; None is the same as `kernel`.
-    gamma : float or None, default=None
+    gamma : float, list of these, or None, default=None
         Width of "rbf" (exp(-gamma d^2)), "laplacian", "chi2" and "geodesic". Larger sees finer
         differences. None is one over the median off-diagonal (squared) distance.
     method : {"refined", "classic", "unbiased", "entropy"}, default="refined"
@@ -70,7 +70,8 @@ class KernelizedSorting(BaseEstimator):
     unmatched_cost : float or None, default=None
         None matches all items of the smaller collection. Otherwise, the disagreement above which
         a pair parts, as a share of the disagreement of random pairs: smaller leaves more items of
-        both sides without a partner. 0.4 is a fair first try.
+        both sides without a partner. 0.3 is strict, 0.4 a fair first try, 0.5 lenient; at 1 pairs
+        no better than chance stay.
     random_state : int, RandomState instance or None, default=None
         Signs of the starts beyond the eighth; nothing else is random.
     n_jobs : int or None, default=None
@@ -92,7 +93,8 @@ class KernelizedSorting(BaseEstimator):
         Matched indices (in X, in y).
     confidence_ : ndarray of shape (n_X,)
         Share of random thirds of the other pairs from which item i finds the same partner, from
-        0 to 1; 0 where unmatched. High for right pairs, low for wrong ones.
+        0 to 1; 0 where unmatched. It ranks pairs within one answer; whether the answer as a whole
+        may be another (a mirror image, say), `ambiguity_` tells.
     ambiguity_ : float
         Objective of the best matching with truly different partners that a start ended in, as a
         share of the best of all; 0 if none did. `AmbiguityWarning` is given above 0.94: then the
@@ -424,7 +426,7 @@ class KernelizedSorting(BaseEstimator):
             warnings.warn(
                 f"Another matching with truly different partners reaches {self.ambiguity_:.1%} of "
                 "the best objective, so the objective cannot tell which is right. Freeze a few "
-                "known pairs, add a kernel on other features, or raise n_init.",
+                "known pairs, or add a kernel on other features; raising n_init helps at times.",
                 AmbiguityWarning,
                 stacklevel=3,
             )

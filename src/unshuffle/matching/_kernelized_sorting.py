@@ -96,9 +96,10 @@ class KernelizedSorting(BaseEstimator):
         0 to 1; 0 where unmatched. It ranks pairs within one answer; whether the answer as a whole
         may be another (a mirror image, say), `ambiguity_` tells.
     ambiguity_ : float
-        Objective of the best matching with truly different partners that a start ended in, as a
-        share of the best of all; 0 if none did. `AmbiguityWarning` is given above 0.94: then the
-        objective cannot tell right from wrong, and a few `frozen` pairs can.
+        Objective of the best matching with truly different partners (by the kernel: taking one
+        near-duplicate for another does not count), as a share of the best of all; 0 if no start
+        led to one. "refined" compares where fine differences count. `AmbiguityWarning` is given
+        above 0.9: then the objective cannot tell right from wrong, and a few `frozen` pairs can.
     objective_ : float
         Sum of K[i, j] L[p(i), p(j)] over matched pairs, both kernels centred, diagonals zeroed.
     objective_path_ : ndarray of shape (n_steps,)
@@ -395,7 +396,7 @@ class KernelizedSorting(BaseEstimator):
             search.count(n_assignments)
         trust = confidence(problem, permutation, n_resamples=n_resamples, n_jobs=self.n_jobs)
         self.objective_ = pair.objective(permutation)
-        self.ambiguity_ = ambiguity(pair, outcome.others)
+        self.ambiguity_ = ambiguity(problem, pair.L, outcome.ends)
         if swapped:
             n_first = pair.L.shape[0]
             self.confidence_ = np.zeros(n_first)

@@ -16,9 +16,10 @@ from unshuffle.assignment import (
     mean_field,
     one_hot,
 )
-from unshuffle.matching._kernel_pair import KernelPair
+from unshuffle.matching._kernel_pair import Array, KernelPair
 from unshuffle.matching._search import Outcome, Search
 from unshuffle.matching._starts import starts
+from unshuffle.matching._trust import truly_different
 
 Permutation = NDArray[np.intp]
 
@@ -55,7 +56,7 @@ def solve_refined(
     percent along the path while the number of right pairs grows.
     """
     runs = _climb_from_starts(pair, search, n_init, max_iter, n_jobs, rng)
-    leaders = _leaders(runs)
+    leaders = _leaders(runs, pair.L)
     for level, power in enumerate(POWERS, start=1):
         problem = pair.problem(power)
         leaders = _climb_stage(
@@ -66,7 +67,7 @@ def solve_refined(
         permutation=_by_shares(problem, best, search, level=len(POWERS) + 1),
         converged=best.converged,
         objective_path=best.path,
-        others=[run.climbed.permutation for run in runs],
+        ends=[run.climbed.permutation for run in leaders],
         exponent=POWERS[-1],
     )
 
@@ -96,10 +97,15 @@ def _climb_from_starts(
     return map_parallel(run, enumerate(makers), n_jobs=n_jobs)
 
 
-def _leaders(runs: list[_Run]) -> list[_Run]:
-    """Best runs that ended at different matchings, the best first."""
+def _leaders(runs: list[_Run], L: Array) -> list[_Run]:
+    """Best runs that ended at different matchings, and the best that disagrees with them.
+
+    The last is followed however low it is: at the full spectrum an answer can score best by the
+    broad order alone, and only fine differences tell it from its rival.
+    """
     ordered = sorted(runs, key=lambda run: -run.climbed.value)
-    least = ordered[0].climbed.value - FOLLOWED_WITHIN * abs(ordered[0].climbed.value)
+    best = ordered[0].climbed
+    least = best.value - FOLLOWED_WITHIN * abs(best.value)
     leaders: list[_Run] = []
     for run in ordered:
         known = any(
@@ -108,6 +114,11 @@ def _leaders(runs: list[_Run]) -> list[_Run]:
         )
         if run.climbed.value >= least and not known and len(leaders) < N_FOLLOWED:
             leaders.append(run)
+    for run in ordered:
+        if truly_different(L, best.permutation, run.climbed.permutation):
+            if not any(run is leader for leader in leaders):
+                leaders.append(run)
+            break
     return leaders
 
 

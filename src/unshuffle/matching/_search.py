@@ -25,8 +25,8 @@ class Outcome:
         Whether every run that led to it ended by itself.
     objective_path : list of float
         Full-spectrum objective after each accepted step that led to it.
-    others : list of ndarray of shape (n,)
-        Where the other starts ended.
+    ends : list of ndarray of shape (n,)
+        Matchings that were compared in the end, by the problem at `exponent`.
     exponent : float
         Spectral power of the problem that the permutation solves.
     """
@@ -34,7 +34,7 @@ class Outcome:
     permutation: Permutation
     converged: bool
     objective_path: list[float]
-    others: list[Permutation] = field(default_factory=list)
+    ends: list[Permutation] = field(default_factory=list)
     exponent: float = 1.0
 
 
@@ -100,5 +100,5 @@ class Search:
             permutation=self.best,
             converged=False,
             objective_path=[self.pair.objective(self.best)],
-            others=[self.best],
+            ends=[self.best],
         )

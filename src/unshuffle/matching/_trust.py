@@ -5,8 +5,8 @@ from numpy.typing import NDArray
 
 from unshuffle._parallel import map_parallel
 from unshuffle.assignment import QuadraticProblem, assign_free
-from unshuffle.matching._kernel_pair import KernelPair
 
+Array = NDArray[np.float64]
 Permutation = NDArray[np.intp]
 
 N_RESAMPLES = 24
@@ -14,7 +14,7 @@ RESAMPLED_SHARE = 0.35
 # Two matchings differ truly where partners lie this far apart, as a share of random partners.
 TRULY_DIFFERENT = 0.5
 # Rivals whose objective reaches this share of the best cannot be ruled out by it.
-WARN_ABOVE = 0.94
+WARN_ABOVE = 0.9
 
 
 def confidence(
@@ -65,35 +65,43 @@ def confidence(
     return np.mean(map_parallel(agrees, seeds, n_jobs=n_jobs), axis=0)
 
 
-def ambiguity(pair: KernelPair, others: list[Permutation]) -> float:
+def ambiguity(problem: QuadraticProblem, L: Array, ends: list[Permutation]) -> float:
     """Objective of the best matching that is truly different, as a share of the best of all.
 
     Parameters
     ----------
-    pair : KernelPair
-        What was matched.
-    others : list of ndarray of shape (n,)
-        Where the starts ended, at the full spectrum; the best of them is the reference.
+    problem : QuadraticProblem
+        The last problem that was climbed: where fine differences count, a wrong answer that
+        shares the broad order with the right one falls behind.
+    L : ndarray of shape (m, m)
+        Kernel of the second collection, to judge partners by.
+    ends : list of ndarray of shape (n,)
+        Matchings to compare; the best of them is the reference.
 
     Returns
     -------
     ambiguity : float
-        From 0 (no rival was found) to 1 (a rival is as good).
+        From 0 (no rival was found) to 1 (a rival is as good), counted from what a random
+        matching reaches.
     """
-    problem = pair.problem()
-    values = [problem.value(other) for other in others]
-    floor = _chance(problem)
+    values = [problem.value(end) for end in ends]
     best = int(np.argmax(values))
     rivals = [
         value
-        for value, other in zip(values, others, strict=True)
-        if disagreement(pair.L, others[best], other) > TRULY_DIFFERENT
+        for value, end in zip(values, ends, strict=True)
+        if truly_different(L, ends[best], end)
     ]
     if not rivals:
         return 0.0
-    if values[best] <= floor:
+    chance = _chance(problem)
+    if values[best] <= chance:
         return 1.0
-    return float(np.clip((max(rivals) - floor) / (values[best] - floor), 0.0, 1.0))
+    return float(np.clip((max(rivals) - chance) / (values[best] - chance), 0.0, 1.0))
+
+
+def truly_different(L: Array, permutation: Permutation, other: Permutation) -> bool:
+    """Whether two matchings send items to partners that are not alike."""
+    return disagreement(L, permutation, other) > TRULY_DIFFERENT
 
 
 def _chance(problem: QuadraticProblem) -> float:

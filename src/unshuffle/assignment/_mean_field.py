@@ -10,6 +10,7 @@ from unshuffle.assignment._quadratic import Array, Permutation, QuadraticProblem
 
 SINKHORN_ITERATIONS = 60
 SINKHORN_TOL = 1e-3
+SMALLEST_MASS = 1e-150  # its inverse times another stays finite
 COOLING = (0.5, 0.35, 0.25, 0.15, 0.1)
 ROUNDS_PER_STEP = 4
 
@@ -142,16 +143,19 @@ def _scaled(
     # Largest entry of each row at 1: nothing overflows, and what underflows has no share anyway.
     kernel = np.exp(benefit - benefit.max(axis=1, keepdims=True))
     columns = np.ones(n_columns) if scaling is None else scaling
+    square = n_rows == n_columns
     for _ in range(SINKHORN_ITERATIONS):
-        rows = 1.0 / np.maximum(kernel @ columns, np.finfo(float).tiny)
+        rows = 1.0 / np.maximum(kernel @ columns, SMALLEST_MASS)
         mass = kernel.T @ rows
-        error = float(np.abs(columns * mass - 1.0).mean()) if n_rows == n_columns else np.inf
-        updated = 1.0 / np.maximum(mass, np.finfo(float).tiny)
-        if n_rows < n_columns:
+        updated = 1.0 / np.maximum(mass, SMALLEST_MASS)
+        if square:
+            error = float(np.abs(columns * mass - 1.0).mean())
+            updated /= updated.max()  # a common factor is the rows' to take
+        else:
             updated = np.minimum(updated, 1.0)
             error = float(np.abs(updated - columns).mean())
         columns = updated
         if error < SINKHORN_TOL:
             break
-    rows = 1.0 / np.maximum(kernel @ columns, np.finfo(float).tiny)
-    return kernel * rows[:, None] * columns[None, :], columns
+    shares = kernel * columns
+    return shares / np.maximum(shares.sum(axis=1, keepdims=True), SMALLEST_MASS), columns

@@ -98,8 +98,9 @@ class KernelizedSorting(BaseEstimator):
     ambiguity_ : float
         Objective of the best matching with truly different partners (by the kernel: taking one
         near-duplicate for another does not count), as a share of the best of all; 0 if no start
-        led to one. "refined" compares where fine differences count. `AmbiguityWarning` is given
-        above 0.9: then the objective cannot tell right from wrong, and a few `frozen` pairs can.
+        led to one. "refined" takes the smaller of this share at the full spectrum and where fine
+        differences count. `AmbiguityWarning` is given above 0.9: then the objective cannot tell
+        right from wrong, and a few `frozen` pairs can.
     objective_ : float
         Sum of K[i, j] L[p(i), p(j)] over matched pairs, both kernels centred, diagonals zeroed.
     objective_path_ : ndarray of shape (n_steps,)
@@ -389,14 +390,15 @@ class KernelizedSorting(BaseEstimator):
     ) -> None:
         problem = pair.problem(outcome.exponent)
         permutation = outcome.permutation
+        full = pair.problem()
         # Broad similarities for soft matches, fine ones to rank candidates.
-        slopes = [at.gradient(permutation) for at in (pair.problem(), problem)]
+        slopes = [at.gradient(permutation) for at in (full, problem)]
         if self.unmatched_cost is not None:
             permutation, n_assignments = release(problem, permutation, self.unmatched_cost)
             search.count(n_assignments)
         trust = confidence(problem, permutation, n_resamples=n_resamples, n_jobs=self.n_jobs)
         self.objective_ = pair.objective(permutation)
-        self.ambiguity_ = ambiguity(problem, pair.L, outcome.ends)
+        self.ambiguity_ = ambiguity(full, problem, pair.L, outcome.ends)
         if swapped:
             n_first = pair.L.shape[0]
             self.confidence_ = np.zeros(n_first)

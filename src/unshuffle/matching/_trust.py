@@ -65,18 +65,23 @@ def confidence(
     return np.mean(map_parallel(agrees, seeds, n_jobs=n_jobs), axis=0)
 
 
-def ambiguity(problem: QuadraticProblem, L: Array, ends: list[Permutation]) -> float:
+def ambiguity(
+    broad: QuadraticProblem, fine: QuadraticProblem, L: Array, ends: list[Permutation]
+) -> float:
     """Objective of the best matching that is truly different, as a share of the best of all.
+
+    A rival must come close at the full spectrum and at the last stage of the path: it may share
+    the broad order and miss the fine differences, or, where items form tight groups, fit within
+    the groups and exchange them.
 
     Parameters
     ----------
-    problem : QuadraticProblem
-        The last problem that was climbed: where fine differences count, a wrong answer that
-        shares the broad order with the right one falls behind.
+    broad, fine : QuadraticProblem
+        The problem at the full spectrum, and the last one that was climbed.
     L : ndarray of shape (m, m)
         Kernel of the second collection, to judge partners by.
     ends : list of ndarray of shape (n,)
-        Matchings to compare; the best of them is the reference.
+        Matchings to compare; the best of them at the last stage is the reference.
 
     Returns
     -------
@@ -84,19 +89,19 @@ def ambiguity(problem: QuadraticProblem, L: Array, ends: list[Permutation]) -> f
         From 0 (no rival was found) to 1 (a rival is as good), counted from what a random
         matching reaches.
     """
-    values = [problem.value(end) for end in ends]
-    best = int(np.argmax(values))
-    rivals = [
-        value
-        for value, end in zip(values, ends, strict=True)
-        if truly_different(L, ends[best], end)
-    ]
-    if not rivals:
-        return 0.0
+    best = max(ends, key=fine.value)
+    rivals = [end for end in ends if truly_different(L, best, end)]
+    shares = [min(_share(at, rival, best) for at in (broad, fine)) for rival in rivals]
+    return max(shares, default=0.0)
+
+
+def _share(problem: QuadraticProblem, rival: Permutation, best: Permutation) -> float:
+    """Objective of a rival as a share of the best, both counted from chance; from 0 to 1."""
     chance = _chance(problem)
-    if values[best] <= chance:
+    most = problem.value(best) - chance
+    if most <= 0:
         return 1.0
-    return float(np.clip((max(rivals) - chance) / (values[best] - chance), 0.0, 1.0))
+    return float(np.clip((problem.value(rival) - chance) / most, 0.0, 1.0))
 
 
 def truly_different(L: Array, permutation: Permutation, other: Permutation) -> bool:

@@ -157,5 +157,7 @@ def _scaled(
         columns = updated
         if error < SINKHORN_TOL:
             break
-    shares = kernel * columns
-    return shares / np.maximum(shares.sum(axis=1, keepdims=True), SMALLEST_MASS), columns
+    # In logarithms once more, so that rows sum to 1 even where the scaling had to be cut off.
+    shares = benefit + np.log(np.maximum(columns, SMALLEST_MASS))
+    shares = np.exp(shares - shares.max(axis=1, keepdims=True))
+    return shares / shares.sum(axis=1, keepdims=True), columns

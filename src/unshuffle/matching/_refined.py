@@ -29,6 +29,8 @@ POWERS = (0.75, 0.5, 0.35, 0.25, 0.15)
 # The path is followed from so many of the best starts, if they are within this share of the best.
 N_FOLLOWED = 3
 FOLLOWED_WITHIN = 0.02
+# And from so many that send items to truly different partners.
+N_RIVALS = 2
 # Kernels that correlate more than this under the matching leave no noise to average over.
 AGREE_EXACTLY = 0.98
 
@@ -98,10 +100,10 @@ def _climb_from_starts(
 
 
 def _leaders(runs: list[_Run], L: Array) -> list[_Run]:
-    """Best runs that ended at different matchings, and the best that disagrees with them.
+    """Best runs that ended at different matchings, and the best that disagree with them.
 
-    The last is followed however low it is: at the full spectrum an answer can score best by the
-    broad order alone, and only fine differences tell it from its rival.
+    The latter are followed however low they are: at the full spectrum an answer can score best
+    by the broad order alone, and only fine differences tell it from its rivals.
     """
     ordered = sorted(runs, key=lambda run: -run.climbed.value)
     best = ordered[0].climbed
@@ -114,11 +116,15 @@ def _leaders(runs: list[_Run], L: Array) -> list[_Run]:
         )
         if run.climbed.value >= least and not known and len(leaders) < N_FOLLOWED:
             leaders.append(run)
+    rivals = [ordered[0]]
     for run in ordered:
-        if truly_different(L, best.permutation, run.climbed.permutation):
-            if not any(run is leader for leader in leaders):
-                leaders.append(run)
-            break
+        different = [
+            truly_different(L, rival.climbed.permutation, run.climbed.permutation)
+            for rival in rivals
+        ]
+        if all(different) and len(rivals) <= N_RIVALS:
+            rivals.append(run)
+    leaders += [rival for rival in rivals if not any(rival is leader for leader in leaders)]
     return leaders
 
 

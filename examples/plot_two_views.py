@@ -51,7 +51,7 @@ among_five = (sorting.candidates(5) == truth[:, np.newaxis]).any(axis=1)
 print(f"the very tumour:              {right.mean():.0%} ({right.sum()} of {len(right)})")
 print(f"among the five candidates:    {among_five.mean():.0%}")
 print(f"a tumour of the same kind:    {same_kind.mean():.0%}")
-print(f"ambiguity:                    {sorting.ambiguity_:.2f}, no warning up to 0.94")
+print(f"ambiguity:                    {sorting.ambiguity_:.2f}, no warning up to 0.90")
 
 # %%
 # Which pairs can be used?

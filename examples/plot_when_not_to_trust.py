@@ -117,8 +117,8 @@ for ax, values, label in zip(
     ax.set_xticks(range(5), n_known)
     ax.set(xlabel="known pairs", ylabel=label)
     ax.spines[["top", "right"]].set_visible(False)
-axes[1].axhline(0.94, color="#b2182b", linewidth=1)
-axes[1].text(4.2, 0.945, "warned above", color="#b2182b", ha="right", va="bottom", fontsize=8)
+axes[1].axhline(0.9, color="#b2182b", linewidth=1)
+axes[1].text(4.2, 0.905, "warned above", color="#b2182b", ha="right", va="bottom", fontsize=8)
 
 plt.show()
 

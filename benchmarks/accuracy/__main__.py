@@ -5,6 +5,7 @@ import os
 import sys
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 
 from benchmarks.accuracy import _attributes, _cells, _documents, _photos
@@ -15,6 +16,7 @@ REPORTS = {
     "documents": _documents.report,
     "cells": _cells.report,
     "attributes": _attributes.report,
+    "attributes-halved": partial(_attributes.report, in_turn=False),
 }
 
 

@@ -2,8 +2,8 @@
 
 The paper's split: of the pair of columns with the largest correlation the one with the smaller
 index is the reference; the columns that correlate with it by at least 0.5 are divided between
-the two sets, and so are the others. Here the first half of each group goes to one set and the
-second half to the other; the text allows other ways.
+the two sets ("split equally"), and so are the others ("two equal halves"). The text does not say
+how the former are split; here they are dealt out in turn, or, with `in_turn=False`, halved too.
 """
 
 import csv
@@ -36,10 +36,13 @@ PRINTED = {
 SQUARED_ERROR = {"abalone": 1.0, "bodyfat": 1e4}  # and its unit
 
 
-def report(folder: Path) -> Iterator[str]:
+def report(folder: Path, *, in_turn: bool = True) -> Iterator[str]:
     for name, (n_rows, printed) in PRINTED.items():
         X, target = _load(folder / "uci" / f"{name}.csv.gz", name)
-        rows = [_subsample(X, target, n_rows, name, seed) for seed in range(N_SUBSAMPLES)]
+        rows = [
+            _subsample(X, target, n_rows, name, seed, in_turn=in_turn)
+            for seed in range(N_SUBSAMPLES)
+        ]
         classic, refined, truth, ambiguity = np.array(rows).T
         error = refined.std(ddof=1) / np.sqrt(N_SUBSAMPLES)
         yield (
@@ -62,7 +65,7 @@ def _load(path: Path, name: str) -> tuple[NDArray[np.float64], NDArray[Any]]:
     return X, target.astype(float) if name in SQUARED_ERROR else target
 
 
-def split_columns(X: NDArray[np.float64]) -> tuple[list[int], list[int]]:
+def split_columns(X: NDArray[np.float64], *, in_turn: bool) -> tuple[list[int], list[int]]:
     """Columns of the two sets A and B, section 6.2.3."""
     correlation = np.corrcoef(X.T)
     np.fill_diagonal(correlation, -np.inf)
@@ -70,13 +73,21 @@ def split_columns(X: NDArray[np.float64]) -> tuple[list[int], list[int]]:
     others = [column for column in range(X.shape[1]) if column != reference]
     related = [column for column in others if correlation[reference, column] >= 0.5]
     unrelated = [column for column in others if correlation[reference, column] < 0.5]
-    middle, center = len(related) // 2, len(unrelated) // 2
-    first = [reference, *related[:middle], *unrelated[:center]]
-    return first, [*related[middle:], *unrelated[center:]]
+    middle = len(unrelated) // 2
+    half = len(related) // 2
+    related_a = related[1::2] if in_turn else related[:half]
+    related_b = related[0::2] if in_turn else related[half:]
+    return [reference, *related_a, *unrelated[:middle]], [*related_b, *unrelated[middle:]]
 
 
 def _subsample(
-    X: NDArray[np.float64], target: NDArray[Any], n_rows: int, name: str, seed: int
+    X: NDArray[np.float64],
+    target: NDArray[Any],
+    n_rows: int,
+    name: str,
+    seed: int,
+    *,
+    in_turn: bool,
 ) -> tuple[float, float, float, float]:
     """Errors of the classic and the refined method, truth's share of the objective, ambiguity."""
     rng = np.random.RandomState(seed)
@@ -85,7 +96,7 @@ def _subsample(
     X, target = X[chosen], target[chosen]
     X = X[:, X.std(axis=0) > 0]
     X = (X - X.mean(axis=0)) / X.std(axis=0)
-    columns_a, columns_b = split_columns(X)
+    columns_a, columns_b = split_columns(X, in_turn=in_turn)
     order = rng.permutation(len(X))
     first, second = X[:, columns_a], X[order][:, columns_b]
     errors = []

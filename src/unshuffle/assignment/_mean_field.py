@@ -39,8 +39,8 @@ def mean_field(
     shares : ndarray of shape (n, m)
         Where to start, a matching for instance (`one_hot`); must keep the frozen pairs.
     temperature : float, default=0.2
-        Softness in standard deviations of the gradient, less what it owes to row and column
-        alone; larger spreads the shares.
+        Softness in standard deviations of the gradient, less its linear cost and what it owes to
+        row and column alone; larger spreads the shares.
     max_iter : int, default=12
         Most rounds; more come closer to the fixed point.
     tol : float, default=1e-2
@@ -60,12 +60,14 @@ def mean_field(
     shares = shares.copy()
     # Shares are read to a few digits, so the products may be; the scaling would overflow.
     problem = problem.in_single_precision()
+    cost = problem.cost
     scaling: Array | None = None
     for _ in range(max_iter):
         gradient = problem.gradient_at(shares.astype(np.float32)).astype(np.float64)
+        # A linear cost decides by its size; it must not soften what the similarities say.
+        spread = interaction_spread(gradient if cost is None else gradient + cost)
         if not everyone:
             gradient = gradient[np.ix_(rows, columns)]
-        spread = interaction_spread(gradient)
         found, scaling = _scaled(gradient / (temperature * spread), scaling)
         if everyone:
             moved = float(np.abs(found - shares).sum()) / rows.size

@@ -52,9 +52,17 @@ class QuadraticProblem:
         return np.delete(np.arange(self.L.shape[0]), self.frozen[:, 1])
 
     def in_single_precision(self) -> "QuadraticProblem":
-        """Same problem in float32, for products whose last digits do not matter."""
-        cost: Any = None if self.cost is None else self.cost.astype(np.float32)
-        return replace(self, K=self.K.astype(np.float32), L=self.L.astype(np.float32), cost=cost)
+        """Problem of unit scale in float32, for products whose last digits do not matter."""
+        scale_K = float(np.abs(self.K).max()) or 1.0
+        scale_L = float(np.abs(self.L).max()) or 1.0
+        if self.squared_L is not None:  # the squared term needs both on one scale
+            scale_K = scale_L = max(scale_K, scale_L)
+        cost: Any = None
+        if self.cost is not None:
+            cost = (self.cost / (scale_K * scale_L)).astype(np.float32)
+        K: Any = (self.K / scale_K).astype(np.float32)
+        L: Any = (self.L / scale_L).astype(np.float32)
+        return replace(self, K=K, L=L, cost=cost)
 
     def value(self, permutation: Permutation) -> float:
         """Objective of a matching; larger is better."""
@@ -118,7 +126,7 @@ class QuadraticProblem:
 
 def matched_sums(K: Array, L: Array, permutation: Permutation) -> tuple[float, float]:
     """Sums of K[i, j] L[p(i), p(j)] and of L[p(i), p(j)]^2, in one pass that copies nothing."""
-    from unshuffle.assignment import _swap_loops  # numba is slow to load
+    from unshuffle.assignment import _loops  # numba is slow to load
 
-    product, square = _swap_loops.matched_sums(K, L, permutation)
+    product, square = _loops.matched_sums(K, L, permutation)
     return float(product), float(square)

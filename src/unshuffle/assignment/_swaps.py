@@ -20,10 +20,10 @@ def swap_ascent(
 ) -> tuple[Permutation, int]:
     """Improve a matching by exchanging partners until no exchange of two gains.
 
-    Each sweep forms one product of n x n by n x m, reads the gain of every exchange from
-    it, and carries out those that gain, best first; as one exchange changes the gain of the
-    next, each is checked in O(n) first. Where the second collection is larger, an item may
-    also take a partner nobody has.
+    Each sweep reads the gain of every exchange from the gradient and carries out those that gain,
+    best first; as one exchange changes the gain of the next, each is checked in O(n) first. The
+    gradient is then updated by one product over the items that moved. Where the second collection
+    is larger, an item may also take a partner nobody has.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def swap_ascent(
     n_moves : int
         Exchanges made.
     """
-    from unshuffle.assignment._swap_loops import NO_COST, apply_replacements, apply_swaps
+    from unshuffle.assignment._loops import NO_COST, apply_replacements, apply_swaps
 
     permutation = permutation.copy()
     rows = problem.free_rows
@@ -82,7 +82,7 @@ def _swap_gains(
     problem: QuadraticProblem, permutation: Permutation, slopes: Array, rows: NDArray[np.intp]
 ) -> Array:
     """Gain of exchanging the partners of each two of `rows`, upper triangle."""
-    from unshuffle.assignment._swap_loops import swap_gains
+    from unshuffle.assignment._loops import swap_gains
 
     return swap_gains(slopes, problem.K, problem.L, rows, permutation[rows])
 

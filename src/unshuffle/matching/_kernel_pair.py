@@ -12,6 +12,9 @@ from unshuffle.kernels import SpectralPower, center, zero_diagonal
 
 Array = NDArray[np.float64]
 
+# In units of the largest gain of one item with one other.
+FORBIDDING_COST = 1e6
+
 
 @dataclass(frozen=True, eq=False)
 class KernelPair:
@@ -27,12 +30,27 @@ class KernelPair:
         Linear term, in units of the gradient of the centred trace.
     frozen : ndarray of shape (n_frozen, 2)
         Fixed pairs.
+    unit : float
+        What the user's objective is a multiple of, where the kernels were scaled.
     """
 
     K: Array
     L: Array
     cost: Array | None
     frozen: NDArray[np.intp]
+    unit: float = 1.0
+
+    @classmethod
+    def scaled(
+        cls, K: Array, L: Array, cost: Array | None, frozen: NDArray[np.intp]
+    ) -> "KernelPair":
+        """Pair with entries of order one, so that products of huge or tiny kernels stay finite."""
+        scale_K, scale_L = float(np.abs(K).max()), float(np.abs(L).max())
+        if cost is not None:
+            # Beyond any gradient the size of a cost says no more than "not this pair".
+            limit = FORBIDDING_COST * K.shape[0]
+            cost = np.clip(cost / scale_K / scale_L, -limit, limit)
+        return cls(K / scale_K, L / scale_L, cost, frozen, scale_K * scale_L)
 
     @property
     def same_size(self) -> bool:
@@ -69,7 +87,7 @@ class KernelPair:
         rows = np.flatnonzero(permutation >= 0)
         if rows.size < permutation.size:
             K, permutation = K[np.ix_(rows, rows)], permutation[rows]
-        return matched_sums(K, L, permutation)[0]
+        return self.unit * matched_sums(K, L, permutation)[0]
 
     def biased_problem(self) -> QuadraticProblem:
         """Problem of the paper, eq. (5); the squared form where the sizes differ."""
@@ -95,6 +113,12 @@ class KernelPair:
         return QuadraticProblem(K, L, self.cost, self.frozen)
 
 
+def root_mean_square(S: Array) -> float:
+    """Size of an off-diagonal entry, of a matrix with zero diagonal; 1 if all are zero."""
+    n_items = S.shape[0]
+    return float(np.linalg.norm(S)) / np.sqrt(n_items * (n_items - 1)) or 1.0
+
+
 def _rescale(
     K: Array, L: Array, reference: tuple[Array, Array], *, equal: bool
 ) -> tuple[Array, Array]:
@@ -103,12 +127,7 @@ def _rescale(
     So the user's linear cost weighs the same at every spectral power. With `equal`, both also
     get the same off-diagonal second moment.
     """
-    target = _root_mean_square(reference[0]), _root_mean_square(reference[1])
+    target = root_mean_square(reference[0]), root_mean_square(reference[1])
     if equal:
         target = (float(np.sqrt(target[0] * target[1])),) * 2
-    return K * (target[0] / _root_mean_square(K)), L * (target[1] / _root_mean_square(L))
-
-
-def _root_mean_square(K: Array) -> float:
-    n_items = K.shape[0]
-    return float(np.linalg.norm(K)) / np.sqrt(n_items * (n_items - 1)) or 1.0
+    return K * (target[0] / root_mean_square(K)), L * (target[1] / root_mean_square(L))

@@ -1,6 +1,7 @@
 """KernelizedSorting: the estimator."""
 
 import warnings
+from contextlib import suppress
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -62,7 +63,7 @@ class KernelizedSorting(BaseEstimator):
         leaves out the diagonals and takes partial steps, "entropy" minimises the joint entropy.
     n_init : int, default=8
         Starts of "refined". More find a better matching where the collections depend weakly on
-        each other, and see more rivals; 3 or more include both signs of the leading eigenvector.
+        each other, and see more rivals; 4 or more include both signs of the leading eigenvector.
     max_iter : int, default=100
         Most assignments in one ascent; more may climb higher.
     tol : float, default=1e-5
@@ -73,7 +74,7 @@ class KernelizedSorting(BaseEstimator):
         both sides without a partner. 0.3 is strict, 0.4 a fair first try, 0.5 lenient; at 1 pairs
         no better than chance stay.
     random_state : int, RandomState instance or None, default=None
-        Signs of the starts beyond the eighth; nothing else is random.
+        Signs of the starts beyond the ninth; nothing else is random.
     n_jobs : int or None, default=None
         Threads over starts; more are faster, up to `n_init`. The result does not depend on it.
     callback : callable or None, default=None
@@ -213,12 +214,14 @@ class KernelizedSorting(BaseEstimator):
             Known pairs (index in X, index in y), in any order; they are kept and help the rest.
         cost : array-like of shape (n_X, n_y) or None, default=None
             What it costs to pair each two, in units of the gradient of the objective; larger
-            entries keep two apart more strongly.
+            entries keep two apart more strongly. An item's gradient is about twice `objective_`
+            over the number of items, so costs of that size weigh as much as the similarities.
 
         Returns
         -------
         self : KernelizedSorting
-            Fitted. After a stop by the callback or Ctrl-C too, with the best matching so far.
+            Fitted, with the best matching so far if the callback stopped it. After Ctrl-C the
+            estimator is fitted so too, and the interrupt goes on to the caller.
         """
         self._validate_params()
         check.check_two_collections(X, y)
@@ -228,14 +231,15 @@ class KernelizedSorting(BaseEstimator):
         linear = None if cost is None else check.check_cost(cost, (n_first, n_second))
         if self.method == "entropy":
             check.check_equal_sizes(n_first, n_second, method=self.method)
-        self._set_names(X, y, n_first, n_second)
+        if linear is not None and self.unmatched_cost is None:
+            linear = linear - linear.mean()  # a constant changes no full matching
 
         swapped = n_first > n_second
         if swapped:
             linear = None if linear is None else np.ascontiguousarray(linear.T)
-            pair = KernelPair(L, K, linear, fixed[:, ::-1])
+            pair = KernelPair.scaled(L, K, linear, fixed[:, ::-1])
         else:
-            pair = KernelPair(K, L, linear, fixed)
+            pair = KernelPair.scaled(K, L, linear, fixed)
 
         def to_user(permutation: NDArray[np.intp]) -> NDArray[np.intp]:
             return _inverse(permutation, n_first) if swapped else permutation
@@ -249,9 +253,14 @@ class KernelizedSorting(BaseEstimator):
             search.reporter.stopped = True
             if search.best is not None:
                 outcome = search.outcome_so_far()
-                self._store(pair, outcome, search, swapped, n_resamples=INTERRUPTED_RESAMPLES)
+                self._set_names(X, y, n_first, n_second)
+                self._store(pair, outcome, search, swapped)
+                with suppress(KeyboardInterrupt):  # impatience costs the confidences, no more
+                    self._judge(pair, outcome, swapped, n_resamples=INTERRUPTED_RESAMPLES)
             raise
-        self._store(pair, outcome, search, swapped, n_resamples=N_RESAMPLES)
+        self._set_names(X, y, n_first, n_second)
+        self._store(pair, outcome, search, swapped)
+        self._judge(pair, outcome, swapped, n_resamples=N_RESAMPLES)
         if not search.reporter.stopped:
             self._warn()
         return self
@@ -288,7 +297,7 @@ class KernelizedSorting(BaseEstimator):
         """
         check_is_fitted(self, "permutation_")
         k = check.check_count(k, "k", most=self._n_second)
-        shares = self._shares(self._fine_slopes, SOFT_TEMPERATURE)
+        shares = self._shares(1, SOFT_TEMPERATURE)
         rows = np.flatnonzero(self.permutation_ >= 0)
         shares[rows, self.permutation_[rows]] = np.inf
         return np.argsort(-shares, axis=1, kind="stable")[:, :k]
@@ -313,7 +322,7 @@ class KernelizedSorting(BaseEstimator):
             side sums to at most 1.
         """
         check_is_fitted(self, "permutation_")
-        return self._shares(self._slopes, check.check_positive(temperature, "temperature"))
+        return self._shares(0, check.check_positive(temperature, "temperature"))
 
     @property
     def matches_(self) -> Matches:
@@ -326,14 +335,14 @@ class KernelizedSorting(BaseEstimator):
             list(self._names_second),
         )
 
-    def _shares(self, slopes: NDArray[np.float64], temperature: float) -> NDArray[np.float64]:
+    def _shares(self, number: int, temperature: float) -> NDArray[np.float64]:
         with warnings.catch_warnings():
             # Shares are read to a few digits; a scaling that is not exact to 1e-6 is no news.
             warnings.simplefilter("ignore", ConvergenceWarning)
             return soft_assignment(
-                slopes,
+                self._slopes[number],
                 maximize=True,
-                epsilon=temperature * interaction_spread(slopes),
+                epsilon=temperature * self._spreads[number],
                 frozen=self._frozen,
                 tol=1e-3,
             )
@@ -350,8 +359,9 @@ class KernelizedSorting(BaseEstimator):
             check.check_varied(gram, name)
             grams.append(gram)
         largest = max(gram.shape[0] for gram in grams)
+        # Both kernels are there by now; the other matrices are not.
         check.check_memory(
-            N_MATRICES * 8 * largest**2,
+            (N_MATRICES - 2) * 8 * largest**2,
             what=f"Matching {largest:,} items",
             instead="Fit a sample of the items, or match parts of the collections in turn.",
         )
@@ -379,43 +389,47 @@ class KernelizedSorting(BaseEstimator):
         solve = solve_classic if self.method == "classic" else solve_entropy
         return solve(pair, search, max_iter=self.max_iter, tol=self.tol, n_jobs=self.n_jobs)
 
-    def _store(
-        self,
-        pair: KernelPair,
-        outcome: Outcome,
-        search: Search,
-        swapped: bool,
-        *,
-        n_resamples: int,
-    ) -> None:
-        problem = pair.problem(outcome.exponent)
+    def _store(self, pair: KernelPair, outcome: Outcome, search: Search, swapped: bool) -> None:
+        """Keep the matching, not yet judged: what is lost to an interrupt after this is little."""
         permutation = outcome.permutation
-        full = pair.problem()
+        problems = pair.problem(), pair.problem(outcome.exponent)
         # Broad similarities for soft matches, fine ones to rank candidates.
-        slopes = [at.gradient(permutation) for at in (full, problem)]
+        slopes = [problem.gradient(permutation) for problem in problems]
+        linear = 0.0 if pair.cost is None else pair.cost
+        self._spreads = [interaction_spread(each + linear) for each in slopes]
         if self.unmatched_cost is not None:
-            permutation, n_assignments = release(problem, permutation, self.unmatched_cost)
+            permutation, n_assignments = release(problems[1], permutation, self.unmatched_cost)
             search.count(n_assignments)
-        trust = confidence(problem, permutation, n_resamples=n_resamples, n_jobs=self.n_jobs)
         self.objective_ = pair.objective(permutation)
-        self.ambiguity_ = ambiguity(full, problem, pair.L, outcome.ends)
-        if swapped:
-            n_first = pair.L.shape[0]
-            self.confidence_ = np.zeros(n_first)
-            rows = np.flatnonzero(permutation >= 0)
-            self.confidence_[permutation[rows]] = trust[rows]
-            permutation = _inverse(permutation, n_first)
-            slopes = [np.ascontiguousarray(each.T) for each in slopes]
-        else:
-            self.confidence_ = trust
-        self.permutation_ = permutation
-        rows = np.flatnonzero(permutation >= 0)
-        self.pairs_ = np.column_stack([rows, permutation[rows]])
         self.objective_path_ = np.array(outcome.objective_path)
         self.n_iter_ = search.n_assignments
         self.converged_ = outcome.converged
-        self._slopes, self._fine_slopes = slopes
+        self.ambiguity_ = 0.0
+        if swapped:
+            permutation = _inverse(permutation, pair.L.shape[0])
+            slopes = [np.ascontiguousarray(each.T) for each in slopes]
+        self.permutation_ = permutation
+        self.confidence_ = np.zeros(permutation.size)
+        rows = np.flatnonzero(permutation >= 0)
+        self.pairs_ = np.column_stack([rows, permutation[rows]])
+        self._slopes = slopes
         self._frozen = pair.frozen[:, ::-1] if swapped else pair.frozen
+
+    def _judge(
+        self, pair: KernelPair, outcome: Outcome, swapped: bool, *, n_resamples: int
+    ) -> None:
+        """Say how far to trust the matching, pair by pair and as a whole."""
+        full, problem = pair.problem(), pair.problem(outcome.exponent)
+        self.ambiguity_ = ambiguity(full, problem, pair.L, outcome.ends)
+        permutation = (
+            _inverse(self.permutation_, pair.K.shape[0]) if swapped else self.permutation_
+        )
+        trust = confidence(problem, permutation, n_resamples=n_resamples, n_jobs=self.n_jobs)
+        if swapped:
+            rows = np.flatnonzero(permutation >= 0)
+            self.confidence_[permutation[rows]] = trust[rows]
+        else:
+            self.confidence_ = trust
 
     def _warn(self) -> None:
         if not self.converged_:

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle.assignment import QuadraticProblem, solve_assignment
+from unshuffle.matching._kernel_pair import root_mean_square
 
 Array = NDArray[np.float64]
 Permutation = NDArray[np.intp]
@@ -57,11 +58,9 @@ def release(
 
 
 def _scaled(problem: QuadraticProblem) -> tuple[Array, Array, Array | None]:
-    scales = []
-    for S in (problem.K, problem.L):
-        scales.append(np.linalg.norm(S) / np.sqrt(S.shape[0] * (S.shape[0] - 1)) or 1.0)
-    cost = None if problem.cost is None else problem.cost / (scales[0] * scales[1])
-    return problem.K / scales[0], problem.L / scales[1], cost
+    scale_K, scale_L = root_mean_square(problem.K), root_mean_square(problem.L)
+    cost = None if problem.cost is None else problem.cost / (scale_K * scale_L)
+    return problem.K / scale_K, problem.L / scale_L, cost
 
 
 def _mean_off_diagonal(S: Array) -> float:

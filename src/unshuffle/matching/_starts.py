@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 
 from unshuffle.assignment import QuadraticProblem, anneal, assign_free, soften
 from unshuffle.kernels import zero_diagonal
-from unshuffle.matching._kernel_pair import Array, KernelPair
+from unshuffle.matching._kernel_pair import Array, KernelPair, root_mean_square
 
 Permutation = NDArray[np.intp]
 
@@ -138,7 +138,10 @@ def profile_cost(
     cost: Array = cdist(profiles(K, length), profiles(L, length), metric) / length
     if pair.frozen.size:
         # Similarities to the frozen items are comparable one by one, not just when sorted.
-        known = [_unit(S)[:, column] for S, column in zip((K, L), pair.frozen.T, strict=True)]
+        known = [
+            S[:, column] / root_mean_square(zero_diagonal(S))
+            for S, column in zip((K, L), pair.frozen.T, strict=True)
+        ]
         cost += cdist(known[0], known[1], metric) / pair.frozen.shape[0]
     return cost
 
@@ -167,11 +170,6 @@ def profiles(S: Array, length: int) -> Array:
 def _assign(pair: KernelPair, benefit: Array) -> Permutation:
     problem = QuadraticProblem(pair.K, pair.L, None, pair.frozen)
     return assign_free(problem, np.ascontiguousarray(benefit))[0]
-
-
-def _unit(S: Array) -> Array:
-    off_diagonal = zero_diagonal(S)
-    return S / (np.sqrt(np.mean(off_diagonal**2)) or 1.0)
 
 
 def _kernel(pair: KernelPair) -> tuple[Array, Array]:

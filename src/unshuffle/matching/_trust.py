@@ -110,12 +110,14 @@ def truly_different(L: Array, permutation: Permutation, other: Permutation) -> b
 
 
 def _chance(problem: QuadraticProblem) -> float:
-    """Objective to expect of a random matching, linear cost left out."""
+    """Objective to expect of a random matching."""
     n_items, n_partners = problem.K.shape[0], problem.L.shape[0]
     n_pairs, n_partner_pairs = n_items * (n_items - 1), n_partners * (n_partners - 1)
     expected = float(problem.K.sum()) * float(problem.L.sum()) / n_partner_pairs
     if problem.squared_L is not None:
         expected -= 0.5 * n_pairs * float(problem.squared_L.sum()) / n_partner_pairs
+    if problem.cost is not None:
+        expected -= n_items * float(problem.cost.mean())
     return expected
 
 

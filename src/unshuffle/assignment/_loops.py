@@ -1,4 +1,4 @@
-"""Compiled loops of `_swaps`; imported when first needed, since numba is slow to load."""
+"""Compiled loops of quadratic matching; imported when needed, since numba is slow to load."""
 
 import numpy as np
 from numba import njit

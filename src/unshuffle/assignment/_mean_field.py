@@ -59,13 +59,14 @@ def mean_field(
     everyone = rows.size == problem.K.shape[0]
     shares = shares.copy()
     # Shares are read to a few digits, so the products may be; the scaling would overflow.
-    problem = problem.in_single_precision()
-    cost = problem.cost
+    half = problem.in_single_precision()
     scaling: Array | None = None
     for _ in range(max_iter):
-        gradient = problem.gradient_at(shares.astype(np.float32)).astype(np.float64)
+        gradient = half.gradient_at(shares.astype(np.float32)).astype(np.float64)
         # A linear cost decides by its size; it must not soften what the similarities say.
-        spread = interaction_spread(gradient if cost is None else gradient + cost)
+        spread = interaction_spread(gradient)
+        if problem.cost is not None:
+            gradient -= problem.cost
         if not everyone:
             gradient = gradient[np.ix_(rows, columns)]
         found, scaling = _scaled(gradient / (temperature * spread), scaling)

@@ -51,18 +51,15 @@ class QuadraticProblem:
         """Items of the second collection that may be taken by those."""
         return np.delete(np.arange(self.L.shape[0]), self.frozen[:, 1])
 
+    def without_cost(self) -> "QuadraticProblem":
+        """Same problem by the similarities alone."""
+        return replace(self, cost=None)
+
     def in_single_precision(self) -> "QuadraticProblem":
-        """Problem of unit scale in float32, for products whose last digits do not matter."""
-        scale_K = float(np.abs(self.K).max()) or 1.0
-        scale_L = float(np.abs(self.L).max()) or 1.0
-        if self.squared_L is not None:  # the squared term needs both on one scale
-            scale_K = scale_L = max(scale_K, scale_L)
-        cost: Any = None
-        if self.cost is not None:
-            cost = (self.cost / (scale_K * scale_L)).astype(np.float32)
-        K: Any = (self.K / scale_K).astype(np.float32)
-        L: Any = (self.L / scale_L).astype(np.float32)
-        return replace(self, K=K, L=L, cost=cost)
+        """Similarities alone in float32, for products whose last digits do not matter."""
+        K: Any = self.K.astype(np.float32)
+        L: Any = self.L.astype(np.float32)
+        return replace(self, K=K, L=L, cost=None)
 
     def value(self, permutation: Permutation) -> float:
         """Objective of a matching; larger is better."""

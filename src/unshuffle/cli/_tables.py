@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,13 @@ from numpy.typing import NDArray
 from unshuffle.cli._console import BadInput
 
 SUFFIXES = (".csv", ".tsv", ".npy", ".parquet")
+# Thousands set apart, or a comma for the decimal point.
+_SEPARATED = re.compile(
+    r"[-+]?(\d{1,3}([,' \u00a0\u2009\u202f]\d{3})+(\.\d+)?|\d{1,3}(\.\d{3})*,\d+|\d+,\d+)"
+)
+_PLAIN_NUMBERS = (
+    "Write numbers without thousands separators and with a point for decimals, as in 1000 or 0.5"
+)
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-nan", "#n/a"}
 
 
@@ -148,15 +156,79 @@ def _number(cell: str) -> float | None:
 
 
 def _has_header(rows: list[list[str]]) -> bool:
-    """Tell whether the first row names columns: words where the second row has numbers."""
-    words = [_number(cell) is None for cell in rows[0]]
-    if len(rows) == 1:
+    """Tell whether the first row names the columns rather than being an item."""
+    head, below = rows[0], rows[1:]
+    words = [_number(cell) is None for cell in head]
+    if not below:
         return any(words)
-    below = [_number(cell) is None for cell in rows[1]]
-    # An empty first cell is how pandas heads its index.
-    return any(w and not b for w, b in zip(words, below, strict=True)) or (
-        rows[0][0] == "" and any(words)
+    first = [row[0] for row in below]
+    worded = [_number(cell) is None for cell in first]
+    if len(head) > 1 and head[0] == "" and (any(words) or all(first)):
+        # How pandas heads its index. Data with a gap there would hardly go on in order.
+        return any(words) or any(worded) or _increases(head[1:])
+    if any(word and _number(cell) is not None for word, cell in zip(words, below[0], strict=True)):
+        # Words above numbers. A name for the first item, numbers for some others: no heading.
+        return any(words[1:]) or len(head) == 1 or not any(worded)
+    if any(words[1:]):
+        return False
+    if words[0]:
+        rest = [row[1:] for row in below]
+        return all(worded) and (_counts(head[1:], rest) or _are_years(head[1:], rest))
+    return _counts(head, below, starts=(0,))
+
+
+def _increases(cells: list[str]) -> bool:
+    numbers = [float(cell) if cell else np.nan for cell in cells]
+    return bool(np.isfinite(numbers).all() and np.all(np.diff(numbers) > 0))
+
+
+def _integers(cells: list[str]) -> list[int] | None:
+    # Digits alone: "1.0" is written for a measured value, not for a heading.
+    plain = all(cell.isascii() and cell.isdigit() and len(cell) < 10 for cell in cells)
+    return [int(cell) for cell in cells] if plain else None
+
+
+def _counts(head: list[str], below: list[list[str]], starts: tuple[int, ...] = ()) -> bool:
+    """Tell whether `head` numbers its columns, and what is below does not go on like it."""
+    numbers, n = _integers(head), len(head)
+    if numbers is None or n < 2 or numbers != list(range(numbers[0], numbers[0] + n)):
+        return False
+    start = numbers[0]
+    if starts and start not in starts:
+        return False
+    rows = [_integers(row) for row in below]
+    if rows[0] == list(range(start + n, start + 2 * n)):
+        # Numbers counted through the table.
+        return False
+    if all(row is not None and sorted(row) == numbers for row in rows):
+        # Rankings.
+        return False
+    if n == 2:
+        # Two integers in order are easily data where other cells are integers too.
+        cells = [cell for row in below for cell in row]
+        if start == 0:
+            return not all(cell in ("0", "1") for cell in cells)
+        return all(_integers([cell]) is None for cell in cells)
+    return start in (0, 1) or not any(
+        row is not None and row == list(range(row[0], row[0] + n)) and row[0] > 1 for row in rows
     )
+
+
+def _are_years(head: list[str], below: list[list[str]]) -> bool:
+    """Tell whether `head` names years in order, and what is below holds something else."""
+
+    def years(cells: list[str]) -> bool:
+        numbers = _integers(cells)
+        return numbers is not None and all(1500 <= number <= 2100 for number in numbers)
+
+    steps = np.diff([float(cell) for cell in head]) if years(head) else np.zeros(0)
+    ordered = len(steps) > 0 and bool(np.all(steps > 0) or np.all(steps < 0))
+    return ordered and not any(years(row) for row in below)
+
+
+def _is_separated_number(cell: str) -> bool:
+    """Tell numbers like 1,000 or 1.000,5 or 0,5, which float() does not read."""
+    return _SEPARATED.fullmatch(cell) is not None
 
 
 def _from_rows(
@@ -169,14 +241,27 @@ def _from_rows(
     """Table of the cells; a first column of words, or one without a heading, names the rows."""
     numbers = lines or list(range(1, len(rows) + 1))
     columns = header or [str(k + 1) for k in range(len(rows[0]))]
-    unnamed = header is not None and header[0] == ""
-    worded = any(_number(row[0]) is None for row in rows)
+    # What pandas calls an index that was written and read back.
+    unnamed = header is not None and header[0] in ("", "Unnamed: 0")
+    words = [k for k, row in enumerate(rows) if _number(row[0]) is None]
+    worded = len(words) > 0
+    if worded and not unnamed and all(_is_separated_number(rows[k][0]) for k in words):
+        raise BadInput(
+            f"{path}, line {numbers[words[0]]}: the first column holds "
+            f"{rows[words[0]][0][:40]!r}. {_PLAIN_NUMBERS}; if they are names, add a heading and "
+            "leave its first cell empty."
+        )
     skip = 1 if len(rows[0]) > 1 and (unnamed or worded) else 0
     names = [row[0] for row in rows] if skip else [""] * len(rows)
     values = np.empty((len(rows), len(rows[0]) - skip))
     for i, row in enumerate(rows):
         for k, cell in enumerate(row[skip:]):
             number = _number(cell)
+            if number is None and _is_separated_number(cell):
+                raise BadInput(
+                    f"{path}, line {numbers[i]}: column {columns[k + skip]!r} holds "
+                    f"{cell[:40]!r}. {_PLAIN_NUMBERS}."
+                )
             if number is None:
                 raise BadInput(
                     f"{path}, line {numbers[i]}: column {columns[k + skip]!r} holds "

@@ -12,9 +12,6 @@ from unshuffle.kernels import SpectralPower, center, zero_diagonal
 
 Array = NDArray[np.float64]
 
-# In units of the largest gain of one item with one other.
-FORBIDDING_COST = 1e6
-
 
 @dataclass(frozen=True, eq=False)
 class KernelPair:
@@ -47,8 +44,9 @@ class KernelPair:
         """Pair with entries of order one, so that products of huge or tiny kernels stay finite."""
         scale_K, scale_L = float(np.abs(K).max()), float(np.abs(L).max())
         if cost is not None:
-            # Beyond any gradient the size of a cost says no more than "not this pair".
-            limit = FORBIDDING_COST * K.shape[0]
+            # Beyond what any other pairs can make up for, the size of a cost says no more than
+            # "not this pair", and would only drown the similarities in rounding.
+            limit = 4.0 * K.shape[0]
             cost = np.clip(cost / scale_K / scale_L, -limit, limit)
         return cls(K / scale_K, L / scale_L, cost, frozen, scale_K * scale_L)
 

@@ -90,8 +90,15 @@ def ambiguity(
         matching reaches.
     """
     best = max(ends, key=fine.value)
-    rivals = [end for end in ends if truly_different(L, best, end)]
-    shares = [min(_share(at, rival, best) for at in (broad, fine)) for rival in rivals]
+    problems = [broad, fine]
+    if fine.cost is not None:
+        # What both pay alike brings them no closer.
+        problems += [broad.without_cost(), fine.without_cost()]
+    shares = [
+        min(_share(problem, end, best) for problem in problems)
+        for end in ends
+        if truly_different(L, best, end)
+    ]
     return max(shares, default=0.0)
 
 

@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 import unshuffle
+from unshuffle.cli._app import run as run_app
 from unshuffle.cli._demo import neighbour_agreement
 from unshuffle.datasets import make_paired_views
 
@@ -35,14 +36,52 @@ def test_version_and_help_are_printed():
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [["shuffle"], ["match", "a"], ["match", "a", "b", "--n-init", "0"], ["match", "--nope"]],
+    ("arguments", "words"),
+    [
+        ("shuffle", "No such command 'shuffle'."),
+        ("match a", "Missing argument 'B'."),
+        ("match --nope", "No such option: --nope."),
+        ("match a b --n-init 0", "'--n-init': give 1 or more, not 0."),
+        ("match a b --candidates 0", "'--candidates': give 1 or more, not 0."),
+        ("match a b --jobs 0", "'--jobs': give a number of cores, or -1 for all;"),
+        ("demo --jobs 0", "'--jobs': give a number of cores, or -1 for all;"),
+        ("match a b --unmatched-cost -1", "'--unmatched-cost': give a number above 0, not -1;"),
+        ("match a b --unmatched-cost 0", "'--unmatched-cost': give a number above 0, not 0;"),
+        ("match a b --unmatched-cost nan", "'--unmatched-cost': give a number above 0, not nan;"),
+        ("match a b --method foo", "'--method': 'foo' is not one of 'refined', 'classic',"),
+        ("match a b --seed x", "'--seed': "),
+    ],
 )
-def test_wrong_use_is_one_line_and_exit_code_two(arguments):
-    done = shell(*arguments)
-    assert done.returncode == 2
+def test_wrong_use_is_one_line_and_exit_code_two(arguments, words, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["unshuffle", *arguments.split()])
+    assert run_app() == 2
+    done = capsys.readouterr()
+    command = arguments.split()[0]
+    asked = "unshuffle" if command == "shuffle" else f"unshuffle {command}"
+    assert done.out == ""
+    assert words in done.err
+    assert re.fullmatch(rf"Error: .+[^.]\. Try '{asked} --help'\.\n", done.err)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_interrupt_while_loading_is_one_line_and_exit_code_130(late, tmp_path):
+    stopped = "unshuffle.matching" if late else "typer"
+    code = (
+        "import sys\n"
+        "class Stop:\n"
+        "    def find_spec(self, name, *rest):\n"
+        f"        if name == {stopped!r}: raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Stop())\n"
+        "sys.argv = ['unshuffle', 'match', 'a.csv', 'b.csv']\n"
+        "from unshuffle.cli import main\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 130
     assert done.stdout == ""
-    assert re.fullmatch(r"Error: .+ Try 'unshuffle --help'\.\n", done.stderr)
+    assert done.stderr == "Error: Interrupted before there was a match; nothing was written.\n"
 
 
 def test_importing_the_command_line_is_light():

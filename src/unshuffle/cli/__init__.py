@@ -1,11 +1,18 @@
 """The command line: parse, call, show."""
 
+import sys
+
 __all__ = ["main"]
+
+NOTHING_WRITTEN = "Interrupted before there was a match; nothing was written."
 
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
-    # Imported here so that `import unshuffle.cli` costs nothing.
-    from unshuffle.cli._app import run
-
+    try:
+        # Imported here so that `import unshuffle.cli` costs nothing.
+        from unshuffle.cli._app import run
+    except KeyboardInterrupt:
+        sys.stderr.write(f"Error: {NOTHING_WRITTEN}\n")
+        raise SystemExit(130) from None
     raise SystemExit(run())

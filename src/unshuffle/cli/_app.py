@@ -1,5 +1,6 @@
 """Commands and their options; each hands over to a module of its own."""
 
+import math
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -7,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from unshuffle import __version__
+from unshuffle.cli import NOTHING_WRITTEN
 from unshuffle.cli._console import BadInput, complain
 
 app = typer.Typer(
@@ -49,11 +51,34 @@ def run() -> int:
     try:
         code = app(prog_name="unshuffle", standalone_mode=False)
     except _WRONG_USE as error:
-        complain(f"{error.format_message()} Try 'unshuffle --help'.")
+        context = getattr(error, "ctx", None)
+        command = "unshuffle" if context is None else context.command_path
+        # Some versions of typer leave the words of another library in.
+        why = error.format_message().replace("Value error, ", "").strip().rstrip(".")
+        complain(f"{why}. Try '{command} --help'.")
         return int(error.exit_code)
     except (typer.Abort, KeyboardInterrupt):
+        complain(NOTHING_WRITTEN)
         return 130
     return code if isinstance(code, int) else 0
+
+
+def _one_or_more(value: int | None) -> int | None:
+    if value is not None and value < 1:
+        raise typer.BadParameter(f"give 1 or more, not {value}.")
+    return value
+
+
+def _some_cores(value: int) -> int:
+    if value == 0:
+        raise typer.BadParameter("give a number of cores, or -1 for all; 0 would do no work.")
+    return value
+
+
+def _a_cost(value: float | None) -> float | None:
+    if value is not None and not 0 < value < math.inf:
+        raise typer.BadParameter(f"give a number above 0, not {value:g}; lower leaves out more.")
+    return value
 
 
 def _print_version(wanted: bool) -> None:
@@ -105,7 +130,10 @@ def match(
     ] = False,
     method: Annotated[Method, typer.Option(help="How to search.")] = Method.refined,
     n_init: Annotated[
-        int, typer.Option(min=1, help="Starting points; more take longer and miss less.")
+        int,
+        typer.Option(
+            callback=_one_or_more, help="Starting points; more take longer and miss less."
+        ),
     ] = 8,
     frozen: Annotated[
         Path | None,
@@ -116,17 +144,24 @@ def match(
     ] = None,
     unmatched_cost: Annotated[
         float | None,
-        typer.Option(help="Let items go without a partner at this cost; lower leaves out more."),
+        typer.Option(
+            callback=_a_cost,
+            help="Let items go without a partner at this cost, above 0; lower leaves out more.",
+        ),
     ] = None,
     candidates: Annotated[
-        int | None, typer.Option(min=1, help="Also write the K best partners.", metavar="K")
+        int | None,
+        typer.Option(callback=_one_or_more, help="Also write the K best partners.", metavar="K"),
     ] = None,
     sheet: Annotated[
         Path | None, typer.Option(help="For pictures: draw the pairs into this file (.png).")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Same seed, same answer.")] = 0,
     jobs: Annotated[
-        int, typer.Option(help="Cores to use, -1 for all; the answer is the same.")
+        int,
+        typer.Option(
+            callback=_some_cores, help="Cores to use, -1 for all; the answer is the same."
+        ),
     ] = -1,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
@@ -139,10 +174,14 @@ def match(
     two folders of pictures, two folders of text files, two tables (.csv, .tsv, .npy, .parquet)
     or, with --precomputed, two Gram matrices. Ctrl-C writes the best pairs found so far.
     """
-    from unshuffle.cli import _match
-
     if output is None and not as_json:
         output = Path("pairs.csv")
+    try:
+        # Loading takes long enough to be interrupted.
+        from unshuffle.cli import _match
+    except KeyboardInterrupt:
+        complain(NOTHING_WRITTEN)
+        raise typer.Exit(130) from None
     options = _match.Options(
         path_a=a,
         path_b=b,
@@ -166,7 +205,7 @@ def match(
         complain(error)
         raise typer.Exit(2) from error
     except KeyboardInterrupt:
-        complain("Interrupted before there was anything to write.")
+        complain(NOTHING_WRITTEN)
         raise typer.Exit(130) from None
     raise typer.Exit(code)
 
@@ -177,13 +216,16 @@ def demo(
         Path, typer.Option("-o", "--output", help="Folder to write into; made if need be.")
     ] = Path("unshuffle-demo"),
     jobs: Annotated[
-        int, typer.Option(help="Cores to use, -1 for all; the answer is the same.")
+        int,
+        typer.Option(
+            callback=_some_cores, help="Cores to use, -1 for all; the answer is the same."
+        ),
     ] = -1,
 ) -> None:
     """Make two pictures from data that ships with scikit-learn; needs no input."""
-    from unshuffle.cli import _demo
-
     try:
+        from unshuffle.cli import _demo
+
         _demo.demo(output, n_jobs=jobs)
     except (BadInput, ValueError, OSError) as error:
         complain(error)

@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 import unshuffle
+from unshuffle.cli._match import _count_pairs
 from unshuffle.matching import Matches, _matches
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -135,7 +136,8 @@ def test_items_without_partner_are_listed_on_both_sides(run, tables):
     a, b, _ = tables
     lines = b.read_text().splitlines()
     b.write_text("\n".join(lines[:31]) + "\n")
-    run("match", a, b)
+    result = run("match", a, b)
+    assert result.stdout.startswith("Matched 30 pairs; 10 of A have no partner: objective ")
     rows = rows_of("pairs.csv")
     assert len(rows) == 40
     assert sum(row["name_y"] == "" for row in rows) == 10
@@ -146,12 +148,27 @@ def test_items_without_partner_are_listed_on_both_sides(run, tables):
     assert len({row["name_y"] for row in rows}) == 40
 
 
-@pytest.mark.parametrize("form", ["name", "position", "own"])
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ((179, 179, 86), "Matched 86 pairs; 93 of A and 93 of B have no partner"),
+        ((2, 3, 2), "Matched 2 pairs; 1 of B has no partner"),
+        ((2, 2, 1), "Matched 1 pair; 1 of A and 1 of B have no partner"),
+        ((2, 2, 0), "Matched 0 pairs; 2 of A and 2 of B have no partner"),
+        ((2000, 2000, 2000), "Matched 2,000 of 2,000 items of A with 2,000 of B"),
+    ],
+)
+def test_the_summary_counts_who_is_left_alone(counts, words):
+    assert _count_pairs(*counts) == words
+
+
+@pytest.mark.parametrize("form", ["name", "heading", "position", "own"])
 def test_frozen_pairs_are_kept(run, tables, form):
     a, b, _ = tables
     fixed = [(0, 7), (5, 3)]
     lines = {
         "name": [f"a{i},b{j}" for i, j in fixed],
+        "heading": ["left,right", *(f"a{i},b{j}" for i, j in fixed)],
         "position": [f"{i},{j}" for i, j in fixed],
         "own": [
             "index_x,name_x,index_y,name_y,confidence",

@@ -171,10 +171,15 @@ def test_read_only_files_and_folders_are_refused(refused, good, tmp_path):
 
 BAD_FROZEN = {
     "": "is empty",
-    "0,1\n0,2\n": "repeats item 0 of A",
-    "0,99\n": "names item 99 of B",
-    "-1,0\n": "names item -1 of A",
-    "0,nobody\n": "B has no item 'nobody'",
+    "0,1\n\n0,2\n": "frozen.csv, line 3: item '0' of A is frozen already, in line 1",
+    "left,right\n0,1\n2,1\n": "frozen.csv, line 3: item '1' of B is frozen already, in line 2",
+    "0,1\n0,99\n": "frozen.csv, line 2: item '0' of A is frozen already",
+    "1,1\n0,99\n": "frozen.csv, line 2: B has no item 99; it has 4 items",
+    "-1,0\n": "frozen.csv, line 1: A has no item -1",
+    "0,nobody\n": "frozen.csv, line 1: B has no item 'nobody'",
+    "0,nobody\n1,1\n": "frozen.csv, line 1: B has no item 'nobody'",
+    "left,right\nall,none\n": "frozen.csv, line 2: A has no item 'all'",
+    "left,right\n": "frozen.csv, line 1: A has no item 'left'",
     "0\n": "has 1 cell(s)",
     "0,1,2\n": "has 3 cell(s)",
 }

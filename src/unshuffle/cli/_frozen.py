@@ -19,7 +19,8 @@ def read_frozen(path: Path, names_a: list[str], names_b: list[str]) -> NDArray[n
     ----------
     path : Path
         Two columns, an item of A and its partner in B, each by name or by position counted
-        from 0; or a file that `unshuffle match` wrote, cut down to the pairs to keep.
+        from 0, with or without a heading; or a file that `unshuffle match` wrote, cut
+        down to the pairs to keep.
     names_a, names_b : list of str
         Names of the items on each side.
 
@@ -39,9 +40,10 @@ def read_frozen(path: Path, names_a: list[str], names_b: list[str]) -> NDArray[n
     if not rows:
         raise BadInput(f"{path} is empty. Give one line for each pair: item of A, item of B.")
     columns = _columns(rows[0][1])
-    if columns is not None:
+    if columns is not None or (len(rows) > 1 and _is_heading(rows[0][1], names_a, names_b)):
         rows = rows[1:]
-    pairs = []
+    pairs: list[list[int]] = []
+    seen: tuple[dict[int, int], dict[int, int]] = ({}, {})
     for line, row in rows:
         cells = _cells(row, columns, (names_a, names_b))
         if cells is None:
@@ -51,15 +53,37 @@ def read_frozen(path: Path, names_a: list[str], names_b: list[str]) -> NDArray[n
         if columns is not None and "" in cells:
             # Our own output lists what is unmatched with an empty partner.
             continue
-        pairs.append(
-            [
-                _position(cell, names, side, f"{path}, line {line}")
-                for cell, names, side in zip(cells, (names_a, names_b), "AB", strict=True)
-            ]
-        )
+        where = f"{path}, line {line}"
+        pair = []
+        for cell, names, side, lines in zip(cells, (names_a, names_b), "AB", seen, strict=True):
+            position = _position(cell, names, side, where)
+            if position in lines:
+                raise BadInput(
+                    f"{where}: item {cell!r} of {side} is frozen already, in line "
+                    f"{lines[position]}. Each item may be frozen once; drop one of the two lines."
+                )
+            lines[position] = line
+            pair.append(position)
+        pairs.append(pair)
     return check_frozen(
         np.array(pairs, dtype=np.intp), len(names_a), len(names_b), first="A", second="B"
     )
+
+
+def _is_heading(row: list[str], names_a: list[str], names_b: list[str]) -> bool:
+    """Tell whether two cells are words that name no item: what the columns are called."""
+    return len(row) == 2 and all(
+        cell not in names and not _is_integer(cell)
+        for cell, names in zip(row, (names_a, names_b), strict=True)
+    )
+
+
+def _is_integer(cell: str) -> bool:
+    try:
+        int(cell)
+    except ValueError:
+        return False
+    return True
 
 
 def _columns(header: list[str]) -> dict[str, int] | None:
@@ -97,10 +121,15 @@ def _position(cell: str, names: list[str], side: str, where: str) -> int:
             f"{where}: {len(matches)} items of {side} are called {cell!r}. "
             "Give its position, counted from 0."
         )
-    try:
-        return int(cell)
-    except ValueError:
+    if not _is_integer(cell):
         raise BadInput(
             f"{where}: {side} has no item {cell!r}. Give a name as it stands in {side}, or a "
             "position counted from 0."
-        ) from None
+        )
+    position = int(cell)
+    if not 0 <= position < len(names):
+        raise BadInput(
+            f"{where}: {side} has no item {position}; it has {len(names)} items. Use positions "
+            f"from 0 to {len(names) - 1}."
+        )
+    return position

@@ -226,9 +226,8 @@ def _show(report: dict[str, Any], options: Options) -> None:
     for message in report["warnings"]:
         warn(message)
     say(
-        f"Matched {n_matched:,} of {n_x:,} items of A with {n_y:,} of B: "
-        f"objective {report['objective']:.6g}, mean confidence {report['mean_confidence']:.2f} "
-        f"({_reliability(report)})."
+        f"{_count_pairs(n_x, n_y, n_matched)}: objective {report['objective']:.6g}, "
+        f"mean confidence {report['mean_confidence']:.2f} ({_reliability(report)})."
     )
     if options.output is not None:
         wrote = report["output"]
@@ -239,6 +238,16 @@ def _show(report: dict[str, Any], options: Options) -> None:
         shown = min(n_x, SHEET_PAIRS)
         more = f", the first {shown:,} pairs" if shown < n_x else ""
         say(f"Sheet: {report['sheet']} (frames from red, unsure, to green, sure{more})")
+
+
+def _count_pairs(n_x: int, n_y: int, n_matched: int) -> str:
+    if n_matched == n_x == n_y:
+        return f"Matched {n_matched:,} of {n_x:,} items of A with {n_y:,} of B"
+    alone = [(n_x - n_matched, "A"), (n_y - n_matched, "B")]
+    parts = [f"{count:,} of {side}" for count, side in alone if count]
+    verb = "has" if [count for count, _ in alone if count] == [1] else "have"
+    pairs = "pair" if n_matched == 1 else "pairs"
+    return f"Matched {n_matched:,} {pairs}; {' and '.join(parts)} {verb} no partner"
 
 
 def _reliability(report: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from unshuffle.datasets import make_paired_views
 from unshuffle.plotting import MatchDisplay
@@ -99,6 +100,28 @@ def test_from_estimator_uses_its_kernels_and_results(views):
     weighted = KernelizedSorting(**kernels, random_state=0).fit(X, y)
     gram = MatchDisplay.from_estimator(weighted, X, y).gram_x
     np.testing.assert_allclose(gram / gram.max(), X @ X.T / (X @ X.T).max())
+
+
+def test_an_estimator_that_was_not_fitted_is_refused(views):
+    from unshuffle import KernelizedSorting
+
+    with pytest.raises(NotFittedError, match="KernelizedSorting"):
+        MatchDisplay.from_estimator(KernelizedSorting(), *views[:2])
+
+
+def test_kernels_of_a_match_without_pairs_are_refused(views):
+    display = MatchDisplay.from_predictions(*views[:2], np.full(30, -1))
+    with pytest.raises(ValueError, match="None of the 30 items of X has a partner"):
+        display.plot_kernels()
+    assert not plt.get_fignums()
+    display.plot()
+
+
+def test_lines_are_thinned_out_where_they_would_hide_each_other():
+    X, y, truth = make_paired_views(400, random_state=0)
+    display = MatchDisplay.from_predictions(X, y, truth).plot()
+    assert len(lines_of(display).get_segments()) == 300
+    assert len(lines_of(display.plot(max_lines=400)).get_segments()) == 400
 
 
 def test_a_wrong_permutation_is_refused(views):

@@ -57,6 +57,7 @@ from unshuffle._validation._memory import (
 )
 from unshuffle._validation._pairs import (
     check_all_matched,
+    check_any_matched,
     check_assignment_cost,
     check_cost,
     check_feasible,
@@ -77,6 +78,7 @@ from unshuffle._validation._parameters import (
 __all__ = [
     "available_memory",
     "check_all_matched",
+    "check_any_matched",
     "check_assignment_cost",
     "check_centred_norm",
     "check_cost",

@@ -110,6 +110,16 @@ def check_all_matched(permutation: NDArray[np.intp]) -> None:
         )
 
 
+def check_any_matched(permutation: NDArray[np.intp]) -> None:
+    """Refuse to draw pairs where there are none."""
+    if not np.any(permutation >= 0):
+        raise ValueError(
+            f"None of the {permutation.size} items of X has a partner, so there is no common "
+            "order to draw the kernels in. Raise `unmatched_cost`, or use `plot`, which also "
+            "shows items without a partner."
+        )
+
+
 def check_cost(cost: ArrayLike, shape: tuple[int, int]) -> NDArray[np.float64]:
     """Finite matrix of the given shape."""
     values: NDArray[np.float64] = check_array(

@@ -4,8 +4,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._validation import check_gram, check_permutation, check_sheet_values
+from unshuffle._validation import (
+    check_any_matched,
+    check_gram,
+    check_permutation,
+    check_sheet_values,
+)
 from unshuffle.kernels import center, combined_gram, zero_diagonal
 
 Grams = NDArray[np.float64]
@@ -81,6 +87,7 @@ class MatchDisplay:
         display : MatchDisplay
             Ready to `plot`.
         """
+        check_is_fitted(estimator, "permutation_")
         kernel_y = estimator.kernel if estimator.kernel_y is None else estimator.kernel_y
         return cls.from_predictions(
             X,
@@ -154,7 +161,7 @@ class MatchDisplay:
         return second @ u @ vt
 
     def plot(
-        self, ax: Any = None, *, labels: tuple[str, str] = ("X", "y"), max_lines: int = 1000
+        self, ax: Any = None, *, labels: tuple[str, str] = ("X", "y"), max_lines: int = 300
     ) -> "MatchDisplay":
         """Draw both maps side by side, with a line from each item to its partner.
 
@@ -164,7 +171,7 @@ class MatchDisplay:
             Where to draw; None makes a figure.
         labels : (str, str), default=("X", "y")
             What the collections are called.
-        max_lines : int, default=1000
+        max_lines : int, default=300
             Draw at most this many lines, evenly chosen. More show all, and hide each other.
 
         Returns
@@ -215,6 +222,7 @@ class MatchDisplay:
         display : MatchDisplay
             Itself.
         """
+        check_any_matched(self.permutation)
         self._take_axes(ax, (9.0, 4.6))
         ax = self.ax_
         order = np.argsort(_map(self.gram_x)[:, 0], kind="stable")

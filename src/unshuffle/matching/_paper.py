@@ -148,7 +148,7 @@ def _best(runs: list[tuple[float, Permutation, bool, list[float]]]) -> Outcome:
         permutation=best[1],
         converged=best[2],
         objective_path=best[3],
-        ends=[run[1] for run in runs],
+        ends=[best[1], *(run[1] for run in runs)],
     )
 
 

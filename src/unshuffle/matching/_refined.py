@@ -19,7 +19,7 @@ from unshuffle.assignment import (
 from unshuffle.matching._kernel_pair import Array, KernelPair
 from unshuffle.matching._search import Outcome, Search
 from unshuffle.matching._starts import starts
-from unshuffle.matching._trust import truly_different
+from unshuffle.matching._trust import chance, truly_different
 
 Permutation = NDArray[np.intp]
 
@@ -29,8 +29,9 @@ POWERS = (0.75, 0.5, 0.35, 0.25, 0.15)
 # The path is followed from so many of the best starts, if they are within this share of the best.
 N_FOLLOWED = 3
 FOLLOWED_WITHIN = 0.02
-# And from so many that send items to truly different partners.
+# And from so many that send items to truly different partners, which must then win by this factor.
 N_RIVALS = 2
+RIVAL_MARGIN = 1.05
 # Kernels that correlate more than this under the matching leave no noise to average over.
 AGREE_EXACTLY = 0.98
 
@@ -64,12 +65,12 @@ def solve_refined(
         leaders = _climb_stage(
             problem, leaders, search, max_iter, n_jobs, level=level, n_levels=len(POWERS) + 1
         )
-    best = max(leaders, key=lambda run: run.climbed.value)
+    best = _choose(leaders, problem, pair.L)
     return Outcome(
         permutation=_by_shares(problem, best, search, level=len(POWERS) + 1),
         converged=best.converged,
         objective_path=best.path,
-        ends=[run.climbed.permutation for run in leaders],
+        ends=[run.climbed.permutation for run in (best, *leaders)],
         exponent=POWERS[-1],
     )
 
@@ -126,6 +127,22 @@ def _leaders(runs: list[_Run], L: Array) -> list[_Run]:
             rivals.append(run)
     leaders += [rival for rival in rivals if not any(rival is leader for leader in leaders)]
     return leaders
+
+
+def _choose(leaders: list[_Run], problem: QuadraticProblem, L: Array) -> _Run:
+    """Best end of the path among those that agree with the best start, or a clearly better rival.
+
+    The starts were chosen by the full-spectrum objective; one it ranked lower must win by more
+    than the noise of the last stage.
+    """
+    first = leaders[0].climbed.permutation
+    agreeing = [run for run in leaders if not truly_different(L, first, run.climbed.permutation)]
+    best = max(agreeing, key=lambda run: run.climbed.value)
+    highest = max(leaders, key=lambda run: run.climbed.value)
+    floor = chance(problem)
+    if highest.climbed.value - floor > RIVAL_MARGIN * (best.climbed.value - floor):
+        return highest
+    return best
 
 
 def _climb_stage(

@@ -26,7 +26,8 @@ class Outcome:
     objective_path : list of float
         Full-spectrum objective after each accepted step that led to it.
     ends : list of ndarray of shape (n,)
-        Matchings that were compared in the end, by the problem at `exponent`.
+        Matchings that were compared in the end, by the problem at `exponent`; first the one
+        that was chosen.
     exponent : float
         Spectral power of the problem that the permutation solves.
     """

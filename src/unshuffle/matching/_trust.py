@@ -81,7 +81,7 @@ def ambiguity(
     L : ndarray of shape (m, m)
         Kernel of the second collection, to judge partners by.
     ends : list of ndarray of shape (n,)
-        Matchings to compare; the best of them at the last stage is the reference.
+        Matchings to compare; the first, the one chosen, is the reference.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def ambiguity(
         From 0 (no rival was found) to 1 (a rival is as good), counted from what a random
         matching reaches.
     """
-    best = max(ends, key=fine.value)
+    best = ends[0]
     problems = [broad, fine]
     if fine.cost is not None:
         # What both pay alike brings them no closer.
@@ -104,11 +104,11 @@ def ambiguity(
 
 def _share(problem: QuadraticProblem, rival: Permutation, best: Permutation) -> float:
     """Objective of a rival as a share of the best, both counted from chance; from 0 to 1."""
-    chance = _chance(problem)
-    most = problem.value(best) - chance
+    floor = chance(problem)
+    most = problem.value(best) - floor
     if most <= 0:
         return 1.0
-    return float(np.clip((problem.value(rival) - chance) / most, 0.0, 1.0))
+    return float(np.clip((problem.value(rival) - floor) / most, 0.0, 1.0))
 
 
 def truly_different(L: Array, permutation: Permutation, other: Permutation) -> bool:
@@ -116,7 +116,7 @@ def truly_different(L: Array, permutation: Permutation, other: Permutation) -> b
     return disagreement(L, permutation, other) > TRULY_DIFFERENT
 
 
-def _chance(problem: QuadraticProblem) -> float:
+def chance(problem: QuadraticProblem) -> float:
     """Objective to expect of a random matching."""
     n_items, n_partners = problem.K.shape[0], problem.L.shape[0]
     n_pairs, n_partner_pairs = n_items * (n_items - 1), n_partners * (n_partners - 1)

@@ -1,4 +1,4 @@
-"""The warning comes where opposite answers tie on real tables; silence is tested with the counts."""
+"""The warning comes where opposite answers tie on real tables; silence is tested elsewhere."""
 
 import csv
 import gzip

@@ -59,13 +59,13 @@ def solve_refined(
     percent along the path while the number of right pairs grows.
     """
     runs = _climb_from_starts(pair, search, n_init, max_iter, n_jobs, rng)
-    leaders = _leaders(runs, pair.L)
+    leaders, n_best = _leaders(runs, pair.L)
     for level, power in enumerate(POWERS, start=1):
         problem = pair.problem(power)
         leaders = _climb_stage(
             problem, leaders, search, max_iter, n_jobs, level=level, n_levels=len(POWERS) + 1
         )
-    best = _choose(leaders, problem, pair.L)
+    best = _choose(leaders, n_best, problem)
     return Outcome(
         permutation=_by_shares(problem, best, search, level=len(POWERS) + 1),
         converged=best.converged,
@@ -100,8 +100,8 @@ def _climb_from_starts(
     return map_parallel(run, enumerate(makers), n_jobs=n_jobs)
 
 
-def _leaders(runs: list[_Run], L: Array) -> list[_Run]:
-    """Best runs that ended at different matchings, and the best that disagree with them.
+def _leaders(runs: list[_Run], L: Array) -> tuple[list[_Run], int]:
+    """Best runs that ended at different matchings, then rivals; and the number of the former.
 
     The latter are followed however low they are: at the full spectrum an answer can score best
     by the broad order alone, and only fine differences tell it from its rivals.
@@ -125,19 +125,18 @@ def _leaders(runs: list[_Run], L: Array) -> list[_Run]:
         ]
         if all(different) and len(rivals) <= N_RIVALS:
             rivals.append(run)
+    n_best = len(leaders)
     leaders += [rival for rival in rivals if not any(rival is leader for leader in leaders)]
-    return leaders
+    return leaders, n_best
 
 
-def _choose(leaders: list[_Run], problem: QuadraticProblem, L: Array) -> _Run:
-    """Best end of the path among those that agree with the best start, or a clearly better rival.
+def _choose(leaders: list[_Run], n_best: int, problem: QuadraticProblem) -> _Run:
+    """Best end of the path among the best starts, or that of a rival that is clearly better.
 
-    The starts were chosen by the full-spectrum objective; one it ranked lower must win by more
-    than the noise of the last stage.
+    The full-spectrum objective put the rivals behind, so they must win by more than the noise
+    of the last stage.
     """
-    first = leaders[0].climbed.permutation
-    agreeing = [run for run in leaders if not truly_different(L, first, run.climbed.permutation)]
-    best = max(agreeing, key=lambda run: run.climbed.value)
+    best = max(leaders[:n_best], key=lambda run: run.climbed.value)
     highest = max(leaders, key=lambda run: run.climbed.value)
     floor = chance(problem)
     if highest.climbed.value - floor > RIVAL_MARGIN * (best.climbed.value - floor):

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from unshuffle._validation import check_count
+from unshuffle._validation import check_count, check_real
 from unshuffle.datasets._paired import Paired, shuffle_second
 
 
@@ -57,10 +57,8 @@ def make_paired_views(
     n = check_count(n, "n", least=2)
     n_latent = check_count(n_latent, "n_latent")
     first, second = (check_count(each, "n_features") for each in n_features)
-    if not 0 <= bend <= 1:
-        raise ValueError(f"`bend` must be from 0 (linear) to 1 (no linear part), got {bend!r}.")
-    if not 0 <= noise < np.inf:
-        raise ValueError(f"`noise` must be 0 or more, got {noise!r}.")
+    bend = check_real(bend, "bend", least=0, most=1)
+    noise = check_real(noise, "noise", least=0)
     rng = check_random_state(random_state)
     # Unequal spread and a long tail along each axis: a round cloud, or one that is its own
     # mirror image, has no shape to recognise it by.

@@ -228,14 +228,14 @@ def test_interrupt_before_there_is_anything_writes_nothing(run, tables, monkeypa
 
 
 def test_pairs_are_saved_elsewhere_when_the_disk_fails(run, tables, monkeypatch):
-    replace = _matches._replace
+    replace = _matches.replace_file
 
     def fail(path, data):
         if path.parent == Path():
             raise OSError("No space left on device")
         replace(path, data)
 
-    monkeypatch.setattr(_matches, "_replace", fail)
+    monkeypatch.setattr(_matches, "replace_file", fail)
     answer = json.loads(run("match", *tables[:2], "-o", "pairs.csv", "--json").stdout)
     assert answer["output"] != "pairs.csv"
     assert len(rows_of(answer["output"])) == 40

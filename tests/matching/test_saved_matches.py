@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unshuffle.matching import Matches, _matches
+from unshuffle.matching import Matches
 
 ODD = ["\r", "two\nlines", "\u2028", "a,b", '"', "\x00", "", " x "]
 # Names of files are any bytes; Python hands them over with surrogates in place of broken ones.
@@ -76,7 +76,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(matches, tmp_path, 
     def fail(*_):
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(_matches.os, "replace", fail)
+    monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(OSError, match="No space"):
         matches.save(path)
     assert os.listdir(tmp_path) == ["pairs.csv"]

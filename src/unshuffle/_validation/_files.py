@@ -57,11 +57,11 @@ def check_suffix(path: Path, suffixes: Sequence[str]) -> None:
 
 
 def check_match_file(
-    read: Callable[[], Any], path: Path, columns: Sequence[str]
+    read: Callable[[], Any], path: Path, columns: Sequence[str], *, what: str = "matches"
 ) -> list[dict[str, Any]]:
-    """Records of a file of matches, each with all of `columns`."""
+    """Records of a file of `what`, each with all of `columns`."""
     wanted = ", ".join(columns)
-    expected = f"{str(path)!r} is not a file of matches: expected records with {wanted}"
+    expected = f"{str(path)!r} is not a file of {what}: expected records with {wanted}"
     try:
         rows = read()
     except KeyError as error:

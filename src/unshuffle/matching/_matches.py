@@ -4,8 +4,6 @@ import csv
 import io
 import json
 import operator
-import os
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._saving import csv_text, decode_text, encode_text, replace_file
 from unshuffle._validation import (
     check_match_file,
     check_numbering,
@@ -116,11 +115,7 @@ class Matches:
             text = json.dumps({**(details or {}), "pairs": self.rows()}, indent=1) + "\n"
         else:
             text = self._as_csv()
-        try:
-            data = text.encode("utf-8", "surrogateescape")
-        except UnicodeEncodeError:
-            data = text.encode("utf-8", "surrogatepass")
-        _replace(path, data)
+        replace_file(path, encode_text(text))
 
     @classmethod
     def load(cls, path: str | Path) -> "Matches":
@@ -138,7 +133,7 @@ class Matches:
         """
         path = Path(path)
         check_suffix(path, SUFFIXES)
-        text = path.read_bytes().decode("utf-8-sig", "surrogateescape")
+        text = decode_text(path.read_bytes())
         read = _from_json if path.suffix.lower() == ".json" else _from_csv
         rows = check_match_file(lambda: read(text), path, COLUMNS)
         first = {row["index_x"]: row for row in rows if row["index_x"] is not None}
@@ -165,21 +160,11 @@ class Matches:
         n_candidates = 0 if self.candidates is None else self.candidates.shape[1]
         numbers = range(1, n_candidates + 1)
         extra = [key for number in numbers for key in _candidate_columns(number)]
-        # Python 3.11 leaves a lone carriage return unquoted, and then cannot read it.
-        odd = any("\r" in name for name in (*self.names_x, *self.names_y))
-        out = io.StringIO(newline="")
-        writer = csv.DictWriter(
-            out,
-            [*COLUMNS, *extra],
-            lineterminator="\n",
-            quoting=csv.QUOTE_NONNUMERIC if odd else csv.QUOTE_MINIMAL,
-        )
-        writer.writeheader()
-        for row in self.rows():
+        rows = self.rows()
+        for row in rows:
             for number, each in enumerate(row.pop("candidates", ()), start=1):
                 row.update(zip(_candidate_columns(number), each.values(), strict=True))
-            writer.writerow(row)
-        return out.getvalue()
+        return csv_text([*COLUMNS, *extra], rows)
 
 
 def _candidate_columns(number: int) -> tuple[str, str]:
@@ -211,14 +196,3 @@ def _from_csv(text: str) -> list[dict[str, Any]]:
             found.append({"index_y": int(row[index]), "name_y": row[name]})
         row["candidates"] = found
     return rows
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Write a file that is complete or not there: beside its place first, then moved."""
-    target = path.resolve()
-    part = target.with_name(f".unshuffle-{uuid.uuid4().hex}.part")
-    try:
-        part.write_bytes(data)
-        os.replace(part, target)
-    finally:
-        part.unlink(missing_ok=True)

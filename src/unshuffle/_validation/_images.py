@@ -43,22 +43,6 @@ def check_images(images: Any, name: str = "images") -> NDArray[np.uint8]:
     return array
 
 
-def check_grid(grid: ArrayLike, n_items: int) -> NDArray[np.intp]:
-    """Item in each cell of a 2-D grid, -1 for empty."""
-    cells = np.asarray(grid)
-    if cells.ndim != 2 or not np.issubdtype(cells.dtype, np.integer):
-        raise ValueError(
-            f"`grid` must be a 2-D array of whole numbers, got shape {cells.shape} and dtype "
-            f"{cells.dtype}. Give the item in each cell, -1 where it is empty."
-        )
-    if cells.size == 0 or cells.max() >= n_items or cells.min() < -1:
-        raise ValueError(
-            f"`grid` must hold items from 0 to {n_items - 1}, or -1 for empty, got "
-            + ("no cells." if cells.size == 0 else f"values from {cells.min()} to {cells.max()}.")
-        )
-    return cells.astype(np.intp)
-
-
 def check_sheet_values(values: ArrayLike, n_items: int, name: str) -> NDArray[np.float64]:
     """One finite number for each item."""
     array = np.asarray(values, dtype=np.float64)

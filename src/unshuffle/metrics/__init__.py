@@ -1,6 +1,14 @@
-"""How much collections depend on each other, and how right a matching is."""
+"""How much collections depend on each other, and how right a matching or layout is."""
 
 from unshuffle.metrics._dependence import cka, hsic
+from unshuffle.metrics._layout import distance_preservation_quality, neighbor_distance
 from unshuffle.metrics._matching import foscttm, matching_accuracy
 
-__all__ = ["cka", "foscttm", "hsic", "matching_accuracy"]
+__all__ = [
+    "cka",
+    "distance_preservation_quality",
+    "foscttm",
+    "hsic",
+    "matching_accuracy",
+    "neighbor_distance",
+]

@@ -5,6 +5,7 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -86,3 +87,33 @@ def check_numbering(indices: Sequence[Any], path: Path, column: str) -> None:
                 f"{str(path)!r} names item {index} {counts[index]} times in {column}. Every item "
                 "stands there once, counted from 0; load the file as it was saved."
             )
+
+
+def check_position_records(
+    rows: Sequence[dict[str, Any]], shape: tuple[int, ...], path: Path
+) -> None:
+    """Refuse positions of which items or cells are missing, or contradict one another."""
+    items = {row["item"] for row in rows if row["item"] is not None}
+    missing = next((item for item in range(len(items)) if item not in items), None)
+    if missing is not None:
+        raise ValueError(
+            f"{str(path)!r} does not name item {missing}, though it names {len(items)} items. "
+            "They are counted from 0; load the file as it was saved."
+        )
+    seen = set()
+    for number, row in enumerate(rows):
+        cell = row["cell"]
+        if cell is None:
+            continue
+        if len(shape) == 2 and cell != row["row"] * shape[1] + row["column"]:
+            raise ValueError(
+                f"Record {number} of {str(path)!r} puts cell {cell} at row {row['row']}, column "
+                f"{row['column']} of {shape[0]} x {shape[1]}, where another stands. Load the "
+                "file as it was saved."
+            )
+        if cell in seen or not 0 <= cell < prod(shape):
+            raise ValueError(
+                f"Record {number} of {str(path)!r} names cell {cell} of {prod(shape)}, which is "
+                "taken or does not exist. Each cell stands there once, counted from 0."
+            )
+        seen.add(cell)

@@ -1,0 +1,123 @@
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unshuffle.layout import Positions
+
+ODD = ["\r", "two\nlines", "a,b", '"', "\x00", "", " x ", "=1+1"]
+# Names of files are any bytes; Python hands them over with surrogates in place of broken ones.
+names = st.lists(
+    st.one_of(st.text(max_size=6), st.binary(max_size=4).map(os.fsdecode), st.sampled_from(ODD)),
+    min_size=1,
+    max_size=7,
+)
+
+
+@given(names, st.integers(1, 4), st.integers(0, 2**32 - 1), st.sampled_from([".csv", ".json"]))
+def test_any_names_and_places_survive_saving(names, rows, seed, suffix):
+    rng = np.random.RandomState(seed)
+    columns = -(-len(names) // rows) + rng.randint(3)
+    cells = np.full(rows * columns, -1)
+    cells[: len(names)] = np.arange(len(names))
+    grid = rng.permutation(cells).reshape(rows, columns)
+    loaded = saved_and_loaded(Positions(grid, names), suffix)
+    assert loaded.names == names
+    assert loaded.points is None
+    np.testing.assert_array_equal(loaded.grid, grid)
+
+
+def saved_and_loaded(positions, suffix):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"wall{suffix}"
+        positions.save(path)
+        assert os.listdir(folder) == [path.name]
+        return Positions.load(path)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".json"])
+def test_points_survive_saving_with_those_that_are_empty(suffix):
+    points = np.array([[0.0, 1.0], [2.5, -1.0], [3.0, 1e-9]])
+    loaded = saved_and_loaded(Positions(np.array([1, -1, 0]), ["a", "b"], points), suffix)
+    np.testing.assert_array_equal(loaded.grid, [1, -1, 0])
+    np.testing.assert_array_equal(loaded.points, points)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".json"])
+def test_items_that_stand_nowhere_or_twice_survive_saving(suffix):
+    loaded = saved_and_loaded(Positions(np.array([[2, 2], [0, -1]]), ["a", "b", "c"]), suffix)
+    np.testing.assert_array_equal(loaded.grid, [[2, 2], [0, -1]])
+    assert loaded.names == ["a", "b", "c"]
+
+
+@pytest.fixture
+def positions():
+    return Positions(np.array([[1, -1, 0], [-1, 2, -1]]), ["a", "b", "c"])
+
+
+def test_the_table_lists_every_item_and_the_last_cell(positions, tmp_path):
+    positions.save(tmp_path / "wall.csv")
+    assert (tmp_path / "wall.csv").read_text().splitlines() == [
+        "item,name,row,column,cell",
+        "0,a,0,2,2",
+        "1,b,0,0,0",
+        "2,c,1,1,4",
+        ",,1,2,5",
+    ]
+
+
+def test_json_carries_details_ahead_of_the_positions(positions, tmp_path):
+    positions.save(tmp_path / "wall.json", details={"score": 0.9})
+    written = json.loads((tmp_path / "wall.json").read_text())
+    assert list(written) == ["score", "positions"]
+    assert written["positions"] == positions.rows()
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(positions, tmp_path, monkeypatch):
+    path = tmp_path / "wall.csv"
+    path.write_text("old")
+
+    def fail(*_):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match="No space"):
+        positions.save(path)
+    assert os.listdir(tmp_path) == ["wall.csv"]
+    assert path.read_text() == "old"
+
+
+HEADING = "item,name,row,column,cell\n"
+BAD_FILES = {
+    "no object.json": ("[]", "not a file of positions.*could not be read"),
+    "empty.json": ('{"positions": []}', "found none"),
+    "broken.json": ("{", "could not be read"),
+    "half.json": ('{"positions": [{"item": 0, "cell": 0, "row": 0, "column": 0}]}', "lacks name"),
+    "other.csv": ("a,b\n1,2\n", "'item' is missing"),
+    "words.csv": (f"{HEADING}x,a,0,0,0\n", "could not be read"),
+    "cut.csv": (f"{HEADING}1,b,0,1,1\n", "does not name item 0"),
+    "taken.csv": (f"{HEADING}0,a,0,0,0\n1,b,0,0,0\n", "names cell 0 of 1, which is taken"),
+    "moved.csv": (f"{HEADING}0,a,0,1,0\n1,b,0,0,1\n", "puts cell 0 at row 0, column 1"),
+    "far.csv": (f"{HEADING}0,a,0.5,0.5,7\n", "names cell 7 of 1"),
+    "wall.txt": ("", "names no known format"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_files_that_hold_no_positions_are_refused(tmp_path, name):
+    content, message = BAD_FILES[name]
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ValueError, match=message):
+        Positions.load(tmp_path / name)
+
+
+def test_other_formats_and_missing_folders_are_refused(positions, tmp_path):
+    with pytest.raises(ValueError, match=r"ends in '\.txt'"):
+        positions.save(tmp_path / "wall.txt")
+    with pytest.raises(ValueError, match="there is no folder"):
+        positions.save(tmp_path / "missing" / "wall.csv")

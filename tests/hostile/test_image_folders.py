@@ -1,13 +1,19 @@
 import os
+import signal
 import struct
 import sys
+import tempfile
 import zlib
+from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from unshuffle.images import MAX_PIXELS, read_folder
+from unshuffle.images import MAX_PIXELS, _decoding, read_folder
+
+needs_links = pytest.mark.skipif(sys.platform == "win32", reason="needs links and pipes")
 
 
 def png(width, height):
@@ -100,18 +106,144 @@ def test_flipped_bits_never_crash(folder):
     assert collection.arrays.shape[1:] == (40, 40, 3)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs links and pipes")
-def test_links_and_pipes_do_no_harm(folder, tmp_path_factory):
-    outside = tmp_path_factory.mktemp("outside") / "other.png"
-    outside.write_bytes((folder / "good.png").read_bytes())
-    (folder / "link.png").symlink_to(outside)
+@needs_links
+def test_links_and_pipes_do_no_harm(folder):
+    (folder / "link.png").symlink_to(folder / "good.png")
+    (folder / "relative.png").symlink_to("good.png")
     (folder / "broken.png").symlink_to(folder / "nowhere.png")
     (folder / "loop.png").symlink_to(folder / "loop.png")
     (folder / "up").symlink_to(folder)
     os.mkfifo(folder / "pipe.png")
     collection = read_folder(folder)
-    assert collection.names == ["good.png", "link.png"]
-    assert {name for name, _ in collection.skipped} == {"broken.png", "loop.png", "pipe.png"}
+    assert collection.names == ["good.png", "link.png", "relative.png"]
+    skipped = dict(collection.skipped)
+    assert skipped.keys() == {"broken.png", "loop.png", "pipe.png"}
+    assert skipped["broken.png"] == "a link that leads nowhere"
+    assert skipped["pipe.png"] == "not a regular file"
+
+
+@needs_links
+@pytest.mark.parametrize("recursive", [False, True])
+def test_links_that_lead_out_of_the_folder_are_not_followed(folder, tmp_path_factory, recursive):
+    outside = tmp_path_factory.mktemp("outside")
+    secret = outside / "other.png"
+    secret.write_bytes((folder / "good.png").read_bytes())
+    (folder / "file.png").symlink_to(secret)
+    (folder / "dots.png").symlink_to(os.path.join("..", outside.name, "other.png"))
+    (folder / "folder").symlink_to(outside)
+    (folder / "gone.png").symlink_to(outside / "nothing.png")
+    (folder / "first.png").symlink_to(folder / "file.png")  # a link to a link that leads out
+    # Not fooled by a neighbour whose name begins like the folder's own.
+    beside = folder.with_name(folder.name + "-2")
+    beside.mkdir()
+    (beside / "other.png").write_bytes(secret.read_bytes())
+    (folder / "beside.png").symlink_to(beside / "other.png")
+    collection = read_folder(folder, recursive=recursive)
+    assert collection.names == ["good.png"]
+    names = {"file.png", "dots.png", "folder", "gone.png", "first.png", "beside.png"}
+    assert dict(collection.skipped) == dict.fromkeys(names, "a link that leads out of the folder")
+
+
+@needs_links
+def test_a_folder_that_is_itself_a_link_is_read(folder, tmp_path_factory):
+    link = tmp_path_factory.mktemp("elsewhere") / "photos"
+    link.symlink_to(folder)
+    (folder / "again.png").symlink_to("good.png")
+    assert read_folder(link).names == ["again.png", "good.png"]
+
+
+@needs_links
+def test_circles_of_links_are_not_walked(folder):
+    (folder / "a" / "b").mkdir(parents=True)
+    (folder / "a" / "b" / "deep.png").write_bytes((folder / "good.png").read_bytes())
+    (folder / "a" / "b" / "top").symlink_to(folder)
+    (folder / "a" / "self").symlink_to(folder / "a")
+    collection = read_folder(folder, recursive=True)
+    assert collection.names == ["a/b/deep.png", "good.png"]
+    assert collection.skipped == []
+
+
+@contextmanager
+def as_nobody():
+    """As root every file can be read: play another user for a while."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@needs_links
+def test_files_and_folders_without_permission_are_skipped(folder):
+    read_folder(folder)  # whatever is imported on the way is imported now
+    with tempfile.TemporaryDirectory() as place:
+        root = Path(place)
+        (root / "locked").mkdir()
+        for name in ("good.png", "locked.png", "locked/inner.png"):
+            (root / name).write_bytes((folder / "good.png").read_bytes())
+        for path, mode in ((root, 0o755), (root / "locked.png", 0), (root / "locked", 0)):
+            path.chmod(mode)
+        with as_nobody():
+            collection = read_folder(root, recursive=True)
+        (root / "locked").chmod(0o700)
+    assert collection.names == ["good.png"]
+    assert collection.skipped == [
+        ("locked", "permission denied"),
+        ("locked.png", "permission denied"),
+    ]
+
+
+def test_without_its_reader_a_heic_picture_is_skipped_with_how_to_install_it(folder, monkeypatch):
+    monkeypatch.setattr(_decoding, "_has_heic", lambda: False)
+    head = b"\0\0\0\x18ftypheic" + bytes(200)
+    (folder / "phone.HEIC").write_bytes(head)
+    (folder / "renamed.jpg").write_bytes(head)
+    (folder / "other.heif").write_text("no picture")
+    skipped = dict(read_folder(folder).skipped)
+    assert skipped.keys() == {"phone.HEIC", "renamed.jpg", "other.heif"}
+    for why in skipped.values():
+        assert why.endswith("pip install 'unshuffle[images]'")
+
+
+def test_with_its_reader_heic_pictures_are_read_and_damaged_ones_skipped(folder):
+    heif = pytest.importorskip("pillow_heif", reason="pillow-heif is not installed")
+    heif.register_heif_opener()
+    Image.new("RGB", (64, 48), (200, 30, 40)).save(folder / "phone.heic", quality=95)
+    data = (folder / "phone.heic").read_bytes()
+    (folder / "renamed.jpg").write_bytes(data)
+    (folder / "cut.heic").write_bytes(data[: len(data) // 2])
+    (folder / "text.heic").write_text("no picture")
+    collection = read_folder(folder)
+    assert collection.names == ["good.png", "phone.heic", "renamed.jpg"]
+    assert collection.sizes[1].tolist() == [48, 64]
+    np.testing.assert_allclose(collection.arrays[1, 20, 20], (200, 30, 40), atol=6)
+    assert {name for name, _ in collection.skipped} == {"cut.heic", "text.heic"}
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_interrupt_stops_the_reading(folder, n_jobs):
+    for i in range(300):
+        (folder / f"{i}.png").write_bytes((folder / "good.png").read_bytes())
+    calls = []
+
+    def interrupt(done, total):
+        calls.append(done)
+        if done == 5:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        read_folder(folder, n_jobs=n_jobs, on_progress=interrupt)
+    assert len(calls) < 200
+
+
+def test_deep_sub_folders_are_read(folder):
+    deep = folder / "/".join("abcdefgh")
+    deep.mkdir(parents=True)
+    (deep / "x.png").write_bytes((folder / "good.png").read_bytes())
+    assert read_folder(folder, recursive=True).names == ["a/b/c/d/e/f/g/h/x.png", "good.png"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs file names that are any bytes")

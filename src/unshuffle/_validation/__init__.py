@@ -37,6 +37,8 @@ from unshuffle._validation._grids import (
     check_points_end,
 )
 from unshuffle._validation._images import (
+    check_cache_folder,
+    check_feature_file,
     check_image_size,
     check_images,
     check_sheet_values,
@@ -88,6 +90,7 @@ __all__ = [
     "check_any_matched",
     "check_any_neighbors",
     "check_assignment_cost",
+    "check_cache_folder",
     "check_cell_points",
     "check_centred_norm",
     "check_cost",
@@ -99,6 +102,7 @@ __all__ = [
     "check_equal_sizes",
     "check_factor_memory",
     "check_feasible",
+    "check_feature_file",
     "check_folder",
     "check_forbidden",
     "check_frozen",

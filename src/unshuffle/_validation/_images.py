@@ -1,11 +1,15 @@
 """What is asked of pictures and of the sheets they are laid out on."""
 
+import os
+from collections.abc import Callable, Sequence
 from numbers import Integral
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from unshuffle._validation._collections import check_finite
 from unshuffle._validation._parameters import check_count
 
 
@@ -51,4 +55,47 @@ def check_sheet_values(values: ArrayLike, n_items: int, name: str) -> NDArray[np
             f"`{name}` must be {n_items} finite numbers, one for each item, got shape "
             f"{array.shape}."
         )
+    return array
+
+
+def check_cache_folder(cache: str | os.PathLike[str], folder: Path) -> Path:
+    """Where thumbnails are kept: not among the pictures themselves."""
+    path = Path(cache)
+    if os.path.realpath(path) == os.path.realpath(folder):
+        raise ValueError(
+            f"`cache` is the folder of the pictures itself, {folder}. Give another one, such as "
+            "unshuffle.images.default_cache()."
+        )
+    return path
+
+
+def check_feature_file(
+    load: Callable[[], Any], path: Path, n_items: int, names: Sequence[str] | None
+) -> NDArray[Any]:
+    """Finite numbers from a file, one row for each picture."""
+    try:
+        array = load()
+    except (ValueError, EOFError, OSError, MemoryError, SyntaxError) as error:
+        raise ValueError(
+            f"{path} cannot be read as an array of numbers: {error}. Write it with numpy.save."
+        ) from error
+    if not isinstance(array, np.ndarray):
+        raise ValueError(
+            f"{path} holds several arrays. Write the one to be used to a .npy file with "
+            "numpy.save."
+        )
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{path} holds {array.dtype} values. Give real numbers.")
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise ValueError(
+            f"{path} has shape {array.shape}. Give a 2-D array with one row for each picture and "
+            "at least one column."
+        )
+    if len(array) != n_items:
+        order = f", from {names[0]} to {names[-1]}" if names else ""
+        raise ValueError(
+            f"{path} has {len(array)} row(s), but there are {n_items} picture(s). Give one row "
+            f"for each picture that was read, in natural order of the names{order}."
+        )
+    check_finite(array, str(path))
     return array

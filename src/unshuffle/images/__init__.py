@@ -1,23 +1,20 @@
 """Pictures: reading them safely, comparing them, and laying them out on a sheet."""
 
+from unshuffle.images._cache import MAX_CACHE_BYTES, default_cache
+from unshuffle.images._decoding import FORMATS, MAX_PIXELS, SUFFIXES, read_image
 from unshuffle.images._features import color_histogram, lab_pixels, rgb_to_lab
-from unshuffle.images._reading import (
-    FORMATS,
-    MAX_PIXELS,
-    SUFFIXES,
-    ImageCollection,
-    read_folder,
-    read_image,
-    visible_files,
-)
+from unshuffle.images._folders import visible_files
+from unshuffle.images._reading import ImageCollection, read_folder
 from unshuffle.images._sheets import grid_sheet, matched_sheet
 
 __all__ = [
     "FORMATS",
+    "MAX_CACHE_BYTES",
     "MAX_PIXELS",
     "SUFFIXES",
     "ImageCollection",
     "color_histogram",
+    "default_cache",
     "grid_sheet",
     "lab_pixels",
     "matched_sheet",

@@ -1,6 +1,6 @@
 """Folders of pictures, read with care: whatever is in the folder, nothing crashes."""
 
-import re
+import os
 import threading
 import warnings
 from collections.abc import Callable
@@ -9,33 +9,20 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from unshuffle._parallel import map_parallel
-from unshuffle._validation import check_folder, check_image_size, check_memory
-
-FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP")
-"""Formats that are decoded. Pillow knows many more, each a decoder that could be attacked."""
-
-SUFFIXES = (".png", ".jpg", ".jpeg", ".jpe", ".gif", ".bmp", ".tif", ".tiff", ".webp")
-"""File name endings that promise one of these formats; the content decides."""
-
-MAX_PIXELS = 80_000_000
-"""Largest picture that is decoded, below the size at which Pillow itself warns."""
+from unshuffle._validation import (
+    check_cache_folder,
+    check_folder,
+    check_image_size,
+    check_memory,
+    check_option,
+)
+from unshuffle.images._cache import ThumbnailCache, thumbnail_key
+from unshuffle.images._decoding import FITS, explain, read_image
+from unshuffle.images._folders import list_files, path_key
 
 Progress = Callable[[int, int], object]
-
-# What turns a picture stored with this Exif orientation upright.
-_UPRIGHT = {
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
-}
-_ORIENTATION_TAG = 0x0112
 
 
 @dataclass(frozen=True)
@@ -45,7 +32,8 @@ class ImageCollection:
     Attributes
     ----------
     names : list of str
-        File names in natural order ("2.png" before "10.png").
+        File names in natural order ("2.png" before "10.png"); for a picture in a sub-folder
+        the path from the folder on, with ``/`` between its parts.
     arrays : ndarray of shape (n_images, height, width, 3), uint8
         The pictures in RGB, upright, transparent parts on white.
     sizes : ndarray of shape (n_images, 2)
@@ -63,44 +51,40 @@ class ImageCollection:
         return len(self.names)
 
 
-def natural_key(name: str) -> tuple[list[tuple[int, int | str]], str]:
-    """Sort key that counts: "2.png" comes before "10.png", and case hardly matters."""
-    pieces: list[tuple[int, int | str]] = [
-        (0, int(piece)) if piece.isdecimal() else (1, piece)
-        for piece in re.split("([0-9]+)", name.casefold())
-        if piece
-    ]
-    return pieces, name
-
-
-def visible_files(folder: Path) -> list[Path]:
-    """Everything in `folder` but sub-folders and hidden files, in natural order."""
-    entries = [
-        path for path in folder.iterdir() if not path.name.startswith(".") and not path.is_dir()
-    ]
-    return sorted(entries, key=lambda path: natural_key(path.name))
-
-
 def read_folder(
     folder: str | Path,
     *,
     size: int | tuple[int, int] = 40,
+    fit: str = "stretch",
+    recursive: bool = False,
+    cache: str | Path | None = None,
     n_jobs: int | None = None,
     on_progress: Progress | None = None,
 ) -> ImageCollection:
     """Read every picture of a folder at one common size.
 
-    Sub-folders and hidden files are left out. A file that is no picture, is damaged,
-    or is too large to be decoded safely is skipped and listed with the reason.
+    Hidden files are left out. A file that is no picture, is damaged, is too large to be
+    decoded safely, or is a link that leads out of the folder is skipped and listed with the
+    reason.
 
     Parameters
     ----------
     folder : str or Path
-        Where the pictures are: PNG, JPEG, GIF (its first frame), BMP, TIFF or WebP. The
-        content decides, so a PNG named ``a.jpg`` is read.
+        Where the pictures are: PNG, JPEG, GIF (its first frame), BMP, TIFF or WebP, and HEIC
+        where ``unshuffle[images]`` is installed. The content decides, so a PNG named
+        ``a.jpg`` is read.
     size : int or (int, int), default=40
         Side of the square, or height and width, that each picture is scaled to. Larger
         keeps more detail and takes more memory.
+    fit : {"stretch", "crop"}, default="stretch"
+        "stretch" keeps all of each picture and gives up its proportions; "crop" keeps its
+        proportions, and of the picture the largest central part that fills the size.
+    recursive : bool, default=False
+        Also read sub-folders, but for hidden ones and what links lead to.
+    cache : str, Path or None, default=None
+        Folder to keep the scaled pictures in, such as `default_cache` gives, so that the next
+        reading is much faster. It is made if missing and holds at most `MAX_CACHE_BYTES`; a
+        file that changed is read anew. None keeps nothing.
     n_jobs : int or None, default=None
         Number of threads that decode; more use more cores. The result is the same.
     on_progress : callable or None, default=None
@@ -116,25 +100,66 @@ def read_folder(
     Time grows with the pixels in the files, memory with ``n_images * height * width * 3``
     bytes, plus one decoded picture for each thread.
     """
-    height, width = check_image_size(size)
+    size = check_image_size(size)
+    check_option(fit, "fit", FITS)
     folder = check_folder(folder)
-    paths = visible_files(folder)
+    cache = None if cache is None else check_cache_folder(cache, folder)
+    listing = list_files(folder, recursive=recursive, leave_out=cache)
+    n_files = len(listing.files)
     check_memory(
-        len(paths) * height * width * 3,
-        what=f"Reading {len(paths):,} pictures at {height} x {width} pixels",
+        n_files * size[0] * size[1] * 3,
+        what=f"Reading {n_files:,} pictures at {size[0]} x {size[1]} pixels",
         instead="Choose a smaller `size`.",
     )
+    paths = [path for _, path in listing.files]
+    arrays, outcomes = _read_all(paths, size, fit, cache, n_jobs, on_progress)
+    good = [i for i, outcome in enumerate(outcomes) if not isinstance(outcome, str)]
+    skipped = listing.skipped + [
+        (name, outcome)
+        for (name, _), outcome in zip(listing.files, outcomes, strict=True)
+        if isinstance(outcome, str)
+    ]
+    skipped.sort(key=lambda entry: path_key(entry[0]))
+    if not good:
+        raise ValueError(_nothing_read(folder, skipped, recursive))
+    for place, i in enumerate(good):
+        # Moved up in place: a copy would take the memory twice.
+        if place != i:
+            arrays[place] = arrays[i]
+    return ImageCollection(
+        names=[listing.files[i][0] for i in good],
+        arrays=arrays[: len(good)],
+        sizes=np.array([outcomes[i] for i in good], dtype=np.intp),
+        skipped=skipped,
+    )
+
+
+Outcome = tuple[int, int] | str
+
+
+def _read_all(
+    paths: list[Path],
+    size: tuple[int, int],
+    fit: str,
+    cache: Path | None,
+    n_jobs: int | None,
+    on_progress: Progress | None,
+) -> tuple[NDArray[np.uint8], list[Outcome]]:
+    """Pixels of each file, and its original size or why it has none."""
+    thumbnails = None if cache is None else ThumbnailCache(cache)
+    arrays = np.zeros((len(paths), *size, 3), dtype=np.uint8)
     lock = threading.Lock()
     done = 0
 
-    def read_one(path: Path) -> tuple[NDArray[np.uint8], tuple[int, int]] | str:
+    def read_one(i: int) -> Outcome:
         nonlocal done
         try:
-            return read_image(path, size=(height, width))
+            arrays[i], original = _read_cached(paths[i], size, fit, thumbnails)
+            return original
         except Exception as error:
             # Decoders fail in any way they like on damaged data: OSError, SyntaxError,
             # struct.error, zlib.error and more. One bad file must not cost the others.
-            return _reason(error)
+            return explain(error)
         finally:
             with lock:
                 done += 1
@@ -144,116 +169,37 @@ def read_folder(
     with warnings.catch_warnings():
         # Decoders warn about what is odd in a file; what matters is listed in `skipped`.
         warnings.simplefilter("ignore")
-        results = map_parallel(read_one, paths, n_jobs=n_jobs)
-    read = [(path.name, each) for path, each in zip(paths, results, strict=True)]
-    skipped = [(name, each) for name, each in read if isinstance(each, str)]
-    good = [(name, *each) for name, each in read if not isinstance(each, str)]
-    if not good:
-        raise ValueError(_nothing_read(folder, skipped))
-    return ImageCollection(
-        names=[name for name, _, _ in good],
-        arrays=np.stack([pixels for _, pixels, _ in good]),
-        sizes=np.array([original for _, _, original in good], dtype=np.intp),
-        skipped=skipped,
-    )
-
-
-def read_image(
-    path: str | Path, *, size: tuple[int, int]
-) -> tuple[NDArray[np.uint8], tuple[int, int]]:
-    """Read one picture at the given size, upright and in RGB.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    size : (int, int)
-        Height and width that it is scaled to.
-
-    Returns
-    -------
-    pixels : ndarray of shape (height, width, 3), uint8
-        The picture.
-    original : (int, int)
-        Height and width in the file, after it was turned upright.
-
-    Raises
-    ------
-    Exception
-        Whatever the decoder raises on a file that is damaged or no picture.
-    """
-    path = Path(path)
-    if not path.is_file():
-        # A pipe or a device would wait for ever; a broken link has nothing to read.
-        raise ValueError("not a regular file")
-    if path.stat().st_size == 0:
-        raise ValueError("empty file")
-    with Image.open(path, formats=FORMATS) as image:
-        if image.width * image.height > MAX_PIXELS:
-            raise ValueError(
-                f"{image.width} x {image.height} pixels, more than the {MAX_PIXELS // 10**6} "
-                "million that are decoded"
+        outcomes = map_parallel(read_one, range(len(paths)), n_jobs=n_jobs)
+    if thumbnails is not None:
+        thumbnails.prune()
+        if thumbnails.problem is not None:
+            warnings.warn(
+                f"Thumbnails cannot be kept in {cache}: {thumbnails.problem}. The pictures were "
+                "read all the same; choose another `cache` to read them faster next time.",
+                stacklevel=3,
             )
-        orientation = _orientation(image)
-        turned = orientation >= 5
-        height, width = size[::-1] if turned else size
-        original = (image.width, image.height) if turned else (image.height, image.width)
-        # JPEG can be decoded at a fraction of its size, at a fraction of the time.
-        image.draft("RGB", (4 * width, 4 * height))
-        small = _to_rgb(image).resize((width, height), Image.Resampling.BICUBIC, reducing_gap=3.0)
-    if orientation in _UPRIGHT:
-        small = small.transpose(_UPRIGHT[orientation])
-    return np.asarray(small, dtype=np.uint8), original
+    return arrays, outcomes
 
 
-def _orientation(image: Image.Image) -> int:
-    try:
-        value = image.getexif().get(_ORIENTATION_TAG, 1)
-    except Exception:
-        # Broken metadata says nothing about the pixels.
-        return 1
-    return value if isinstance(value, int) else 1
+def _read_cached(
+    path: Path, size: tuple[int, int], fit: str, thumbnails: ThumbnailCache | None
+) -> tuple[NDArray[np.uint8], tuple[int, int]]:
+    if thumbnails is None or not os.path.isfile(path):
+        return read_image(path, size=size, fit=fit)
+    # Taken before the file is read: should it change meanwhile, the next reading sees that.
+    key = thumbnail_key(path, size, fit)
+    found = thumbnails.find(key, size)
+    if found is None:
+        found = read_image(path, size=size, fit=fit)
+        thumbnails.store(key, *found)
+    return found
 
 
-def _to_rgb(image: Image.Image) -> Image.Image:
-    if image.mode == "I" or image.mode == "F" or image.mode.startswith("I;16"):
-        # Pillow cuts these off at 255, which turns a 16-bit picture white.
-        image = Image.fromarray(_to_eight_bits(np.asarray(image, dtype=np.float64)))
-    if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
-        opaque = image.convert("RGBA")
-        white = Image.new("RGBA", opaque.size, "white")
-        return Image.alpha_composite(white, opaque).convert("RGB")
-    return image.convert("RGB")
-
-
-def _to_eight_bits(values: NDArray[np.float64]) -> NDArray[np.uint8]:
-    if not np.isfinite(values).all():
-        raise ValueError("pixels that are not numbers")
-    top = float(values.max())
-    for white in (1.0, 255.0, 65535.0):
-        if top <= white:
-            break
-    else:
-        white = top
-    return np.asarray(np.clip(values / white, 0.0, 1.0) * 255.0 + 0.5, dtype=np.uint8)
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, Image.UnidentifiedImageError):
-        return "not a picture in a format that is read (PNG, JPEG, GIF, BMP, TIFF, WebP)"
-    if isinstance(error, Image.DecompressionBombError):
-        return f"more than the {MAX_PIXELS // 10**6} million pixels that are decoded"
-    if isinstance(error, ValueError):
-        return str(error) or "damaged"
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror.lower()
-    return f"damaged ({' '.join(str(error).split())[:80] or type(error).__name__})"
-
-
-def _nothing_read(folder: Path, skipped: list[tuple[str, str]]) -> str:
+def _nothing_read(folder: Path, skipped: list[tuple[str, str]], recursive: bool) -> str:
     if not skipped:
+        where = "hidden ones" if recursive else "sub-folders and hidden files"
         return (
-            f"{folder} holds no picture: it has no files (sub-folders and hidden files are not "
+            f"{folder} holds no picture: it has no files ({where} are not "
             "searched). Give a folder of PNG, JPEG, GIF, BMP, TIFF or WebP files."
         )
     name, why = skipped[0]

@@ -1,0 +1,172 @@
+"""Thumbnails kept on disk, so that a folder read once is read again in no time."""
+
+import hashlib
+import os
+import re
+import stat
+import struct
+import sys
+import tempfile
+import threading
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import PIL
+from numpy.typing import NDArray
+
+MAX_CACHE_BYTES = 512 * 2**20
+"""Thumbnails are kept up to this many bytes; those not used for longest go first."""
+
+_MAGIC = b"unshuffle thumbnail 1\n"
+_SIZES = struct.Struct("<4I")
+_DIGEST_BYTES = 16
+_ENTRY_NAME = re.compile(r"[0-9a-f]{40}\.thumb")
+_PART_PREFIX = "unshuffle-"
+_PART_SUFFIX = ".thumb-part"
+
+
+def default_cache() -> Path:
+    """Where this user's thumbnails are kept by custom of the system.
+
+    Returns
+    -------
+    folder : Path
+        ``unshuffle/thumbnails`` under ``$XDG_CACHE_HOME`` or ``~/.cache``, under
+        ``~/Library/Caches`` on macOS, under ``%LOCALAPPDATA%`` on Windows. It need not exist:
+        `read_folder` makes it when first asked to, for this user's eyes only.
+    """
+    home = Path.home()
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = home / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
+        if not base.is_absolute():
+            # The XDG rules say that a relative path is to be ignored.
+            base = home / ".cache"
+    return base / "unshuffle" / "thumbnails"
+
+
+class ThumbnailCache:
+    """Thumbnails in a folder, one file each, found by what file they were made from.
+
+    Safe with several threads and several processes: an entry appears under its name only once
+    it is whole. An entry that is damaged, or not one of ours, counts as missing. Nothing but
+    pixels and sizes is stored, so no place or date of a photo ends up here.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if missing, for this user only.
+
+    Attributes
+    ----------
+    problem : str or None
+        Why the first thumbnail that could not be written was not.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.problem: str | None = None
+        self._n_written = 0
+        self._lock = threading.Lock()
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            self._fail(error)
+
+    def find(
+        self, key: str, size: tuple[int, int]
+    ) -> tuple[NDArray[np.uint8], tuple[int, int]] | None:
+        """Pixels and original size stored under `key`, or None."""
+        path = self._path(key)
+        n_pixels = size[0] * size[1] * 3
+        n_bytes = len(_MAGIC) + _SIZES.size + n_pixels + _DIGEST_BYTES
+        try:
+            # lstat: a link or a pipe under this name is not ours.
+            found = os.lstat(path)
+            if not stat.S_ISREG(found.st_mode) or found.st_size != n_bytes:
+                return None
+            data = path.read_bytes()
+        except OSError:
+            return None
+        body = data[:-_DIGEST_BYTES]
+        if not body.startswith(_MAGIC) or _digest(body) != data[-_DIGEST_BYTES:]:
+            return None
+        height, width, *original = _SIZES.unpack_from(body, len(_MAGIC))
+        if (height, width) != size:
+            return None
+        with suppress(OSError):
+            os.utime(path)  # used just now: among the last to be pruned
+        pixels = np.frombuffer(body, np.uint8, n_pixels, len(_MAGIC) + _SIZES.size)
+        return pixels.reshape(height, width, 3), (original[0], original[1])
+
+    def store(self, key: str, pixels: NDArray[np.uint8], original: tuple[int, int]) -> None:
+        """Keep a thumbnail; where that is not possible `problem` says why."""
+        if self.problem is not None:
+            return
+        body = _MAGIC + _SIZES.pack(*pixels.shape[:2], *original) + pixels.tobytes()
+        part = None
+        try:
+            handle, part = tempfile.mkstemp(_PART_SUFFIX, _PART_PREFIX, self.folder)
+            with os.fdopen(handle, "wb") as file:
+                file.write(body + _digest(body))
+            os.replace(part, self._path(key))
+        except OSError as error:
+            self._fail(error)
+            if part is not None:
+                with suppress(OSError):
+                    os.unlink(part)
+        else:
+            with self._lock:
+                self._n_written += 1
+
+    def prune(self, max_bytes: int | None = None) -> None:
+        """Remove what was not used for longest, until the rest is at most `max_bytes`."""
+        if self._n_written == 0:
+            return
+        limit = MAX_CACHE_BYTES if max_bytes is None else max_bytes
+        entries = []
+        with suppress(OSError), os.scandir(self.folder) as listed:
+            for entry in listed:
+                with suppress(OSError):
+                    if _is_ours(entry):
+                        found = entry.stat(follow_symlinks=False)
+                        entries.append((found.st_mtime_ns, found.st_size, entry.path))
+        kept = 0
+        for _, n_bytes, path in sorted(entries, reverse=True):
+            kept += n_bytes
+            if kept > limit:
+                with suppress(OSError):
+                    os.unlink(path)
+
+    def _path(self, key: str) -> Path:
+        return self.folder / f"{key}.thumb"
+
+    def _fail(self, error: OSError) -> None:
+        with self._lock:
+            if self.problem is None:
+                self.problem = error.strerror or str(error)
+
+
+def thumbnail_key(path: Path, size: tuple[int, int], fit: str) -> str:
+    """Name of the thumbnail of a file as it is now: another once the file has changed."""
+    found = os.stat(path)
+    # The version of Pillow too, since what it decodes may differ by a grey level.
+    parts = (found.st_size, found.st_mtime_ns, *size, fit, PIL.__version__)
+    digest = hashlib.sha256(os.fsencode(os.path.realpath(path)))
+    digest.update(b"\0" + "\0".join(map(str, parts)).encode())
+    return digest.hexdigest()[:40]
+
+
+def _is_ours(entry: os.DirEntry[str]) -> bool:
+    """Tell our files from others, since any folder may be given to keep thumbnails in."""
+    whole = _ENTRY_NAME.fullmatch(entry.name) is not None
+    part = entry.name.startswith(_PART_PREFIX) and entry.name.endswith(_PART_SUFFIX)
+    return (whole or part) and entry.is_file(follow_symlinks=False)
+
+
+def _digest(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=_DIGEST_BYTES).digest()

@@ -1,0 +1,180 @@
+"""One picture, decoded with care: formats from a list, a ceiling on pixels, no metadata kept."""
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from unshuffle._validation import check_option
+
+FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP")
+"""Formats that are decoded. Pillow knows many more, each a decoder that could be attacked."""
+
+SUFFIXES = (
+    *(".png", ".jpg", ".jpeg", ".jpe", ".gif", ".bmp", ".tif", ".tiff", ".webp"),
+    *(".heic", ".heif"),
+)
+"""File name endings that promise one of these formats, or HEIC; the content decides."""
+
+MAX_PIXELS = 80_000_000
+"""Largest picture that is decoded, below the size at which Pillow itself warns."""
+
+FITS = ("stretch", "crop")
+
+_INSTALL_HEIC = "a HEIC picture; to read it: pip install 'unshuffle[images]'"
+_HEIC_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
+# The HEIC decoder takes the whole file into memory before it looks at the size of the picture.
+_MAX_HEIC_BYTES = 256 * 2**20
+
+# What turns a picture stored with this Exif orientation upright.
+_UPRIGHT = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+_ORIENTATION_TAG = 0x0112
+
+
+def read_image(
+    path: str | Path, *, size: tuple[int, int], fit: str = "stretch"
+) -> tuple[NDArray[np.uint8], tuple[int, int]]:
+    """Read one picture at the given size, upright and in RGB.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    size : (int, int)
+        Height and width that it is scaled to.
+    fit : {"stretch", "crop"}, default="stretch"
+        "stretch" keeps all of the picture and gives up its proportions; "crop" keeps its
+        proportions, and of the picture the largest central part that fills the size.
+
+    Returns
+    -------
+    pixels : ndarray of shape (height, width, 3), uint8
+        The picture.
+    original : (int, int)
+        Height and width in the file, after it was turned upright.
+
+    Raises
+    ------
+    Exception
+        Whatever the decoder raises on a file that is damaged or no picture.
+    """
+    check_option(fit, "fit", FITS)
+    path = Path(path)
+    with Image.open(path, formats=_formats_for(path)) as image:
+        if image.width * image.height > MAX_PIXELS:
+            raise ValueError(
+                f"{image.width} x {image.height} pixels, more than the {MAX_PIXELS // 10**6} "
+                "million that are decoded"
+            )
+        orientation = _orientation(image)
+        turned = orientation >= 5
+        height, width = size[::-1] if turned else size
+        original = (image.width, image.height) if turned else (image.height, image.width)
+        # JPEG can be decoded at a fraction of its size, at a fraction of the time.
+        image.draft("RGB", (4 * width, 4 * height))
+        box = _central_box(image.size, (width, height)) if fit == "crop" else None
+        small = _to_rgb(image).resize(
+            (width, height), Image.Resampling.BICUBIC, box=box, reducing_gap=3.0
+        )
+    if orientation in _UPRIGHT:
+        small = small.transpose(_UPRIGHT[orientation])
+    return np.asarray(small, dtype=np.uint8), original
+
+
+def explain(error: Exception) -> str:
+    """Why a picture could not be read, in words for the user."""
+    if isinstance(error, Image.UnidentifiedImageError):
+        return "not a picture in a format that is read (PNG, JPEG, GIF, BMP, TIFF, WebP)"
+    if isinstance(error, Image.DecompressionBombError):
+        return f"more than the {MAX_PIXELS // 10**6} million pixels that are decoded"
+    if isinstance(error, ValueError):
+        return str(error) or "damaged"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    return f"damaged ({' '.join(str(error).split())[:80] or type(error).__name__})"
+
+
+def _formats_for(path: Path) -> tuple[str, ...]:
+    """Formats to try on a file, once it is clear that it can be opened without harm."""
+    if path.is_symlink() and not path.exists():
+        raise ValueError("a link that leads nowhere")
+    if not path.is_file():
+        # A pipe or a device would wait for ever.
+        raise ValueError("not a regular file")
+    n_bytes = path.stat().st_size
+    if n_bytes == 0:
+        raise ValueError("empty file")
+    with open(path, "rb") as file:
+        head = file.read(12)
+    if head[4:8] != b"ftyp" or head[8:12] not in _HEIC_BRANDS:
+        if path.suffix.lower() in (".heic", ".heif") and not _has_heic():
+            raise ValueError(_INSTALL_HEIC)
+        return FORMATS
+    if not _has_heic():
+        raise ValueError(_INSTALL_HEIC)
+    if n_bytes > _MAX_HEIC_BYTES:
+        raise ValueError(f"a HEIC picture of more than {_MAX_HEIC_BYTES // 2**20} MB")
+    return ("HEIF",)
+
+
+@cache
+def _has_heic() -> bool:
+    try:
+        from pillow_heif import register_heif_opener
+    except ImportError:
+        return False
+    register_heif_opener()
+    return True
+
+
+def _central_box(
+    size: tuple[int, int], target: tuple[int, int]
+) -> tuple[float, float, float, float]:
+    """Largest central part of a picture with the proportions of `target`; both width first."""
+    scale = min(size[0] / target[0], size[1] / target[1])
+    width, height = scale * target[0], scale * target[1]
+    left, top = max(0.0, (size[0] - width) / 2), max(0.0, (size[1] - height) / 2)
+    # Rounding must not push the far edge out of the picture.
+    return left, top, min(left + width, size[0]), min(top + height, size[1])
+
+
+def _orientation(image: Image.Image) -> int:
+    try:
+        value = image.getexif().get(_ORIENTATION_TAG, 1)
+    except Exception:
+        # Broken metadata says nothing about the pixels.
+        return 1
+    return value if isinstance(value, int) else 1
+
+
+def _to_rgb(image: Image.Image) -> Image.Image:
+    if image.mode == "I" or image.mode == "F" or image.mode.startswith("I;16"):
+        # Pillow cuts these off at 255, which turns a 16-bit picture white.
+        image = Image.fromarray(_to_eight_bits(np.asarray(image, dtype=np.float64)))
+    if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
+        opaque = image.convert("RGBA")
+        white = Image.new("RGBA", opaque.size, "white")
+        return Image.alpha_composite(white, opaque).convert("RGB")
+    return image.convert("RGB")
+
+
+def _to_eight_bits(values: NDArray[np.float64]) -> NDArray[np.uint8]:
+    if not np.isfinite(values).all():
+        raise ValueError("pixels that are not numbers")
+    top = float(values.max())
+    for white in (1.0, 255.0, 65535.0):
+        if top <= white:
+            break
+    else:
+        white = top
+    return np.asarray(np.clip(values / white, 0.0, 1.0) * 255.0 + 0.5, dtype=np.uint8)

@@ -72,14 +72,85 @@ def test_sixteen_bit_grey_is_scaled_not_cut_off(tmp_path):
     assert set(read_folder(tmp_path, size=3).arrays.ravel()) <= {127, 128}
 
 
-def test_the_first_frame_of_an_animation_is_read(tmp_path):
-    frames = [Image.new("RGB", (8, 8), color) for color in ("red", "blue")]
-    frames[0].save(tmp_path / "a.gif", save_all=True, append_images=frames[1:])
-    np.testing.assert_allclose(read_folder(tmp_path, size=2).arrays[0, 0, 0], (255, 0, 0), atol=3)
-
-
 @pytest.mark.parametrize("size", [0, -3, (1, 2, 3), 2.5, "big", 10**6])
 def test_impossible_sizes_are_refused(tmp_path, size):
     save(tmp_path / "a.png")
     with pytest.raises(ValueError, match="size"):
         read_folder(tmp_path, size=size)
+
+
+def test_sub_folders_are_read_if_asked_and_hidden_ones_never(tmp_path):
+    for name in ("b10", "b2", ".hidden"):
+        (tmp_path / name).mkdir()
+        save(tmp_path / name / "a.png")
+    (tmp_path / "b2" / "text.png").write_text("no picture")
+    save(tmp_path / "b3.png")
+    assert read_folder(tmp_path).names == ["b3.png"]
+    collection = read_folder(tmp_path, recursive=True)
+    assert collection.names == ["b2/a.png", "b3.png", "b10/a.png"]
+    assert [name for name, _ in collection.skipped] == ["b2/text.png"]
+
+
+def test_good_pictures_keep_their_pixels_where_others_are_skipped(tmp_path):
+    for i in range(6):
+        save(tmp_path / f"{i}.png", color=(40 * i, 0, 0))
+    for i in (0, 3):
+        (tmp_path / f"{i}.png").write_text("no picture")
+    collection = read_folder(tmp_path, size=2)
+    assert collection.names == ["1.png", "2.png", "4.png", "5.png"]
+    assert collection.arrays[:, 0, 0, 0].tolist() == [40, 80, 160, 200]
+
+
+def three_stripes(orientation):
+    """A wide picture, red, green and blue from left to right, stored turned."""
+    stripes = np.zeros((30, 90, 3), np.uint8)
+    for k in range(3):
+        stripes[:, 30 * k : 30 * k + 30, k] = 255
+    image = Image.fromarray(stripes)
+    if orientation == 6:
+        image = image.transpose(Image.Transpose.ROTATE_90)
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    return image, exif
+
+
+@pytest.mark.parametrize("orientation", [1, 6])
+@pytest.mark.parametrize("suffix", ["png", "jpg"])
+def test_crop_keeps_the_middle_and_its_proportions(tmp_path, orientation, suffix):
+    image, exif = three_stripes(orientation)
+    image.save(tmp_path / f"a.{suffix}", exif=exif)
+    green, original = read_image(tmp_path / f"a.{suffix}", size=(6, 6), fit="crop")
+    assert original == (30, 90)
+    np.testing.assert_allclose(green[:, 1:-1], np.full((6, 4, 3), (0, 255, 0)), atol=40)
+    squeezed, _ = read_image(tmp_path / f"a.{suffix}", size=(6, 6))
+    np.testing.assert_allclose(squeezed[3, [0, -1]], [(255, 0, 0), (0, 0, 255)], atol=40)
+
+
+def test_crop_to_the_proportions_of_the_picture_is_the_same_as_stretch(tmp_path):
+    rng = np.random.RandomState(0)
+    for i, shape in enumerate([(31, 47, 3), (7, 5, 3), (1, 1, 3)]):
+        Image.fromarray(rng.randint(0, 256, shape).astype(np.uint8)).save(tmp_path / f"{i}.png")
+        one, _ = read_image(tmp_path / f"{i}.png", size=shape[:2], fit="crop")
+        two, _ = read_image(tmp_path / f"{i}.png", size=shape[:2])
+        np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("shape", [(1, 3000), (3000, 1), (1, 1), (7, 3)])
+@pytest.mark.parametrize("size", [(40, 40), (1, 100), (33, 7)])
+def test_crop_of_extreme_shapes(tmp_path, shape, size):
+    Image.new("RGB", shape, "red").save(tmp_path / "a.png")
+    pixels, _ = read_image(tmp_path / "a.png", size=size, fit="crop")
+    assert (pixels == (255, 0, 0)).all()
+
+
+def test_unknown_fit_is_refused(tmp_path):
+    save(tmp_path / "a.png")
+    with pytest.raises(ValueError, match="`fit` must be one of 'stretch', 'crop'"):
+        read_folder(tmp_path, fit="squeeze")
+
+
+@pytest.mark.parametrize("suffix", ["png", "webp", "gif"])
+def test_the_first_frame_of_every_animated_format_is_read(tmp_path, suffix):
+    frames = [Image.new("RGB", (8, 8), color) for color in ("red", "blue")]
+    frames[0].save(tmp_path / f"a.{suffix}", save_all=True, append_images=frames[1:])
+    np.testing.assert_allclose(read_folder(tmp_path, size=2).arrays[0, 0, 0], (255, 0, 0), atol=3)

@@ -33,7 +33,11 @@ from unshuffle._validation._grids import (
     check_any_neighbors,
     check_cell_points,
     check_enough_placed,
+    check_features_given,
     check_grid,
+    check_item_colors,
+    check_item_labels,
+    check_one_look,
     check_points_end,
 )
 from unshuffle._validation._images import (
@@ -41,6 +45,7 @@ from unshuffle._validation._images import (
     check_feature_file,
     check_image_size,
     check_images,
+    check_picture,
     check_sheet_values,
 )
 from unshuffle._validation._kernels import (
@@ -57,6 +62,13 @@ from unshuffle._validation._kernels import (
     check_weights_need_list,
     raise_all_equal,
     raise_kernel_failed,
+)
+from unshuffle._validation._masks import (
+    check_letters,
+    check_mask_cells,
+    check_mask_text,
+    check_tall_enough,
+    raise_no_mask,
 )
 from unshuffle._validation._memory import (
     available_memory,
@@ -103,6 +115,7 @@ __all__ = [
     "check_factor_memory",
     "check_feasible",
     "check_feature_file",
+    "check_features_given",
     "check_folder",
     "check_forbidden",
     "check_frozen",
@@ -111,13 +124,18 @@ __all__ = [
     "check_grid",
     "check_image_size",
     "check_images",
+    "check_item_colors",
+    "check_item_labels",
     "check_kernel_list",
     "check_kernel_memory",
     "check_kernel_output",
     "check_kernel_weights",
     "check_labels",
     "check_length",
+    "check_letters",
     "check_magnitude",
+    "check_mask_cells",
+    "check_mask_text",
     "check_match_file",
     "check_matches",
     "check_memory",
@@ -125,11 +143,13 @@ __all__ = [
     "check_nonnegative",
     "check_numbering",
     "check_one_collection_per_kernel",
+    "check_one_look",
     "check_option",
     "check_output_path",
     "check_partner_vectors",
     "check_per_kernel",
     "check_permutation",
+    "check_picture",
     "check_points_end",
     "check_position_records",
     "check_positive",
@@ -141,6 +161,7 @@ __all__ = [
     "check_sheet_values",
     "check_similarities",
     "check_suffix",
+    "check_tall_enough",
     "check_two_collections",
     "check_varied",
     "check_vectors",
@@ -149,4 +170,5 @@ __all__ = [
     "is_text",
     "raise_all_equal",
     "raise_kernel_failed",
+    "raise_no_mask",
 ]

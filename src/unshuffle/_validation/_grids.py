@@ -1,5 +1,7 @@
 """What is asked of grids: which item is in each cell, and where the cells are."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -56,3 +58,54 @@ def check_any_neighbors(n_pairs: int) -> None:
             "No two items of `grid` are side by side or one above the other. "
             "Use distance_preservation_quality, which compares items at any distance."
         )
+
+
+def check_item_colors(values: ArrayLike, n_items: int) -> NDArray[np.float64]:
+    """One finite number for each item, or red, green and blue from 0 to 1."""
+    array = np.asarray(values)
+    if array.shape not in ((n_items,), (n_items, 3)) or array.dtype.kind not in "biuf":
+        raise ValueError(
+            f"`values` must be {n_items} numbers or {n_items} rows of red, green and blue, one "
+            f"for each item, got shape {array.shape} and dtype {array.dtype}."
+        )
+    if array.ndim == 2 and array.dtype == np.uint8:
+        return array / 255.0
+    numbers = array.astype(np.float64)
+    if not np.isfinite(numbers).all():
+        raise ValueError("`values` holds NaN or infinity. Give each item a finite number.")
+    if array.ndim == 2 and (numbers.min() < 0 or numbers.max() > 1):
+        raise ValueError(
+            "Colours in `values` must be from 0 to 1 (or whole numbers from 0 to 255 of dtype "
+            f"uint8), got values from {numbers.min():.6g} to {numbers.max():.6g}. Rescale them."
+        )
+    return numbers
+
+
+def check_item_labels(labels: ArrayLike, n_items: int) -> NDArray[Any]:
+    """One label for each item."""
+    array = np.asarray(labels)
+    if array.shape != (n_items,):
+        raise ValueError(
+            f"`labels` must be {n_items} labels, one for each item, got shape {array.shape}."
+        )
+    return array
+
+
+def check_one_look(given: dict[str, Any]) -> None:
+    """Refuse to draw items in two ways at once."""
+    names = [f"`{name}`" for name, value in given.items() if value is not None]
+    if len(names) > 1:
+        raise ValueError(
+            f"{' and '.join(names)} were given, but a cell shows one of them. "
+            "Draw a second display for the other."
+        )
+
+
+def check_features_given(X: Any) -> Any:
+    """Refuse to measure distances between items of which nothing is known."""
+    if X is None:
+        raise ValueError(
+            "Distances to neighbours need the features of the items, but `X` is None. "
+            "Pass X when the display is made."
+        )
+    return X

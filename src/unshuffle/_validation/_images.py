@@ -47,6 +47,18 @@ def check_images(images: Any, name: str = "images") -> NDArray[np.uint8]:
     return array
 
 
+def check_picture(picture: Any, name: str) -> NDArray[np.uint8]:
+    """One picture as uint8 of shape (height, width, 3)."""
+    array = np.asarray(picture)
+    if array.dtype != np.uint8 or array.ndim not in (2, 3) or array.shape[2:] not in ((), (3,)):
+        raise ValueError(
+            f"`{name}` must be one picture of dtype uint8 and shape (height, width, 3), or "
+            f"(height, width) if grey, got shape {array.shape} and dtype {array.dtype}. "
+            "Scale it to 0..255 and convert with .astype('uint8')."
+        )
+    return check_images(array[np.newaxis], name)[0]
+
+
 def check_sheet_values(values: ArrayLike, n_items: int, name: str) -> NDArray[np.float64]:
     """One finite number for each item."""
     array = np.asarray(values, dtype=np.float64)

@@ -139,20 +139,19 @@ def neighbor_distance(X: Any, grid: ArrayLike, *, wrap: bool = False) -> float:
     X = check_vectors(X, "X")
     check_magnitude(X, "X")
     cells = check_grid(grid, X.shape[0])
-    first, second = _touching(cells, wrap)
+    first, second = touching_cells(cells >= 0, wrap)
     check_any_neighbors(first.size)
-    step = max(1, _BLOCK // X.shape[1])
-    total = 0.0
-    for start in range(0, first.size, step):
-        pairs = slice(start, start + step)
-        total += float(row_norms(as_float64(X[first[pairs]]) - as_float64(X[second[pairs]])).sum())
-    return total / first.size
+    items = cells.ravel()
+    return float(pair_distances(X, items[first], items[second]).mean())
 
 
-def _touching(cells: NDArray[np.intp], wrap: bool) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Items of all pairs of touching cells that are both filled."""
+def touching_cells(
+    filled: NDArray[np.bool_], wrap: bool
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """All pairs of filled cells side by side or one above the other, by their flat indices."""
+    numbers: NDArray[np.intp] = np.arange(filled.size).reshape(filled.shape)
     first, second = [], []
-    for along in (cells, cells.T):
+    for along in (numbers, numbers.T):
         first.append(along[:, :-1].ravel())
         second.append(along[:, 1:].ravel())
         # With two columns the first and the last touch already.
@@ -160,8 +159,20 @@ def _touching(cells: NDArray[np.intp], wrap: bool) -> tuple[NDArray[np.intp], ND
             first.append(along[:, -1])
             second.append(along[:, 0])
     one, other = np.concatenate(first), np.concatenate(second)
-    filled = (one >= 0) & (other >= 0)
-    return one[filled], other[filled]
+    both = filled.ravel()[one] & filled.ravel()[other]
+    return one[both], other[both]
+
+
+def pair_distances(
+    X: Any, first: NDArray[np.intp], second: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Euclidean distances between rows of X, pair by pair, without holding all differences."""
+    step = max(1, _BLOCK // X.shape[1])
+    distances = np.empty(first.size)
+    for start in range(0, first.size, step):
+        pairs = slice(start, start + step)
+        distances[pairs] = row_norms(as_float64(X[first[pairs]]) - as_float64(X[second[pairs]]))
+    return distances
 
 
 def _grid_rings(filled: NDArray[np.bool_], wrap: bool) -> Rings:

@@ -1,5 +1,7 @@
 """Displays: they hold what was found and draw it, and never fit."""
 
+from unshuffle.plotting._collage_display import CollageDisplay
+from unshuffle.plotting._layout_display import LayoutDisplay
 from unshuffle.plotting._match_display import MatchDisplay
 
-__all__ = ["MatchDisplay"]
+__all__ = ["CollageDisplay", "LayoutDisplay", "MatchDisplay"]

@@ -13,6 +13,7 @@ from unshuffle._validation import (
     check_sheet_values,
 )
 from unshuffle.kernels import center, combined_gram, zero_diagonal
+from unshuffle.plotting._drawing import axes_or_new
 
 Grams = NDArray[np.float64]
 # Unsure to sure; dark enough in the middle for thin lines on white.
@@ -266,16 +267,8 @@ class MatchDisplay:
         self.ax_.add_collection(lines)
 
     def _take_axes(self, ax: Any, size: tuple[float, float]) -> None:
-        if ax is None:
-            try:
-                import matplotlib.pyplot as plt
-            except ImportError as error:
-                raise ImportError(
-                    "Drawing needs matplotlib: pip install 'unshuffle[plot]'"
-                ) from error
-            _, ax = plt.subplots(figsize=size, layout="constrained")
-        self.ax_ = ax
-        self.figure_ = ax.figure
+        self.ax_ = axes_or_new(ax, size)
+        self.figure_ = self.ax_.figure
 
 
 def _map(gram: Grams) -> NDArray[np.float64]:

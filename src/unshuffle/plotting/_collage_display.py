@@ -1,0 +1,130 @@
+"""A collage, drawn beside the picture it is to look like."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from unshuffle._validation import check_grid, check_images, check_picture
+from unshuffle.plotting._drawing import axes_or_new, cell_pictures
+
+
+class CollageDisplay:
+    """A template and the collage that was made for it, side by side.
+
+    Build it with `from_estimator` or `from_predictions`.
+
+    Parameters
+    ----------
+    template : ndarray of shape (height, width, 3), uint8
+        The picture to look like.
+    grid : ndarray of shape (rows, columns)
+        Tile in each cell; -1 is empty.
+    tiles : ndarray of shape (n_tiles, h, w, 3), uint8
+        The pictures it is made of.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        What was drawn on last.
+    figure_ : matplotlib Figure
+        The figure it is in.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unshuffle.plotting import CollageDisplay
+    >>> tiles = np.array([0, 255], dtype=np.uint8).repeat(12).reshape(2, 2, 2, 3)
+    >>> template = np.array([[[9] * 3, [200] * 3]], dtype=np.uint8)
+    >>> CollageDisplay.from_predictions(template, [[0, 1]], tiles).picture.shape
+    (2, 4, 4)
+    """
+
+    def __init__(
+        self,
+        template: NDArray[np.uint8],
+        grid: NDArray[np.intp],
+        tiles: NDArray[np.uint8],
+    ) -> None:
+        self.template = template
+        self.grid = grid
+        self.tiles = tiles
+
+    @classmethod
+    def from_estimator(cls, collage: Any, tiles: ArrayLike) -> "CollageDisplay":
+        """Display of a fitted `Collage`.
+
+        Parameters
+        ----------
+        collage : Collage
+            Fitted.
+        tiles : array of shape (n_tiles, h, w, 3) or (n_tiles, h, w), uint8
+            Pictures in the order they were fitted in; any size will do.
+
+        Returns
+        -------
+        display : CollageDisplay
+            Ready to `plot`.
+        """
+        check_is_fitted(collage, "grid_")
+        return cls.from_predictions(collage.template, collage.grid_, tiles)
+
+    @classmethod
+    def from_predictions(
+        cls, template: ArrayLike, grid: ArrayLike, tiles: ArrayLike
+    ) -> "CollageDisplay":
+        """Display of any collage, wherever it comes from.
+
+        Parameters
+        ----------
+        template : array of shape (height, width, 3) or (height, width), uint8
+            The picture to look like.
+        grid : array of int, shape (rows, columns)
+            Tile in each cell; -1 is empty.
+        tiles : array of shape (n_tiles, h, w, 3) or (n_tiles, h, w), uint8
+            The pictures it is made of.
+
+        Returns
+        -------
+        display : CollageDisplay
+            Ready to `plot`.
+        """
+        pictures = check_images(tiles, "tiles")
+        return cls(check_picture(template, "template"), check_grid(grid, len(pictures)), pictures)
+
+    @property
+    def picture(self) -> NDArray[np.uint8]:
+        """The collage as one picture with a fourth channel, 0 where a cell is empty."""
+        return cell_pictures(self.tiles, self.grid)
+
+    def plot(
+        self, ax: Any = None, *, labels: tuple[str, str] = ("template", "collage")
+    ) -> "CollageDisplay":
+        """Draw the template on the left and the collage on the right, equally large.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a figure.
+        labels : (str, str), default=("template", "collage")
+            What stands above them.
+
+        Returns
+        -------
+        display : CollageDisplay
+            Itself.
+        """
+        picture = self.picture
+        # The collage may be a little wider or narrower than the template: one height for both.
+        widths = [each.shape[1] / each.shape[0] for each in (self.template, picture)]
+        self.ax_ = axes_or_new(ax, (10.0, 0.5 + 9.6 / (sum(widths) + 0.05)))
+        self.figure_ = self.ax_.figure
+        start = 0.0
+        for image, width, label in zip((self.template, picture), widths, labels, strict=True):
+            self.ax_.imshow(image, extent=(start, start + width, 0.0, 1.0))
+            self.ax_.text(start + width / 2, 1.02, label, ha="center", va="bottom")
+            start += width + 0.05
+        self.ax_.set(xlim=(0.0, start - 0.05), ylim=(0.0, 1.0), aspect="equal")
+        self.ax_.set_axis_off()
+        return self

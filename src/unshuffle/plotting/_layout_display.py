@@ -1,0 +1,349 @@
+"""A layout, drawn: what stands in each cell, and where like stops being beside like."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from unshuffle._validation import (
+    check_cell_points,
+    check_features_given,
+    check_grid,
+    check_images,
+    check_item_colors,
+    check_item_labels,
+    check_one_look,
+    check_points_end,
+    check_real,
+    check_same_items,
+    check_vectors,
+)
+from unshuffle.metrics._layout import pair_distances, touching_cells
+from unshuffle.plotting._drawing import (
+    EMPTY,
+    axes_or_new,
+    cell_extent,
+    cell_pictures,
+    kind_colors,
+    nearby,
+    spacing,
+)
+
+_PLAIN = (0.13, 0.2, 0.23)
+_MAX_NAMED = 40
+
+
+class LayoutDisplay:
+    """A layout on a grid, a shape or points that can be looked at in two ways.
+
+    `plot` draws each item in its cell: as a colour, by a number, by a label or as its picture.
+    `plot_neighbors` shows how far each item is from those beside it: dark regions belong
+    together, bright lines run where one kind ends and another begins.
+
+    Build it with `from_estimator` or `from_predictions`.
+
+    Parameters
+    ----------
+    grid : ndarray of shape (rows, columns), or (n_cells,) with `points`
+        Item in each cell; -1 is empty.
+    points : ndarray of shape (n_cells, 2) or None, default=None
+        Row and column of each cell, for a layout on points.
+    wrap : bool, default=False
+        Whether opposite edges touch.
+    values : ndarray of shape (n_items,) or (n_items, 3), or None, default=None
+        A number for each item, or its colour.
+    labels : ndarray of shape (n_items,) or None, default=None
+        What kind each item is.
+    images : ndarray of shape (n_items, height, width, 3) or None, default=None
+        Picture of each item.
+    X : array of shape (n_items, d) or None, default=None
+        Features of the items, for `plot_neighbors`.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        What was drawn on last.
+    figure_ : matplotlib Figure
+        The figure it is in.
+
+    Examples
+    --------
+    >>> from unshuffle.plotting import LayoutDisplay
+    >>> X = [[0.0], [1.0], [5.0], [6.0]]
+    >>> display = LayoutDisplay.from_predictions([[0, 1], [2, 3]], values=[0, 1, 5, 6], X=X)
+    >>> display.neighbor_distances.tolist()
+    [[3.0, 3.0], [3.0, 3.0]]
+    """
+
+    def __init__(
+        self,
+        grid: NDArray[np.intp],
+        *,
+        points: NDArray[np.float64] | None = None,
+        wrap: bool = False,
+        values: NDArray[np.float64] | None = None,
+        labels: NDArray[Any] | None = None,
+        images: NDArray[np.uint8] | None = None,
+        X: Any = None,
+    ) -> None:
+        self.grid = grid
+        self.points = points
+        self.wrap = wrap
+        self.values = values
+        self.labels = labels
+        self.images = images
+        self.X = X
+
+    @classmethod
+    def from_estimator(
+        cls,
+        layout: Any,
+        *,
+        values: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        images: ArrayLike | None = None,
+        X: Any = None,
+    ) -> "LayoutDisplay":
+        """Display of a fitted `GridLayout`.
+
+        Parameters
+        ----------
+        layout : GridLayout
+            Fitted.
+        values, labels, images, X : as in `from_predictions`
+            What is known of the items, in the order they were fitted in.
+
+        Returns
+        -------
+        display : LayoutDisplay
+            Ready to `plot`.
+        """
+        check_is_fitted(layout, "grid_")
+        points = layout.shape if layout.grid_.ndim == 1 else None
+        looks = {"values": values, "labels": labels, "images": images}
+        return cls.from_predictions(layout.grid_, points=points, wrap=layout.wrap, X=X, **looks)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        grid: ArrayLike,
+        *,
+        points: ArrayLike | None = None,
+        wrap: bool = False,
+        values: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        images: ArrayLike | None = None,
+        X: Any = None,
+    ) -> "LayoutDisplay":
+        """Display of any layout, wherever it comes from.
+
+        Parameters
+        ----------
+        grid : array of int, shape (rows, columns), or (n_cells,) with `points`
+            Item in each cell; -1 is empty.
+        points : array of shape (n_cells, 2) or None, default=None
+            Row and column of each cell, for a layout on points; rows count downwards.
+        wrap : bool, default=False
+            Whether opposite edges touch.
+        values : array of shape (n_items,) or (n_items, 3), or None, default=None
+            A number for each item, shown by a colour map, or its colour: red, green and blue
+            from 0 to 1 (from 0 to 255 if uint8).
+        labels : array of shape (n_items,) or None, default=None
+            What kind each item is; each kind gets a colour, and a name beside the layout.
+        images : array of shape (n_items, height, width, 3) or (n_items, height, width), uint8
+            Picture of each item. At most one of `values`, `labels` and `images`; without any,
+            filled cells are drawn alike.
+        X : array of shape (n_items, d) or None, default=None
+            Features of the items, for `plot_neighbors`.
+
+        Returns
+        -------
+        display : LayoutDisplay
+            Ready to `plot`.
+        """
+        looks = {"values": values, "labels": labels, "images": images}
+        check_one_look(looks)
+        X = None if X is None else check_vectors(X, "X")
+        n_items = int(np.max(grid, initial=0)) + 1 if X is None else X.shape[0]
+        for name, look in looks.items():
+            if look is not None:
+                n_items = len(np.atleast_1d(look))
+                check_same_items(n_items, n_items if X is None else X.shape[0], name, "X")
+        cells = check_grid(grid, n_items, n_axes=2 if points is None else 1)
+        if points is not None:
+            check_points_end(wrap)
+            points = check_cell_points(points, cells.size)
+        return cls(
+            cells,
+            points=points,
+            wrap=wrap,
+            values=None if values is None else check_item_colors(values, n_items),
+            labels=None if labels is None else check_item_labels(labels, n_items),
+            images=None if images is None else check_images(images),
+            X=X,
+        )
+
+    @property
+    def neighbor_distances(self) -> NDArray[np.float64]:
+        """Mean distance of each cell's item to those beside it, in the shape of `grid`.
+
+        On points, those beside are at most 1.3 times as far as the nearest. NaN where a cell is
+        empty or has no neighbour.
+        """
+        X = check_features_given(self.X)
+        filled = self.grid >= 0
+        if self.points is None:
+            first, second = touching_cells(filled, self.wrap)
+        else:
+            first, second = nearby(self.points, filled)
+        items = self.grid.ravel()
+        apart = pair_distances(X, items[first], items[second])
+        ends = np.concatenate([first, second])
+        counts = np.bincount(ends, minlength=items.size)
+        sums = np.bincount(ends, np.concatenate([apart, apart]), minlength=items.size)
+        means = np.divide(sums, counts, out=np.full(items.size, np.nan), where=counts > 0)
+        return means.reshape(self.grid.shape)
+
+    def plot(self, ax: Any = None, *, cmap: str = "viridis", gap: float = 0.04) -> "LayoutDisplay":
+        """Draw each item in its cell.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a figure.
+        cmap : str, default="viridis"
+            Name of a matplotlib colour map for `values` that are numbers.
+        gap : float, default=0.04
+            Margin around each picture as a share of its longer side. A larger value sets
+            pictures further apart; 0 joins them.
+
+        Returns
+        -------
+        display : LayoutDisplay
+            Itself.
+        """
+        gap = check_real(gap, "gap", least=0, most=10)
+        self._take_axes(ax)
+        if self.images is not None:
+            self._draw_pictures(self.images, gap)
+        elif self.labels is not None:
+            self._draw_labels(self.labels)
+        elif self.values is not None and self.values.ndim == 1:
+            self._draw_numbers(self._in_cells(self.values), cmap)
+        elif self.values is not None:
+            self._draw_colors(self._in_cells(self.values))
+        else:
+            n_items = int(self.grid.max()) + 1
+            self._draw_colors(self._in_cells(np.tile(_PLAIN, (n_items, 1))))
+        return self
+
+    def plot_neighbors(self, ax: Any = None, *, cmap: str = "magma") -> "LayoutDisplay":
+        """Draw how far each item is from those beside it, by the features given as `X`.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a figure.
+        cmap : str, default="magma"
+            Name of a matplotlib colour map; its upper end marks the largest distances.
+
+        Returns
+        -------
+        display : LayoutDisplay
+            Itself.
+        """
+        distances = self.neighbor_distances
+        self._take_axes(ax)
+        self._draw_numbers(distances, cmap, name="mean distance to neighbours")
+        return self
+
+    def _in_cells(self, of_items: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What belongs to each item, moved to its cell; NaN where there is none."""
+        cells = of_items[self.grid]
+        cells[self.grid < 0] = np.nan
+        return cells
+
+    def _draw_numbers(self, cells: NDArray[np.float64], cmap: str, name: str = "") -> None:
+        from matplotlib.cm import ScalarMappable
+        from matplotlib.colors import Normalize
+
+        finite = cells[np.isfinite(cells)]
+        bounds = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+        scale = ScalarMappable(Normalize(*bounds), cmap)
+        colors = scale.to_rgba(np.ma.masked_invalid(cells))[..., :3]
+        colors[np.isnan(cells)] = np.nan
+        self._draw_colors(colors)
+        bar = self.figure_.colorbar(scale, ax=self.ax_, shrink=0.7, pad=0.02)
+        bar.outline.set_visible(False)
+        if name:
+            bar.set_label(name)
+
+    def _draw_labels(self, labels: NDArray[Any]) -> None:
+        from matplotlib.patches import Patch
+
+        kinds, kind_of = np.unique(labels, return_inverse=True)
+        colors = kind_colors(len(kinds))
+        self._draw_colors(self._in_cells(colors[kind_of.ravel()]))
+        if len(kinds) > _MAX_NAMED:
+            return
+        patches = [
+            Patch(color=color, label=str(kind)) for kind, color in zip(kinds, colors, strict=True)
+        ]
+        self.ax_.legend(
+            handles=patches,
+            loc="center left",
+            bbox_to_anchor=(1.01, 0.5),
+            frameon=False,
+            ncols=1 if len(kinds) <= 20 else 2,
+        )
+
+    def _draw_colors(self, cells: NDArray[np.float64]) -> None:
+        """Fill each cell with its colour; empty cells, whose colour is NaN, are left pale."""
+        empty = np.isnan(cells[..., 0])
+        if self.points is None:
+            colors = np.concatenate([np.nan_to_num(cells), ~empty[..., np.newaxis]], axis=-1)
+            extent = cell_extent(self.grid)
+            self.ax_.imshow(colors, extent=extent, interpolation="nearest")
+            return
+        from matplotlib.collections import EllipseCollection
+
+        size = np.full(len(self.points), 0.92 * spacing(self.points))
+        discs = EllipseCollection(
+            size,
+            size,
+            np.zeros(len(size)),
+            units="xy",
+            offsets=self.points[:, ::-1],
+            offset_transform=self.ax_.transData,
+            facecolors=np.where(empty[:, np.newaxis], EMPTY, cells),
+        )
+        self.ax_.add_collection(discs)
+        self._frame(self.points)
+
+    def _draw_pictures(self, images: NDArray[np.uint8], gap: float) -> None:
+        if self.points is None:
+            picture = cell_pictures(images, self.grid, gap=gap)
+            self.ax_.imshow(picture, extent=cell_extent(self.grid))
+            # Pictures keep their own proportions, so cells need not be square.
+            cell = np.array(picture.shape[:2]) / self.grid.shape
+            self.ax_.set_aspect(cell[0] / cell[1])
+            return
+        size = np.array(images.shape[1:3]) / max(images.shape[1:3]) / (1 + 2 * gap)
+        height, width = size * spacing(self.points) / 2
+        for (row, column), item in zip(self.points, self.grid, strict=True):
+            if item >= 0:
+                extent = (column - width, column + width, row + height, row - height)
+                self.ax_.imshow(images[item], extent=extent)
+        self._frame(self.points)
+
+    def _frame(self, points: NDArray[np.float64]) -> None:
+        margin = 0.6 * spacing(points)
+        top, left = points.min(axis=0) - margin
+        bottom, right = points.max(axis=0) + margin
+        self.ax_.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
+
+    def _take_axes(self, ax: Any) -> None:
+        self.ax_ = axes_or_new(ax, (7.0, 5.6))
+        self.figure_ = self.ax_.figure
+        self.ax_.set_axis_off()

@@ -1,0 +1,234 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from unshuffle.metrics import neighbor_distance
+from unshuffle.plotting import LayoutDisplay
+
+matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402
+from matplotlib.collections import EllipseCollection  # noqa: E402
+
+GRID = np.array([[0, 3, 2], [1, -1, 4]])
+X = np.array([[0.0], [1.0], [4.0], [2.0], [9.0]])
+CORNERS = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.5, 5.0]])
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture
+def images():
+    return np.random.default_rng(0).integers(0, 256, (5, 4, 6, 3), dtype=np.uint8)
+
+
+def picture_of(display):
+    (image,) = display.ax_.images
+    return np.asarray(image.get_array())
+
+
+def discs_of(display):
+    (discs,) = (each for each in display.ax_.collections if isinstance(each, EllipseCollection))
+    return discs
+
+
+def test_colours_stand_in_their_cells_and_empty_ones_are_clear():
+    colors = np.random.default_rng(0).random((5, 3))
+    drawn = picture_of(LayoutDisplay.from_predictions(GRID, values=colors).plot())
+    filled = GRID >= 0
+    np.testing.assert_allclose(drawn[filled][:, :3], colors[GRID[filled]])
+    np.testing.assert_array_equal(drawn[..., 3], filled)
+
+
+def test_bytes_are_colours_too():
+    colors = np.random.default_rng(0).integers(0, 256, (5, 3), dtype=np.uint8)
+    drawn = picture_of(LayoutDisplay.from_predictions(GRID, values=colors).plot())
+    np.testing.assert_allclose(drawn[0, 1, :3], colors[3] / 255)
+
+
+def test_numbers_are_drawn_by_the_colour_map_with_a_scale():
+    values = [10.0, 20.0, 30.0, 40.0, 50.0]
+    display = LayoutDisplay.from_predictions(GRID, values=values).plot(cmap="gray")
+    drawn = picture_of(display)
+    np.testing.assert_allclose(drawn[0, 0], [0, 0, 0, 1])
+    np.testing.assert_allclose(drawn[1, 2], [1, 1, 1, 1])
+    assert drawn[1, 1, 3] == 0
+    bar = next(ax for ax in display.figure_.axes if ax is not display.ax_)
+    assert bar.get_ylim() == (10.0, 50.0)
+
+
+@pytest.mark.parametrize("n_kinds", [2, 15, 30])
+def test_each_kind_has_its_colour_and_its_name(n_kinds):
+    labels = np.array([f"kind {i % n_kinds:02}" for i in range(60)])
+    display = LayoutDisplay.from_predictions(np.arange(60).reshape(6, 10), labels=labels).plot()
+    drawn = picture_of(display).reshape(60, 4)
+    legend = display.ax_.get_legend()
+    named = dict(
+        zip(
+            (text.get_text() for text in legend.get_texts()),
+            (patch.get_facecolor() for patch in legend.get_patches()),
+            strict=True,
+        )
+    )
+    assert len(set(named.values())) == n_kinds
+    for label, color in zip(labels, drawn, strict=True):
+        np.testing.assert_allclose(named[label], color)
+
+
+def test_more_kinds_than_can_be_named_have_no_legend():
+    display = LayoutDisplay.from_predictions(np.arange(60).reshape(6, 10), labels=range(60)).plot()
+    assert display.ax_.get_legend() is None
+
+
+def test_pictures_stand_in_their_cells(images):
+    display = LayoutDisplay.from_predictions(GRID, images=images).plot(gap=0)
+    drawn = picture_of(display)
+    assert drawn.shape == (2 * 4, 3 * 6, 4)
+    np.testing.assert_array_equal(drawn[:4, 6:12, :3], images[3])
+    np.testing.assert_array_equal(drawn[4:, 12:, :3], images[4])
+    assert (drawn[4:, 6:12, 3] == 0).all()
+    assert display.ax_.get_aspect() == pytest.approx(4 / 6)
+
+
+def test_a_gap_sets_pictures_apart(images):
+    drawn = picture_of(LayoutDisplay.from_predictions(GRID, images=images).plot(gap=0.2))
+    assert drawn.shape == (2 * 8, 3 * 10, 4)
+    np.testing.assert_array_equal(drawn[2:6, 12:18, :3], images[3])
+    assert (drawn[:2, :, 3] == 0).all()
+
+
+def test_pictures_are_thinned_out_where_they_are_too_many(images, monkeypatch):
+    monkeypatch.setattr("unshuffle.plotting._drawing._MAX_PIXELS", 6 * 24 // 4)
+    drawn = picture_of(LayoutDisplay.from_predictions(GRID, images=images).plot(gap=0))
+    assert drawn.shape == (2 * 2, 3 * 3, 4)
+    np.testing.assert_array_equal(drawn[:2, :3, :3], images[0, ::2, ::2])
+
+
+def test_points_are_drawn_where_they_are():
+    grid = np.array([2, 0, -1, 1, 3])
+    colors = np.random.default_rng(0).random((4, 3))
+    display = LayoutDisplay.from_predictions(grid, points=CORNERS, values=colors).plot()
+    discs = discs_of(display)
+    np.testing.assert_allclose(discs.get_offsets(), CORNERS[:, ::-1])
+    np.testing.assert_allclose(discs.get_facecolors()[grid >= 0][:, :3], colors[grid[grid >= 0]])
+    # Rows count downwards, and all points are in view.
+    bottom, top = display.ax_.get_ylim()
+    assert top < 0 < 1 < bottom
+
+
+def test_pictures_are_centred_on_their_points(images):
+    grid = np.array([2, 0, -1, 1, 3])
+    display = LayoutDisplay.from_predictions(grid, points=CORNERS, images=images).plot()
+    drawn = display.ax_.images
+    assert len(drawn) == 4
+    for image, item, (row, column) in zip(drawn, grid[grid >= 0], CORNERS[grid >= 0], strict=True):
+        np.testing.assert_array_equal(image.get_array(), images[item])
+        left, right, bottom, top = image.get_extent()
+        assert ((left + right) / 2, (bottom + top) / 2) == pytest.approx((column, row))
+        assert right - left < 1
+
+
+def test_neighbor_distances_are_means_over_touching_cells():
+    display = LayoutDisplay.from_predictions(GRID, X=X)
+    expected = [[(2 + 1) / 2, (2 + 2) / 2, (2 + 5) / 2], [1, np.nan, 5]]
+    np.testing.assert_allclose(display.neighbor_distances, expected)
+    around = LayoutDisplay.from_predictions(GRID, X=X, wrap=True).neighbor_distances
+    assert around[0, 0] == pytest.approx((2 + 1 + 4) / 3)
+
+
+def test_neighbor_distances_have_the_mean_that_the_metric_has():
+    rng = np.random.default_rng(0)
+    features, grid = rng.normal(size=(30, 3)), rng.permutation(30).reshape(5, 6)
+    display = LayoutDisplay.from_predictions(grid, X=features, wrap=True)
+    # On a torus every cell has four neighbours, so both means weigh pairs alike.
+    expected = neighbor_distance(features, grid, wrap=True)
+    assert display.neighbor_distances.mean() == pytest.approx(expected)
+
+
+def test_neighbors_of_points_are_those_about_as_near_as_the_nearest():
+    display = LayoutDisplay.from_predictions([0, 1, 2, 3, -1], points=CORNERS, X=X)
+    expected = [(1 + 4) / 2, (1 + 1) / 2, (4 + 2) / 2, (1 + 2) / 2, np.nan]
+    np.testing.assert_allclose(display.neighbor_distances, expected)
+    alone = LayoutDisplay.from_predictions([0, -1, -1, -1, -1], points=CORNERS, X=X)
+    assert np.isnan(alone.neighbor_distances).all()
+
+
+def test_neighbors_are_drawn_on_grids_and_points():
+    display = LayoutDisplay.from_predictions(GRID, X=X).plot_neighbors(cmap="gray")
+    drawn = picture_of(display)
+    assert drawn[0, 0, 0] == pytest.approx((1.5 - 1) / 4, abs=0.01)
+    bar = next(ax for ax in display.figure_.axes if ax is not display.ax_)
+    assert bar.get_ylabel() == "mean distance to neighbours"
+    points = LayoutDisplay.from_predictions([0, 1, 2, 3, -1], points=CORNERS, X=X)
+    assert len(discs_of(points.plot_neighbors()).get_offsets()) == 5
+
+
+def test_without_anything_known_filled_cells_are_drawn_alike():
+    drawn = picture_of(LayoutDisplay.from_predictions(GRID).plot())
+    assert len(np.unique(drawn[GRID >= 0], axis=0)) == 1
+    assert drawn[1, 1, 3] == 0
+
+
+def test_axes_are_used_as_given():
+    figure, ax = plt.subplots()
+    display = LayoutDisplay.from_predictions(GRID).plot(ax)
+    assert (display.ax_, display.figure_) == (ax, figure)
+
+
+def test_display_does_not_change_what_it_was_given(images):
+    grid, values = GRID.copy(), np.arange(5.0)
+    LayoutDisplay.from_predictions(grid, values=values, X=X).plot().plot_neighbors()
+    np.testing.assert_array_equal(grid, GRID)
+    np.testing.assert_array_equal(values, np.arange(5.0))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"values": [1.0, 2.0]}, "`grid` must hold items from 0 to 1"),
+        ({"values": np.ones((5, 2))}, "`values` must be 5 numbers or 5 rows of red"),
+        ({"values": ["a"] * 5}, "`values` must be 5 numbers"),
+        ({"values": [np.nan] * 5}, "`values` holds NaN"),
+        ({"values": np.full((5, 3), 2.0)}, "must be from 0 to 1 .* got values from 2 to 2"),
+        ({"labels": np.ones((5, 2))}, "`labels` must be 5 labels"),
+        ({"images": np.ones((5, 4, 4))}, "dtype uint8"),
+        ({"values": range(5), "labels": range(5)}, "`values` and `labels` were given"),
+        ({"values": range(5), "X": np.ones((4, 2))}, "values has 5 items and X has 4"),
+        ({"points": np.ones((5, 2))}, "`grid` must be a 1-D array"),
+    ],
+)
+def test_bad_looks_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        LayoutDisplay.from_predictions(GRID, **options)
+
+
+def test_bad_points_and_gaps_are_refused():
+    with pytest.raises(ValueError, match="`points` must be 5 pairs"):
+        LayoutDisplay.from_predictions(range(5), points=np.ones((4, 2)))
+    with pytest.raises(ValueError, match="`wrap` joins opposite edges"):
+        LayoutDisplay.from_predictions(range(5), points=CORNERS, wrap=True)
+    with pytest.raises(ValueError, match="`gap` must be a finite number"):
+        LayoutDisplay.from_predictions(GRID).plot(gap=-1)
+
+
+def test_neighbors_without_features_are_refused():
+    with pytest.raises(ValueError, match="but `X` is None"):
+        LayoutDisplay.from_predictions(GRID).plot_neighbors()
+    assert not plt.get_fignums()
+
+
+def test_missing_matplotlib_names_what_to_install():
+    code = (
+        "import sys; sys.modules['matplotlib'] = None\n"
+        "from unshuffle.plotting import LayoutDisplay\n"
+        "try: LayoutDisplay.from_predictions([[0, 1]]).plot()\n"
+        "except ImportError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'unshuffle[plot]'" in done.stdout

@@ -4,6 +4,7 @@ from unshuffle.images._cache import MAX_CACHE_BYTES, default_cache
 from unshuffle.images._decoding import FORMATS, MAX_PIXELS, SUFFIXES, read_image
 from unshuffle.images._features import color_histogram, lab_pixels, rgb_to_lab
 from unshuffle.images._folders import visible_files
+from unshuffle.images._masks import read_mask, text_mask
 from unshuffle.images._reading import ImageCollection, read_folder
 from unshuffle.images._sheets import grid_sheet, matched_sheet
 
@@ -20,6 +21,8 @@ __all__ = [
     "matched_sheet",
     "read_folder",
     "read_image",
+    "read_mask",
     "rgb_to_lab",
+    "text_mask",
     "visible_files",
 ]

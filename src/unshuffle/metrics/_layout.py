@@ -199,13 +199,20 @@ def _grid_rings(filled: NDArray[np.bool_], wrap: bool) -> Rings:
 
 
 def _point_rings(places: NDArray[np.float64]) -> Rings:
-    """For chosen points, their distance to each point, equal ones made equal."""
+    """The same for chosen points; a ring ends where the next point is clearly farther."""
     extent = float(np.ptp(places, axis=0).max()) or 1.0
     places = (places - places.min(axis=0)) / extent
+    smallest = _smallest_type(len(places))
 
     def around(chosen: NDArray[np.intp]) -> NDArray[Any]:
+        squares = squared_distances(places[chosen], places)
+        nearest = np.argsort(squares, axis=1)
+        squares = np.take_along_axis(squares, nearest, axis=1)
         # Points of a regular figure are equally far but for their last digits.
-        return np.rint(squared_distances(places[chosen], places) * 1e9).astype(np.int64)
+        farther = np.diff(squares, axis=1, prepend=0.0) > 1e-9 * squares + 1e-14
+        rings = np.empty(squares.shape, dtype=smallest)
+        np.put_along_axis(rings, nearest, np.cumsum(farther, axis=1, dtype=smallest), axis=1)
+        return rings
 
     return around
 

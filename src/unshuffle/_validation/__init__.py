@@ -46,7 +46,9 @@ from unshuffle._validation._images import (
     check_image_size,
     check_images,
     check_picture,
+    check_sheet_fits,
     check_sheet_values,
+    raise_sheet_too_large,
 )
 from unshuffle._validation._kernels import (
     check_centred_norm,
@@ -158,6 +160,7 @@ __all__ = [
     "check_rows_vary",
     "check_same_argument",
     "check_same_items",
+    "check_sheet_fits",
     "check_sheet_values",
     "check_similarities",
     "check_suffix",
@@ -171,4 +174,5 @@ __all__ = [
     "raise_all_equal",
     "raise_kernel_failed",
     "raise_no_mask",
+    "raise_sheet_too_large",
 ]

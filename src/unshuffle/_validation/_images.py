@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -111,3 +111,26 @@ def check_feature_file(
         )
     check_finite(array, str(path))
     return array
+
+
+# Longest side that each format can record.
+_LONGEST_SIDE = {"JPEG": 65_535, "WEBP": 16_383}
+
+
+def check_sheet_fits(size: tuple[int, int], format_name: str, path: Path) -> None:
+    """Refuse a picture that the format of its file cannot hold."""
+    longest = _LONGEST_SIDE.get(format_name, 2**31 - 1)
+    if max(size) > longest:
+        raise ValueError(
+            f"Cannot write {path}: the sheet is {size[0]:,} x {size[1]:,} pixels, and a "
+            f"{format_name} file holds at most {longest:,} along a side. Write a .png file, or "
+            "draw smaller pictures."
+        )
+
+
+def raise_sheet_too_large(rows: int, columns: int, longest: int) -> NoReturn:
+    """Refuse a grid that has no room on a sheet even with a pixel for each cell."""
+    raise ValueError(
+        f"A grid of {rows:,} x {columns:,} cells is too large for a sheet, which has at most "
+        f"{longest:,} pixels along a side. Draw a part of it."
+    )

@@ -2,27 +2,37 @@
 
 from unshuffle.images._cache import MAX_CACHE_BYTES, default_cache
 from unshuffle.images._decoding import FORMATS, MAX_PIXELS, SUFFIXES, read_image
+from unshuffle.images._describe import FEATURES, describe, read_features
 from unshuffle.images._features import color_histogram, lab_pixels, rgb_to_lab
 from unshuffle.images._folders import visible_files
 from unshuffle.images._masks import read_mask, text_mask
 from unshuffle.images._reading import ImageCollection, read_folder
-from unshuffle.images._sheets import grid_sheet, matched_sheet
+from unshuffle.images._sheets import grid_sheet, matched_sheet, points_sheet, save_sheet
+from unshuffle.images._texture import color_texture
+from unshuffle.images._words import visual_words
 
 __all__ = [
+    "FEATURES",
     "FORMATS",
     "MAX_CACHE_BYTES",
     "MAX_PIXELS",
     "SUFFIXES",
     "ImageCollection",
     "color_histogram",
+    "color_texture",
     "default_cache",
+    "describe",
     "grid_sheet",
     "lab_pixels",
     "matched_sheet",
+    "points_sheet",
+    "read_features",
     "read_folder",
     "read_image",
     "read_mask",
     "rgb_to_lab",
+    "save_sheet",
     "text_mask",
     "visible_files",
+    "visual_words",
 ]

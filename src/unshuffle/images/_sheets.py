@@ -1,20 +1,35 @@
-"""Pictures of results: matched pairs side by side, and a grid of items."""
+"""Pictures of results: matched pairs side by side, items on a grid or at any points."""
 
+import io
 from math import ceil, sqrt
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image
+from scipy.spatial import cKDTree
 
+from unshuffle._saving import replace_file
 from unshuffle._validation import (
+    check_cell_points,
     check_count,
     check_grid,
     check_images,
+    check_memory,
+    check_output_path,
     check_permutation,
+    check_sheet_fits,
     check_sheet_values,
+    raise_sheet_too_large,
 )
 
 Color = tuple[int, int, int]
+
+SHEET_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
+# What common viewers open without trouble, and what every format above can hold.
+MAX_SHEET_PIXELS = 120_000_000
+MAX_SHEET_SIDE = 16_383
+_FORMATS = {".png": "PNG", ".webp": "WEBP", ".jpg": "JPEG", ".jpeg": "JPEG"}
 
 PAPER: Color = (250, 249, 246)
 _EMPTY: Color = (226, 224, 218)
@@ -111,7 +126,8 @@ def grid_sheet(
     grid : array of int of shape (rows, columns)
         Which picture stands in each cell; -1 leaves it empty.
     tile : int, default=32
-        Height of each picture on the sheet in pixels. Larger shows more.
+        Height of each picture on the sheet in pixels. Larger shows more. Where the sheet would
+        have more than 120 million pixels, or a side longer than 16,383, pictures are smaller.
     gap : int, default=2
         Pixels between pictures.
     background : (int, int, int), default=PAPER
@@ -121,18 +137,127 @@ def grid_sheet(
     -------
     sheet : PIL.Image.Image
         The grid, drawn.
+
+    Notes
+    -----
+    Takes 3 bytes for each pixel of the sheet; that is checked before it is taken.
     """
     images = check_images(images)
     cells = check_grid(grid, len(images))
     tile = check_count(tile, "tile", most=2000)
     gap = check_count(gap, "gap", least=0)
-    width = max(1, round(tile * images.shape[2] / images.shape[1]))
+    tile, width, gap = _fitting(*cells.shape, tile, gap, images.shape[2] / images.shape[1])
     sheet = _blank(cells.shape[0], cells.shape[1], (tile, width), gap, background)
     for (row, column), item in np.ndenumerate(cells):
         if item >= 0:
             top, start = gap + row * (tile + gap), gap + column * (width + gap)
             sheet[top : top + tile, start : start + width] = _scaled(images[item], tile, width)
     return Image.fromarray(sheet)
+
+
+def points_sheet(
+    images: ArrayLike,
+    positions: ArrayLike,
+    *,
+    tile: int = 32,
+    gap: int = 2,
+    background: Color = PAPER,
+) -> Image.Image:
+    """Draw items at any points, such as the positions of a layout on a circle.
+
+    Parameters
+    ----------
+    images : array of shape (n, h, w, 3) or (n, h, w), uint8
+        The pictures.
+    positions : array of shape (n, 2)
+        Row and column of the middle of each picture, in any unit: most neighbours come to
+        stand side by side.
+    tile : int, default=32
+        Height of each picture on the sheet in pixels, less where the sheet would be too large,
+        as in `grid_sheet`. Larger shows more.
+    gap : int, default=2
+        Pixels between a picture and its nearest neighbour, for most.
+    background : (int, int, int), default=PAPER
+        Colour between the pictures.
+
+    Returns
+    -------
+    sheet : PIL.Image.Image
+        The pictures; later ones cover earlier ones where points are close.
+    """
+    images = check_images(images)
+    points = check_cell_points(positions, len(images))
+    tile = check_count(tile, "tile", most=2000)
+    gap = check_count(gap, "gap", least=0)
+    # In units of the distance between neighbours the points are a grid with holes.
+    points = (points - points.min(axis=0)) / _usual_distance(points)
+    rows, columns = (ceil(each) + 1 for each in points.max(axis=0))
+    tile, width, gap = _fitting(rows, columns, tile, gap, images.shape[2] / images.shape[1])
+    pitch = np.array([tile + gap, width + gap])
+    corners = np.rint(points * pitch).astype(int) + gap
+    shape = corners.max(axis=0) + pitch
+    sheet = np.full((*shape, 3), background, dtype=np.uint8)
+    for image, (top, start) in zip(images, corners, strict=True):
+        sheet[top : top + tile, start : start + width] = _scaled(image, tile, width)
+    return Image.fromarray(sheet)
+
+
+def save_sheet(sheet: Image.Image, path: str | Path) -> None:
+    """Write a sheet to a file: pixels only, nothing of what the pictures' files said about them.
+
+    Parameters
+    ----------
+    sheet : PIL.Image.Image
+        What to write.
+    path : str or Path
+        A .png, .jpg, .jpeg or .webp file. An existing file is replaced, once the new one is
+        complete.
+    """
+    path = check_output_path(path, SHEET_SUFFIXES)
+    format_name = _FORMATS[path.suffix.lower()]
+    check_sheet_fits(sheet.size, format_name, path)
+    # Of the picture itself only: no place, no camera, no colour profile, no comment.
+    plain = sheet.convert("RGB")
+    plain.info.clear()
+    out = io.BytesIO()
+    if format_name == "PNG":
+        plain.save(out, format="PNG", compress_level=6)
+    else:
+        # 4:4:4 for JPEG: the edge between two pictures is one of colour too.
+        options = {"subsampling": 0} if format_name == "JPEG" else {}
+        plain.save(out, format=format_name, quality=90, **options)
+    replace_file(path, out.getvalue())
+
+
+def _fitting(rows: int, columns: int, tile: int, gap: int, aspect: float) -> tuple[int, int, int]:
+    """Height and width of a picture, and the gap, with which a sheet stays within bounds."""
+    for height in range(tile, 0, -1):
+        space = gap if height == tile else min(gap, height // 5)
+        width = max(1, round(height * aspect))
+        sides = space + rows * (height + space), space + columns * (width + space)
+        if sides[0] * sides[1] <= MAX_SHEET_PIXELS and max(sides) <= MAX_SHEET_SIDE:
+            break
+    else:
+        raise_sheet_too_large(rows, columns, MAX_SHEET_SIDE)
+    check_memory(
+        # Once to draw it, once as an image.
+        6 * sides[0] * sides[1],
+        what=f"A sheet of {rows:,} x {columns:,} pictures of {height} pixels",
+        instead="Choose a smaller `tile`.",
+    )
+    return height, width, space
+
+
+def _usual_distance(points: NDArray[np.float64]) -> float:
+    """Median distance from a point to its nearest neighbour, copies of it left out.
+
+    Not less than a thousandth of the whole: pictures would be too small to see.
+    """
+    distinct = np.unique(points, axis=0)
+    if len(distinct) < 2:
+        return 1.0
+    distances, _ = cKDTree(distinct).query(distinct, k=2)
+    return max(float(np.median(distances[:, 1])), float(np.ptp(points, axis=0).max()) / 1000)
 
 
 def _blank(

@@ -1,9 +1,7 @@
 """Folders of pictures, read with care: whatever is in the folder, nothing crashes."""
 
 import os
-import threading
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,10 +17,9 @@ from unshuffle._validation import (
     check_option,
 )
 from unshuffle.images._cache import ThumbnailCache, thumbnail_key
+from unshuffle.images._counting import Counted, Progress
 from unshuffle.images._decoding import FITS, explain, read_image
 from unshuffle.images._folders import list_files, path_key
-
-Progress = Callable[[int, int], object]
 
 
 @dataclass(frozen=True)
@@ -148,11 +145,8 @@ def _read_all(
     """Pixels of each file, and its original size or why it has none."""
     thumbnails = None if cache is None else ThumbnailCache(cache)
     arrays = np.zeros((len(paths), *size, 3), dtype=np.uint8)
-    lock = threading.Lock()
-    done = 0
 
     def read_one(i: int) -> Outcome:
-        nonlocal done
         try:
             arrays[i], original = _read_cached(paths[i], size, fit, thumbnails)
             return original
@@ -160,16 +154,12 @@ def _read_all(
             # Decoders fail in any way they like on damaged data: OSError, SyntaxError,
             # struct.error, zlib.error and more. One bad file must not cost the others.
             return explain(error)
-        finally:
-            with lock:
-                done += 1
-                if on_progress is not None:
-                    on_progress(done, len(paths))
 
+    counted = Counted(on_progress, len(paths))
     with warnings.catch_warnings():
         # Decoders warn about what is odd in a file; what matters is listed in `skipped`.
         warnings.simplefilter("ignore")
-        outcomes = map_parallel(read_one, range(len(paths)), n_jobs=n_jobs)
+        outcomes = map_parallel(counted(read_one), range(len(paths)), n_jobs=n_jobs)
     if thumbnails is not None:
         thumbnails.prune()
         if thumbnails.problem is not None:

@@ -1,0 +1,184 @@
+"""Pictures as counts of visual words: which patches they are made of, wherever these are."""
+
+from functools import partial
+from math import ceil
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.cluster import MiniBatchKMeans
+from sklearn.utils import check_random_state
+
+from unshuffle._parallel import map_parallel
+from unshuffle._validation import check_count, check_images
+from unshuffle.images._counting import Counted, Progress
+from unshuffle.images._features import CHUNK
+from unshuffle.images._gradients import orientation_energy, working_lab
+
+_DIRECTIONS = 8
+# A patch is 4 x 4 bins of edges, as in SIFT; sides of a bin in pixels, at two scales.
+_BINS, _BIN_SIDES, _STEP = 4, (3, 5), 2
+# Patches with less than this mean gradient (lightness from 0 to 100, per pixel) are flat.
+_FLAT = 1.0
+_SAMPLE_IMAGES, _SAMPLE_PATCHES = 1000, 50_000
+
+
+def visual_words(
+    images: ArrayLike,
+    *,
+    n_words: int = 200,
+    random_state: int | np.random.RandomState | None = None,
+    n_jobs: int | None = None,
+    on_progress: Progress | None = None,
+) -> NDArray[np.float64]:
+    """Each picture as counts of the kinds of patches it is made of.
+
+    Meant for the chi-squared kernel. Colour does not enter, nor where a patch is.
+
+    Parameters
+    ----------
+    images : array of shape (n_images, height, width, 3) or (n_images, height, width), uint8
+        RGB or grey pictures of one size. Larger ones are averaged down to 40 pixels on the
+        shorter side first.
+    n_words : int, default=200
+        Kinds of patches. More tell finer textures apart, and need more pictures.
+    random_state : int, RandomState or None, default=None
+        Draws the patches that the vocabulary is made from, and its first guess.
+    n_jobs : int or None, default=None
+        Number of threads; more use more cores. The result is the same.
+    on_progress : callable or None, default=None
+        Called with the number of steps done and the number in all.
+
+    Returns
+    -------
+    counts : ndarray of shape (n_images, n_words + 1)
+        How often each word occurs in each picture; the last column counts patches without
+        structure. Rows have one sum. Where the pictures hold fewer different patches than
+        `n_words`, columns are left at zero.
+
+    Notes
+    -----
+    Time grows with ``n_images * n_words``. Patches are described by 4 x 4 histograms of 8
+    directions (dense SIFT) under the Hellinger distance; the words are centres of k-means on
+    at most 50,000 of them. Patches are not kept, so memory is that of the counts.
+
+    References
+    ----------
+    Csurka et al., "Visual categorization with bags of keypoints", ECCV workshop (2004).
+    Arandjelovic, Zisserman, "Three things everyone should know to improve object retrieval",
+    CVPR (2012).
+    """
+    images = check_images(images)
+    n_words = check_count(n_words, "n_words", most=10_000)
+    rng = check_random_state(random_state)
+    n_drawn = min(len(images), _SAMPLE_IMAGES)
+    drawn = images[np.sort(rng.choice(len(images), n_drawn, replace=False))]
+    batches = [
+        (drawn[start : start + CHUNK], int(rng.randint(2**31 - 1)))
+        for start in range(0, n_drawn, CHUNK)
+    ]
+    chunks = [images[start : start + CHUNK] for start in range(0, len(images), CHUNK)]
+    counted = Counted(on_progress, len(batches) + len(chunks))
+    sampled = map_parallel(
+        counted(partial(_sample, per_image=ceil(_SAMPLE_PATCHES / n_drawn))),
+        batches,
+        n_jobs=n_jobs,
+    )
+    words = _vocabulary(np.concatenate(sampled), n_words, rng)
+    count = counted(partial(_count_words, words=words, n_words=n_words))
+    return np.concatenate(map_parallel(count, chunks, n_jobs=n_jobs))
+
+
+def patch_descriptors(
+    images: NDArray[np.uint8],
+) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """Edges of patches on a dense grid, at two scales.
+
+    Parameters
+    ----------
+    images : ndarray of shape (n_images, height, width, 3), uint8
+        Pictures of one size.
+
+    Returns
+    -------
+    descriptors : ndarray of shape (n_images, n_patches, 128), float32
+        Square roots of the shares of each bin and direction: Euclidean length 1, or 0.
+    flat : ndarray of bool of shape (n_images, n_patches)
+        Where a patch has next to no edges, so that its descriptor means nothing.
+    """
+    energy = orientation_energy(working_lab(images)[..., 0], _DIRECTIONS, signed=True)
+    scales = [_patches(energy, side) for side in _BIN_SIDES]
+    bins = np.concatenate([each for each in scales if each.size], axis=1)
+    total = bins.sum(axis=-1)
+    flat = total < _FLAT * _BINS**2
+    shares = bins / np.maximum(total, np.finfo(np.float32).tiny)[..., np.newaxis]
+    return np.sqrt(shares), flat
+
+
+def _patches(energy: NDArray[np.float32], side: int) -> NDArray[np.float32]:
+    """Mean energy in each bin of each patch, bins `side` pixels wide."""
+    n, height, width, _ = energy.shape
+    means = _box_means(_box_means(energy, side, axis=1), side, axis=2)
+    tops, starts = (_positions(length, _BINS * side) for length in (height, width))
+    offsets = side * np.arange(_BINS)
+    rows_of_bins = (tops[:, np.newaxis] + offsets)[:, np.newaxis, :, np.newaxis]
+    columns_of_bins = (starts[:, np.newaxis] + offsets)[np.newaxis, :, np.newaxis, :]
+    found = means[:, rows_of_bins, columns_of_bins]
+    return found.reshape(n, tops.size * starts.size, _BINS**2 * _DIRECTIONS)
+
+
+def _box_means(values: NDArray[np.float32], side: int, *, axis: int) -> NDArray[np.float32]:
+    """Means over `side` neighbours along an axis, wherever so many are there."""
+    # Added up directly: differences of running sums would round below zero.
+    windows = np.lib.stride_tricks.sliding_window_view(values, side, axis=axis)
+    return windows.mean(axis=-1, dtype=np.float32)
+
+
+def _positions(length: int, patch: int) -> NDArray[np.intp]:
+    """Where patches begin: every few pixels, as far from one edge as from the other."""
+    room = length - patch
+    return np.arange(room % _STEP // 2, room + 1, _STEP)
+
+
+def _sample(batch: tuple[NDArray[np.uint8], int], per_image: int) -> NDArray[np.float32]:
+    images, seed = batch
+    rng = np.random.RandomState(seed)
+    descriptors, flat = patch_descriptors(images)
+    chosen = []
+    for own, useless in zip(descriptors, flat, strict=True):
+        usable = np.flatnonzero(~useless)
+        chosen.append(own[rng.permutation(usable)[:per_image]])
+    return np.concatenate(chosen)
+
+
+def _vocabulary(
+    sample: NDArray[np.float32], n_words: int, rng: np.random.RandomState
+) -> NDArray[np.float32]:
+    """Centres of the sample, at most `n_words`; as few as there are different descriptors."""
+    as_bytes = np.ascontiguousarray(sample).view(f"V{sample.shape[1] * sample.itemsize}")
+    _, first = np.unique(as_bytes.ravel(), return_index=True)
+    if first.size <= n_words:
+        return sample[first]
+    means = MiniBatchKMeans(
+        n_words,
+        batch_size=4096,
+        max_iter=10,
+        n_init=1,
+        # Stopping early would depend on a sum that rounds differently on several threads.
+        max_no_improvement=None,
+        random_state=rng,
+    ).fit(sample)
+    return np.asarray(means.cluster_centers_, dtype=np.float32)
+
+
+def _count_words(
+    images: NDArray[np.uint8], words: NDArray[np.float32], n_words: int
+) -> NDArray[np.float64]:
+    descriptors, flat = patch_descriptors(images)
+    found = np.full(flat.shape, n_words)
+    if len(words):
+        # |d - w|^2 up to |d|^2, which is the same for all words.
+        scores = descriptors[~flat] @ words.T - 0.5 * np.einsum("ij,ij->i", words, words)
+        found[~flat] = scores.argmax(axis=1)
+    cells = found + (n_words + 1) * np.arange(len(images))[:, np.newaxis]
+    counts = np.bincount(cells.ravel(), minlength=len(images) * (n_words + 1))
+    return counts.reshape(len(images), n_words + 1).astype(np.float64)

@@ -134,3 +134,14 @@ def raise_sheet_too_large(rows: int, columns: int, longest: int) -> NoReturn:
         f"A grid of {rows:,} x {columns:,} cells is too large for a sheet, which has at most "
         f"{longest:,} pixels along a side. Draw a part of it."
     )
+
+
+def check_representatives(k: Any, n_items: int) -> int:
+    """Number of items to choose from a collection, at most all of them."""
+    k = check_count(k, "k")
+    if k > n_items:
+        raise ValueError(
+            f"`k` is {k}, but there are only {n_items} item(s) to choose from. Choose at most "
+            f"{n_items}."
+        )
+    return k

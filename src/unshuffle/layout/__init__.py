@@ -1,5 +1,6 @@
 """Layouts: like beside like on a grid, a shape or any points."""
 
 from unshuffle.layout._positions import Positions
+from unshuffle.layout._summary import Summary, choose_representatives, summarize
 
-__all__ = ["Positions"]
+__all__ = ["Positions", "Summary", "choose_representatives", "summarize"]

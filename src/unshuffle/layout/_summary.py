@@ -1,0 +1,220 @@
+"""A few items that stand for a whole collection, such as the photos of an album summary."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from unshuffle._validation import (
+    check_magnitude,
+    check_memory,
+    check_nonnegative,
+    check_representatives,
+    check_vectors,
+)
+from unshuffle.kernels import combined_gram, median_gamma, text_features
+from unshuffle.kernels._distances import as_float64, inner_products
+from unshuffle.kernels._gram import Kernel
+from unshuffle.kernels._vectors import DISTANCES, exponential
+from unshuffle.layout._medoids import Distances, find_medoids
+
+# Beyond so many items only a sample of them may stand for others; all are stood for.
+_MAX_CANDIDATES = 4000
+_WIDTH_SAMPLE = 2000
+_BLOCK = 256
+# Squared distances below this share of the squared norms are rounding: the items are equal.
+_ROUNDING = 1e-10
+
+Block = Callable[[NDArray[np.intp]], NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Items that stand for a collection, those that stand for most first.
+
+    Attributes
+    ----------
+    indices : ndarray of shape (k,)
+        The items chosen.
+    counts : ndarray of shape (k,)
+        How many items each stands for, itself among them; never rises.
+    labels : ndarray of shape (n_items,)
+        Item i is stood for by ``indices[labels[i]]``.
+    mean_distance : float
+        Mean distance of an item to the one that stands for it, in the feature space of the
+        kernel: what was made small.
+    """
+
+    indices: NDArray[np.intp]
+    counts: NDArray[np.intp]
+    labels: NDArray[np.intp]
+    mean_distance: float
+
+
+def summarize(
+    X: Any,
+    k: int,
+    *,
+    kernel: Kernel | Sequence[Kernel] = "linear",
+    gamma: float | None = None,
+    random_state: int | np.random.RandomState | None = None,
+) -> Summary:
+    """Choose the items that stand for a collection, and say which stands for which.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_items, n_features), list of str, or Gram matrix
+        The collection, as `unshuffle.kernels.combined_gram` takes it.
+    k : int
+        How many to choose. More leave fewer items far from what stands for them.
+    kernel : str, callable or list of these, default="linear"
+        What makes items alike; "linear" is Euclidean distance.
+    gamma : float or None, default=None
+        Width of the kernel, where it has one; larger is narrower. None takes it from the median
+        distance.
+    random_state : int, RandomState or None, default=None
+        Of use beyond 4,000 items, where it draws the 4,000 that may be chosen (more if `k` is
+        large). Up to there the result does not depend on it.
+
+    Returns
+    -------
+    summary : Summary
+        Items, how many each stands for, and the representative of each item. Of equal items one
+        at most is chosen, unless `k` is larger than the number of different ones.
+
+    Notes
+    -----
+    k-medoids, also known as facility location: a greedy choice, then exchanges of one chosen
+    item for another until none lowers the mean distance. A local optimum. Takes
+    ``4 * n_items * min(n_items, max(4000, 4 k))`` bytes, which is checked first; "geodesic",
+    "precomputed", callables and lists of kernels need the whole kernel matrix besides.
+
+    References
+    ----------
+    Schubert, Rousseeuw, "Fast and eager k-medoids clustering", Information Systems 101 (2021).
+
+    Examples
+    --------
+    >>> summary = summarize([[0.0], [1.0], [2.0], [9.0], [10.0]], 2)
+    >>> summary.indices, summary.counts, summary.labels
+    (array([1, 3]), array([3, 2]), array([0, 0, 0, 1, 1]))
+    """
+    block, squares, X = _evaluator(X, kernel, gamma)
+    n_items = squares.size
+    k = check_representatives(k, n_items)
+    candidates = _candidates(X, n_items, k, random_state)
+    D = _distances(block, squares, candidates)
+    chosen = find_medoids(D, k)
+    labels = D[chosen].argmin(axis=0)
+    mean_distance = float(np.mean(D[chosen].min(axis=0), dtype=np.float64))
+    indices = candidates[chosen]
+    # An item stands for itself, also where an equal one was chosen too.
+    labels[indices] = np.arange(k)
+    counts = np.bincount(labels, minlength=k)
+    order = np.lexsort((indices, -counts))
+    place = np.empty(k, dtype=np.intp)
+    place[order] = np.arange(k)
+    return Summary(indices[order], counts[order], place[labels], mean_distance)
+
+
+def choose_representatives(
+    X: Any,
+    k: int,
+    *,
+    kernel: Kernel | Sequence[Kernel] = "linear",
+    gamma: float | None = None,
+    random_state: int | np.random.RandomState | None = None,
+) -> NDArray[np.intp]:
+    """Items that stand for the whole collection, those that stand for most first.
+
+    Parameters
+    ----------
+    X, k, kernel, gamma, random_state
+        As `summarize` takes them, which also tells which item stands for which.
+
+    Returns
+    -------
+    indices : ndarray of shape (k,)
+        Which items of X were chosen.
+
+    Examples
+    --------
+    >>> choose_representatives([[0.0], [1.0], [2.0], [9.0], [10.0]], 2)
+    array([1, 3])
+    """
+    return summarize(X, k, kernel=kernel, gamma=gamma, random_state=random_state).indices
+
+
+def _evaluator(
+    X: Any, kernel: Kernel | Sequence[Kernel], gamma: float | None
+) -> tuple[Block, NDArray[np.float64], Any]:
+    """Rows of the kernel matrix on demand, its diagonal, and vectors if there are such."""
+    if kernel == "text":
+        return (*_inner(text_features(X)), None)
+    if isinstance(kernel, str) and kernel in ("linear", *DISTANCES):
+        X = as_float64(check_vectors(X, "X", kernel=kernel))
+        check_magnitude(X, "X")
+        if kernel == "linear":
+            # Distances do not change, and lose fewer digits.
+            centred = X if hasattr(X, "multiply") else X - X.mean(axis=0)
+            return (*_inner(centred), X)
+        if kernel == "chi2":
+            check_nonnegative(X, "X", kernel=kernel)
+        width = _width(X, kernel) if gamma is None else gamma
+        return (lambda rows: exponential(kernel, X[rows], X, width)), np.ones(X.shape[0]), X
+    K = combined_gram(X, kernel, gamma=gamma)
+    return (lambda rows: K[rows]), K.diagonal().copy(), None
+
+
+def _inner(X: Any) -> tuple[Block, NDArray[np.float64]]:
+    squares = X.multiply(X) if hasattr(X, "multiply") else X * X
+    norms = np.asarray(squares.sum(axis=1), dtype=np.float64).ravel()
+    return (lambda rows: inner_products(X[rows], X)), norms
+
+
+def _width(X: Any, kernel: str) -> float:
+    n_items = X.shape[0]
+    if n_items > _WIDTH_SAMPLE:
+        X = X[np.sort(np.random.default_rng(0).choice(n_items, _WIDTH_SAMPLE, replace=False))]
+    return median_gamma(DISTANCES[kernel](X), name="X")
+
+
+def _candidates(
+    X: Any, n_items: int, k: int, random_state: int | np.random.RandomState | None
+) -> NDArray[np.intp]:
+    """Items that may be chosen: all, or a sample of those that differ."""
+    limit = max(_MAX_CANDIDATES, 4 * k)
+    if n_items <= limit:
+        return np.arange(n_items)
+    order = check_random_state(random_state).permutation(n_items)
+    if isinstance(X, np.ndarray):
+        # Repeated rows go to the end of the queue: they would take the places of others.
+        rows = np.ascontiguousarray(X[order])
+        _, first = np.unique(rows.view(f"V{rows.itemsize * rows.shape[1]}"), return_index=True)
+        repeated = np.ones(n_items, dtype=bool)
+        repeated[first] = False
+        order = np.concatenate([order[~repeated], order[repeated]])
+    return np.sort(order[:limit])
+
+
+def _distances(
+    block: Block, squares: NDArray[np.float64], candidates: NDArray[np.intp]
+) -> Distances:
+    """Distance of each candidate (rows) to each item in the feature space of the kernel."""
+    n_items = squares.size
+    check_memory(
+        4 * candidates.size * n_items + 4 * 8 * _BLOCK * n_items,
+        what=f"The distances of {candidates.size:,} candidates to {n_items:,} items",
+        instead="Summarize a sample of the items, or choose a smaller `k`.",
+    )
+    D = np.empty((candidates.size, n_items), dtype=np.float32)
+    for start in range(0, candidates.size, _BLOCK):
+        rows = candidates[start : start + _BLOCK]
+        scale = squares[rows, np.newaxis] + squares
+        squared = scale - 2.0 * block(rows)
+        squared[squared <= _ROUNDING * scale] = 0.0
+        D[start : start + _BLOCK] = np.sqrt(squared)
+    return D

@@ -145,3 +145,37 @@ def check_representatives(k: Any, n_items: int) -> int:
             f"{n_items}."
         )
     return k
+
+
+def check_item_texts(texts: Any, n_items: int, name: str) -> list[str]:
+    """One string for each item."""
+    values = [texts] if isinstance(texts, str) else list(texts)
+    if len(values) != n_items or isinstance(texts, str):
+        raise ValueError(
+            f"`{name}` must be {n_items} strings, one for each picture, got "
+            + ("one string." if isinstance(texts, str) else f"{len(values)}.")
+        )
+    odd = next((k for k, each in enumerate(values) if not isinstance(each, str)), None)
+    if odd is not None:
+        raise ValueError(
+            f"`{name}` must hold strings; number {odd} is a {type(values[odd]).__name__}. "
+            "Convert it with str()."
+        )
+    return [str(each) for each in values]
+
+
+def check_previews(previews: Any, n_items: int) -> list[NDArray[np.uint8]]:
+    """One picture for each item, of any size."""
+    pictures = [np.asarray(each) for each in previews]
+    if len(pictures) != n_items:
+        raise ValueError(
+            f"`previews` must be {n_items} pictures, one for each of `images`, got "
+            f"{len(pictures)}."
+        )
+    for number, each in enumerate(pictures):
+        if each.dtype != np.uint8 or each.ndim != 3 or each.shape[2] != 3 or 0 in each.shape:
+            raise ValueError(
+                f"Picture {number} of `previews` has shape {each.shape} and dtype {each.dtype}. "
+                "Give uint8 arrays of shape (height, width, 3)."
+            )
+    return pictures

@@ -6,6 +6,7 @@ from unshuffle.images._describe import FEATURES, describe, read_features
 from unshuffle.images._features import color_histogram, lab_pixels, rgb_to_lab
 from unshuffle.images._folders import visible_files
 from unshuffle.images._masks import read_mask, text_mask
+from unshuffle.images._page import write_page
 from unshuffle.images._reading import ImageCollection, read_folder
 from unshuffle.images._sheets import grid_sheet, matched_sheet, points_sheet, save_sheet
 from unshuffle.images._texture import color_texture
@@ -35,4 +36,5 @@ __all__ = [
     "text_mask",
     "visible_files",
     "visual_words",
+    "write_page",
 ]

@@ -98,13 +98,13 @@ def matched_sheet(
             # A quiet frame: half its width turned back into paper, so that errors stand out.
             _inset(sheet, top, start, pair, frame // 2, frames[i])
         inner, first = top + frame, start + frame
-        sheet[inner : inner + height, first : first + widths[0]] = _scaled(
+        sheet[inner : inner + height, first : first + widths[0]] = scaled(
             left[i], height, widths[0]
         )
         second = first + widths[0]
         partner = partners[i]
         sheet[inner : inner + height, second : second + widths[1]] = (
-            _EMPTY if partner < 0 else _scaled(right[partner], height, widths[1])
+            _EMPTY if partner < 0 else scaled(right[partner], height, widths[1])
         )
     return Image.fromarray(sheet)
 
@@ -146,12 +146,13 @@ def grid_sheet(
     cells = check_grid(grid, len(images))
     tile = check_count(tile, "tile", most=2000)
     gap = check_count(gap, "gap", least=0)
-    tile, width, gap = _fitting(*cells.shape, tile, gap, images.shape[2] / images.shape[1])
-    sheet = _blank(cells.shape[0], cells.shape[1], (tile, width), gap, background)
+    rows, columns = cells.shape
+    tile, width, gap = _fitting(rows, columns, tile, gap, images.shape[2] / images.shape[1])
+    sheet = _blank(rows, columns, (tile, width), gap, background)
     for (row, column), item in np.ndenumerate(cells):
         if item >= 0:
             top, start = gap + row * (tile + gap), gap + column * (width + gap)
-            sheet[top : top + tile, start : start + width] = _scaled(images[item], tile, width)
+            sheet[top : top + tile, start : start + width] = scaled(images[item], tile, width)
     return Image.fromarray(sheet)
 
 
@@ -198,7 +199,7 @@ def points_sheet(
     shape = corners.max(axis=0) + pitch
     sheet = np.full((*shape, 3), background, dtype=np.uint8)
     for image, (top, start) in zip(images, corners, strict=True):
-        sheet[top : top + tile, start : start + width] = _scaled(image, tile, width)
+        sheet[top : top + tile, start : start + width] = scaled(image, tile, width)
     return Image.fromarray(sheet)
 
 
@@ -279,7 +280,7 @@ def _inset(
     sheet[top + width : top + pair[0] - width, start + width : start + pair[1] - width] = color
 
 
-def _scaled(pixels: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
+def scaled(pixels: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
     if pixels.shape[:2] == (height, width):
         return pixels
     scaled = Image.fromarray(pixels).resize((width, height), Image.Resampling.BICUBIC)

@@ -1,0 +1,196 @@
+"""A layout as one web page that needs nothing but itself."""
+
+import base64
+import hashlib
+import html
+import io
+import json
+from collections.abc import Sequence
+from importlib import resources
+from math import ceil, sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from PIL import Image
+
+from unshuffle._saving import replace_file
+from unshuffle._validation import (
+    check_count,
+    check_grid,
+    check_images,
+    check_item_texts,
+    check_memory,
+    check_output_path,
+    check_previews,
+)
+from unshuffle.images._sheets import scaled
+
+SUFFIXES = (".html", ".htm")
+# What a browser keeps in memory without trouble: four bytes for each.
+MAX_PAGE_PIXELS = 64_000_000
+# Side of the pictures that the wall is cut into: few enough calls to draw, each quick to decode.
+BLOCK_PIXELS = 2048
+# JPEG works on blocks of eight pixels; where tiles end on their edges no tile bleeds into another.
+_STEP = 8
+_EMPTY = 128
+
+
+def write_page(
+    path: str | Path,
+    images: ArrayLike,
+    grid: ArrayLike,
+    names: Sequence[str],
+    *,
+    title: str = "unshuffle",
+    captions: Sequence[str] | None = None,
+    tile: int = 64,
+    previews: Sequence[NDArray[np.uint8]] | None = None,
+) -> None:
+    """Write a page on which a wall of pictures can be explored, as a single HTML file.
+
+    The page works offline and asks no server for anything: pictures, style and script are
+    in the file, and a content security policy forbids all else. It zooms, pans, shows names,
+    searches them and opens pictures, by mouse, touch or keyboard, in light or dark.
+
+    Parameters
+    ----------
+    path : str or Path
+        An .html file. An existing file is replaced, once the new one is complete.
+    images : array of shape (n, h, w, 3) or (n, h, w), uint8
+        The pictures, or thumbnails of them.
+    grid : array of int of shape (rows, columns)
+        Which picture stands in each cell; -1 leaves it empty.
+    names : sequence of str
+        Name of each picture, shown as it is, whatever it holds.
+    title : str, default="unshuffle"
+        Heading of the page.
+    captions : sequence of str or None, default=None
+        More about each picture, shown below its name and searched too.
+    tile : int, default=64
+        Height of a picture on the wall in pixels, rounded up to a multiple of 8. Larger shows
+        more when zoomed in, and grows the file. Where the wall would have more than 64 million
+        pixels, pictures are smaller.
+    previews : sequence of arrays of shape (h_i, w_i, 3), uint8, or None, default=None
+        A larger picture of each item, of any size, shown when it is opened; None shows the
+        thumbnail enlarged.
+
+    Notes
+    -----
+    The file takes about 1 to 3 kB for each picture at the default size, and drawing does not
+    depend on how many there are. It holds pixels only, nothing of what the pictures' files
+    said about them.
+    """
+    path = check_output_path(path, SUFFIXES)
+    images = check_images(images)
+    cells = check_grid(grid, len(images))
+    data = {
+        **_wall(images, cells, check_count(tile, "tile", least=_STEP, most=1024)),
+        "cells": cells.ravel().tolist(),
+        "names": check_item_texts(names, len(images), "names"),
+        "captions": None,
+        "previews": None,
+    }
+    if captions is not None:
+        data["captions"] = check_item_texts(captions, len(images), "captions")
+    if previews is not None:
+        shown = set(cells.ravel().tolist())
+        pictures = check_previews(previews, len(images))
+        data["previews"] = [
+            _as_jpeg(picture) if item in shown else "" for item, picture in enumerate(pictures)
+        ]
+    replace_file(path, _fill_in(title, data).encode("ascii", "xmlcharrefreplace"))
+
+
+def _wall(images: NDArray[np.uint8], cells: NDArray[np.intp], tile: int) -> dict[str, Any]:
+    """The wall cut into blocks, each one JPEG."""
+    rows, columns = cells.shape
+    aspect = images.shape[2] / images.shape[1]
+    most = sqrt(MAX_PAGE_PIXELS / (cells.size * aspect))
+    height = max(_STEP, min(_rounded_up(tile), int(most) // _STEP * _STEP))
+    width = _rounded_up(height * aspect)
+    check_memory(
+        3 * cells.size * height * width,
+        what=f"A page of {rows:,} x {columns:,} pictures of {height} pixels",
+        instead="Choose a smaller `tile`, or show a part of the items.",
+    )
+    step = max(1, BLOCK_PIXELS // max(height, width))
+    blocks = []
+    for row in range(0, rows, step):
+        for column in range(0, columns, step):
+            part = cells[row : row + step, column : column + step]
+            if (part >= 0).any():
+                blocks.append(
+                    {
+                        "row": row,
+                        "column": column,
+                        "rows": part.shape[0],
+                        "columns": part.shape[1],
+                        "data": _as_jpeg(_drawn(images, part, height, width)),
+                    }
+                )
+    return {
+        "rows": rows,
+        "columns": columns,
+        "tile_height": height,
+        "tile_width": width,
+        "blocks": blocks,
+    }
+
+
+def _drawn(
+    images: NDArray[np.uint8], cells: NDArray[np.intp], height: int, width: int
+) -> NDArray[np.uint8]:
+    """Pictures side by side without gaps; the page draws those in the colour of its paper."""
+    drawn = np.full((*cells.shape, height, width, 3), _EMPTY, dtype=np.uint8)
+    for place, item in np.ndenumerate(cells):
+        if item >= 0:
+            drawn[place] = scaled(images[item], height, width)
+    joined = drawn.swapaxes(1, 2)
+    return joined.reshape(cells.shape[0] * height, cells.shape[1] * width, 3)
+
+
+def _as_jpeg(pixels: NDArray[np.uint8]) -> str:
+    out = io.BytesIO()
+    Image.fromarray(pixels).save(out, format="JPEG", quality=84, subsampling=0)
+    return base64.b64encode(out.getvalue()).decode("ascii")
+
+
+def _rounded_up(pixels: float) -> int:
+    return max(1, ceil(pixels / _STEP)) * _STEP
+
+
+def _fill_in(title: str, data: dict[str, Any]) -> str:
+    """The page with everything in it, as ASCII."""
+    template, style, script = (_piece(f"wall.{kind}") for kind in ("html", "css", "js"))
+    policy = (
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    values = {
+        "POLICY": policy,
+        # Names of folders are any bytes; a broken letter may not break the page.
+        "TITLE": html.escape(title.encode("utf-8", "replace").decode("utf-8")),
+        "STYLE": style,
+        "SCRIPT": script,
+        "DATA": _safe_json(data),
+    }
+    pieces = template.split("@")
+    # Every other piece is the name of a value. What is filled in is never looked at again.
+    return "".join(values[each] if k % 2 else each for k, each in enumerate(pieces))
+
+
+def _safe_json(data: dict[str, Any]) -> str:
+    """JSON that cannot end the element it stands in, whatever the names in it are."""
+    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
+
+
+def _piece(name: str) -> str:
+    return resources.files("unshuffle.images").joinpath("page", name).read_text("utf-8")

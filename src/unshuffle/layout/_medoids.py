@@ -11,7 +11,9 @@ Distances = NDArray[np.float32]
 _LEAST_GAIN = 1e-6
 
 
-def find_medoids(D: Distances, k: int) -> NDArray[np.intp]:
+def find_medoids(
+    D: Distances, k: int, *, start: NDArray[np.intp] | None = None
+) -> NDArray[np.intp]:
     """Choose k rows so that the sum of the columns' distances to the nearest is small.
 
     Parameters
@@ -20,15 +22,18 @@ def find_medoids(D: Distances, k: int) -> NDArray[np.intp]:
         Distance of each candidate to each item.
     k : int
         How many to choose, at most `n_candidates`.
+    start : ndarray of shape (k,) or None, default=None
+        A choice to improve on; None begins with a greedy one.
 
     Returns
     -------
     chosen : ndarray of shape (k,)
         Different rows. No exchange of one of them for another row lowers the sum noticeably.
     """
-    chosen = _greedy(D, k)
-    # One medoid: the greedy choice tried them all.
-    return chosen if k == 1 else _exchange(D, chosen)
+    if k == 1:
+        # The greedy choice tries them all.
+        return _greedy(D, k)
+    return _exchange(D, _greedy(D, k) if start is None else start)
 
 
 def _greedy(D: Distances, k: int) -> NDArray[np.intp]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.utils import check_random_state
 
 from unshuffle._validation import (
@@ -16,17 +17,19 @@ from unshuffle._validation import (
     check_vectors,
 )
 from unshuffle.kernels import combined_gram, median_gamma, text_features
-from unshuffle.kernels._distances import as_float64, inner_products
+from unshuffle.kernels._distances import as_float64
 from unshuffle.kernels._gram import Kernel
 from unshuffle.kernels._vectors import DISTANCES, exponential
 from unshuffle.layout._medoids import Distances, find_medoids
 
-# Beyond so many items only a sample of them may stand for others; all are stood for.
-_MAX_CANDIDATES = 4000
+# Beyond so many items only so many of them may stand for others; all are stood for.
+_MAX_CANDIDATES = 2000
+# Kernels that are no product of matrices are slow to compare: fewer come into question.
+_SLOW_CANDIDATES = 500
 _WIDTH_SAMPLE = 2000
 _BLOCK = 256
 # Squared distances below this share of the squared norms are rounding: the items are equal.
-_ROUNDING = 1e-10
+_ROUNDING = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
 
 Block = Callable[[NDArray[np.intp]], NDArray[np.float64]]
 
@@ -76,8 +79,8 @@ def summarize(
         Width of the kernel, where it has one; larger is narrower. None takes it from the median
         distance.
     random_state : int, RandomState or None, default=None
-        Of use beyond 4,000 items, where it draws the 4,000 that may be chosen (more if `k` is
-        large). Up to there the result does not depend on it.
+        Of use beyond 2,000 items, where it draws those that may be chosen at first. Up to
+        there the result does not depend on it.
 
     Returns
     -------
@@ -88,9 +91,11 @@ def summarize(
     Notes
     -----
     k-medoids, also known as facility location: a greedy choice, then exchanges of one chosen
-    item for another until none lowers the mean distance. A local optimum. Takes
-    ``4 * n_items * min(n_items, max(4000, 4 k))`` bytes, which is checked first; "geodesic",
-    "precomputed", callables and lists of kernels need the whole kernel matrix besides.
+    item for another until none lowers the mean distance. A local optimum. Of more than 2,000
+    items (or ``4 * k``) a sample comes into question first, then the items in the middle of
+    the groups found. Takes ``4 * n_items * min(n_items, max(2000, 4 * k))`` bytes, which is
+    checked first; "geodesic", "precomputed", callables and lists of kernels need the whole
+    kernel matrix besides. 20,000 items of 32 features take seconds.
 
     References
     ----------
@@ -102,21 +107,23 @@ def summarize(
     >>> summary.indices, summary.counts, summary.labels
     (array([1, 3]), array([3, 2]), array([0, 0, 0, 1, 1]))
     """
-    block, squares, X = _evaluator(X, kernel, gamma)
-    n_items = squares.size
-    k = check_representatives(k, n_items)
-    candidates = _candidates(X, n_items, k, random_state)
-    D = _distances(block, squares, candidates)
-    chosen = find_medoids(D, k)
-    labels = D[chosen].argmin(axis=0)
-    mean_distance = float(np.mean(D[chosen].min(axis=0), dtype=np.float64))
-    indices = candidates[chosen]
+    block, squares, vectors = _evaluator(X, kernel, gamma)
+    k = check_representatives(k, squares.size)
+    rng = check_random_state(random_state)
+    limit = _SLOW_CANDIDATES if kernel in ("chi2", "laplacian") else _MAX_CANDIDATES
+    candidates = _drawn(vectors, squares.size, k, limit, rng)
+    indices, nearest, labels = _choose(block, squares, candidates, k)
+    if candidates.size < squares.size and isinstance(vectors, np.ndarray):
+        # Now that the groups are known, those in the middle of them come into question.
+        candidates = np.union1d(indices, _central(vectors, labels, candidates.size))
+        indices, nearest, labels = _choose(block, squares, candidates, k, start=indices)
     # An item stands for itself, also where an equal one was chosen too.
     labels[indices] = np.arange(k)
     counts = np.bincount(labels, minlength=k)
     order = np.lexsort((indices, -counts))
     place = np.empty(k, dtype=np.intp)
     place[order] = np.arange(k)
+    mean_distance = float(nearest.mean(dtype=np.float64))
     return Summary(indices[order], counts[order], place[labels], mean_distance)
 
 
@@ -155,14 +162,15 @@ def _evaluator(
     if kernel == "text":
         return (*_inner(text_features(X)), None)
     if isinstance(kernel, str) and kernel in ("linear", *DISTANCES):
-        X = as_float64(check_vectors(X, "X", kernel=kernel))
+        X = check_vectors(X, "X", kernel=kernel)
         check_magnitude(X, "X")
         if kernel == "linear":
             # Distances do not change, and lose fewer digits.
-            centred = X if hasattr(X, "multiply") else X - X.mean(axis=0)
+            centred = X if sparse.issparse(X) else X - X.mean(axis=0)
             return (*_inner(centred), X)
         if kernel == "chi2":
             check_nonnegative(X, "X", kernel=kernel)
+        X = as_float64(X)
         width = _width(X, kernel) if gamma is None else gamma
         return (lambda rows: exponential(kernel, X[rows], X, width)), np.ones(X.shape[0]), X
     K = combined_gram(X, kernel, gamma=gamma)
@@ -170,9 +178,11 @@ def _evaluator(
 
 
 def _inner(X: Any) -> tuple[Block, NDArray[np.float64]]:
-    squares = X.multiply(X) if hasattr(X, "multiply") else X * X
-    norms = np.asarray(squares.sum(axis=1), dtype=np.float64).ravel()
-    return (lambda rows: inner_products(X[rows], X)), norms
+    """Inner products in the precision of X: many long vectors are given as float32."""
+    if sparse.issparse(X):
+        norms = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+        return (lambda rows: (X[rows] @ X.T).toarray()), norms
+    return (lambda rows: X[rows] @ X.T), np.einsum("ij,ij->i", X, X)
 
 
 def _width(X: Any, kernel: str) -> float:
@@ -182,22 +192,49 @@ def _width(X: Any, kernel: str) -> float:
     return median_gamma(DISTANCES[kernel](X), name="X")
 
 
-def _candidates(
-    X: Any, n_items: int, k: int, random_state: int | np.random.RandomState | None
+def _choose(
+    block: Block,
+    squares: NDArray[np.float64],
+    candidates: NDArray[np.intp],
+    k: int,
+    start: NDArray[np.intp] | None = None,
+) -> tuple[NDArray[np.intp], Distances, NDArray[np.intp]]:
+    """The best k of the candidates, each item's distance to the nearest, and which that is."""
+    D = _distances(block, squares, candidates)
+    known = None if start is None else np.searchsorted(candidates, start)
+    chosen = find_medoids(D, k, start=known)
+    nearest = D[chosen]
+    return candidates[chosen], nearest.min(axis=0), nearest.argmin(axis=0)
+
+
+def _drawn(
+    vectors: Any, n_items: int, k: int, limit: int, rng: np.random.RandomState
 ) -> NDArray[np.intp]:
     """Items that may be chosen: all, or a sample of those that differ."""
-    limit = max(_MAX_CANDIDATES, 4 * k)
-    if n_items <= limit:
+    if n_items <= max(_MAX_CANDIDATES, 4 * k):
         return np.arange(n_items)
-    order = check_random_state(random_state).permutation(n_items)
-    if isinstance(X, np.ndarray):
+    order = rng.permutation(n_items)
+    if isinstance(vectors, np.ndarray):
         # Repeated rows go to the end of the queue: they would take the places of others.
-        rows = np.ascontiguousarray(X[order])
-        _, first = np.unique(rows.view(f"V{rows.itemsize * rows.shape[1]}"), return_index=True)
+        hashes = np.array([hash(row.tobytes()) for row in vectors])
+        _, first = np.unique(hashes, return_index=True)
         repeated = np.ones(n_items, dtype=bool)
         repeated[first] = False
-        order = np.concatenate([order[~repeated], order[repeated]])
-    return np.sort(order[:limit])
+        order = order[np.argsort(repeated[order], kind="stable")]
+    return np.sort(order[: max(limit, 4 * k)])
+
+
+def _central(
+    vectors: NDArray[np.float64], labels: NDArray[np.intp], n_wanted: int
+) -> NDArray[np.intp]:
+    """Items nearest to the means of their groups, about equally many of each."""
+    rank = np.empty(len(vectors), dtype=np.intp)
+    for group in np.unique(labels):
+        members = np.flatnonzero(labels == group)
+        apart = vectors[members] - vectors[members].mean(axis=0)
+        away = np.einsum("ij,ij->i", apart, apart)
+        rank[members[np.argsort(away, kind="stable")]] = np.arange(members.size)
+    return np.argsort(rank, kind="stable")[:n_wanted]
 
 
 def _distances(
@@ -213,8 +250,9 @@ def _distances(
     D = np.empty((candidates.size, n_items), dtype=np.float32)
     for start in range(0, candidates.size, _BLOCK):
         rows = candidates[start : start + _BLOCK]
+        products = block(rows)
         scale = squares[rows, np.newaxis] + squares
-        squared = scale - 2.0 * block(rows)
-        squared[squared <= _ROUNDING * scale] = 0.0
+        squared = scale - 2.0 * products
+        squared[squared <= _ROUNDING[products.dtype] * scale] = 0.0
         D[start : start + _BLOCK] = np.sqrt(squared)
     return D

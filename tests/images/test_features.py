@@ -3,7 +3,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unshuffle.images import color_histogram, lab_pixels, rgb_to_lab
+from unshuffle.images import (
+    color_histogram,
+    color_texture,
+    lab_pixels,
+    rgb_to_lab,
+    visual_words,
+)
 
 # CIE Lab of the sRGB corners, white point D65 (Lindbloom's calculator).
 KNOWN = {
@@ -78,7 +84,7 @@ def test_histograms_ignore_where_the_pixels_are_and_have_length_one(seed):
         (np.zeros((3, 3), np.uint8), "must have shape"),
     ],
 )
-@pytest.mark.parametrize("feature", [lab_pixels, color_histogram])
+@pytest.mark.parametrize("feature", [lab_pixels, color_histogram, color_texture, visual_words])
 def test_what_is_no_stack_of_pictures_is_refused(feature, images, message):
     with pytest.raises(ValueError, match=message):
         feature(images)

@@ -92,6 +92,7 @@ def check_feature_file(
             f"{path} cannot be read as an array of numbers: {error}. Write it with numpy.save."
         ) from error
     if not isinstance(array, np.ndarray):
+        array.close()
         raise ValueError(
             f"{path} holds several arrays. Write the one to be used to a .npy file with "
             "numpy.save."

@@ -81,7 +81,7 @@ def test_interrupt_while_loading_is_one_line_and_exit_code_130(late, tmp_path):
     )
     assert done.returncode == 130
     assert done.stdout == ""
-    assert done.stderr == "Error: Interrupted before there was a match; nothing was written.\n"
+    assert done.stderr == "Error: Interrupted before there was a result; nothing was written.\n"
 
 
 def test_importing_the_command_line_is_light():

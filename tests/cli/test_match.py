@@ -224,7 +224,7 @@ def test_interrupt_before_there_is_anything_writes_nothing(run, tables, monkeypa
     result = run("match", *tables[:2])
     assert result.exit_code == 130
     assert not (tables[0].parent / "pairs.csv").exists()
-    assert result.stderr == "Error: Interrupted before there was a match; nothing was written.\n"
+    assert result.stderr == "Error: Interrupted before there was a result; nothing was written.\n"
 
 
 def test_pairs_are_saved_elsewhere_when_the_disk_fails(run, tables, monkeypatch):

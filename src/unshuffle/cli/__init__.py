@@ -4,7 +4,7 @@ import sys
 
 __all__ = ["main"]
 
-NOTHING_WRITTEN = "Interrupted before there was a match; nothing was written."
+NOTHING_WRITTEN = "Interrupted before there was a result; nothing was written."
 
 
 def main() -> None:

@@ -1,15 +1,30 @@
 """Commands and their options; each hands over to a module of its own."""
 
-import math
-from enum import StrEnum
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from unshuffle import __version__
 from unshuffle.cli import NOTHING_WRITTEN
 from unshuffle.cli._console import BadInput, complain
+from unshuffle.cli._options import (
+    AsJson,
+    Jobs,
+    Kernel,
+    Method,
+    NoCache,
+    Outputs,
+    Quality,
+    Quiet,
+    Recursive,
+    Seed,
+    a_cost,
+    a_smoothness,
+    a_tile,
+    one_or_more,
+)
 
 app = typer.Typer(
     name="unshuffle",
@@ -20,26 +35,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-class Kernel(StrEnum):
-    """Similarities that can be named on the command line."""
-
-    rbf = "rbf"
-    linear = "linear"
-    laplacian = "laplacian"
-    chi2 = "chi2"
-    geodesic = "geodesic"
-    text = "text"
-
-
-class Method(StrEnum):
-    """Ways to climb the objective."""
-
-    refined = "refined"
-    classic = "classic"
-    unbiased = "unbiased"
-    entropy = "entropy"
 
 
 # Some versions of typer bring their own copy of click: ask typer for the class it raises.
@@ -63,22 +58,17 @@ def run() -> int:
     return code if isinstance(code, int) else 0
 
 
-def _one_or_more(value: int | None) -> int | None:
-    if value is not None and value < 1:
-        raise typer.BadParameter(f"give 1 or more, not {value}.")
-    return value
-
-
-def _some_cores(value: int) -> int:
-    if value == 0:
-        raise typer.BadParameter("give a number of cores, or -1 for all; 0 would do no work.")
-    return value
-
-
-def _a_cost(value: float | None) -> float | None:
-    if value is not None and not 0 < value < math.inf:
-        raise typer.BadParameter(f"give a number above 0, not {value:g}; lower leaves out more.")
-    return value
+def _finish(work: Callable[[], int]) -> NoReturn:
+    """Do the work of a command and leave with its exit code; never a traceback for bad input."""
+    try:
+        code = work()
+    except (BadInput, ValueError, MemoryError, OSError) as error:
+        complain(error)
+        raise typer.Exit(2) from error
+    except KeyboardInterrupt:
+        complain(NOTHING_WRITTEN)
+        raise typer.Exit(130) from None
+    raise typer.Exit(code)
 
 
 def _print_version(wanted: bool) -> None:
@@ -132,7 +122,7 @@ def match(
     n_init: Annotated[
         int,
         typer.Option(
-            callback=_one_or_more, help="Starting points; more take longer and miss less."
+            callback=one_or_more, help="Starting points; more take longer and miss less."
         ),
     ] = 8,
     frozen: Annotated[
@@ -145,28 +135,21 @@ def match(
     unmatched_cost: Annotated[
         float | None,
         typer.Option(
-            callback=_a_cost,
+            callback=a_cost,
             help="Let items go without a partner at this cost, above 0; lower leaves out more.",
         ),
     ] = None,
     candidates: Annotated[
         int | None,
-        typer.Option(callback=_one_or_more, help="Also write the K best partners.", metavar="K"),
+        typer.Option(callback=one_or_more, help="Also write the K best partners.", metavar="K"),
     ] = None,
     sheet: Annotated[
         Path | None, typer.Option(help="For pictures: draw the pairs into this file (.png).")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Same seed, same answer.")] = 0,
-    jobs: Annotated[
-        int,
-        typer.Option(
-            callback=_some_cores, help="Cores to use, -1 for all; the answer is the same."
-        ),
-    ] = -1,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
+    seed: Seed = 0,
+    jobs: Jobs = -1,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Find which item of A belongs to which item of B.
 
@@ -176,38 +159,187 @@ def match(
     """
     if output is None and not as_json:
         output = Path("pairs.csv")
-    try:
+
+    def work() -> int:
         # Loading takes long enough to be interrupted.
         from unshuffle.cli import _match
-    except KeyboardInterrupt:
-        complain(NOTHING_WRITTEN)
-        raise typer.Exit(130) from None
-    options = _match.Options(
-        path_a=a,
-        path_b=b,
-        output=output,
-        kernel=None if kernel is None else kernel.value,
-        precomputed=precomputed,
-        method=method.value,
-        n_init=n_init,
-        frozen=frozen,
-        unmatched_cost=unmatched_cost,
-        candidates=candidates,
-        sheet=sheet,
-        seed=seed,
-        jobs=jobs,
-        as_json=as_json,
-        quiet=quiet,
-    )
-    try:
-        code = _match.match(options)
-    except (BadInput, ValueError, MemoryError, OSError) as error:
-        complain(error)
-        raise typer.Exit(2) from error
-    except KeyboardInterrupt:
-        complain(NOTHING_WRITTEN)
-        raise typer.Exit(130) from None
-    raise typer.Exit(code)
+
+        return _match.match(
+            _match.Options(
+                path_a=a,
+                path_b=b,
+                output=output,
+                kernel=None if kernel is None else kernel.value,
+                precomputed=precomputed,
+                method=method.value,
+                n_init=n_init,
+                frozen=frozen,
+                unmatched_cost=unmatched_cost,
+                candidates=candidates,
+                sheet=sheet,
+                seed=seed,
+                jobs=jobs,
+                as_json=as_json,
+                quiet=quiet,
+            )
+        )
+
+    _finish(work)
+
+
+@app.command(
+    epilog="Examples:\n\n"
+    "unshuffle layout photos/ -o wall.html -o wall.png\n\n"
+    'unshuffle layout photos/ --text "PAMI 2009" -o letters.png\n\n'
+    "unshuffle layout album/ --summary 64 --shape 8x8 --features texture\n\n"
+    "unshuffle layout photos/ --shape 16x20 --frozen cells.csv --quality best\n\n"
+    "unshuffle layout songs.csv -o positions.csv"
+)
+def layout(
+    path: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Folder of pictures, or a table of numbers.")
+    ],
+    output: Outputs = None,
+    shape: Annotated[
+        str | None,
+        typer.Option(metavar="ROWSxCOLUMNS", help="Grid, as in 16x20. Default: near square."),
+    ] = None,
+    mask: Annotated[
+        Path | None,
+        typer.Option(help="Picture of a shape to fill: its dark or its opaque parts."),
+    ] = None,
+    text: Annotated[
+        str | None, typer.Option(help="Letters to fill; \\n starts a new line.")
+    ] = None,
+    wrap: Annotated[
+        bool, typer.Option("--wrap", help="Opposite edges belong together, as for a wallpaper.")
+    ] = False,
+    features: Annotated[
+        str | None,
+        typer.Option(
+            metavar="color|texture|words|FILE.npy",
+            help="What pictures are compared by: their colours, colours and edges, visual words, "
+            "or an array of your own with a row for each picture. Default: color.",
+        ),
+    ] = None,
+    summary: Annotated[
+        int | None,
+        typer.Option(
+            callback=one_or_more, metavar="K", help="Lay out the K items that stand for all."
+        ),
+    ] = None,
+    quality: Annotated[
+        Quality, typer.Option(help="How much time to take; classic is the paper's method.")
+    ] = Quality.balanced,
+    tile: Annotated[
+        int, typer.Option(callback=a_tile, help="Height of a picture in pixels.")
+    ] = 64,
+    recursive: Recursive = False,
+    no_cache: NoCache = False,
+    frozen: Annotated[
+        Path | None,
+        typer.Option(
+            help="CSV of items with a fixed place: name or position, row, column, counted from 0."
+        ),
+    ] = None,
+    seed: Seed = 0,
+    jobs: Jobs = -1,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Lay out pictures so that like stands beside like.
+
+    FOLDER holds pictures; a table (.csv, .tsv, .npy, .parquet) is laid out by its rows. Writes
+    wall.html unless told otherwise: one page to zoom and search, which needs no network.
+    Ctrl-C writes the best layout found so far.
+    """
+
+    def work() -> int:
+        from unshuffle.cli import _layout
+
+        return _layout.layout(
+            _layout.Options(
+                path=path,
+                outputs=output or [],
+                shape=shape,
+                mask=mask,
+                text=text,
+                wrap=wrap,
+                features=features,
+                summary=summary,
+                quality=quality.value,
+                tile=tile,
+                recursive=recursive,
+                use_cache=not no_cache,
+                frozen=frozen,
+                seed=seed,
+                jobs=jobs,
+                as_json=as_json,
+                quiet=quiet,
+            )
+        )
+
+    _finish(work)
+
+
+@app.command(
+    epilog="Examples:\n\n"
+    "unshuffle collage portrait.jpg photos/ -o collage.png\n\n"
+    "unshuffle collage portrait.jpg photos/ --shape 60x40 --tile 48 -o collage.jpg"
+)
+def collage(
+    template: Annotated[
+        Path, typer.Argument(metavar="TEMPLATE", help="Picture that the collage is to show.")
+    ],
+    path: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of pictures to use.")],
+    output: Outputs = None,
+    shape: Annotated[
+        str | None,
+        typer.Option(metavar="ROWSxCOLUMNS", help="Grid, as in 40x60. Default: what suits."),
+    ] = None,
+    smoothness: Annotated[
+        float,
+        typer.Option(
+            callback=a_smoothness,
+            help="How much neighbours should look alike; more follows the template less.",
+        ),
+    ] = 0.1,
+    tile: Annotated[
+        int, typer.Option(callback=a_tile, help="Height of a picture in pixels.")
+    ] = 32,
+    recursive: Recursive = False,
+    no_cache: NoCache = False,
+    seed: Seed = 0,
+    jobs: Jobs = -1,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Draw one picture with many: each is used where it suits the template.
+
+    Writes collage.png unless told otherwise. Ctrl-C writes the best collage found so far.
+    """
+
+    def work() -> int:
+        from unshuffle.cli import _collage
+
+        return _collage.collage(
+            _collage.Options(
+                template=template,
+                path=path,
+                outputs=output or [],
+                shape=shape,
+                smoothness=smoothness,
+                tile=tile,
+                recursive=recursive,
+                use_cache=not no_cache,
+                seed=seed,
+                jobs=jobs,
+                as_json=as_json,
+                quiet=quiet,
+            )
+        )
+
+    _finish(work)
 
 
 @app.command(epilog="Example:\n\nunshuffle demo -o /tmp/pictures")
@@ -215,12 +347,7 @@ def demo(
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Folder to write into; made if need be.")
     ] = Path("unshuffle-demo"),
-    jobs: Annotated[
-        int,
-        typer.Option(
-            callback=_some_cores, help="Cores to use, -1 for all; the answer is the same."
-        ),
-    ] = -1,
+    jobs: Jobs = -1,
 ) -> None:
     """Make two pictures from data that ships with scikit-learn; needs no input."""
     try:

@@ -29,16 +29,7 @@ def read_frozen(path: Path, names_a: list[str], names_b: list[str]) -> NDArray[n
     frozen : ndarray of shape (n_frozen, 2)
         Positions on both sides.
     """
-    if not path.is_file():
-        raise BadInput(f"There is no file {path} to read frozen pairs from. Check the name.")
-    reader = csv.reader(io.StringIO(read_text_file(path), newline=""))
-    try:
-        rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
-    except csv.Error as error:
-        raise BadInput(f"{path}, line {reader.line_num}: {error}.") from error
-    rows = [(line, row) for line, row in rows if any(row)]
-    if not rows:
-        raise BadInput(f"{path} is empty. Give one line for each pair: item of A, item of B.")
+    rows = read_rows(path, "Give one line for each pair: item of A, item of B.")
     columns = _columns(rows[0][1])
     if columns is not None or (len(rows) > 1 and _is_heading(rows[0][1], names_a, names_b)):
         rows = rows[1:]
@@ -56,7 +47,7 @@ def read_frozen(path: Path, names_a: list[str], names_b: list[str]) -> NDArray[n
         where = f"{path}, line {line}"
         pair = []
         for cell, names, side, lines in zip(cells, (names_a, names_b), "AB", seen, strict=True):
-            position = _position(cell, names, side, where)
+            position = find_position(cell, names, side, where)
             if position in lines:
                 raise BadInput(
                     f"{where}: item {cell!r} of {side} is frozen already, in line "
@@ -70,15 +61,31 @@ def read_frozen(path: Path, names_a: list[str], names_b: list[str]) -> NDArray[n
     )
 
 
+def read_rows(path: Path, expected: str) -> list[tuple[int, list[str]]]:
+    """Lines of a CSV file that hold anything, with their numbers; `expected` says what should."""
+    if not path.is_file():
+        raise BadInput(f"There is no file {path} to read frozen items from. Check the name.")
+    reader = csv.reader(io.StringIO(read_text_file(path), newline=""))
+    try:
+        rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
+    except csv.Error as error:
+        raise BadInput(f"{path}, line {reader.line_num}: {error}.") from error
+    rows = [(line, row) for line, row in rows if any(row)]
+    if not rows:
+        raise BadInput(f"{path} is empty. {expected}")
+    return rows
+
+
 def _is_heading(row: list[str], names_a: list[str], names_b: list[str]) -> bool:
     """Tell whether two cells are words that name no item: what the columns are called."""
     return len(row) == 2 and all(
-        cell not in names and not _is_integer(cell)
+        cell not in names and not is_integer(cell)
         for cell, names in zip(row, (names_a, names_b), strict=True)
     )
 
 
-def _is_integer(cell: str) -> bool:
+def is_integer(cell: str) -> bool:
+    """Tell whether a cell holds a whole number."""
     try:
         int(cell)
     except ValueError:
@@ -112,7 +119,8 @@ def _cells(
     return cell("x", names[0]), cell("y", names[1])
 
 
-def _position(cell: str, names: list[str], side: str, where: str) -> int:
+def find_position(cell: str, names: list[str], side: str, where: str) -> int:
+    """Item named or numbered in a cell of the file."""
     matches = [k for k, name in enumerate(names) if name == cell and cell]
     if len(matches) == 1:
         return matches[0]
@@ -121,7 +129,7 @@ def _position(cell: str, names: list[str], side: str, where: str) -> int:
             f"{where}: {len(matches)} items of {side} are called {cell!r}. "
             "Give its position, counted from 0."
         )
-    if not _is_integer(cell):
+    if not is_integer(cell):
         raise BadInput(
             f"{where}: {side} has no item {cell!r}. Give a name as it stands in {side}, or a "
             "position counted from 0."

@@ -188,6 +188,13 @@ def _read_table(path: Path, kernel: str | None, n_jobs: int | None, step: Advanc
     return Collection("table", table.names, values, kernel or "rbf")
 
 
+def read_vectors(path: Path) -> tuple[list[str], NDArray[np.float64]]:
+    """Names and standardized rows of a table with at least two."""
+    table = _read_table(path, "linear", None, lambda done, total: None)
+    check_n_items(len(table), str(path))
+    return table.names, table.items
+
+
 def _read_gram(path: Path, kernel: str | None, n_jobs: int | None, step: Advance) -> Collection:
     if kernel not in (None, "precomputed"):
         raise BadInput(f"--kernel {kernel} and --precomputed exclude each other. Drop one.")

@@ -1,12 +1,7 @@
 """`unshuffle match`: read two collections, match them, write what was found."""
 
 import json
-import signal
-import tempfile
-import threading
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +9,6 @@ from typing import Any
 import numpy as np
 import typer
 
-from unshuffle._validation import check_output_path
 from unshuffle.cli._console import (
     BadInput,
     list_skipped,
@@ -26,10 +20,11 @@ from unshuffle.cli._console import (
 )
 from unshuffle.cli._frozen import read_frozen
 from unshuffle.cli._inputs import Collection, find_kind, read_pair
+from unshuffle.cli._writing import check_outputs, save_somewhere, unbothered
+from unshuffle.images._sheets import SHEET_SUFFIXES
 from unshuffle.matching import AmbiguityWarning, Matches
 
 PAIRS_SUFFIXES = (".csv", ".json")
-SHEET_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
 SHEET_HEIGHT = 72
 SHEET_PAIRS = 2000
 
@@ -72,7 +67,7 @@ def match(options: Options) -> int:
         for side, path in ((a, options.path_a), (b, options.path_b)):
             list_skipped(side.skipped, str(path))
     estimator, remarks, interrupted = _fit(a, b, options)
-    with _unbothered():
+    with unbothered():
         matches = _matches(a, b, estimator, options, interrupted)
         report = _describe(a, b, estimator, options, remarks)
         report["interrupted"] = interrupted
@@ -92,20 +87,15 @@ def match(options: Options) -> int:
 
 def _check_outputs(options: Options) -> None:
     # All that can be known to fail is known before the work starts.
+    inputs = (options.path_a, options.path_b, options.frozen)
     if options.output is not None:
-        check_output_path(options.output, PAIRS_SUFFIXES)
+        check_outputs([options.output], PAIRS_SUFFIXES, inputs)
     if options.sheet is not None:
-        check_output_path(options.sheet, SHEET_SUFFIXES)
+        check_outputs([options.sheet], SHEET_SUFFIXES, inputs)
         for path in (options.path_a, options.path_b):
             kind = find_kind(path, precomputed=options.precomputed)
             if kind != "images":
                 raise BadInput(f"--sheet shows pictures, and {path} holds none. Leave it out.")
-    inputs = {options.path_a.resolve(), options.path_b.resolve()}
-    if options.frozen is not None:
-        inputs.add(options.frozen.resolve())
-    for output in (options.output, options.sheet):
-        if output is not None and output.resolve() in inputs:
-            raise BadInput(f"{output} is also an input and would be lost. Give another name.")
 
 
 def _fit(
@@ -180,20 +170,13 @@ def _describe(
 
 
 def _write_pairs(path: Path, matches: Matches, report: dict[str, Any]) -> Path:
-    """Save the pairs, in the temporary folder if need be: they may have taken hours."""
-    try:
-        matches.save(path, details=report)
-    except (OSError, ValueError):
-        # The disk is full, or a share went away, since it was tried before the work began.
-        path = Path(tempfile.mkdtemp(prefix="unshuffle-")) / path.name
-        matches.save(path, details=report)
-    return path
+    return save_somewhere(path, lambda place: matches.save(place, details=report))
 
 
 def _write_sheet(
     a: Collection, b: Collection, estimator: Any, options: Options, target: Path
 ) -> str | None:
-    from unshuffle.images import matched_sheet, read_folder
+    from unshuffle.images import matched_sheet, read_folder, save_sheet
 
     pictures = []
     for side, path in ((a, options.path_a), (b, options.path_b)):
@@ -212,7 +195,7 @@ def _write_sheet(
         max_pairs=SHEET_PAIRS,
     )
     try:
-        sheet.save(target)
+        save_sheet(sheet, target)
     except OSError as error:
         warn(f"The sheet could not be written to {target}: {error.strerror or error}.")
         return None
@@ -259,16 +242,3 @@ def _reliability(report: dict[str, Any]) -> str:
     # is 0.68 to 0.72 without a warning where 26 to 31 % of the pairs are right. It ranks pairs;
     # it promises no share.
     return "how firmly the pairs hold; fewer may be right, so check some by eye"
-
-
-@contextmanager
-def _unbothered() -> Iterator[None]:
-    """Let a second Ctrl-C not cut the writing short."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)

@@ -248,7 +248,7 @@
     if (far) pan(size.width / 2 - x, size.height / 2 - y);
     const now = far ? [size.width / 2, size.height / 2] : [x, y];
     showLabel(cell, now[0], now[1] + (th * view.scale) / 2 - 12);
-    say(`${nameOf(cell)}, row ${rowOf(cell) + 1}, column ${columnOf(cell) + 1}`);
+    say(`${nameOf(cell)}, row ${rowOf(cell)}, column ${columnOf(cell)}`);
     ask();
   }
 
@@ -348,7 +348,7 @@
     }
     get("frame").replaceChildren(picture);
     get("name").textContent = nameOf(cell);
-    const place = `row ${rowOf(cell) + 1}, column ${columnOf(cell) + 1}`;
+    const place = `row ${rowOf(cell)}, column ${columnOf(cell)}`;
     const caption = captionOf(cell);
     get("caption").textContent = caption ? `${caption}, ${place}` : place;
     if (!get("large").open) get("large").showModal();

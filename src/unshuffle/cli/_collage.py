@@ -1,0 +1,155 @@
+"""`unshuffle collage`: draw one picture with many."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from unshuffle.cli import _pictures
+from unshuffle.cli._cells import parse_shape
+from unshuffle.cli._console import (
+    BadInput,
+    list_skipped,
+    one_line,
+    progress_bar,
+    reporting,
+    say,
+    warn,
+)
+from unshuffle.cli._walls import WALL_SUFFIXES, Wall, show_all, wants_pictures, write_all
+from unshuffle.cli._writing import check_not_among, check_outputs, unbothered
+from unshuffle.images import SUFFIXES, ImageCollection, read_image
+from unshuffle.images._decoding import explain
+from unshuffle.layout import Positions
+
+# Enough for the finest collage: a tile covers several pixels of the template.
+TEMPLATE_SIDE = 1024
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user asked for."""
+
+    template: Path
+    path: Path
+    outputs: list[Path]
+    shape: str | None
+    smoothness: float
+    tile: int
+    recursive: bool
+    use_cache: bool
+    seed: int
+    jobs: int
+    as_json: bool
+    quiet: bool
+
+    @property
+    def source(self) -> _pictures.Source:
+        """The folder, and how it is read."""
+        return _pictures.Source(
+            self.path, self.recursive, self.use_cache, self.jobs, show=not self.quiet
+        )
+
+
+def collage(options: Options) -> int:
+    """Do it, and return the exit code: 0, or 130 after Ctrl-C."""
+    outputs = options.outputs or ([] if options.as_json else [Path("collage.png")])
+    check_outputs(outputs, WALL_SUFFIXES, (options.template, options.path))
+    check_not_among(outputs, options.path, SUFFIXES)
+    shape = None if options.shape is None else parse_shape(options.shape)
+    template = _read_template(options.template)
+    pictures = options.source.read(side=_pictures.SIDE, fit="crop", words="Reading")
+    if not options.quiet:
+        list_skipped(pictures.skipped, str(options.path))
+    estimator, interrupted = _fit(template, pictures, shape, options)
+    with unbothered():
+        report = _describe(pictures, estimator, options)
+        report["interrupted"] = interrupted
+        positions = Positions(estimator.grid_, pictures.names)
+        images = None
+        if wants_pictures(outputs):
+            images = _pictures.drawn(options.source, pictures, options.tile)
+        title = one_line(options.template.stem)
+        # Without gaps: the eye is to see one picture.
+        wall = Wall(positions, dict(report), title, images, tile=options.tile, gap=0)
+        report["outputs"] = write_all(wall, outputs)
+        if options.as_json:
+            # One object and nothing else.
+            answer = {**report, "positions": positions.rows()}
+            typer.echo(json.dumps(answer, allow_nan=False))
+        elif not options.quiet:
+            _show(report, outputs)
+    return 130 if interrupted else 0
+
+
+def _read_template(path: Path) -> NDArray[np.uint8]:
+    """The template, upright, in its own proportions."""
+    if not path.exists():
+        raise BadInput(f"There is no file {path} to take as a template. Check the name.")
+    try:
+        # The size is known once it is open; a first look costs little.
+        _, (height, width) = read_image(path, size=(1, 1))
+        scale = min(1.0, TEMPLATE_SIDE / max(height, width))
+        size = max(1, round(height * scale)), max(1, round(width * scale))
+        return read_image(path, size=size)[0]
+    except Exception as error:
+        # Decoders fail in any way they like on damaged data.
+        raise BadInput(
+            f"{path} cannot be read as a template: {explain(error)}. Give a picture."
+        ) from error
+
+
+def _fit(
+    template: NDArray[np.uint8],
+    pictures: ImageCollection,
+    shape: tuple[int, int] | None,
+    options: Options,
+) -> tuple[Any, bool]:
+    from unshuffle import Collage
+
+    with progress_bar("Arranging", show=not options.quiet) as advance:
+        estimator = Collage(
+            template,
+            shape=shape,
+            smoothness=options.smoothness,
+            random_state=options.seed,
+            n_jobs=options.jobs,
+            callback=reporting(advance),
+        )
+        try:
+            estimator.fit(pictures.arrays)
+        except KeyboardInterrupt:
+            if not hasattr(estimator, "grid_"):
+                raise
+            return estimator, True
+    return estimator, False
+
+
+def _describe(pictures: ImageCollection, estimator: Any, options: Options) -> dict[str, Any]:
+    """All but the positions, fit for JSON."""
+    cells = estimator.grid_
+    return {
+        "n_items": len(pictures),
+        "shape": list(cells.shape),
+        "n_used": int(np.unique(cells[cells >= 0]).size),
+        "n_empty": int((cells < 0).sum()),
+        "smoothness": options.smoothness,
+        "cost": float(estimator.cost_),
+        "skipped": [{"name": one_line(name), "reason": why} for name, why in pictures.skipped],
+    }
+
+
+def _show(report: dict[str, Any], outputs: list[Path]) -> None:
+    if report["interrupted"]:
+        warn("Interrupted: this is the best collage found so far, not a finished one.")
+    rows, columns = report["shape"]
+    empty = f", {report['n_empty']:,} cells left empty" if report["n_empty"] else ""
+    say(
+        f"Arranged {report['n_used']:,} of {report['n_items']:,} pictures on {rows} x {columns} "
+        f"cells{empty}: mean squared difference from the template {report['cost']:.4g}."
+    )
+    show_all(outputs, report["outputs"])

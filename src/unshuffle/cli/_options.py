@@ -1,0 +1,93 @@
+"""Options that several commands share, and what is asked of their values."""
+
+import math
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Kernel(StrEnum):
+    """Similarities that can be named on the command line."""
+
+    rbf = "rbf"
+    linear = "linear"
+    laplacian = "laplacian"
+    chi2 = "chi2"
+    geodesic = "geodesic"
+    text = "text"
+
+
+class Method(StrEnum):
+    """Ways to climb the objective."""
+
+    refined = "refined"
+    classic = "classic"
+    unbiased = "unbiased"
+    entropy = "entropy"
+
+
+class Quality(StrEnum):
+    """How much time a layout may take."""
+
+    fast = "fast"
+    balanced = "balanced"
+    best = "best"
+    classic = "classic"
+
+
+def one_or_more(value: int | None) -> int | None:
+    """A count."""
+    if value is not None and value < 1:
+        raise typer.BadParameter(f"give 1 or more, not {value}.")
+    return value
+
+
+def some_cores(value: int) -> int:
+    """A number of cores."""
+    if value == 0:
+        raise typer.BadParameter("give a number of cores, or -1 for all; 0 would do no work.")
+    return value
+
+
+def a_cost(value: float | None) -> float | None:
+    """A cost that something can be worth."""
+    if value is not None and not 0 < value < math.inf:
+        raise typer.BadParameter(f"give a number above 0, not {value:g}; lower leaves out more.")
+    return value
+
+
+def a_smoothness(value: float) -> float:
+    """A weight that may be zero."""
+    if not 0 <= value < math.inf:
+        raise typer.BadParameter(f"give a number from 0 on, not {value:g}.")
+    return value
+
+
+def a_tile(value: int) -> int:
+    """A size that can be drawn."""
+    if not 1 <= value <= 1024:
+        raise typer.BadParameter(f"give a number of pixels from 1 to 1024, not {value}.")
+    return value
+
+
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Same seed, same answer.")]
+Jobs = Annotated[
+    int,
+    typer.Option(callback=some_cores, help="Cores to use, -1 for all; the answer is the same."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+Outputs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "-o",
+        "--output",
+        help="Where to write: a page (.html), a sheet (.png, .jpg, .webp) or the positions "
+        "(.csv, .json). May be given several times.",
+        show_default=False,
+    ),
+]
+Recursive = Annotated[bool, typer.Option("--recursive", help="Also read sub-folders.")]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Keep no thumbnails for the next time.")]

@@ -1,0 +1,83 @@
+"""Folders of pictures as layouts need them: to compare, to draw, and to look at closely."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from unshuffle.cli._console import progress_bar, warn
+from unshuffle.images import ImageCollection, default_cache, read_folder
+
+# One reading serves comparing and drawing: large enough for the tiles of a wall, and always the
+# same, so that the layout does not depend on how large it is drawn.
+SIDE = 64
+# What pictures are compared at, as in the paper.
+COMPARED_SIDE = 40
+PREVIEW_SIDE = 320
+MAX_PREVIEWS = 600
+
+
+@dataclass(frozen=True)
+class Source:
+    """Which folder to read, and how."""
+
+    path: Path
+    recursive: bool
+    use_cache: bool
+    n_jobs: int | None
+    show: bool
+
+    def read(self, *, side: int, fit: str, words: str) -> ImageCollection:
+        """Every picture at one size, with a progress bar."""
+        with progress_bar(words, show=self.show) as advance:
+            return read_folder(
+                self.path,
+                size=side,
+                fit=fit,
+                recursive=self.recursive,
+                cache=default_cache() if self.use_cache else None,
+                n_jobs=self.n_jobs,
+                on_progress=lambda done, total: advance(done / max(total, 1), f"{done:,}"),
+            )
+
+
+def compared(arrays: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The pictures at the size they are compared at."""
+    small = [
+        Image.fromarray(each).resize((COMPARED_SIDE, COMPARED_SIDE), Image.Resampling.BOX)
+        for each in arrays
+    ]
+    return np.stack([np.asarray(each) for each in small])
+
+
+def drawn(source: Source, pictures: ImageCollection, tile: int) -> NDArray[np.uint8]:
+    """The pictures at a size fit for tiles of `tile` pixels, read anew if that is large."""
+    if tile <= SIDE:
+        return pictures.arrays
+    larger = source.read(side=tile, fit="crop", words="Reading")
+    if larger.names != pictures.names:
+        warn(f"{source.path} changed while it was laid out; pictures are drawn less sharp.")
+        return pictures.arrays
+    return larger.arrays
+
+
+def previews(
+    source: Source, pictures: ImageCollection, chosen: NDArray[np.intp]
+) -> list[NDArray[np.uint8]] | None:
+    """A larger picture of each chosen item in its own proportions, or None if they are many."""
+    if len(pictures) > MAX_PREVIEWS or np.median(pictures.sizes.max(axis=1)) <= SIDE:
+        return None
+    larger = source.read(side=PREVIEW_SIDE, fit="stretch", words="Reading")
+    if larger.names != pictures.names:
+        return None
+    return [_in_proportion(larger.arrays[i], larger.sizes[i]) for i in chosen]
+
+
+def _in_proportion(pixels: NDArray[np.uint8], size: NDArray[np.intp]) -> NDArray[np.uint8]:
+    height, width = (size * min(1.0, PREVIEW_SIDE / size.max())).round().astype(int).tolist()
+    scaled = Image.fromarray(pixels).resize(
+        (max(1, width), max(1, height)), Image.Resampling.BICUBIC
+    )
+    return np.asarray(scaled, dtype=np.uint8)

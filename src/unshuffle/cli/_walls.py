@@ -1,0 +1,99 @@
+"""What layouts and collages write: a page, a sheet, or a table of positions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unshuffle.cli._console import say, warn
+from unshuffle.cli._writing import save_somewhere
+from unshuffle.images import grid_sheet, save_sheet, write_page
+from unshuffle.images._sheets import SHEET_SUFFIXES
+from unshuffle.layout import Positions
+
+PAGE_SUFFIXES = (".html", ".htm")
+TABLE_SUFFIXES = (".csv", ".json")
+WALL_SUFFIXES = (*PAGE_SUFFIXES, *SHEET_SUFFIXES, *TABLE_SUFFIXES)
+LEAST_PAGE_TILE = 8
+
+
+@dataclass(frozen=True)
+class Wall:
+    """A finished layout, with all that can be written of it.
+
+    Attributes
+    ----------
+    positions : Positions
+        Where each item stands.
+    details : mapping
+        What a JSON file says ahead of the positions.
+    title : str
+        Heading of a page.
+    images : ndarray of shape (n_items, height, width, 3) or None
+        Pictures of the items, where there are any.
+    tile : int
+        Height of a picture in pixels.
+    gap : int
+        Pixels between pictures on a sheet.
+    captions : list of str or None
+        What a page says about each.
+    previews : list of ndarray or None
+        Larger pictures for a page.
+    """
+
+    positions: Positions
+    details: Mapping[str, Any]
+    title: str
+    images: NDArray[np.uint8] | None
+    tile: int
+    gap: int = 2
+    captions: list[str] | None = None
+    previews: list[NDArray[np.uint8]] | None = None
+
+    def save(self, path: Path) -> None:
+        """Write one file; its suffix says what."""
+        suffix = path.suffix.lower()
+        if suffix in TABLE_SUFFIXES or self.images is None:
+            self.positions.save(path, details=self.details)
+        elif suffix in PAGE_SUFFIXES:
+            write_page(
+                path,
+                self.images,
+                self.positions.grid,
+                self.positions.names,
+                title=self.title,
+                captions=self.captions,
+                tile=max(self.tile, LEAST_PAGE_TILE),
+                previews=self.previews,
+            )
+        else:
+            sheet = grid_sheet(self.images, self.positions.grid, tile=self.tile, gap=self.gap)
+            save_sheet(sheet, path)
+
+
+def wants_pictures(outputs: Sequence[Path]) -> bool:
+    """Tell whether any output shows pictures."""
+    return any(path.suffix.lower() not in TABLE_SUFFIXES for path in outputs)
+
+
+def wants_page(outputs: Sequence[Path]) -> bool:
+    """Tell whether any output is a page."""
+    return any(path.suffix.lower() in PAGE_SUFFIXES for path in outputs)
+
+
+def write_all(wall: Wall, outputs: Sequence[Path]) -> list[str]:
+    """Write every output and return where each went."""
+    return [str(save_somewhere(path, wall.save)) for path in outputs]
+
+
+def show_all(outputs: Sequence[Path], written: Sequence[str]) -> None:
+    """Print where each output went."""
+    for asked, wrote in zip(outputs, written, strict=True):
+        if wrote != str(asked):
+            warn(f"{asked} could not be written; it was saved elsewhere.")
+        suffix = asked.suffix.lower()
+        kind = "Page, to open in a browser" if suffix in PAGE_SUFFIXES else "Sheet"
+        say(f"{'Positions' if suffix in TABLE_SUFFIXES else kind}: {wrote}")

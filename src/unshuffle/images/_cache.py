@@ -34,7 +34,8 @@ def default_cache() -> Path:
     folder : Path
         ``unshuffle/thumbnails`` under ``$XDG_CACHE_HOME`` or ``~/.cache``, under
         ``~/Library/Caches`` on macOS, under ``%LOCALAPPDATA%`` on Windows. It need not exist:
-        `read_folder` makes it when first asked to, for this user's eyes only.
+        `read_folder` makes it when first asked to, for this user's eyes only. It may be deleted
+        at any time, and should be where thumbnails of deleted photos are not to stay.
     """
     home = Path.home()
     if sys.platform == "win32":

@@ -11,6 +11,7 @@ from unshuffle.datasets import make_paired_views, photo_halves
 def run(tmp_path, monkeypatch):
     """Run a command in an empty folder; gives the result with exit code and both streams."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
     def call(*arguments):
         return CliRunner().invoke(app, [str(each) for each in arguments])
@@ -50,3 +51,15 @@ def pictures(tmp_path):
         for i, half in enumerate(halves):
             Image.fromarray(half).save(tmp_path / name / f"{name}{i}.png")
     return tmp_path / "left", tmp_path / "right", truth
+
+
+@pytest.fixture
+def album(tmp_path):
+    """A folder of forty pictures in four colours, ten shades of each, larger than thumbnails."""
+    rng = np.random.RandomState(0)
+    (tmp_path / "album").mkdir()
+    for i in range(40):
+        color = np.eye(4, 3)[i % 4] * 160 + 40 + 3 * (i // 4)
+        pixels = color + rng.uniform(-10, 10, (75, 100, 3))
+        Image.fromarray(pixels.astype(np.uint8)).save(tmp_path / "album" / f"{i}.png")
+    return tmp_path / "album"

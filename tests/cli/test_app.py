@@ -33,6 +33,8 @@ def test_version_and_help_are_printed():
     assert "match" in nothing.stdout
     assert "demo" in nothing.stdout
     assert "unshuffle match english/ deutsch/" in shell("match", "--help").stdout
+    assert "unshuffle layout photos/" in shell("layout", "--help").stdout
+    assert "unshuffle collage portrait.jpg" in shell("collage", "--help").stdout
 
 
 @pytest.mark.parametrize(
@@ -50,6 +52,13 @@ def test_version_and_help_are_printed():
         ("match a b --unmatched-cost nan", "'--unmatched-cost': give a number above 0, not nan;"),
         ("match a b --method foo", "'--method': 'foo' is not one of 'refined', 'classic',"),
         ("match a b --seed x", "'--seed': "),
+        ("layout", "Missing argument 'FOLDER'."),
+        ("layout a --summary 0", "'--summary': give 1 or more, not 0."),
+        ("layout a --tile 0", "'--tile': give a number of pixels from 1 to 1024, not 0."),
+        ("layout a --quality ok", "'--quality': 'ok' is not one of 'fast', 'balanced',"),
+        ("collage a", "Missing argument 'FOLDER'."),
+        ("collage a b --smoothness -1", "'--smoothness': give a number from 0 on, not -1."),
+        ("collage a b --smoothness nan", "'--smoothness': give a number from 0 on, not nan."),
     ],
 )
 def test_wrong_use_is_one_line_and_exit_code_two(arguments, words, monkeypatch, capsys):
@@ -164,6 +173,9 @@ def test_demo_writes_pictures_and_says_so(run):
         assert f"unshuffle-demo/{name}" in result.stdout
         with Image.open(f"unshuffle-demo/{name}") as picture:
             assert min(picture.size) > 600
+    assert "unshuffle-demo/wall.html" in result.stdout
+    with open("unshuffle-demo/wall.html", encoding="ascii") as page:
+        assert "600 handwritten digits" in page.read()
 
 
 def test_demo_refuses_a_folder_that_cannot_be_made(run, tmp_path):

@@ -12,9 +12,10 @@ GOOD = "x,y\n1,2\n3,5\n4,1\n2,2\n"
 
 
 @pytest.fixture
-def refused(tmp_path, monkeypatch):
+def refused(tmp_path, tmp_path_factory, monkeypatch):
     """Run a command that must end with exit code 2 and one line; gives that line."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
 
     def call(*arguments):
         before = sorted(tmp_path.rglob("*"))
@@ -216,3 +217,166 @@ def test_file_names_of_any_bytes_survive_and_never_drive_the_terminal(tmp_path, 
     written = (tmp_path / "pairs.csv").read_bytes()
     assert b"\xff\xfe.png" in written
     assert b'"comma,""quote"".png"' in written
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    return folder_of_pictures(tmp_path / "pictures", 12)
+
+
+BAD_SHAPES = {
+    "3x3": "--shape 3x3 has 9 cells for 12 items",
+    "0x5": "--shape 0x5 has no cell",
+    "5x0": "--shape 5x0 has no cell",
+    "axb": "--shape 'axb' is not understood. Give rows x columns, as in 16x20",
+    "12": "is not understood",
+    "-3x5": "is not understood",
+    "3.5x4": "is not understood",
+    "3x4x5": "is not understood",
+    "": "is not understood",
+}
+
+
+@pytest.mark.parametrize("shape", BAD_SHAPES)
+def test_shapes_that_cannot_be_filled_are_refused(refused, pictures, shape):
+    assert BAD_SHAPES[shape] in refused("layout", pictures, f"--shape={shape}")
+
+
+def test_shapes_larger_than_memory_are_refused(refused, pictures):
+    line = refused("layout", pictures, "--shape", "900000000x900000000")
+    assert "810,000,000,000,000,000 cells, more than the 100,000,000" in line
+
+
+def test_masks_that_hold_nothing_are_refused(refused, pictures, tmp_path):
+    Image.new("RGB", (9, 9), "white").save(tmp_path / "white.png")
+    Image.new("RGBA", (9, 9), (0, 0, 0, 0)).save(tmp_path / "clear.png")
+    (tmp_path / "text.png").write_text("no picture")
+    assert "white.png has no cell" in refused("layout", pictures, "--mask", "white.png")
+    assert "clear.png has no cell" in refused("layout", pictures, "--mask", "clear.png")
+    assert "cannot be read as a mask" in refused("layout", pictures, "--mask", "text.png")
+    assert "no such file" in refused("layout", pictures, "--mask", "missing.png")
+    assert "no letter" in refused("layout", pictures, "--text", "  ")
+    assert "cannot draw" in refused("layout", pictures, "--text", "日本")
+    both = refused("layout", pictures, "--text", "A", "--shape", "4x4")
+    assert "exclude each other" in both
+
+
+BAD_CELLS = {
+    "": "cells.csv is empty",
+    "0.png,0,0\n1.png,0,0\n": "line 2: the cell in row 0, column 0 is taken already, in line 1",
+    "0.png,0,0\n\n0.png,1,1\n": "line 3: item '0.png' is taken already, in line 1",
+    "0.png,3,0\n": "line 1: row 3, column 0 is outside the grid, which has 3 rows and 4 columns",
+    "0.png,-1,0\n": "row -1, column 0 is outside the grid",
+    "nobody.png,0,0\n": "line 1: the collection has no item 'nobody.png'",
+    "99,0,0\n": "the collection has no item 99; it has 12 items",
+    "0.png,0\n": "line 1 has 2 cell(s)",
+    "0.png,0,zero\n": "line 1: 'zero' is no whole number",
+    "name,row,column\n0.png,0,1.5\n": "line 2: '1.5' is no whole number",
+    "\0": "not a text file",
+}
+
+
+@pytest.mark.parametrize("content", BAD_CELLS)
+def test_bad_frozen_cells_are_refused(refused, pictures, tmp_path, content):
+    (tmp_path / "cells.csv").write_text(content)
+    line = refused("layout", pictures, "--shape", "3x4", "--frozen", "cells.csv")
+    assert BAD_CELLS[content] in line
+
+
+def test_frozen_cells_outside_the_mask_are_refused(refused, pictures, tmp_path):
+    Image.fromarray(np.tri(5, dtype=np.uint8)[::-1] * 255).save(tmp_path / "mask.png")
+    (tmp_path / "cells.csv").write_text("0.png,0,0\n")
+    line = refused("layout", pictures, "--text", "O", "--frozen", "cells.csv")
+    assert "row 0, column 0 is outside the mask" in line
+    assert "There is no file" in refused("layout", pictures, "--frozen", "none.csv")
+
+
+def test_folders_that_cannot_be_laid_out_are_refused(refused, pictures, tmp_path):
+    (tmp_path / "void").mkdir()
+    (tmp_path / "junk").mkdir()
+    (tmp_path / "junk" / "a.png").write_text("text")
+    (tmp_path / "junk" / "b.jpg").write_bytes(b"")
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.txt").write_text("some words")
+    for command in (("layout",), ("collage", pictures / "0.png")):
+        assert "no files" in refused(*command, tmp_path / "void")
+        assert "2 file(s) were skipped" in refused(*command, tmp_path / "junk")
+        assert "There is no" in refused(*command, tmp_path / "missing")
+    assert "a folder of text files" in refused("layout", tmp_path / "texts")
+    one = folder_of_pictures(tmp_path / "one", 1)
+    assert "at least two items" in refused("layout", one)
+
+
+def test_tables_have_no_pictures_to_show(refused, good):
+    assert "holds no pictures to show" in refused("layout", good, "-o", "wall.html")
+    assert "--features compares pictures" in refused("layout", good, "--features", "color")
+    assert "--summary 9 asks for more than the 4" in refused("layout", good, "--summary", 9)
+
+
+@pytest.mark.parametrize("command", ["layout", "collage"])
+def test_walls_that_cannot_be_written_are_refused_before_the_work(
+    refused, pictures, tmp_path, command
+):
+    template = folder_of_pictures(tmp_path / "templates", 1) / "0.png"
+    before = {path: path.read_bytes() for path in (template, pictures / "3.png")}
+    arguments = (command, pictures) if command == "layout" else (command, template, pictures)
+    assert "there is no folder" in refused(*arguments, "-o", "missing/wall.png")
+    assert "ends in '.bmp'" in refused(*arguments, "-o", "wall.bmp")
+    assert "it is a folder" in refused(*arguments, "-o", pictures)
+    assert "asked for twice" in refused(*arguments, "-o", "a.png", "-o", "./a.png")
+    inside = refused(*arguments, "-o", pictures / "3.png")
+    assert "is in the folder it is made from" in inside
+    if command == "collage":
+        assert "would be lost" in refused(*arguments, "-o", template)
+    else:
+        (tmp_path / "cells.csv").write_text("0.png,0,0\n")
+        frozen = refused(*arguments, "--frozen", "cells.csv", "-o", "cells.csv")
+        assert "would be lost" in frozen
+        assert "would be lost" in refused(*arguments, "--mask", template, "-o", template)
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_features_that_do_not_suit_are_refused(refused, pictures, tmp_path):
+    save(tmp_path / "short.npy", np.ones((5, 3)))
+    save(tmp_path / "gap.npy", np.full((12, 3), np.nan))
+    save(tmp_path / "pickle.npy", np.array([[{}]] * 12, dtype=object))
+    (tmp_path / "text.npy").write_text("text")
+    short = refused("layout", pictures, "--features", "short.npy")
+    assert "5" in short
+    assert "12" in short
+    assert "NaN" in refused("layout", pictures, "--features", "gap.npy")
+    assert "cannot be read" in refused("layout", pictures, "--features", "pickle.npy")
+    assert "cannot be read" in refused("layout", pictures, "--features", "text.npy")
+    assert "cannot be read" in refused("layout", pictures, "--features", "missing.npy")
+    assert "is not understood" in refused("layout", pictures, "--features", "colour")
+
+
+def test_templates_that_are_no_pictures_are_refused(refused, pictures, tmp_path):
+    (tmp_path / "text.png").write_text("text")
+    (tmp_path / "empty.png").write_bytes(b"")
+    assert "cannot be read as a template: not a picture" in refused(
+        "collage", "text.png", pictures
+    )
+    assert "empty file" in refused("collage", "empty.png", pictures)
+    assert "There is no file missing.png" in refused("collage", "missing.png", pictures)
+    assert "cannot be read as a template" in refused("collage", pictures, pictures)
+    template = pictures / "0.png"
+    assert "no cell" in refused("collage", template, pictures, "--shape", "0x3")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs file names that are any bytes")
+def test_pages_and_positions_hold_file_names_of_any_bytes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    pictures = folder_of_pictures(tmp_path / "pictures", 5)
+    data = (pictures / "0.png").read_bytes()
+    hostile = (b"\xff\xfe.png", b"<script><img src=x onerror=alert(1)>.png")
+    for name in hostile:
+        with open(os.path.join(os.fsencode(pictures), name), "wb") as file:
+            file.write(data)
+    result = CliRunner().invoke(app, ["layout", "pictures", "-o", "w.html", "-o", "w.csv"])
+    assert result.exit_code == 0, result.output
+    assert b"\xff\xfe.png" in (tmp_path / "w.csv").read_bytes()
+    page = (tmp_path / "w.html").read_text("ascii")
+    assert "<img" not in page
+    assert "onerror=alert" in page

@@ -349,7 +349,7 @@ def demo(
     ] = Path("unshuffle-demo"),
     jobs: Jobs = -1,
 ) -> None:
-    """Make two pictures from data that ships with scikit-learn; needs no input."""
+    """Make pictures and a page from data that ships with scikit-learn; needs no input."""
     try:
         from unshuffle.cli import _demo
 

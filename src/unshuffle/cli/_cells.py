@@ -11,6 +11,7 @@ from unshuffle.cli._console import BadInput
 from unshuffle.cli._frozen import find_position, is_integer, read_rows
 
 _SHAPE = re.compile(r"\s*(\d{1,9})\s*[x×*,]\s*(\d{1,9})\s*", re.IGNORECASE)
+MOST_CELLS = 100_000_000
 _OWN = ("item", "name", "row", "column")
 
 
@@ -22,6 +23,11 @@ def parse_shape(text: str) -> tuple[int, int]:
     rows, columns = int(found[1]), int(found[2])
     if rows < 1 or columns < 1:
         raise BadInput(f"--shape {text} has no cell. Give at least one row and one column.")
+    if rows * columns > MOST_CELLS:
+        raise BadInput(
+            f"--shape {text} has {rows * columns:,} cells, more than the {MOST_CELLS:,} that can be "
+            "laid out. Give a smaller one."
+        )
     return rows, columns
 
 

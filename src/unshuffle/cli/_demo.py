@@ -1,4 +1,4 @@
-"""`unshuffle demo`: two pictures that show what the library does, from data at hand."""
+"""`unshuffle demo`: pictures that show what the library does, from data at hand."""
 
 import time
 import warnings
@@ -48,7 +48,7 @@ def demo(folder: Path, *, n_jobs: int | None = None) -> None:
     )
     say(f"{folder / 'pairs.csv'}: the pairs, and how sure each is", indent=2)
     rows, columns = GRID
-    say(f"Sorting {rows * columns} handwritten digits onto a {rows} x {columns} grid ...")
+    say(f"Laying out {rows * columns} handwritten digits on a {rows} x {columns} grid ...")
     share = _digits(folder, n_jobs)
     say(
         f"{share:.0%} of neighbours show the same digit, though no label was used; "
@@ -59,7 +59,11 @@ def demo(folder: Path, *, n_jobs: int | None = None) -> None:
         f"{folder / 'digits.png'}: regions of like digits, coloured afterwards by what they are",
         indent=2,
     )
-    say(f"Done in {time.perf_counter() - start:.0f} s. Next: unshuffle match --help")
+    say(f"{folder / 'wall.html'}: the same to zoom and search, in any browser", indent=2)
+    say(
+        f"Done in {time.perf_counter() - start:.0f} s. Next: unshuffle match --help, or "
+        "unshuffle layout FOLDER with pictures of your own"
+    )
 
 
 def _make_folder(folder: Path) -> None:
@@ -75,7 +79,7 @@ def _halves(folder: Path, n_jobs: int | None) -> int:
     from unshuffle import KernelizedSorting
     from unshuffle._validation import check_output_path
     from unshuffle.datasets import photo_halves
-    from unshuffle.images import color_histogram, lab_pixels, matched_sheet
+    from unshuffle.images import color_histogram, lab_pixels, matched_sheet, save_sheet
     from unshuffle.matching import Matches
 
     picture = check_output_path(folder / "halves.png", (".png",))
@@ -90,31 +94,31 @@ def _halves(folder: Path, n_jobs: int | None) -> int:
             [lab_pixels(right), color_histogram(right)],
         )
     correct = sorting.permutation_ == truth
-    matched_sheet(left, right, sorting.permutation_, correct=correct, height=64).save(picture)
+    sheet = matched_sheet(left, right, sorting.permutation_, correct=correct, height=64)
+    save_sheet(sheet, picture)
     names = [f"left-{i}" for i in range(len(left))], [f"right-{i}" for i in range(len(right))]
     Matches(sorting.permutation_, sorting.confidence_, *names).save(folder / "pairs.csv")
     return int(correct.sum())
 
 
 def _digits(folder: Path, n_jobs: int | None) -> float:
-    from unshuffle import KernelizedSorting
+    from unshuffle import GridLayout
     from unshuffle._validation import check_output_path
-    from unshuffle.datasets import grid_points, sample_digits
-    from unshuffle.images import grid_sheet
+    from unshuffle.datasets import sample_digits
+    from unshuffle.images import grid_sheet, save_sheet, write_page
 
     picture = check_output_path(folder / "digits.png", (".png",))
+    page = check_output_path(folder / "wall.html", (".html",))
     images, labels = sample_digits(GRID[0] * GRID[1], random_state=0)
-    with progress_bar("  Sorting", show=True) as advance, warnings.catch_warnings():
-        # A grid looks the same from all sides, so equally good answers are no cause for alarm.
-        warnings.simplefilter("ignore", UserWarning)
-        sorting = KernelizedSorting(
-            kernel="rbf", random_state=0, n_jobs=n_jobs, callback=reporting(advance)
-        ).fit(images.reshape(len(images), -1) / 255.0, grid_points(*GRID))
-    grid = np.empty(len(images), dtype=np.intp)
-    grid[sorting.permutation_] = np.arange(len(images))
-    grid = grid.reshape(GRID)
-    grid_sheet(_in_ink(images, labels), grid, tile=40, gap=0).save(picture)
-    return neighbour_agreement(labels[grid])
+    with progress_bar("  Laying out", show=True) as advance:
+        layout = GridLayout(
+            shape=GRID, quality="best", random_state=0, n_jobs=n_jobs, callback=reporting(advance)
+        ).fit(images.reshape(len(images), -1) / 255.0)
+    inked = _in_ink(images, labels)
+    save_sheet(grid_sheet(inked, layout.grid_, tile=40, gap=0), picture)
+    names = [f"digit {label}, number {i}" for i, label in enumerate(labels)]
+    write_page(page, inked, layout.grid_, names, title="600 handwritten digits", tile=40)
+    return neighbour_agreement(labels[layout.grid_])
 
 
 def _in_ink(images: NDArray[np.uint8], labels: NDArray[np.intp]) -> NDArray[np.uint8]:

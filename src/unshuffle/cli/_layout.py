@@ -1,6 +1,7 @@
 """`unshuffle layout`: read a collection, lay it out, write what came out."""
 
 import json
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from unshuffle._validation import check_n_items
 from unshuffle.cli import _pictures
 from unshuffle.cli._cells import near_square, parse_shape, read_cells
 from unshuffle.cli._console import (
@@ -90,6 +92,8 @@ class Items:
         Their folder, where they are pictures.
     chosen : ndarray of shape (n_items,)
         Which of the folder's pictures they are.
+    n_read : int
+        How many there were before a summary was made.
     captions : list of str or None
         What to say about each.
     """
@@ -99,6 +103,7 @@ class Items:
     kernel: str
     pictures: ImageCollection | None
     chosen: NDArray[np.intp]
+    n_read: int
     captions: list[str] | None = None
 
     def __len__(self) -> int:
@@ -112,13 +117,15 @@ def layout(options: Options) -> int:
     items = _read(options, kind)
     if options.summary is not None:
         items = _summarized(items, options)
+    check_n_items(len(items), str(options.path))
     cells = _cells(options, len(items))
     frozen = None
     if options.frozen is not None:
         frozen = read_cells(options.frozen, items.names, cells)
-    estimator, interrupted = _fit(items, cells, frozen, options)
+    estimator, remarks, interrupted = _fit(items, cells, frozen, options)
     with unbothered():
         report = _describe(items, cells, estimator, options)
+        report["warnings"] = [one_line(remark.message) for remark in remarks]
         report["interrupted"] = interrupted
         positions = Positions(estimator.grid_, items.names)
         wall = _wall(items, positions, dict(report), outputs, options)
@@ -162,12 +169,13 @@ def _outputs(options: Options, kind: str) -> list[Path]:
 def _read(options: Options, kind: str) -> Items:
     if kind != "images":
         names, vectors = read_vectors(options.path)
-        return Items(names, vectors, "linear", None, np.arange(len(names)))
+        return Items(names, vectors, "linear", None, np.arange(len(names)), len(names))
     pictures = options.source.read(side=_pictures.SIDE, fit="crop", words="Reading")
     if not options.quiet:
         list_skipped(pictures.skipped, str(options.path))
     vectors, kernel = _features(pictures, options)
-    return Items(pictures.names, vectors, kernel, pictures, np.arange(len(pictures)))
+    n = len(pictures)
+    return Items(pictures.names, vectors, kernel, pictures, np.arange(n), n)
 
 
 def _features(pictures: ImageCollection, options: Options) -> tuple[Any, str]:
@@ -208,6 +216,7 @@ def _summarized(items: Items, options: Options) -> Items:
         kernel=items.kernel,
         pictures=items.pictures,
         chosen=chosen,
+        n_read=items.n_read,
         captions=[f"stands for {count:,}" if count > 1 else "" for count in counts],
     )
 
@@ -230,10 +239,15 @@ def _cells(options: Options, n_items: int) -> NDArray[np.bool_]:
 
 def _fit(
     items: Items, cells: NDArray[np.bool_], frozen: Grid | None, options: Options
-) -> tuple[Any, bool]:
+) -> tuple[Any, list[warnings.WarningMessage], bool]:
     from unshuffle import GridLayout
 
-    with progress_bar("Laying out", show=not options.quiet) as advance:
+    with (
+        progress_bar("Laying out", show=not options.quiet) as advance,
+        warnings.catch_warnings(record=True) as remarks,
+    ):
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", UserWarning)
         estimator = GridLayout(
             # A rectangle is quicker than a mask that has all its cells.
             shape=cells.shape if cells.all() else cells,
@@ -249,8 +263,8 @@ def _fit(
         except KeyboardInterrupt:
             if not hasattr(estimator, "grid_"):
                 raise
-            return estimator, True
-    return estimator, False
+            return estimator, remarks, True
+    return estimator, remarks, False
 
 
 def _describe(
@@ -259,6 +273,7 @@ def _describe(
     """All but the positions, fit for JSON."""
     skipped = items.pictures.skipped if items.pictures is not None else []
     return {
+        "n_read": items.n_read,
         "n_items": len(items),
         "shape": list(cells.shape),
         "n_cells": int(cells.sum()),
@@ -297,14 +312,17 @@ def _wall(
 def _show(report: dict[str, Any], outputs: list[Path]) -> None:
     if report["interrupted"]:
         warn("Interrupted: this is the best layout found so far, not a finished one.")
+    for message in report["warnings"]:
+        warn(message)
     rows, columns = report["shape"]
     empty = report["n_cells"] - report["n_items"]
     where = f"on {rows} x {columns} cells"
     if report["n_cells"] < rows * columns:
         where = f"on the {report['n_cells']:,} cells of a shape, {rows} x {columns}"
     left = f", {empty:,} left empty" if empty else ""
+    of_all = f" of {report['n_read']:,}" if report["n_items"] < report["n_read"] else ""
     say(
-        f"Laid out {report['n_items']:,} items {where}{left}: distance preservation "
+        f"Laid out {report['n_items']:,}{of_all} items {where}{left}: distance preservation "
         f"{report['score']:.3f} (1 is perfect, random order about 0.2 to 0.45)."
     )
     show_all(outputs, report["outputs"])

@@ -84,6 +84,7 @@ Outputs = Annotated[
     typer.Option(
         "-o",
         "--output",
+        metavar="FILE",
         help="Where to write: a page (.html), a sheet (.png, .jpg, .webp) or the positions "
         "(.csv, .json). May be given several times.",
         show_default=False,

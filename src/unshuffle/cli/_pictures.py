@@ -1,5 +1,6 @@
 """Folders of pictures as layouts need them: to compare, to draw, and to look at closely."""
 
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,8 +32,13 @@ class Source:
 
     def read(self, *, side: int, fit: str, words: str) -> ImageCollection:
         """Every picture at one size, with a progress bar."""
-        with progress_bar(words, show=self.show) as advance:
-            return read_folder(
+        with (
+            progress_bar(words, show=self.show) as advance,
+            warnings.catch_warnings(record=True) as remarks,
+        ):
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("always", UserWarning)
+            pictures = read_folder(
                 self.path,
                 size=side,
                 fit=fit,
@@ -41,6 +47,10 @@ class Source:
                 n_jobs=self.n_jobs,
                 on_progress=lambda done, total: advance(done / max(total, 1), f"{done:,}"),
             )
+        for remark in remarks if self.show and side == SIDE else ():
+            # Said once: later readings of the same folder would say the same.
+            warn(remark.message)
+        return pictures
 
 
 def compared(arrays: NDArray[np.uint8]) -> NDArray[np.uint8]:

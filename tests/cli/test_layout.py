@@ -1,0 +1,235 @@
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import unshuffle
+from unshuffle.cli._cells import near_square
+from unshuffle.layout import Positions, _positions
+
+
+def agreement(grid):
+    """Share of cells side by side or one above the other that show the same colour."""
+    kinds = grid % 4
+    across = (kinds[:, 1:] == kinds[:, :-1])[(grid[:, 1:] >= 0) & (grid[:, :-1] >= 0)]
+    down = (kinds[1:] == kinds[:-1])[(grid[1:] >= 0) & (grid[:-1] >= 0)]
+    return np.concatenate([across, down]).mean()
+
+
+def data_of(path):
+    found = re.search(r'id="data">(.*?)</script>', path.read_text("ascii"))
+    return json.loads(found[1])
+
+
+def test_a_folder_becomes_a_page_with_like_beside_like(run, album, tmp_path):
+    result = run("layout", album)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("Laid out 40 items on 5 x 8 cells: distance preservation 0.")
+    assert "Page, to open in a browser: wall.html" in result.stdout
+    page = data_of(tmp_path / "wall.html")
+    assert sorted(page["cells"]) == list(range(40))
+    assert page["names"] == [f"{i}.png" for i in range(40)]
+    assert len(page["previews"]) == 40
+    # A random order has a quarter.
+    assert agreement(np.reshape(page["cells"], (5, 8))) > 0.6
+    assert "<h1>album</h1>" in (tmp_path / "wall.html").read_text()
+
+
+def test_every_output_shows_the_same_layout(run, album, tmp_path):
+    names = ["wall.html", "wall.png", "wall.jpg", "wall.csv", "wall.json"]
+    arguments = [word for name in names for word in ("-o", name)]
+    result = run("layout", album, *arguments, "--tile", 20)
+    assert result.exit_code == 0, result.output
+    loaded = [Positions.load(tmp_path / name) for name in names[3:]]
+    np.testing.assert_array_equal(loaded[0].grid, loaded[1].grid)
+    assert data_of(tmp_path / "wall.html")["cells"] == loaded[0].grid.ravel().tolist()
+    first = loaded[0].grid[0, 0]
+    with Image.open(tmp_path / "wall.png") as sheet:
+        shown = np.array(sheet.getpixel((12, 12)))
+    with Image.open(album / f"{first}.png") as picture:
+        expected = np.asarray(picture).mean(axis=(0, 1))
+    np.testing.assert_allclose(shown, expected, atol=12)
+    details = json.loads((tmp_path / "wall.json").read_text())
+    assert (details["n_items"], details["shape"]) == (40, [5, 8])
+
+
+def test_exports_carry_no_metadata_of_the_pictures(run, tmp_path):
+    (tmp_path / "told").mkdir()
+    exif = Image.Exif()
+    exif[0x010E] = "secret place"
+    for i in range(4):
+        Image.new("RGB", (90, 90), (60 * i, 0, 0)).save(tmp_path / "told" / f"{i}.jpg", exif=exif)
+    run("layout", "told", *("-o", "w.html", "-o", "w.png", "-o", "w.jpg", "-o", "w.webp"))
+    for name in ("w.html", "w.png", "w.jpg", "w.webp"):
+        assert b"secret" not in (tmp_path / name).read_bytes()
+        assert b"Exif" not in (tmp_path / name).read_bytes()
+
+
+def test_json_prints_one_object_and_writes_nothing_unasked(run, album, tmp_path):
+    result = run("layout", album, "--json")
+    answer = json.loads(result.stdout)
+    assert result.stdout.count("\n") == 1
+    assert (answer["n_items"], answer["n_cells"], answer["interrupted"]) == (40, 40, False)
+    assert 0 < answer["score"] <= 1
+    assert len(answer["positions"]) == 40
+    assert not list(tmp_path.glob("wall.*"))
+
+
+def test_quiet_prints_nothing(run, album):
+    result = run("layout", album, "-q")
+    assert result.exit_code == 0
+    assert result.output == ""
+
+
+def test_the_layout_does_not_depend_on_how_it_is_drawn_or_computed(run, album):
+    first = json.loads(run("layout", album, "--json").stdout)["positions"]
+    for options in (("--tile", 90, "-o", "w.png"), ("--jobs", 1), ("--no-cache",)):
+        assert json.loads(run("layout", album, "--json", *options).stdout)["positions"] == first
+
+
+def test_letters_and_masks_are_filled(run, album, tmp_path):
+    run("layout", album, "--text", "LO", "-o", "text.csv")
+    letters = Positions.load("text.csv").grid
+    np.testing.assert_array_equal(letters >= 0, unshuffle.images.text_mask("LO", 40))
+    Image.fromarray(np.tri(9, dtype=np.uint8) * 255).convert("L").save("mask.png")
+    result = run("layout", album, "--mask", "mask.png", "-o", "mask.csv")
+    triangle = Positions.load("mask.csv").grid
+    assert (triangle >= 0).sum() == 40
+    assert "on the 4" in result.stdout
+    assert re.search(r"cells of a shape, \d+ x \d+", result.stdout)
+
+
+def test_fewer_items_than_cells_leave_cells_empty(run, album):
+    result = run("layout", album, "--shape", "7x7", "-o", "wall.csv")
+    assert "on 7 x 7 cells, 9 left empty" in result.stdout
+    grid = Positions.load("wall.csv").grid
+    assert grid.shape == (7, 7)
+    assert sorted(grid[grid >= 0]) == list(range(40))
+
+
+def test_a_summary_shows_some_of_each_kind(run, album, tmp_path):
+    result = run("layout", album, "--summary", 4, "-o", "wall.html", "-o", "wall.csv")
+    assert "Laid out 4 of 40 items on 2 x 2 cells" in result.stdout
+    names = Positions.load("wall.csv").names
+    assert {int(name[:-4]) % 4 for name in names} == {0, 1, 2, 3}
+    page = data_of(tmp_path / "wall.html")
+    assert page["names"] == names
+    assert page["captions"] == ["stands for 10"] * 4
+
+
+@pytest.mark.parametrize("features", ["color", "texture", "words"])
+def test_pictures_are_compared_by_what_is_asked_for(run, album, features):
+    answer = json.loads(run("layout", album, "--features", features, "--json").stdout)
+    assert answer["features"] == features
+    assert answer["kernel"] == ("chi2" if features == "words" else "linear")
+
+
+def test_features_of_ones_own_decide(run, album, tmp_path):
+    np.save("own.npy", np.arange(40.0)[:, np.newaxis])
+    run("layout", album, "--features", "own.npy", "--shape", "1x40", "-o", "wall.csv")
+    order = Positions.load("wall.csv").grid.ravel()
+    assert np.abs(np.diff(order)).mean() < 4
+
+
+def test_frozen_items_stay_where_they_were_put(run, album):
+    fixed = {"3.png": (0, 0), "17.png": (4, 7), "8.png": (2, 3)}
+    lines = [f"{name},{row},{column}" for name, (row, column) in fixed.items()]
+    for content in ("\n".join(lines), "name,row,column\n" + "\n".join(lines)):
+        with open("cells.csv", "w") as file:
+            file.write(content)
+        result = run("layout", album, "--frozen", "cells.csv", "-o", "wall.csv")
+        assert result.exit_code == 0, result.output
+        grid = Positions.load("wall.csv").grid
+        for name, place in fixed.items():
+            assert grid[place] == int(name[:-4])
+
+
+def test_written_positions_can_be_frozen_again(run, album):
+    run("layout", album, "--shape", "6x7", "-o", "wall.csv")
+    before = Positions.load("wall.csv").grid
+    options = ("--frozen", "wall.csv", "--seed", 5, "-o", "again.csv")
+    run("layout", album, "--shape", "6x7", *options)
+    np.testing.assert_array_equal(Positions.load("again.csv").grid, before)
+
+
+def test_tables_are_laid_out_by_their_rows(run, tables):
+    result = run("layout", tables[0])
+    assert result.exit_code == 0, result.output
+    loaded = Positions.load("wall.csv")
+    assert loaded.names == [f"a{i}" for i in range(40)]
+    assert sorted(loaded.grid.ravel()) == list(range(40))
+
+
+def test_sub_folders_are_read_when_asked(run, album):
+    (album / "more").mkdir()
+    (album / "0.png").rename(album / "more" / "0.png")
+    assert json.loads(run("layout", album, "--json").stdout)["n_items"] == 39
+    answer = json.loads(run("layout", album, "--json", "--recursive").stdout)
+    assert "more/0.png" in [row["name"] for row in answer["positions"]]
+
+
+def test_skipped_files_are_listed_with_the_reason(run, album):
+    (album / "broken.jpg").write_text("no picture")
+    result = run("layout", album)
+    assert "Skipped 1 file in" in result.stderr
+    assert "broken.jpg: not a picture" in result.stderr
+    answer = json.loads(run("layout", album, "--json").stdout)
+    assert [each["name"] for each in answer["skipped"]] == ["broken.jpg"]
+
+
+def test_interrupt_writes_what_there_is(run, album, monkeypatch, tmp_path):
+    class Interrupted(unshuffle.GridLayout):
+        def fit(self, X, y=None, **options):
+            super().fit(X, y, **options)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(unshuffle, "GridLayout", Interrupted)
+    result = run("layout", album, "-o", "wall.html", "-o", "wall.csv")
+    assert result.exit_code == 130
+    assert len(Positions.load("wall.csv").names) == 40
+    assert (tmp_path / "wall.html").exists()
+    assert "Interrupted: this is the best layout found so far" in result.stderr
+
+
+def test_interrupt_before_there_is_anything_writes_nothing(run, album, monkeypatch, tmp_path):
+    class Interrupted(unshuffle.GridLayout):
+        def fit(self, X, y=None, **options):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(unshuffle, "GridLayout", Interrupted)
+    result = run("layout", album)
+    assert result.exit_code == 130
+    assert result.stderr == "Error: Interrupted before there was a result; nothing was written.\n"
+    assert not (tmp_path / "wall.html").exists()
+
+
+def test_positions_are_saved_elsewhere_when_the_disk_fails(run, album, monkeypatch, tmp_path):
+    replace = _positions.replace_file
+
+    def fail(path, data):
+        if path.parent == Path():
+            raise OSError("No space left on device")
+        replace(path, data)
+
+    monkeypatch.setattr(_positions, "replace_file", fail)
+    answer = json.loads(run("layout", album, "-o", "wall.csv", "--json").stdout)
+    assert answer["outputs"] != ["wall.csv"]
+    assert len(Positions.load(answer["outputs"][0]).names) == 40
+
+
+@pytest.mark.parametrize(
+    ("n_items", "shape"),
+    [(1, (1, 1)), (2, (1, 2)), (12, (3, 4)), (100, (10, 10)), (320, (16, 20)), (40, (5, 8))],
+)
+def test_walls_are_near_square(n_items, shape):
+    assert near_square(n_items) == shape
+
+
+def test_walls_of_any_number_have_room_and_few_empty_cells():
+    for n_items in range(1, 400):
+        rows, columns = near_square(n_items)
+        assert n_items <= rows * columns < n_items + columns
+        assert rows <= columns <= max(2, 16 / 9 * rows + 1)

@@ -25,8 +25,8 @@ def parse_shape(text: str) -> tuple[int, int]:
         raise BadInput(f"--shape {text} has no cell. Give at least one row and one column.")
     if rows * columns > MOST_CELLS:
         raise BadInput(
-            f"--shape {text} has {rows * columns:,} cells, more than the {MOST_CELLS:,} that can be "
-            "laid out. Give a smaller one."
+            f"--shape {text} has {rows * columns:,} cells, more than the {MOST_CELLS:,} that can "
+            "be laid out. Give a smaller one."
         )
     return rows, columns
 

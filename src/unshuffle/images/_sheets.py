@@ -222,7 +222,7 @@ def save_sheet(sheet: Image.Image, path: str | Path) -> None:
     plain.info.clear()
     out = io.BytesIO()
     if format_name == "PNG":
-        plain.save(out, format="PNG", compress_level=6)
+        plain.save(out, format="PNG", compress_level=3)
     else:
         # 4:4:4 for JPEG: the edge between two pictures is one of colour too.
         options = {"subsampling": 0} if format_name == "JPEG" else {}

@@ -34,6 +34,7 @@ def test_few_items_still_get_legible_letters():
     mask = text_mask("A", 3, margin=0)
     assert mask.shape[0] == 5
     assert mask.sum() > 3
+    assert n_holes(text_mask("OOOO OOOO", 1)) == 8
 
 
 def test_height_and_margin_are_kept():
@@ -114,6 +115,15 @@ def test_the_opaque_parts_of_a_clear_picture_are_the_shape(tmp_path):
     Image.fromarray(pixels).save(tmp_path / "white.png")
     np.testing.assert_array_equal(read_mask(tmp_path / "white.png"), np.ones((4, 4), bool))
     assert read_mask(tmp_path / "white.png", invert=True).shape == (4, 2)
+
+
+def test_large_pictures_are_scaled_down_first(tmp_path):
+    large = Image.new("L", (3000, 3000), 255)
+    large.paste(0, (0, 0, 3000, 1000))
+    large.save(tmp_path / "large.png")
+    assert read_mask(tmp_path / "large.png", 300).shape == (10, 30)
+    with pytest.raises(ValueError, match="3000 x 3000 pixels, too many for one cell each"):
+        read_mask(tmp_path / "large.png")
 
 
 def test_pictures_without_a_shape_are_refused(tmp_path):

@@ -87,7 +87,9 @@ def text_mask(
     else:
         n_cells = check_count(n_cells, "n_cells", most=MOST_CELLS)
         heights = _heights(lines, n_cells) if height is None else iter([height])
-        cells = _most_legible(lines, n_cells, heights)
+        smallest = _most_legible(lines, None, iter([height or LEAST_HEIGHT]))
+        few = height is None and n_cells <= smallest.sum()
+        cells = smallest if few else _most_legible(lines, n_cells, heights)
         if height is not None:
             check_tall_enough(int(cells.sum()), n_cells, height)
     return np.pad(_trimmed(cells), margin)
@@ -116,7 +118,7 @@ def read_mask(
         True where an item may stand, for `shape` of `GridLayout`; without empty rows and
         columns at its sides.
     """
-    ink = _ink(Path(path))
+    ink = _ink(Path(path), exact=n_cells is None)
     ink = 1.0 - ink if invert else ink
     inside = ink >= 0.5
     check_mask_cells(int(inside.sum()), path)
@@ -180,7 +182,8 @@ def _heights(lines: list[str], n_cells: int) -> Iterator[int]:
     likely = trial * sqrt(n_cells / n_trial)
     # Of high letters so many cells are half covered that a few rows more or less are enough.
     spread = min(0.2 * likely, 3.0)
-    yield from range(max(LEAST_HEIGHT, floor(likely - spread)), ceil(likely + spread) + 2)
+    least = max(LEAST_HEIGHT, floor(likely - spread))
+    yield from range(least, max(least, ceil(likely + spread)) + 2)
 
 
 def _most_legible(
@@ -202,7 +205,7 @@ def _most_legible(
     return best[1]
 
 
-def _ink(path: Path) -> Coverage:
+def _ink(path: Path, *, exact: bool) -> Coverage:
     """How dark each pixel is, from 0 to 1; or how opaque, where a picture is partly clear."""
     try:
         if not path.is_file():
@@ -210,7 +213,14 @@ def _ink(path: Path) -> Coverage:
         with Image.open(path, formats=FORMATS) as image:
             if image.width * image.height > MAX_PIXELS:
                 raise ValueError(f"more than the {MAX_PIXELS // 10**6} million pixels decoded")
-            upright = ImageOps.exif_transpose(image).convert("RGBA")
+            # Coverage takes many bytes for each pixel, and cells are few.
+            step = ceil(sqrt(image.width * image.height / MOST_CELLS))
+            if exact and step > 1:
+                raise ValueError(
+                    f"{image.width} x {image.height} pixels, too many for one cell each; ask for "
+                    "a number of cells"
+                )
+            upright = ImageOps.exif_transpose(image).convert("RGBA").reduce(step)
     except Exception as error:
         # Decoders fail in any way they like on damaged data.
         raise_no_mask(path, explain(error), error)

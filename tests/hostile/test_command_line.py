@@ -347,7 +347,9 @@ def test_features_that_do_not_suit_are_refused(refused, pictures, tmp_path):
     assert "NaN" in refused("layout", pictures, "--features", "gap.npy")
     assert "cannot be read" in refused("layout", pictures, "--features", "pickle.npy")
     assert "cannot be read" in refused("layout", pictures, "--features", "text.npy")
-    assert "cannot be read" in refused("layout", pictures, "--features", "missing.npy")
+    assert "There is no file missing.npy" in refused(
+        "layout", pictures, "--features", "missing.npy"
+    )
     assert "is not understood" in refused("layout", pictures, "--features", "colour")
 
 

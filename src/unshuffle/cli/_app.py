@@ -256,9 +256,10 @@ def layout(
 
     def work() -> int:
         from unshuffle.cli import _layout
+        from unshuffle.cli._layout_items import Options
 
         return _layout.layout(
-            _layout.Options(
+            Options(
                 path=path,
                 outputs=output or [],
                 shape=shape,

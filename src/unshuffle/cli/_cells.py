@@ -11,6 +11,7 @@ from unshuffle.cli._console import BadInput
 from unshuffle.cli._frozen import find_position, is_integer, read_rows
 
 _SHAPE = re.compile(r"\s*(\d{1,9})\s*[x×*,]\s*(\d{1,9})\s*", re.IGNORECASE)
+FROZEN_LINES = "Give one line for each item: name, row, column."
 MOST_CELLS = 100_000_000
 _OWN = ("item", "name", "row", "column")
 
@@ -50,7 +51,7 @@ def read_cells(path: Path, names: list[str], cells: NDArray[np.bool_]) -> NDArra
     frozen : ndarray of shape (n_frozen, 2)
         Item and flat cell of each.
     """
-    rows = read_rows(path, "Give one line for each item: name, row, column.")
+    rows = read_rows(path, FROZEN_LINES)
     columns = _columns(rows[0][1])
     if columns is not None or _is_heading(rows[0][1], names):
         rows = rows[1:]

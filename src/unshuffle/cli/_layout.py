@@ -2,7 +2,6 @@
 
 import json
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +9,19 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from unshuffle._validation import check_n_items
 from unshuffle.cli import _pictures
-from unshuffle.cli._cells import near_square, parse_shape, read_cells
+from unshuffle.cli._cells import FROZEN_LINES, near_square, parse_shape, read_cells
 from unshuffle.cli._console import (
     BadInput,
-    list_skipped,
     one_line,
     progress_bar,
     reporting,
     say,
     warn,
 )
-from unshuffle.cli._inputs import find_kind, read_vectors
+from unshuffle.cli._frozen import read_rows
+from unshuffle.cli._inputs import find_kind
+from unshuffle.cli._layout_items import Items, Options, read_items
 from unshuffle.cli._walls import (
     WALL_SUFFIXES,
     Wall,
@@ -32,92 +31,18 @@ from unshuffle.cli._walls import (
     write_all,
 )
 from unshuffle.cli._writing import check_not_among, check_outputs, unbothered
-from unshuffle.images import (
-    FEATURES,
-    SUFFIXES,
-    ImageCollection,
-    describe,
-    read_features,
-    read_mask,
-    text_mask,
-)
-from unshuffle.layout import Positions, summarize
+from unshuffle.images import FEATURES, SUFFIXES, read_mask, text_mask
+from unshuffle.layout import Positions
 
 Grid = NDArray[np.intp]
-
-
-@dataclass(frozen=True)
-class Options:
-    """What the user asked for."""
-
-    path: Path
-    outputs: list[Path]
-    shape: str | None
-    mask: Path | None
-    text: str | None
-    wrap: bool
-    features: str | None
-    summary: int | None
-    quality: str
-    tile: int
-    recursive: bool
-    use_cache: bool
-    frozen: Path | None
-    seed: int
-    jobs: int
-    as_json: bool
-    quiet: bool
-
-    @property
-    def source(self) -> _pictures.Source:
-        """The folder, and how it is read."""
-        return _pictures.Source(
-            self.path, self.recursive, self.use_cache, self.jobs, show=not self.quiet
-        )
-
-
-@dataclass(frozen=True)
-class Items:
-    """What is laid out.
-
-    Attributes
-    ----------
-    names : list of str
-        A name for each item, "" where it has none.
-    vectors : array of shape (n_items, n_features)
-        What they are compared by.
-    kernel : str
-        How.
-    pictures : ImageCollection or None
-        Their folder, where they are pictures.
-    chosen : ndarray of shape (n_items,)
-        Which of the folder's pictures they are.
-    n_read : int
-        How many there were before a summary was made.
-    captions : list of str or None
-        What to say about each.
-    """
-
-    names: list[str]
-    vectors: Any
-    kernel: str
-    pictures: ImageCollection | None
-    chosen: NDArray[np.intp]
-    n_read: int
-    captions: list[str] | None = None
-
-    def __len__(self) -> int:
-        return len(self.names)
 
 
 def layout(options: Options) -> int:
     """Do it, and return the exit code: 0, or 130 after Ctrl-C."""
     kind = find_kind(options.path)
     outputs = _outputs(options, kind)
-    items = _read(options, kind)
-    if options.summary is not None:
-        items = _summarized(items, options)
-    check_n_items(len(items), str(options.path))
+    _check_early(options)
+    items = read_items(options, kind)
     cells = _cells(options, len(items))
     frozen = None
     if options.frozen is not None:
@@ -166,65 +91,36 @@ def _outputs(options: Options, kind: str) -> list[Path]:
     return outputs
 
 
-def _read(options: Options, kind: str) -> Items:
-    if kind != "images":
-        names, vectors = read_vectors(options.path)
-        return Items(names, vectors, "linear", None, np.arange(len(names)), len(names))
-    pictures = options.source.read(side=_pictures.SIDE, fit="crop", words="Reading")
-    if not options.quiet:
-        list_skipped(pictures.skipped, str(options.path))
-    vectors, kernel = _features(pictures, options)
-    n = len(pictures)
-    return Items(pictures.names, vectors, kernel, pictures, np.arange(n), n)
-
-
-def _features(pictures: ImageCollection, options: Options) -> tuple[Any, str]:
-    if options.features in (None, *FEATURES):
-        with progress_bar("Comparing", show=not options.quiet) as advance:
-            return describe(
-                _pictures.compared(pictures.arrays),
-                options.features or "color",
-                random_state=options.seed,
-                n_jobs=options.jobs,
-                on_progress=lambda done, total: advance(done / max(total, 1), ""),
+def _check_early(options: Options) -> None:
+    """Refuse what cannot be used before the pictures are read, which may take minutes."""
+    if options.shape is not None:
+        parse_shape(options.shape)
+    if options.text is not None:
+        text_mask(_as_lines(options.text), 1)
+    if options.mask is not None:
+        read_mask(options.mask, 1)
+    if options.frozen is not None:
+        read_rows(options.frozen, FROZEN_LINES)
+    if options.features is not None and options.features not in FEATURES:
+        path = Path(options.features)
+        if path.suffix.lower() != ".npy":
+            raise BadInput(
+                f"--features {path} is not understood. Give {', '.join(FEATURES)}, or a .npy "
+                "file with one row for each picture."
             )
-    path = Path(options.features or "")
-    if path.suffix.lower() != ".npy":
-        raise BadInput(
-            f"--features {path} is not understood. Give {', '.join(FEATURES)}, or a .npy file "
-            "with one row for each picture."
-        )
-    return read_features(path, len(pictures), names=pictures.names), "linear"
+        if not path.is_file():
+            raise BadInput(f"There is no file {path} to read features from. Check the name.")
 
 
-def _summarized(items: Items, options: Options) -> Items:
-    """The items that stand for all, with the number that each stands for."""
-    k = options.summary
-    assert k is not None
-    if k > len(items):
-        raise BadInput(
-            f"--summary {k} asks for more than the {len(items):,} items there are. Give a smaller "
-            "number, or leave it out."
-        )
-    summary = summarize(items.vectors, k, kernel=items.kernel, random_state=options.seed)
-    # In the order of the folder, as without a summary.
-    order = np.argsort(summary.indices)
-    chosen, counts = summary.indices[order], summary.counts[order]
-    return Items(
-        names=[items.names[i] for i in chosen],
-        vectors=items.vectors[chosen],
-        kernel=items.kernel,
-        pictures=items.pictures,
-        chosen=chosen,
-        n_read=items.n_read,
-        captions=[f"stands for {count:,}" if count > 1 else "" for count in counts],
-    )
+def _as_lines(text: str) -> str:
+    # A shell hands over what was typed: a backslash and an n.
+    return text.replace("\\n", "\n")
 
 
 def _cells(options: Options, n_items: int) -> NDArray[np.bool_]:
     """Which cells of a rectangle there are: all of it, or those of a mask."""
     if options.text is not None:
-        return text_mask(options.text.replace("\\n", "\n"), n_items)
+        return text_mask(_as_lines(options.text), n_items)
     if options.mask is not None:
         return read_mask(options.mask, n_items)
     shape = near_square(n_items) if options.shape is None else parse_shape(options.shape)
@@ -296,7 +192,8 @@ def _wall(
     images, larger = None, None
     if items.pictures is not None and wants_pictures(outputs):
         images = _pictures.drawn(options.source, items.pictures, options.tile)[items.chosen]
-        if wants_page(outputs):
+        # Someone who pressed Ctrl-C does not want to wait for another reading.
+        if wants_page(outputs) and not details["interrupted"]:
             larger = _pictures.previews(options.source, items.pictures, items.chosen)
     return Wall(
         positions,

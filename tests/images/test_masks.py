@@ -126,6 +126,12 @@ def test_large_pictures_are_scaled_down_first(tmp_path):
         read_mask(tmp_path / "large.png")
 
 
+def test_dots_too_fine_to_be_scaled_down_are_kept(tmp_path):
+    dots = np.random.RandomState(0).rand(300, 300) < 0.02
+    Image.fromarray(np.where(dots, 0, 255).astype(np.uint8)).save(tmp_path / "dots.png")
+    assert read_mask(tmp_path / "dots.png", 3).sum() >= 3
+
+
 def test_pictures_without_a_shape_are_refused(tmp_path):
     Image.new("RGB", (9, 9), "white").save(tmp_path / "white.png")
     (tmp_path / "text.png").write_text("no picture")

@@ -156,8 +156,8 @@ def _scaled_to(ink: Coverage, n_cells: int) -> NDArray[np.bool_]:
             best = rank, cells
         if scale > likely and rank[0] > 1.5 * n_cells:
             break
-    assert best is not None
-    return best[1]
+    # Fine dots fade when scaled down: as many cells as pixels are better than none.
+    return ink >= 0.5 if best is None else best[1]
 
 
 def _blur(cells: NDArray[np.bool_], coverage: Coverage, lines: list[str], height: int) -> float:

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 import unshuffle
-from unshuffle.cli._cells import near_square
+from unshuffle.cli._cells import rectangle_for
 from unshuffle.layout import Positions, _positions
 
 
@@ -224,12 +224,12 @@ def test_positions_are_saved_elsewhere_when_the_disk_fails(run, album, monkeypat
     ("n_items", "shape"),
     [(1, (1, 1)), (2, (1, 2)), (12, (3, 4)), (100, (10, 10)), (320, (16, 20)), (40, (5, 8))],
 )
-def test_walls_are_near_square(n_items, shape):
-    assert near_square(n_items) == shape
+def test_walls_are_rectangle_for(n_items, shape):
+    assert rectangle_for(n_items) == shape
 
 
 def test_walls_of_any_number_have_room_and_few_empty_cells():
     for n_items in range(1, 400):
-        rows, columns = near_square(n_items)
+        rows, columns = rectangle_for(n_items)
         assert n_items <= rows * columns < n_items + columns
         assert rows <= columns <= max(2, 16 / 9 * rows + 1)

@@ -123,7 +123,7 @@ def _cell(row: str, column: str, cells: NDArray[np.bool_], where: str) -> int:
     return place[0] * n_columns + place[1]
 
 
-def near_square(n_items: int) -> tuple[int, int]:
+def rectangle_for(n_items: int) -> tuple[int, int]:
     """Rows and columns of a rectangle, no wider than 16:9, that leaves the fewest cells empty."""
     least = ceil(sqrt(n_items))
     most = max(least, floor(sqrt(n_items * 16 / 9)))

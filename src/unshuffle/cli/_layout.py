@@ -10,7 +10,7 @@ import typer
 from numpy.typing import NDArray
 
 from unshuffle.cli import _pictures
-from unshuffle.cli._cells import FROZEN_LINES, near_square, parse_shape, read_cells
+from unshuffle.cli._cells import FROZEN_LINES, parse_shape, read_cells, rectangle_for
 from unshuffle.cli._console import (
     BadInput,
     one_line,
@@ -123,7 +123,7 @@ def _cells(options: Options, n_items: int) -> NDArray[np.bool_]:
         return text_mask(_as_lines(options.text), n_items)
     if options.mask is not None:
         return read_mask(options.mask, n_items)
-    shape = near_square(n_items) if options.shape is None else parse_shape(options.shape)
+    shape = rectangle_for(n_items) if options.shape is None else parse_shape(options.shape)
     if shape[0] * shape[1] < n_items:
         raise BadInput(
             f"--shape {shape[0]}x{shape[1]} has {shape[0] * shape[1]:,} cells for {n_items:,} "

@@ -68,6 +68,13 @@ from unshuffle._validation._kernels import (
     raise_all_equal,
     raise_kernel_failed,
 )
+from unshuffle._validation._layout import (
+    check_added,
+    check_frozen_cells,
+    check_layout_shape,
+    check_new_vectors,
+    check_room,
+)
 from unshuffle._validation._masks import (
     check_letters,
     check_mask_cells,
@@ -103,6 +110,7 @@ from unshuffle._validation._parameters import (
 
 __all__ = [
     "available_memory",
+    "check_added",
     "check_all_matched",
     "check_any_matched",
     "check_any_neighbors",
@@ -125,6 +133,7 @@ __all__ = [
     "check_forbidden",
     "check_frozen",
     "check_frozen_allowed",
+    "check_frozen_cells",
     "check_gram",
     "check_grid",
     "check_image_size",
@@ -137,6 +146,7 @@ __all__ = [
     "check_kernel_output",
     "check_kernel_weights",
     "check_labels",
+    "check_layout_shape",
     "check_length",
     "check_letters",
     "check_magnitude",
@@ -146,6 +156,7 @@ __all__ = [
     "check_matches",
     "check_memory",
     "check_n_items",
+    "check_new_vectors",
     "check_nonnegative",
     "check_numbering",
     "check_one_collection_per_kernel",
@@ -163,6 +174,7 @@ __all__ = [
     "check_prices",
     "check_real",
     "check_representatives",
+    "check_room",
     "check_rows_vary",
     "check_same_argument",
     "check_same_items",

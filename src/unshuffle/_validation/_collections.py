@@ -31,14 +31,14 @@ def check_vectors(X: Any, name: str, *, kernel: Any = "rbf") -> Any:
             f"{name} holds strings, but kernel={kernel!r} compares numbers. "
             'Pass kernel="text" to compare documents, or turn the items into vectors first.'
         )
-    X = _as_rows(X, name)
+    X = as_rows(X, name)
     check_n_items(X.shape[0], name)
     return X
 
 
 def check_partner_vectors(Y: Any, X: Any, name: str) -> Any:
     """Second argument of a kernel: finite, 2-D, with the columns of the first."""
-    Y = _as_rows(Y, name)
+    Y = as_rows(Y, name)
     if Y.shape[1] != X.shape[1]:
         raise ValueError(
             f"{name} has {Y.shape[1]} columns and X has {X.shape[1]}. "
@@ -47,7 +47,8 @@ def check_partner_vectors(Y: Any, X: Any, name: str) -> Any:
     return Y
 
 
-def _as_rows(X: Any, name: str) -> Any:
+def as_rows(X: Any, name: str) -> Any:
+    """Finite 2-D float array, dense, or CSR if sparse."""
     try:
         X = check_array(
             X,

@@ -10,9 +10,18 @@ from sklearn.utils import check_array
 
 
 def check_frozen(
-    frozen: ArrayLike | None, n_first: int, n_second: int, *, first: str = "X", second: str = "y"
+    frozen: ArrayLike | None,
+    n_first: int,
+    n_second: int,
+    *,
+    first: str = "X",
+    second: str = "y",
+    other: str = "item",
 ) -> NDArray[np.intp]:
-    """Pairs fixed by the user as an integer array of shape (n_frozen, 2), sorted by item."""
+    """Pairs fixed by the user as an integer array of shape (n_frozen, 2), sorted by item.
+
+    `other` is what the second side has: items too, or cells.
+    """
     if frozen is None:
         return np.empty((0, 2), dtype=np.intp)
     try:
@@ -38,22 +47,22 @@ def check_frozen(
                 f"`frozen` must hold whole numbers, got dtype {pairs.dtype}. "
                 f"Give positions in {first} and {second}, counted from 0."
             )
-    for column, size, name in ((0, n_first, first), (1, n_second, second)):
+    for column, size, name, what in ((0, n_first, first, "item"), (1, n_second, second, other)):
         values = pairs[:, column]
         outside = np.flatnonzero((values < 0) | (values >= size))
         if outside.size:
             row = int(outside[0])
             raise ValueError(
-                f"`frozen` names item {values[row]} of {name} (row {row}), which has {size} "
-                f"items. Use positions from 0 to {size - 1}."
+                f"`frozen` names {what} {values[row]} of {name} (row {row}), which has {size} "
+                f"{what}s. Use positions from 0 to {size - 1}."
             )
         order = np.argsort(values, kind="stable")
         repeated = np.flatnonzero(np.diff(values[order]) == 0)
         if repeated.size:
             rows = order[repeated[0]], order[repeated[0] + 1]
             raise ValueError(
-                f"`frozen` repeats item {values[rows[0]]} of {name} (rows {rows[0]} and "
-                f"{rows[1]}). Each item may be frozen once; drop one of the two rows."
+                f"`frozen` repeats {what} {values[rows[0]]} of {name} (rows {rows[0]} and "
+                f"{rows[1]}). Each {what} may be frozen once; drop one of the two rows."
             )
     return pairs[np.argsort(pairs[:, 0], kind="stable")].astype(np.intp)
 

@@ -1,0 +1,114 @@
+"""What items are compared by while they move: the leading components of their features."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, sparse
+from sklearn.utils.extmath import randomized_svd
+
+from unshuffle.kernels import center, combined_gram, nystroem_factors
+
+# Up to so many items (or features) all components are computed, beyond that the leading ones.
+EXACT_UP_TO = 1500
+# From so many items on, kernels are replaced by thin factors.
+DENSE_UP_TO = 6000
+THIN_KERNELS = ("rbf", "laplacian", "chi2", "text")
+N_LANDMARKS = 1000
+SCORED_COMPONENTS = 256
+
+
+def kernel_features(
+    X: Any, kernel: Any, gamma: Any, random_state: np.random.RandomState
+) -> NDArray[np.float32]:
+    """Vectors whose inner products are the kernel's, as far as its leading components go."""
+    many = (
+        not isinstance(kernel, list | tuple) and kernel != "precomputed" and not callable(kernel)
+    )
+    if many and kernel != "geodesic" and len_of(X) > DENSE_UP_TO:
+        factors = nystroem_factors(X, kernel, N_LANDMARKS, gamma=gamma, random_state=random_state)
+        return leading_components(factors, SCORED_COMPONENTS, random_state)
+    return embedded(combined_gram(X, kernel, gamma=gamma), random_state)
+
+
+def embedded(K: NDArray[np.float64], random_state: np.random.RandomState) -> NDArray[np.float32]:
+    """Vectors whose inner products are the entries of a centred kernel matrix."""
+    centred = center(K)
+    n = len(centred)
+    if n <= EXACT_UP_TO:
+        values, vectors = linalg.eigh(centred)
+        values, vectors = values[::-1], vectors[:, ::-1]
+    else:
+        vectors, values, _ = randomized_svd(
+            centred, min(n, SCORED_COMPONENTS), random_state=random_state
+        )
+    # What is below rounding, or below zero, is no direction that items differ in.
+    kept = values > 1e-9 * max(float(values[0]), np.finfo(float).tiny)
+    if not kept.any():
+        return np.zeros((n, 1), dtype=np.float32)
+    return np.asarray(vectors[:, kept] * np.sqrt(values[kept]), dtype=np.float32)
+
+
+def leading_components(
+    X: Any, n_components: int, random_state: np.random.RandomState
+) -> NDArray[np.float32]:
+    """Centred rows of X, turned and cut to the directions in which they differ most.
+
+    Up to `n_components` columns nothing is cut, and nothing need be turned.
+    """
+    n, d = X.shape
+    if sparse.issparse(X):
+        return _sparse_components(X, min(n_components, n - 1, d), random_state)
+    centred = X - X.mean(axis=0)
+    largest = float(np.abs(centred).max())
+    if largest > 0:
+        centred /= largest  # the square of any float must not overflow
+    if d <= n_components:
+        return np.asarray(centred, dtype=np.float32)
+    if min(n, d) > EXACT_UP_TO:
+        wanted = min(n_components, n, d)
+        U, S, _ = randomized_svd(centred, wanted, n_iter=3, random_state=random_state)
+        return np.asarray(U * S, dtype=np.float32)
+    if n <= d:
+        values, vectors = _largest(centred @ centred.T, n_components)
+        return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)), dtype=np.float32)
+    _, vectors = _largest(centred.T @ centred, n_components)
+    return np.asarray(centred @ vectors, dtype=np.float32)
+
+
+def _largest(A: NDArray[Any], n_wanted: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Largest eigenvalues of a symmetric matrix, and their vectors."""
+    n = len(A)
+    values, vectors = linalg.eigh(A, subset_by_index=(max(0, n - n_wanted), n - 1))
+    return values[::-1], vectors[:, ::-1]
+
+
+def _sparse_components(
+    X: Any, n_components: int, random_state: np.random.RandomState
+) -> NDArray[np.float32]:
+    """Leading components of a sparse matrix, whose zeros are not filled to centre it."""
+    mean = np.asarray(X.mean(axis=0)).ravel()
+    n, d = X.shape
+    if n_components < 1 or n_components >= min(n, d):
+        return leading_components(X.toarray(), max(1, n_components), random_state)
+    centred = sparse.linalg.LinearOperator(
+        (n, d),
+        matvec=lambda v: X @ v.ravel() - mean @ v.ravel(),
+        rmatvec=lambda v: X.T @ v.ravel() - mean * v.sum(),
+        dtype=np.float64,
+    )
+    start = random_state.standard_normal(min(n, d))
+    U, S, _ = sparse.linalg.svds(centred, k=n_components, v0=start)
+    return np.asarray(U * (S / S.max() if S.max() > 0 else S), dtype=np.float32)
+
+
+def unit_scale(features: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Features with mean squared length 1, so that nothing depends on their unit."""
+    size = float(np.sqrt(np.einsum("ij,ij->", features, features, dtype=np.float64)))
+    size /= np.sqrt(max(len(features), 1))
+    return np.ascontiguousarray(features / np.float32(size)) if size > 0 else features
+
+
+def len_of(X: Any) -> int:
+    """Number of items of a collection."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)

@@ -1,0 +1,369 @@
+"""GridLayout: the estimator."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from unshuffle import _validation as check
+from unshuffle._parallel import Workers
+from unshuffle._progress import Callback, Reporter, Stopped
+from unshuffle.kernels import combined_gram
+from unshuffle.layout._classic import check_classic_memory, solve_classic
+from unshuffle.layout._features import (
+    embedded,
+    kernel_features,
+    leading_components,
+    len_of,
+    unit_scale,
+)
+from unshuffle.layout._shapes import Shape
+from unshuffle.metrics import distance_preservation_quality
+
+# Items above which the score is estimated from some of them.
+SCORED_ITEMS = 4096
+SCORED_ROWS = 640
+EMPTY = -1
+
+
+@dataclass
+class Placement:
+    """Where the items are at the moment, for when there is no later one.
+
+    Attributes
+    ----------
+    look : callable or None
+        Gives the cell of each item; None before there is anything to see.
+    """
+
+    look: Callable[[], NDArray[np.intp]] | None = None
+
+
+class GridLayout(BaseEstimator):
+    """Lay out items so that like sits beside like, one in each cell.
+
+    Pictures on a wall, colours on a chart, words on a page: cells form a rectangle, a torus,
+    letters or any other mask, or lie at any points. No cell is used twice.
+
+    Parameters
+    ----------
+    shape : (int, int), array of bool, array of shape (n_cells, 2), or None, default=None
+        Rows and columns; or a mask that is True where items may be; or the row and column of
+        each cell, at any points of the plane. None is a rectangle that is nearly square. More
+        cells than items leave some empty.
+    wrap : bool, default=False
+        Whether the edges meet, as on a torus: the last row is beside the first, the last column
+        beside the first.
+    kernel : str, callable, list of these, or None, default=None
+        Similarity of items. None compares features by Euclidean distance ("linear"), but with
+        quality="classic" by "rbf", as the paper does. Also "laplacian", "chi2", "geodesic",
+        "text" (X is a list of str), "precomputed" (X is a kernel matrix), a callable, or a list,
+        which is summed.
+    quality : {"fast", "balanced", "best", "classic"}, default="balanced"
+        How much time to spend. "fast" swaps items only, "balanced" assigns them in tiles as well
+        and takes a few times longer, "best" takes about seven times longer again. "classic" is
+        the paper's: one width, for comparison; its time grows as the cube of the number of items.
+    gamma : float, list of these, or None, default=None
+        Width of "rbf", "laplacian", "chi2" and "geodesic". Larger sees finer differences. None
+        is one over the median (squared) distance.
+    random_state : int, RandomState instance or None, default=None
+        Start and shifts. Different seeds give different layouts of about the same quality.
+    n_jobs : int or None, default=None
+        Threads; more are faster from some thousand items on. The result does not depend on it.
+    callback : callable or None, default=None
+        Called after each step with a state that has `iteration`, `objective` (how well items
+        agree with what is around them; for "classic" the HSIC), `permutation` (cell of each
+        item), `stage` and `fraction`. Returning True stops; the layout so far is kept.
+
+    Attributes
+    ----------
+    grid_ : ndarray of shape (rows, columns), or (n_cells,) where `shape` holds points
+        Item in each cell; -1 where it is empty or outside the mask.
+    positions_ : ndarray of shape (n_items, 2)
+        Row and column of each item.
+    score_ : float
+        Distance preservation quality with p = 16: near 1 if all items are surrounded by those
+        most like them. Computed when first asked for, above 4,096 items from 640 of them. For
+        kernels other than "linear" it is in the space of their leading 256 components.
+    n_iter_ : int
+        Steps taken.
+    n_features_in_ : int
+        Columns of X.
+    feature_names_in_ : ndarray of str
+        Names of those columns, where X has them.
+
+    Notes
+    -----
+    A good layout is promised, not the best one, which is NP-hard to find. The objective is that
+    of kernelized sorting with a linear kernel on the items and a Gaussian kernel on the cells
+    that is annealed from wide to narrow. Time grows about in proportion to the number of items,
+    and so does memory: some 300 bytes an item besides X. "classic" and kernels other than
+    "linear" need several matrices of n^2 numbers, checked before they are taken (above 6,000
+    items named kernels are replaced by thin factors).
+
+    References
+    ----------
+    Quadrianto, Smola, Song, Tuytelaars, "Kernelized sorting", IEEE Transactions on Pattern
+    Analysis and Machine Intelligence 32 (2010).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unshuffle import GridLayout
+    >>> colors = np.random.default_rng(0).random((64, 3))
+    >>> layout = GridLayout(shape=(8, 8), random_state=0).fit(colors)
+    >>> layout.grid_.shape
+    (8, 8)
+    >>> layout.arrange(colors).shape
+    (8, 8, 3)
+    >>> layout.score_ > 0.8
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "shape": ["array-like", None],
+        "wrap": ["boolean"],
+        "kernel": [str, callable, list, tuple, None],
+        "quality": [StrOptions({"fast", "balanced", "best", "classic"})],
+        "gamma": [Interval(Real, 0, None, closed="neither"), list, tuple, None],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "callback": [callable, None],
+    }
+
+    def __init__(
+        self,
+        shape: Any = None,
+        wrap: bool = False,
+        kernel: Any = None,
+        quality: str = "balanced",
+        gamma: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        callback: Callback | None = None,
+    ) -> None:
+        self.shape = shape
+        self.wrap = wrap
+        self.kernel = kernel
+        self.quality = quality
+        self.gamma = gamma
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.callback = callback
+
+    def fit(self, X: Any, y: Any = None, *, frozen: ArrayLike | None = None) -> "GridLayout":
+        """Find a cell for each item of X.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_items, n_features), or list of str
+            Features of the items; with kernel="precomputed" their kernel matrix.
+        y : None
+            Not used.
+        frozen : array-like of shape (n_frozen, 2) or None, default=None
+            Items and the cells they stay in: cells count row by row from 0 over the whole
+            rectangle or mask, points in their order. The others arrange themselves around them.
+
+        Returns
+        -------
+        self : GridLayout
+            Fitted, with the layout so far if the callback stopped it. After Ctrl-C the estimator
+            is fitted so too, and the interrupt goes on to the caller.
+        """
+        self._validate_params()
+        X = self._check_items(X)
+        n_items = len_of(X)
+        cells = Shape.asked_for(self.shape, n_items, wrap=self.wrap)
+        self._lay_out(X, cells, check.check_frozen_cells(frozen, n_items, cells.cells))
+        return self
+
+    def add(self, X: Any) -> "GridLayout":
+        """Put new items into empty cells; those that are there stay where they are.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_new, n_features), or list of str
+            The new items, numbered on from the old ones. With kernel="precomputed", the kernel
+            matrix of old and new items together, the old ones first.
+
+        Returns
+        -------
+        self : GridLayout
+            With the new items in `grid_` and `positions_`.
+        """
+        check_is_fitted(self, "grid_")
+        n_old = len(self.positions_)
+        together = X if self.kernel == "precomputed" else _joined(self._items, X)
+        X = self._check_items(together, reset=False)
+        n_items = len_of(X)
+        check.check_added(n_items - n_old, n_empty=self._cells.n_open - n_old)
+        placed = np.flatnonzero(self.grid_.ravel() != EMPTY)
+        self._lay_out(X, self._cells, np.stack([self.grid_.ravel()[placed], placed], axis=1))
+        return self
+
+    def arrange(self, values: ArrayLike, *, fill: Any = 0) -> NDArray[Any]:
+        """Put anything that belongs to the items where they are.
+
+        Parameters
+        ----------
+        values : array-like of shape (n_items, ...)
+            One entry for each item: a colour, a name, a picture.
+        fill : scalar, default=0
+            What to put into cells without an item.
+
+        Returns
+        -------
+        arranged : ndarray of shape (rows, columns, ...), or (n_cells, ...)
+            Entry of the item in each cell.
+        """
+        check_is_fitted(self, "grid_")
+        array = np.asarray(values)
+        check.check_length(len(array), len(self.positions_), name="values")
+        arranged = np.full(self.grid_.shape + array.shape[1:], fill, dtype=array.dtype)
+        full = self.grid_ != EMPTY
+        arranged[full] = array[self.grid_[full]]
+        return arranged
+
+    @cached_property
+    def score_(self) -> float:
+        """Distance preservation quality of the layout, p = 16."""
+        check_is_fitted(self, "grid_")
+        n_items = len(self.positions_)
+        if n_items < 3:
+            return 1.0
+        return distance_preservation_quality(
+            self._scored,
+            self.grid_,
+            wrap=self._cells.wrap,
+            points=self._cells.points,
+            n_rows=None if n_items <= SCORED_ITEMS else SCORED_ROWS,
+            random_state=0,
+        )
+
+    def _effective_kernel(self) -> Any:
+        if self.kernel is not None:
+            return self.kernel
+        return "rbf" if self.quality == "classic" else "linear"
+
+    def _check_items(self, X: Any, *, reset: bool = True) -> Any:
+        """Items that the kernel can compare; vectors are checked here, others by the kernel."""
+        kernel = self._effective_kernel()
+        if isinstance(kernel, list | tuple) or callable(kernel) or kernel == "text":
+            return X
+        if X is None or check.is_text(X):
+            return check.check_vectors(X, "X", kernel=kernel)
+        if reset:
+            # scikit-learn's record of the columns; the words of an error are ours
+            validate_data(self, X, reset=True, skip_check_array=True)
+        found = check.check_gram(X, "X") if kernel == "precomputed" else None
+        return check.check_vectors(X, "X", kernel=kernel) if found is None else found
+
+    def _lay_out(self, X: Any, cells: Shape, frozen: NDArray[np.intp]) -> None:
+        solve = self._solve_classic if self.quality == "classic" else self._solve_annealed
+        reporter, now = Reporter(self.callback), Placement()
+        try:
+            solve(X, cells, frozen, reporter, now)
+        except Stopped:
+            pass
+        except KeyboardInterrupt:
+            if now.look is not None:
+                self._store(X, cells, now.look(), reporter)
+            raise
+        assert now.look is not None
+        self._store(X, cells, now.look(), reporter)
+
+    def _solve_annealed(
+        self,
+        X: Any,
+        cells: Shape,
+        frozen: NDArray[np.intp],
+        reporter: Reporter,
+        now: Placement,
+    ) -> None:
+        from unshuffle.layout._anneal import SCHEDULES, anneal  # numba is slow to load
+        from unshuffle.layout._board import Board, make_surface
+
+        random = check_random_state(self.random_state)
+        kernel, schedule = self._effective_kernel(), SCHEDULES[self.quality]
+        vectors = X if kernel == "linear" else kernel_features(X, kernel, self.gamma, random)
+        self._scored = vectors
+        features = unit_scale(leading_components(vectors, schedule.n_features, random))
+        rng = np.random.default_rng(random.randint(2**31))
+        board = Board.start(make_surface(cells), features, cells.cells.ravel(), frozen, rng)
+        now.look = board.cell_of_item
+
+        def report(stage: str, fraction: float, agreement: Callable[[], float]) -> None:
+            if self.callback is None:
+                reporter.iteration += 1
+            else:
+                placed = board.cell_of_item()
+                reporter.step(agreement(), placed, stage=stage, fraction=fraction)
+
+        with Workers(self.n_jobs) as workers:
+            anneal(board, features, schedule, rng=rng, workers=workers, report=report)
+
+    def _solve_classic(
+        self,
+        X: Any,
+        cells: Shape,
+        frozen: NDArray[np.intp],
+        reporter: Reporter,
+        now: Placement,
+    ) -> None:
+        n_items, open_cells = len_of(X), np.flatnonzero(cells.cells)
+        check_classic_memory(n_items, open_cells.size)
+        kernel = self._effective_kernel()
+        K = combined_gram(X, kernel, gamma=self.gamma)
+        random = check_random_state(self.random_state)
+        self._scored = X if self.kernel is None else embedded(K, random)
+        among = np.searchsorted(open_cells, frozen[:, 1])
+
+        def report(value: float, permutation: NDArray[np.intp]) -> None:
+            cell_of_item = open_cells[permutation]
+            now.look = lambda: cell_of_item
+            reporter.step(value / n_items**2, cell_of_item, stage="climbing", fraction=0.5)
+
+        solve_classic(
+            K,
+            cells.squared_distances(open_cells),
+            cells.positions(open_cells).astype(np.float64),
+            np.stack([frozen[:, 0], among], axis=1),
+            report,
+        )
+
+    def _store(
+        self, X: Any, cells: Shape, cell_of_item: NDArray[np.intp], reporter: Reporter
+    ) -> None:
+        self.__dict__.pop("score_", None)
+        grid = np.full(cells.cells.size, EMPTY, dtype=np.intp)
+        grid[cell_of_item] = np.arange(cell_of_item.size)
+        self._items, self._cells = X, cells
+        self.grid_ = grid.reshape(cells.cells.shape)
+        self.positions_ = cells.positions(cell_of_item)
+        self.n_iter_ = reporter.iteration
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.string = self.kernel == "text"
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+
+def _joined(old: Any, new: Any) -> Any:
+    """Old items followed by new ones."""
+    if check.is_text(old):
+        return [*old, *new]
+    added = check.check_new_vectors(new, old.shape[1])
+    if sparse.issparse(old) or sparse.issparse(added):
+        return sparse.vstack([old, added], format="csr")
+    return np.concatenate([old, added])

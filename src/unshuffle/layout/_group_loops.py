@@ -1,0 +1,240 @@
+"""Compiled: the best order of items within small groups of cells, by auction.
+
+Importing this module imports numba.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+# "nnan" makes max() one instruction; there are no NaN here, and no infinities either.
+_compiled: Any = njit(
+    cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "reassoc", "contract", "nsz"}
+)
+
+BLOCK = 16
+_WORTHLESS = np.float32(-3e38)
+_UNAFFORDABLE = np.float32(1e30)
+# Items that are alike make cells outbid each other by the least raise. After this many bids a
+# cell the raise doubles, and again: the order may be a little worse, but it comes to an end.
+_BIDS_BEFORE_DOUBLING = 16
+
+
+@_compiled
+def _auction(
+    benefit: Any, prices: Any, n: int, width: int, raise_by: float, item_of: Any, cell_of: Any,
+    waiting: Any, worth: Any, best_of_block: Any,
+) -> None:  # fmt: skip
+    """Let n cells bid for n items until each cell has one; prices are carried on."""
+    n_blocks = width // BLOCK
+    for i in range(n):
+        waiting[i] = n - 1 - i
+        cell_of[i] = -1
+    n_waiting = n
+    bids = 0
+    least = np.float32(raise_by)
+    while n_waiting > 0:
+        cell = waiting[n_waiting - 1]
+        row = benefit[cell]
+        for block in range(n_blocks):
+            highest = _WORTHLESS
+            for k in range(BLOCK):  # the constant length lets it be unrolled
+                j = np.uintp(block * BLOCK + k)
+                here = row[j] - prices[j]
+                worth[j] = here
+                highest = max(highest, here)
+            best_of_block[np.uintp(block)] = highest
+        best = _WORTHLESS
+        best_block = 0
+        for block in range(n_blocks):
+            if best_of_block[np.uintp(block)] > best:
+                best = best_of_block[np.uintp(block)]
+                best_block = block
+        item = best_block * BLOCK
+        for k in range(best_block * BLOCK, (best_block + 1) * BLOCK):
+            if worth[np.uintp(k)] == best:
+                item = k
+                break
+        second = _WORTHLESS
+        for block in range(n_blocks):
+            if block != best_block:
+                second = max(second, best_of_block[np.uintp(block)])
+        for k in range(best_block * BLOCK, (best_block + 1) * BLOCK):
+            if k != item:
+                second = max(second, worth[np.uintp(k)])
+        prices[item] += best - second + least
+        loser = cell_of[item]
+        cell_of[item] = cell
+        item_of[cell] = item
+        if loser >= 0:
+            waiting[n_waiting - 1] = loser
+        else:
+            n_waiting -= 1
+        bids += 1
+        if bids == _BIDS_BEFORE_DOUBLING * n:
+            bids = 0
+            least *= np.float32(2.0)
+
+
+@_compiled
+def assign_groups(
+    board: Any, field: Any, n_cells: int, cells: Any, starts: Any, prices: Any, raise_by: float
+) -> None:
+    """Give each group of cells the best order of the items it holds.
+
+    Parameters
+    ----------
+    board : int32 array of shape ((n_planes + 1) * n_cells,)
+        Features seen as bits, then items; changed.
+    field : float32 array of shape (n_planes * n_cells,)
+        What each cell asks for.
+    cells : int array of shape (n,)
+        The cells of one group after another.
+    starts : int array of shape (n_groups + 1,)
+        Where each group starts in `cells`, and where the last ends.
+    prices : float32 array of shape (n_items + 1,)
+        Of each item, kept from call to call: a good start for the next auction. The last one
+        is shared by all that is no item.
+    raise_by : float
+        Least raise of a bid; larger is faster and leaves a larger gap.
+    """
+    n_planes = field.shape[0] // n_cells
+    values = board.view(np.float32)
+    largest = 0
+    for group in range(starts.shape[0] - 1):
+        largest = max(largest, starts[group + 1] - starts[group])
+    most = (largest + BLOCK - 1) // BLOCK * BLOCK
+    benefit = np.empty((largest, most), np.float32)
+    features = np.empty((n_planes, most), np.float32)
+    items = np.empty(largest, np.int32)
+    asked = np.empty(most, np.float32)
+    item_of = np.empty(largest, np.int64)
+    cell_of = np.empty(largest, np.int64)
+    waiting = np.empty(largest, np.int64)
+    worth = np.empty(most, np.float32)
+    best_of_block = np.empty(most // BLOCK, np.float32)
+    for group in range(starts.shape[0] - 1):
+        start = starts[group]
+        n = starts[group + 1] - start
+        if n < 2:
+            continue
+        width = (n + BLOCK - 1) // BLOCK * BLOCK
+        for j in range(n):
+            cell = cells[start + j]
+            for plane in range(n_planes):
+                features[plane, j] = values[plane * n_cells + cell]
+            items[j] = board[n_planes * n_cells + cell]
+            asked[j] = prices[items[j]]
+        for j in range(n, width):
+            asked[j] = _UNAFFORDABLE
+        for i in range(n):
+            cell = cells[start + i]
+            row = benefit[i]
+            for j in range(width):
+                row[j] = np.float32(0.0)
+            for plane in range(n_planes):
+                wanted = field[plane * n_cells + cell]
+                line = features[plane]
+                for j in range(n):
+                    row[j] += wanted * line[j]
+        _auction(
+            benefit, asked, n, width, raise_by, item_of, cell_of, waiting, worth, best_of_block
+        )
+        for i in range(n):
+            cell = cells[start + i]
+            j = item_of[i]
+            for plane in range(n_planes):
+                values[plane * n_cells + cell] = features[plane, j]
+            board[n_planes * n_cells + cell] = items[j]
+        for j in range(n):
+            if items[j] >= 0:
+                prices[items[j]] = asked[j]
+
+
+@_compiled
+def _distance(features: Any, a: int, b: int) -> float:
+    total = np.float32(0.0)
+    for k in range(features.shape[1]):
+        change = features[np.uintp(a), np.uintp(k)] - features[np.uintp(b), np.uintp(k)]
+        total += change * change
+    return np.sqrt(total)
+
+
+@_compiled
+def _next_random(state: Any) -> Any:
+    """Xorshift, so that the draws depend on nothing but the seed."""
+    x = state[0]
+    x ^= x << np.uint64(13)
+    x ^= x >> np.uint64(7)
+    x ^= x << np.uint64(17)
+    state[0] = x
+    return x >> np.uint64(33)
+
+
+@_compiled
+def exchange_neighbors(
+    items: Any,
+    features: Any,
+    neighbors: Any,
+    weights: Any,
+    regions: Any,
+    cells: Any,
+    n_tries: int,
+    n_steps: int,
+    seed: int,
+) -> None:
+    """Try exchanges between cells a few steps apart, and keep those that bring neighbours closer.
+
+    Empty cells stay as they are: an item would always gain by moving to where it has fewer
+    neighbours.
+
+    Parameters
+    ----------
+    items : int32 array of shape (n_cells,)
+        Item of each cell, below 0 if it is empty; changed.
+    features : float32 array of shape (n_items, n_features)
+        Euclidean distances between rows are to become small between neighbours.
+    neighbors : int32 array of shape (n_cells, n_neighbors)
+        Cells around each, -1 where there is none.
+    weights : float32 array of shape (n_cells, n_neighbors)
+        What distances to each of them count; the same seen from either side.
+    regions : int array of shape (n_cells,)
+        Only cells of one region are exchanged, and none below 0.
+    cells : int array of shape (n,)
+        Cells to go through.
+    n_tries, n_steps : int
+        Exchanges tried for each, and the most steps from neighbour to neighbour to the other.
+    seed : int
+        Of the draws.
+    """
+    state = np.empty(1, np.uint64)
+    state[0] = np.uint64(seed) * np.uint64(2654435761) + np.uint64(88172645463325252)
+    n_neighbors = neighbors.shape[1]
+    for p in cells:
+        if regions[p] < 0:
+            continue
+        for _ in range(n_tries):
+            q = p
+            n_walk = 1 + int(_next_random(state) % np.uint64(n_steps))
+            for _ in range(n_walk):
+                step = neighbors[q, int(_next_random(state) % np.uint64(n_neighbors))]
+                if step >= 0:
+                    q = step
+            a = items[p]
+            b = items[q]
+            if q == p or regions[q] != regions[p] or a < 0 or b < 0:
+                continue
+            gain = np.float32(0.0)
+            for k in range(n_neighbors):
+                c = neighbors[p, k]
+                if c >= 0 and c != q and items[c] >= 0:
+                    apart = _distance(features, a, items[c]) - _distance(features, b, items[c])
+                    gain += weights[p, k] * apart
+                c = neighbors[q, k]
+                if c >= 0 and c != p and items[c] >= 0:
+                    apart = _distance(features, b, items[c]) - _distance(features, a, items[c])
+                    gain += weights[q, k] * apart
+            if gain > np.float32(1e-6):
+                items[p] = b
+                items[q] = a

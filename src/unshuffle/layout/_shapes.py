@@ -1,0 +1,80 @@
+"""What a user may ask a layout to fill: a rectangle, a torus, a mask or any points."""
+
+from dataclasses import dataclass
+from math import ceil, floor, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unshuffle import _validation as check
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Cells to be filled.
+
+    Attributes
+    ----------
+    cells : ndarray of bool of shape (rows, columns) or (n_cells,)
+        Which cells there are; one-dimensional where they are points.
+    points : ndarray of shape (n_cells, 2) or None
+        Row and column of each cell that is not one of a grid.
+    wrap : bool
+        Whether the edges of the grid meet.
+    """
+
+    cells: NDArray[np.bool_]
+    points: NDArray[np.float64] | None
+    wrap: bool
+
+    @classmethod
+    def asked_for(cls, shape: Any, n_items: int, *, wrap: bool) -> "Shape":
+        """Shape with room for all items, from what the user gave."""
+        found = near_square(n_items) if shape is None else check.check_layout_shape(shape)
+        if isinstance(found, tuple):
+            result = cls(np.ones(found, dtype=bool), None, wrap)
+        elif found.dtype == bool:
+            result = cls(np.array(found, dtype=bool), None, wrap)
+        else:
+            check.check_points_end(wrap)
+            result = cls(np.ones(len(found), dtype=bool), np.array(found), False)
+        check.check_room(n_items, result.n_open, str(result))
+        return result
+
+    def __str__(self) -> str:
+        if self.points is not None:
+            return f"`shape` ({len(self.points):,} points)"
+        size = f"{self.cells.shape[0]} x {self.cells.shape[1]}"
+        return f"a {size} rectangle" if self.cells.all() else f"a {size} mask"
+
+    @property
+    def n_open(self) -> int:
+        """Number of cells that items may be put into."""
+        return int(self.cells.sum())
+
+    def positions(self, cells: NDArray[np.intp]) -> NDArray[Any]:
+        """Row and column of each of the listed cells."""
+        if self.points is not None:
+            return self.points[cells]
+        return np.stack(np.divmod(cells, self.cells.shape[1]), axis=1)
+
+    def squared_distances(self, cells: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Between each two of the listed cells, the short way round where the edges meet."""
+        places = self.positions(cells).astype(np.float64)
+        total = np.zeros((cells.size, cells.size))
+        for axis in (0, 1):
+            apart = np.abs(places[:, np.newaxis, axis] - places[:, axis])
+            if self.wrap:
+                apart = np.minimum(apart, self.cells.shape[axis] - apart)
+            total += apart**2
+        return total
+
+
+def near_square(n_items: int) -> tuple[int, int]:
+    """Rows and columns of a grid for so many items: nearly square, with few cells left over.
+
+    Wider than tall, as pages and screens are.
+    """
+    rows = max(1, floor(sqrt(n_items)))
+    return rows, ceil(n_items / rows)

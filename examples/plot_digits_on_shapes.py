@@ -1,107 +1,107 @@
 """
-Can a matching lay out digits on a grid, a torus or a circle?
-=============================================================
+Can digits be laid out on a grid, a torus, a ring or a word?
+============================================================
 
-A grid is a collection of points, and points near each other are alike. So handwritten digits
-can be matched to the points of a grid: similar digits come to lie side by side. Nothing but the
-points change for another shape. Labels only colour the digits afterwards.
+A layout puts similar things side by side, without overlaps and without gaps. The shape is up to
+you: a rectangle, one whose edges touch, the cells of a mask, or any points. Labels only colour
+the digits afterwards.
 """
-
-import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from unshuffle import KernelizedSorting
-from unshuffle.datasets import grid_points, sample_digits
-from unshuffle.images import grid_sheet
-from unshuffle.matching import AmbiguityWarning
+from unshuffle import GridLayout
+from unshuffle.datasets import sample_digits
+from unshuffle.images import text_mask
+from unshuffle.plotting import LayoutDisplay
 
-ROWS, COLUMNS = 14, 18
+ROWS, COLUMNS = 20, 28
 images, labels = sample_digits(ROWS * COLUMNS, random_state=0)
 pixels = images.reshape(len(images), -1) / 255.0
 
-
-def lay_out(points):
-    """Index of the digit that comes to lie on each point."""
-    with warnings.catch_warnings():
-        # A grid looks the same from all sides: of course another answer is as good.
-        warnings.simplefilter("ignore", AmbiguityWarning)
-        sorting = KernelizedSorting(n_jobs=2).fit(pixels, points)
-    return np.argsort(sorting.permutation_)
-
-
 ink = (255 * plt.cm.tab10(labels)[:, np.newaxis, np.newaxis, :3]).astype(np.uint8)
-shade = np.pad(images, ((0, 0), (1, 1), (1, 1)))[..., np.newaxis] / 255.0
+shade = images[..., np.newaxis] / 255.0
 colored = (255 + shade * (ink - 255.0)).astype(np.uint8)
 
-# %%
-# On a grid
-# ---------
 
-cells = grid_points(ROWS, COLUMNS)
-grid = lay_out(cells).reshape(ROWS, COLUMNS)
-fig, ax = plt.subplots(figsize=(7, 5.5), layout="constrained")
-ax.imshow(grid_sheet(colored, grid, tile=30, gap=0, background=(255, 255, 255)))
-ax.set_axis_off()
+def lay_out(n_items=ROWS * COLUMNS, **options):
+    return GridLayout(quality="best", random_state=0, **options).fit(pixels[:n_items])
+
+
+# %%
+# On a rectangle
+# --------------
+
+rectangle = lay_out(shape=(ROWS, COLUMNS))
+fig, ax = plt.subplots(figsize=(8, 5.8), layout="constrained")
+LayoutDisplay.from_estimator(rectangle, images=colored).plot(ax)
+
+# %%
+# Nobody told the layout where one digit ends and the next begins. It shows all the same: draw
+# how far each digit is from those beside it, and it is brighter where kinds meet.
+
+fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+display = LayoutDisplay.from_estimator(rectangle, labels=labels, X=pixels)
+display.plot(left)
+display.plot_neighbors(right)
 
 # %%
 # On a torus
 # ----------
 #
-# A grid has corners, and what ends up in one has few neighbours. On a torus the last column
-# touches the first, and the last row the first row. Each coordinate becomes a point on a circle:
-# two numbers instead of one. The longer circle is given the larger radius, so that a step along
-# either is equally long.
+# A rectangle has corners, and what ends up in one has few neighbours. On a torus the last column
+# touches the first, and the last row the first row.
 
-angle = 2 * np.pi * cells / (ROWS, COLUMNS)
-radius = np.array([ROWS, COLUMNS]) / COLUMNS
-on_torus = np.hstack([radius * np.cos(angle), radius * np.sin(angle)])
-torus = lay_out(on_torus).reshape(ROWS, COLUMNS)
-twice = np.tile(torus, (2, 2))[: ROWS + ROWS // 2, : COLUMNS + COLUMNS // 2]
-fig, ax = plt.subplots(figsize=(7, 5.5), layout="constrained")
-ax.imshow(grid_sheet(colored, twice, tile=30, gap=0, background=(255, 255, 255)))
-# A sheet with `gap=0` has tiles of 30 pixels: here the torus starts again.
-ax.axvline(30 * COLUMNS, color="0.3", linewidth=1, linestyle=":")
-ax.axhline(30 * ROWS, color="0.3", linewidth=1, linestyle=":")
+torus = lay_out(shape=(ROWS, COLUMNS), wrap=True)
+further = np.tile(torus.grid_, (2, 2))[: ROWS + ROWS // 2, : COLUMNS + COLUMNS // 2]
+fig, ax = plt.subplots(figsize=(8, 5.8), layout="constrained")
+LayoutDisplay.from_predictions(further, images=colored).plot(ax)
+ax.axvline(COLUMNS - 0.5, color="0.3", linewidth=1, linestyle=":")
+ax.axhline(ROWS - 0.5, color="0.3", linewidth=1, linestyle=":")
 ax.set_title("One and a half times around: nothing breaks at the dotted lines", fontsize=10)
-ax.set_axis_off()
 
 # %%
-# On a circle
-# -----------
+# On a word
+# ---------
 #
-# One dimension has room for less: digits that are alike in two ways have to be torn apart.
+# `text_mask` writes a word on a grid, in letters that have room for so many items. Digits stand in
+# the cells of the letters only. Neighbours in one letter are alike, and so are letters side by
+# side.
 
-turn = 2 * np.pi * np.arange(len(images)) / len(images)
-ring = lay_out(np.column_stack([np.cos(turn), np.sin(turn)]))
-fig, ax = plt.subplots(figsize=(6, 6), layout="constrained")
-for place, digit in enumerate(ring):
-    x, y = (1 + 0.09 * (place % 3)) * np.array([np.cos(turn[place]), np.sin(turn[place])])
-    style = {"color": plt.cm.tab10(labels[digit]), "fontsize": 9, "ha": "center", "va": "center"}
-    ax.text(x, y, str(labels[digit]), **style)
-ax.set(xlim=(-1.3, 1.3), ylim=(-1.3, 1.3), aspect="equal")
-ax.set_axis_off()
+mask = text_mask("DIGITS", len(pixels))
+word = lay_out(shape=mask)
+fig, ax = plt.subplots(figsize=(9, 3.2), layout="constrained")
+LayoutDisplay.from_estimator(word, images=colored).plot(ax)
+ax.set_title(f"{len(pixels)} digits in the {mask.sum()} cells of a word", fontsize=10)
 
+# %%
+# On a ring
+# ---------
+#
+# Any points will do, given as rows and columns. These lie on three circles, 100 on each: a ring
+# hardly wider than a line.
+
+turn = 2 * np.pi * np.arange(100) / 100
+circle = np.column_stack([np.sin(turn), np.cos(turn)])
+ring = np.concatenate([radius * circle for radius in (14, 15, 16)])
+circled = lay_out(300, shape=ring)
+fig, ax = plt.subplots(figsize=(6.5, 6.5), layout="constrained")
+LayoutDisplay.from_estimator(circled, images=colored[:300]).plot(ax)
 
 # %%
 # How well are they sorted?
 # -------------------------
 #
-# Count neighbours that show the same digit; in random order it would be one in ten.
+# The distance preservation quality is near 1 if every digit is surrounded by those most like it.
+# A ring has room for less: digits that are alike in two ways have to be torn apart.
 
-
-def agreement(places, around):
-    same = []
-    for axis in range(places.ndim):
-        equal = labels[places] == labels[np.roll(places, 1, axis=axis)]
-        same.append(np.delete(equal, [] if around else 0, axis=axis).ravel())
-    return np.concatenate(same).mean()
-
-
-print(f"grid   {agreement(grid, around=False):.0%}")
-print(f"torus  {agreement(torus, around=True):.0%}")
-print(f"circle {agreement(ring, around=True):.0%}")
+for name, layout in (
+    ("rectangle", rectangle),
+    ("torus", torus),
+    ("word", word),
+    ("ring", circled),
+):
+    print(f"{name:9} {layout.score_:.3f}")
 
 plt.show()
 
@@ -109,7 +109,7 @@ plt.show()
 # What to try next
 # ----------------
 #
-# - Say what goes where: freeze some digits to cells (``frozen=[(digit, cell), ...]``). One among
-#   hundreds weighs little; a handful of each kind draws its kind along.
-# - Match to points on a sphere, or to the pixels of a letter: any points will do.
-# - Use fewer digits than cells. All digits are placed, and the cells left over stay empty.
+# - Write your own name, or draw a shape: `unshuffle.images.read_mask` takes the dark parts of a
+#   picture.
+# - Say what goes where with ``frozen``; `plot_growing_layout.py` shows how.
+# - Compare digits by something other than pixels: ``kernel="rbf"``, or a kernel of your own.

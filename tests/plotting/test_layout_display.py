@@ -3,7 +3,9 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
+from unshuffle import GridLayout
 from unshuffle.metrics import neighbor_distance
 from unshuffle.plotting import LayoutDisplay
 
@@ -173,6 +175,27 @@ def test_without_anything_known_filled_cells_are_drawn_alike():
     drawn = picture_of(LayoutDisplay.from_predictions(GRID).plot())
     assert len(np.unique(drawn[GRID >= 0], axis=0)) == 1
     assert drawn[1, 1, 3] == 0
+
+
+def test_from_estimator_uses_its_grid_points_and_edges():
+    features = np.random.default_rng(0).random((9, 3))
+    layout = GridLayout(shape=(3, 4), wrap=True, random_state=0).fit(features)
+    display = LayoutDisplay.from_estimator(layout, values=features, X=features)
+    np.testing.assert_array_equal(display.grid, layout.grid_)
+    expected = LayoutDisplay.from_predictions(layout.grid_, wrap=True, X=features)
+    np.testing.assert_allclose(display.neighbor_distances, expected.neighbor_distances)
+    np.testing.assert_allclose(
+        picture_of(display.plot())[..., :3], layout.arrange(features), atol=1e-12
+    )
+    points = np.random.default_rng(1).random((12, 2))
+    scattered = GridLayout(shape=points, random_state=0).fit(features)
+    display = LayoutDisplay.from_estimator(scattered, values=features).plot()
+    np.testing.assert_allclose(discs_of(display).get_offsets(), points[:, ::-1])
+
+
+def test_an_estimator_that_was_not_fitted_is_refused():
+    with pytest.raises(NotFittedError, match="GridLayout"):
+        LayoutDisplay.from_estimator(GridLayout())
 
 
 def test_axes_are_used_as_given():

@@ -108,16 +108,12 @@ def test_piped_output_has_no_control_characters(tables):
     assert not re.search(r"[\x00-\x09\x0b-\x1f]", done.stdout + done.stderr)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-def test_ctrl_c_in_mid_run_writes_the_pairs_and_exits_130(tmp_path):
-    X, y, _ = make_paired_views(900, noise=0.6, random_state=0)
-    np.save(tmp_path / "a.npy", X)
-    np.save(tmp_path / "b.npy", y)
+def interrupted_run(folder, *arguments):
+    """Run a command in a terminal, press Ctrl-C once it has a result; gives code and streams."""
     terminal, end = os.openpty()
-    command = [sys.executable, "-m", "unshuffle", "match", "a.npy", "b.npy", "--n-init", "200"]
     process = subprocess.Popen(
-        command,
-        cwd=tmp_path,
+        [sys.executable, "-m", "unshuffle", *arguments],
+        cwd=folder,
         stderr=end,
         stdout=subprocess.PIPE,
         text=True,
@@ -142,7 +138,7 @@ def test_ctrl_c_in_mid_run_writes_the_pairs_and_exits_130(tmp_path):
                 seen += os.read(terminal, 65536)
             except (BlockingIOError, OSError):
                 time.sleep(0.05)
-        assert process.poll() == 130, seen[-2000:]
+        code = process.poll()
     finally:
         if process.poll() is None:
             process.kill()
@@ -150,9 +146,29 @@ def test_ctrl_c_in_mid_run_writes_the_pairs_and_exits_130(tmp_path):
         with contextlib.suppress(OSError):
             seen += os.read(terminal, 65536)
         os.close(terminal)
+    return code, stdout, seen
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_ctrl_c_in_mid_run_writes_the_pairs_and_exits_130(tmp_path):
+    X, y, _ = make_paired_views(900, noise=0.6, random_state=0)
+    np.save(tmp_path / "a.npy", X)
+    np.save(tmp_path / "b.npy", y)
+    code, stdout, seen = interrupted_run(tmp_path, "match", "a.npy", "b.npy", "--n-init", "200")
+    assert code == 130, seen[-2000:]
     assert b"Interrupted: this is the best match found so far" in seen
     assert "Matched 900 of 900" in stdout
     assert len((tmp_path / "pairs.csv").read_text().splitlines()) == 901
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_ctrl_c_in_mid_run_writes_the_layout_and_exits_130(tmp_path):
+    np.save(tmp_path / "a.npy", np.random.RandomState(0).rand(40_000, 3))
+    code, stdout, seen = interrupted_run(tmp_path, "layout", "a.npy", "--quality", "best")
+    assert code == 130, seen[-2000:]
+    assert b"Interrupted: this is the best layout found so far" in seen
+    assert "Laid out 40,000 items on 200 x 200 cells" in stdout
+    assert len((tmp_path / "wall.csv").read_text().splitlines()) == 40_001
 
 
 def test_agreement_of_neighbours_counts_both_directions():

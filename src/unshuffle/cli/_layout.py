@@ -148,7 +148,8 @@ def _fit(
             # A rectangle is quicker than a mask that has all its cells.
             shape=cells.shape if cells.all() else cells,
             wrap=options.wrap,
-            kernel=items.kernel,
+            # None lets "classic" compare as the paper does.
+            kernel=None if items.kernel == "linear" else items.kernel,
             quality=options.quality,
             random_state=options.seed,
             n_jobs=options.jobs,
@@ -168,6 +169,7 @@ def _describe(
 ) -> dict[str, Any]:
     """All but the positions, fit for JSON."""
     skipped = items.pictures.skipped if items.pictures is not None else []
+    as_paper = options.quality == "classic" and items.kernel == "linear"
     return {
         "n_read": items.n_read,
         "n_items": len(items),
@@ -175,7 +177,7 @@ def _describe(
         "n_cells": int(cells.sum()),
         "wrap": options.wrap,
         "features": options.features or ("color" if items.pictures is not None else None),
-        "kernel": items.kernel,
+        "kernel": "rbf" if as_paper else items.kernel,
         "quality": options.quality,
         "score": float(estimator.score_),
         "skipped": [{"name": one_line(name), "reason": why} for name, why in skipped],

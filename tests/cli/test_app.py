@@ -53,7 +53,7 @@ def test_version_and_help_are_printed():
         ("match a b --method foo", "'--method': 'foo' is not one of 'refined', 'classic',"),
         ("match a b --seed x", "'--seed': "),
         ("layout", "Missing argument 'FOLDER'."),
-        ("layout a --summary 0", "'--summary': give 1 or more, not 0."),
+        ("layout a --summary 1", "'--summary': give 2 or more, not 1."),
         ("layout a --tile 0", "'--tile': give a number of pixels from 1 to 1024, not 0."),
         ("layout a --quality ok", "'--quality': 'ok' is not one of 'fast', 'balanced',"),
         ("collage a", "Missing argument 'FOLDER'."),

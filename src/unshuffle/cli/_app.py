@@ -24,6 +24,7 @@ from unshuffle.cli._options import (
     a_smoothness,
     a_tile,
     one_or_more,
+    two_or_more,
 )
 
 app = typer.Typer(
@@ -225,7 +226,7 @@ def layout(
     summary: Annotated[
         int | None,
         typer.Option(
-            callback=one_or_more, metavar="K", help="Lay out the K items that stand for all."
+            callback=two_or_more, metavar="K", help="Lay out the K items that stand for all."
         ),
     ] = None,
     quality: Annotated[

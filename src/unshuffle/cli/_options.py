@@ -44,6 +44,13 @@ def one_or_more(value: int | None) -> int | None:
     return value
 
 
+def two_or_more(value: int | None) -> int | None:
+    """A count of items that can stand beside one another."""
+    if value is not None and value < 2:
+        raise typer.BadParameter(f"give 2 or more, not {value}.")
+    return value
+
+
 def some_cores(value: int) -> int:
     """A number of cores."""
     if value == 0:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from unshuffle.cli._console import progress_bar, warn
+from unshuffle.cli._console import BadInput, progress_bar, warn
 from unshuffle.images import ImageCollection, default_cache, read_folder
 
 # One reading serves comparing and drawing: large enough for the tiles of a wall, and always the
@@ -32,6 +32,11 @@ class Source:
 
     def read(self, *, side: int, fit: str, words: str) -> ImageCollection:
         """Every picture at one size, with a progress bar."""
+        if not self.recursive and _has_folders_only(self.path):
+            raise BadInput(
+                f"{self.path} holds sub-folders and no pictures. Give --recursive to "
+                "read those in the sub-folders."
+            )
         with (
             progress_bar(words, show=self.show) as advance,
             warnings.catch_warnings(record=True) as remarks,
@@ -51,6 +56,12 @@ class Source:
             # Said once: later readings of the same folder would say the same.
             warn(remark.message)
         return pictures
+
+
+def _has_folders_only(path: Path) -> bool:
+    entries = path.iterdir() if path.is_dir() else ()
+    shown = [each for each in entries if not each.name.startswith(".")]
+    return bool(shown) and all(each.is_dir() for each in shown)
 
 
 def compared(arrays: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -1,5 +1,5 @@
 """
-Can digits be laid out on a grid, a torus, a ring or a word?
+Can digits be laid out on a grid, a torus, a word or a ring?
 ============================================================
 
 A layout puts similar things side by side, without overlaps and without gaps. The shape is up to

@@ -373,15 +373,16 @@ def test_templates_that_are_no_pictures_are_refused(refused, pictures, tmp_path)
 def test_pages_and_positions_hold_file_names_of_any_bytes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    pictures = folder_of_pictures(tmp_path / "pictures", 5)
+    pictures = folder_of_pictures(tmp_path / os.fsdecode(b"\xff<b>"), 5)
     data = (pictures / "0.png").read_bytes()
     hostile = (b"\xff\xfe.png", b"<script><img src=x onerror=alert(1)>.png")
     for name in hostile:
         with open(os.path.join(os.fsencode(pictures), name), "wb") as file:
             file.write(data)
-    result = CliRunner().invoke(app, ["layout", "pictures", "-o", "w.html", "-o", "w.csv"])
+    result = CliRunner().invoke(app, ["layout", str(pictures), "-o", "w.html", "-o", "w.csv"])
     assert result.exit_code == 0, result.output
     assert b"\xff\xfe.png" in (tmp_path / "w.csv").read_bytes()
     page = (tmp_path / "w.html").read_text("ascii")
     assert "<img" not in page
+    assert "<b>" not in page
     assert "onerror=alert" in page

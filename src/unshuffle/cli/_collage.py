@@ -73,7 +73,7 @@ def collage(options: Options) -> int:
         images = None
         if wants_pictures(outputs):
             images = _pictures.drawn(options.source, pictures, options.tile)
-        title = one_line(options.template.stem)
+        title = options.template.stem
         # Without gaps: the eye is to see one picture.
         wall = Wall(positions, dict(report), title, images, tile=options.tile, gap=0)
         report["outputs"] = write_all(wall, outputs)

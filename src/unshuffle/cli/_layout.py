@@ -200,7 +200,7 @@ def _wall(
     return Wall(
         positions,
         details,
-        title=one_line(options.path.resolve().name),
+        title=options.path.resolve().name or "unshuffle",
         images=images,
         tile=options.tile,
         captions=items.captions,

@@ -36,12 +36,21 @@ def map_parallel(
     results : list
         `function` of each argument, in order.
     """
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         return list(
             Parallel(n_jobs=n_jobs, prefer="threads")(
                 delayed(function)(each) for each in arguments
             )
         )
+
+
+def one_blas_thread() -> threadpool_limits:
+    """Context in which BLAS keeps to one thread.
+
+    Its sums round differently on two, and small decompositions take longer there: threads that
+    have finished go on spinning in the way of others.
+    """
+    return threadpool_limits(limits=1, user_api="blas")
 
 
 class Workers:

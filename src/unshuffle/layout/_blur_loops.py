@@ -13,7 +13,7 @@ _compiled: Any = njit(
     cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"}
 )
 
-N_SAMPLED = 2048
+N_SAMPLED = 512
 REACH = 3.0  # bandwidths after which the kernel is cut off: 0.3 % of its mass lie beyond
 
 

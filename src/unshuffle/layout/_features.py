@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 from sklearn.utils.extmath import randomized_svd
 
+from unshuffle._parallel import one_blas_thread
 from unshuffle.kernels import center, combined_gram, nystroem_factors
 
 # Up to so many items (or features) all components are computed, beyond that the leading ones.
@@ -35,13 +36,13 @@ def embedded(K: NDArray[np.float64], random_state: np.random.RandomState) -> NDA
     """Vectors whose inner products are the entries of a centred kernel matrix."""
     centred = center(K)
     n = len(centred)
-    if n <= EXACT_UP_TO:
-        values, vectors = linalg.eigh(centred)
-        values, vectors = values[::-1], vectors[:, ::-1]
-    else:
-        vectors, values, _ = randomized_svd(
-            centred, min(n, SCORED_COMPONENTS), random_state=random_state
-        )
+    with one_blas_thread():
+        if n <= EXACT_UP_TO:
+            values, vectors = _largest(centred, n)
+        else:
+            vectors, values, _ = randomized_svd(
+                centred, SCORED_COMPONENTS, random_state=random_state
+            )
     # What is below rounding, or below zero, is no direction that items differ in.
     kept = values > 1e-9 * max(float(values[0]), np.finfo(float).tiny)
     if not kept.any():
@@ -65,15 +66,22 @@ def leading_components(
         centred /= largest  # the square of any float must not overflow
     if d <= n_components:
         return np.asarray(centred, dtype=np.float32)
+    with one_blas_thread():
+        return np.asarray(_dense_components(centred, n_components, random_state), dtype=np.float32)
+
+
+def _dense_components(
+    centred: NDArray[Any], n_components: int, random_state: np.random.RandomState
+) -> NDArray[Any]:
+    n, d = centred.shape
     if min(n, d) > EXACT_UP_TO:
         wanted = min(n_components, n, d)
         U, S, _ = randomized_svd(centred, wanted, n_iter=3, random_state=random_state)
-        return np.asarray(U * S, dtype=np.float32)
+        return U * S
     if n <= d:
         values, vectors = _largest(centred @ centred.T, n_components)
-        return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)), dtype=np.float32)
-    _, vectors = _largest(centred.T @ centred, n_components)
-    return np.asarray(centred @ vectors, dtype=np.float32)
+        return vectors * np.sqrt(np.maximum(values, 0.0))
+    return centred @ _largest(centred.T @ centred, n_components)[1]
 
 
 def _largest(A: NDArray[Any], n_wanted: int) -> tuple[NDArray[Any], NDArray[Any]]:

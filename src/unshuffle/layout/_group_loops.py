@@ -147,9 +147,13 @@ def assign_groups(
             for plane in range(n_planes):
                 values[plane * n_cells + cell] = features[plane, j]
             board[n_planes * n_cells + cell] = items[j]
+        # Only differences count, and what is no item keeps its price: so must the mean.
+        risen = np.float32(0.0)
+        for j in range(n):
+            risen += asked[j] - prices[items[j]]
         for j in range(n):
             if items[j] >= 0:
-                prices[items[j]] = asked[j]
+                prices[items[j]] = asked[j] - risen / np.float32(n)
 
 
 @_compiled

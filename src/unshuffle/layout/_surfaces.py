@@ -169,7 +169,7 @@ class Raster:
     def typical_gain(
         self, planes: Planes, field: Planes, n_features: int, items: Bits, bandwidth: float
     ) -> float:
-        """Root mean squares over about two thousand cells."""
+        """Root mean squares over some hundred cells."""
         step = max(1, round(bandwidth))
         gain = _blur_loops.typical_gain(
             planes, field, n_features, items, self.rows, self.columns, step

@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 
 from unshuffle.plotting import CollageDisplay
 
@@ -35,6 +37,27 @@ def test_template_and_collage_stand_side_by_side_equally_high(parts):
     # Neither is stretched.
     assert (x1 - x0) / (y1 - y0) == pytest.approx(30 / 20)
     assert (x3 - x2) / (y1 - y0) == pytest.approx(12 / 8)
+
+
+class OneTileEach(BaseEstimator):
+    """Tiles in the order they come in, on two rows."""
+
+    def __init__(self, template=None):
+        self.template = template
+
+    def fit(self, tiles):
+        self.grid_ = np.arange(len(tiles)).reshape(2, -1)
+        return self
+
+
+def test_from_estimator_uses_its_template_and_grid(parts):
+    template, _, tiles = parts
+    collage = OneTileEach(template).fit(tiles)
+    display = CollageDisplay.from_estimator(collage, tiles)
+    np.testing.assert_array_equal(display.template, template)
+    np.testing.assert_array_equal(display.grid, collage.grid_)
+    with pytest.raises(NotFittedError, match="OneTileEach"):
+        CollageDisplay.from_estimator(OneTileEach(template), tiles)
 
 
 def test_labels_and_axes_are_used_as_given(parts):

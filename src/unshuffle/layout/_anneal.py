@@ -22,8 +22,12 @@ NARROWEST_GROUPS = 1.0
 # Heat and least raises, as shares of the typical gain, at the widest and at the narrowest.
 HEAT = (0.2, 0.04)
 RAISE = (0.3, 0.05)
-# Sides of the tiles that groups are drawn from: at least so many cells, and bandwidths.
-LEAST_SIDE, SIDE = 16, 6.0
+# Tiles that groups are drawn from have sides of so many bandwidths, and at least so many cells.
+# On a large board the field is smooth over many cells, and auctions over more than a few of
+# them take long for little: at 512 x 512, 16 instead of 8 takes twice as long and brings
+# neighbours 2 % closer.
+SIDE = 6.0
+LEAST_SIDE, LEAST_SIDE_LARGE, LARGE = 16, 8, 160
 GROUPS_FROM = 12.0  # bandwidth below which assignments take over from swaps
 SMALL = 1024
 # Up to so many features, averages find the neighbours as well as their distances do: after
@@ -43,7 +47,10 @@ class Schedule:
     n_features : int
         Principal components that items are compared by while they move.
     swap_widths : int
-        Widths at which items are swapped; more cool more slowly.
+        Widths at which items are swapped, for each factor of e between the widest and the
+        narrowest; more cool more slowly.
+    least_widths : int
+        Such widths at least.
     n_passes : int
         Passes at each of them.
     n_averages : int
@@ -58,6 +65,7 @@ class Schedule:
 
     n_features: int
     swap_widths: int
+    least_widths: int
     n_passes: int
     n_averages: int = 1
     group_widths: int = 0
@@ -68,7 +76,7 @@ class Schedule:
     def shares(self) -> tuple[float, float, float]:
         """Rough shares of swaps, assignments and exchanges in the time it takes."""
         times = (
-            0.05 * self.swap_widths * self.n_passes / 40,
+            0.05 * self.least_widths * self.n_passes / 40,
             0.5 * self.group_widths,
             0.3 * self.n_sweeps,
         )
@@ -76,9 +84,9 @@ class Schedule:
 
 
 SCHEDULES = {
-    "fast": Schedule(16, 32, 40, n_sweeps=2, n_tries=6),
-    "balanced": Schedule(32, 20, 40, group_widths=20, n_sweeps=3),
-    "best": Schedule(48, 60, 80, 2, group_widths=150, n_sweeps=8),
+    "fast": Schedule(16, 10, 12, 40, n_sweeps=2, n_tries=6),
+    "balanced": Schedule(32, 12, 20, 40, group_widths=20, n_sweeps=3),
+    "best": Schedule(48, 40, 60, 80, 2, group_widths=150, n_sweeps=8),
 }
 
 
@@ -120,7 +128,9 @@ def anneal(
 
         return report_part
 
-    _swap(board, _widths(widest, turn, schedule.swap_widths), schedule, rng, workers, part(0))
+    n_widths = round(schedule.swap_widths * np.log(widest / turn)) if widest > turn else 0
+    widths = _widths(widest, turn, max(n_widths, schedule.least_widths))
+    _swap(board, widths, schedule, rng, workers, part(0))
     if schedule.group_widths:
         widths = _widths(turn, NARROWEST_GROUPS, schedule.group_widths)
         _reorder(board, widths, len(features), rng, workers, part(1))
@@ -173,14 +183,15 @@ def _reorder(
     workers: Workers,
     report: Report,
 ) -> None:
-    prices = np.zeros(n_items + 1, dtype=np.float32)
+    prices = np.zeros(n_items + 1)
     raises = np.geomspace(*RAISE, len(widths))
     movable = np.flatnonzero(board.free) if board.free.size else None
+    least_side = LEAST_SIDE if board.surface.extent <= LARGE else LEAST_SIDE_LARGE
     for step, (width, share) in enumerate(zip(widths, raises, strict=True)):
         field = board.field(width, workers)
         # Equal items leave no scale; any raise will do then, but there must be one.
         least = share * board.typical_gain(field, width) or 1e-6
-        cells, starts = draw_groups(board.surface, max(LEAST_SIDE, SIDE * width), movable, rng)
+        cells, starts = draw_groups(board.surface, max(least_side, SIDE * width), movable, rng)
         workers.each(
             _group_loops.assign_groups,
             [

@@ -1,6 +1,7 @@
 """The paper's layout: one width, one objective, repeated assignment (sections 3 and 6.1)."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -12,12 +13,11 @@ from unshuffle.kernels import center, median_gamma
 
 Permutation = NDArray[np.intp]
 Array = NDArray[np.float64]
-Report = Callable[[float, Permutation], None]
+Report = Callable[[float, float, Permutation], None]
 
 # Matrices of n^2 numbers that are held at the peak.
 N_MATRICES = 8
-# Starts that are climbed from, of the eight ways to lay two components along two axes.
-N_CLIMBED = 2
+N_RANDOM = 3
 
 
 def check_classic_memory(n_items: int, n_cells: int) -> None:
@@ -27,9 +27,19 @@ def check_classic_memory(n_items: int, n_cells: int) -> None:
 
 
 def solve_classic(
-    K: Array, distances: Array, places: Array, frozen: NDArray[np.intp], report: Report
-) -> Permutation:
-    """Cell of each item: the largest HSIC between items and cells that was found.
+    K: Array,
+    distances: Array,
+    places: Array,
+    frozen: NDArray[np.intp],
+    *,
+    start: Permutation,
+    random_state: np.random.RandomState,
+    report: Report,
+) -> None:
+    """Climb the HSIC between items and cells from several starts.
+
+    The paper starts from leading eigenvectors alone; from there, other starts climb higher about
+    every other time.
 
     Parameters
     ----------
@@ -41,17 +51,25 @@ def solve_classic(
         Row and column of each cell.
     frozen : ndarray of shape (n_frozen, 2)
         Items and the cells they stay in.
+    start : ndarray of shape (n_items,)
+        A layout that is good at many widths.
+    random_state : RandomState
+        For starts in random order.
     report : callable
-        Called with objective and cells after each step; may raise to stop.
+        Called after each step with the share of the work that is done, the objective and the
+        cells; may raise to stop.
     """
     L = center(np.exp(-median_gamma(distances) * distances))
     problem = QuadraticProblem(center(K), L, frozen=frozen)
-    starts = sorted(_starts(problem, places), key=problem.value, reverse=True)
-    climbed = [climb(problem, start, tol=1e-5, report=report) for start in starts[:N_CLIMBED]]
-    return max(climbed, key=lambda each: each.value).permutation
+    starts = [start, max(_by_components(problem, places), key=problem.value)]
+    n_items, n_cells = len(K), len(L)
+    for _ in range(N_RANDOM):
+        starts.append(problem.keep_frozen(random_state.permutation(n_cells)[:n_items]))
+    for number, each in enumerate(starts):
+        climb(problem, each, tol=1e-5, report=partial(report, number / len(starts)))
 
 
-def _starts(problem: QuadraticProblem, places: Array) -> Iterator[Permutation]:
+def _by_components(problem: QuadraticProblem, places: Array) -> Iterator[Permutation]:
     """The two leading components laid along rows and columns, in either order and direction."""
     values, vectors = np.linalg.eigh(problem.K)
     components = vectors[:, :-3:-1] * np.sqrt(np.maximum(values[:-3:-1], 0.0))

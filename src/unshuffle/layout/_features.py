@@ -117,6 +117,10 @@ def unit_scale(features: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.ascontiguousarray(features / np.float32(size)) if size > 0 else features
 
 
-def len_of(X: Any) -> int:
-    """Number of items of a collection."""
+def len_of(X: Any, kernel: Any = None) -> int:
+    """Number of items of a collection, or of a list of collections, one for each kernel."""
+    if isinstance(kernel, list | tuple) and isinstance(X, list | tuple) and len(X) == len(kernel):
+        first = X[0]
+        if hasattr(first, "shape") or isinstance(first, list | tuple):
+            return len_of(first)
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)

@@ -20,7 +20,6 @@ from unshuffle._progress import Callback, Reporter, Stopped
 from unshuffle.kernels import combined_gram
 from unshuffle.layout._classic import check_classic_memory, solve_classic
 from unshuffle.layout._features import (
-    embedded,
     kernel_features,
     leading_components,
     len_of,
@@ -293,9 +292,11 @@ class GridLayout(BaseEstimator):
         from unshuffle.layout._board import Board, make_surface
 
         random = check_random_state(self.random_state)
-        kernel, schedule = self._effective_kernel(), SCHEDULES[self.quality]
+        kernel = self._effective_kernel()
+        schedule = SCHEDULES["balanced" if self.quality == "classic" else self.quality]
         vectors = X if kernel == "linear" else kernel_features(X, kernel, self.gamma, random)
         self._scored = vectors
+        done = 0.1 if self.quality == "classic" else 1.0
         features = unit_scale(leading_components(vectors, schedule.n_features, random))
         rng = np.random.default_rng(random.randint(2**31))
         board = Board.start(make_surface(cells), features, cells.cells.ravel(), frozen, rng)
@@ -306,7 +307,7 @@ class GridLayout(BaseEstimator):
                 reporter.iteration += 1
             else:
                 placed = board.cell_of_item()
-                reporter.step(agreement(), placed, stage=stage, fraction=fraction)
+                reporter.step(agreement(), placed, stage=stage, fraction=done * fraction)
 
         with Workers(self.n_jobs) as workers:
             anneal(board, features, schedule, rng=rng, workers=workers, report=report)
@@ -321,23 +322,31 @@ class GridLayout(BaseEstimator):
     ) -> None:
         n_items, open_cells = len_of(X), np.flatnonzero(cells.cells)
         check_classic_memory(n_items, open_cells.size)
-        kernel = self._effective_kernel()
-        K = combined_gram(X, kernel, gamma=self.gamma)
-        random = check_random_state(self.random_state)
-        self._scored = X if self.kernel is None else embedded(K, random)
-        among = np.searchsorted(open_cells, frozen[:, 1])
+        self._solve_annealed(X, cells, frozen, reporter, now)
+        assert now.look is not None
+        if self.kernel is None:
+            self._scored = X
+        start = np.searchsorted(open_cells, now.look())
+        best, found = -np.inf, start
 
-        def report(value: float, permutation: NDArray[np.intp]) -> None:
-            cell_of_item = open_cells[permutation]
-            now.look = lambda: cell_of_item
-            reporter.step(value / n_items**2, cell_of_item, stage="climbing", fraction=0.5)
+        def report(done: float, value: float, permutation: NDArray[np.intp]) -> None:
+            nonlocal best, found
+            if value > best:
+                best, found = value, permutation
+                now.look = lambda: open_cells[found]
+            fraction = 0.1 + 0.9 * done
+            reporter.step(
+                best / n_items**2, open_cells[found], stage="climbing", fraction=fraction
+            )
 
         solve_classic(
-            K,
+            combined_gram(X, self._effective_kernel(), gamma=self.gamma),
             cells.squared_distances(open_cells),
             cells.positions(open_cells).astype(np.float64),
-            np.stack([frozen[:, 0], among], axis=1),
-            report,
+            np.stack([frozen[:, 0], np.searchsorted(open_cells, frozen[:, 1])], axis=1),
+            start=start,
+            random_state=check_random_state(self.random_state),
+            report=report,
         )
 
     def _store(

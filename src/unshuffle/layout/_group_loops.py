@@ -18,7 +18,7 @@ _WORTHLESS = np.float32(-3e38)
 _UNAFFORDABLE = np.float32(1e30)
 # Items that are alike make cells outbid each other by the least raise. After this many bids a
 # cell the raise doubles, and again: the order may be a little worse, but it comes to an end.
-_BIDS_BEFORE_DOUBLING = 16
+_BIDS_BEFORE_DOUBLING = 8
 
 
 @_compiled
@@ -93,7 +93,7 @@ def assign_groups(
         The cells of one group after another.
     starts : int array of shape (n_groups + 1,)
         Where each group starts in `cells`, and where the last ends.
-    prices : float32 array of shape (n_items + 1,)
+    prices : float64 array of shape (n_items + 1,)
         Of each item, kept from call to call: a good start for the next auction. The last one
         is shared by all that is no item.
     raise_by : float
@@ -109,6 +109,8 @@ def assign_groups(
     features = np.empty((n_planes, most), np.float32)
     items = np.empty(largest, np.int32)
     asked = np.empty(most, np.float32)
+    local = np.empty(largest, np.float64)
+    common = np.empty(n_planes, np.float64)
     item_of = np.empty(largest, np.int64)
     cell_of = np.empty(largest, np.int64)
     waiting = np.empty(largest, np.int64)
@@ -120,12 +122,24 @@ def assign_groups(
         if n < 2:
             continue
         width = (n + BLOCK - 1) // BLOCK * BLOCK
+        # Within a group the benefits differ by little: what all of them have in common is taken
+        # off, and put into the prices, or single precision would not see the differences.
+        for plane in range(n_planes):
+            mean = 0.0
+            for j in range(n):
+                mean += field[plane * n_cells + cells[start + j]]
+            common[plane] = mean / n
         for j in range(n):
             cell = cells[start + j]
+            items[j] = board[n_planes * n_cells + cell]
+            price = prices[items[j]]
             for plane in range(n_planes):
                 features[plane, j] = values[plane * n_cells + cell]
-            items[j] = board[n_planes * n_cells + cell]
-            asked[j] = prices[items[j]]
+                price -= common[plane] * features[plane, j]
+            local[j] = price
+        lowest = local[:n].min()
+        for j in range(n):
+            asked[j] = local[j] - lowest
         for j in range(n, width):
             asked[j] = _UNAFFORDABLE
         for i in range(n):
@@ -134,7 +148,7 @@ def assign_groups(
             for j in range(width):
                 row[j] = np.float32(0.0)
             for plane in range(n_planes):
-                wanted = field[plane * n_cells + cell]
+                wanted = np.float32(field[plane * n_cells + cell] - common[plane])
                 line = features[plane]
                 for j in range(n):
                     row[j] += wanted * line[j]
@@ -148,12 +162,13 @@ def assign_groups(
                 values[plane * n_cells + cell] = features[plane, j]
             board[n_planes * n_cells + cell] = items[j]
         # Only differences count, and what is no item keeps its price: so must the mean.
-        risen = np.float32(0.0)
+        risen = 0.0
         for j in range(n):
-            risen += asked[j] - prices[items[j]]
+            risen += asked[j] - (local[j] - lowest)
         for j in range(n):
             if items[j] >= 0:
-                prices[items[j]] = asked[j] - risen / np.float32(n)
+                change = asked[j] - (local[j] - lowest) - risen / n
+                prices[items[j]] += change
 
 
 @_compiled

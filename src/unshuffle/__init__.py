@@ -3,15 +3,16 @@
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
-__all__ = ["GridLayout", "KernelizedSorting", "__version__"]
+__all__ = ["Collage", "GridLayout", "KernelizedSorting", "__version__"]
 
 if TYPE_CHECKING:
-    from unshuffle.layout import GridLayout
+    from unshuffle.layout import Collage, GridLayout
     from unshuffle.matching import KernelizedSorting
 else:
     # scikit-learn takes a second to load: a name is imported when it is first asked for. Hidden
     # from type checkers, which would otherwise take any misspelt name for one of ours.
     _HOMES = {
+        "Collage": "unshuffle.layout",
         "GridLayout": "unshuffle.layout",
         "KernelizedSorting": "unshuffle.matching",
     }

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 import unshuffle
-from unshuffle.cli._cells import rectangle_for
+from unshuffle.layout import rectangle_for
 from unshuffle.layout import Positions, _positions
 
 

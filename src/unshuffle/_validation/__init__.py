@@ -70,10 +70,13 @@ from unshuffle._validation._kernels import (
 )
 from unshuffle._validation._layout import (
     check_added,
+    check_collage_memory,
     check_frozen_cells,
     check_layout_shape,
     check_new_vectors,
+    check_rectangle,
     check_room,
+    check_tiles,
 )
 from unshuffle._validation._masks import (
     check_letters,
@@ -118,6 +121,7 @@ __all__ = [
     "check_cache_folder",
     "check_cell_points",
     "check_centred_norm",
+    "check_collage_memory",
     "check_cost",
     "check_count",
     "check_distances",
@@ -173,6 +177,7 @@ __all__ = [
     "check_previews",
     "check_prices",
     "check_real",
+    "check_rectangle",
     "check_representatives",
     "check_room",
     "check_rows_vary",
@@ -183,6 +188,7 @@ __all__ = [
     "check_similarities",
     "check_suffix",
     "check_tall_enough",
+    "check_tiles",
     "check_two_collections",
     "check_varied",
     "check_vectors",

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unshuffle._validation._collections import as_rows
+from unshuffle._validation._memory import check_memory
 from unshuffle._validation._pairs import check_frozen
 
 _SHAPES = (
@@ -20,13 +21,7 @@ def check_layout_shape(
 ) -> tuple[int, int] | NDArray[np.bool_] | NDArray[np.float64]:
     """Rows and columns, a mask with at least one cell, or finite points."""
     if isinstance(shape, tuple | list) and len(shape) == 2 and _are_counts(shape):
-        rows, columns = int(shape[0]), int(shape[1])
-        if rows < 1 or columns < 1:
-            raise ValueError(
-                f"`shape` has no cell: it is {rows} x {columns}. Give at least one row and one "
-                "column."
-            )
-        return rows, columns
+        return check_rectangle(shape)
     try:
         cells = np.asarray(shape)
     except ValueError as error:
@@ -39,6 +34,40 @@ def check_layout_shape(
             f"dtype {cells.dtype}. {_SHAPES}"
         )
     return _check_points(cells.astype(np.float64))
+
+
+def check_rectangle(shape: Any) -> tuple[int, int]:
+    """Rows and columns, at least one of each."""
+    if len(np.shape(shape)) != 1 or len(shape) != 2 or not _are_counts(shape):
+        raise ValueError(
+            f"`shape` must be (rows, columns), two whole numbers, got {shape!r}. Pass e.g. "
+            "(16, 20)."
+        )
+    rows, columns = int(shape[0]), int(shape[1])
+    if rows < 1 or columns < 1:
+        raise ValueError(
+            f"`shape` has no cell: it is {rows} x {columns}. Give at least one row and one column."
+        )
+    return rows, columns
+
+
+def check_tiles(n_tiles: int, n_cells: int, repeat: int | None) -> None:
+    """Refuse a grid that the tiles cannot fill as often as they may be used."""
+    if repeat is not None and n_tiles * repeat < n_cells:
+        raise ValueError(
+            f"{n_tiles:,} tiles used up to {repeat} time(s) each do not fill {n_cells:,} cells. "
+            f"Pass repeat={-(-n_cells // n_tiles)} or more, or a smaller `shape`."
+        )
+
+
+def check_collage_memory(n_tiles: int, n_cells: int) -> None:
+    """Refuse costs of all tiles in all cells that would not fit."""
+    check_memory(
+        # the costs, and what the assignment keeps beside them
+        int(2.5 * 4 * n_tiles * n_cells),
+        what=f"Comparing {n_tiles:,} tiles with {n_cells:,} cells",
+        instead="Give fewer tiles, or a smaller `shape`.",
+    )
 
 
 def _are_counts(shape: Any) -> bool:

@@ -1,7 +1,6 @@
 """Where the user wants items: the shape of a wall, and what is fixed on it."""
 
 import re
-from math import ceil, floor, sqrt
 from pathlib import Path
 
 import numpy as np
@@ -121,11 +120,3 @@ def _cell(row: str, column: str, cells: NDArray[np.bool_], where: str) -> int:
             f"{where}: row {row}, column {column} is outside the mask. Choose a cell inside it."
         )
     return place[0] * n_columns + place[1]
-
-
-def rectangle_for(n_items: int) -> tuple[int, int]:
-    """Rows and columns of a rectangle, no wider than 16:9, that leaves the fewest cells empty."""
-    least = ceil(sqrt(n_items))
-    most = max(least, floor(sqrt(n_items * 16 / 9)))
-    columns = min(range(least, most + 1), key=lambda each: (-n_items % each, each))
-    return -(-n_items // columns), columns

@@ -10,7 +10,7 @@ import typer
 from numpy.typing import NDArray
 
 from unshuffle.cli import _pictures
-from unshuffle.cli._cells import FROZEN_LINES, parse_shape, read_cells, rectangle_for
+from unshuffle.cli._cells import FROZEN_LINES, parse_shape, read_cells
 from unshuffle.cli._console import (
     BadInput,
     one_line,
@@ -32,7 +32,7 @@ from unshuffle.cli._walls import (
 )
 from unshuffle.cli._writing import check_not_among, check_outputs, unbothered
 from unshuffle.images import FEATURES, SUFFIXES, read_mask, text_mask
-from unshuffle.layout import Positions
+from unshuffle.layout import Positions, rectangle_for
 
 Grid = NDArray[np.intp]
 

@@ -1,9 +1,10 @@
 """Pictures: reading them safely, comparing them, and laying them out on a sheet."""
 
+from unshuffle._color import rgb_to_lab
 from unshuffle.images._cache import MAX_CACHE_BYTES, default_cache
 from unshuffle.images._decoding import FORMATS, MAX_PIXELS, SUFFIXES, read_image
 from unshuffle.images._describe import FEATURES, describe, read_features
-from unshuffle.images._features import color_histogram, lab_pixels, rgb_to_lab
+from unshuffle.images._features import color_histogram, lab_pixels
 from unshuffle.images._folders import visible_files
 from unshuffle.images._masks import read_mask, text_mask
 from unshuffle.images._page import write_page

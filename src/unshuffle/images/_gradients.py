@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle.images._features import rgb_to_lab
+from unshuffle._color import rgb_to_lab
 
 # Shorter side at which texture is looked at. Larger pictures are averaged down to it, so that
 # what is found hardly depends on the size that they were read at.

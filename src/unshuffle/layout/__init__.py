@@ -1,7 +1,17 @@
 """Layouts: like beside like on a grid, a shape or any points."""
 
+from unshuffle.layout._collage import Collage
 from unshuffle.layout._grid_layout import GridLayout
 from unshuffle.layout._positions import Positions
+from unshuffle.layout._shapes import rectangle_for
 from unshuffle.layout._summary import Summary, choose_representatives, summarize
 
-__all__ = ["GridLayout", "Positions", "Summary", "choose_representatives", "summarize"]
+__all__ = [
+    "Collage",
+    "GridLayout",
+    "Positions",
+    "Summary",
+    "choose_representatives",
+    "rectangle_for",
+    "summarize",
+]

@@ -31,7 +31,7 @@ class Shape:
     @classmethod
     def asked_for(cls, shape: Any, n_items: int, *, wrap: bool) -> "Shape":
         """Shape with room for all items, from what the user gave."""
-        found = near_square(n_items) if shape is None else check.check_layout_shape(shape)
+        found = rectangle_for(n_items) if shape is None else check.check_layout_shape(shape)
         if isinstance(found, tuple):
             result = cls(np.ones(found, dtype=bool), None, wrap)
         elif found.dtype == bool:
@@ -71,10 +71,26 @@ class Shape:
         return total
 
 
-def near_square(n_items: int) -> tuple[int, int]:
-    """Rows and columns of a grid for so many items: nearly square, with few cells left over.
+def rectangle_for(n_items: int) -> tuple[int, int]:
+    """Rows and columns of a rectangle, no wider than 16:9, that leaves the fewest cells empty.
 
-    Wider than tall, as pages and screens are.
+    Parameters
+    ----------
+    n_items : int
+        Number of items, at least 1.
+
+    Returns
+    -------
+    shape : (int, int)
+        At least as wide as tall, and nearest to a square among those with as few empty cells.
+
+    Examples
+    --------
+    >>> rectangle_for(320)
+    (16, 20)
     """
-    rows = max(1, floor(sqrt(n_items)))
-    return rows, ceil(n_items / rows)
+    n_items = check.check_count(n_items, "n_items")
+    least = ceil(sqrt(n_items))
+    most = max(least, floor(sqrt(n_items * 16 / 9)))
+    columns = min(range(least, most + 1), key=lambda each: (-n_items % each, each))
+    return -(-n_items // columns), columns

@@ -192,22 +192,26 @@ def _reorder(
         # Equal items leave no scale; any raise will do then, but there must be one.
         least = share * board.typical_gain(field, width) or 1e-6
         cells, starts = draw_groups(board.surface, max(least_side, SIDE * width), movable, rng)
-        workers.each(
-            _group_loops.assign_groups,
-            [
-                (
-                    board.bits.reshape(-1),
-                    field.reshape(-1),
-                    board.surface.n_cells,
-                    cells,
-                    starts[k : k + GROUPS_PER_PIECE + 1],
-                    prices,
-                    least,
-                )
-                for k in range(0, len(starts) - 1, GROUPS_PER_PIECE)
-            ],
-        )
+        assign_all(board.bits, field, cells, starts, prices, least, workers)
         report("assigning", (step + 1) / len(widths), partial(board.agreement, field))
+
+
+def assign_all(
+    bits: NDArray[np.int32],
+    field: Planes,
+    cells: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    prices: NDArray[np.float64],
+    raise_by: float,
+    workers: Workers,
+) -> None:
+    """Give each group of cells the best order of its items, some groups to a thread."""
+    flat = bits.reshape(-1), field.reshape(-1), bits.shape[1], cells
+    pieces = [
+        (*flat, starts[k : k + GROUPS_PER_PIECE + 1], prices, raise_by)
+        for k in range(0, len(starts) - 1, GROUPS_PER_PIECE)
+    ]
+    workers.each(_group_loops.assign_groups, pieces)
 
 
 def draw_groups(

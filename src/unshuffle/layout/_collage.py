@@ -31,7 +31,7 @@ class Collage(BaseEstimator):
     shape : (int, int) or None, default=None
         Rows and columns of the collage. None is the largest grid with the proportions of the
         template that the tiles fill, each used once.
-    smoothness : float, default=0.1
+    smoothness : float, default=0.3
         From 0 to 1: how much likeness between neighbours counts against likeness to the
         template. 0 is the best assignment to the template alone; larger gives calmer areas that
         resemble the template less.
@@ -109,7 +109,7 @@ class Collage(BaseEstimator):
         self,
         template: Any,
         shape: Any = None,
-        smoothness: float = 0.1,
+        smoothness: float = 0.3,
         *,
         repeat: int | None = None,
         detail: int = 3,

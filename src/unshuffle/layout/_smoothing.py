@@ -9,16 +9,17 @@ from scipy import sparse
 
 from unshuffle._parallel import Workers
 from unshuffle.assignment import interaction_spread
-from unshuffle.layout import _group_loops
-from unshuffle.layout._anneal import GROUPS_PER_PIECE, draw_groups
+from unshuffle.layout._anneal import assign_all, draw_groups
 from unshuffle.layout._surfaces import Planes, Raster
 
-Report = Callable[[float, float], None]
+Report = Callable[[NDArray[np.intp], float, float], None]
 
 WIDTHS = np.geomspace(3.0, 1.0, 24)
 # Least raises, as shares of the spread of benefits in a group.
-RAISES = np.geomspace(0.1, 0.003, WIDTHS.size)
+RAISES = np.geomspace(0.1, 0.0005, WIDTHS.size)
 SIDE = 24.0
+N_DESCENTS = 12
+NARROW = 1.5  # bandwidth below which neighbours are weighed one by one
 
 
 @dataclass(frozen=True)
@@ -110,58 +111,77 @@ def smooth(
     *,
     rng: np.random.Generator,
     workers: Workers,
-    report: Callable[[NDArray[np.intp], float, float], None],
+    report: Report,
 ) -> None:
     """Reorder the items of the cells to make the objective smaller.
 
     Neighbours are averaged over wide surroundings first, then over narrow ones, by which like
-    tiles find each other over some distance. `report` is called with the best items so far,
-    their objective, and the share of the work that is done; the first time with what is given.
+    tiles find each other over some distance. Then steps at the narrowest go on from the best so
+    far, and back to it where they do not gain. `report` is called with the best items so far,
+    their objective, and the share of the work that is done.
     """
-    n_cells = items.size
-    surface = Raster(*shape, wrap=False)
-    share = np.float32(mosaic.smoothness)
-    degrees = np.asarray(mosaic.near.sum(axis=1)).ravel().astype(np.float32)
-    squares = np.einsum("ij,ij->i", mosaic.looks, mosaic.looks)[:, np.newaxis]
-    features = np.hstack([mosaic.looks, squares, mosaic.colors]).astype(np.float32)
-    n_looks, n_planes = mosaic.looks.shape[1], features.shape[1]
-    bits = np.empty((n_planes + 1, n_cells), dtype=np.int32)
-    planes = bits[:-1].view(np.float32)
-    planes[:] = features[items].T
-    bits[-1] = items
-    field = np.empty((n_planes, n_cells), dtype=np.float32)
-    field[n_looks + 1 :] = (1 - share) * mosaic.wanted.T
-    field[n_looks] = -0.5 * share * degrees
-    prices = np.zeros(int(items.max()) + 2)
+    tray = _Tray(mosaic, items, shape, rng, workers)
     best, lowest = items, mosaic.value(items)
-    report(best, lowest, 0.0)
-    for step, (width, raise_by) in enumerate(zip(WIDTHS, RAISES, strict=True)):
-        around = planes[:n_looks]
-        if width > 1.5:
-            around = surface.average(np.ascontiguousarray(around), width, workers) * degrees
-        else:
-            around = (mosaic.near @ around.T).T
-        field[:n_looks] = share * around
-        cells, starts = draw_groups(surface, SIDE, None, rng)
-        some = cells[: starts[1]]
-        scale = interaction_spread((planes[:, some].T @ field[:, some]).astype(np.float64))
-        workers.each(
-            _group_loops.assign_groups,
-            [
-                (
-                    bits.reshape(-1),
-                    field.reshape(-1),
-                    n_cells,
-                    cells,
-                    starts[k : k + GROUPS_PER_PIECE + 1],
-                    prices,
-                    raise_by * scale or 1e-6,
-                )
-                for k in range(0, len(starts) - 1, GROUPS_PER_PIECE)
-            ],
-        )
-        now = bits[-1].astype(np.intp)
-        value = mosaic.value(now)
+    n_steps = WIDTHS.size + N_DESCENTS
+    raises = [*RAISES, *np.full(N_DESCENTS, RAISES[-1])]
+    for step, raise_by in enumerate(raises):
+        descending = step >= WIDTHS.size
+        if descending:
+            tray.put(best)
+        tray.reorder(1.0 if descending else WIDTHS[step], raise_by)
+        value = mosaic.value(tray.items)
         if value < lowest:
-            best, lowest = now, value
-        report(best, lowest, (step + 1) / WIDTHS.size)
+            best, lowest = tray.items, value
+        report(best, lowest, (step + 1) / n_steps)
+
+
+class _Tray:
+    """The cells of a collage, with what their items look like and what they ask for."""
+
+    def __init__(
+        self,
+        mosaic: Mosaic,
+        items: NDArray[np.intp],
+        shape: tuple[int, int],
+        rng: np.random.Generator,
+        workers: Workers,
+    ) -> None:
+        self.mosaic, self.rng, self.workers = mosaic, rng, workers
+        self.surface = Raster(*shape, wrap=False)
+        self.degrees = np.asarray(mosaic.near.sum(axis=1)).ravel().astype(np.float32)
+        squares = np.einsum("ij,ij->i", mosaic.looks, mosaic.looks)[:, np.newaxis]
+        self.features = np.hstack([mosaic.looks, squares, mosaic.colors]).astype(np.float32)
+        n_planes, n_looks = self.features.shape[1], mosaic.looks.shape[1]
+        self.bits = np.empty((n_planes + 1, items.size), dtype=np.int32)
+        self.planes = self.bits[:-1].view(np.float32)
+        self.field = np.empty((n_planes, items.size), dtype=np.float32)
+        share = np.float32(mosaic.smoothness)
+        self.field[n_looks] = -0.5 * share * self.degrees
+        self.field[n_looks + 1 :] = (1 - share) * mosaic.wanted.T
+        self.prices = np.zeros(len(self.features) + 1)
+        self.put(items)
+
+    @property
+    def items(self) -> NDArray[np.intp]:
+        """Item of each cell; a copy."""
+        return self.bits[-1].astype(np.intp)
+
+    def put(self, items: NDArray[np.intp]) -> None:
+        """Put these items into the cells."""
+        self.planes[:] = self.features[items].T
+        self.bits[-1] = items
+
+    def reorder(self, width: float, raise_by: float) -> None:
+        """Assign groups of items to their cells, given what is around them."""
+        n_looks = self.mosaic.looks.shape[1]
+        looks = self.planes[:n_looks]
+        if width > NARROW:
+            around = self.surface.average(looks, width, self.workers) * self.degrees
+        else:
+            around = (self.mosaic.near @ looks.T).T
+        self.field[:n_looks] = np.float32(self.mosaic.smoothness) * around
+        cells, starts = draw_groups(self.surface, SIDE, None, self.rng)
+        some = cells[: starts[1]]
+        benefit = (self.planes[:, some].T @ self.field[:, some]).astype(np.float64)
+        least = raise_by * interaction_spread(benefit)
+        assign_all(self.bits, self.field, cells, starts, self.prices, least, self.workers)

@@ -4,7 +4,9 @@ import argparse
 import json
 import platform
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -12,37 +14,60 @@ from rich.table import Table
 
 from benchmarks._measure import Row
 
+NAMES = ("assignment", "matching", "layout", "growth")
+PEERS = {"ot": "POT", "vc_flas": "FLAS"}
+
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="smaller sizes: under two minutes")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows here")
-    options = parser.parse_args()
+    options = parsed()
     try:
-        from benchmarks import assignment, matching
+        from benchmarks import assignment, growth, layout, matching
     except ModuleNotFoundError as error:
-        if error.name != "ot":
+        if error.name not in PEERS:
             raise
         print(
-            "The benchmarks compare with POT, which is not installed. "
+            f"The benchmarks compare with {PEERS[error.name]}, which is not installed. "
             "Run: pip install 'unshuffle[bench]'",
             file=sys.stderr,
         )
         return 2
-    # a file or a pipe has no width of its own; the widest row needs about 110 columns
-    console = Console(width=None if sys.stdout.isatty() else 120)
+    measured = {
+        "assignment": (assignment.TOPIC, partial(assignment.rows, quick=options.quick), {}),
+        "matching": (matching.TOPIC, partial(matching.rows, quick=options.quick), {}),
+        "layout": (layout.TOPIC, partial(layout.rows, quick=options.quick), layout.FORMATS),
+        "growth": (
+            growth.TOPIC,
+            partial(growth.rows, quick=options.quick, full=options.full),
+            growth.FORMATS,
+        ),
+    }
+    # a file or a pipe has no width of its own; the widest row needs about 130 columns
+    console = Console(width=None if sys.stdout.isatty() else 140)
     rows: list[Row] = []
-    for module in (assignment, matching):
-        with console.status(f"{module.TOPIC} ..."):
-            found = list(module.rows(quick=options.quick))
-        console.print(table(found))
+    for name in options.names or NAMES:
+        topic, measure, formats = measured[name]
+        with console.status(f"{topic} ..."):
+            found = list(measure())
+        console.print(table(found, formats))
         rows += found
     if options.json is not None:
         options.json.write_text(json.dumps(report(rows), indent=2) + "\n")
     return 0
 
 
-def table(rows: list[Row]) -> Table:
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[*NAMES, []], help="default: all")
+    sizes = parser.add_mutually_exclusive_group()
+    sizes.add_argument("--quick", action="store_true", help="smaller sizes: under two minutes")
+    sizes.add_argument(
+        "--full", action="store_true", help="a million items by every method: minutes longer"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows here")
+    return parser.parse_args()
+
+
+def table(rows: list[Row], formats: Mapping[str, str]) -> Table:
     """Table of rows on one topic; the ratio says how many times faster than the peer."""
     result = Table(title=rows[0].topic)
     result.add_column("problem")
@@ -53,19 +78,21 @@ def table(rows: list[Row]) -> Table:
         result.add_row(
             row.problem,
             row.peer,
-            f"{row.ratio:.2g}" if row.ratio < 1 else f"{row.ratio:.1f}",
-            f"{row.seconds:.3g}",
-            f"{row.peer_seconds:.3g}",
-            *map(written, row.details.values()),
+            written(row.ratio, "" if row.ratio is None or row.ratio < 1 else ".1f"),
+            written(row.seconds, ".3g"),
+            written(row.peer_seconds, ".3g"),
+            *(written(value, formats.get(name, "")) for name, value in row.details.items()),
         )
     return result
 
 
-def written(value: float | int | str) -> str:
-    """Two digits of a small number, all digits before the point of a larger one."""
+def written(value: float | int | str | None, specified: str = "") -> str:
+    """As specified, or two digits of a small number, all before the point of a larger one."""
+    if value is None:
+        return "-"
     if not isinstance(value, float):
         return str(value)
-    return f"{value:.0f}" if abs(value) >= 10 else f"{value:.2g}"
+    return format(value, specified or (".0f" if abs(value) >= 10 else ".2g"))
 
 
 def report(rows: list[Row]) -> dict[str, object]:

@@ -21,9 +21,9 @@ class Row:
     ours, peer : str
         What was compared.
     seconds, peer_seconds : float
-        Wall-clock time of each.
+        Wall-clock time of each; None where the peer was not run.
     details : dict
-        Anything else that was measured, by name.
+        Anything else that was measured, by name; None where it was not.
     """
 
     topic: str
@@ -31,13 +31,13 @@ class Row:
     ours: str
     seconds: float
     peer: str
-    peer_seconds: float
-    details: dict[str, float | int | str] = field(default_factory=dict)
+    peer_seconds: float | None
+    details: dict[str, float | int | str | None] = field(default_factory=dict)
 
     @property
-    def ratio(self) -> float:
+    def ratio(self) -> float | None:
         """How many times faster than the peer."""
-        return self.peer_seconds / self.seconds
+        return None if self.peer_seconds is None else self.peer_seconds / self.seconds
 
 
 def timed(function: Callable[[], Result], *, repeats: int = 1) -> tuple[Result, float]:

@@ -5,7 +5,9 @@ import os
 import sys
 import time
 import warnings
+from collections.abc import Iterator
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 from benchmarks.accuracy import _attributes, _cells, _documents, _photos
@@ -18,24 +20,44 @@ REPORTS = {
     "attributes": _attributes.report,
     "attributes-halved": partial(_attributes.report, in_turn=False),
 }
+LAYOUTS = ("layouts", "layouts-held-out")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description=__doc__)
-    parser.add_argument("names", nargs="*", choices=[*REPORTS, []], help="default: all")
-    names = parser.parse_args().names or list(REPORTS)
+    parser.add_argument("names", nargs="*", choices=[*REPORTS, *LAYOUTS, []], help="default: all")
+    parser.add_argument(
+        "--tuned", action="store_true", help="layouts: beside slow FLAS too, minutes longer"
+    )
+    options = parser.parse_args()
+    names = options.names or [*REPORTS, *LAYOUTS]
     beside = Path(__file__).resolve().parents[3] / "shared" / "data"
     folder = Path(os.environ.get("UNSHUFFLE_DATA", beside))
     if not folder.is_dir():
         print(f"No data at {folder}. Set UNSHUFFLE_DATA to the folder.", file=sys.stderr)
         return 2
+    if find_spec("vc_flas") is None and not set(names).isdisjoint(LAYOUTS):
+        print(
+            "Layouts are compared with FLAS, which is not installed. "
+            "Run: pip install 'unshuffle[bench]'",
+            file=sys.stderr,
+        )
+        return 2
     warnings.simplefilter("ignore", AmbiguityWarning)  # counted where it matters
+    reports = REPORTS | {name: partial(layouts, name, tuned=options.tuned) for name in LAYOUTS}
     for name in names:
         start = time.perf_counter()
-        for line in REPORTS[name](folder):
+        for line in reports[name](folder):
             print(f"{time.perf_counter() - start:6.1f} s  {line}", flush=True)
             start = time.perf_counter()
     return 0
+
+
+def layouts(name: str, folder: Path, *, tuned: bool) -> Iterator[str]:
+    from benchmarks.accuracy import _layouts  # needs a peer that need not be installed
+
+    report = _layouts.report if name == "layouts" else _layouts.report_held_out
+    return report(folder, tuned=tuned)
 
 
 if __name__ == "__main__":

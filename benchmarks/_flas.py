@@ -1,0 +1,142 @@
+"""FLAS, the peer for layouts, and what is measured beside it.
+
+FLAS runs at its defaults just before each of our layouts, in the same process; compiling is done
+before. Both may use all cores, both get 32-bit features, and each keeps the shortest of equally
+many durations.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import vc_flas
+from numpy.typing import NDArray
+
+from benchmarks._measure import timed
+from unshuffle import GridLayout
+from unshuffle.metrics import distance_preservation_quality
+
+SEEDS = (0, 1, 2)
+SCORED_ITEMS = 4096  # above, quality is estimated from some of them
+SCORED_ROWS = 640
+LARGE = 300_000  # numbers in X, above which two durations have to do
+TUNED = {"radius_decay": 0.99, "max_swap_positions": 81}
+
+Items = NDArray[np.float32]
+Grid = NDArray[np.intp]
+Shape = tuple[int, int]
+# Of items, a shape, a seed and how often: the grid, and the shortest duration in seconds.
+Method = Callable[[Items, Shape, int, int], tuple[Grid, float]]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Items to lay out on a rectangle; `draw` makes them from a seed, or ignores it."""
+
+    title: str
+    shape: Shape
+    draw: Callable[[int], Items]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a method did beside FLAS at its defaults: means over the seeds.
+
+    Attributes
+    ----------
+    seconds, flas_seconds : float
+        Wall-clock time.
+    share : float
+        Our time as a share of FLAS's, seed by seed.
+    quality, flas_quality : float
+        Distance preservation quality, p = 16.
+    deviation : float
+        Standard deviation of `quality` over the seeds.
+    """
+
+    seconds: float
+    flas_seconds: float
+    share: float
+    quality: float
+    flas_quality: float
+    deviation: float
+
+
+def beside_flas(problem: Problem, method: Method, *, once: bool = False) -> Standing:
+    """Measure a method and, just before it, FLAS; `once` runs a slow method a single time."""
+    found = []
+    for seed in SEEDS:
+        X = problem.draw(seed)
+        repeats = 5 if X.size < LARGE else 2
+        theirs, their_seconds = flas()(X, problem.shape, seed, repeats)
+        ours, seconds = method(X, problem.shape, seed, 1 if once else repeats)
+        found.append((seconds, their_seconds, quality_of(X, ours), quality_of(X, theirs)))
+    seconds, their_seconds, quality, their_quality = np.array(found).T
+    return Standing(
+        seconds=float(seconds.mean()),
+        flas_seconds=float(their_seconds.mean()),
+        share=float((seconds / their_seconds).mean()),
+        quality=float(quality.mean()),
+        flas_quality=float(their_quality.mean()),
+        deviation=float(quality.std(ddof=1)),
+    )
+
+
+def flas(*, tuned: bool = False) -> Method:
+    """FLAS at its defaults, or slow and good; it starts from the items in random order."""
+    options = TUNED if tuned else {}
+
+    def lay_out(X: Items, shape: Shape, seed: int, repeats: int) -> tuple[Grid, float]:
+        order = np.random.default_rng(seed).permutation(len(X))
+        cells = np.ascontiguousarray(X[order].reshape(*shape, -1))
+        found, seconds = timed(partial(vc_flas.flas, cells, seed=seed, **options), repeats=repeats)
+        return order[np.asarray(found.sorting)], seconds
+
+    return lay_out
+
+
+def grid_layout(quality: str) -> Method:
+    """`GridLayout` on all cores."""
+
+    def lay_out(X: Items, shape: Shape, seed: int, repeats: int) -> tuple[Grid, float]:
+        layout = GridLayout(shape, quality=quality, n_jobs=-1, random_state=seed)
+        found, seconds = timed(partial(layout.fit, X), repeats=repeats)
+        return found.grid_, seconds
+
+    return lay_out
+
+
+def compiled_layouts(qualities: Iterable[str]) -> dict[str, Method]:
+    """`GridLayout` by quality, compiled before any clock starts."""
+    for quality in qualities:
+        # one has enough cells to be cut, the other enough features for exchanges at the end
+        warm_up(quality, side=130, n_features=3)
+        warm_up(quality, side=12, n_features=64)
+    return {quality: grid_layout(quality) for quality in qualities}
+
+
+def warm_up(quality: str, *, side: int, n_features: int) -> None:
+    X = np.random.default_rng(0).random((side * side, n_features), dtype=np.float32)
+    grid_layout(quality)(X, (side, side), 0, 1)
+
+
+def quality_of(X: Items, grid: Grid) -> float:
+    n_rows = None if len(X) <= SCORED_ITEMS else SCORED_ROWS
+    return distance_preservation_quality(X, grid, n_rows=n_rows, random_state=0)
+
+
+def colors(side: int, *, first_seed: int = 100) -> Problem:
+    """Random colours, another draw for each seed."""
+
+    def draw(seed: int) -> Items:
+        random = np.random.default_rng(first_seed + seed)
+        return random.random((side * side, 3)).astype(np.float32)
+
+    return Problem(f"colours {side}x{side}", (side, side), draw)
+
+
+def fixed(title: str, shape: Shape, X: NDArray) -> Problem:
+    """The first items that fill the shape, the same for every seed."""
+    items = np.ascontiguousarray(X[: shape[0] * shape[1]], dtype=np.float32)
+    return Problem(f"{title} {shape[0]}x{shape[1]}", shape, lambda seed: items)

@@ -1,0 +1,172 @@
+"""How time and memory of layouts grow with the number of items, beside FLAS at its defaults.
+
+The floor is what the schedule makes any program read: in each pass of swaps the features of
+every item and of the field around it; in each assignment every benefit within a group; in each
+try of an exchange the features around two cells. Divided by the rate at which all cores together
+copy what is in their cache, that is the least time the same steps could take.
+"""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from joblib import effective_n_jobs
+
+from benchmarks._flas import Grid, Items, Method, compiled_layouts, flas, grid_layout, warm_up
+from benchmarks._measure import Row, timed
+from unshuffle import GridLayout
+from unshuffle.layout import _anneal
+from unshuffle.metrics import neighbor_distance
+
+TOPIC = "Growth of layouts: random colours from 0 to 255"
+FORMATS = {"ND": ".3f", "FLAS's ND": ".3f", "floor us": ".3f", "us/item": ".2f"}
+SIDES = (32, 64, 128, 256, 512, 1024)
+QUICK_SIDES = SIDES[:3]
+# Sides above which only a full run measures "balanced" and FLAS: half a minute each.
+LARGEST = 512
+N_FEATURES = 3
+NUMBER = 4  # bytes
+NEIGHBORS = 8
+CACHED = 2**18  # bytes that any core keeps close
+MEGABYTE = 1e6
+
+
+def rows(*, quick: bool, full: bool) -> Iterator[Row]:
+    """One row for each size and quality."""
+    methods = compiled_layouts(("fast", "balanced"))
+    rate = copying_rate() * effective_n_jobs(-1)
+    for side in QUICK_SIDES if quick else SIDES:
+        X = draw(side)
+        with_peer = full or side <= LARGEST
+        peer = Measured(flas(), "FLAS", X, memory=not quick) if with_peer else None
+        for quality, method in methods.items():
+            if quality == "fast" or with_peer:
+                yield against(peer, Measured(method, quality, X, memory=not quick), rate)
+
+
+class Measured:
+    """One method on one draw of colours.
+
+    Attributes
+    ----------
+    name : str
+        A quality, or FLAS.
+    side : int
+        Rows and columns.
+    seconds, distance : float
+        Wall-clock time, and neighbour distance.
+    megabytes, megabytes_in_all : float or None
+        Peak memory above that before, and with all libraries; None if not asked for.
+    """
+
+    def __init__(self, method: Method, name: str, X: Items, *, memory: bool) -> None:
+        self.name = name
+        self.side = round(len(X) ** 0.5)
+        grid, self.seconds = run(method, X)
+        self.distance = neighbor_distance(X, grid)
+        megabytes = memory_in_child(name, self.side) if memory else (None, None)
+        self.megabytes, self.megabytes_in_all = megabytes
+
+
+def run(method: Method, X: Items) -> tuple[Grid, float]:
+    side = round(len(X) ** 0.5)
+    return method(X, (side, side), 0, 3 if len(X) < 50_000 else 1)
+
+
+def draw(side: int) -> Items:
+    return np.random.default_rng(0).random((side * side, N_FEATURES), dtype=np.float32) * 255
+
+
+def against(peer: Measured | None, ours: Measured, rate: float) -> Row:
+    n_items = ours.side**2
+    floor = bytes_per_item(ours.name, ours.side) * n_items / rate
+    return Row(
+        TOPIC,
+        f"{n_items:,}, {ours.name}",
+        f"GridLayout, {ours.name}",
+        ours.seconds,
+        "FLAS" if peer else "not run",
+        peer.seconds if peer else None,
+        {
+            "ND": ours.distance,
+            "FLAS's ND": peer.distance if peer else None,
+            "us/item": 1e6 * ours.seconds / n_items,
+            "floor us": 1e6 * floor / n_items,
+            "x floor": ours.seconds / floor,
+            "MB": ours.megabytes,
+            "in all": ours.megabytes_in_all,
+            "FLAS's MB": peer.megabytes if peer else None,
+        },
+    )
+
+
+def bytes_per_item(quality: str, side: int) -> float:
+    """What the steps of a schedule have to read, for each item."""
+    schedule = _anneal.SCHEDULES[quality]
+    with_groups = schedule.group_widths > 0
+    n_groups, n_sweeps = schedule.group_widths, schedule.n_sweeps if with_groups else 0
+    n_passes = (n_steps(quality, side) - n_groups - n_sweeps) * schedule.n_passes
+    least_side = _anneal.LEAST_SIDE if side <= _anneal.LARGE else _anneal.LEAST_SIDE_LARGE
+    return NUMBER * (
+        n_passes * 2 * N_FEATURES
+        + n_groups * min(_anneal.GROUP, least_side**2)
+        + n_sweeps * schedule.n_tries * 2 * NEIGHBORS * N_FEATURES
+    )
+
+
+def n_steps(quality: str, side: int) -> int:
+    """Steps of a layout; told by a narrow one, since they depend on the longer side alone."""
+    X = draw(side)[: 2 * side]
+    return int(GridLayout((2, side), quality=quality, random_state=0).fit(X).n_iter_)
+
+
+def copying_rate() -> float:
+    """Bytes that one core copies in a second within its cache."""
+    source, target = np.ones(CACHED // 2, np.uint8), np.empty(CACHED // 2, np.uint8)
+    times = 200
+
+    def copy() -> None:
+        for _ in range(times):
+            np.copyto(target, source)
+
+    _, seconds = timed(copy, repeats=20)
+    return times * source.size / seconds
+
+
+def memory_in_child(name: str, side: int) -> tuple[float | None, float | None]:
+    """Peak memory in megabytes, above that before and in all; none where Linux does not tell.
+
+    In a process of its own: what was allocated before would be used again.
+    """
+    if not Path("/proc/self/clear_refs").exists():
+        return None, None
+    command = [sys.executable, "-m", "benchmarks.growth", name, str(side)]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    above, in_all = map(float, output.split())
+    return above, in_all
+
+
+def main(name: str, side: int) -> None:
+    """Print the peak of one layout: see `memory_in_child`."""
+    method = flas() if name == "FLAS" else grid_layout(name)
+    if name != "FLAS":
+        # compiled, but small: memory that was freed would be used again, and not be seen
+        warm_up(name, side=12, n_features=N_FEATURES)
+    X = draw(side)
+    Path("/proc/self/clear_refs").write_text("5")  # the peak so far is forgotten
+    before = resident("VmRSS")
+    method(X, (side, side), 0, 1)
+    print(resident("VmHWM") - before, resident("VmHWM"))
+
+
+def resident(field: str) -> float:
+    """Megabytes; not `resource`, whose peak begins with that of the parent process."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    kilobytes = next(line.split()[1] for line in lines if line.startswith(field))
+    return 1024 * int(kilobytes) / MEGABYTE
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

@@ -2,10 +2,10 @@
 
 FLAS runs at its defaults just before each of our layouts, in the same process; compiling is done
 before. Both may use all cores, both get 32-bit features, and each keeps the shortest of equally
-many durations.
+many durations (FLAS tuned runs once: it takes forty times as long).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -62,25 +62,34 @@ class Standing:
     flas_quality: float
     deviation: float
 
+    @classmethod
+    def over_seeds(cls, runs: NDArray[np.float64]) -> "Standing":
+        """Means of rows that hold both times and both qualities, ours first."""
+        seconds, flas_seconds, quality, flas_quality = runs.T
+        return cls(
+            seconds=float(seconds.mean()),
+            flas_seconds=float(flas_seconds.mean()),
+            share=float((seconds / flas_seconds).mean()),
+            quality=float(quality.mean()),
+            flas_quality=float(flas_quality.mean()),
+            deviation=float(quality.std(ddof=1)),
+        )
 
-def beside_flas(problem: Problem, method: Method, *, once: bool = False) -> Standing:
-    """Measure a method and, just before it, FLAS; `once` runs a slow method a single time."""
-    found = []
+
+def beside_flas(problem: Problem, methods: Mapping[str, Method]) -> dict[str, Standing]:
+    """Measure each method and, just before it, FLAS."""
+    found: dict[str, list[tuple[float, ...]]] = {name: [] for name in methods}
     for seed in SEEDS:
         X = problem.draw(seed)
         repeats = 5 if X.size < LARGE else 2
-        theirs, their_seconds = flas()(X, problem.shape, seed, repeats)
-        ours, seconds = method(X, problem.shape, seed, 1 if once else repeats)
-        found.append((seconds, their_seconds, quality_of(X, ours), quality_of(X, theirs)))
-    seconds, their_seconds, quality, their_quality = np.array(found).T
-    return Standing(
-        seconds=float(seconds.mean()),
-        flas_seconds=float(their_seconds.mean()),
-        share=float((seconds / their_seconds).mean()),
-        quality=float(quality.mean()),
-        flas_quality=float(their_quality.mean()),
-        deviation=float(quality.std(ddof=1)),
-    )
+        their_quality = None
+        for name, method in methods.items():
+            theirs, their_seconds = flas()(X, problem.shape, seed, repeats)
+            ours, seconds = method(X, problem.shape, seed, repeats)
+            if their_quality is None:  # the same seed gives the same grid
+                their_quality = quality_of(X, theirs)
+            found[name].append((seconds, their_seconds, quality_of(X, ours), their_quality))
+    return {name: Standing.over_seeds(np.array(runs)) for name, runs in found.items()}
 
 
 def flas(*, tuned: bool = False) -> Method:

@@ -16,8 +16,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
     """Every quality on colours and digits."""
     methods = compiled_layouts(QUALITIES)
     for problem in problems(quick=quick):
-        for quality, method in methods.items():
-            found = beside_flas(problem, method)
+        for quality, found in beside_flas(problem, methods).items():
             yield Row(
                 TOPIC,
                 f"{problem.title}, {quality}",

@@ -69,21 +69,16 @@ def _held_out(folder: Path) -> Iterator[Problem]:
 
 
 def _compare(problems: Iterable[Problem], *, tuned: bool) -> Iterator[str]:
-    """For each problem, one line for each quality and one for FLAS tuned."""
+    """One line for each problem and method."""
     methods = compiled_layouts(QUALITIES)
+    if tuned:
+        methods["FLAS tuned"] = flas(tuned=True)
     for problem in problems:
-        for quality, method in methods.items():
-            found = beside_flas(problem, method)
+        for name, found in beside_flas(problem, methods).items():
             yield (
-                f"{problem.title}, {quality}: DPQ16 {found.quality:.4f} "
-                f"(sd {found.deviation:.4f}) in {found.seconds:.3g} s, {found.share:.2f}x FLAS; "
+                f"{problem.title}, {name}: DPQ16 {found.quality:.4f} (sd {found.deviation:.4f}) "
+                f"in {found.seconds:.3g} s, {found.share:.2f}x FLAS; "
                 f"FLAS {found.flas_quality:.4f} in {found.flas_seconds:.3g} s"
-            )
-        if tuned:
-            found = beside_flas(problem, flas(tuned=True), once=True)
-            yield (
-                f"{problem.title}, FLAS tuned: DPQ16 {found.quality:.4f} "
-                f"(sd {found.deviation:.4f}) in {found.seconds:.3g} s, {found.share:.1f}x FLAS"
             )
 
 

@@ -46,8 +46,6 @@ class Board:
         All bits set where a cell may change; empty if all may.
     weights : float32 array of shape (n_cells,) or None
         What the item of a cell counts in averages; None is 1 for all.
-    pull : float32 array of shape (n_planes, n_cells) or None
-        Added to the field: what cells ask for whatever is around them.
     """
 
     surface: Surface
@@ -55,7 +53,6 @@ class Board:
     n_features: int
     free: NDArray[np.int32]
     weights: Planes | None = None
-    pull: Planes | None = None
 
     @classmethod
     def start(
@@ -148,8 +145,6 @@ class Board:
             field[-1] *= np.float32(-0.5)
         elif self.weights is not None:
             field /= self.surface.average(self.weights[np.newaxis], bandwidth, workers)
-        if self.pull is not None:
-            field += self.pull
         return field
 
     def typical_gain(self, field: Planes, bandwidth: float) -> float:

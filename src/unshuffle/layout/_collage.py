@@ -15,7 +15,10 @@ from unshuffle import _validation as check
 from unshuffle._parallel import Workers
 from unshuffle._progress import Callback, Reporter, Stopped
 from unshuffle.assignment import solve_assignment
+from unshuffle.kernels._distances import squared_distances
 from unshuffle.layout._mosaic import LOOK, grid_for, template_colors, tile_colors
+
+_BLOCK = 256
 
 
 class Collage(BaseEstimator):
@@ -30,7 +33,7 @@ class Collage(BaseEstimator):
         The picture to draw.
     shape : (int, int) or None, default=None
         Rows and columns of the collage. None is the largest grid with the proportions of the
-        template that the tiles fill, each used once.
+        template that the tiles fill, each used once, or `repeat` times where that is given.
     smoothness : float, default=0.3
         From 0 to 1: how much likeness between neighbours counts against likeness to the
         template. 0 is the best assignment to the template alone; larger gives calmer areas that
@@ -148,7 +151,6 @@ class Collage(BaseEstimator):
         template = check.check_picture(self.template, "template")
         tiles = check.check_images(X, "X")
         shape = self._grid(template, tiles)
-        self.n_tiles_ = len(tiles)
         with suppress(Stopped):
             self._solve(template, tiles, shape, Reporter(self.callback))
         return self
@@ -190,27 +192,18 @@ class Collage(BaseEstimator):
         items = _nearest(mosaic.colors, wanted)
 
         def report(found: NDArray[np.intp], value: float, done: float) -> None:
-            self._store(copies[found], shape, mosaic, found, reporter)
-            reporter.step(-value, self.grid_.ravel(), stage="smoothing", fraction=done)
+            self.grid_ = copies[found].reshape(shape)
+            self.cost_ = mosaic.template_cost(found)
+            self.roughness_ = mosaic.roughness(found)
+            self.n_tiles_ = len(tiles)
+            self.n_iter_ = reporter.iteration + 1
+            reporter.step(-value, self.grid_.ravel(), stage="arranging", fraction=done)
 
-        report(items, mosaic.value(items), 0.1)
+        report(items, mosaic.value(items), 0.1 if self.smoothness > 0 else 1.0)
         if self.smoothness > 0:
             rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
             with Workers(self.n_jobs) as workers:
                 smooth(mosaic, items, shape, rng=rng, workers=workers, report=report)
-
-    def _store(
-        self,
-        tile_of_cell: NDArray[np.intp],
-        shape: tuple[int, int],
-        mosaic: Any,
-        found: NDArray[np.intp],
-        reporter: Reporter,
-    ) -> None:
-        self.grid_ = tile_of_cell.reshape(shape)
-        self.cost_ = mosaic.template_cost(found)
-        self.roughness_ = mosaic.roughness(found)
-        self.n_iter_ = reporter.iteration
 
     def render(self, X: ArrayLike) -> NDArray[np.uint8]:
         """Put the tiles, or larger versions of them, together.
@@ -235,6 +228,8 @@ class Collage(BaseEstimator):
 
 def _nearest(colors: NDArray[np.float32], wanted: NDArray[np.float32]) -> NDArray[np.intp]:
     """Item of each cell: the assignment nearest to the template, eq. (22)."""
-    squares = np.einsum("ij,ij->i", colors, colors)[:, np.newaxis]
-    cost = np.ascontiguousarray((squares - 2.0 * colors @ wanted.T).T)
+    cost = np.empty((len(wanted), len(colors)), dtype=np.float32)
+    # Rounded only once the squares are complete: tiles may be almost what the template asks for.
+    for start in range(0, len(wanted), _BLOCK):
+        cost[start : start + _BLOCK] = squared_distances(wanted[start : start + _BLOCK], colors)
     return solve_assignment(cost).columns

@@ -1,6 +1,6 @@
 """What a collage compares: the colours of tiles, and of the template under each cell."""
 
-from math import floor, sqrt
+from math import floor, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -57,7 +57,13 @@ def _shares(size: int, n_parts: int) -> NDArray[np.float64]:
 
 
 def grid_for(n_tiles: int, template: NDArray[Any], tiles: NDArray[Any]) -> tuple[int, int]:
-    """Largest grid that so many tiles can fill once and that has the template's proportions."""
+    """Largest grid that so many tiles can fill once, each side within a cell of what suits."""
     aspect = (template.shape[0] / template.shape[1]) * (tiles.shape[2] / tiles.shape[1])
     rows = min(max(1, floor(sqrt(n_tiles * aspect))), n_tiles)
-    return rows, max(1, n_tiles // rows)
+    columns = min(max(1, floor(sqrt(n_tiles / aspect))), n_tiles)
+    grids = [(rows + down, columns + right) for down in (0, 1) for right in (0, 1)]
+    fitting = [grid for grid in grids if grid[0] * grid[1] <= n_tiles]
+    # Of two that are as large, the one that distorts the template less.
+    return max(
+        fitting, key=lambda grid: (grid[0] * grid[1], -abs(log(grid[0] / grid[1] / aspect)))
+    )

@@ -66,7 +66,9 @@ def solve_classic(
     for _ in range(N_RANDOM):
         starts.append(problem.keep_frozen(random_state.permutation(n_cells)[:n_items]))
     for number, each in enumerate(starts):
-        climb(problem, each, tol=1e-5, report=partial(report, number / len(starts)))
+        climbed = climb(problem, each, tol=1e-5, report=partial(report, number / len(starts)))
+        # a start from which no step leads up is reported nowhere else
+        report((number + 1) / len(starts), climbed.value, climbed.permutation)
 
 
 def _by_components(problem: QuadraticProblem, places: Array) -> Iterator[Permutation]:

@@ -72,13 +72,16 @@ class Schedule:
     n_sweeps: int = 0
     n_tries: int = 10
 
-    @property
-    def shares(self) -> tuple[float, float, float]:
+    def exchanges(self, n_features: int) -> bool:
+        """Whether exchanges between near cells come at the end."""
+        return self.n_sweeps > 0 and (self.group_widths > 0 or n_features > FEW_FEATURES)
+
+    def shares(self, n_features: int) -> tuple[float, float, float]:
         """Rough shares of swaps, assignments and exchanges in the time it takes."""
         times = (
             0.05 * self.least_widths * self.n_passes / 40,
             0.5 * self.group_widths,
-            0.3 * self.n_sweeps,
+            0.3 * self.n_sweeps * self.exchanges(n_features),
         )
         return times[0] / sum(times), times[1] / sum(times), times[2] / sum(times)
 
@@ -120,11 +123,12 @@ def anneal(
     """
     widest = max(WIDEST * board.surface.extent, NARROWEST_GROUPS)
     turn = NARROWEST_SWAPS if schedule.group_widths == 0 else min(GROUPS_FROM, widest)
-    parts = np.cumsum([0.0, *schedule.shares])
+    shares = schedule.shares(board.n_features)
+    parts = np.cumsum([0.0, *shares])
 
     def part(number: int) -> Report:
         def report_part(stage: str, done: float, agreement: Callable[[], float]) -> None:
-            report(stage, parts[number] + done * schedule.shares[number], agreement)
+            report(stage, parts[number] + done * shares[number], agreement)
 
         return report_part
 
@@ -134,7 +138,7 @@ def anneal(
     if schedule.group_widths:
         widths = _widths(turn, NARROWEST_GROUPS, schedule.group_widths)
         _reorder(board, widths, len(features), rng, workers, part(1))
-    if schedule.n_sweeps and (schedule.group_widths or board.n_features > FEW_FEATURES):
+    if schedule.exchanges(board.n_features):
         _polish(board, features, schedule, rng, workers, part(2))
 
 

@@ -46,12 +46,12 @@ class Scatter:
     def average(self, planes: Planes, bandwidth: float, workers: Workers) -> Planes:
         """Gaussian average, over a grid in between or from point to point, what is cheaper."""
         spacing = bandwidth / SAMPLES_PER_BANDWIDTH
-        rows, columns = (np.floor(self.points.max(axis=0) / spacing) + 2).astype(int)
+        rows, columns = np.floor(self.points.max(axis=0) / spacing) + 2
         if rows * columns > GRID_CELLS_PER_POINT * self.n_cells + _LEAST_GRID:
             weights = self._between_points(bandwidth)
             result = weights @ planes.T / np.asarray(weights.sum(axis=1)).reshape(-1, 1)
             return np.ascontiguousarray(result.T, dtype=np.float32)
-        spread = _onto_grid(self.points / spacing, rows, columns)
+        spread = _onto_grid(self.points / spacing, int(rows), int(columns))
         stacked = np.vstack([planes, np.ones((1, self.n_cells), dtype=np.float32)])
         on_grid = np.ascontiguousarray((spread.T @ stacked.T).T, dtype=np.float32)
         grid = Raster(int(rows), int(columns), wrap=False)
@@ -117,7 +117,8 @@ class Scatter:
 
     def tiles(self, side: float, rng: np.random.Generator) -> Cells:
         """Squares of the given side, laid over the points at a random offset."""
-        place = np.floor(self.points / side + rng.random(2)).astype(np.int64)
+        # what lies farther out than that shares a tile, or products would overflow
+        place = np.minimum(np.floor(self.points / side + rng.random(2)), 2.0**31).astype(np.int64)
         key = place[:, 0] * (place[:, 1].max() + 1) + place[:, 1]
         return np.unique(key, return_inverse=True)[1].astype(np.int64)
 

@@ -198,6 +198,7 @@ class Raster:
             if self.wrap:
                 y, x = y % self.rows, x % self.columns
             there = (y >= 0) & (y < self.rows) & (x >= 0) & (x < self.columns)
+            there &= (y != row) | (x != column)  # round a torus of one row
             found[:, k] = np.where(there, y * self.columns + x, -1)
             weights[:, k] = np.exp(-0.5 * (down**2 + right**2) / NEIGHBOR_BANDWIDTH**2)
         return found, weights

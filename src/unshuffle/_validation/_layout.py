@@ -6,7 +6,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unshuffle._validation._collections import as_rows
+from unshuffle._validation._collections import (
+    as_rows,
+    check_documents,
+    check_magnitude,
+    check_vectors,
+    is_text,
+)
+from unshuffle._validation._kernels import check_gram
 from unshuffle._validation._memory import check_memory
 from unshuffle._validation._pairs import check_frozen
 
@@ -96,6 +103,7 @@ def _check_points(points: NDArray[np.float64]) -> NDArray[np.float64]:
             f"`shape` contains NaN or infinity (in {bad.size} of {len(points)} points, the first "
             f"is point {bad[0]}). Drop these points."
         )
+    check_magnitude(points, "`shape`")
     return points
 
 
@@ -124,6 +132,17 @@ def check_frozen_cells(
             "by row from 0."
         )
     return pairs
+
+
+def check_items_of_layout(X: Any, name: str, *, kernel: Any) -> Any:
+    """Documents, a kernel matrix or vectors, as the kernel asks; a single item will do."""
+    if kernel == "text":
+        return [str(X[0])] if is_text(X) and len(X) == 1 else check_documents(X, name)
+    if isinstance(X, str) or is_text(X):
+        return check_vectors(X, name, kernel=getattr(kernel, "__name__", kernel))
+    if kernel == "precomputed" and np.shape(X) != (1, 1):
+        return check_gram(X, name)
+    return as_rows(X, name)
 
 
 def check_new_vectors(X: Any, n_columns: int) -> Any:

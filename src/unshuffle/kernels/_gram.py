@@ -132,7 +132,7 @@ def combined_gram(
         # One kernel has one width: gram_matrix refuses a list of them.
         return gram_matrix(X, kernel, gamma=gamma, name=name)  # type: ignore[arg-type]
     kernels = check_kernel_list(kernel)
-    collections = _collections(X, len(kernels), name)
+    collections = collection_for_each(X, len(kernels), name)
     gammas = check_per_kernel(gamma, len(kernels), "gamma")
     factors = check_kernel_weights(weights, len(kernels))
     apart = len({id(collection) for collection in collections}) > 1
@@ -155,7 +155,7 @@ def _label(kernel: Kernel) -> str:
     return repr(kernel) if isinstance(kernel, str) else getattr(kernel, "__name__", repr(kernel))
 
 
-def _collections(X: Any, n_kernels: int, name: str) -> list[Any]:
+def collection_for_each(X: Any, n_kernels: int, name: str) -> list[Any]:
     """One collection for each kernel."""
     if isinstance(X, np.ndarray) and X.ndim == 3:
         X = list(X)

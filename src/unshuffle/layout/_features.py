@@ -9,6 +9,7 @@ from sklearn.utils.extmath import randomized_svd
 
 from unshuffle._parallel import one_blas_thread
 from unshuffle.kernels import center, combined_gram, nystroem_factors
+from unshuffle.layout._items import len_of
 
 # Up to so many items (or features) all components are computed, beyond that the leading ones.
 EXACT_UP_TO = 1500
@@ -23,10 +24,10 @@ def kernel_features(
     X: Any, kernel: Any, gamma: Any, random_state: np.random.RandomState
 ) -> NDArray[np.float32]:
     """Vectors whose inner products are the kernel's, as far as its leading components go."""
-    many = (
-        not isinstance(kernel, list | tuple) and kernel != "precomputed" and not callable(kernel)
-    )
-    if many and kernel != "geodesic" and len_of(X) > DENSE_UP_TO:
+    n_items = len_of(X)
+    if n_items == 1:
+        return np.zeros((1, 1), dtype=np.float32)
+    if isinstance(kernel, str) and kernel in THIN_KERNELS and n_items > DENSE_UP_TO:
         factors = nystroem_factors(X, kernel, N_LANDMARKS, gamma=gamma, random_state=random_state)
         return leading_components(factors, SCORED_COMPONENTS, random_state)
     return embedded(combined_gram(X, kernel, gamma=gamma), random_state)
@@ -47,7 +48,9 @@ def embedded(K: NDArray[np.float64], random_state: np.random.RandomState) -> NDA
     kept = values > 1e-9 * max(float(values[0]), np.finfo(float).tiny)
     if not kept.any():
         return np.zeros((n, 1), dtype=np.float32)
-    return np.asarray(vectors[:, kept] * np.sqrt(values[kept]), dtype=np.float32)
+    # a power of two rounds nothing, and keeps any kernel within single precision
+    unit = 4.0 ** np.floor(np.log2(float(values[0])) / 2)
+    return np.asarray(vectors[:, kept] * np.sqrt(values[kept] / unit), dtype=np.float32)
 
 
 def leading_components(
@@ -60,8 +63,12 @@ def leading_components(
     n, d = X.shape
     if sparse.issparse(X):
         return _sparse_components(X, min(n_components, n - 1, d), random_state)
-    centred = X - X.mean(axis=0)
-    largest = float(np.abs(centred).max())
+    with np.errstate(over="ignore", invalid="ignore"):
+        centred = X - X.mean(axis=0)
+        largest = float(np.abs(centred).max())
+    if not np.isfinite(largest):
+        # sums of the largest floats overflow; a power of two rounds nothing
+        return leading_components(X * X.dtype.type(2.0**-64), n_components, random_state)
     if largest > 0:
         centred /= largest  # the square of any float must not overflow
     if d <= n_components:
@@ -105,6 +112,8 @@ def _sparse_components(
         rmatvec=lambda v: X.T @ v.ravel() - mean * v.sum(),
         dtype=np.float64,
     )
+    if not centred.matvec(np.random.RandomState(0).standard_normal(d)).any():
+        return np.zeros((n, 1), dtype=np.float32)  # equal rows, which the solver cannot take
     start = random_state.standard_normal(min(n, d))
     U, S, _ = sparse.linalg.svds(centred, k=n_components, v0=start)
     return np.asarray(U * (S / S.max() if S.max() > 0 else S), dtype=np.float32)
@@ -115,12 +124,3 @@ def unit_scale(features: NDArray[np.float32]) -> NDArray[np.float32]:
     size = float(np.sqrt(np.einsum("ij,ij->", features, features, dtype=np.float64)))
     size /= np.sqrt(max(len(features), 1))
     return np.ascontiguousarray(features / np.float32(size)) if size > 0 else features
-
-
-def len_of(X: Any, kernel: Any = None) -> int:
-    """Number of items of a collection, or of a list of collections, one for each kernel."""
-    if isinstance(kernel, list | tuple) and isinstance(X, list | tuple) and len(X) == len(kernel):
-        first = X[0]
-        if hasattr(first, "shape") or isinstance(first, list | tuple):
-            return len_of(first)
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)

@@ -8,23 +8,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
 
 from unshuffle import _validation as check
 from unshuffle._parallel import Workers
 from unshuffle._progress import Callback, Reporter, Stopped
 from unshuffle.kernels import combined_gram
 from unshuffle.layout._classic import check_classic_memory, solve_classic
-from unshuffle.layout._features import (
-    kernel_features,
-    leading_components,
-    len_of,
-    unit_scale,
-)
+from unshuffle.layout._features import kernel_features, leading_components, unit_scale
+from unshuffle.layout._items import check_items, has_columns, joined, len_of
 from unshuffle.layout._shapes import Shape
 from unshuffle.metrics import distance_preservation_quality
 
@@ -42,9 +37,12 @@ class Placement:
     ----------
     look : callable or None
         Gives the cell of each item; None before there is anything to see.
+    scored : array or sparse matrix of shape (n_items, n_features)
+        Vectors by which the layout is to be scored.
     """
 
     look: Callable[[], NDArray[np.intp]] | None = None
+    scored: Any = None
 
 
 class GridLayout(BaseEstimator):
@@ -66,7 +64,7 @@ class GridLayout(BaseEstimator):
         Similarity of items. None compares features by Euclidean distance ("linear"), but with
         quality="classic" by "rbf", as the paper does. Also "laplacian", "chi2", "geodesic",
         "text" (X is a list of str), "precomputed" (X is a kernel matrix), a callable, or a list,
-        which is summed.
+        which is summed (X is one collection for all of them, or a list with one for each).
     quality : {"fast", "balanced", "best", "classic"}, default="balanced"
         How much time to spend. "fast" swaps items only, "balanced" assigns them in tiles as well
         and takes a few times longer, "best" takes about seven times longer again. "classic" is
@@ -165,7 +163,8 @@ class GridLayout(BaseEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_items, n_features), or list of str
-            Features of the items; with kernel="precomputed" their kernel matrix.
+            Features of the items; with kernel="precomputed" their kernel matrix. With a list of
+            kernels also a list of these, one for each.
         y : None
             Not used.
         frozen : array-like of shape (n_frozen, 2) or None, default=None
@@ -179,10 +178,13 @@ class GridLayout(BaseEstimator):
             is fitted so too, and the interrupt goes on to the caller.
         """
         self._validate_params()
-        X = self._check_items(X)
-        n_items = len_of(X)
+        kernel = self._effective_kernel()
+        items = check_items(X, kernel)
+        if has_columns(kernel):
+            validate_data(self, X, reset=True, skip_check_array=True)  # records the columns
+        n_items = len_of(items)
         cells = Shape.asked_for(self.shape, n_items, wrap=self.wrap)
-        self._lay_out(X, cells, check.check_frozen_cells(frozen, n_items, cells.cells))
+        self._lay_out(items, cells, check.check_frozen_cells(frozen, n_items, cells.cells))
         return self
 
     def add(self, X: Any) -> "GridLayout":
@@ -201,10 +203,11 @@ class GridLayout(BaseEstimator):
         """
         check_is_fitted(self, "grid_")
         n_old = len(self.positions_)
-        together = X if self.kernel == "precomputed" else _joined(self._items, X)
-        X = self._check_items(together, reset=False)
-        n_items = len_of(X)
-        check.check_added(n_items - n_old, n_empty=self._cells.n_open - n_old)
+        kernel = self._effective_kernel()
+        if has_columns(kernel) and kernel != "precomputed":
+            _check_feature_names(self, X, reset=False)
+        X = check_items(joined(self._items, X, kernel), kernel)
+        check.check_added(len_of(X) - n_old, n_empty=self._cells.n_open - n_old)
         placed = np.flatnonzero(self.grid_.ravel() != EMPTY)
         self._lay_out(X, self._cells, np.stack([self.grid_.ravel()[placed], placed], axis=1))
         return self
@@ -253,21 +256,9 @@ class GridLayout(BaseEstimator):
             return self.kernel
         return "rbf" if self.quality == "classic" else "linear"
 
-    def _check_items(self, X: Any, *, reset: bool = True) -> Any:
-        """Items that the kernel can compare; vectors are checked here, others by the kernel."""
-        kernel = self._effective_kernel()
-        if isinstance(kernel, list | tuple) or callable(kernel) or kernel == "text":
-            return X
-        if X is None or check.is_text(X):
-            return check.check_vectors(X, "X", kernel=kernel)
-        if reset:
-            # scikit-learn's record of the columns; the words of an error are ours
-            validate_data(self, X, reset=True, skip_check_array=True)
-        found = check.check_gram(X, "X") if kernel == "precomputed" else None
-        return check.check_vectors(X, "X", kernel=kernel) if found is None else found
-
     def _lay_out(self, X: Any, cells: Shape, frozen: NDArray[np.intp]) -> None:
-        solve = self._solve_classic if self.quality == "classic" else self._solve_annealed
+        classic = self.quality == "classic" and len_of(X) > 1
+        solve = self._solve_classic if classic else self._solve_annealed
         reporter, now = Reporter(self.callback), Placement()
         try:
             solve(X, cells, frozen, reporter, now)
@@ -275,10 +266,9 @@ class GridLayout(BaseEstimator):
             pass
         except KeyboardInterrupt:
             if now.look is not None:
-                self._store(X, cells, now.look(), reporter)
+                self._store(X, cells, now, reporter)
             raise
-        assert now.look is not None
-        self._store(X, cells, now.look(), reporter)
+        self._store(X, cells, now, reporter)
 
     def _solve_annealed(
         self,
@@ -295,7 +285,7 @@ class GridLayout(BaseEstimator):
         kernel = self._effective_kernel()
         schedule = SCHEDULES["balanced" if self.quality == "classic" else self.quality]
         vectors = X if kernel == "linear" else kernel_features(X, kernel, self.gamma, random)
-        self._scored = vectors
+        now.scored = vectors
         done = 0.1 if self.quality == "classic" else 1.0
         features = unit_scale(leading_components(vectors, schedule.n_features, random))
         rng = np.random.default_rng(random.randint(2**31))
@@ -325,7 +315,7 @@ class GridLayout(BaseEstimator):
         self._solve_annealed(X, cells, frozen, reporter, now)
         assert now.look is not None
         if self.kernel is None:
-            self._scored = X
+            now.scored = X
         start = np.searchsorted(open_cells, now.look())
         best, found = -np.inf, start
 
@@ -349,13 +339,13 @@ class GridLayout(BaseEstimator):
             report=report,
         )
 
-    def _store(
-        self, X: Any, cells: Shape, cell_of_item: NDArray[np.intp], reporter: Reporter
-    ) -> None:
+    def _store(self, X: Any, cells: Shape, now: Placement, reporter: Reporter) -> None:
+        assert now.look is not None
         self.__dict__.pop("score_", None)
+        cell_of_item = now.look()
         grid = np.full(cells.cells.size, EMPTY, dtype=np.intp)
         grid[cell_of_item] = np.arange(cell_of_item.size)
-        self._items, self._cells = X, cells
+        self._items, self._cells, self._scored = X, cells, now.scored
         self.grid_ = grid.reshape(cells.cells.shape)
         self.positions_ = cells.positions(cell_of_item)
         self.n_iter_ = reporter.iteration
@@ -366,13 +356,3 @@ class GridLayout(BaseEstimator):
         tags.input_tags.string = self.kernel == "text"
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
-
-
-def _joined(old: Any, new: Any) -> Any:
-    """Old items followed by new ones."""
-    if check.is_text(old):
-        return [*old, *new]
-    added = check.check_new_vectors(new, old.shape[1])
-    if sparse.issparse(old) or sparse.issparse(added):
-        return sparse.vstack([old, added], format="csr")
-    return np.concatenate([old, added])

@@ -57,8 +57,15 @@ def test_version_and_help_are_printed():
         ("layout a --tile 0", "'--tile': give a number of pixels from 1 to 1024, not 0."),
         ("layout a --quality ok", "'--quality': 'ok' is not one of 'fast', 'balanced',"),
         ("collage a", "Missing argument 'FOLDER'."),
-        ("collage a b --smoothness -1", "'--smoothness': give a number from 0 on, not -1."),
-        ("collage a b --smoothness nan", "'--smoothness': give a number from 0 on, not nan."),
+        ("collage a b --smoothness -1", "'--smoothness': give a number from 0 to 1, not -1."),
+        ("collage a b --smoothness 1.5", "'--smoothness': give a number from 0 to 1, not 1.5."),
+        ("collage a b --smoothness nan", "'--smoothness': give a number from 0 to 1, not nan."),
+        ("collage a b --repeat 0", "'--repeat': give 1 or more, not 0."),
+        ("collage a b --detail 17", "'--detail': give a number from 1 to 16, not 17."),
+        (
+            "collage a b --neighbors all",
+            "'--neighbors': 'all' is not one of 'kernel', 'laplacian'",
+        ),
     ],
 )
 def test_wrong_use_is_one_line_and_exit_code_two(arguments, words, monkeypatch, capsys):

@@ -1,4 +1,5 @@
 import json
+import re
 
 import numpy as np
 import pytest
@@ -22,7 +23,11 @@ def greys(tmp_path):
 def test_pictures_stand_where_they_suit_the_template(run, greys):
     result = run("collage", *greys, "--shape", "8x8", "-o", "out.png", "-o", "out.csv")
     assert result.exit_code == 0, result.output
-    assert result.stdout.startswith("Arranged 64 of 64 pictures on 8 x 8 cells")
+    assert re.match(
+        r"Arranged 64 of 64 pictures on 8 x 8 cells: mean squared difference of colour [\d.]+ from "
+        r"the template, [\d.]+ between neighbours \(CIE Lab\)\.\n",
+        result.stdout,
+    )
     rows = Positions.load("out.csv").grid.mean(axis=1)
     assert np.all(np.diff(rows) > 0)
     with Image.open("out.png") as sheet:
@@ -42,6 +47,8 @@ def test_json_prints_one_object_and_nothing_else(run, greys, tmp_path):
     assert answer["shape"] == [6, 6]
     assert answer["n_items"] == 64
     assert answer["n_used"] == 36
+    assert answer["most_used"] == 1
+    assert (answer["smoothness"], answer["detail"], answer["neighbors"]) == (0.3, 3, "kernel")
     assert not (tmp_path / "collage.png").exists()
 
 
@@ -63,3 +70,53 @@ def test_quiet_prints_nothing(run, greys):
     result = run("collage", *greys, "-q")
     assert result.exit_code == 0
     assert result.output == ""
+
+
+def described(run, greys, *options):
+    result = run("collage", *greys, "--json", *options)
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_options_reach_the_estimator(run, greys):
+    plain = described(run, greys, "--shape", "6x6", "--smoothness", 0)
+    calm = described(run, greys, "--shape", "6x6", "--smoothness", 0.9)
+    free = described(run, greys, "--shape", "6x6", "--smoothness", 0, "--repeat", 36)
+    assert calm["roughness"] < plain["roughness"]
+    assert free["cost"] < plain["cost"]
+    assert 1 < free["most_used"] <= 36
+    coarse = described(run, greys, "--shape", "6x6", "--smoothness", 0, "--detail", 1)
+    assert coarse["cost"] < plain["cost"]
+    edged = described(run, greys, "--shape", "6x6", "--neighbors", "laplacian")
+    assert edged["neighbors"] == "laplacian"
+    assert edged["roughness"] != described(run, greys, "--shape", "6x6")["roughness"]
+
+
+def test_more_cells_than_pictures_use_them_several_times(run, greys, tmp_path):
+    outputs = ("-o", "out.png", "-o", "out.csv", "-o", "out.html")
+    result = run("collage", *greys, "--shape", "12x12", "--tile", 8, *outputs)
+    grid = Positions.load("out.csv").grid
+    used = np.unique(grid).size
+    assert result.stdout.startswith(
+        f"Arranged {used} of 64 pictures on 12 x 12 cells, up to 3 times each:"
+    )
+    assert np.bincount(grid.ravel()).max() == 3
+    with Image.open("out.png") as sheet:
+        assert sheet.size == (96, 96)
+    assert (tmp_path / "out.html").stat().st_size > 1000
+
+
+def test_too_few_repeats_are_refused_in_the_words_of_the_command_line(run, greys, tmp_path):
+    result = run("collage", *greys, "--shape", "12x12", "--repeat", 2)
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[-1] == (
+        "Error: --shape 12x12 has 144 cells; 64 pictures used up to 2 time(s) each do not fill "
+        "them. Give --repeat 3, or a smaller shape."
+    )
+    assert not (tmp_path / "collage.png").exists()
+
+
+def test_the_collage_does_not_depend_on_how_it_is_drawn_or_computed(run, greys):
+    first = described(run, greys)["positions"]
+    for options in (("--tile", 90, "-o", "c.png"), ("--jobs", 1), ("--no-cache",)):
+        assert described(run, greys, *options)["positions"] == first

@@ -102,6 +102,24 @@ def test_letters_and_masks_are_filled(run, album, tmp_path):
     assert re.search(r"cells of a shape, \d+ x \d+", result.stdout)
 
 
+def test_the_other_parts_of_a_mask_are_filled_where_asked_for(run, album):
+    Image.fromarray(np.pad(np.ones((3, 3), dtype=np.uint8) * 255, 2)).save("hole.png")
+    result = run("layout", album, "--mask", "hole.png", "-o", "ring.csv")
+    assert result.exit_code == 0, result.output
+    assert (Positions.load("ring.csv").grid[2:5, 2:5] < 0).all()
+    result = run("layout", album, "--mask", "hole.png", "--invert", "-o", "square.csv")
+    assert result.exit_code == 0, result.output
+    assert (Positions.load("square.csv").grid >= 0).sum() == 40
+    assert run("layout", album, "--invert").stderr == (
+        "Error: --invert takes the other parts of a --mask. Give one, or leave it out.\n"
+    )
+
+
+def test_the_classic_quality_compares_as_the_paper_does(run, album):
+    answer = json.loads(run("layout", album, "--quality", "classic", "--json").stdout)
+    assert answer["kernel"] == "rbf"
+
+
 def test_fewer_items_than_cells_leave_cells_empty(run, album):
     result = run("layout", album, "--shape", "7x7", "-o", "wall.csv")
     assert "on 7 x 7 cells, 9 left empty" in result.stdout

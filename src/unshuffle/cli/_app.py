@@ -14,6 +14,7 @@ from unshuffle.cli._options import (
     Jobs,
     Kernel,
     Method,
+    Neighbors,
     NoCache,
     Outputs,
     Quality,
@@ -21,6 +22,7 @@ from unshuffle.cli._options import (
     Recursive,
     Seed,
     a_cost,
+    a_detail,
     a_smoothness,
     a_tile,
     one_or_more,
@@ -209,6 +211,10 @@ def layout(
         Path | None,
         typer.Option(help="Picture of a shape to fill: its dark or its opaque parts."),
     ] = None,
+    invert: Annotated[
+        bool,
+        typer.Option("--invert", help="Fill the light or transparent parts of --mask instead."),
+    ] = False,
     text: Annotated[
         str | None, typer.Option(help="Letters to fill; \\n starts a new line.")
     ] = None,
@@ -265,6 +271,7 @@ def layout(
                 outputs=output or [],
                 shape=shape,
                 mask=mask,
+                invert=invert,
                 text=text,
                 wrap=wrap,
                 features=features,
@@ -287,7 +294,8 @@ def layout(
 @app.command(
     epilog="Examples:\n\n"
     "unshuffle collage portrait.jpg photos/ -o collage.png\n\n"
-    "unshuffle collage portrait.jpg photos/ --shape 60x40 --tile 48 -o collage.jpg"
+    "unshuffle collage portrait.jpg photos/ --shape 60x40 --tile 48 -o collage.jpg\n\n"
+    "unshuffle collage portrait.jpg photos/ --repeat 5 --smoothness 0"
 )
 def collage(
     template: Annotated[
@@ -297,15 +305,43 @@ def collage(
     output: Outputs = None,
     shape: Annotated[
         str | None,
-        typer.Option(metavar="ROWSxCOLUMNS", help="Grid, as in 40x60. Default: what suits."),
+        typer.Option(
+            metavar="ROWSxCOLUMNS",
+            help="Grid, as in 40x60. Default: as large as the pictures fill.",
+        ),
     ] = None,
     smoothness: Annotated[
         float,
         typer.Option(
             callback=a_smoothness,
-            help="How much neighbours should look alike; more follows the template less.",
+            help="From 0 to 1: how much neighbours should look alike; more follows the template "
+            "less.",
         ),
-    ] = 0.1,
+    ] = 0.3,
+    repeat: Annotated[
+        int | None,
+        typer.Option(
+            callback=one_or_more,
+            metavar="K",
+            help="Use a picture up to K times; more come closer to the template. Default: as few "
+            "as the grid asks for.",
+        ),
+    ] = None,
+    detail: Annotated[
+        int,
+        typer.Option(
+            callback=a_detail,
+            help="Parts along the side of a picture that are compared with the template; 1 "
+            "compares mean colours.",
+        ),
+    ] = 3,
+    neighbors: Annotated[
+        Neighbors,
+        typer.Option(
+            help="What is to look alike: the eight around each, or, with laplacian, the four that "
+            "touch, but not across an edge of the template."
+        ),
+    ] = Neighbors.kernel,
     tile: Annotated[
         int, typer.Option(callback=a_tile, help="Height of a picture in pixels.")
     ] = 32,
@@ -331,6 +367,9 @@ def collage(
                 outputs=output or [],
                 shape=shape,
                 smoothness=smoothness,
+                repeat=repeat,
+                detail=detail,
+                neighbors=neighbors.value,
                 tile=tile,
                 recursive=recursive,
                 use_cache=not no_cache,

@@ -39,6 +39,9 @@ class Options:
     outputs: list[Path]
     shape: str | None
     smoothness: float
+    repeat: int | None
+    detail: int
+    neighbors: str
     tile: int
     recursive: bool
     use_cache: bool
@@ -65,6 +68,7 @@ def collage(options: Options) -> int:
     pictures = options.source.read(side=_pictures.SIDE, fit="crop", words="Reading")
     if not options.quiet:
         list_skipped(pictures.skipped, str(options.path))
+    _check_enough(len(pictures), shape, options.repeat)
     estimator, interrupted = _fit(template, pictures, shape, options)
     with unbothered():
         report = _describe(pictures, estimator, options)
@@ -103,6 +107,17 @@ def _read_template(path: Path) -> NDArray[np.uint8]:
         ) from error
 
 
+def _check_enough(n_pictures: int, shape: tuple[int, int] | None, repeat: int | None) -> None:
+    if shape is None or repeat is None or n_pictures * repeat >= shape[0] * shape[1]:
+        return
+    n_cells = shape[0] * shape[1]
+    raise BadInput(
+        f"--shape {shape[0]}x{shape[1]} has {n_cells:,} cells; {n_pictures:,} pictures used up to "
+        f"{repeat} time(s) each do not fill them. Give --repeat {-(-n_cells // n_pictures)}, or a "
+        "smaller shape."
+    )
+
+
 def _fit(
     template: NDArray[np.uint8],
     pictures: ImageCollection,
@@ -116,6 +131,9 @@ def _fit(
             template,
             shape=shape,
             smoothness=options.smoothness,
+            repeat=options.repeat,
+            detail=options.detail,
+            neighbors=options.neighbors,
             random_state=options.seed,
             n_jobs=options.jobs,
             callback=reporting(advance),
@@ -131,14 +149,17 @@ def _fit(
 
 def _describe(pictures: ImageCollection, estimator: Any, options: Options) -> dict[str, Any]:
     """All but the positions, fit for JSON."""
-    cells = estimator.grid_
+    times = np.bincount(estimator.grid_.ravel())
     return {
         "n_items": len(pictures),
-        "shape": list(cells.shape),
-        "n_used": int(np.unique(cells[cells >= 0]).size),
-        "n_empty": int((cells < 0).sum()),
+        "shape": list(estimator.grid_.shape),
+        "n_used": int((times > 0).sum()),
+        "most_used": int(times.max()),
         "smoothness": options.smoothness,
+        "detail": options.detail,
+        "neighbors": options.neighbors,
         "cost": float(estimator.cost_),
+        "roughness": float(estimator.roughness_),
         "skipped": [{"name": one_line(name), "reason": why} for name, why in pictures.skipped],
     }
 
@@ -147,9 +168,10 @@ def _show(report: dict[str, Any], outputs: list[Path]) -> None:
     if report["interrupted"]:
         warn("Interrupted: this is the best collage found so far, not a finished one.")
     rows, columns = report["shape"]
-    empty = f", {report['n_empty']:,} cells left empty" if report["n_empty"] else ""
+    often = f", up to {report['most_used']} times each" if report["most_used"] > 1 else ""
     say(
         f"Arranged {report['n_used']:,} of {report['n_items']:,} pictures on {rows} x {columns} "
-        f"cells{empty}: mean squared difference from the template {report['cost']:.4g}."
+        f"cells{often}: mean squared difference of colour {report['cost']:.4g} from the template, "
+        f"{report['roughness']:.4g} between neighbours (CIE Lab)."
     )
     show_all(outputs, report["outputs"])

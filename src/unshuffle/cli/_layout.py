@@ -76,6 +76,8 @@ def _outputs(options: Options, kind: str) -> list[Path]:
         outputs = [Path("wall.html" if kind == "images" else "wall.csv")]
     if [options.shape, options.mask, options.text].count(None) < 2:
         raise BadInput("--shape, --mask and --text exclude each other. Give one of them.")
+    if options.invert and options.mask is None:
+        raise BadInput("--invert takes the other parts of a --mask. Give one, or leave it out.")
     own = Path(options.features) if options.features not in (None, *FEATURES) else None
     check_outputs(outputs, WALL_SUFFIXES, (options.path, options.mask, options.frozen, own))
     if kind == "images":
@@ -98,7 +100,7 @@ def _check_early(options: Options) -> None:
     if options.text is not None:
         text_mask(_as_lines(options.text), 1)
     if options.mask is not None:
-        read_mask(options.mask, 1)
+        read_mask(options.mask, 1, invert=options.invert)
     if options.frozen is not None:
         read_rows(options.frozen, FROZEN_LINES)
     if options.features is not None and options.features not in FEATURES:
@@ -122,7 +124,7 @@ def _cells(options: Options, n_items: int) -> NDArray[np.bool_]:
     if options.text is not None:
         return text_mask(_as_lines(options.text), n_items)
     if options.mask is not None:
-        return read_mask(options.mask, n_items)
+        return read_mask(options.mask, n_items, invert=options.invert)
     shape = rectangle_for(n_items) if options.shape is None else parse_shape(options.shape)
     if shape[0] * shape[1] < n_items:
         raise BadInput(

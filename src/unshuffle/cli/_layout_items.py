@@ -23,6 +23,7 @@ class Options:
     outputs: list[Path]
     shape: str | None
     mask: Path | None
+    invert: bool
     text: str | None
     wrap: bool
     features: str | None

@@ -37,6 +37,13 @@ class Quality(StrEnum):
     classic = "classic"
 
 
+class Neighbors(StrEnum):
+    """What counts as a neighbour in a collage."""
+
+    kernel = "kernel"
+    laplacian = "laplacian"
+
+
 def one_or_more(value: int | None) -> int | None:
     """A count."""
     if value is not None and value < 1:
@@ -66,9 +73,16 @@ def a_cost(value: float | None) -> float | None:
 
 
 def a_smoothness(value: float) -> float:
-    """A weight that may be zero."""
-    if not 0 <= value < math.inf:
-        raise typer.BadParameter(f"give a number from 0 on, not {value:g}.")
+    """A share."""
+    if not 0 <= value <= 1:
+        raise typer.BadParameter(f"give a number from 0 to 1, not {value:g}.")
+    return value
+
+
+def a_detail(value: int) -> int:
+    """Parts that a tile can be compared by."""
+    if not 1 <= value <= 16:
+        raise typer.BadParameter(f"give a number from 1 to 16, not {value}.")
     return value
 
 

@@ -24,8 +24,8 @@ def test_pictures_stand_where_they_suit_the_template(run, greys):
     result = run("collage", *greys, "--shape", "8x8", "-o", "out.png", "-o", "out.csv")
     assert result.exit_code == 0, result.output
     assert re.match(
-        r"Arranged 64 of 64 pictures on 8 x 8 cells: mean squared difference of colour [\d.]+ from "
-        r"the template, [\d.]+ between neighbours \(CIE Lab\)\.\n",
+        r"Arranged 64 of 64 pictures on 8 x 8 cells: mean squared difference of colour [\d.]+ "
+        r"from the template, [\d.]+ between neighbours \(CIE Lab\)\.\n",
         result.stdout,
     )
     rows = Positions.load("out.csv").grid.mean(axis=1)

@@ -7,8 +7,7 @@ import pytest
 from PIL import Image
 
 import unshuffle
-from unshuffle.layout import rectangle_for
-from unshuffle.layout import Positions, _positions
+from unshuffle.layout import Positions, _positions, rectangle_for
 
 
 def agreement(grid):

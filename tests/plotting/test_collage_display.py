@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from unshuffle import Collage
 from unshuffle.plotting import CollageDisplay
 
 matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
@@ -39,25 +39,19 @@ def test_template_and_collage_stand_side_by_side_equally_high(parts):
     assert (x3 - x2) / (y1 - y0) == pytest.approx(12 / 8)
 
 
-class OneTileEach(BaseEstimator):
-    """Tiles in the order they come in, on two rows."""
-
-    def __init__(self, template=None):
-        self.template = template
-
-    def fit(self, tiles):
-        self.grid_ = np.arange(len(tiles)).reshape(2, -1)
-        return self
-
-
 def test_from_estimator_uses_its_template_and_grid(parts):
     template, _, tiles = parts
-    collage = OneTileEach(template).fit(tiles)
+    collage = Collage(template, (2, 3), random_state=0).fit(tiles)
     display = CollageDisplay.from_estimator(collage, tiles)
     np.testing.assert_array_equal(display.template, template)
     np.testing.assert_array_equal(display.grid, collage.grid_)
-    with pytest.raises(NotFittedError, match="OneTileEach"):
-        CollageDisplay.from_estimator(OneTileEach(template), tiles)
+    np.testing.assert_array_equal(display.picture[..., :3], collage.render(tiles))
+    larger = tiles.repeat(3, axis=1).repeat(3, axis=2)
+    np.testing.assert_array_equal(
+        CollageDisplay.from_estimator(collage, larger).picture[..., :3], collage.render(larger)
+    )
+    with pytest.raises(NotFittedError, match="Collage"):
+        CollageDisplay.from_estimator(Collage(template), tiles)
 
 
 def test_labels_and_axes_are_used_as_given(parts):

@@ -295,7 +295,7 @@ def layout(
     epilog="Examples:\n\n"
     "unshuffle collage portrait.jpg photos/ -o collage.png\n\n"
     "unshuffle collage portrait.jpg photos/ --shape 60x40 --tile 48 -o collage.jpg\n\n"
-    "unshuffle collage portrait.jpg photos/ --repeat 5 --smoothness 0"
+    "unshuffle collage portrait.jpg photos/ --shape 60x40 --repeat 5 --smoothness 0"
 )
 def collage(
     template: Annotated[
@@ -323,8 +323,8 @@ def collage(
         typer.Option(
             callback=one_or_more,
             metavar="K",
-            help="Use a picture up to K times; more come closer to the template. Default: as few "
-            "as the grid asks for.",
+            help="Use a picture up to K times: comes closer to the template with --shape, makes a "
+            "larger grid without. Default: as few as the grid asks for.",
         ),
     ] = None,
     detail: Annotated[

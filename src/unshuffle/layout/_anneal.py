@@ -121,6 +121,10 @@ def anneal(
         Called after each step with what is being done, the share of the work that is done, and a
         function that tells how well the items agree with what is around them.
     """
+    if board.n_movable < 2:
+        field = board.field(NARROWEST_GROUPS, workers)
+        report("swapping", 1.0, partial(board.agreement, field))
+        return
     widest = max(WIDEST * board.surface.extent, NARROWEST_GROUPS)
     turn = NARROWEST_SWAPS if schedule.group_widths == 0 else min(GROUPS_FROM, widest)
     shares = schedule.shares(board.n_features)

@@ -132,6 +132,11 @@ class Board:
         """Whether there is a plane that tells items from empty cells."""
         return len(self.bits) > self.n_features + 1
 
+    @property
+    def n_movable(self) -> int:
+        """Number of cells that may change."""
+        return int(np.count_nonzero(self.free)) if self.free.size else self.surface.n_cells
+
     def field(self, bandwidth: float, workers: Workers) -> Planes:
         """What each cell asks for: the average of the items around it."""
         planes = self.planes

@@ -19,6 +19,8 @@ from unshuffle.kernels._distances import squared_distances
 from unshuffle.layout._mosaic import LOOK, grid_for, template_colors, tile_colors
 
 _BLOCK = 256
+# Cells from which on an auction is the quicker, however many tiles there are to choose from.
+_MANY = 200
 
 
 class Collage(BaseEstimator):
@@ -232,4 +234,4 @@ def _nearest(colors: NDArray[np.float32], wanted: NDArray[np.float32]) -> NDArra
     # Rounded only once the squares are complete: tiles may be almost what the template asks for.
     for start in range(0, len(wanted), _BLOCK):
         cost[start : start + _BLOCK] = squared_distances(wanted[start : start + _BLOCK], colors)
-    return solve_assignment(cost).columns
+    return solve_assignment(cost, solver="auction" if len(cost) >= _MANY else "auto").columns

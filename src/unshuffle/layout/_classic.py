@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg
 
 from unshuffle import _validation as check
 from unshuffle.assignment import QuadraticProblem, assign_free, climb
@@ -61,7 +62,11 @@ def solve_classic(
     """
     L = center(np.exp(-median_gamma(distances) * distances))
     problem = QuadraticProblem(center(K), L, frozen=frozen)
-    starts = [start, max(_by_components(problem, places), key=problem.value)]
+    starts = [
+        start,
+        max(_by_components(problem, places), key=problem.value),
+        *_by_leading_vectors(problem),
+    ]
     n_items, n_cells = len(K), len(L)
     for _ in range(N_RANDOM):
         starts.append(problem.keep_frozen(random_state.permutation(n_cells)[:n_items]))
@@ -69,6 +74,16 @@ def solve_classic(
         climbed = climb(problem, each, tol=1e-5, report=partial(report, number / len(starts)))
         # a start from which no step leads up is reported nowhere else
         report((number + 1) / len(starts), climbed.value, climbed.permutation)
+
+
+def _by_leading_vectors(problem: QuadraticProblem) -> Iterator[Permutation]:
+    """The paper's start: items and cells in the order of their leading eigenvectors."""
+    items, cells = (
+        linalg.eigh(each, subset_by_index=(len(each) - 1, len(each) - 1))[1][:, 0]
+        for each in (problem.K, problem.L)
+    )
+    for sign in (1.0, -1.0):
+        yield assign_free(problem, sign * np.outer(items, cells))[0]
 
 
 def _by_components(problem: QuadraticProblem, places: Array) -> Iterator[Permutation]:

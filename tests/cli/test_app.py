@@ -196,6 +196,12 @@ def test_demo_writes_pictures_and_says_so(run):
         assert f"unshuffle-demo/{name}" in result.stdout
         with Image.open(f"unshuffle-demo/{name}") as picture:
             assert min(picture.size) > 600
+    assert "unshuffle-demo/collage.jpg" in result.stdout
+    with Image.open("unshuffle-demo/collage.jpg") as picture:
+        both = np.asarray(picture, dtype=float).mean(axis=2)
+    template, collage = (part.reshape(26, 16, 39, 16) for part in (both[:, :624], both[:, 640:]))
+    light = [part.mean(axis=(1, 3)).ravel() for part in (template, collage)]
+    assert np.corrcoef(*light)[0, 1] > 0.8
     assert "unshuffle-demo/wall.html" in result.stdout
     with open("unshuffle-demo/wall.html", encoding="ascii") as page:
         assert "600 handwritten digits" in page.read()

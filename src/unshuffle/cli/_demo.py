@@ -11,6 +11,7 @@ from unshuffle.cli._console import BadInput, progress_bar, reporting, say
 
 N_HALVES = 240
 GRID = (20, 30)
+N_CROPS, CROP, COLLAGE = 3000, 16, (26, 39)
 PAPER = (250, 249, 246)
 INKS = np.array(
     [
@@ -60,6 +61,10 @@ def demo(folder: Path, *, n_jobs: int | None = None) -> None:
         indent=2,
     )
     say(f"{folder / 'wall.html'}: the same to zoom and search, in any browser", indent=2)
+    n_cells = COLLAGE[0] * COLLAGE[1]
+    say(f"Drawing a flower with {n_cells:,} of {N_CROPS:,} crops of a photo of a temple ...")
+    _flower(folder, n_jobs)
+    say(f"{folder / 'collage.jpg'}: the photo, and the collage; no crop is used twice", indent=2)
     say(
         f"Done in {time.perf_counter() - start:.0f} s. Next: unshuffle match --help, or "
         "unshuffle layout FOLDER with pictures of your own"
@@ -119,6 +124,29 @@ def _digits(folder: Path, n_jobs: int | None) -> float:
     names = [f"digit {label}, number {i}" for i, label in enumerate(labels)]
     write_page(page, inked, layout.grid_, names, title="600 handwritten digits", tile=40)
     return neighbour_agreement(labels[layout.grid_])
+
+
+def _flower(folder: Path, n_jobs: int | None) -> None:
+    from PIL import Image
+    from sklearn.datasets import load_sample_image
+
+    from unshuffle import Collage
+    from unshuffle._validation import check_output_path
+    from unshuffle.images import save_sheet
+
+    picture = check_output_path(folder / "collage.jpg", (".jpg",))
+    temple, flower = (load_sample_image(name) for name in ("china.jpg", "flower.jpg"))
+    flower = flower[: COLLAGE[0] * CROP, : COLLAGE[1] * CROP]
+    highest = np.array(temple.shape[:2]) - CROP
+    corners = np.random.default_rng(0).integers(0, highest, (N_CROPS, 2))
+    crops = np.stack([temple[y : y + CROP, x : x + CROP] for y, x in corners])
+    with progress_bar("  Drawing", show=True) as advance:
+        collage = Collage(
+            flower, COLLAGE, random_state=0, n_jobs=n_jobs, callback=reporting(advance)
+        ).fit(crops)
+    between = np.full((len(flower), CROP, 3), 255, dtype=np.uint8)
+    both = np.concatenate([flower, between, collage.render(crops)], axis=1)
+    save_sheet(Image.fromarray(both), picture)
 
 
 def _in_ink(images: NDArray[np.uint8], labels: NDArray[np.intp]) -> NDArray[np.uint8]:

@@ -103,7 +103,9 @@ def test_frozen_corners_decide_which_way_round_a_layout_comes(lattice, quality, 
 
 def test_holes_go_between_clusters_and_not_into_them():
     rng = np.random.default_rng(0)
-    X = np.vstack([rng.normal(center, 0.3, (24, 2)) for center in ([0, 0], [9, 0], [0, 9], [9, 9])])
+    X = np.vstack(
+        [rng.normal(center, 0.3, (24, 2)) for center in ([0, 0], [9, 0], [0, 9], [9, 9])]
+    )
     layout = GridLayout((12, 12), random_state=0).fit(X)
     label = np.where(layout.grid_ >= 0, layout.grid_ // 24, -1)
     across = [(label[1:], label[:-1]), (label[:, 1:], label[:, :-1])]

@@ -23,9 +23,11 @@ from unshuffle.layout._items import check_items, has_columns, joined, len_of
 from unshuffle.layout._shapes import Shape
 from unshuffle.metrics import distance_preservation_quality
 
-# Items above which the score is estimated from some of them.
+# Items above which the score is estimated from some of them: 640, but of very many fewer, since
+# each takes longer, down to 64 of a million, which take some ten seconds.
 SCORED_ITEMS = 4096
-SCORED_ROWS = 640
+SCORED_ROWS, LEAST_SCORED_ROWS = 640, 64
+SCORED_PAIRS = 10**7
 EMPTY = -1
 
 
@@ -89,7 +91,7 @@ class GridLayout(BaseEstimator):
         Row and column of each item.
     score_ : float
         Distance preservation quality with p = 16: near 1 if all items are surrounded by those
-        most like them. Computed when first asked for, above 4,096 items from 640 of them. For
+        most like them. Computed when first asked for, above 4,096 items from 64 to 640 of them. For
         kernels other than "linear" it is in the space of their leading 256 components.
     n_iter_ : int
         Steps taken.
@@ -242,12 +244,13 @@ class GridLayout(BaseEstimator):
         n_items = len(self.positions_)
         if n_items < 3:
             return 1.0
+        n_rows = int(np.clip(SCORED_PAIRS // n_items, LEAST_SCORED_ROWS, SCORED_ROWS))
         return distance_preservation_quality(
             self._scored,
             self.grid_,
             wrap=self._cells.wrap,
             points=self._cells.points,
-            n_rows=None if n_items <= SCORED_ITEMS else SCORED_ROWS,
+            n_rows=None if n_items <= SCORED_ITEMS else n_rows,
             random_state=0,
         )
 

@@ -164,7 +164,7 @@ def test_kernel_matrices_of_any_scale_are_taken(colors, scale):
 def test_points_may_lie_anywhere_and_on_top_of_each_other(colors, check_layout):
     rng = np.random.default_rng(0)
     shapes = {
-        "one far away": np.vstack([rng.random((30, 2)), [[1e11, 1e11]]]),
+        "one far away": np.vstack([rng.random((30, 2)), [[1e9, 1e9]]]),
         "all in one place": np.zeros((31, 2)),
         "in pairs": np.repeat(rng.random((16, 2)), 2, axis=0),
         "on a line": np.column_stack([np.zeros(31), np.arange(31.0)]),

@@ -91,8 +91,8 @@ class GridLayout(BaseEstimator):
         Row and column of each item.
     score_ : float
         Distance preservation quality with p = 16: near 1 if all items are surrounded by those
-        most like them. Computed when first asked for, above 4,096 items from 64 to 640 of them. For
-        kernels other than "linear" it is in the space of their leading 256 components.
+        most like them. Computed when first asked for; above 4,096 items, from 64 to 640 of them.
+        For kernels other than "linear" it is in the space of their leading 256 components.
     n_iter_ : int
         Steps taken.
     n_features_in_ : int

@@ -189,3 +189,7 @@ def test_long_thin_boards_of_several_tiles_are_filled(colors, check_layout):
         for wrap in (False, True):
             layout = GridLayout(shape, wrap=wrap, quality="fast", random_state=0)
             check_layout(layout.fit(colors(shape[0] * shape[1] - 3)), shape[0] * shape[1] - 3)
+
+
+def test_rows_and_columns_may_be_an_array(colors):
+    assert GridLayout(np.array([3, 4])).fit(colors(12)).grid_.shape == (3, 4)

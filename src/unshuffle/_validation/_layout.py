@@ -27,7 +27,8 @@ def check_layout_shape(
     shape: Any,
 ) -> tuple[int, int] | NDArray[np.bool_] | NDArray[np.float64]:
     """Rows and columns, a mask with at least one cell, or finite points."""
-    if isinstance(shape, tuple | list) and len(shape) == 2 and _are_counts(shape):
+    one_axis = isinstance(shape, tuple | list) or getattr(shape, "ndim", 0) == 1
+    if one_axis and len(shape) == 2 and _are_counts(shape):
         return check_rectangle(shape)
     try:
         cells = np.asarray(shape)

@@ -214,15 +214,15 @@ class GridLayout(BaseEstimator):
         self._lay_out(X, self._cells, np.stack([self.grid_.ravel()[placed], placed], axis=1))
         return self
 
-    def arrange(self, values: ArrayLike, *, fill: Any = 0) -> NDArray[Any]:
+    def arrange(self, values: ArrayLike, *, fill: Any = None) -> NDArray[Any]:
         """Put anything that belongs to the items where they are.
 
         Parameters
         ----------
         values : array-like of shape (n_items, ...)
             One entry for each item: a colour, a name, a picture.
-        fill : scalar, default=0
-            What to put into cells without an item.
+        fill : scalar or None, default=None
+            What to put into cells without an item; None is 0, or "" among texts.
 
         Returns
         -------
@@ -232,7 +232,12 @@ class GridLayout(BaseEstimator):
         check_is_fitted(self, "grid_")
         array = np.asarray(values)
         check.check_length(len(array), len(self.positions_), name="values")
-        arranged = np.full(self.grid_.shape + array.shape[1:], fill, dtype=array.dtype)
+        dtype = array.dtype
+        if fill is not None and not np.can_cast(np.min_scalar_type(fill), dtype):
+            dtype = np.result_type(dtype, np.asarray(fill).dtype)
+        arranged = np.zeros(self.grid_.shape + array.shape[1:], dtype=dtype)
+        if fill is not None:
+            arranged[...] = fill
         full = self.grid_ != EMPTY
         arranged[full] = array[self.grid_[full]]
         return arranged

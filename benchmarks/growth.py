@@ -122,8 +122,9 @@ def bytes_per_item(quality: str, side: int) -> float:
 
 def n_steps(quality: str, side: int) -> int:
     """Steps of a layout; told by a narrow one, since they depend on the longer side alone."""
-    X = draw(side)[: 2 * side]
-    return int(GridLayout((2, side), quality=quality, random_state=0).fit(X).n_iter_)
+    rows = SIDES[0]
+    narrow = GridLayout((rows, side), quality=quality, random_state=0)
+    return int(narrow.fit(draw(side)[: rows * side]).n_iter_)
 
 
 def copying_rate() -> float:

@@ -90,7 +90,7 @@ class Schedule:
 
 SCHEDULES = {
     "fast": Schedule(16, 10, 12, 40, n_sweeps=2, n_tries=6),
-    "balanced": Schedule(32, 12, 20, 40, group_widths=20, n_sweeps=3),
+    "balanced": Schedule(32, 12, 20, 40, group_widths=16, n_sweeps=3),
     "best": Schedule(48, 40, 60, 80, 2, group_widths=150, n_sweeps=8),
 }
 

@@ -78,6 +78,15 @@ def check_collage_memory(n_tiles: int, n_cells: int) -> None:
     )
 
 
+def check_cells_memory(rows: int, columns: int) -> None:
+    """Refuse a rectangle whose cells alone, with the least features, would not fit."""
+    check_memory(
+        80 * rows * columns,
+        what=f"Laying out {rows:,} x {columns:,} cells",
+        instead="Give a smaller `shape`.",
+    )
+
+
 def _are_counts(shape: Any) -> bool:
     return all(isinstance(each, Integral) and not isinstance(each, bool) for each in shape)
 

@@ -230,7 +230,7 @@ class GridLayout(BaseEstimator):
             Entry of the item in each cell.
         """
         check_is_fitted(self, "grid_")
-        array = np.asarray(values)
+        array = np.atleast_1d(values)
         check.check_length(len(array), len(self.positions_), name="values")
         dtype = array.dtype
         if fill is not None and not np.can_cast(np.min_scalar_type(fill), dtype):

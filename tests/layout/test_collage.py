@@ -379,6 +379,18 @@ def test_tiles_of_other_kinds_are_refused(flower, tiles):
         Collage(flower).fit(tiles.reshape(300, -1))
     with pytest.raises(ValueError, match="`X` is empty"):
         Collage(flower).fit(tiles[:0])
+    with pytest.raises(ValueError, match="`X` is empty"):
+        Collage(flower).fit([])
+
+
+def test_tiles_of_several_sizes_are_told_with_two_of_them(flower, tiles):
+    with pytest.raises(ValueError, match=r"one size, got 2 sizes such as \(4, 16, 3\) and \(16"):
+        Collage(flower).fit([*tiles, tiles[0][:4]])
+
+
+def test_a_template_with_transparency_is_refused_with_what_to_drop(flower, tiles):
+    with pytest.raises(ValueError, match=r"and dtype uint8. Drop its transparency: \[..., :3\]"):
+        Collage(np.dstack([flower, flower[..., :1]])).fit(tiles)
 
 
 def test_too_few_tiles_are_told_with_both_numbers_and_what_to_do(flower, tiles):

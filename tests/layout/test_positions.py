@@ -97,6 +97,13 @@ BAD_FILES = {
     "no object.json": ("[]", "not a file of positions.*could not be read"),
     "empty.json": ('{"positions": []}', "found none"),
     "broken.json": ("{", "could not be read"),
+    "deep.json": ("[" * 100_000, "could not be read"),
+    "number.json": (
+        '{"positions": [{"item": 0, "name": 5, "row": 0, "column": 0, "cell": 0}]}',
+        "number 0 is a int",
+    ),
+    "nowhere.csv": (f"{HEADING}0,a,,,\n", "puts no item into a cell"),
+    "nan.csv": (f"{HEADING}0,a,nan,0.5,0\n", "NaN or infinity"),
     "half.json": ('{"positions": [{"item": 0, "cell": 0, "row": 0, "column": 0}]}', "lacks name"),
     "other.csv": ("a,b\n1,2\n", "'item' is missing"),
     "words.csv": (f"{HEADING}x,a,0,0,0\n", "could not be read"),
@@ -121,3 +128,34 @@ def test_other_formats_and_missing_folders_are_refused(positions, tmp_path):
         positions.save(tmp_path / "wall.txt")
     with pytest.raises(ValueError, match="there is no folder"):
         positions.save(tmp_path / "missing" / "wall.csv")
+
+
+def test_a_short_file_cannot_ask_for_all_memory(tmp_path):
+    cell = 999_999 * 1_000_000 + 999_999
+    (tmp_path / "wall.csv").write_text(f"{HEADING}0,a,999999,999999,{cell}\n")
+    with pytest.raises(MemoryError, match=r"1,000,000 x 1,000,000 cells, needs 8,000.0 GB"):
+        Positions.load(tmp_path / "wall.csv")
+
+
+GRID = np.array([[0, 1], [2, -1]])
+BAD_POSITIONS = {
+    "a name too few": ((GRID, ["a", "b"]), "`grid` must hold items from 0 to 1, or -1"),
+    "fractions": ((GRID / 2, ["a", "b", "c"]), "`grid` must be a 2-D array of whole numbers"),
+    "points left out": ((GRID.ravel(), ["a", "b", "c"]), "must be a 2-D array.* shape \\(4,\\)"),
+    "points too few": ((GRID.ravel(), ["a", "b", "c"], np.eye(2)), "`points` must be 4 pairs"),
+    "one string": ((GRID, "abc"), "`names` must be a list of strings, got str"),
+    "no names": ((GRID, None), "`names` must be a list of strings, got NoneType"),
+    "numbers": ((GRID, ["a", 1, 2]), "number 1 is a int. Convert it"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_POSITIONS)
+def test_what_is_no_layout_is_refused_when_made_not_when_saved(name):
+    arguments, message = BAD_POSITIONS[name]
+    with pytest.raises(ValueError, match=message):
+        Positions(*arguments)
+
+
+def test_lists_will_do():
+    positions = Positions(GRID.tolist(), ("a", "b", "c"))
+    assert [row["cell"] for row in positions.rows()] == [0, 1, 2, 3]

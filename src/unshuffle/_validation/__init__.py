@@ -23,6 +23,7 @@ from unshuffle._validation._collections import (
 )
 from unshuffle._validation._files import (
     check_folder,
+    check_loaded_grid,
     check_match_file,
     check_numbering,
     check_output_path,
@@ -37,6 +38,7 @@ from unshuffle._validation._grids import (
     check_grid,
     check_item_colors,
     check_item_labels,
+    check_names,
     check_one_look,
     check_points_end,
 )
@@ -157,6 +159,7 @@ __all__ = [
     "check_layout_shape",
     "check_length",
     "check_letters",
+    "check_loaded_grid",
     "check_magnitude",
     "check_mask_cells",
     "check_mask_text",
@@ -164,6 +167,7 @@ __all__ = [
     "check_matches",
     "check_memory",
     "check_n_items",
+    "check_names",
     "check_new_vectors",
     "check_nonnegative",
     "check_numbering",

@@ -9,6 +9,8 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
+from unshuffle._validation._memory import check_memory
+
 
 def check_folder(folder: str | os.PathLike[str]) -> Path:
     """Existing folder that may be listed, as a path."""
@@ -67,7 +69,7 @@ def check_match_file(
         rows = read()
     except KeyError as error:
         raise ValueError(f"{expected}; {error} is missing.") from error
-    except (ValueError, TypeError, AttributeError, csv.Error) as error:
+    except (ValueError, TypeError, AttributeError, RecursionError, csv.Error) as error:
         raise ValueError(f"{expected}; it could not be read ({error}).") from error
     if not isinstance(rows, list) or not rows:
         raise ValueError(f"{expected}, found none.")
@@ -117,3 +119,14 @@ def check_position_records(
                 "taken or does not exist. Each cell stands there once, counted from 0."
             )
         seen.add(cell)
+
+
+def check_loaded_grid(shape: tuple[int, ...], path: Path) -> None:
+    """Refuse a grid with no cell, or with more than memory holds: a short file can ask for it."""
+    if prod(shape) == 0:
+        raise ValueError(f"{str(path)!r} puts no item into a cell. Load the file as it was saved.")
+    check_memory(
+        8 * prod(shape),
+        what=f"The grid of {str(path)!r}, {' x '.join(f'{side:,}' for side in shape)} cells,",
+        instead="Load the file as it was saved.",
+    )

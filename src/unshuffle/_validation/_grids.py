@@ -22,6 +22,22 @@ def check_grid(grid: ArrayLike, n_items: int, *, n_axes: int = 2) -> NDArray[np.
     return cells.astype(np.intp)
 
 
+def check_names(names: Any) -> list[str]:
+    """Names of the items, each a string."""
+    if isinstance(names, str) or np.ndim(np.asarray(names, dtype=object)) != 1:
+        raise ValueError(
+            f"`names` must be a list of strings, got {type(names).__name__}. Give one name for "
+            "each item."
+        )
+    odd = next((k for k, name in enumerate(names) if not isinstance(name, str)), None)
+    if odd is not None:
+        raise ValueError(
+            f"`names` must hold strings; number {odd} is a {type(names[odd]).__name__}. Convert "
+            "it with str()."
+        )
+    return [str(name) for name in names]
+
+
 def check_cell_points(points: ArrayLike, n_cells: int) -> NDArray[np.float64]:
     """Where each cell of a list is, in the plane."""
     places = np.asarray(points, dtype=np.float64)

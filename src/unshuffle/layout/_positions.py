@@ -14,7 +14,11 @@ from numpy.typing import NDArray
 
 from unshuffle._saving import csv_text, decode_text, encode_text, replace_file
 from unshuffle._validation import (
+    check_cell_points,
+    check_grid,
+    check_loaded_grid,
     check_match_file,
+    check_names,
     check_output_path,
     check_position_records,
     check_suffix,
@@ -50,6 +54,14 @@ class Positions:
     names: list[str]
     points: NDArray[np.float64] | None = None
 
+    def __post_init__(self) -> None:
+        names = check_names(self.names)
+        grid = check_grid(self.grid, len(names), n_axes=2 if self.points is None else 1)
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "grid", grid)
+        if self.points is not None:
+            object.__setattr__(self, "points", check_cell_points(self.points, grid.size))
+
     def rows(self) -> list[dict[str, Any]]:
         """One record for each place of each item, in the order of the items.
 
@@ -61,7 +73,7 @@ class Positions:
             follow: one for each point that is empty; of a rectangle only its last cell, so that
             its size is known.
         """
-        cells = np.asarray(self.grid).ravel()
+        cells = self.grid.ravel()
         order = np.argsort(cells, kind="stable")
         taken = order[cells[order] >= 0]
         places = list(zip(cells[taken].tolist(), taken.tolist(), strict=True))
@@ -121,6 +133,7 @@ class Positions:
         is_grid = all(isinstance(row[key], int) for row in placed for key in ("row", "column"))
         shape = _shape(placed) if is_grid else (len(placed),)
         check_position_records(rows, shape, path)
+        check_loaded_grid(shape, path)
         grid = np.full(shape, -1, dtype=np.intp)
         for row in placed:
             if row["item"] is not None:
@@ -137,7 +150,7 @@ class Positions:
         place: tuple[Any, Any, Any] = (None, None, None)
         if cell >= 0 and self.points is not None:
             # Floats, also where they are whole: so a file tells points from a grid.
-            place = (*np.asarray(self.points, dtype=float)[cell].tolist(), cell)
+            place = (*self.points[cell].tolist(), cell)
         elif cell >= 0:
             place = (*divmod(cell, self.grid.shape[-1]), cell)
         return dict(zip(COLUMNS, (item, name, *place), strict=True))

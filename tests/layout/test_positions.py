@@ -159,3 +159,12 @@ def test_what_is_no_layout_is_refused_when_made_not_when_saved(name):
 def test_lists_will_do():
     positions = Positions(GRID.tolist(), ("a", "b", "c"))
     assert [row["cell"] for row in positions.rows()] == [0, 1, 2, 3]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes in the file system are POSIX")
+def test_a_link_to_what_is_no_file_is_not_written_through(positions, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "wall.csv").symlink_to(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="a device or a pipe"):
+        positions.save(tmp_path / "wall.csv")
+    assert (tmp_path / "pipe").is_fifo()

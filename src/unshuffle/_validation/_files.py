@@ -39,6 +39,11 @@ def check_output_path(path: str | os.PathLike[str], suffixes: Sequence[str]) -> 
         raise ValueError(
             f"Cannot write {target}: there is no folder {target.parent}. Create it first."
         )
+    if target.exists() and not target.is_file():
+        # A finished file is moved into place, which would put it where the device was.
+        raise ValueError(
+            f"Cannot write {target}: it leads to a device or a pipe. Give another name."
+        )
     if target.exists() and not os.access(target, os.W_OK):
         raise ValueError(f"Cannot write {target}: the file is read-only. Give another name.")
     try:

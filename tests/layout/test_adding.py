@@ -151,6 +151,8 @@ def test_documents_that_are_none_are_refused(X, message):
 def test_a_smaller_kernel_matrix_is_refused(colors):
     K = colors(9) @ colors(9).T
     layout = GridLayout((4, 4), kernel="precomputed", random_state=0).fit(K)
+    with pytest.raises(ValueError, match=r"no more items than are laid out.*the old ones first"):
+        layout.add(K)
     with pytest.raises(ValueError, match=r"fewer items than are laid out.*the old ones first"):
         layout.add(K[:3, :3])
 

@@ -53,6 +53,7 @@ from unshuffle._validation._images import (
     check_representatives,
     check_sheet_fits,
     check_sheet_values,
+    check_title,
     raise_sheet_too_large,
 )
 from unshuffle._validation._kernels import (
@@ -197,6 +198,7 @@ __all__ = [
     "check_suffix",
     "check_tall_enough",
     "check_tiles",
+    "check_title",
     "check_two_collections",
     "check_varied",
     "check_vectors",

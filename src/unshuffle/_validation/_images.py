@@ -160,6 +160,14 @@ def check_representatives(k: Any, n_items: int) -> int:
     return k
 
 
+def check_title(title: Any) -> None:
+    """Refuse a heading that is no text."""
+    if not isinstance(title, str):
+        raise ValueError(
+            f'`title` must be a string, got {type(title).__name__}. Give "" for a page without.'
+        )
+
+
 def check_item_texts(texts: Any, n_items: int, name: str) -> list[str]:
     """One string for each item."""
     values = [texts] if isinstance(texts, str) else list(texts)

@@ -168,10 +168,10 @@ def check_new_vectors(X: Any, n_columns: int) -> Any:
 
 def check_added(n_new: int, *, n_empty: int) -> None:
     """Refuse more new items than there are empty cells, or none."""
-    if n_new < 0:
+    if n_new < 1:
         raise ValueError(
-            'X holds fewer items than are laid out. With kernel="precomputed" give the kernel '
-            "matrix of all items, the old ones first."
+            f"X holds {'no more' if n_new == 0 else 'fewer'} items than are laid out. With "
+            'kernel="precomputed" give the kernel matrix of all items, the old ones first.'
         )
     if n_new > n_empty:
         raise ValueError(

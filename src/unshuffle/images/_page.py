@@ -24,6 +24,7 @@ from unshuffle._validation import (
     check_memory,
     check_output_path,
     check_previews,
+    check_title,
 )
 from unshuffle.images._sheets import scaled
 
@@ -83,6 +84,7 @@ def write_page(
     said about them.
     """
     path = check_output_path(path, SUFFIXES)
+    check_title(title)
     images = check_images(images)
     cells = check_grid(grid, len(images))
     data = {

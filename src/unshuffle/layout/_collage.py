@@ -34,8 +34,9 @@ class Collage(BaseEstimator):
     template : ndarray of shape (height, width, 3) or (height, width), uint8
         The picture to draw.
     shape : (int, int) or None, default=None
-        Rows and columns of the collage. None is the largest grid with the proportions of the
-        template that the tiles fill, each used once, or `repeat` times where that is given.
+        Rows and columns of the collage, to which the template is stretched. None is the largest
+        grid with its proportions that the tiles fill, each used once, or `repeat` times where
+        that is given.
     smoothness : float, default=0.3
         From 0 to 1: how much likeness between neighbours counts against likeness to the
         template. 0 is the best assignment to the template alone; larger gives calmer areas that
@@ -76,8 +77,8 @@ class Collage(BaseEstimator):
     -----
     The template alone is a linear assignment, solved within 1e-6 of the best; which tiles are
     used is decided there. The mixed objective is then made smaller by assignments in groups, and
-    never ends above where it started. Memory is 4 bytes for each tile, its repeats, and each
-    cell, checked first.
+    never ends above where it started. Memory is 10 bytes for every pair of a tile, its repeats
+    counted, and a cell, checked first.
 
     References
     ----------

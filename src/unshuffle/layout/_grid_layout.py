@@ -104,10 +104,10 @@ class GridLayout(BaseEstimator):
     -----
     A good layout is promised, not the best one, which is NP-hard to find. The objective is that
     of kernelized sorting with a linear kernel on the items and a Gaussian kernel on the cells
-    that is annealed from wide to narrow. Time grows about in proportion to the number of items,
-    and so does memory: some 300 bytes an item besides X. "classic" and kernels other than
-    "linear" need several matrices of n^2 numbers, checked before they are taken (above 6,000
-    items named kernels are replaced by thin factors).
+    that is annealed from wide to narrow. Time grows about in proportion to the number of cells,
+    empty ones too, and so does memory: some 300 bytes a cell besides X. "classic" and kernels
+    other than "linear" need several matrices of n^2 numbers, checked before they are taken
+    (above 6,000 items named kernels are replaced by thin factors).
 
     References
     ----------

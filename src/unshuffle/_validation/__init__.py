@@ -3,6 +3,13 @@
 Messages say what was wrong, what arrived and what to do, in that order.
 """
 
+from unshuffle._validation._clouds import (
+    check_colors,
+    check_digits,
+    check_ink,
+    check_path_of_points,
+    raise_no_drawing,
+)
 from unshuffle._validation._collections import (
     check_documents,
     check_enough_items,
@@ -123,8 +130,10 @@ __all__ = [
     "check_cell_points",
     "check_centred_norm",
     "check_collage_memory",
+    "check_colors",
     "check_cost",
     "check_count",
+    "check_digits",
     "check_distances",
     "check_documents",
     "check_enough_items",
@@ -143,6 +152,7 @@ __all__ = [
     "check_grid",
     "check_image_size",
     "check_images",
+    "check_ink",
     "check_item_colors",
     "check_item_labels",
     "check_item_texts",
@@ -170,6 +180,7 @@ __all__ = [
     "check_option",
     "check_output_path",
     "check_partner_vectors",
+    "check_path_of_points",
     "check_per_kernel",
     "check_permutation",
     "check_picture",
@@ -199,6 +210,7 @@ __all__ = [
     "is_text",
     "raise_all_equal",
     "raise_kernel_failed",
+    "raise_no_drawing",
     "raise_no_mask",
     "raise_sheet_too_large",
 ]

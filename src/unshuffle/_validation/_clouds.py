@@ -1,0 +1,65 @@
+"""What is asked of clouds of points, of pictures they are drawn from, and of how they move."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unshuffle._validation._collections import check_finite
+
+
+def check_digits(digits: Any) -> list[int]:
+    """Different digits from 0 to 9, at least one."""
+    listed = list(digits) if isinstance(digits, Sequence | np.ndarray) else [digits]
+    whole = all(isinstance(each, int | np.integer) and 0 <= each <= 9 for each in listed)
+    if not listed or not whole or isinstance(digits, str) or len(set(listed)) < len(listed):
+        raise ValueError(
+            f"`digits` must be different whole numbers from 0 to 9, got {digits!r}. Pass e.g. "
+            "(3, 9)."
+        )
+    return [int(each) for each in listed]
+
+
+def check_path_of_points(points: Any, name: str, *, least: int = 1) -> NDArray[np.float64]:
+    """Positions of the same points at several moments, shape (n_moments, n_points, 2)."""
+    array = np.asarray(points, dtype=np.float64)
+    if array.ndim != 3 or array.shape[2] != 2 or 0 in array.shape or len(array) < least:
+        raise ValueError(
+            f"`{name}` must hold points in the plane at {least} or more moments, with shape "
+            f"(n_moments, n_points, 2), got {array.shape}. `morph` of MinimumVolumePCA gives them."
+        )
+    check_finite(array.reshape(len(array), -1), name)
+    return array
+
+
+def check_colors(colors: Any, shape: tuple[int, ...], name: str) -> NDArray[np.float64]:
+    """Colours from 0 to 255, repeated to fill `shape`."""
+    array = np.asarray(colors, dtype=np.float64)
+    try:
+        array = np.broadcast_to(array, shape)
+    except ValueError:
+        raise ValueError(
+            f"`{name}` has shape {array.shape}, which does not fill {shape}. Give one colour "
+            "(red, green, blue), or one for each."
+        ) from None
+    if not (np.isfinite(array).all() and array.min() >= 0 and array.max() <= 255):
+        raise ValueError(f"`{name}` must be colours from 0 to 255, as (red, green, blue).")
+    return array
+
+
+def check_ink(ink: NDArray[np.float64], path: str | Path) -> None:
+    """Refuse a picture with nothing drawn on it."""
+    if not ink.any():
+        raise ValueError(
+            f"{path} is all of one shade, so there is nothing to draw points from. Give a picture "
+            "with a shape in it, such as dark ink on white."
+        )
+
+
+def raise_no_drawing(path: str | Path, why: str, cause: Exception) -> NoReturn:
+    """Refuse a file that is no picture."""
+    raise ValueError(
+        f"{path} cannot be read as a picture: {why}. Give a PNG, JPEG, GIF, BMP, TIFF or WebP file."
+    ) from cause

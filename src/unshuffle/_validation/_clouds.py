@@ -22,6 +22,31 @@ def check_digits(digits: Any) -> list[int]:
     return [int(each) for each in listed]
 
 
+def check_two_clouds(first: Any, second: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Two clouds with as many points each, of the same dimension, that have some extent."""
+    both = []
+    for points, name in ((first, "first"), (second, "second")):
+        array = np.asarray(points, dtype=np.float64)
+        if array.ndim != 2 or 0 in array.shape:
+            raise ValueError(
+                f"`{name}` must be a cloud of points of shape (n_points, n_features), got shape "
+                f"{array.shape}."
+            )
+        check_finite(array, name)
+        if not np.ptp(array, axis=0).any():
+            raise ValueError(
+                f"All {len(array)} points of `{name}` are equal, so it has no shape. Give a cloud "
+                "with at least two different points."
+            )
+        both.append(array)
+    if both[0].shape != both[1].shape:
+        raise ValueError(
+            f"`first` has shape {both[0].shape} and `second` {both[1].shape}. Points are paired "
+            "one to one: draw as many from each, with the same coordinates."
+        )
+    return both[0], both[1]
+
+
 def check_path_of_points(points: Any, name: str, *, least: int = 1) -> NDArray[np.float64]:
     """Positions of the same points at several moments, shape (n_moments, n_points, 2)."""
     array = np.asarray(points, dtype=np.float64)
@@ -44,9 +69,13 @@ def check_colors(colors: Any, shape: tuple[int, ...], name: str) -> NDArray[np.f
             f"`{name}` has shape {array.shape}, which does not fill {shape}. Give one colour "
             "(red, green, blue), or one for each."
         ) from None
-    if not (np.isfinite(array).all() and array.min() >= 0 and array.max() <= 255):
-        raise ValueError(f"`{name}` must be colours from 0 to 255, as (red, green, blue).")
-    return array
+    # Blending two colours may leave the range by a rounding error.
+    if not (np.isfinite(array).all() and array.min() >= -1e-6 and array.max() <= 255 + 1e-6):
+        raise ValueError(
+            f"`{name}` must be colours (red, green, blue) from 0 to 255, got values from "
+            f"{array.min():g} to {array.max():g}."
+        )
+    return np.clip(array, 0.0, 255.0)
 
 
 def check_ink(ink: NDArray[np.float64], path: str | Path) -> None:
@@ -61,5 +90,6 @@ def check_ink(ink: NDArray[np.float64], path: str | Path) -> None:
 def raise_no_drawing(path: str | Path, why: str, cause: Exception) -> NoReturn:
     """Refuse a file that is no picture."""
     raise ValueError(
-        f"{path} cannot be read as a picture: {why}. Give a PNG, JPEG, GIF, BMP, TIFF or WebP file."
+        f"{path} cannot be read as a picture: {why}. Give a PNG, JPEG, GIF, BMP, TIFF or WebP "
+        "file."
     ) from cause

@@ -3,9 +3,10 @@
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
-__all__ = ["Collage", "GridLayout", "KernelizedSorting", "__version__"]
+__all__ = ["Collage", "GridLayout", "KernelizedSorting", "MinimumVolumePCA", "__version__"]
 
 if TYPE_CHECKING:
+    from unshuffle.alignment import MinimumVolumePCA
     from unshuffle.layout import Collage, GridLayout
     from unshuffle.matching import KernelizedSorting
 else:
@@ -15,8 +16,10 @@ else:
         "Collage": "unshuffle.layout",
         "GridLayout": "unshuffle.layout",
         "KernelizedSorting": "unshuffle.matching",
+        "MinimumVolumePCA": "unshuffle.alignment",
     }
     _ROOMS = (
+        "alignment",
         "assignment",
         "datasets",
         "images",

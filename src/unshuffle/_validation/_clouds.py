@@ -93,3 +93,43 @@ def raise_no_drawing(path: str | Path, why: str, cause: Exception) -> NoReturn:
         f"{path} cannot be read as a picture: {why}. Give a PNG, JPEG, GIF, BMP, TIFF or WebP "
         "file."
     ) from cause
+
+
+def check_alignment(permutations: Any, sizes: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Indices into each bag, as many for all; -1 is a missing point."""
+    try:
+        orders = np.asarray(permutations)
+    except ValueError:
+        orders = np.empty(0)
+    if orders.ndim != 2 or len(orders) != len(sizes) or orders.dtype.kind not in "iu":
+        raise ValueError(
+            f"`permutations` must be whole numbers of shape (n_bags, n_points) for {len(sizes)} "
+            f"bags, got shape {orders.shape} and dtype {orders.dtype}. Pass `permutations_` of "
+            "the estimator that was fitted to these bags."
+        )
+    wrong = (orders >= sizes[:, np.newaxis]) | (orders < -1)
+    if wrong.any():
+        bag, slot = np.argwhere(wrong)[0]
+        raise ValueError(
+            f"`permutations` names point {orders[bag, slot]} of bag {bag}, which has "
+            f"{sizes[bag]} points. Pass the bags that the estimator was fitted to."
+        )
+    return orders.astype(np.intp)
+
+
+def check_planar(n_features: int) -> None:
+    """Refuse points that cannot be drawn."""
+    if n_features < 2:
+        raise ValueError(
+            f"Points with {n_features} coordinate cannot be drawn in the plane. Give points with "
+            "two or more; of these the first two are drawn."
+        )
+
+
+def check_any_path(n_paths: int) -> None:
+    """Refuse to draw how a fit went when nobody told."""
+    if n_paths == 0:
+        raise ValueError(
+            "There is no path to draw: neither `log_volume_path` nor `objective_path` was given. "
+            "Build the display with `from_estimator`, or pass one of them."
+        )

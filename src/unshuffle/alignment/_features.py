@@ -1,6 +1,5 @@
 """Points as vectors of a kernel's feature space, and back."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +13,6 @@ from unshuffle.kernels._distances import squared_distances
 from unshuffle.kernels._vectors import exponential
 
 Array = NDArray[np.float64]
-Block = Callable[[Array, Array], Array]
 
 # The median of this many points' distances is within a few per cent of that of all.
 WIDTH_SAMPLE = 2000
@@ -25,6 +23,53 @@ PREIMAGE_RIDGE = 1e-6
 
 
 @dataclass(frozen=True)
+class PointKernel:
+    """Similarity between two sets of points, its parameters settled.
+
+    Attributes
+    ----------
+    kind : "poly", "rbf" or callable
+        A callable is called on two arrays of points, or else on pairs of points.
+    gamma : float
+        Scale of "poly", width of "rbf".
+    degree : int
+        Of "poly".
+    """
+
+    kind: Any
+    gamma: float
+    degree: int
+
+    @classmethod
+    def of(cls, kernel: Any, points: Array, *, gamma: float | None, degree: int) -> "PointKernel":
+        """Kernel for points like these."""
+        if gamma is None:
+            gamma = _median_width(points) if kernel == "rbf" else 1.0 / points.shape[1]
+        return cls(kernel, float(gamma), degree)
+
+    def __call__(self, X: Array, Y: Array) -> Array:
+        """Similarities, shape (len(X), len(Y))."""
+        if self.kind == "rbf":
+            return exponential("rbf", X, Y, self.gamma)
+        if self.kind == "poly":
+            return np.asarray((self.gamma * (X @ Y.T) + 1.0) ** self.degree)
+        shape = len(X), len(Y)
+        try:
+            found = self.kind(X, Y)
+        except (TypeError, ValueError, IndexError):
+            found = None
+        if np.shape(found) != shape:
+            found = self._pairwise(X, Y)
+        return check.check_kernel_block(found, shape, self.kind)
+
+    def _pairwise(self, X: Array, Y: Array) -> list[list[float]]:
+        try:
+            return [[np.asarray(self.kind(x, y)).item() for y in Y] for x in X]
+        except (TypeError, ValueError, IndexError) as error:
+            check.raise_kernel_failed(self.kind, "the points", error)
+
+
+@dataclass(frozen=True)
 class PointFeatures:
     """Map from points to features whose inner products are the kernel's.
 
@@ -32,8 +77,8 @@ class PointFeatures:
     ----------
     center : ndarray of shape (n_dims,)
         Middle of all points, from which distances lose no digits.
-    block : callable or None
-        Kernel between two sets of points; None is the linear one, whose features are the points.
+    kernel : PointKernel or None
+        Similarity of points; None is the linear one, whose features are the points.
     landmarks : ndarray of shape (rank, n_dims)
         Points by which all are described.
     factor : ndarray of shape (rank, rank)
@@ -43,7 +88,7 @@ class PointFeatures:
     """
 
     center: Array
-    block: Block | None
+    kernel: PointKernel | None
     landmarks: Array
     factor: Array
     preimage: Array
@@ -57,54 +102,50 @@ class PointFeatures:
         if kernel == "linear":
             none = np.empty((0, 0))
             return cls(center, None, none, none, none)
-        block = _kernel_block(points, kernel, gamma=gamma, degree=degree)
-        pivots = greedy_pivots(points, block, rank, kernel=kernel)
-        landmarks = points[pivots]
-        K = block(landmarks, landmarks)
+        similarity = PointKernel.of(kernel, points, gamma=gamma, degree=degree)
+        landmarks = points[greedy_pivots(points, similarity, rank)]
+        K = similarity(landmarks, landmarks)
         factor = np.asarray(linalg.cholesky((K + K.T) / 2, lower=True, check_finite=False))
-        found = cls(center, block, landmarks, factor, np.empty((0, 0)))
+        found = cls(center, similarity, landmarks, factor, np.empty((0, 0)))
         preimage = _regress(found.map(points), points)
-        return cls(center, block, landmarks, factor, preimage)
+        return cls(center, similarity, landmarks, factor, preimage)
 
     def map(self, points: Array) -> Array:
         """Features of points, shape (n, rank)."""
-        if self.block is None:
+        if self.kernel is None:
             return np.asarray(points - self.center)
         # phi(x) = L^-1 k(x), so that phi(x)'phi(y) = k(x)' K^-1 k(y).
-        K = self.block(points, self.landmarks)
+        K = self.kernel(points, self.landmarks)
         return np.asarray(
             linalg.solve_triangular(self.factor, K.T, lower=True, check_finite=False).T
         )
 
     def points(self, features: Array) -> Array:
         """Points whose features are about these; exactly these for the linear kernel."""
-        if self.block is None:
+        if self.kernel is None:
             return np.asarray(features + self.center)
         return np.asarray(features @ self.preimage[:-1] + self.preimage[-1])
 
 
-def greedy_pivots(points: Array, block: Block, rank: int, *, kernel: Any) -> NDArray[np.intp]:
+def greedy_pivots(points: Array, kernel: PointKernel, rank: int) -> NDArray[np.intp]:
     """Points that together say most about all: each is the one worst explained by those before.
 
     Parameters
     ----------
     points : ndarray of shape (n, n_dims)
         Points to choose from.
-    block : callable
-        Kernel between two sets of points.
+    kernel : PointKernel
+        Similarity of points.
     rank : int
         Most points to choose; more describe the others more closely.
-    kernel : str or callable
-        What to call it in an error message.
-
     Returns
     -------
     pivots : ndarray of shape (n_pivots,)
         Fewer than `rank` where these explain all points already.
     """
-    residual = _diagonal(points, block)
+    residual = _diagonal(points, kernel)
     largest = float(residual.max())
-    check.check_kernel_positive(largest, float(residual.min()), kernel)
+    check.check_kernel_positive(largest, float(residual.min()), kernel.kind)
     rank = min(rank, len(points))
     check.check_factor_memory(len(points), rank)
     columns = np.zeros((rank, len(points)))
@@ -113,24 +154,14 @@ def greedy_pivots(points: Array, block: Block, rank: int, *, kernel: Any) -> NDA
         pivot = int(residual.argmax())
         if residual[pivot] <= NEGLIGIBLE * largest:
             break
-        column = block(points, points[[pivot]])[:, 0] - columns[:k].T @ columns[:k, pivot]
+        column = kernel(points, points[[pivot]])[:, 0] - columns[:k].T @ columns[:k, pivot]
         columns[k] = column / np.sqrt(residual[pivot])
         residual -= columns[k] ** 2
-        check.check_kernel_positive(largest, float(residual.min()), kernel)
+        check.check_kernel_positive(largest, float(residual.min()), kernel.kind)
         residual[pivot] = 0.0
         np.maximum(residual, 0.0, out=residual)
         pivots.append(pivot)
     return np.array(pivots, dtype=np.intp)
-
-
-def _kernel_block(points: Array, kernel: Any, *, gamma: float | None, degree: int) -> Block:
-    if callable(kernel):
-        return lambda X, Y: _call(kernel, X, Y)
-    if kernel == "poly":
-        scale = 1.0 / points.shape[1] if gamma is None else gamma
-        return lambda X, Y: (scale * (X @ Y.T) + 1.0) ** degree
-    width = _median_width(points) if gamma is None else gamma
-    return lambda X, Y: exponential("rbf", X, Y, width)
 
 
 def _median_width(points: Array) -> float:
@@ -140,24 +171,9 @@ def _median_width(points: Array) -> float:
     return median_gamma(squared_distances(points), name="the bags")
 
 
-def _diagonal(points: Array, block: Block) -> Array:
+def _diagonal(points: Array, kernel: PointKernel) -> Array:
     parts = [points[start : start + 64] for start in range(0, len(points), 64)]
-    return np.concatenate([np.diag(block(part, part)) for part in parts])
-
-
-def _call(kernel: Callable[..., Any], X: Array, Y: Array) -> Array:
-    """Kernel by a user's function, on whole arrays or on pairs of points."""
-    shape = len(X), len(Y)
-    try:
-        found = kernel(X, Y)
-    except (TypeError, ValueError, IndexError):
-        found = None
-    if np.shape(found) != shape:
-        try:
-            found = [[np.asarray(kernel(x, y)).item() for y in Y] for x in X]
-        except (TypeError, ValueError, IndexError) as error:
-            check.raise_kernel_failed(kernel, "the points", error)
-    return check.check_kernel_block(found, shape, kernel)
+    return np.concatenate([np.diag(kernel(part, part)) for part in parts])
 
 
 def _regress(features: Array, points: Array) -> Array:

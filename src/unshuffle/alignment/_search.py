@@ -59,7 +59,7 @@ class Run:
     n_sweeps : int
         Sweeps over all bags.
     converged : bool
-        Whether it ended by itself.
+        Whether every stage ended by itself.
     rank : (int, float)
         Stage, and what it has gained there; larger is better.
     """
@@ -68,7 +68,7 @@ class Run:
     traces: list[float] = field(default_factory=list)
     volumes: list[float] = field(default_factory=list)
     n_sweeps: int = 0
-    converged: bool = False
+    converged: bool = True
     rank: tuple[int, float] = (0, -np.inf)
 
 
@@ -109,7 +109,10 @@ class Search:
         if own == "mean":
             run.volumes.append(self._volume(bags))
         self._report(run, MEAN_STAGE, share=0.0)
-        self._stage(run, bags, lambda: mean_sweep(bags), by_volume=False)
+        if bags.order.shape[1] == 1:  # bags of one point have one order
+            run.n_sweeps = 1
+            return run
+        self._stage(run, bags, partial(mean_sweep, bags), by_volume=False)
         if own == "covariance":
             swaps = self.settings.swaps
             sweep = partial(covariance_sweep, bags, ridge=ridge, swaps=swaps)
@@ -124,7 +127,7 @@ class Search:
         settings = self.settings
         if by_volume:
             run.volumes.append(self._volume(bags))
-        path = run.volumes if by_volume else run.traces
+        path, settled = run.volumes if by_volume else run.traces, False
         for k in range(settings.max_iter):
             before, n_moved = path[-1], sweep()
             run.n_sweeps += 1
@@ -134,12 +137,13 @@ class Search:
                 run.volumes.append(self._volume(bags))
             # A log-volume has no scale; a trace has that of the data.
             least = settings.tol * (1.0 if by_volume else before)
-            run.converged = n_moved == 0 or before - path[-1] <= least
+            settled = n_moved == 0 or before - path[-1] <= least
             run.rank = (int(by_volume), -path[-1])
             name = VOLUME_STAGE if by_volume else MEAN_STAGE
             self._report(run, name, share=(k + 1) / settings.max_iter)
-            if run.converged:
+            if settled:
                 break
+        run.converged &= settled
         with self._lock:
             self._n_done += 1
 
@@ -149,6 +153,8 @@ class Search:
     def _report(self, run: Run, stage: str, *, share: float) -> None:
         with self._lock:
             if self.best is None or run.rank > self.best.rank:
-                self.best = replace(run, traces=[*run.traces], volumes=[*run.volumes])
+                self.best = replace(
+                    run, traces=[*run.traces], volumes=[*run.volumes], converged=False
+                )
             fraction = (self._n_done + share) / self._n_stages
         self.reporter.step(run.rank[1], self.to_user(run.order), stage=stage, fraction=fraction)

@@ -108,8 +108,9 @@ class Search:
         run = Run(bags.order.copy(), [trace(bags)], rank=(0, -trace(bags)))
         if own == "mean":
             run.volumes.append(self._volume(bags))
-        self._report(run, MEAN_STAGE, share=0.0)
-        if bags.order.shape[1] == 1:  # bags of one point have one order
+        alone = bags.order.shape[1] == 1  # bags of one point have one order
+        self._report(run, MEAN_STAGE, share=float(self._n_stages) if alone else 0.0)
+        if alone:
             run.n_sweeps = 1
             return run
         self._stage(run, bags, partial(mean_sweep, bags), by_volume=False)
@@ -140,7 +141,7 @@ class Search:
             settled = n_moved == 0 or before - path[-1] <= least
             run.rank = (int(by_volume), -path[-1])
             name = VOLUME_STAGE if by_volume else MEAN_STAGE
-            self._report(run, name, share=(k + 1) / settings.max_iter)
+            self._report(run, name, share=1.0 if settled else (k + 1) / settings.max_iter)
             if settled:
                 break
         run.converged &= settled

@@ -28,8 +28,7 @@ def match_shapes(
         The clouds. Neither their position nor their size matters.
     stiffness : float, default=1.0
         How much neighbours are kept together. Larger bends the first cloud less on its way, so
-        that fewer points stray and some travel further; near 0 each point goes where the sum of
-        squared distances is least, torn from its neighbours if need be.
+        that fewer points stray and some travel further; smaller lets neighbours part.
 
     Returns
     -------

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import typer
@@ -46,8 +46,7 @@ class Options:
     quiet: bool
 
 
-@dataclass(frozen=True)
-class Cloud:
+class Cloud(NamedTuple):
     """Points to start from or to end at, and how they look there."""
 
     points: NDArray[np.float64]
@@ -72,13 +71,11 @@ class Morph:
     def _frames(self, n_frames: int, size: int) -> list[Any]:
         # Slow at both ends: a motion that starts and stops at full speed looks broken.
         times = (1 - np.cos(np.pi * np.linspace(0, 1, n_frames))) / 2
-        drawn = {
-            name: np.stack(
-                [(1 - t) * getattr(self.start, name) + t * getattr(self.end, name) for t in times]
-            )
-            for name in ("points", "colors", "ground")
-        }
-        return morph_frames(**drawn, size=size)
+        points, colors, ground = (
+            np.stack([(1 - t) * one + t * other for t in times])
+            for one, other in zip(self.start, self.end, strict=True)
+        )
+        return morph_frames(points, colors=colors, ground=ground, size=size)
 
 
 def morph(options: Options) -> int:

@@ -278,22 +278,22 @@ class AlignmentDisplay:
         display : AlignmentDisplay
             Itself.
         """
-        known = {
-            "log-volume": (self.log_volume_path, AFTER),
-            "objective": (self.objective_path, BEFORE),
-        }
-        known = {name: each for name, each in known.items() if each[0] is not None}
+        paths = (
+            ("log-volume", AFTER, self.log_volume_path),
+            ("objective", BEFORE, self.objective_path),
+        )
+        known = [(name, color, path) for name, color, path in paths if path is not None]
         check_any_path(len(known))
         self._take_axes(ax, (6.0, 3.6))
         self.ax_.set_xlabel("step")
         self.ax_.xaxis.get_major_locator().set_params(integer=True)
         # The covariance estimator starts with steps of the mean estimator, of which only the
         # objective is kept: both paths end together.
-        n_steps = max(len(values) for values, _ in known.values())
-        for k, (name, (values, color)) in enumerate(known.items()):
+        n_steps = max(len(path) for *_, path in known)
+        for k, (name, color, path) in enumerate(known):
             side = self.ax_ if k == 0 else self.ax_.twinx()
-            steps = np.arange(n_steps - len(values), n_steps)
-            side.plot(steps, values, "o-", color=color, markersize=3.5)
+            steps = np.arange(n_steps - len(path), n_steps)
+            side.plot(steps, path, "o-", color=color, markersize=3.5)
             side.set_ylabel(name, color=color)
             side.spines["top"].set_visible(False)
         return self

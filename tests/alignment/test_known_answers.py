@@ -90,9 +90,7 @@ def test_bags_of_one_are_kernel_pca(kernel, options, estimator):
     scores = found.transform(X)
     same_up_to_sign(scores, expected, atol=1e-6)
     signs = np.sign(np.sum(scores * expected, axis=0))
-    np.testing.assert_allclose(
-        found.transform(new) * signs, reference.transform(test), atol=1e-6
-    )
+    np.testing.assert_allclose(found.transform(new) * signs, reference.transform(test), atol=1e-6)
 
 
 def test_the_median_sets_the_width():

@@ -3,12 +3,19 @@
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
-__all__ = ["Collage", "GridLayout", "KernelizedSorting", "MinimumVolumePCA", "__version__"]
+__all__ = [
+    "Collage",
+    "GridLayout",
+    "KernelizedSorting",
+    "MinimumVolumePCA",
+    "MultiwaySorting",
+    "__version__",
+]
 
 if TYPE_CHECKING:
     from unshuffle.alignment import MinimumVolumePCA
     from unshuffle.layout import Collage, GridLayout
-    from unshuffle.matching import KernelizedSorting
+    from unshuffle.matching import KernelizedSorting, MultiwaySorting
 else:
     # scikit-learn takes a second to load: a name is imported when it is first asked for. Hidden
     # from type checkers, which would otherwise take any misspelt name for one of ours.
@@ -17,6 +24,7 @@ else:
         "GridLayout": "unshuffle.layout",
         "KernelizedSorting": "unshuffle.matching",
         "MinimumVolumePCA": "unshuffle.alignment",
+        "MultiwaySorting": "unshuffle.matching",
     }
     _ROOMS = (
         "alignment",

@@ -14,6 +14,10 @@ def check_several_collections(collections: Any, *, name: str = "X") -> list[Any]
     ask = "Pass a list with one collection in each place: fit([X1, X2, ...])."
     if collections is None:
         raise ValueError(f"`{name}` is None. {ask}")
+    if isinstance(collections, dict) or not (
+        hasattr(collections, "__iter__") or hasattr(collections, "__getitem__")
+    ):
+        raise TypeError(f"`{name}` must be a list, got {type(collections).__name__}. {ask}")
     if isinstance(collections, str) or is_text(collections):
         raise ValueError(f"`{name}` is one collection of texts, and needs a partner. {ask}")
     if sparse.issparse(collections) or hasattr(collections, "iloc"):
@@ -22,8 +26,6 @@ def check_several_collections(collections: Any, *, name: str = "X") -> list[Any]
         )
     if isinstance(collections, np.ndarray) and collections.ndim != 3:
         raise ValueError(f"`{name}` is one array of shape {collections.shape}. {ask}")
-    if isinstance(collections, dict) or not hasattr(collections, "__iter__"):
-        raise TypeError(f"`{name}` must be a list, got {type(collections).__name__}. {ask}")
     several = list(collections)
     if len(several) < 2:
         raise ValueError(

@@ -96,7 +96,7 @@ class MultiwaySorting(BaseEstimator):
     With `offset=0` the criterion has a flaw that grows with the number of collections: it is
     larger than at the truth where they fall into two camps, each in order within itself, the
     dense parts of one on the sparse parts of the other. Of ten noisy copies of a shape it then
-    loses a tenth of the points that the default finds.
+    loses a fifth of the points that the default finds.
 
     Time grows as T m^3 for each start, and memory as (3 T + 12) m^2 numbers, checked before it is
     taken: 5 collections of 100 items, or 10 of 30, take about a second.

@@ -80,7 +80,7 @@ def test_new_bags_may_not_be_larger_where_points_may_be_missing():
 def test_new_bags_need_the_fitted_columns():
     found = MinimumVolumePCA(1).fit(bags())
     for method in (found.transform, found.align):
-        with pytest.raises(ValueError, match="has 3 features.*expecting 2 features"):
+        with pytest.raises(ValueError, match=r"has 3 features.*expecting 2 features"):
             method(bags(width=3))
         with pytest.raises(ValueError, match="bag 2 of bags contains NaN"):
             method(without_numbers(bags()))
@@ -88,7 +88,7 @@ def test_new_bags_need_the_fitted_columns():
 
 def test_scores_need_one_number_for_each_component():
     found = MinimumVolumePCA(2).fit(bags())
-    with pytest.raises(ValueError, match="Y has 3 columns.*2 components"):
+    with pytest.raises(ValueError, match=r"Y has 3 columns.*2 components"):
         found.inverse_transform(np.zeros((1, 3)))
     with pytest.raises(ValueError, match="NaN"):
         found.inverse_transform([[np.nan, 0]])

@@ -71,7 +71,7 @@ def nearest_order(target: Array, points: Array) -> Order:
     columns : ndarray of shape (n_points,)
         `points[columns]` is as close to `target` as a reordering can be.
     """
-    return assign(-squared_distances(target, points), solver="exact").columns
+    return assign(-squared_distances(target, points)).columns
 
 
 def nearest_orders(
@@ -106,7 +106,7 @@ def nearest_orders(
             cost *= weights[:, None]
         if present is not None:
             cost *= present[bag][None, :]
-        orders[bag] = assign(-cost, solver="exact").columns
+        orders[bag] = assign(-cost).columns
     return orders
 
 

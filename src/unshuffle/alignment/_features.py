@@ -138,6 +138,7 @@ def greedy_pivots(points: Array, kernel: PointKernel, rank: int) -> NDArray[np.i
         Similarity of points.
     rank : int
         Most points to choose; more describe the others more closely.
+
     Returns
     -------
     pivots : ndarray of shape (n_pivots,)

@@ -40,7 +40,7 @@ def mean_sweep(bags: Arrangement) -> int:
         if not complete:
             cost *= (counts / (counts + 1.0))[:, None]
             cost *= here[None, :]
-        columns = assign(-cost, solver="exact").columns
+        columns = assign(-cost).columns
         before, after = np.trace(cost), cost[slots, columns].sum()
         if after < before - LEAST_GAIN * abs(before):
             bags.move(t, columns)

@@ -46,7 +46,7 @@ def variational_sweep(bags: Arrangement, *, ridge: float) -> int:
         moved, value = False, _cost(bags.points[t], pull, weights, directions)
         for _ in range(MAX_ASSIGNMENTS):
             bound = bound_costs(bags.points[t], pull, weights, directions)
-            columns = assign(-bound, solver="exact").columns
+            columns = assign(-bound).columns
             trial = _cost(bags.points[t, columns], pull, weights, directions)
             if not trial < value - LEAST_GAIN * abs(value):
                 break

@@ -147,7 +147,12 @@ def solve_multiway(
         record = search.recorder(path, (number + 1) / n_init, "climbing")
         n_rounds, reference = divmod(number, n_collections)
         permutations = start_from(
-            search, reference, N_MAKERS * (1 + n_rounds), np.random.RandomState(seeds[number])
+            search,
+            reference,
+            # Matching pairs takes most of the time, so it is to be seen and stopped too.
+            search.recorder([], (number + 0.5) / n_init, "starting"),
+            n_makers=N_MAKERS * (1 + n_rounds),
+            rng=np.random.RandomState(seeds[number]),
         )
         if ensemble.entropy_factors is None:
             record(ensemble.value(permutations), permutations)
@@ -174,7 +179,7 @@ def solve_multiway(
 
 
 def start_from(
-    search: Search, reference: int, n_makers: int, rng: np.random.RandomState
+    search: Search, reference: int, report: Report, *, n_makers: int, rng: np.random.RandomState
 ) -> Permutations:
     """Match every collection to one of them, by the best of several ascents each."""
     kernels = search.ensemble.kernels
@@ -188,6 +193,7 @@ def start_from(
         ends = [climb(problem, maker()) for maker in starts(pair, n_makers, rng)]
         search.count(sum(end.n_assignments for end in ends))
         permutations[t] = max(ends, key=lambda end: end.value).permutation
+        report(search.ensemble.value(permutations), permutations)
     return permutations
 
 

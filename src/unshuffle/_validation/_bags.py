@@ -88,12 +88,13 @@ def check_missing_estimator(unequal: str, estimator: str, n_points: int | None) 
         )
 
 
-def check_bags_memory(n_points: int, n_features: int, n_bags: int) -> None:
-    """Refuse features of points that would not fit into the memory that is free now."""
+def check_bags_memory(n_bags: int, n_points: int, n_features: int) -> None:
+    """Refuse features and costs that would not fit into the memory that is free now."""
+    n_numbers = n_points * n_features
     check_memory(
-        # features, their ordered copy, and what a decomposition takes beside them
-        4 * 8 * n_points * n_features + 3 * 8 * n_bags * min(n_bags, n_points * n_features),
-        what=f"Aligning {n_points:,} points with {n_features} features each",
+        # features, their ordered copy, and what a decomposition takes beside them; costs
+        8 * (4 * n_bags * n_numbers + 3 * n_bags * min(n_bags, n_numbers) + 4 * n_points**2),
+        what=f"Aligning {n_bags:,} bags of {n_points:,} points with {n_features} features each",
         instead="Pass a smaller n_points, or a smaller rank.",
     )
 
@@ -167,9 +168,10 @@ def check_kernel_positive(largest: float, smallest: float, kernel: Any) -> None:
     if not (largest > 0 and smallest >= -1e-8 * largest):
         label = kernel if isinstance(kernel, str) else getattr(kernel, "__name__", "callable")
         raise ValueError(
-            f"The kernel {label} is not positive definite: it makes the similarity of a point "
-            f"with itself {smallest:.3g}, or less than its share in others explains. Pass a "
-            "kernel such as rbf, or exp(-distance) in place of a distance."
+            f"The kernel {label} is not positive definite: of the similarity of a point with "
+            f"itself (at most {largest:.3g}), {smallest:.3g} is left once other points are "
+            "accounted for, and it may not be below 0. Pass a kernel such as rbf, or "
+            "exp(-distance) in place of a distance."
         )
 
 

@@ -103,9 +103,8 @@ class PointFeatures:
             none = np.empty((0, 0))
             return cls(center, None, none, none, none)
         similarity = PointKernel.of(kernel, points, gamma=gamma, degree=degree)
-        landmarks = points[greedy_pivots(points, similarity, rank)]
-        K = similarity(landmarks, landmarks)
-        factor = np.asarray(linalg.cholesky((K + K.T) / 2, lower=True, check_finite=False))
+        pivots, factor = greedy_pivots(points, similarity, rank)
+        landmarks = points[pivots]
         found = cls(center, similarity, landmarks, factor, np.empty((0, 0)))
         preimage = _regress(found.map(points), points)
         return cls(center, similarity, landmarks, factor, preimage)
@@ -127,7 +126,7 @@ class PointFeatures:
         return np.asarray(features @ self.preimage[:-1] + self.preimage[-1])
 
 
-def greedy_pivots(points: Array, kernel: PointKernel, rank: int) -> NDArray[np.intp]:
+def greedy_pivots(points: Array, kernel: PointKernel, rank: int) -> tuple[NDArray[np.intp], Array]:
     """Points that together say most about all: each is the one worst explained by those before.
 
     Parameters
@@ -143,6 +142,8 @@ def greedy_pivots(points: Array, kernel: PointKernel, rank: int) -> NDArray[np.i
     -------
     pivots : ndarray of shape (n_pivots,)
         Fewer than `rank` where these explain all points already.
+    factor : ndarray of shape (n_pivots, n_pivots)
+        Lower Cholesky factor of the kernel between them.
     """
     residual = _diagonal(points, kernel)
     largest = float(residual.max())
@@ -162,7 +163,7 @@ def greedy_pivots(points: Array, kernel: PointKernel, rank: int) -> NDArray[np.i
         residual[pivot] = 0.0
         np.maximum(residual, 0.0, out=residual)
         pivots.append(pivot)
-    return np.array(pivots, dtype=np.intp)
+    return np.array(pivots, dtype=np.intp), np.tril(columns[: len(pivots), pivots].T)
 
 
 def _median_width(points: Array) -> float:

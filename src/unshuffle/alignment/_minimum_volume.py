@@ -64,14 +64,15 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Points of each bag in the common order; None is the size of the largest bag. Larger bags
         lose points at random.
     unequal : {"resample", "missing"}, default="resample"
-        What to do with smaller bags: copy points at random, or leave slots empty that none of
-        their points fits ("mean" only; an empty slot counts as its mean).
+        What to do with smaller bags: copy points at random, which suits samples of a shape, or
+        leave slots empty, which suits landmarks some of which were not seen ("mean" only; an
+        empty slot counts as its mean).
     swaps : bool, default=False
         Whether "covariance" also exchanges pairs of points. Lowers the volume a little more and
-        takes some times longer.
+        takes about seven times as long.
     n_init : int, default=1
-        Bags from which to start in turn; the best end is kept. More rarely find a much better
-        one: on digits, ends differ by half a per cent.
+        Bags from which to start in turn; the best end is kept. More find a better one, though
+        rarely a much better: on digits the ends differ by a tenth of a per cent.
     max_iter : int, default=100
         Most sweeps over all bags, in each stage.
     tol : float, default=1e-6
@@ -125,11 +126,12 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     A local optimum is promised, not the smallest volume, which is NP-hard to find. The order of
     points inside the bags given changes nothing but the indices.
 
-    A sweep of "mean" takes one assignment per bag: about the square of the number of points in
-    practice, times the bags. "covariance" adds a Cholesky factor of n_bags^2 numbers per bag, so
-    that its sweep grows as the fourth power of the number of bags where there are more than a
-    few hundred. Memory: some copies of n_bags * n_points * rank numbers, checked before they are
-    taken, and n_bags^2.
+    A sweep of "mean" takes one assignment per bag, so it grows in proportion to the bags and
+    between the square and the cube of the number of points: .05 seconds for 100 bags of 70
+    points, 3 seconds for 100 of 560. "covariance" takes two or three assignments per bag and a
+    Cholesky factor of n_bags^2 numbers: .1 to .2 seconds for 100 bags, 2 for 400, and in the end
+    the fourth power of the number of bags. Memory: some copies of n_bags * n_points * rank
+    numbers, checked before they are taken, and n_bags^2.
 
     What differs from the paper: the first bag is not kept in place while others move, since it
     then never joins them; bags are left out of the mean and covariance they are compared with;
@@ -137,7 +139,10 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     than Jensen's bound, whose weights are negative there.
 
     Pre-images: with a kernel other than "linear", `inverse_transform` goes back to points by a
-    ridge regression on the features of all fitted points. PREIMAGE
+    ridge regression on the features of all fitted points. The features of a point give it back
+    within .05 per cent on clouds of ink with "rbf", exactly with "poly"; what a projection onto
+    few components loses comes on top, and is more than with the linear kernel, which is made for
+    these distances (of held-out digits .054 of the squared spread against .040).
 
     References
     ----------
@@ -249,11 +254,12 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         n_points = int(self.n_points or given.sizes.max())
         chosen = equal_sizes(given, n_points, missing=self.unequal == "missing", seed=seed)
         features = self._features_of(given, chosen)
-        mapped = _mapped(features, gathered(given, chosen), chosen != MISSING)
-
-        search = self._new_search(mapped, chosen)
+        present = chosen != MISSING
+        mapped = _mapped(features, gathered(given, chosen), present)
+        references = _references(present, self.n_init, random)
+        search = self._new_search(mapped, chosen, references.size)
         try:
-            run = self._descend(mapped, chosen != MISSING, search, random)
+            run = self._descend(mapped, present, search, references)
         except Stopped:
             assert search.best is not None
             run = search.best
@@ -350,12 +356,14 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _features_of(self, given: Bags, chosen: NDArray[np.intp]) -> PointFeatures:
         points = gathered(given, chosen)[chosen != MISSING]
         n_features = given.width if self.kernel == "linear" else self.rank
-        check.check_bags_memory(chosen.size, n_features, len(given))
+        check.check_bags_memory(len(given), chosen.shape[1], n_features)
         return PointFeatures.of(
             points, self.kernel, gamma=self.gamma, degree=self.degree, rank=self.rank
         )
 
-    def _new_search(self, mapped: NDArray[np.float64], chosen: NDArray[np.intp]) -> Search:
+    def _new_search(
+        self, mapped: NDArray[np.float64], chosen: NDArray[np.intp], n_starts: int
+    ) -> Search:
         n_bags, n_points, n_features = mapped.shape
         if self.estimator == "variational":
             check.check_directions(n_points * n_features)
@@ -371,7 +379,7 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             settings,
             Reporter(self.callback),
             lambda order: np.take_along_axis(chosen, order, axis=1),
-            self.n_init,
+            n_starts,
         )
 
     def _descend(
@@ -379,10 +387,8 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         mapped: NDArray[np.float64],
         present: NDArray[np.bool_],
         search: Search,
-        random: np.random.RandomState,
+        references: NDArray[np.intp],
     ) -> Run:
-        references = _references(present, self.n_init, random)
-
         def descend(reference: int) -> Run:
             return search.descend(Arrangement.assigned_to(mapped, present, reference))
 

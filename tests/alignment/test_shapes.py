@@ -50,6 +50,20 @@ def test_neighbours_stay_together_better_than_by_assignment_alone(letters):
     assert tearing(first, second[together]) < 0.7 * tearing(first, second[alone])
 
 
+def test_a_ring_is_still_a_ring_half_way():
+    rng = np.random.RandomState(0)
+
+    def ring(width, height):
+        turn, radius = rng.uniform(0, 2 * np.pi, 120), rng.uniform(0.85, 1.0, 120)
+        return radius[:, np.newaxis] * np.stack([width * np.cos(turn), height * np.sin(turn)], 1)
+
+    first, second = ring(1.0, 1.6), ring(1.5, 0.9)
+    half = (first + second[match_shapes(first, second)]) / 2
+    as_given = (first + second) / 2
+    assert np.linalg.norm(half, axis=1).min() > 0.7
+    assert np.linalg.norm(as_given, axis=1).min() < 0.2
+
+
 def test_stiffer_tears_less(letters):
     first, second = letters
     soft, firm = (

@@ -6,6 +6,7 @@ import pytest
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 
+from unshuffle._ink import as_points, draw_pixels
 from unshuffle.alignment import MinimumVolumePCA
 from unshuffle.datasets import digit_clouds
 from unshuffle.plotting import AlignmentDisplay
@@ -117,6 +118,37 @@ def test_estimators_bring_their_paths(bags, aligned):
     np.testing.assert_array_equal(display.objective_path, aligned.objective_path_)
     np.testing.assert_array_equal(display.log_volume_path, aligned.log_volume_path_)
     display.plot_path()
+
+
+def test_several_sorted_collections_can_be_shown(copies):
+    from unshuffle import MultiwaySorting
+
+    bags = copies[0][:3]
+    sorting = MultiwaySorting(n_init=1, random_state=0).fit(list(bags))
+    display = AlignmentDisplay.from_estimator(sorting, bags)
+    np.testing.assert_array_equal(display.after[0], bags[0])
+    np.testing.assert_array_equal(display.after[2], bags[2][sorting.permutations_[2]])
+    assert display.log_volume_path is None
+    display.plot_path().plot_morph()
+
+
+def test_digits_keep_their_size_half_way_only_once_they_are_aligned(shared_data):
+    data, rng = np.load(shared_data("mnist3000.npz")), np.random.RandomState(0)
+    chosen = np.concatenate([np.flatnonzero(data["labels"] == digit)[:30] for digit in (3, 9)])
+    ink = data["images"][chosen].astype(float)
+    bags = np.stack([as_points(draw_pixels(each, 70, rng), 28, rng) for each in ink])
+    display = AlignmentDisplay.from_estimator(MinimumVolumePCA().fit(bags), bags)
+
+    def size(points):
+        return np.sqrt(points.var(axis=1).sum(axis=1))
+
+    def kept(ordered):
+        threes, nines = ordered[:30], ordered[30:]
+        return np.mean(size((threes + nines) / 2) / ((size(threes) + size(nines)) / 2))
+
+    # Blending strangers draws them all to the middle, by 1 / sqrt(2) if they are independent.
+    assert kept(display.before) < 0.78
+    assert kept(display.after) > 0.9
 
 
 def test_missing_points_are_taken_for_the_mean_of_their_partners():

@@ -6,7 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unshuffle.alignment._arrangement import Arrangement, nearest_order, nearest_orders
-from unshuffle.alignment._covariance import covariance_sweep, swap_gains
+from unshuffle.alignment._covariance import (
+    best_swaps,
+    covariance_sweep,
+    swap_curvature,
+    swap_slopes,
+)
 from unshuffle.alignment._mean import filled, mean_sweep, slot_means, trace
 from unshuffle.alignment._variational import bound_costs, variational_sweep
 from unshuffle.objectives import log_volume, trace_of_bags
@@ -127,21 +132,39 @@ def test_after_swaps_no_exchange_of_two_points_lowers_the_volume():
         assert log_volume(points, ridge=0.1) >= settled - 1e-9
 
 
-def test_swap_gains_are_the_change_of_the_form():
+def form(d, B):
+    return np.sum(d**2) - np.sum(np.tensordot(B, d, axes=2) ** 2)
+
+
+def test_slope_and_curvature_are_the_change_of_the_form():
     rng = np.random.default_rng(7)
     x, d = rng.normal(size=(2, 5, 2))
-    B = 0.3 * rng.normal(size=(4, 5, 2))
-
-    def form(d):
-        return np.sum(d**2) - np.sum(np.tensordot(B, d, axes=2) ** 2)
-
-    gains = swap_gains(x, d, B)
-    np.testing.assert_allclose(np.diag(gains), 0, atol=1e-12)
+    B = 0.3 * rng.normal(size=(20, 5, 2))
+    slope = d - np.tensordot(np.tensordot(B, d, axes=2), B, axes=1)
+    changes = swap_slopes(x, slope) + swap_curvature(x, B)
+    np.testing.assert_allclose(np.diag(changes), 0, atol=1e-12)
     for i, j in itertools.combinations(range(5), 2):
         moved = x.copy()
         moved[[i, j]] = x[[j, i]]
-        expected = form(d + moved - x) - form(d)
-        assert gains[i, j] == pytest.approx(expected) == pytest.approx(gains[j, i])
+        expected = form(d + moved - x, B) - form(d, B)
+        assert changes[i, j] == pytest.approx(expected) == pytest.approx(changes[j, i])
+
+
+@given(seeds)
+@settings(max_examples=20, deadline=None)
+def test_swaps_end_where_no_swap_helps(seed):
+    rng = np.random.default_rng(seed)
+    x, mean = rng.normal(size=(2, 8, 2))
+    B = 0.2 * rng.normal(size=(3, 8, 2))
+    columns = best_swaps(x, mean, B)
+    np.testing.assert_array_equal(np.sort(columns), np.arange(8))
+    settled = form(x[columns] - mean, B)
+    assert settled <= form(x - mean, B)
+    if np.array_equal(best_swaps(x[columns], mean, B), np.arange(8)):
+        for i, j in itertools.combinations(range(8), 2):
+            swapped = columns.copy()
+            swapped[[i, j]] = columns[[j, i]]
+            assert form(x[swapped] - mean, B) >= settled - 1e-8
 
 
 @given(seeds)

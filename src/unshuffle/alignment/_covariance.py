@@ -13,6 +13,8 @@ Array = NDArray[np.float64]
 LEAST_GAIN = 1e-10
 # Assignments of one bag before the next bag has its turn; two or three are usual.
 MAX_ASSIGNMENTS = 10
+# Directions taken at a time: all of them would take n_directions n_points^2 numbers.
+BLOCK = 16
 
 
 def covariance_sweep(bags: Arrangement, *, ridge: float, swaps: bool = False) -> int:
@@ -71,53 +73,102 @@ def _assign_to_prediction(
 
 def _swap_points(bags: Arrangement, t: int, others: NDArray[np.intp], left: LeaveOneOut) -> bool:
     """Exchange the two points whose exchange lowers the form most, until none does."""
-    Y = bags.vectors[others] - bags.vectors[others].mean(axis=0)
-    d = (bags.points[t] - bags.points[others].mean(axis=0)).ravel()
+    mean = bags.points[others].mean(axis=0)
+    Y = (bags.points[others] - mean).reshape(len(others), -1)
     B = linalg.solve_triangular(left.factor, Y, lower=True, check_finite=False)
-    B = B.reshape(len(others), *bags.points.shape[1:])
-    n_points = bags.points.shape[1]
-    moved = False
-    for _ in range(n_points):
-        x = bags.points[t]
-        value = float(d @ d - np.sum((B.reshape(len(B), -1) @ d) ** 2))
-        gain = swap_gains(x, d.reshape(x.shape), B)
-        i, j = np.unravel_index(int(gain.argmin()), gain.shape)
-        if not gain[i, j] < -LEAST_GAIN * value:
-            return moved
-        columns = np.arange(n_points)
-        columns[[i, j]] = j, i
-        change = x[columns] - x
-        bags.move(t, columns)
-        d = d + change.ravel()
-        moved = True
-    return moved
+    columns = best_swaps(bags.points[t], mean, B.reshape(len(others), *mean.shape))
+    if np.array_equal(columns, np.arange(columns.size)):
+        return False
+    bags.move(t, columns)
+    return True
 
 
-def swap_gains(x: Array, d: Array, B: Array) -> Array:
-    """Change of d'(I - B'B) d when points i and j of a bag change places, for all i and j.
+def best_swaps(x: Array, mean: Array, B: Array) -> NDArray[np.intp]:
+    """Lower d'(I - B'B) d, d = x - mean, by exchanges of two points, the best one first.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n_points, n_features)
+        A bag.
+    mean : ndarray of shape (n_points, n_features)
+        What it is compared with.
+    B : ndarray of shape (n_directions, n_points, n_features)
+        Directions along which differences cost less.
+
+    Returns
+    -------
+    columns : ndarray of shape (n_points,)
+        `x[columns]` is the bag after the exchanges, at most as many as it has points.
+    """
+    x, d, columns = x.copy(), x - mean, np.arange(len(x))
+    along = np.tensordot(B, d, axes=2)
+    curvature = swap_curvature(x, B)
+    for _ in range(len(x)):
+        changes = swap_slopes(x, d - np.tensordot(along, B, axes=1)) + curvature
+        i, j = np.unravel_index(int(changes.argmin()), changes.shape)
+        if not changes[i, j] < -LEAST_GAIN * float(np.sum(d**2) - along @ along):
+            break
+        shift = x[j] - x[i]
+        d[i] += shift
+        d[j] -= shift
+        along += (B[:, i] - B[:, j]) @ shift
+        x[[i, j]] = x[[j, i]]
+        columns[[i, j]] = columns[[j, i]]
+        # The curvature between two points depends on these and their slots alone.
+        for k in (i, j):
+            curvature[k] = curvature[:, k] = _curvature_of(int(k), x, B)
+    return columns
+
+
+def swap_slopes(x: Array, slope: Array) -> Array:
+    """First-order change of a form when points i and j change places, for all i and j.
 
     Parameters
     ----------
     x : ndarray of shape (n_points, n_features)
         The bag.
-    d : ndarray of shape (n_points, n_features)
-        Its difference from a mean.
+    slope : ndarray of shape (n_points, n_features)
+        Half the gradient of the form.
+
+    Returns
+    -------
+    changes : ndarray of shape (n_points, n_points)
+        Symmetric, zero on the diagonal.
+    """
+    cross = slope @ x.T  # slope in slot i, point j
+    own = np.diag(cross)
+    return np.asarray(2 * (cross + cross.T - own[:, None] - own[None, :]))
+
+
+def swap_curvature(x: Array, B: Array) -> Array:
+    """Second-order change of d'(I - B'B) d when points i and j change places.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n_points, n_features)
+        The bag.
     B : ndarray of shape (n_directions, n_points, n_features)
         Directions along which differences cost less.
 
     Returns
     -------
     changes : ndarray of shape (n_points, n_points)
-        Symmetric; negative where the exchange lowers the form.
+        Symmetric, zero on the diagonal.
     """
-    slope = d - np.tensordot(np.tensordot(B, d, axes=2), B, axes=1)
-    cross = slope @ x.T  # slope in slot i, point j
-    own = np.diag(cross)
     squares = np.sum(x**2, axis=1)
-    apart = squares[:, None] + squares[None, :] - 2 * x @ x.T
-    change = 2 * (cross + cross.T - own[:, None] - own[None, :]) + 2 * apart
-    for direction in B:  # one at a time: all of them would take n_directions n_points^2 numbers
-        along = direction @ x.T
-        stay = np.diag(along)
-        change -= (along + along.T - stay[:, None] - stay[None, :]) ** 2
+    change = 2 * (squares[:, None] + squares[None, :] - 2 * x @ x.T)
+    for start in range(0, len(B), BLOCK):
+        along = B[start : start + BLOCK] @ x.T
+        stay = np.diagonal(along, axis1=1, axis2=2)
+        along = along + along.transpose(0, 2, 1)
+        along -= stay[:, :, None]
+        along -= stay[:, None, :]
+        change -= np.einsum("kij,kij->ij", along, along)
     return np.asarray(change)
+
+
+def _curvature_of(k: int, x: Array, B: Array) -> Array:
+    """One row of `swap_curvature`."""
+    apart = x - x[k]
+    along = np.einsum("mnr,nr->mn", B[:, k, None] - B, apart)
+    return np.asarray(2 * np.sum(apart**2, axis=1) - np.sum(along**2, axis=0))

@@ -69,7 +69,7 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         empty slot counts as its mean).
     swaps : bool, default=False
         Whether "covariance" also exchanges pairs of points. Lowers the volume a little more and
-        takes about seven times as long.
+        takes about five times as long.
     n_init : int, default=1
         Bags from which to start in turn; the best end is kept. More find a better one, though
         rarely a much better: on digits the ends differ by a tenth of a per cent.

@@ -111,15 +111,16 @@ def test_the_entropy_is_minus_the_log_volume():
     assert sorting.objective_ == pytest.approx(-multiway_entropy(kernels, ridge=0.01))
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     seed=st.integers(0, 999),
+    kernel=st.sampled_from(["rbf", "linear"]),  # the second's diagonal differs
     objective=st.sampled_from(OBJECTIVES),
     offset=st.sampled_from([None, 0.0]),
 )
-def test_the_objective_never_falls_and_ends_at_what_is_kept(seed, objective, offset):
+def test_the_objective_never_falls_and_ends_at_what_is_kept(seed, kernel, objective, offset):
     copies, _ = noisy_copies(3, 9, noise=0.6, seed=seed)
-    sorting = MultiwaySorting(objective=objective, offset=offset, n_init=2).fit(copies)
+    sorting = MultiwaySorting(kernel, objective=objective, offset=offset, n_init=2).fit(copies)
     assert np.all(np.diff(sorting.objective_path_) > 0)
     assert sorting.objective_path_[-1] == pytest.approx(sorting.objective_)
 
@@ -171,10 +172,10 @@ def test_threads_change_nothing(objective):
     assert one.n_iter_ == two.n_iter_
 
 
-def test_more_starts_are_never_worse():
+def test_more_starts_are_never_worse_and_look_from_other_collections():
     copies, _ = noisy_copies(4, 15, noise=0.8, seed=8)
     values = [MultiwaySorting(n_init=n, random_state=0).fit(copies).objective_ for n in (1, 4, 9)]
-    assert values[0] <= values[1] <= values[2]
+    assert values[0] < values[1] <= values[2]
 
 
 def test_scales_of_the_collections_do_not_matter():

@@ -174,6 +174,8 @@ def solve_multiway(
     try:
         runs = map_parallel(run, range(n_init), n_jobs=n_jobs)
     except LinAlgError as error:
+        if ensemble.entropy_factors is None:
+            raise
         raise_entropy_undefined(error)
     return max(runs, key=lambda each: each.path[-1])
 

@@ -9,6 +9,7 @@ copy what is in their cache, that is the least time the same steps could take.
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -40,10 +41,15 @@ def rows(*, quick: bool, full: bool) -> Iterator[Row]:
     for side in QUICK_SIDES if quick else SIDES:
         X = draw(side)
         with_peer = full or side <= LARGEST
-        peer = Measured(flas(), "FLAS", X, memory=not quick) if with_peer else None
-        for quality, method in methods.items():
-            if quality == "fast" or with_peer:
-                yield against(peer, Measured(method, quality, X, memory=not quick), rate)
+        peer = Measured(flas(), "FLAS", X) if with_peer else None
+        ours = [
+            Measured(method, quality, X)
+            for quality, method in methods.items()
+            if quality == "fast" or with_peer
+        ]
+        # times are all taken by now, close to each other: memory needs further runs
+        for each in ours:
+            yield against(peer, each, rate, memory=not quick)
 
 
 class Measured:
@@ -57,17 +63,13 @@ class Measured:
         Rows and columns.
     seconds, distance : float
         Wall-clock time, and neighbour distance.
-    megabytes, megabytes_in_all : float or None
-        Peak memory above that before, and with all libraries; None if not asked for.
     """
 
-    def __init__(self, method: Method, name: str, X: Items, *, memory: bool) -> None:
+    def __init__(self, method: Method, name: str, X: Items) -> None:
         self.name = name
         self.side = round(len(X) ** 0.5)
         grid, self.seconds = run(method, X)
         self.distance = neighbor_distance(X, grid)
-        megabytes = memory_in_child(name, self.side) if memory else (None, None)
-        self.megabytes, self.megabytes_in_all = megabytes
 
 
 def run(method: Method, X: Items) -> tuple[Grid, float]:
@@ -79,9 +81,11 @@ def draw(side: int) -> Items:
     return np.random.default_rng(0).random((side * side, N_FEATURES), dtype=np.float32) * 255
 
 
-def against(peer: Measured | None, ours: Measured, rate: float) -> Row:
+def against(peer: Measured | None, ours: Measured, rate: float, *, memory: bool) -> Row:
     n_items = ours.side**2
     floor = bytes_per_item(ours.name, ours.side) * n_items / rate
+    above, in_all = memory_in_child(ours.name, ours.side) if memory else (None, None)
+    peer_above = memory_in_child(peer.name, peer.side)[0] if memory and peer else None
     return Row(
         TOPIC,
         f"{n_items:,}, {ours.name}",
@@ -95,9 +99,9 @@ def against(peer: Measured | None, ours: Measured, rate: float) -> Row:
             "us/item": 1e6 * ours.seconds / n_items,
             "floor us": 1e6 * floor / n_items,
             "x floor": ours.seconds / floor,
-            "MB": ours.megabytes,
-            "in all": ours.megabytes_in_all,
-            "FLAS's MB": peer.megabytes if peer else None,
+            "MB": above,
+            "in all": in_all,
+            "FLAS's MB": peer_above,
         },
     )
 
@@ -118,8 +122,9 @@ def bytes_per_item(quality: str, side: int) -> float:
 
 def n_steps(quality: str, side: int) -> int:
     """Steps of a layout; told by a narrow one, since they depend on the longer side alone."""
-    X = draw(side)[: 2 * side]
-    return int(GridLayout((2, side), quality=quality, random_state=0).fit(X).n_iter_)
+    rows = SIDES[0]
+    narrow = GridLayout((rows, side), quality=quality, random_state=0)
+    return int(narrow.fit(draw(side)[: rows * side]).n_iter_)
 
 
 def copying_rate() -> float:
@@ -135,6 +140,7 @@ def copying_rate() -> float:
     return times * source.size / seconds
 
 
+@cache
 def memory_in_child(name: str, side: int) -> tuple[float | None, float | None]:
     """Peak memory in megabytes, above that before and in all; none where Linux does not tell.
 

@@ -120,3 +120,10 @@ def test_the_collage_does_not_depend_on_how_it_is_drawn_or_computed(run, greys):
     first = described(run, greys)["positions"]
     for options in (("--tile", 90, "-o", "c.png"), ("--jobs", 1), ("--no-cache",)):
         assert described(run, greys, *options)["positions"] == first
+
+
+def test_a_grid_without_room_on_a_sheet_is_refused_before_the_work(run, greys, tmp_path):
+    result = run("collage", *greys, "--shape", "1x20000", "-o", "wall.csv", "-o", "wall.png")
+    assert result.exit_code == 2
+    assert "1 x 20,000 cells is too large for wall.png" in result.stderr
+    assert not (tmp_path / "wall.csv").exists()

@@ -250,3 +250,20 @@ def test_walls_of_any_number_have_room_and_few_empty_cells():
         rows, columns = rectangle_for(n_items)
         assert n_items <= rows * columns < n_items + columns
         assert rows <= columns <= max(2, 16 / 9 * rows + 1)
+
+
+def test_a_grid_without_room_on_a_sheet_is_refused_before_the_work(run, album):
+    result = run("layout", album, "--shape", "1x20000", "-o", "wall.csv", "-o", "wall.png")
+    assert result.exit_code == 2
+    assert "1 x 20,000 cells is too large for wall.png" in result.stderr
+
+
+def test_a_summary_is_advised_only_where_it_can_be_made(run, album):
+    two, one = (run("layout", album, "--shape", shape) for shape in ("1x2", "1x1"))
+    assert re.search("2 cells for .* --summary 2", two.stderr)
+    assert "1 cell for" in one.stderr
+    assert "--summary" not in one.stderr
+
+
+def test_a_name_without_an_ending_is_told_so(run, album):
+    assert "wall: its name has no ending" in run("layout", album, "-o", "wall").stderr

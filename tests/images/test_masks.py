@@ -30,6 +30,10 @@ def test_letters_stand_apart_and_in_order():
     assert widths[1] > widths[0] == widths[2]
 
 
+def test_an_accent_given_apart_belongs_to_its_letter():
+    np.testing.assert_array_equal(text_mask("CAFE\u0301", 80), text_mask("CAF\u00c9", 80))
+
+
 def test_few_items_still_get_legible_letters():
     mask = text_mask("A", 3, margin=0)
     assert mask.shape[0] == 5

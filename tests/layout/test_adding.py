@@ -168,6 +168,15 @@ def test_values_of_other_items_are_refused(colors):
         layout.arrange(np.arange(11))
 
 
+def test_what_fills_empty_cells_is_not_cut_to_the_type_of_the_values(colors):
+    layout = GridLayout((3, 4), random_state=0).fit(colors(10))
+    assert np.isnan(layout.arrange(np.arange(10), fill=np.nan)).sum() == 2
+    assert (layout.arrange(np.arange(10), fill=0.5) == 0.5).sum() == 2
+    assert (layout.arrange(np.array(["a"] * 10), fill="none") == "none").sum() == 2
+    assert (layout.arrange(np.array(["a"] * 10)) == "").sum() == 2
+    assert layout.arrange(np.arange(10, dtype=np.uint8), fill=255).dtype == np.uint8
+
+
 def test_anything_can_be_arranged(colors):
     layout = GridLayout((3, 4), random_state=0).fit(colors(10))
     names = np.array([f"item {i}" for i in range(10)])

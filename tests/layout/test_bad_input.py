@@ -54,6 +54,17 @@ def test_shapes_that_cannot_be_filled_are_refused(name):
         GridLayout(shape).fit(X)
 
 
+def test_more_cells_than_memory_holds_are_refused_before_they_are_taken():
+    with pytest.raises(MemoryError, match=r"x 1,000,000 cells needs 80,000.0 GB; .* Give"):
+        GridLayout((10**6, 10**6)).fit(X)
+
+
+@pytest.mark.parametrize("values", [None, 3.5])
+def test_a_single_value_is_not_arranged_among_several_items(values):
+    with pytest.raises(ValueError, match="`values` has 1 items; the fitted one has 6"):
+        GridLayout(random_state=0).fit(X).arrange(values)
+
+
 def test_points_do_not_wrap():
     with pytest.raises(ValueError, match="wrap"):
         GridLayout(np.eye(8)[:, :2], wrap=True).fit(X)

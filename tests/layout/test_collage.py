@@ -1,4 +1,5 @@
 import pickle
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from unshuffle import Collage
 from unshuffle.layout._mosaic import LOOK, template_colors, tile_colors
-from unshuffle.layout._smoothing import kernel_neighbors, template_neighbors
+from unshuffle.layout._smoothing import Mosaic, kernel_neighbors, template_neighbors
 
 
 def cut(picture, shape):
@@ -146,6 +147,26 @@ def test_the_objective_never_ends_above_its_start(shape, n_tiles, smoothness, ne
     )
     counts = np.bincount(collage.grid_.ravel(), minlength=n_tiles)
     assert counts.max() <= -(-shape[0] * shape[1] // n_tiles)
+
+
+@pytest.mark.parametrize("neighbors", ["kernel", "laplacian"])
+@pytest.mark.parametrize("smoothness", [0.3, 0.9])
+def test_no_exchange_of_two_tiles_gains_much(flower, tiles, neighbors, smoothness):
+    shape = (8, 10)
+    collage = Collage(flower, shape, smoothness, neighbors=neighbors, random_state=0)
+    cells = collage.fit(tiles[:80]).grid_.ravel()
+    wanted = template_colors(flower, shape, 3)
+    near = template_neighbors(shape, wanted)
+    if neighbors == "kernel":
+        near = kernel_neighbors(shape)
+    looks = tile_colors(tiles, LOOK)
+    mosaic = Mosaic(tile_colors(tiles, 3), wanted, looks, near, smoothness)
+    found, lowest = mosaic.value(cells), np.inf
+    for p, q in combinations(range(80), 2):
+        swapped = cells.copy()
+        swapped[[p, q]] = cells[[q, p]]
+        lowest = min(lowest, mosaic.value(swapped))
+    assert lowest > 0.99 * found
 
 
 @pytest.mark.parametrize("neighbors", ["kernel", "laplacian"])
@@ -358,6 +379,18 @@ def test_tiles_of_other_kinds_are_refused(flower, tiles):
         Collage(flower).fit(tiles.reshape(300, -1))
     with pytest.raises(ValueError, match="`X` is empty"):
         Collage(flower).fit(tiles[:0])
+    with pytest.raises(ValueError, match="`X` is empty"):
+        Collage(flower).fit([])
+
+
+def test_tiles_of_several_sizes_are_told_with_two_of_them(flower, tiles):
+    with pytest.raises(ValueError, match=r"one size, got 2 sizes such as \(4, 16, 3\) and \(16"):
+        Collage(flower).fit([*tiles, tiles[0][:4]])
+
+
+def test_a_template_with_transparency_is_refused_with_what_to_drop(flower, tiles):
+    with pytest.raises(ValueError, match=r"and dtype uint8. Drop its transparency: \[..., :3\]"):
+        Collage(np.dstack([flower, flower[..., :1]])).fit(tiles)
 
 
 def test_too_few_tiles_are_told_with_both_numbers_and_what_to_do(flower, tiles):

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from unshuffle import GridLayout
 from unshuffle.layout import _anneal, _surfaces
 
-few = settings(deadline=None, max_examples=25, derandomize=True)
+few = settings(deadline=None, max_examples=16, derandomize=True)
 seeds = st.integers(0, 10_000)
 QUALITIES = ["fast", "balanced", "best", "classic"]
 qualities = st.sampled_from(["fast", "balanced", "balanced", "classic"])
@@ -80,7 +80,7 @@ def small_pieces(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["rectangle", "torus", "mask", "torus mask", "points"])
-@pytest.mark.parametrize("quality", ["fast", "balanced", "classic"])
+@pytest.mark.parametrize("quality", ["fast", "balanced"])
 def test_threads_change_nothing(small_pieces, check_layout, kind, quality):
     rng = np.random.default_rng(5)
     X = rng.random((190, 10))
@@ -96,6 +96,14 @@ def test_threads_change_nothing(small_pieces, check_layout, kind, quality):
     assert np.array_equal(one.grid_, two.grid_)
     assert np.array_equal(again.grid_, two.grid_)
     assert one.score_ == two.score_
+
+
+def test_threads_change_nothing_in_the_papers_layout(small_pieces, colors):
+    one, two = (
+        GridLayout((10, 11), quality="classic", random_state=0, n_jobs=n_jobs).fit(colors(100))
+        for n_jobs in (1, 2)
+    )
+    assert np.array_equal(one.grid_, two.grid_)
 
 
 @pytest.mark.parametrize(("shape", "wrap"), [((140, 150), False), ((131, 129), True)])

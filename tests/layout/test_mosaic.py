@@ -5,7 +5,12 @@ from hypothesis import strategies as st
 
 from unshuffle._color import lab_of_light, light_of_rgb, rgb_to_lab
 from unshuffle.layout._mosaic import grid_for, template_colors, tile_colors
-from unshuffle.layout._smoothing import Mosaic, kernel_neighbors, template_neighbors
+from unshuffle.layout._smoothing import (
+    Mosaic,
+    _strangers,
+    kernel_neighbors,
+    template_neighbors,
+)
 
 
 def noise(*shape, seed=0):
@@ -135,6 +140,17 @@ def test_neighbours_in_a_flat_template_count_alike():
 def test_one_cell_has_no_neighbour():
     assert kernel_neighbors((1, 1)).nnz == 0
     assert template_neighbors((1, 1), np.zeros((1, 3), dtype=np.float32)).nnz == 0
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 6), (5, 1), (4, 7)])
+def test_cells_that_are_reordered_together_are_no_neighbours(shape):
+    near, rng = kernel_neighbors(shape), np.random.default_rng(0)
+    for _ in range(10):
+        kinds = _strangers(shape, rng)
+        assert sorted(np.concatenate(kinds)) == list(range(shape[0] * shape[1]))
+        assert len(kinds) <= 4
+        for cells in kinds:
+            assert near[cells][:, cells].nnz == 0
 
 
 @pytest.mark.parametrize("neighbors", ["kernel", "laplacian"])

@@ -96,6 +96,7 @@ from unshuffle._validation._kernels import (
 )
 from unshuffle._validation._layout import (
     check_added,
+    check_cells_memory,
     check_collage_memory,
     check_frozen_cells,
     check_items_of_layout,
@@ -160,6 +161,7 @@ __all__ = [
     "check_bags_memory",
     "check_cache_folder",
     "check_cell_points",
+    "check_cells_memory",
     "check_centred_norm",
     "check_collage_memory",
     "check_colors",

@@ -29,9 +29,9 @@ def check_output_path(path: str | os.PathLike[str], suffixes: Sequence[str]) -> 
     if target.is_dir():
         raise ValueError(f"Cannot write {target}: it is a folder. Give a file name in it.")
     if target.suffix.lower() not in suffixes:
+        ending = f"ends in {target.suffix!r}" if target.suffix else "has no ending"
         raise ValueError(
-            f"Cannot write {target}: its name ends in {target.suffix or 'nothing'!r}. "
-            f"Give a name that ends in {listed}."
+            f"Cannot write {target}: its name {ending}. Give a name that ends in {listed}."
         )
     if not target.parent.is_dir():
         raise ValueError(

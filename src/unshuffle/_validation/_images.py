@@ -27,7 +27,18 @@ def check_image_size(size: Any) -> tuple[int, int]:
 
 def check_images(images: Any, name: str = "images") -> NDArray[np.uint8]:
     """Pictures of one size as uint8 of shape (n_images, height, width, 3)."""
-    array = np.asarray(images)
+    try:
+        array = np.asarray(images)
+    except ValueError as error:
+        sizes = sorted({np.shape(each) for each in images})
+        raise ValueError(
+            f"`{name}` must be pictures of one size, got {len(sizes)} sizes such as {sizes[0]} "
+            f"and {sizes[-1]}. Scale or crop them first."
+        ) from error
+    if array.size == 0:
+        raise ValueError(
+            f"`{name}` is empty: it has shape {array.shape}. Pass at least one picture."
+        )
     if array.dtype != np.uint8:
         raise ValueError(
             f"`{name}` must hold whole numbers from 0 to 255 (dtype uint8), got dtype "
@@ -40,10 +51,6 @@ def check_images(images: Any, name: str = "images") -> NDArray[np.uint8]:
             f"`{name}` must have shape (n_images, height, width, 3), or (n_images, height, width) "
             f"if grey, got {array.shape}. Stack the pictures along the first axis."
         )
-    if 0 in array.shape:
-        raise ValueError(
-            f"`{name}` is empty: it has shape {array.shape}. Pass at least one picture."
-        )
     return array
 
 
@@ -51,10 +58,15 @@ def check_picture(picture: Any, name: str) -> NDArray[np.uint8]:
     """One picture as uint8 of shape (height, width, 3)."""
     array = np.asarray(picture)
     if array.dtype != np.uint8 or array.ndim not in (2, 3) or array.shape[2:] not in ((), (3,)):
+        clear = array.dtype == np.uint8 and array.shape[2:] == (4,)
         raise ValueError(
             f"`{name}` must be one picture of dtype uint8 and shape (height, width, 3), or "
             f"(height, width) if grey, got shape {array.shape} and dtype {array.dtype}. "
-            "Scale it to 0..255 and convert with .astype('uint8')."
+            + (
+                "Drop its transparency: [..., :3]."
+                if clear
+                else "Scale it to 0..255 and convert with .astype('uint8')."
+            )
         )
     return check_images(array[np.newaxis], name)[0]
 

@@ -27,7 +27,8 @@ def check_layout_shape(
     shape: Any,
 ) -> tuple[int, int] | NDArray[np.bool_] | NDArray[np.float64]:
     """Rows and columns, a mask with at least one cell, or finite points."""
-    if isinstance(shape, tuple | list) and len(shape) == 2 and _are_counts(shape):
+    one_axis = isinstance(shape, tuple | list) or getattr(shape, "ndim", 0) == 1
+    if one_axis and len(shape) == 2 and _are_counts(shape):
         return check_rectangle(shape)
     try:
         cells = np.asarray(shape)
@@ -74,6 +75,15 @@ def check_collage_memory(n_tiles: int, n_cells: int) -> None:
         int(2.5 * 4 * n_tiles * n_cells),
         what=f"Comparing {n_tiles:,} tiles with {n_cells:,} cells",
         instead="Give fewer tiles, or a smaller `shape`.",
+    )
+
+
+def check_cells_memory(rows: int, columns: int) -> None:
+    """Refuse a rectangle whose cells alone, with the least features, would not fit."""
+    check_memory(
+        80 * rows * columns,
+        what=f"Laying out {rows:,} x {columns:,} cells",
+        instead="Give a smaller `shape`.",
     )
 
 

@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
+from unicodedata import normalize
 
 
 def check_mask_text(text: Any) -> list[str]:
     """Lines of a text that can be drawn, without spaces around them."""
     if not isinstance(text, str):
         raise ValueError(f"`text` must be a string, got {type(text).__name__}.")
-    lines = [" ".join(line.split()) for line in text.splitlines()]
+    # Some keyboards and file systems give a letter and its accent apart.
+    lines = [" ".join(line.split()) for line in normalize("NFC", text).splitlines()]
     lines = ["".join(letter for letter in line if letter.isprintable()) for line in lines]
     lines = [line for line in lines if line.strip()]
     if not lines:

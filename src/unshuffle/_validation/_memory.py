@@ -23,7 +23,7 @@ def check_memory(n_bytes: int, *, what: str, instead: str) -> None:
     free = available_memory()
     if free is not None and n_bytes > free:
         raise MemoryError(
-            f"{what} needs {n_bytes / 1e9:.1f} GB; {free / 1e9:.1f} GB is free. {instead}"
+            f"{what} needs {n_bytes / 1e9:,.1f} GB; {free / 1e9:.1f} GB is free. {instead}"
         )
 
 

@@ -20,7 +20,14 @@ from unshuffle.cli._console import (
     say,
     warn,
 )
-from unshuffle.cli._walls import WALL_SUFFIXES, Wall, show_all, wants_pictures, write_all
+from unshuffle.cli._walls import (
+    WALL_SUFFIXES,
+    Wall,
+    check_drawable,
+    show_all,
+    wants_pictures,
+    write_all,
+)
 from unshuffle.cli._writing import check_not_among, check_outputs, unbothered
 from unshuffle.images import SUFFIXES, ImageCollection, read_image
 from unshuffle.images._decoding import explain
@@ -64,6 +71,7 @@ def collage(options: Options) -> int:
     check_outputs(outputs, WALL_SUFFIXES, (options.template, options.path))
     check_not_among(outputs, options.path, SUFFIXES)
     shape = None if options.shape is None else parse_shape(options.shape)
+    check_drawable(outputs, shape or (1, 1))
     template = _read_template(options.template)
     pictures = options.source.read(side=_pictures.SIDE, fit="crop", words="Reading")
     if not options.quiet:

@@ -25,6 +25,7 @@ from unshuffle.cli._layout_items import Items, Options, read_items
 from unshuffle.cli._walls import (
     WALL_SUFFIXES,
     Wall,
+    check_drawable,
     show_all,
     wants_page,
     wants_pictures,
@@ -44,6 +45,7 @@ def layout(options: Options) -> int:
     _check_early(options)
     items = read_items(options, kind)
     cells = _cells(options, len(items))
+    check_drawable(outputs, cells.shape)
     frozen = None
     if options.frozen is not None:
         frozen = read_cells(options.frozen, items.names, cells)
@@ -126,11 +128,13 @@ def _cells(options: Options, n_items: int) -> NDArray[np.bool_]:
     if options.mask is not None:
         return read_mask(options.mask, n_items, invert=options.invert)
     shape = rectangle_for(n_items) if options.shape is None else parse_shape(options.shape)
-    if shape[0] * shape[1] < n_items:
+    n_cells = shape[0] * shape[1]
+    if n_cells < n_items:
+        # A summary has at least two items.
+        fewer = f", or choose some of them with --summary {n_cells}" if n_cells > 1 else ""
         raise BadInput(
-            f"--shape {shape[0]}x{shape[1]} has {shape[0] * shape[1]:,} cells for {n_items:,} "
-            f"items. Give a larger shape, or choose some of them with --summary "
-            f"{shape[0] * shape[1]}."
+            f"--shape {shape[0]}x{shape[1]} has {n_cells:,} cell{'s' * (n_cells != 1)} for "
+            f"{n_items:,} items. Give a larger shape{fewer}."
         )
     return np.ones(shape, dtype=bool)
 

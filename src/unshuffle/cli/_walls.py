@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle.cli._console import say, warn
+from unshuffle.cli._console import BadInput, say, warn
 from unshuffle.cli._writing import save_somewhere
 from unshuffle.images import grid_sheet, save_sheet, write_page
-from unshuffle.images._sheets import SHEET_SUFFIXES
+from unshuffle.images._sheets import MAX_SHEET_SIDE, SHEET_SUFFIXES
 from unshuffle.layout import Positions
 
 PAGE_SUFFIXES = (".html", ".htm")
@@ -82,6 +82,17 @@ def wants_pictures(outputs: Sequence[Path]) -> bool:
 def wants_page(outputs: Sequence[Path]) -> bool:
     """Tell whether any output is a page."""
     return any(path.suffix.lower() in PAGE_SUFFIXES for path in outputs)
+
+
+def check_drawable(outputs: Sequence[Path], shape: tuple[int, ...]) -> None:
+    """Refuse a grid that has no room on a sheet before it is laid out, not after."""
+    sheet = next((path for path in outputs if path.suffix.lower() in SHEET_SUFFIXES), None)
+    if sheet is not None and max(shape) > MAX_SHEET_SIDE:
+        raise BadInput(
+            f"A grid of {shape[0]:,} x {shape[1]:,} cells is too large for {sheet}: a sheet has "
+            f"at most {MAX_SHEET_SIDE:,} pixels along a side. Give a smaller shape, or write a "
+            "page or the positions."
+        )
 
 
 def write_all(wall: Wall, outputs: Sequence[Path]) -> list[str]:

@@ -31,7 +31,8 @@ LEAST_SIDE, LEAST_SIDE_LARGE, LARGE = 16, 8, 160
 GROUPS_FROM = 12.0  # bandwidth below which assignments take over from swaps
 SMALL = 1024
 # Up to so many features, averages find the neighbours as well as their distances do: after
-# swaps alone, exchanges gain .0004 of quality on colours and .01 to .03 on photos and digits.
+# swaps alone, exchanges gain .0004 of quality on colours and .01 to .03 on photos and digits. On
+# small boards they cost nothing.
 FEW_FEATURES = 8
 N_STEPS = 3
 REGION_SIDE = 96.0
@@ -72,23 +73,24 @@ class Schedule:
     n_sweeps: int = 0
     n_tries: int = 10
 
-    def exchanges(self, n_features: int) -> bool:
+    def exchanges(self, board: Board) -> bool:
         """Whether exchanges between near cells come at the end."""
-        return self.n_sweeps > 0 and (self.group_widths > 0 or n_features > FEW_FEATURES)
+        pays = board.n_features > FEW_FEATURES or board.surface.n_cells < SMALL
+        return self.n_sweeps > 0 and (self.group_widths > 0 or pays)
 
-    def shares(self, n_features: int) -> tuple[float, float, float]:
+    def shares(self, board: Board) -> tuple[float, float, float]:
         """Rough shares of swaps, assignments and exchanges in the time it takes."""
         times = (
             0.05 * self.least_widths * self.n_passes / 40,
             0.5 * self.group_widths,
-            0.3 * self.n_sweeps * self.exchanges(n_features),
+            0.3 * self.n_sweeps * self.exchanges(board),
         )
         return times[0] / sum(times), times[1] / sum(times), times[2] / sum(times)
 
 
 SCHEDULES = {
     "fast": Schedule(16, 10, 12, 40, n_sweeps=2, n_tries=6),
-    "balanced": Schedule(32, 12, 20, 40, group_widths=20, n_sweeps=3),
+    "balanced": Schedule(32, 12, 20, 40, group_widths=16, n_sweeps=3),
     "best": Schedule(48, 40, 60, 80, 2, group_widths=150, n_sweeps=8),
 }
 
@@ -127,7 +129,7 @@ def anneal(
         return
     widest = max(WIDEST * board.surface.extent, NARROWEST_GROUPS)
     turn = NARROWEST_SWAPS if schedule.group_widths == 0 else min(GROUPS_FROM, widest)
-    shares = schedule.shares(board.n_features)
+    shares = schedule.shares(board)
     parts = np.cumsum([0.0, *shares])
 
     def part(number: int) -> Report:
@@ -142,7 +144,7 @@ def anneal(
     if schedule.group_widths:
         widths = _widths(turn, NARROWEST_GROUPS, schedule.group_widths)
         _reorder(board, widths, len(features), rng, workers, part(1))
-    if schedule.exchanges(board.n_features):
+    if schedule.exchanges(board):
         _polish(board, features, schedule, rng, workers, part(2))
 
 

@@ -41,8 +41,8 @@ class Collage(BaseEstimator):
         template. 0 is the best assignment to the template alone; larger gives calmer areas that
         resemble the template less.
     repeat : int or None, default=None
-        Most times that a tile may be used. More come closer to the template. None is as few as
-        the cells ask for.
+        Most times that a tile may be used. More come closer to the template where `shape` is
+        given, and make a larger grid where it is not. None is as few as the cells ask for.
     detail : int, default=3
         Parts along each side of a tile that are compared with the template. 1 compares mean
         colours only; larger follows edges within a cell.

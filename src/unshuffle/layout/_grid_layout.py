@@ -23,9 +23,11 @@ from unshuffle.layout._items import check_items, has_columns, joined, len_of
 from unshuffle.layout._shapes import Shape
 from unshuffle.metrics import distance_preservation_quality
 
-# Items above which the score is estimated from some of them.
+# Items above which the score is estimated from some of them: 640, but of very many fewer, since
+# each takes longer, down to 64 of a million, which take some ten seconds.
 SCORED_ITEMS = 4096
-SCORED_ROWS = 640
+SCORED_ROWS, LEAST_SCORED_ROWS = 640, 64
+SCORED_PAIRS = 10**7
 EMPTY = -1
 
 
@@ -89,8 +91,8 @@ class GridLayout(BaseEstimator):
         Row and column of each item.
     score_ : float
         Distance preservation quality with p = 16: near 1 if all items are surrounded by those
-        most like them. Computed when first asked for, above 4,096 items from 640 of them. For
-        kernels other than "linear" it is in the space of their leading 256 components.
+        most like them. Computed when first asked for; above 4,096 items, from 64 to 640 of them.
+        For kernels other than "linear" it is in the space of their leading 256 components.
     n_iter_ : int
         Steps taken.
     n_features_in_ : int
@@ -212,15 +214,15 @@ class GridLayout(BaseEstimator):
         self._lay_out(X, self._cells, np.stack([self.grid_.ravel()[placed], placed], axis=1))
         return self
 
-    def arrange(self, values: ArrayLike, *, fill: Any = 0) -> NDArray[Any]:
+    def arrange(self, values: ArrayLike, *, fill: Any = None) -> NDArray[Any]:
         """Put anything that belongs to the items where they are.
 
         Parameters
         ----------
         values : array-like of shape (n_items, ...)
             One entry for each item: a colour, a name, a picture.
-        fill : scalar, default=0
-            What to put into cells without an item.
+        fill : scalar or None, default=None
+            What to put into cells without an item; None is 0, or "" among texts.
 
         Returns
         -------
@@ -228,9 +230,14 @@ class GridLayout(BaseEstimator):
             Entry of the item in each cell.
         """
         check_is_fitted(self, "grid_")
-        array = np.asarray(values)
+        array = np.atleast_1d(values)
         check.check_length(len(array), len(self.positions_), name="values")
-        arranged = np.full(self.grid_.shape + array.shape[1:], fill, dtype=array.dtype)
+        dtype = array.dtype
+        if fill is not None and not np.can_cast(np.min_scalar_type(fill), dtype):
+            dtype = np.result_type(dtype, np.asarray(fill).dtype)
+        arranged = np.zeros(self.grid_.shape + array.shape[1:], dtype=dtype)
+        if fill is not None:
+            arranged[...] = fill
         full = self.grid_ != EMPTY
         arranged[full] = array[self.grid_[full]]
         return arranged
@@ -242,12 +249,13 @@ class GridLayout(BaseEstimator):
         n_items = len(self.positions_)
         if n_items < 3:
             return 1.0
+        n_rows = int(np.clip(SCORED_PAIRS // n_items, LEAST_SCORED_ROWS, SCORED_ROWS))
         return distance_preservation_quality(
             self._scored,
             self.grid_,
             wrap=self._cells.wrap,
             points=self._cells.points,
-            n_rows=None if n_items <= SCORED_ITEMS else SCORED_ROWS,
+            n_rows=None if n_items <= SCORED_ITEMS else n_rows,
             random_state=0,
         )
 

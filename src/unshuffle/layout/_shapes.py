@@ -33,6 +33,7 @@ class Shape:
         """Shape with room for all items, from what the user gave."""
         found = rectangle_for(n_items) if shape is None else check.check_layout_shape(shape)
         if isinstance(found, tuple):
+            check.check_cells_memory(*found)
             result = cls(np.ones(found, dtype=bool), None, wrap)
         elif found.dtype == bool:
             result = cls(np.array(found, dtype=bool), None, wrap)

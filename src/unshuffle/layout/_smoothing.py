@@ -17,8 +17,9 @@ Report = Callable[[NDArray[np.intp], float, float], None]
 WIDTHS = np.geomspace(3.0, 1.0, 24)
 # Least raises, as shares of the spread of benefits in a group.
 RAISES = np.geomspace(0.1, 0.0005, WIDTHS.size)
+DESCENT_RAISES = np.geomspace(0.0005, 0.00001, 20)
 SIDE = 24.0
-N_DESCENTS = 12
+DESCENT_SIDE = 64.0
 NARROW = 1.5  # bandwidth below which neighbours are weighed one by one
 
 
@@ -116,19 +117,18 @@ def smooth(
     """Reorder the items of the cells to make the objective smaller.
 
     Neighbours are averaged over wide surroundings first, then over narrow ones, by which like
-    tiles find each other over some distance. Then steps at the narrowest go on from the best so
-    far, and back to it where they do not gain. `report` is called with the best items so far,
-    their objective, and the share of the work that is done.
+    tiles find each other over some distance. Then the best so far goes downhill. `report` is
+    called with the best items so far, their objective, and the share of the work that is done.
     """
     tray = _Tray(mosaic, items, shape, rng, workers)
     best, lowest = items, mosaic.value(items)
-    n_steps = WIDTHS.size + N_DESCENTS
-    raises = [*RAISES, *np.full(N_DESCENTS, RAISES[-1])]
-    for step, raise_by in enumerate(raises):
-        descending = step >= WIDTHS.size
-        if descending:
+    n_steps = WIDTHS.size + DESCENT_RAISES.size
+    for step in range(n_steps):
+        if step < WIDTHS.size:
+            tray.anneal(WIDTHS[step], RAISES[step])
+        else:
             tray.put(best)
-        tray.reorder(1.0 if descending else WIDTHS[step], raise_by)
+            tray.descend(DESCENT_RAISES[step - WIDTHS.size])
         value = mosaic.value(tray.items)
         if value < lowest:
             best, lowest = tray.items, value
@@ -148,6 +148,7 @@ class _Tray:
     ) -> None:
         self.mosaic, self.rng, self.workers = mosaic, rng, workers
         self.surface = Raster(*shape, wrap=False)
+        self.shape = shape
         self.degrees = np.asarray(mosaic.near.sum(axis=1)).ravel().astype(np.float32)
         squares = np.einsum("ij,ij->i", mosaic.looks, mosaic.looks)[:, np.newaxis]
         self.features = np.hstack([mosaic.looks, squares, mosaic.colors]).astype(np.float32)
@@ -171,17 +172,42 @@ class _Tray:
         self.planes[:] = self.features[items].T
         self.bits[-1] = items
 
-    def reorder(self, width: float, raise_by: float) -> None:
-        """Assign groups of items to their cells, given what is around them."""
-        n_looks = self.mosaic.looks.shape[1]
-        looks = self.planes[:n_looks]
+    def anneal(self, width: float, raise_by: float) -> None:
+        """Reorder all cells at once, given what was around them before."""
+        looks = self.planes[: self.mosaic.looks.shape[1]]
         if width > NARROW:
             around = self.surface.average(looks, width, self.workers) * self.degrees
         else:
             around = (self.mosaic.near @ looks.T).T
-        self.field[:n_looks] = np.float32(self.mosaic.smoothness) * around
-        cells, starts = draw_groups(self.surface, SIDE, None, self.rng)
-        some = cells[: starts[1]]
-        benefit = (self.planes[:, some].T @ self.field[:, some]).astype(np.float64)
+        self._reorder(around, None, SIDE, raise_by)
+
+    def descend(self, raise_by: float) -> None:
+        """Reorder cells that are no neighbours, while theirs stay: that lowers the objective."""
+        looks = self.planes[: self.mosaic.looks.shape[1]]
+        for cells in _strangers(self.shape, self.rng):
+            around = (self.mosaic.near @ looks.T).T
+            self._reorder(around, cells, DESCENT_SIDE, raise_by)
+
+    def _reorder(
+        self, around: Planes, some: NDArray[np.intp] | None, side: float, raise_by: float
+    ) -> None:
+        """Assign groups of items to their cells, given what is around them."""
+        self.field[: len(around)] = np.float32(self.mosaic.smoothness) * around
+        cells, starts = draw_groups(self.surface, side, some, self.rng)
+        first = cells[: starts[1]]
+        benefit = (self.planes[:, first].T @ self.field[:, first]).astype(np.float64)
         least = raise_by * interaction_spread(benefit)
         assign_all(self.bits, self.field, cells, starts, self.prices, least, self.workers)
+
+
+def _strangers(shape: tuple[int, int], rng: np.random.Generator) -> list[NDArray[np.intp]]:
+    """The cells in up to four kinds; none touches another of its kind, even at a corner."""
+    line, place = np.divmod(np.arange(shape[0] * shape[1]), shape[1])
+    if rng.random() < 0.5:
+        line, place = place, line
+    # Every second line, and every second cell of it. The lines are shifted at random, so that
+    # cells which are apart now may trade places later.
+    shift = rng.integers(2, size=line.max() + 1)[line]
+    kind = 2 * (line % 2) + (place + shift) % 2
+    kinds = [np.flatnonzero(kind == k) for k in rng.permutation(4)]
+    return [cells for cells in kinds if cells.size]

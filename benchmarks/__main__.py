@@ -14,14 +14,14 @@ from rich.table import Table
 
 from benchmarks._measure import Row
 
-NAMES = ("assignment", "matching", "layout", "growth")
-PEERS = {"ot": "POT", "vc_flas": "FLAS"}
+NAMES = ("assignment", "matching", "layout", "growth", "alignment", "sweeps")
+PEERS = {"ot": "POT", "vc_flas": "FLAS", "pycpd": "pycpd"}
 
 
 def main() -> int:
     options = parsed()
     try:
-        from benchmarks import assignment, growth, layout, matching
+        from benchmarks import alignment, assignment, growth, layout, matching
     except ModuleNotFoundError as error:
         if error.name not in PEERS:
             raise
@@ -39,6 +39,16 @@ def main() -> int:
             growth.TOPIC,
             partial(growth.rows, quick=options.quick, full=options.full),
             growth.FORMATS,
+        ),
+        "alignment": (
+            alignment.TOPIC,
+            partial(alignment.rows, quick=options.quick),
+            alignment.FORMATS,
+        ),
+        "sweeps": (
+            alignment.SWEEPS,
+            partial(alignment.sweep_rows, quick=options.quick),
+            alignment.SWEEP_FORMATS,
         ),
     }
     # a file or a pipe has no width of its own; the widest row needs about 130 columns

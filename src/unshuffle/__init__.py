@@ -3,11 +3,19 @@
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
-__all__ = ["Collage", "GridLayout", "KernelizedSorting", "__version__"]
+__all__ = [
+    "Collage",
+    "GridLayout",
+    "KernelizedSorting",
+    "MinimumVolumePCA",
+    "MultiwaySorting",
+    "__version__",
+]
 
 if TYPE_CHECKING:
+    from unshuffle.alignment import MinimumVolumePCA
     from unshuffle.layout import Collage, GridLayout
-    from unshuffle.matching import KernelizedSorting
+    from unshuffle.matching import KernelizedSorting, MultiwaySorting
 else:
     # scikit-learn takes a second to load: a name is imported when it is first asked for. Hidden
     # from type checkers, which would otherwise take any misspelt name for one of ours.
@@ -15,8 +23,11 @@ else:
         "Collage": "unshuffle.layout",
         "GridLayout": "unshuffle.layout",
         "KernelizedSorting": "unshuffle.matching",
+        "MinimumVolumePCA": "unshuffle.alignment",
+        "MultiwaySorting": "unshuffle.matching",
     }
     _ROOMS = (
+        "alignment",
         "assignment",
         "datasets",
         "images",

@@ -26,6 +26,8 @@ from unshuffle.cli._options import (
     a_smoothness,
     a_tile,
     one_or_more,
+    some_frames,
+    some_points,
     two_or_more,
 )
 
@@ -375,6 +377,73 @@ def collage(
                 use_cache=not no_cache,
                 seed=seed,
                 jobs=jobs,
+                as_json=as_json,
+                quiet=quiet,
+            )
+        )
+
+    _finish(work)
+
+
+@app.command(
+    epilog="Examples:\n\n"
+    "unshuffle morph three.png nine.png -o morph.gif\n\n"
+    "unshuffle morph cat.png dog.png -o morph.gif -o morph.png --points 1000\n\n"
+    "unshuffle morph before.csv after.csv --json"
+)
+def morph(
+    a: Annotated[Path, typer.Argument(metavar="A", help="Shape to start from.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="Shape to end at.")],
+    output: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Where to write: an animation (.gif) or a strip of pictures (.png). May be given "
+            "several times. Default: morph.gif, or nowhere with --json.",
+            show_default=False,
+        ),
+    ] = None,
+    points: Annotated[
+        int | None,
+        typer.Option(
+            callback=some_points,
+            help="Points to draw from each; more show finer detail. Default: 200 for pictures, "
+            "all for point files.",
+            show_default=False,
+        ),
+    ] = None,
+    frames: Annotated[
+        int | None,
+        typer.Option(
+            callback=some_frames,
+            help="Pictures on the way, both ends included. Default: 24 in .gif, 7 in .png.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Turn one shape into another, so that neighbouring points move together.
+
+    A and B are pictures of a shape on a plain ground (ink on paper, or light on dark), or point
+    files: tables with x and y in two columns (.csv, .tsv, .npy, .parquet), y up. Both are drawn
+    at the same size.
+    """
+
+    def work() -> int:
+        from unshuffle.cli import _morph
+
+        return _morph.morph(
+            _morph.Options(
+                path_a=a,
+                path_b=b,
+                outputs=output or [],
+                n_points=points,
+                n_frames=frames,
+                seed=seed,
                 as_json=as_json,
                 quiet=quiet,
             )

@@ -93,6 +93,20 @@ def a_tile(value: int) -> int:
     return value
 
 
+def some_points(value: int | None) -> int | None:
+    """Points that can make a shape, and can be paired in seconds."""
+    if value is not None and not 2 <= value <= 3000:
+        raise typer.BadParameter(f"give a number from 2 to 3000, not {value}.")
+    return value
+
+
+def some_frames(value: int | None) -> int | None:
+    """Frames that show a motion."""
+    if value is not None and not 2 <= value <= 240:
+        raise typer.BadParameter(f"give a number from 2 to 240, not {value}.")
+    return value
+
+
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Same seed, same answer.")]
 Jobs = Annotated[
     int,

@@ -1,12 +1,15 @@
 """Data to try things on: generators, and what ships with scikit-learn."""
 
+from unshuffle.datasets._clouds import Clouds, digit_clouds
 from unshuffle.datasets._digits import digits_views, grid_points, sample_digits
 from unshuffle.datasets._paired import Paired
 from unshuffle.datasets._photos import photo_halves
 from unshuffle.datasets._synthetic import make_paired_views
 
 __all__ = [
+    "Clouds",
     "Paired",
+    "digit_clouds",
     "digits_views",
     "grid_points",
     "make_paired_views",

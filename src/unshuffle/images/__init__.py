@@ -7,6 +7,13 @@ from unshuffle.images._describe import FEATURES, describe, read_features
 from unshuffle.images._features import color_histogram, lab_pixels
 from unshuffle.images._folders import visible_files
 from unshuffle.images._masks import read_mask, text_mask
+from unshuffle.images._morphs import (
+    Drawing,
+    morph_frames,
+    morph_strip,
+    picture_points,
+    save_gif,
+)
 from unshuffle.images._page import write_page
 from unshuffle.images._reading import ImageCollection, read_folder
 from unshuffle.images._sheets import grid_sheet, matched_sheet, points_sheet, save_sheet
@@ -19,6 +26,7 @@ __all__ = [
     "MAX_CACHE_BYTES",
     "MAX_PIXELS",
     "SUFFIXES",
+    "Drawing",
     "ImageCollection",
     "color_histogram",
     "color_texture",
@@ -27,12 +35,16 @@ __all__ = [
     "grid_sheet",
     "lab_pixels",
     "matched_sheet",
+    "morph_frames",
+    "morph_strip",
+    "picture_points",
     "points_sheet",
     "read_features",
     "read_folder",
     "read_image",
     "read_mask",
     "rgb_to_lab",
+    "save_gif",
     "save_sheet",
     "text_mask",
     "visible_files",

@@ -1,7 +1,8 @@
 """Displays: they hold what was found and draw it, and never fit."""
 
+from unshuffle.plotting._alignment_display import AlignmentDisplay
 from unshuffle.plotting._collage_display import CollageDisplay
 from unshuffle.plotting._layout_display import LayoutDisplay
 from unshuffle.plotting._match_display import MatchDisplay
 
-__all__ = ["CollageDisplay", "LayoutDisplay", "MatchDisplay"]
+__all__ = ["AlignmentDisplay", "CollageDisplay", "LayoutDisplay", "MatchDisplay"]

@@ -1,0 +1,247 @@
+"""What is asked of bags: sets of points of one width."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import check_array
+
+from unshuffle._validation._collections import check_magnitude, is_text
+from unshuffle._validation._memory import check_memory
+
+_FORMS = (
+    "Pass a list with one (n_points, n_features) array for each bag, a 3-D array, or a 2-D array "
+    "whose rows are bags of one point."
+)
+
+
+def check_bags(bags: Any, name: str) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Points of all bags in one float64 array, and where each bag begins in it."""
+    if isinstance(bags, str) or is_text(bags):
+        raise ValueError(f"{name} holds strings, but bags hold points: rows of numbers. {_FORMS}")
+    if sparse.issparse(bags):
+        raise TypeError(
+            f"{name} is a sparse matrix, but points are compared by their distances, which need "
+            f"dense numbers. Call toarray() on it first."
+        )
+    if _is_list_of_bags(bags):
+        return _stack(list(bags), name)
+    array = np.asarray(bags) if not hasattr(bags, "ndim") else bags
+    if array.ndim == 3:
+        return _stack(list(np.asarray(bags)), name)
+    points = _check_points(bags, name, holder=name)
+    return points, np.arange(len(points) + 1)
+
+
+def check_several_bags(n_bags: int, name: str) -> None:
+    """Refuse a single bag: there is nothing to align it with."""
+    if n_bags < 2:
+        raise ValueError(
+            f"{name} holds {n_bags} bag (n_samples = {n_bags}). Bags are aligned with each other, "
+            "so pass at least two; to align new bags with fitted ones use transform."
+        )
+
+
+def check_points_vary(points: NDArray[np.float64], name: str) -> None:
+    """Refuse points that are all the same: any order of them is as good."""
+    # About the middle: as a share of the largest coordinate, a far-off origin would hide spread.
+    gap = float((points.max(axis=0) - points.min(axis=0)).max())
+    if not gap > 1e-14 * float(np.abs(points).max()):
+        raise ValueError(
+            f"All points of {name} are equal, so nothing tells one from another. Check that the "
+            "right columns were passed."
+        )
+
+
+def check_bag_width(width: int, expected: int, name: str) -> None:
+    """Refuse new bags whose points have other columns than the fitted ones."""
+    if width != expected:
+        # scikit-learn's checks look for these words.
+        raise ValueError(
+            f"{name} has {width} features, but MinimumVolumePCA is expecting {expected} features "
+            "as input: points of new bags need the columns of the fitted ones."
+        )
+
+
+def check_no_larger(sizes: NDArray[np.intp], n_points: int, name: str) -> None:
+    """Refuse bags with more points than there are slots, where none may be left out."""
+    large = np.flatnonzero(sizes > n_points)
+    if large.size:
+        raise ValueError(
+            f"Bag {large[0]} of {name} has {sizes[large[0]]} points for {n_points} slots "
+            f'({large.size} such bag(s)). Pass unequal="resample", which draws some of them.'
+        )
+
+
+def check_missing_estimator(unequal: str, estimator: str, n_points: int | None) -> None:
+    """Refuse missing points where every bag must fill every slot."""
+    if unequal == "missing" and estimator != "mean":
+        raise ValueError(
+            f'unequal="missing" leaves slots empty, and estimator={estimator!r} has no covariance '
+            'for these. Use estimator="mean", or unequal="resample".'
+        )
+    if unequal == "missing" and n_points is not None:
+        raise ValueError(
+            f'unequal="missing" has as many slots as the largest bag has points, got n_points='
+            f'{n_points}. Leave n_points out, or use unequal="resample".'
+        )
+
+
+def check_bags_memory(n_bags: int, n_points: int, n_features: int) -> None:
+    """Refuse features and costs that would not fit into the memory that is free now."""
+    n_numbers = n_points * n_features
+    check_memory(
+        # features, their ordered copy, and what a decomposition takes beside them; costs
+        8 * (4 * n_bags * n_numbers + 3 * n_bags * min(n_bags, n_numbers) + 4 * n_points**2),
+        what=f"Aligning {n_bags:,} bags of {n_points:,} points with {n_features} features each",
+        instead="Pass a smaller n_points, or a smaller rank.",
+    )
+
+
+def check_directions(n_directions: int) -> None:
+    """Refuse the paper's bound where it would take all day."""
+    if n_directions > 2000:
+        raise ValueError(
+            f'estimator="variational" decomposes a {n_directions:,} x {n_directions:,} matrix '
+            "(points times features) for every bag. Use fewer points, a smaller rank, or "
+            'estimator="covariance", which does not grow so.'
+        )
+
+
+def check_n_components(n_components: Any, most: int) -> None:
+    """Refuse more components than the bags span."""
+    if isinstance(n_components, int | np.integer) and n_components > most:
+        raise ValueError(
+            f"n_components={n_components} is more than the {most} that these bags can have: one "
+            "less than their number, and at most n_points times the features of a point. Pass "
+            "fewer, or None for all."
+        )
+
+
+def check_scores(scores: Any, n_components: int) -> NDArray[np.float64]:
+    """Coordinates of bags, one row of `n_components` numbers for each."""
+    values: NDArray[np.float64] = check_array(scores, dtype=np.float64, input_name="Y")
+    if values.shape[1] != n_components:
+        raise ValueError(
+            f"Y has {values.shape[1]} columns; the fitted estimator has {n_components} "
+            "components. Pass what transform returned, or rows of that length."
+        )
+    return values
+
+
+def check_fractions(t: Any) -> NDArray[np.float64]:
+    """One moment of a morph, or several."""
+    try:
+        values = np.asarray(t, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"`t` must be a number or a list of numbers, got {t!r}.") from error
+    if values.ndim > 1 or not np.all(np.isfinite(values)):
+        raise ValueError(
+            f"`t` must be a finite number or a 1-D array of these, got shape {values.shape}"
+            f"{'' if values.ndim > 1 else ' with NaN or infinity'}. 0 is the first bag, 1 the "
+            "second."
+        )
+    return values
+
+
+def check_kernel_block(block: Any, shape: tuple[int, int], kernel: Any) -> NDArray[np.float64]:
+    """Similarities that a user's kernel gave for two sets of points."""
+    label = getattr(kernel, "__name__", type(kernel).__name__)
+    values = np.asarray(block, dtype=np.float64)
+    if values.shape != shape:
+        raise ValueError(
+            f"The kernel {label} returned shape {values.shape} for {shape[0]} and {shape[1]} "
+            "points. Return one row for each point of the first and one column for each of the "
+            "second, or one number for two single points."
+        )
+    if not np.all(np.isfinite(values)):
+        raise ValueError(
+            f"The kernel {label} returned NaN or infinity. Return finite similarities, or check "
+            "the points passed to it."
+        )
+    return values
+
+
+def check_kernel_positive(largest: float, smallest: float, kernel: Any) -> None:
+    """Refuse a kernel by which points have no length: it has no feature space."""
+    if not (largest > 0 and smallest >= -1e-8 * largest):
+        label = kernel if isinstance(kernel, str) else getattr(kernel, "__name__", "callable")
+        raise ValueError(
+            f"The kernel {label} is not positive definite: of the similarity of a point with "
+            f"itself (at most {largest:.3g}), {smallest:.3g} is left once other points are "
+            "accounted for, and it may not be below 0. Pass a kernel such as rbf, or "
+            "exp(-distance) in place of a distance."
+        )
+
+
+def _is_list_of_bags(bags: Any) -> bool:
+    """Tell a list of bags from a table written as a list of rows."""
+    if isinstance(bags, np.ndarray):
+        return bags.dtype == object and bags.ndim == 1 and _holds_a_table(bags)
+    return isinstance(bags, list | tuple) and _holds_a_table(bags)
+
+
+def _holds_a_table(bags: Any) -> bool:
+    return any(_dimensions(each) >= 2 for each in bags)
+
+
+def _dimensions(item: Any) -> int:
+    if hasattr(item, "ndim"):
+        return int(item.ndim)
+    if isinstance(item, list | tuple):
+        return 1 + max((_dimensions(each) for each in item), default=0)
+    return 0
+
+
+def _stack(bags: list[Any], name: str) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    if not bags:
+        raise ValueError(f"{name} is empty: found 0 bags. {_FORMS}")
+    points = []
+    for i, bag in enumerate(bags):
+        holder = f"bag {i} of {name}"
+        if _dimensions(bag) < 2 and np.size(bag) == 0:
+            raise ValueError(f"Bag {i} of {name} is empty. Drop it, or give it a point.")
+        if sparse.issparse(bag):
+            raise TypeError(f"Bag {i} of {name} is sparse. Call toarray() on it first.")
+        if _dimensions(bag) != 2:
+            raise ValueError(
+                f"Bag {i} of {name} has {_dimensions(bag)} dimension(s); a bag has 2, points by "
+                f"features. {_FORMS}"
+            )
+        if len(bag) == 0:
+            raise ValueError(f"Bag {i} of {name} is empty. Drop it, or give it a point.")
+        points.append(_check_points(bag, name, holder=holder))
+        if points[i].shape[1] != points[0].shape[1]:
+            raise ValueError(
+                f"Points of bag {i} of {name} have {points[i].shape[1]} columns, those of bag 0 "
+                f"have {points[0].shape[1]}. Describe the points of all bags by the same columns."
+            )
+    sizes = [len(each) for each in points]
+    return np.concatenate(points), np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+
+
+def _check_points(bag: Any, name: str, *, holder: str) -> NDArray[np.float64]:
+    try:
+        points: NDArray[np.float64] = check_array(
+            bag,
+            dtype=np.float64,
+            ensure_all_finite=False,
+            input_name=name,
+            estimator="MinimumVolumePCA",
+        )
+    except ValueError as error:
+        if "could not convert string" not in str(error):
+            raise
+        raise ValueError(
+            f"Points of {holder} hold text ({error}). Encode it as numbers, or drop these columns."
+        ) from error
+    bad = np.flatnonzero(~np.isfinite(points).all(axis=1))
+    if bad.size:
+        what = "NaN" if np.isnan(points).any() else "infinity"
+        raise ValueError(
+            f"Input {holder} contains {what} (in {bad.size} of {len(points)} points, the first is "
+            f"point {bad[0]}). Drop these points or fill in their values first."
+        )
+    check_magnitude(points, holder)
+    return points

@@ -1,0 +1,87 @@
+"""What is asked of several collections that are aligned together."""
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+from scipy import sparse
+
+from unshuffle._validation._collections import is_text
+
+
+def check_several_collections(collections: Any, *, name: str = "X") -> list[Any]:
+    """Two or more collections as a list; what is in them is the kernels' to check."""
+    ask = "Pass a list with one collection in each place: fit([X1, X2, ...])."
+    if collections is None:
+        raise ValueError(f"`{name}` is None. {ask}")
+    if isinstance(collections, dict) or not (
+        hasattr(collections, "__iter__") or hasattr(collections, "__getitem__")
+    ):
+        raise TypeError(f"`{name}` must be a list, got {type(collections).__name__}. {ask}")
+    if isinstance(collections, str) or is_text(collections):
+        raise ValueError(f"`{name}` is one collection of texts, and needs a partner. {ask}")
+    if sparse.issparse(collections) or hasattr(collections, "iloc"):
+        raise ValueError(
+            f"`{name}` is one table of shape {collections.shape}, and needs a partner. {ask}"
+        )
+    if isinstance(collections, np.ndarray) and collections.ndim != 3:
+        raise ValueError(f"`{name}` is one array of shape {collections.shape}. {ask}")
+    several = list(collections)
+    if len(several) < 2:
+        raise ValueError(
+            f"`{name}` holds {len(several)} collection(s), and needs at least two. {ask}"
+        )
+    if all(np.ndim(each) == 0 and not hasattr(each, "__len__") for each in several):
+        raise ValueError(f"`{name}` is a list of {len(several)} single values. {ask}")
+    return several
+
+
+def check_common_size(sizes: Sequence[int], *, name: str = "X") -> int:
+    """Refuse collections of different sizes: every item needs one partner in each."""
+    if len(set(sizes)) > 1:
+        listed = ", ".join(str(size) for size in sizes)
+        raise ValueError(
+            f"The collections in `{name}` have {listed} items. Each item gets one partner in "
+            "every other collection, so all must have one size: draw samples of the smallest "
+            "size, or match two at a time by KernelizedSorting, which takes any sizes."
+        )
+    return int(sizes[0])
+
+
+def check_n_collections(n_collections: int, expected: int, *, name: str) -> None:
+    """Refuse a list that is not in the order of the fitted collections."""
+    if n_collections != expected:
+        raise ValueError(
+            f"`{name}` holds {n_collections} collection(s); {expected} were fitted. "
+            "Pass one for each of them, in the same order."
+        )
+
+
+def check_per_collection(values: Any, n_collections: int, name: str) -> list[Any]:
+    """One entry for each collection: a list of that length, or one value for all."""
+    if isinstance(values, list | tuple):
+        if len(values) != n_collections:
+            raise ValueError(
+                f"`{name}` has {len(values)} entries for {n_collections} collections. "
+                "Give one for each collection, or a single value for all."
+            )
+        return list(values)
+    return [values] * n_collections
+
+
+def check_entropy_size(n_items: int, most: int) -> None:
+    """Refuse an exact search that would take minutes."""
+    if n_items > most:
+        raise ValueError(
+            f'objective="entropy" tries every exchange of two items, and takes minutes for more '
+            f"than {most} items; got {n_items}. Align a sample of the items, or use "
+            'objective="hsic".'
+        )
+
+
+def raise_entropy_undefined(error: Exception) -> NoReturn:
+    """Say that a product of kernels has no volume."""
+    raise ValueError(
+        'objective="entropy" needs positive semi-definite kernels, and the product of these is '
+        'not. Choose kernel="rbf" or "linear", or objective="hsic", which takes any kernel.'
+    ) from error

@@ -1,0 +1,121 @@
+"""Bags in some order, and the assignments that change it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unshuffle.assignment._solve import assign
+
+Array = NDArray[np.float64]
+Order = NDArray[np.intp]
+
+
+@dataclass
+class Arrangement:
+    """Bags of features in the order found so far.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n_bags, n_points, n_features)
+        Features of the point in each slot; zeros where it is missing.
+    order : ndarray of shape (n_bags, n_points)
+        Index, in the bag as it was given to the solver, of the point in each slot.
+    present : ndarray of shape (n_bags, n_points), bool
+        Whether the slot is filled.
+    """
+
+    points: Array
+    order: Order
+    present: NDArray[np.bool_]
+
+    @classmethod
+    def assigned_to(
+        cls, points: Array, present: NDArray[np.bool_], reference: int
+    ) -> "Arrangement":
+        """All bags assigned to one of them."""
+        n_points = points.shape[1]
+        weights = present[reference].astype(np.float64)
+        order = nearest_orders(points[reference], points, weights=weights, present=present)
+        order[reference] = np.arange(n_points)
+        return cls(
+            np.take_along_axis(points, order[:, :, None], axis=1),
+            order,
+            np.take_along_axis(present, order, axis=1),
+        )
+
+    def move(self, bag: int, columns: Order) -> None:
+        """Put the points of one bag into the slots in the order `columns`."""
+        self.points[bag] = self.points[bag, columns]
+        self.order[bag] = self.order[bag, columns]
+        self.present[bag] = self.present[bag, columns]
+
+    @property
+    def vectors(self) -> Array:
+        """Each bag as one vector; a view."""
+        return self.points.reshape(len(self.points), -1)
+
+
+def nearest_order(target: Array, points: Array) -> Order:
+    """Order of the points in which they lie closest to the target, slot by slot.
+
+    Parameters
+    ----------
+    target : ndarray of shape (n_points, n_features)
+        Where the points should be.
+    points : ndarray of shape (n_points, n_features)
+        The points of one bag.
+
+    Returns
+    -------
+    columns : ndarray of shape (n_points,)
+        `points[columns]` is as close to `target` as a reordering can be.
+    """
+    return assign(-squared_distances(target, points)).columns
+
+
+def nearest_orders(
+    target: Array,
+    points: Array,
+    *,
+    weights: Array | None = None,
+    present: NDArray[np.bool_] | None = None,
+) -> Order:
+    """`nearest_order` of many bags, towards one target or each towards its own.
+
+    Parameters
+    ----------
+    target : ndarray of shape (n_points, n_features) or (n_bags, n_points, n_features)
+        Where the points should be.
+    points : ndarray of shape (n_bags, n_points, n_features)
+        Bags.
+    weights : ndarray of shape (n_points,) or None, default=None
+        What a squared distance costs in each slot.
+    present : ndarray of shape (n_bags, n_points), bool, or None, default=None
+        Points that are missing may go to any slot at no cost.
+
+    Returns
+    -------
+    orders : ndarray of shape (n_bags, n_points)
+        Indices as `nearest_order` gives them.
+    """
+    orders = np.empty(points.shape[:2], dtype=np.intp)
+    for bag, each in enumerate(points):
+        cost = squared_distances(target if target.ndim == 2 else target[bag], each)
+        if weights is not None:
+            cost *= weights[:, None]
+        if present is not None:
+            cost *= present[bag][None, :]
+        orders[bag] = assign(-cost).columns
+    return orders
+
+
+def squared_distances(target: Array, points: Array) -> Array:
+    """Squared distances from each slot of the target (rows) to each point (columns)."""
+    # Not inner products, though the optimum is the same: the solver is several times faster
+    # where most entries are far above the least.
+    distances = target @ points.T
+    distances *= -2.0
+    distances += np.einsum("nr,nr->n", target, target)[:, None]
+    distances += np.einsum("nr,nr->n", points, points)[None, :]
+    return np.asarray(distances)

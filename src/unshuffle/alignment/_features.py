@@ -1,0 +1,189 @@
+"""Points as vectors of a kernel's feature space, and back."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from unshuffle import _validation as check
+from unshuffle.kernels import median_gamma
+from unshuffle.kernels._distances import squared_distances
+from unshuffle.kernels._vectors import exponential
+
+Array = NDArray[np.float64]
+
+# The median of this many points' distances is within a few per cent of that of all.
+WIDTH_SAMPLE = 2000
+# Pivots that add less than this share of the largest are rounding.
+NEGLIGIBLE = 1e-12
+# Weight of the ridge of pre-images, relative to the mean square of a feature.
+PREIMAGE_RIDGE = 1e-6
+
+
+@dataclass(frozen=True)
+class PointKernel:
+    """Similarity between two sets of points, its parameters settled.
+
+    Attributes
+    ----------
+    kind : "poly", "rbf" or callable
+        A callable is called on two arrays of points, or else on pairs of points.
+    gamma : float
+        Scale of "poly", width of "rbf".
+    degree : int
+        Of "poly".
+    """
+
+    kind: Any
+    gamma: float
+    degree: int
+
+    @classmethod
+    def of(cls, kernel: Any, points: Array, *, gamma: float | None, degree: int) -> "PointKernel":
+        """Kernel for points like these."""
+        if gamma is None:
+            gamma = _median_width(points) if kernel == "rbf" else 1.0 / points.shape[1]
+        return cls(kernel, float(gamma), degree)
+
+    def __call__(self, X: Array, Y: Array) -> Array:
+        """Similarities, shape (len(X), len(Y))."""
+        if self.kind == "rbf":
+            return exponential("rbf", X, Y, self.gamma)
+        if self.kind == "poly":
+            return np.asarray((self.gamma * (X @ Y.T) + 1.0) ** self.degree)
+        shape = len(X), len(Y)
+        try:
+            found = self.kind(X, Y)
+        except (TypeError, ValueError, IndexError):
+            found = None
+        if np.shape(found) != shape:
+            found = self._pairwise(X, Y)
+        return check.check_kernel_block(found, shape, self.kind)
+
+    def _pairwise(self, X: Array, Y: Array) -> list[list[float]]:
+        try:
+            return [[np.asarray(self.kind(x, y)).item() for y in Y] for x in X]
+        except (TypeError, ValueError, IndexError) as error:
+            check.raise_kernel_failed(self.kind, "the points", error)
+
+
+@dataclass(frozen=True)
+class PointFeatures:
+    """Map from points to features whose inner products are the kernel's.
+
+    Attributes
+    ----------
+    center : ndarray of shape (n_dims,)
+        Middle of all points, from which distances lose no digits.
+    kernel : PointKernel or None
+        Similarity of points; None is the linear one, whose features are the points.
+    landmarks : ndarray of shape (rank, n_dims)
+        Points by which all are described.
+    factor : ndarray of shape (rank, rank)
+        Lower Cholesky factor of the kernel between the landmarks.
+    preimage : ndarray of shape (rank + 1, n_dims)
+        Ridge regression of points on features, the constant last.
+    """
+
+    center: Array
+    kernel: PointKernel | None
+    landmarks: Array
+    factor: Array
+    preimage: Array
+
+    @classmethod
+    def of(
+        cls, points: Array, kernel: Any, *, gamma: float | None, degree: int, rank: int
+    ) -> "PointFeatures":
+        """Features for points like these: exact for "linear", else of at most `rank` numbers."""
+        center = points.mean(axis=0)
+        if kernel == "linear":
+            none = np.empty((0, 0))
+            return cls(center, None, none, none, none)
+        similarity = PointKernel.of(kernel, points, gamma=gamma, degree=degree)
+        pivots, factor = greedy_pivots(points, similarity, rank)
+        landmarks = points[pivots]
+        found = cls(center, similarity, landmarks, factor, np.empty((0, 0)))
+        preimage = _regress(found.map(points), points)
+        return cls(center, similarity, landmarks, factor, preimage)
+
+    def map(self, points: Array) -> Array:
+        """Features of points, shape (n, rank)."""
+        if self.kernel is None:
+            return np.asarray(points - self.center)
+        # phi(x) = L^-1 k(x), so that phi(x)'phi(y) = k(x)' K^-1 k(y).
+        K = self.kernel(points, self.landmarks)
+        return np.asarray(
+            linalg.solve_triangular(self.factor, K.T, lower=True, check_finite=False).T
+        )
+
+    def points(self, features: Array) -> Array:
+        """Points whose features are about these; exactly these for the linear kernel."""
+        if self.kernel is None:
+            return np.asarray(features + self.center)
+        return np.asarray(features @ self.preimage[:-1] + self.preimage[-1])
+
+
+def greedy_pivots(points: Array, kernel: PointKernel, rank: int) -> tuple[NDArray[np.intp], Array]:
+    """Points that together say most about all: each is the one worst explained by those before.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, n_dims)
+        Points to choose from.
+    kernel : PointKernel
+        Similarity of points.
+    rank : int
+        Most points to choose; more describe the others more closely.
+
+    Returns
+    -------
+    pivots : ndarray of shape (n_pivots,)
+        Fewer than `rank` where these explain all points already.
+    factor : ndarray of shape (n_pivots, n_pivots)
+        Lower Cholesky factor of the kernel between them.
+    """
+    residual = _diagonal(points, kernel)
+    largest = float(residual.max())
+    check.check_kernel_positive(largest, float(residual.min()), kernel.kind)
+    rank = min(rank, len(points))
+    check.check_factor_memory(len(points), rank)
+    columns = np.zeros((rank, len(points)))
+    pivots: list[int] = []
+    for k in range(rank):
+        pivot = int(residual.argmax())
+        if residual[pivot] <= NEGLIGIBLE * largest:
+            break
+        column = kernel(points, points[[pivot]])[:, 0] - columns[:k].T @ columns[:k, pivot]
+        columns[k] = column / np.sqrt(residual[pivot])
+        residual -= columns[k] ** 2
+        check.check_kernel_positive(largest, float(residual.min()), kernel.kind)
+        residual[pivot] = 0.0
+        np.maximum(residual, 0.0, out=residual)
+        pivots.append(pivot)
+    return np.array(pivots, dtype=np.intp), np.tril(columns[: len(pivots), pivots].T)
+
+
+def _median_width(points: Array) -> float:
+    if len(points) > WIDTH_SAMPLE:
+        drawn = np.random.default_rng(0).choice(len(points), WIDTH_SAMPLE, replace=False)
+        points = points[np.sort(drawn)]
+    return median_gamma(squared_distances(points), name="the bags")
+
+
+def _diagonal(points: Array, kernel: PointKernel) -> Array:
+    parts = [points[start : start + 64] for start in range(0, len(points), 64)]
+    return np.concatenate([np.diag(kernel(part, part)) for part in parts])
+
+
+def _regress(features: Array, points: Array) -> Array:
+    means, middle = features.mean(axis=0), points.mean(axis=0)
+    centered = features - means
+    covariance = centered.T @ centered
+    covariance[np.diag_indices_from(covariance)] += PREIMAGE_RIDGE * max(
+        float(np.trace(covariance)) / len(covariance), np.finfo(float).tiny
+    )
+    slopes = linalg.solve(covariance, centered.T @ (points - middle), assume_a="pos")
+    return np.vstack([slopes, middle - means @ slopes])

@@ -1,0 +1,199 @@
+"""`unshuffle morph`: turn one shape into another, point by point."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from unshuffle.cli import _tables
+from unshuffle.cli._console import BadInput, progress_bar, say, warn
+from unshuffle.cli._writing import check_outputs, save_somewhere, unbothered
+from unshuffle.images import (
+    SUFFIXES,
+    morph_frames,
+    morph_strip,
+    picture_points,
+    save_gif,
+    save_sheet,
+)
+from unshuffle.images._morphs import INK
+from unshuffle.images._sheets import PAPER
+
+MORPH_SUFFIXES = (".gif", ".png")
+DEFAULT_POINTS = 200
+MAX_POINTS = 3000
+GIF_FRAMES = 24
+STRIP_FRAMES = 7
+STRIP_SIZE = 200
+GIF_SIZE = 320
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user asked for."""
+
+    path_a: Path
+    path_b: Path
+    outputs: list[Path]
+    n_points: int | None
+    n_frames: int | None
+    seed: int
+    as_json: bool
+    quiet: bool
+
+
+class Cloud(NamedTuple):
+    """Points to start from or to end at, and how they look there."""
+
+    points: NDArray[np.float64]
+    colors: NDArray[np.float64]
+    ground: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Morph:
+    """Two clouds whose points belong together one by one."""
+
+    start: Cloud
+    end: Cloud
+
+    def save(self, path: Path, n_frames: int | None) -> None:
+        """Write one file; its suffix says what."""
+        if path.suffix.lower() == ".gif":
+            save_gif(self._frames(n_frames or GIF_FRAMES, GIF_SIZE), path)
+        else:
+            save_sheet(morph_strip(self._frames(n_frames or STRIP_FRAMES, STRIP_SIZE)), path)
+
+    def _frames(self, n_frames: int, size: int) -> list[Any]:
+        # Slow at both ends: a motion that starts and stops at full speed looks broken.
+        times = (1 - np.cos(np.pi * np.linspace(0, 1, n_frames))) / 2
+        points, colors, ground = (
+            np.stack([(1 - t) * one + t * other for t in times])
+            for one, other in zip(self.start, self.end, strict=True)
+        )
+        return morph_frames(points, colors=colors, ground=ground, size=size)
+
+
+def morph(options: Options) -> int:
+    """Do it, and return the exit code."""
+    outputs = options.outputs or ([] if options.as_json else [Path("morph.gif")])
+    check_outputs(outputs, MORPH_SUFFIXES, (options.path_a, options.path_b))
+    found = _match(_read(options))
+    with unbothered():
+        report = _describe(found, options)
+        with progress_bar("Drawing", show=not options.quiet) as advance:
+            for done, path in enumerate(outputs):
+                advance(done / len(outputs), path.name)
+                written = save_somewhere(path, lambda where: found.save(where, options.n_frames))
+                report["outputs"].append(str(written))
+        if options.as_json:
+            # One object and nothing else.
+            ends = {"start": found.start.points.tolist(), "end": found.end.points.tolist()}
+            typer.echo(json.dumps({**report, **ends}, allow_nan=False))
+        elif not options.quiet:
+            _show(report, outputs, options)
+    return 0
+
+
+def _read(options: Options) -> Morph:
+    """Both sides with as many points each, the second in an order of its own."""
+    paths = (options.path_a, options.path_b)
+    tables = {path: _read_points(path) for path in paths if not _is_picture(path)}
+    n_points = options.n_points
+    if n_points is None:
+        n_points = max((len(points) for points in tables.values()), default=DEFAULT_POINTS)
+    if n_points > MAX_POINTS:
+        raise BadInput(
+            f"{n_points:,} points are more than the {MAX_POINTS:,} that can be paired. Give "
+            f"--points {MAX_POINTS} to take some of them."
+        )
+    both = []
+    for side, path in enumerate(paths):
+        # Streams of their own: A stays as it is whatever B is.
+        rng = np.random.RandomState([options.seed, side])
+        if path in tables:
+            points = _resampled(tables[path], n_points, rng)
+            both.append(_cloud(points, np.tile(INK, (n_points, 1)), PAPER))
+        else:
+            both.append(_cloud(*picture_points(path, n_points, random_state=rng)))
+    return Morph(*both)
+
+
+def _cloud(points: NDArray[np.float64], colors: Any, ground: Any) -> Cloud:
+    """Points about the origin, the longer side of the box around them 1."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    placed = (points - (low + high) / 2) / ((high - low).max() or 1.0)
+    return Cloud(placed, np.asarray(colors, dtype=float), np.asarray(ground, dtype=float))
+
+
+def _is_picture(path: Path) -> bool:
+    if not path.exists():
+        raise BadInput(f"There is no file {path}. Check the name.")
+    if path.is_dir():
+        raise BadInput(f"{path} is a folder. Give one picture, or one file of points.")
+    suffix = path.suffix.lower()
+    if suffix not in (*SUFFIXES, *_tables.SUFFIXES):
+        raise BadInput(
+            f"{path} is of no kind that can be read. Give a picture, or points with x and y in "
+            f"two columns ({', '.join(_tables.SUFFIXES)})."
+        )
+    return suffix in SUFFIXES
+
+
+def _read_points(path: Path) -> NDArray[np.float64]:
+    points = _tables.read_table(path).values
+    if points.shape[1] != 2:
+        raise BadInput(f"{path} has {points.shape[1]} column(s) of numbers. Give two, x and y.")
+    if not np.ptp(points, axis=0).any():
+        raise BadInput(
+            f"All points of {path} are equal, so they have no shape. Give at least two that "
+            "differ."
+        )
+    return points
+
+
+def _resampled(
+    points: NDArray[np.float64], n_points: int, rng: np.random.RandomState
+) -> NDArray[np.float64]:
+    """Each point as often as any other, give or take one."""
+    times, left = divmod(n_points, len(points))
+    chosen = np.repeat(np.arange(len(points)), times)
+    return points[np.sort(np.concatenate([chosen, rng.permutation(len(points))[:left]]))]
+
+
+def _match(unordered: Morph) -> Morph:
+    from unshuffle.alignment import match_shapes
+
+    end = unordered.end
+    order = match_shapes(unordered.start.points, end.points)
+    return Morph(unordered.start, Cloud(end.points[order], end.colors[order], end.ground))
+
+
+def _describe(found: Morph, options: Options) -> dict[str, Any]:
+    """All but the points, fit for JSON."""
+    lengths = np.linalg.norm(found.end.points - found.start.points, axis=1)
+    return {
+        "a": str(options.path_a),
+        "b": str(options.path_b),
+        "n_points": len(lengths),
+        "seed": options.seed,
+        "mean_distance": float(lengths.mean()),
+        "longest_distance": float(lengths.max()),
+        "outputs": [],
+    }
+
+
+def _show(report: dict[str, Any], outputs: list[Path], options: Options) -> None:
+    say(
+        f"Moved {report['n_points']:,} points from {options.path_a.name} to "
+        f"{options.path_b.name}: by {report['mean_distance']:.0%} of the size of the shape on "
+        f"average, {report['longest_distance']:.0%} at most."
+    )
+    for asked, wrote in zip(outputs, report["outputs"], strict=True):
+        if wrote != str(asked):
+            warn(f"{asked} could not be written; it was saved elsewhere.")
+        say(f"{'Animation' if asked.suffix.lower() == '.gif' else 'Strip'}: {wrote}")

@@ -1,0 +1,263 @@
+"""One cloud of points turning into another: points from pictures, frames, strips and GIFs."""
+
+import io
+from math import ceil, sqrt
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from PIL import Image, ImageDraw
+from scipy.spatial import cKDTree
+from sklearn.utils import check_random_state
+
+from unshuffle._ink import as_points, draw_pixels
+from unshuffle._saving import replace_file
+from unshuffle._validation import (
+    check_colors,
+    check_count,
+    check_ink,
+    check_output_path,
+    check_path_of_points,
+    check_positive,
+    raise_no_drawing,
+)
+from unshuffle.images._decoding import explain, read_image
+from unshuffle.images._sheets import PAPER, Color
+
+INK: Color = (34, 51, 59)
+# Small pictures are enlarged to this too, so that there are more pixels than points.
+_LONGER_SIDE = 256
+# Noise of a compressed picture is no drawing.
+_LEAST_CONTRAST = 24
+_LEAST_INK = 0.1
+# Dots are drawn this much larger and scaled down, so that their edges are soft.
+_FINER = 3
+_MARGIN = 0.06
+_ROUNDS = 15
+
+
+class Drawing(NamedTuple):
+    """Points drawn from a picture.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n_points, 2)
+        x to the right and y up; the longer side of the picture is 256 units long.
+    colors : ndarray of shape (n_points, 3), uint8
+        Mean colour of the ink around each point.
+    ground : ndarray of shape (3,), uint8
+        Colour of the ground they stand on.
+    """
+
+    points: NDArray[np.float64]
+    colors: NDArray[np.uint8]
+    ground: NDArray[np.uint8]
+
+
+def picture_points(
+    path: str | Path,
+    n_points: int = 200,
+    *,
+    random_state: int | np.random.RandomState | None = None,
+) -> Drawing:
+    """Points of what is drawn in a picture, many where there is much ink.
+
+    Parameters
+    ----------
+    path : str or Path
+        A picture with a shape on a plain ground: dark on light, light on dark, or in colour.
+    n_points : int, default=200
+        How many points to draw. More show finer detail.
+    random_state : int, RandomState or None, default=None
+        Draws them.
+
+    Returns
+    -------
+    drawing : Drawing
+        Points, their colours, and that of the ground.
+
+    Notes
+    -----
+    The ground is the median colour along the edge of the picture, and ink what differs from it.
+    Points are drawn with probability proportional to that difference. Each is then moved to the
+    middle of the ink that is nearest to it, a few times over (Lloyd's algorithm), so that they
+    cover the shape evenly.
+    """
+    n_points = check_count(n_points, "n_points")
+    rng = check_random_state(random_state)
+    pixels = _small(Path(path))
+    edge = np.concatenate([pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]])
+    ground = np.median(edge, axis=0)
+    ink = np.linalg.norm(pixels - ground, axis=2)
+    if ink.max() < _LEAST_CONTRAST:
+        ink = np.zeros_like(ink)
+    check_ink(ink, path)
+    ink[ink < _LEAST_INK * ink.max()] = 0.0
+    drawn = as_points(draw_pixels(ink, n_points, rng), len(ink), rng)
+    points, colors = _spread_evenly(drawn, ink, pixels)
+    return Drawing(points, colors, ground.astype(np.uint8))
+
+
+def morph_frames(
+    points: ArrayLike,
+    *,
+    colors: ArrayLike = INK,
+    ground: ArrayLike = PAPER,
+    size: int = 320,
+    dot: float | None = None,
+) -> list[Image.Image]:
+    """Draw points on their way, a picture for each moment.
+
+    Parameters
+    ----------
+    points : array of shape (n_moments, n_points, 2)
+        Where each point is at each moment, x to the right and y up. All moments are drawn at one
+        scale.
+    colors : array of shape (3,), (n_points, 3) or (n_moments, n_points, 3)
+        Red, green and blue of the points, from 0 to 255.
+    ground : array of shape (3,) or (n_moments, 3)
+        Colour behind them.
+    size : int, default=320
+        Side of each square picture in pixels. Larger shows more.
+    dot : float or None, default=None
+        Width of a point in pixels; None suits the number of points. Larger fills the shape.
+
+    Returns
+    -------
+    frames : list of PIL.Image.Image
+        One for each moment.
+    """
+    points = check_path_of_points(points, "points")
+    n_moments, n_points = points.shape[:2]
+    colors = check_colors(colors, (n_moments, n_points, 3), "colors")
+    ground = check_colors(ground, (n_moments, 3), "ground")
+    size = check_count(size, "size", least=16, most=2000)
+    dot = size * 0.42 / sqrt(n_points) if dot is None else check_positive(dot, "dot")
+    places = _on_canvas(points, size)
+    return [
+        _frame(where, inks, back, size, max(dot, 1.0))
+        for where, inks, back in zip(places, colors, ground, strict=True)
+    ]
+
+
+def morph_strip(frames: list[Image.Image], *, columns: int | None = None) -> Image.Image:
+    """Frames side by side, the first on the left.
+
+    Parameters
+    ----------
+    frames : list of PIL.Image.Image
+        Of one size, as `morph_frames` draws them.
+    columns : int or None, default=None
+        Frames in a row; None puts up to twelve in a row.
+
+    Returns
+    -------
+    strip : PIL.Image.Image
+        All of them, row by row.
+    """
+    check_count(len(frames), "number of frames")
+    columns = check_count(columns or min(len(frames), 12), "columns", most=len(frames))
+    width, height = frames[0].size
+    strip = Image.new("RGB", (columns * width, ceil(len(frames) / columns) * height), PAPER)
+    for k, frame in enumerate(frames):
+        strip.paste(frame, (k % columns * width, k // columns * height))
+    return strip
+
+
+def save_gif(
+    frames: list[Image.Image], path: str | Path, *, seconds: float = 1.6, pause: float = 0.6
+) -> None:
+    """Write frames as an endless animation: there, a pause, back, a pause.
+
+    Parameters
+    ----------
+    frames : list of PIL.Image.Image
+        What to show on the way there.
+    path : str or Path
+        A .gif file. An existing one is replaced, once the new one is complete.
+    seconds : float, default=1.6
+        Time that one way takes. Longer is slower.
+    pause : float, default=0.6
+        Time for which the first and the last frame stand still.
+    """
+    path = check_output_path(path, (".gif",))
+    check_count(len(frames), "number of frames")
+    step = 1000 * check_positive(seconds, "seconds") / len(frames)
+    # Viewers slow down what is faster than a fiftieth of a second.
+    durations = [max(20, round(step / 10) * 10)] * len(frames)
+    durations[0] = durations[-1] = max(durations[0], round(1000 * check_positive(pause, "pause")))
+    inner = slice(-2, 0, -1)
+    out = io.BytesIO()
+    frames[0].save(
+        out,
+        format="GIF",
+        save_all=True,
+        append_images=[*frames[1:], *frames[inner]],
+        duration=[*durations, *durations[inner]],
+        loop=0,
+    )
+    replace_file(path, out.getvalue())
+
+
+def _small(path: Path) -> NDArray[np.uint8]:
+    """The picture in its proportions, its longer side `_LONGER_SIDE` pixels."""
+    try:
+        # The size is known once it is open; a first look costs little.
+        _, (height, width) = read_image(path, size=(1, 1))
+        scale = _LONGER_SIDE / max(height, width)
+        size = max(1, round(height * scale)), max(1, round(width * scale))
+        return read_image(path, size=size)[0]
+    except Exception as error:
+        # Decoders fail in any way they like on damaged data.
+        raise_no_drawing(path, explain(error), error)
+
+
+def _spread_evenly(
+    points: NDArray[np.float64], ink: NDArray[np.float64], pixels: NDArray[np.uint8]
+) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
+    """Points in the middle of the ink around each, and its mean colour."""
+    rows, columns = np.nonzero(ink)
+    weights = ink[rows, columns]
+    places = np.stack([columns, len(ink) - 1 - rows], axis=1).astype(float)
+    described = np.concatenate([places, pixels[rows, columns]], axis=1)
+    inked = cKDTree(places)
+    for _ in range(_ROUNDS):
+        nearest = cKDTree(points).query(places)[1]
+        total = np.bincount(nearest, weights, minlength=len(points))
+        sums = [np.bincount(nearest, weights * each, len(points)) for each in described.T]
+        means = np.stack(sums, axis=1) / np.where(total > 0, total, 1.0)[:, np.newaxis]
+        # A point that no ink is nearest to stays where it is.
+        alone = total == 0
+        means[alone, :2] = points[alone]
+        means[alone, 2:] = described[inked.query(points[alone])[1], 2:]
+        points = means[:, :2]
+    return points, np.rint(means[:, 2:]).astype(np.uint8)
+
+
+def _on_canvas(points: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """Pixel coordinates, y down, with one scale and one middle for all moments."""
+    low, high = points.min(axis=(0, 1)), points.max(axis=(0, 1))
+    extent = float((high - low).max()) or 1.0
+    centred = (points - (low + high) / 2) * ((1 - 2 * _MARGIN) * size / extent)
+    return size / 2 + centred * np.array([1.0, -1.0])
+
+
+def _frame(
+    places: NDArray[np.float64],
+    colors: NDArray[np.float64],
+    ground: NDArray[np.float64],
+    size: int,
+    dot: float,
+) -> Image.Image:
+    fine = Image.new("RGB", (size * _FINER, size * _FINER), _rgb(ground))
+    pen = ImageDraw.Draw(fine)
+    radius = dot * _FINER / 2
+    for (x, y), color in zip(places * _FINER, colors, strict=True):
+        pen.ellipse((x - radius, y - radius, x + radius, y + radius), fill=_rgb(color))
+    return fine.reduce(_FINER)
+
+
+def _rgb(color: NDArray[np.float64]) -> Color:
+    red, green, blue = np.rint(color).astype(int).tolist()
+    return red, green, blue

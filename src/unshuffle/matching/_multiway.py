@@ -1,0 +1,302 @@
+"""Aligning several collections: one is moved at a time, onto the product of all others."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError
+
+from unshuffle._parallel import map_parallel
+from unshuffle._progress import Reporter
+from unshuffle._validation import raise_entropy_undefined
+from unshuffle.assignment import QuadraticProblem, climb
+from unshuffle.kernels import zero_diagonal
+from unshuffle.matching._kernel_pair import KernelPair
+from unshuffle.matching._starts import starts
+from unshuffle.objectives import (
+    entropy_swap_changes,
+    multiway_entropy,
+    multiway_hsic,
+    multiway_weights,
+)
+
+Array = NDArray[np.float64]
+Permutation = NDArray[np.intp]
+Permutations = NDArray[np.intp]
+Report = Callable[[float, Permutations], None]
+
+# Ways to match a collection to the reference of a start: profiles, both signs of the leading
+# eigenvector, annealing. Each further round of references tries as many more.
+N_MAKERS = 4
+# Share of the mean diagonal that keeps the log-determinant finite.
+ENTROPY_RIDGE = 1e-2
+# Gains below this share of the objective are rounding, and would cycle.
+RELATIVE_GAIN = 1e-11
+NOTHING_FROZEN = np.empty((0, 2), dtype=np.intp)
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Where one ascent ended.
+
+    Attributes
+    ----------
+    permutations : ndarray of shape (T, m)
+        Item of each collection at each place of the common order.
+    path : list of float
+        Objective after each accepted step; never falls.
+    converged : bool
+        Whether it ended because nothing gained any more.
+    """
+
+    permutations: Permutations
+    path: list[float]
+    converged: bool
+
+
+class Ensemble:
+    """Kernel matrices of several collections, and what is asked of an alignment of them.
+
+    Parameters
+    ----------
+    kernels : list of ndarray of shape (m, m)
+        For comparing two collections.
+    factors : list of ndarray of shape (m, m)
+        Factors of the product over all collections, for multiway HSIC.
+    entropy_factors : list of ndarray of shape (m, m) or None
+        The same for the joint entropy; None maximises multiway HSIC.
+    """
+
+    def __init__(
+        self, kernels: list[Array], factors: list[Array], entropy_factors: list[Array] | None
+    ) -> None:
+        self.kernels = kernels
+        self.factors = factors
+        self.entropy_factors = entropy_factors
+        self.ridge = 0.0
+        if entropy_factors is not None:
+            self.ridge = ENTROPY_RIDGE * float(
+                np.prod([np.diag(K).mean() for K in entropy_factors])
+            )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of collections, and of items in each."""
+        return len(self.kernels), self.kernels[0].shape[0]
+
+    def value(self, permutations: Permutations) -> float:
+        """Multiway HSIC, or minus the joint entropy; larger is better."""
+        if self.entropy_factors is None:
+            return multiway_hsic(aligned(self.factors, permutations))
+        return -multiway_entropy(aligned(self.entropy_factors, permutations), ridge=self.ridge)
+
+
+class Search:
+    """Progress of a fit and the best alignment it has seen."""
+
+    def __init__(self, ensemble: Ensemble, reporter: Reporter) -> None:
+        self.ensemble = ensemble
+        self.reporter = reporter
+        self.n_assignments = 0
+        self.best: Permutations | None = None
+        self._best_value = -np.inf
+        self._lock = threading.Lock()
+
+    def count(self, n_assignments: int) -> None:
+        """Add to the number of assignments solved."""
+        with self._lock:
+            self.n_assignments += n_assignments
+
+    def recorder(self, path: list[float], fraction: float, stage: str) -> Report:
+        """Make a function to call after each accepted step of one ascent."""
+
+        def record(value: float, permutations: Permutations) -> None:
+            path.append(value)
+            with self._lock:
+                if value > self._best_value:
+                    self._best_value, self.best = value, permutations.copy()
+            self.reporter.step(value, onto_first(permutations), stage=stage, fraction=fraction)
+
+        return record
+
+    def alignment_so_far(self) -> Alignment:
+        """Best alignment of a search that was stopped before its end."""
+        if self.best is None:
+            raise RuntimeError("The search was stopped before its first alignment.")
+        return Alignment(self.best, [self.ensemble.value(self.best)], False)
+
+
+def solve_multiway(
+    search: Search,
+    *,
+    n_init: int,
+    max_iter: int,
+    tol: float,
+    n_jobs: int | None,
+    rng: np.random.RandomState,
+) -> Alignment:
+    """Climb from starts onto one reference collection after the other, and keep the best."""
+    ensemble = search.ensemble
+    n_collections, _ = ensemble.shape
+    seeds = rng.randint(np.iinfo(np.int32).max, size=n_init)
+
+    def run(number: int) -> Alignment:
+        path: list[float] = []
+        record = search.recorder(path, (number + 1) / n_init, "climbing")
+        n_rounds, reference = divmod(number, n_collections)
+        permutations = start_from(
+            search,
+            reference,
+            # Matching pairs takes most of the time, so it is to be seen and stopped too.
+            search.recorder([], (number + 0.5) / n_init, "starting"),
+            n_makers=N_MAKERS * (1 + n_rounds),
+            rng=np.random.RandomState(seeds[number]),
+        )
+        if ensemble.entropy_factors is None:
+            record(ensemble.value(permutations), permutations)
+            ended = climb_hsic(search, permutations, record, max_iter=max_iter, tol=tol)
+        else:
+            # Exchanges alone end early; where the dependence is largest they find little to do.
+            permutations, _ = climb_hsic(search, permutations, None, max_iter=max_iter, tol=tol)
+            record(ensemble.value(permutations), permutations)
+            ended = climb_entropy(
+                ensemble.entropy_factors,
+                permutations,
+                record,
+                ridge=ensemble.ridge,
+                max_iter=max_iter,
+                tol=tol,
+            )
+        return Alignment(ended[0], path, ended[1])
+
+    try:
+        runs = map_parallel(run, range(n_init), n_jobs=n_jobs)
+    except LinAlgError as error:
+        if ensemble.entropy_factors is None:
+            raise
+        raise_entropy_undefined(error)
+    return max(runs, key=lambda each: each.path[-1])
+
+
+def start_from(
+    search: Search, reference: int, report: Report, *, n_makers: int, rng: np.random.RandomState
+) -> Permutations:
+    """Match every collection to one of them, by the best of several ascents each."""
+    kernels = search.ensemble.kernels
+    n_collections, n_items = search.ensemble.shape
+    permutations = np.tile(np.arange(n_items), (n_collections, 1))
+    for t in range(n_collections):
+        if t == reference:
+            continue
+        pair = KernelPair(kernels[reference], kernels[t], None, NOTHING_FROZEN)
+        problem = pair.problem()
+        ends = [climb(problem, maker()) for maker in starts(pair, n_makers, rng)]
+        search.count(sum(end.n_assignments for end in ends))
+        permutations[t] = max(ends, key=lambda end: end.value).permutation
+        report(search.ensemble.value(permutations), permutations)
+    return permutations
+
+
+def climb_hsic(
+    search: Search,
+    permutations: Permutations,
+    report: Report | None,
+    *,
+    max_iter: int,
+    tol: float,
+) -> tuple[Permutations, bool]:
+    """Raise multiway HSIC by moving one collection at a time, section 4.2; never lowers it.
+
+    All collections move, the first too: the common order is the first one's only in the end.
+    """
+    factors = search.ensemble.factors
+    kernels = aligned(factors, permutations)
+    permutations, value = permutations.copy(), multiway_hsic(kernels)
+    for _ in range(max_iter):
+        before = value
+        for t, K in enumerate(factors):
+            problem = problem_of_one(kernels[:t] + kernels[t + 1 :], K)
+            climbed = climb(problem, permutations[t], max_iter=max_iter)
+            search.count(climbed.n_assignments)
+            if climbed.value > value + RELATIVE_GAIN * abs(value):
+                permutations[t], value = climbed.permutation, climbed.value
+                kernels[t] = K[np.ix_(permutations[t], permutations[t])]
+                if report is not None:
+                    report(value, permutations)
+        if not value > before + max(tol, RELATIVE_GAIN) * abs(before):
+            return permutations, True
+    return permutations, False
+
+
+def problem_of_one(others: list[Array], K: Array) -> QuadraticProblem:
+    """Multiway HSIC as a function of the order of one collection, the others fixed."""
+    weights = multiway_weights(others) / K.shape[0] ** 2
+    # The diagonal only adds a linear term; without it in the quadratic one, assignments do not
+    # hold items where they are.
+    cost = -np.outer(np.diag(weights), np.diag(K))
+    return QuadraticProblem(zero_diagonal(weights), zero_diagonal(K), cost)
+
+
+def climb_entropy(
+    factors: list[Array],
+    permutations: Permutations,
+    report: Report,
+    *,
+    ridge: float,
+    max_iter: int,
+    tol: float,
+) -> tuple[Permutations, bool]:
+    """Lower the joint entropy, eq. (17), by exchanges of two items of one collection."""
+    kernels = aligned(factors, permutations)
+    permutations, value = permutations.copy(), multiway_entropy(kernels, ridge=ridge)
+    for _ in range(max_iter):
+        before = value
+        for t in range(len(factors)):
+            others = np.prod(kernels[:t] + kernels[t + 1 :], axis=0)
+            order, found = exchange_items(others, kernels[t], ridge, value)
+            if found < value:
+                permutations[t], value = permutations[t][order], found
+                kernels[t] = kernels[t][np.ix_(order, order)]
+                report(-value, permutations)
+        if not value < before - max(tol, RELATIVE_GAIN) * abs(before):
+            return permutations, True
+    return permutations, False
+
+
+def exchange_items(
+    others: Array, K: Array, ridge: float, value: float
+) -> tuple[Permutation, float]:
+    """Exchange items of one collection until no exchange of two lowers the entropy."""
+    first, second = np.triu_indices(K.shape[0], 1)
+    order = np.arange(K.shape[0])
+    least = RELATIVE_GAIN * abs(value)
+    while True:
+        before = value
+        changes = entropy_swap_changes(others, K[np.ix_(order, order)], ridge=ridge)
+        ranked = np.argsort(changes, kind="stable")[: K.shape[0]]
+        touched = np.zeros(K.shape[0], dtype=bool)
+        for number in ranked[changes[ranked] < -least]:
+            pair = [first[number], second[number]]
+            if touched[pair].any():
+                continue
+            # The first exchange changes what the next ones gain, so each is checked.
+            trial = order.copy()
+            trial[pair] = order[pair[::-1]]
+            proposed = multiway_entropy([others, K[np.ix_(trial, trial)]], ridge=ridge)
+            if proposed < value - least:
+                order, value = trial, proposed
+                touched[pair] = True
+        if value == before:
+            return order, value
+
+
+def aligned(kernels: list[Array], permutations: Permutations) -> list[Array]:
+    """Kernel matrices in the common order."""
+    return [K[np.ix_(p, p)] for K, p in zip(kernels, permutations, strict=True)]
+
+
+def onto_first(permutations: Permutations) -> Permutations:
+    """Return the same alignment, with the order of the first collection as the common one."""
+    return np.asarray(permutations[:, np.argsort(permutations[0])])

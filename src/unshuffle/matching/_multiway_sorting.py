@@ -1,0 +1,273 @@
+"""MultiwaySorting: the estimator."""
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from unshuffle import _validation as check
+from unshuffle._progress import Callback, Reporter, Stopped
+from unshuffle.kernels import gram_matrix
+from unshuffle.matching._collections import take
+from unshuffle.matching._multiway import Alignment, Ensemble, Search, onto_first, solve_multiway
+
+# Matrices of m^2 numbers that one start needs, beside four for each collection.
+N_MATRICES = 12
+# Kernels exp(-gamma d): a root of theirs is a wider kernel of the same kind.
+EXPONENTIAL = ("rbf", "laplacian", "chi2", "geodesic")
+# Beyond this many items the entropy takes minutes.
+MOST_ITEMS_ENTROPY = 150
+
+
+class MultiwaySorting(BaseEstimator):
+    """Align several collections of the same things that share no features.
+
+    Finds for every item its partner in each of the other collections, from similarities inside
+    each collection alone: documents in seven languages, clouds of points of several shapes,
+    several measurements of the same cells. All collections are used at once, so that what two of
+    them leave open the others can settle.
+
+    Parameters
+    ----------
+    kernel : str, callable or list of these, default="rbf"
+        Similarity inside the collections: "linear", "rbf", "laplacian", "chi2", "geodesic",
+        "text" (collections are lists of str), "precomputed" (collections are kernel matrices), or
+        a callable. A list has one entry for each collection.
+    gamma : float, list of these, or None, default=None
+        Width of "rbf" (exp(-gamma d^2)), "laplacian", "chi2" and "geodesic". Larger sees finer
+        differences. None is one over the median off-diagonal (squared) distance. A list has one
+        entry for each collection.
+    objective : {"hsic", "entropy"}, default="hsic"
+        "hsic" maximises multiway HSIC. "entropy" minimises the log-volume of the joined items, by
+        exact exchanges of two items from where HSIC ends; slow, so 150 items are the limit.
+    n_init : int, default=4
+        Starts. Each matches all collections to another one of them; more find a better alignment
+        where the collections depend weakly on each other.
+    max_iter : int, default=100
+        Most sweeps over the collections in one ascent; more may climb higher.
+    tol : float, default=1e-5
+        Relative gain of a sweep below which an ascent ends; larger stops sooner.
+    random_state : int, RandomState instance or None, default=None
+        Used by starts beyond the second for each collection, and only for the signs of
+        eigenvectors; nothing else is random.
+    n_jobs : int or None, default=None
+        Threads over starts; more are faster, up to `n_init`. The result does not depend on it.
+    callback : callable or None, default=None
+        Called after each step with a state that has `iteration`, `objective` and `permutation`,
+        here of shape (T, m) as in `permutations_`. Returning True stops the search; the best
+        alignment so far is kept.
+    offset : float or None, default=None
+        Constant added to each kernel, as a multiple of its largest entry. Multiway HSIC is then a
+        sum over all subsets of two or more collections, and a larger offset gives more weight to
+        the small ones, pairs above all. None is T, the number of collections. 0 is the paper's
+        criterion of all at once, with gamma divided by T, since the product sums T distances.
+
+    Attributes
+    ----------
+    permutations_ : ndarray of shape (T, m)
+        `X[t][permutations_[t][i]]` belongs to `X[0][i]`; the first row is 0, 1, ..., m - 1.
+    objective_ : float
+        Multiway HSIC of the aligned kernels, or minus the log-volume; larger is better. Each
+        kernel, its offset included, is divided by its largest entry first.
+    objective_path_ : ndarray of shape (n_steps,)
+        Objective after each step that led to the answer; it never falls.
+    n_iter_ : int
+        Assignments solved, over all starts.
+    converged_ : bool
+        Whether the ascent that led to the answer ended by itself.
+
+    See Also
+    --------
+    KernelizedSorting : Two collections, of any sizes, with known pairs and confidences.
+
+    Notes
+    -----
+    A local optimum is promised, not the best alignment. Collections that look alike when
+    mirrored or turned (round shapes) may come out so, since only similarities inside each are
+    seen.
+
+    With `offset=0` the criterion has a flaw that grows with the number of collections: it is
+    larger than at the truth where they fall into two camps, each in order within itself, the
+    dense parts of one on the sparse parts of the other. Of ten noisy copies of a shape it then
+    loses a fifth of the points that the default finds.
+
+    Time grows as T m^3 for each start, and memory as (3 T + 12) m^2 numbers, checked before it is
+    taken: 5 collections of 100 items, or 10 of 30, take about a second, 3 of 1,000 half a minute.
+
+    References
+    ----------
+    Quadrianto, Smola, Song, Tuytelaars, "Kernelized sorting", IEEE Transactions on Pattern
+    Analysis and Machine Intelligence 32 (2010), sections 4 and 5.1.
+
+    Examples
+    --------
+    Three measurements of the same things, in different orders and units:
+
+    >>> import numpy as np
+    >>> from unshuffle import MultiwaySorting
+    >>> rng = np.random.default_rng(0)
+    >>> things = rng.exponential(size=(30, 2)) * [2, 1]
+    >>> orders = [rng.permutation(30) for _ in range(3)]
+    >>> X = [(factor * things)[order] for factor, order in zip([1, 5, 9], orders)]
+    >>> sorting = MultiwaySorting().fit(X)
+    >>> first, second, third = sorting.reorder(X)
+    >>> bool(np.allclose(second, 5 * first) and np.allclose(third, 9 * first))
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kernel": [str, callable, list, tuple],
+        "gamma": [Interval(Real, 0, None, closed="neither"), list, tuple, None],
+        "objective": [StrOptions({"hsic", "entropy"})],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "callback": [callable, None],
+        "offset": [Interval(Real, 0, None, closed="left"), None],
+    }
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        gamma: Any = None,
+        objective: str = "hsic",
+        n_init: int = 4,
+        max_iter: int = 100,
+        tol: float = 1e-5,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        callback: Callback | None = None,
+        *,
+        offset: float | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.objective = objective
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.callback = callback
+        self.offset = offset
+
+    def fit(self, X: Any, y: Any = None) -> "MultiwaySorting":
+        """Find the partners of each item of the first collection in all others.
+
+        Parameters
+        ----------
+        X : list of array-like of shape (m, n_features_t), of lists of str, or 3-D array
+            The collections, all of m items; data frames and sparse matrices are taken too. They
+            need not have the same features.
+        y : None
+            Not used: all collections are in X.
+
+        Returns
+        -------
+        self : MultiwaySorting
+            Fitted, with the best alignment so far if the callback stopped it. After Ctrl-C the
+            estimator is fitted so too, and the interrupt goes on to the caller.
+        """
+        self._validate_params()
+        search = Search(self._ensemble(X), Reporter(self.callback))
+        try:
+            found = solve_multiway(
+                search,
+                n_init=self.n_init,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                n_jobs=self.n_jobs,
+                rng=check_random_state(self.random_state),
+            )
+        except Stopped:
+            found = search.alignment_so_far()
+        except KeyboardInterrupt:
+            search.reporter.stopped = True
+            if search.best is not None:
+                self._store(search, search.alignment_so_far())
+            raise
+        self._store(search, found)
+        if not (self.converged_ or search.reporter.stopped):
+            warnings.warn(
+                f"The ascent reached max_iter={self.max_iter} sweeps before it ended. "
+                "Raise max_iter, or tol, to let it end.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def reorder(self, X: Any) -> list[Any]:
+        """Collections, or anything in their orders, in the order of the first.
+
+        Parameters
+        ----------
+        X : list of array-like of length m
+            One for each fitted collection: arrays, data frames, sparse matrices or lists.
+
+        Returns
+        -------
+        reordered : list
+            Item i of each belongs to item i of the first.
+        """
+        check_is_fitted(self, "permutations_")
+        collections = check.check_several_collections(X)
+        n_collections, n_items = self.permutations_.shape
+        check.check_n_collections(len(collections), n_collections, name="X")
+        return [
+            take(collection, permutation, n_items)
+            for collection, permutation in zip(collections, self.permutations_, strict=True)
+        ]
+
+    def _ensemble(self, X: Any) -> Ensemble:
+        collections = check.check_several_collections(X)
+        n_collections = len(collections)
+        specs = check.check_per_collection(self.kernel, n_collections, "kernel")
+        gammas = check.check_per_collection(self.gamma, n_collections, "gamma")
+        kernels: list[NDArray[np.float64]] = []
+        for t, (collection, spec, gamma) in enumerate(
+            zip(collections, specs, gammas, strict=True)
+        ):
+            kernels.append(gram_matrix(collection, spec, gamma=gamma, name=f"X[{t}]"))
+            check.check_varied(kernels[-1], f"X[{t}]")
+        n_items = check.check_common_size([K.shape[0] for K in kernels])
+        if self.objective == "entropy":
+            check.check_entropy_size(n_items, MOST_ITEMS_ENTROPY)
+        check.check_memory(
+            (3 * n_collections + N_MATRICES) * 8 * n_items**2,
+            what=f"Aligning {n_collections} collections of {n_items:,} items",
+            instead="Fit samples of the collections, or align parts of them in turn.",
+        )
+        # Entries of order one, so that products of many kernels stay finite.
+        kernels = [K / np.abs(K).max() for K in kernels]
+        # A product of T kernels exp(-gamma d) sums T distances; taken to the power 1 / T, their
+        # mean.
+        roots = [
+            K ** (1.0 / n_collections) if isinstance(spec, str) and spec in EXPONENTIAL else K
+            for K, spec in zip(kernels, specs, strict=True)
+        ]
+        offset = n_collections if self.offset is None else self.offset
+        factors = [(K + offset) / (1.0 + offset) for K in kernels] if offset > 0 else roots
+        return Ensemble(kernels, factors, roots if self.objective == "entropy" else None)
+
+    def _store(self, search: Search, found: Alignment) -> None:
+        self.permutations_ = onto_first(found.permutations)
+        self.objective_ = search.ensemble.value(found.permutations)
+        self.objective_path_ = np.array(found.path)
+        self.n_iter_ = search.n_assignments
+        self.converged_ = found.converged
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False  # one table alone has nothing to be aligned with
+        tags.input_tags.three_d_array = True
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags

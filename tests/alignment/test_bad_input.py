@@ -1,0 +1,155 @@
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from unshuffle import MinimumVolumePCA
+
+
+def bags(n_bags=4, n_points=5, width=2, seed=0):
+    return list(np.random.default_rng(seed).normal(size=(n_bags, n_points, width)))
+
+
+def without_numbers(given):
+    given[2] = given[2].copy()
+    given[2][3, 1] = np.nan
+    return given
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ([*bags(), *bags(width=3)], "bag 4 of bags have 3 columns, those of bag 0 have 2"),
+        ([*bags(), np.zeros((0, 2))], "Bag 4 of bags is empty. Drop it"),
+        (without_numbers(bags()), r"bag 2 of bags contains NaN \(in 1 of 5 points.*point 3"),
+        (bags(n_bags=1), "holds 1 bag .*at least two"),
+        ([], "Expected 2D array|0 bags|empty"),
+        ([np.ones((5, 2))] * 4, "All points of bags are equal"),
+        (np.full((6, 3), 7.0), "All points of bags are equal"),
+        (["some", "words"], "bags holds strings"),
+        ([[["a", "b"]], [["c", "d"]]], "hold text"),
+    ],
+)
+def test_bad_bags_are_refused_in_one_clear_sentence(given, words):
+    with pytest.raises(ValueError, match=words):
+        MinimumVolumePCA().fit(given)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"n_components": 0},
+        {"n_components": 1.5},
+        {"estimator": "median"},
+        {"kernel": "sigmoid"},
+        {"gamma": 0},
+        {"degree": 0},
+        {"rank": 0},
+        {"regularization": 0},
+        {"n_points": 0},
+        {"unequal": "drop"},
+        {"swaps": "yes"},
+        {"n_init": 0},
+        {"max_iter": 0},
+        {"tol": -1},
+    ],
+)
+def test_parameters_out_of_range_are_refused(parameters):
+    (name,) = parameters
+    with pytest.raises(ValueError, match=f"'{name}' parameter"):
+        MinimumVolumePCA(**parameters).fit(bags())
+
+
+def test_more_components_than_there_are_is_refused():
+    with pytest.raises(ValueError, match="n_components=9 is more than the 3"):
+        MinimumVolumePCA(9).fit(bags())
+
+
+def test_missing_points_need_the_mean_estimator():
+    with pytest.raises(ValueError, match='Use estimator="mean"'):
+        MinimumVolumePCA(estimator="covariance", unequal="missing").fit(bags())
+    with pytest.raises(ValueError, match="Leave n_points out"):
+        MinimumVolumePCA(unequal="missing", n_points=7).fit(bags())
+
+
+def test_new_bags_may_not_be_larger_where_points_may_be_missing():
+    found = MinimumVolumePCA(1, unequal="missing").fit(bags())
+    with pytest.raises(ValueError, match="Bag 1 of bags has 9 points for 5 slots"):
+        found.transform([*bags(1), *bags(1, n_points=9)])
+
+
+def test_new_bags_need_the_fitted_columns():
+    found = MinimumVolumePCA(1).fit(bags())
+    for method in (found.transform, found.align):
+        with pytest.raises(ValueError, match=r"has 3 features.*expecting 2 features"):
+            method(bags(width=3))
+        with pytest.raises(ValueError, match="bag 2 of bags contains NaN"):
+            method(without_numbers(bags()))
+
+
+def test_scores_need_one_number_for_each_component():
+    found = MinimumVolumePCA(2).fit(bags())
+    with pytest.raises(ValueError, match=r"Y has 3 columns.*2 components"):
+        found.inverse_transform(np.zeros((1, 3)))
+    with pytest.raises(ValueError, match="NaN"):
+        found.inverse_transform([[np.nan, 0]])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((0, 4, 0.5), "`j` must be from 0 to 3, got 4"),
+        ((-1, 0, 0.5), "`i` must be from 0 to 3, got -1"),
+        ((0, 1.5, 0.5), "`j` must be a whole number"),
+        ((0, 1, np.nan), "`t` must be a finite number"),
+        ((0, 1, "half"), "`t` must be a number"),
+        ((0, 1, [[0.5]]), "`t` must be a finite number or a 1-D array"),
+    ],
+)
+def test_a_morph_needs_two_fitted_bags_and_a_moment(arguments, words):
+    found = MinimumVolumePCA(1).fit(bags())
+    with pytest.raises(ValueError, match=words):
+        found.morph(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments"),
+    [
+        ("transform", (bags(),)),
+        ("align", (bags(),)),
+        ("inverse_transform", ([[0.0]],)),
+        ("morph", (0, 1, 0.5)),
+    ],
+)
+def test_nothing_can_be_asked_before_a_fit(method, arguments):
+    with pytest.raises(NotFittedError):
+        getattr(MinimumVolumePCA(), method)(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "words"),
+    [
+        (lambda X, Y: np.zeros(3), "failed|returned shape"),
+        (lambda X, Y: np.full((len(X), len(Y)), np.nan), "NaN or infinity"),
+        (lambda X, Y: np.zeros((len(X), len(Y))), "not positive definite"),
+        (lambda x, y: -float(np.sum((x - y) ** 2)) - 1.0, "not positive definite"),
+        (
+            lambda X, Y: 2 * np.linalg.norm(X[:, None] - Y[None], axis=2) + 1,
+            "not positive definite",
+        ),
+    ],
+)
+def test_a_kernel_that_is_none_is_refused(kernel, words):
+    with pytest.raises(ValueError, match=words):
+        MinimumVolumePCA(1, kernel=kernel).fit(bags())
+
+
+def test_the_papers_bound_is_refused_where_it_would_take_all_day():
+    many = bags(n_bags=2, n_points=1001)
+    with pytest.raises(ValueError, match='estimator="covariance"'):
+        MinimumVolumePCA(estimator="variational").fit(many)
+
+
+def test_memory_is_asked_for_first(monkeypatch):
+    monkeypatch.setattr("unshuffle._validation._memory.available_memory", lambda: 1000)
+    with pytest.raises(MemoryError, match="smaller n_points, or a smaller rank"):
+        MinimumVolumePCA(1, kernel="rbf").fit(bags())

@@ -1,0 +1,86 @@
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from unshuffle._bags import Bags
+
+
+def test_a_list_of_arrays_is_stacked_in_order():
+    bags = Bags.of([np.zeros((2, 3)), np.ones((4, 3))])
+    assert len(bags) == 2
+    assert bags.width == 3
+    assert bags.sizes.tolist() == [2, 4]
+    assert bags.offsets.tolist() == [0, 2, 6]
+    np.testing.assert_array_equal(bags[1], np.ones((4, 3)))
+    assert [len(bag) for bag in bags] == [2, 4]
+
+
+def test_three_dimensions_are_bags_of_one_size():
+    array = np.arange(24).reshape(4, 3, 2)
+    bags = Bags.of(array)
+    assert bags.sizes.tolist() == [3, 3, 3, 3]
+    np.testing.assert_array_equal(bags[2], array[2])
+
+
+@pytest.mark.parametrize(
+    "table", [np.eye(3), [[1, 0, 0], [0, 1, 0], [0, 0, 1]], pd.DataFrame(np.eye(3))]
+)
+def test_the_rows_of_a_table_are_bags_of_one(table):
+    bags = Bags.of(table)
+    assert bags.sizes.tolist() == [1, 1, 1]
+    np.testing.assert_array_equal(bags.points, np.eye(3))
+
+
+@pytest.mark.parametrize(
+    "bags",
+    [
+        [[[1, 2]], [[3, 4], [5, 6]]],
+        ([[1, 2]], np.array([[3, 4], [5, 6]])),
+        np.array([np.array([[1, 2]]), np.array([[3, 4], [5, 6]])], dtype=object),
+        [pd.DataFrame([[1, 2]]), pd.DataFrame([[3, 4], [5, 6]])],
+    ],
+)
+def test_nested_lists_tuples_object_arrays_and_data_frames_are_bags(bags):
+    found = Bags.of(bags)
+    assert found.sizes.tolist() == [1, 2]
+    assert found.points.dtype == np.float64
+    assert found.points.tolist() == [[1, 2], [3, 4], [5, 6]]
+
+
+def test_what_was_passed_is_not_changed():
+    array = np.arange(12.0).reshape(2, 3, 2)
+    before = array.copy()
+    bags = Bags.of(array)
+    bags.points[:] = -1
+    np.testing.assert_array_equal(array, before)
+
+
+@pytest.mark.parametrize(
+    ("bags", "words"),
+    [
+        ([], "Reshape your data|empty|0 bags|minimum of 1 is required"),
+        ([np.zeros((2, 3)), np.zeros((2, 4))], "bag 1 of bags have 4 columns.*bag 0 have 3"),
+        ([np.zeros((2, 3)), np.zeros((0, 3))], "Bag 1 of bags is empty"),
+        ([np.zeros((2, 3)), []], "Bag 1 of bags is empty"),
+        ([np.zeros((2, 3)), [[0, 1, np.nan]]], "bag 1 of bags contains NaN.*point 0"),
+        ([np.zeros((2, 3)), [[0, 1, np.inf]]], "bag 1 of bags contains infinity"),
+        ([np.zeros((2, 3)), np.zeros(3)], "Bag 1 of bags has 1 dimension"),
+        ([np.zeros((2, 3)), np.zeros((2, 2, 3))], "Bag 1 of bags has 3 dimension"),
+        (np.zeros((2, 2, 2, 2)), "dim 4|4 dim"),
+        ("bags", "holds strings"),
+        (["one", "two"], "holds strings"),
+        ([[["a", "b"]], [["c", "d"]]], "hold text"),
+        ([[[1e200, 0]], [[0, 0]]], "too large for a float"),
+        (np.zeros((3, 0)), "0 feature"),
+    ],
+)
+def test_bad_bags_are_refused_in_words(bags, words):
+    with pytest.raises(ValueError, match=words):
+        Bags.of(bags)
+
+
+@pytest.mark.parametrize("bags", [sparse.eye(3, format="csr"), [sparse.eye(3, format="csr")] * 2])
+def test_sparse_points_are_refused(bags):
+    with pytest.raises(TypeError, match=r"toarray\(\)"):
+        Bags.of(bags)

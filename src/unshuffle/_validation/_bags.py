@@ -245,3 +245,26 @@ def _check_points(bag: Any, name: str, *, holder: str) -> NDArray[np.float64]:
         )
     check_magnitude(points, holder)
     return points
+
+
+def check_init_orders(init: Any, sizes: NDArray[np.intp], n_points: int) -> NDArray[np.intp]:
+    """One order of all points for each bag, all bags of one size."""
+    orders = np.asarray(init)
+    if (sizes != n_points).any():
+        raise ValueError(
+            f"`init` gives an order of {n_points} points to each bag, but bags have from "
+            f"{sizes.min()} to {sizes.max()} points. Leave `init` out, or pass bags of one size."
+        )
+    if orders.shape != (sizes.size, n_points) or not np.issubdtype(orders.dtype, np.integer):
+        raise ValueError(
+            f"`init` must hold whole numbers and have shape {(sizes.size, n_points)}, one order "
+            f"for each bag, got shape {orders.shape} and dtype {orders.dtype}. Pass the "
+            "`permutations_` of a fitted estimator."
+        )
+    wrong = np.flatnonzero((np.sort(orders, axis=1) != np.arange(n_points)).any(axis=1))
+    if wrong.size:
+        raise ValueError(
+            f"Row {wrong[0]} of `init` is no order of {n_points} points: each number from 0 to "
+            f"{n_points - 1} must stand there once."
+        )
+    return orders.astype(np.intp)

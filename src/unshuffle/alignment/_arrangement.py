@@ -38,9 +38,14 @@ class Arrangement:
         weights = present[reference].astype(np.float64)
         order = nearest_orders(points[reference], points, weights=weights, present=present)
         order[reference] = np.arange(n_points)
+        return cls.ordered(points, present, order)
+
+    @classmethod
+    def ordered(cls, points: Array, present: NDArray[np.bool_], order: Order) -> "Arrangement":
+        """Bags in a given order."""
         return cls(
             np.take_along_axis(points, order[:, :, None], axis=1),
-            order,
+            order.copy(),
             np.take_along_axis(present, order, axis=1),
         )
 

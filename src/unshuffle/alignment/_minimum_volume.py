@@ -252,10 +252,13 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         random = check_random_state(self.random_state)
         seed = int(random.randint(2**31))
         n_points = int(self.n_points or given.sizes.max())
+        n_features = given.width if self.kernel == "linear" else self.rank
+        check.check_bags_memory(len(given), n_points, n_features)
         chosen = equal_sizes(given, n_points, missing=self.unequal == "missing", seed=seed)
         features = self._features_of(given, chosen)
         present = chosen != MISSING
         mapped = _mapped(features, gathered(given, chosen), present)
+        check.check_features_vary(mapped[present], self.kernel)
         references = _references(present, self.n_init, random)
         search = self._new_search(mapped, chosen, references.size)
         try:
@@ -281,7 +284,7 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Parameters
         ----------
         bags : what `fit` takes
-            New bags, or the fitted ones; a single one will do.
+            New bags, or the fitted ones; a single one as [bag].
 
         Returns
         -------
@@ -300,7 +303,7 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Parameters
         ----------
         bags : what `fit` takes
-            New bags; a single one will do.
+            New bags; a single one as [bag].
 
         Returns
         -------
@@ -355,8 +358,6 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _features_of(self, given: Bags, chosen: NDArray[np.intp]) -> PointFeatures:
         points = gathered(given, chosen)[chosen != MISSING]
-        n_features = given.width if self.kernel == "linear" else self.rank
-        check.check_bags_memory(len(given), chosen.shape[1], n_features)
         return PointFeatures.of(
             points, self.kernel, gamma=self.gamma, degree=self.degree, rank=self.rank
         )
@@ -431,8 +432,10 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _aligned(self, bags: Any) -> tuple[Any, Any, Any, Any]:
         check_is_fitted(self, "permutations_")
-        _check_feature_names(self, bags, reset=False)
+        _check_feature_names(self, _named(bags), reset=False)
         given = Bags.of(bags)
+        if not self._bags_of_one:
+            check.check_not_one_bag(bags, "bags")
         check.check_bag_width(given.width, self.n_features_in_, "X")
         missing = self.unequal == "missing"
         if missing:
@@ -443,7 +446,8 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return mapped, present, self._components.align(mapped, present), chosen
 
     def _record_columns(self, bags: Any, given: Bags, seed: int) -> None:
-        _check_feature_names(self, bags, reset=True)
+        _check_feature_names(self, _named(bags), reset=True)
+        self._bags_of_one = bool(given.sizes.max() == 1)
         self.n_features_in_ = given.width
         self._seed = seed
 
@@ -458,6 +462,12 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             ConvergenceWarning,
             stacklevel=3,
         )
+
+
+def _named(bags: Any) -> Any:
+    """What holds the names of columns: the bags, or the first of several data frames."""
+    frames = isinstance(bags, list | tuple) and bags and hasattr(bags[0], "columns")
+    return bags[0] if frames else bags
 
 
 def _mapped(

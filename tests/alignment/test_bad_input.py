@@ -80,6 +80,12 @@ def test_a_kernel_by_which_all_points_are_equal_is_refused():
             MinimumVolumePCA(**parameters).fit(bags())
 
 
+@pytest.mark.parametrize("parameters", [{"degree": 2000}, {"gamma": 1e200}])
+def test_similarities_too_large_for_a_float_are_refused(parameters):
+    with pytest.raises(ValueError, match=r"too large for a float. Pass a smaller degree or gamma"):
+        MinimumVolumePCA(kernel="poly", **parameters).fit(bags())
+
+
 def test_too_little_regularization_is_named():
     with pytest.raises(ValueError, match=r"`regularization` is too small.*1e-6 or more"):
         MinimumVolumePCA(estimator="covariance", regularization=1e-300).fit(bags())
@@ -116,8 +122,10 @@ def test_parameters_out_of_range_are_refused(parameters):
 
 
 def test_more_components_than_there_are_is_refused():
+    steps = []
     with pytest.raises(ValueError, match="n_components=9 is more than the 3"):
-        MinimumVolumePCA(9).fit(bags())
+        MinimumVolumePCA(9, callback=steps.append).fit(bags())
+    assert not steps, "told after the work"
 
 
 def test_missing_points_need_the_mean_estimator():

@@ -223,6 +223,19 @@ def check_kernel_block(block: Any, shape: tuple[int, int], kernel: Any) -> NDArr
     return values
 
 
+def check_kernel_overflow(
+    block: NDArray[np.float64], gamma: float, degree: int
+) -> NDArray[np.float64]:
+    """Similarities by the polynomial kernel, refused where their squares leave the floats."""
+    if not np.all(np.abs(block) < 1e150):
+        raise ValueError(
+            f"The kernel poly with degree={degree} and gamma={gamma:.3g} gives similarities too "
+            "large for a float. Pass a smaller degree or gamma, or divide the points by a common "
+            "number."
+        )
+    return block
+
+
 def check_kernel_positive(largest: float, smallest: float, kernel: Any) -> None:
     """Refuse a kernel by which points have no length: it has no feature space."""
     if not (largest > 0 and smallest >= -1e-8 * largest):

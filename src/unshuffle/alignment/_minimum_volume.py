@@ -259,6 +259,7 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         present = chosen != MISSING
         mapped = _mapped(features, gathered(given, chosen), present)
         check.check_features_vary(mapped[present], self.kernel)
+        check.check_n_components(self.n_components, min(len(given) - 1, mapped[0].size))
         references = _references(present, self.n_init, random)
         search = self._new_search(mapped, chosen, references.size)
         try:
@@ -311,7 +312,7 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             `bags[i][permutations[i]]` is bag i in the common order; -1 where a point is missing.
         """
         _, _, orders, chosen = self._aligned(bags)
-        return np.take_along_axis(chosen, orders, axis=1)
+        return np.take_along_axis(chosen, orders, axis=1)[:, self._slots]
 
     def inverse_transform(self, Y: ArrayLike) -> NDArray[np.float64]:
         """Points at coordinates along the components.
@@ -329,7 +330,7 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         check_is_fitted(self, "permutations_")
         scores = check.check_scores(Y, len(self.components_))
-        features = self._components.bags(scores)
+        features = self._components.bags(scores)[:, self._slots]
         points = self._features.points(features.reshape(-1, features.shape[-1]))
         return points.reshape(len(scores), self.n_points_, self.n_features_in_)
 
@@ -411,7 +412,8 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             run.order,
             found != MISSING,
         )
-        # Before the slots are renamed, so that no result depends on the order inside bag 0.
+        # Kept as before the slots are renamed, so that no result depends on the order inside
+        # bag 0, even where points lie equally far from two slots.
         components = Components.of(filled(ordered), self.n_components)
         self.permutations_ = np.ascontiguousarray(found[:, slots])
         points = Arrangement(
@@ -420,8 +422,9 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.mean_ = slot_means(points)
         self._points = filled(points)
         self._features = features
-        self._components = components.reordered(slots)
-        self.components_ = self._components.directions
+        self._components = components
+        self._slots = slots
+        self.components_ = components.reordered(slots).directions
         self.explained_variance_ = components.variances
         self.explained_variance_ratio_ = components.ratios
         self.objective_path_ = np.array(run.traces)

@@ -67,7 +67,8 @@ class MultiwaySorting(BaseEstimator):
         Constant added to each kernel, as a multiple of its largest entry. Multiway HSIC is then a
         sum over all subsets of two or more collections, and a larger offset gives more weight to
         the small ones, pairs above all; at most 10,000. None is T, the number of collections. 0 is
-        the paper's criterion of all at once, with gamma divided by T, since the product sums T distances.
+        the paper's criterion of all at once, with gamma divided by T, since the product sums T
+        distances.
 
     Attributes
     ----------

@@ -74,12 +74,30 @@ def check_path_of_points(points: Any, name: str, *, least: int = 1) -> NDArray[n
             f"(n_moments, n_points, 2), got {array.shape}. `morph` of MinimumVolumePCA gives them."
         )
     check_finite(array.reshape(len(array), -1), name)
+    check_magnitude(array, name)
     return array
+
+
+def check_frames(frames: Any) -> list[Any]:
+    """Pictures of one size, at least one."""
+    listed = list(frames) if isinstance(frames, Sequence) else []
+    sizes = {getattr(each, "size", None) for each in listed if hasattr(each, "save")}
+    if not listed or len(sizes) != 1 or not all(hasattr(each, "save") for each in listed):
+        raise ValueError(
+            f"`frames` must be a list of one or more PIL images of one size, got "
+            f"{type(frames).__name__} with {len(listed)} entries. `morph_frames` draws them."
+        )
+    return listed
 
 
 def check_colors(colors: Any, shape: tuple[int, ...], name: str) -> NDArray[np.float64]:
     """Colours from 0 to 255, repeated to fill `shape`."""
-    array = np.asarray(colors, dtype=np.float64)
+    try:
+        array = np.asarray(colors, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"`{name}` must be colours (red, green, blue) from 0 to 255, got {colors!r}."
+        ) from error
     try:
         array = np.broadcast_to(array, shape)
     except ValueError:
@@ -142,6 +160,16 @@ def check_planar(n_features: int) -> None:
             f"Points with {n_features} coordinate cannot be drawn in the plane. Give points with "
             "two or more; of these the first two are drawn."
         )
+
+
+def check_axes(ax: Any) -> Any:
+    """Refuse what cannot be drawn on, such as a figure or an array of axes."""
+    if not (hasattr(ax, "plot") and hasattr(ax, "figure")):
+        raise TypeError(
+            f"`ax` must be matplotlib Axes, got {type(ax).__name__}. Pass what plt.subplots() "
+            "returns second, one entry of it, or None for a new figure."
+        )
+    return ax
 
 
 def check_any_path(n_paths: int) -> None:

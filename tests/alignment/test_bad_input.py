@@ -156,6 +156,9 @@ def test_scores_need_one_number_for_each_component():
         found.inverse_transform(np.zeros((1, 3)))
     with pytest.raises(ValueError, match="NaN"):
         found.inverse_transform([[np.nan, 0]])
+    for scores in ([["a", "b"]], [[1, 2], [3]]):
+        with pytest.raises(ValueError, match="Y must hold real numbers, 2 in every row"):
+            found.inverse_transform(scores)
 
 
 @pytest.mark.parametrize(

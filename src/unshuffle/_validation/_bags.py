@@ -161,7 +161,15 @@ def check_n_components(n_components: Any, most: int) -> None:
 
 def check_scores(scores: Any, n_components: int) -> NDArray[np.float64]:
     """Coordinates of bags, one row of `n_components` numbers for each."""
-    values: NDArray[np.float64] = check_array(scores, dtype=np.float64, input_name="Y")
+    try:
+        values: NDArray[np.float64] = check_array(scores, dtype=np.float64, input_name="Y")
+    except ValueError as error:
+        if "could not convert string" not in str(error) and "inhomogeneous" not in str(error):
+            raise
+        raise ValueError(
+            f"Y must hold real numbers, {n_components} in every row. Pass what transform "
+            "returned, or rows of that length."
+        ) from error
     if values.shape[1] != n_components:
         raise ValueError(
             f"Y has {values.shape[1]} columns; the fitted estimator has {n_components} "

@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
@@ -22,7 +23,15 @@ def without_numbers(given):
         ([*bags(), np.zeros((0, 2))], "Bag 4 of bags is empty. Drop it"),
         (without_numbers(bags()), r"bag 2 of bags contains NaN \(in 1 of 5 points.*point 3"),
         (bags(n_bags=1), "holds 1 bag .*at least two"),
-        ([], "Expected 2D array|0 bags|empty"),
+        ([], "empty: found 0 bags. Reshape your data: pass a list"),
+        (None, r"NoneType of 0 dim.*pass a list"),
+        (np.arange(5.0), r"ndarray of 1 dim.* shape \(5,\).*pass a list"),
+        (np.zeros((2, 3, 4, 2)), r"shape \(2, 3, 4, 2\).*pass a list"),
+        ([[1, 2], [3, 4, 5]], "rows of different lengths. Pass a list"),
+        ([[[1, 2], [3]], [[1, 2], [3, 4]]], "bag 0 of bags have different numbers of columns"),
+        ([np.ma.masked_greater(bag, 0) for bag in bags()], "bag 0 of bags is masked"),
+        (np.ma.masked_greater(np.array(bags()), 0), "bags is masked.*Drop the points"),
+        ([1e-160 * bag for bag in bags()], "differ by at most .* too small for a float. Multiply"),
         ([np.ones((5, 2))] * 4, "All points of bags are equal"),
         (np.full((6, 3), 7.0), "All points of bags are equal"),
         (["some", "words"], "bags holds strings"),
@@ -32,6 +41,59 @@ def without_numbers(given):
 def test_bad_bags_are_refused_in_one_clear_sentence(given, words):
     with pytest.raises(ValueError, match=words):
         MinimumVolumePCA().fit(given)
+
+
+def test_bags_without_an_order_are_refused():
+    for given in ({"a": bags()[0], "b": bags()[1]}, {1, 2}):
+        with pytest.raises(TypeError, match=f"{type(given).__name__}.*Pass a list"):
+            MinimumVolumePCA().fit(given)
+
+
+def test_frames_with_columns_in_another_order_are_refused():
+    frames = [pd.DataFrame(bag, columns=["x", "y"]) for bag in bags()]
+    turned = [*frames[:2], frames[2][["y", "x"]]]
+    with pytest.raises(ValueError, match=r"Bag 2 .* columns \['y', 'x'\], bag 0 has \['x', 'y'\]"):
+        MinimumVolumePCA().fit(turned)
+    found = MinimumVolumePCA(1).fit(frames)
+    with pytest.raises(ValueError, match="feature names should match"):
+        found.transform([frames[2][["y", "x"]]])
+
+
+def test_a_single_bag_is_not_taken_for_many_bags_of_one_point():
+    found = MinimumVolumePCA(1).fit(bags())
+    for one in (bags()[0], bags()[0].tolist(), pd.DataFrame(bags()[0])):
+        for method in (found.transform, found.align):
+            with pytest.raises(ValueError, match=r"5 bags of one point each.*pass \[bag\]"):
+                method(one)
+    assert found.transform([bags()[0]]).shape == (1, 1)
+
+
+def test_bags_may_come_from_a_generator():
+    found = MinimumVolumePCA(2).fit(bag for bag in bags())
+    expected = MinimumVolumePCA(2).fit(bags())
+    np.testing.assert_array_equal(found.permutations_, expected.permutations_)
+
+
+def test_a_kernel_by_which_all_points_are_equal_is_refused():
+    for parameters in ({"kernel": "rbf", "gamma": 1e-300}, {"kernel": lambda x, y: 1.0}):
+        with pytest.raises(ValueError, match=r"all points are equal.*Pass a larger gamma"):
+            MinimumVolumePCA(**parameters).fit(bags())
+
+
+@pytest.mark.parametrize("parameters", [{"degree": 2000}, {"gamma": 1e200}])
+def test_similarities_too_large_for_a_float_are_refused(parameters):
+    with pytest.raises(ValueError, match=r"too large for a float. Pass a smaller degree or gamma"):
+        MinimumVolumePCA(kernel="poly", **parameters).fit(bags())
+
+
+def test_too_little_regularization_is_named():
+    with pytest.raises(ValueError, match=r"`regularization` is too small.*1e-6 or more"):
+        MinimumVolumePCA(estimator="covariance", regularization=1e-300).fit(bags())
+
+
+def test_memory_of_far_too_many_points_is_asked_for_first():
+    with pytest.raises(MemoryError, match="Pass a smaller n_points"):
+        MinimumVolumePCA(n_points=10**12).fit(bags())
 
 
 @pytest.mark.parametrize(
@@ -60,8 +122,10 @@ def test_parameters_out_of_range_are_refused(parameters):
 
 
 def test_more_components_than_there_are_is_refused():
+    steps = []
     with pytest.raises(ValueError, match="n_components=9 is more than the 3"):
-        MinimumVolumePCA(9).fit(bags())
+        MinimumVolumePCA(9, callback=steps.append).fit(bags())
+    assert not steps, "told after the work"
 
 
 def test_missing_points_need_the_mean_estimator():
@@ -92,6 +156,9 @@ def test_scores_need_one_number_for_each_component():
         found.inverse_transform(np.zeros((1, 3)))
     with pytest.raises(ValueError, match="NaN"):
         found.inverse_transform([[np.nan, 0]])
+    for scores in ([["a", "b"]], [[1, 2], [3]]):
+        with pytest.raises(ValueError, match="Y must hold real numbers, 2 in every row"):
+            found.inverse_transform(scores)
 
 
 @pytest.mark.parametrize(
@@ -130,6 +197,8 @@ def test_nothing_can_be_asked_before_a_fit(method, arguments):
     [
         (lambda X, Y: np.zeros(3), "failed|returned shape"),
         (lambda X, Y: np.full((len(X), len(Y)), np.nan), "NaN or infinity"),
+        (lambda X, Y: X @ Y.T + 1j, "dtype complex128. Return similarities as real numbers"),
+        (lambda x, y: "alike", "Return similarities as real numbers"),
         (lambda X, Y: np.zeros((len(X), len(Y))), "not positive definite"),
         (lambda x, y: -float(np.sum((x - y) ** 2)) - 1.0, "not positive definite"),
         (

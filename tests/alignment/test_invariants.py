@@ -125,3 +125,13 @@ def test_points_that_stand_in_one_place_are_no_trouble():
     found = MinimumVolumePCA(estimator="covariance").fit([bag, bag[::-1], bag])
     assert found.objective_path_[-1] == pytest.approx(0, abs=1e-20)
     assert found.explained_variance_ratio_.tolist() == [0.0]
+
+
+def test_new_bags_are_described_alike_where_points_lie_equally_far_from_two_slots():
+    rng = np.random.default_rng(0)
+    given = [rng.integers(0, 4, (10 + i % 5, 2)) for i in range(12)]
+    found, again = (
+        MinimumVolumePCA(None, "covariance", random_state=0).fit(each)
+        for each in (given, [bag[::-1] for bag in given])
+    )
+    np.testing.assert_allclose(again.transform(given), found.transform(given), atol=1e-9)

@@ -98,11 +98,20 @@ def test_inputs_are_left_as_they_were(letters):
         (np.eye(3, 2), np.eye(4, 2), r"`first` has shape \(3, 2\) and `second` \(4, 2\)"),
         (np.eye(3, 2), np.full((3, 2), np.nan), "contains NaN"),
         (np.arange(3.0), np.eye(3), r"`first` must be a cloud"),
+        (1e160 * np.eye(3), np.eye(3), "first holds 1e.160, whose square is too large"),
+        (np.eye(3), "letters", "`second` must hold real numbers.*this str does not. Pass an"),
+        ([[1, 2], [3]], np.eye(2), "`first` must hold real numbers, as many in every row"),
+        (np.eye(3) + 1j, np.eye(3), "`first` must hold real numbers"),
     ],
 )
 def test_clouds_that_cannot_be_paired_are_refused(first, second, message):
     with pytest.raises(ValueError, match=message):
         match_shapes(first, second)
+
+
+def test_tiny_clouds_are_matched_as_large_ones(letters):
+    first, second = letters
+    np.testing.assert_array_equal(match_shapes(1e-200 * first, second), match_shapes(*letters))
 
 
 def test_no_stiffness_is_refused(letters):

@@ -55,3 +55,8 @@ def test_points_of_one_pixel_can_be_told_apart():
 def test_impossible_clouds_are_refused(options, name):
     with pytest.raises(ValueError, match=name):
         digit_clouds(**options)
+
+
+def test_far_too_many_points_are_refused_before_the_work():
+    with pytest.raises(MemoryError, match="Pass a smaller n or n_points"):
+        digit_clouds(1, n_points=10**13)

@@ -40,6 +40,7 @@ BAD_POINTS = {
     "three columns": ("x,y,z\n1,2,3\n4,5,6\n", "has 3 column(s) of numbers. Give two, x and y."),
     "one column": ("x\n1\n2\n", "has 1 column(s)"),
     "nan": ("x,y\n1,2\nnan,4\n", "row 2, column 'x'"),
+    "too large": ("x,y\n1e308,2\n-1e308,4\n", "too far apart for a float. Divide them"),
     "all equal": ("x,y\n1,2\n1,2\n", "All points of bad.csv are equal"),
     "one point": ("x,y\n1,2\n", "All points of bad.csv are equal"),
     "words": ("x,y\n1,2\n3,red\n", "holds 'red'"),
@@ -65,6 +66,15 @@ def test_files_that_are_no_picture_are_refused(refused, good, tmp_path):
     assert "plain.png is all of one shade" in refused(good, "plain.png")
     Image.new("1", (20_000, 20_000)).save(tmp_path / "bomb.png")
     assert "million" in refused(good, "bomb.png")
+
+
+def test_arrays_that_are_none_are_refused_without_a_word_about_pickles(refused, good, tmp_path):
+    (tmp_path / "text.npy").write_text("no array")
+    np.save(tmp_path / "objects.npy", np.array([{}], dtype=object), allow_pickle=True)
+    for name in ("text.npy", "objects.npy"):
+        line = refused(good, name)
+        assert "no .npy file, or holds objects. Write it with numpy.save" in line
+        assert "pickle" not in line
 
 
 def test_wrong_paths_are_refused(refused, good, tmp_path):

@@ -73,6 +73,10 @@ def test_pictures_without_a_drawing_are_refused(tmp_path):
         picture_points(tmp_path / "missing.png")
 
 
+def _frames(*sizes):
+    return [Image.new("RGB", (size, size)) for size in sizes]
+
+
 CORNERS = np.array([[[0.0, 0.0], [1.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]])
 
 
@@ -124,7 +128,15 @@ def test_an_animation_goes_there_and_back(tmp_path):
         (lambda: morph_frames(CORNERS, ground=(0, 0, 300)), "`ground` must be colours"),
         (lambda: morph_frames(CORNERS, size=2), "`size`"),
         (lambda: morph_frames(CORNERS, dot=0), "`dot`"),
-        (lambda: morph_strip([]), "number of frames"),
+        (lambda: morph_strip([]), "`frames` must be a list of one or more PIL images"),
+        (lambda: morph_strip(None), "got NoneType"),
+        (lambda: morph_strip(["picture.png"]), "`frames` must be"),
+        (lambda: morph_strip(_frames(20, 30)), "of one size"),
+        (lambda: morph_strip(_frames(20), columns=0), "`columns`"),
+        (lambda: save_gif(_frames(20), "film.gif", seconds=1e9), "`seconds` must be .* at most"),
+        (lambda: save_gif([CORNERS], "film.gif"), "`frames` must be"),
+        (lambda: morph_frames(CORNERS, colors="red"), "`colors` must be colours"),
+        (lambda: morph_frames(CORNERS * 1e308), "too large for a float"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(call, message):

@@ -34,6 +34,9 @@ COLLECTIONS = {
     "one sparse": (sparse.csr_array(A), {}, rf"one table of shape \(6, 2\).*{LIST}"),
     "one list of texts": (TEXT, {"kernel": "text"}, rf"one collection of texts.*{LIST}"),
     "one text": ("apple", {"kernel": "text"}, rf"one collection of texts.*{LIST}"),
+    "ragged": ([[[1, 2], [3]], A], {}, r"X\[0\] holds rows of different lengths"),
+    "None among them": ([A, None], {}, rf"`X\[1\]` is None, which is no collection.*{LIST}"),
+    "array of arrays": (np.array([A, B[:5]], dtype=object), {}, "have 6, 5 items"),
     "numbers": ([1.0, 2.0, 3.0], {}, rf"list of 3 single values.*{LIST}"),
     "rows": (A.tolist(), {}, "Expected 2D array, got 1D array"),
     "nan": ([A, with_entry(B, np.nan)], {}, r"X\[1\] contains NaN .*row 2\). Drop these rows"),
@@ -92,6 +95,7 @@ def test_what_is_no_list_is_a_type_error(X):
         {"tol": -1.0},
         {"gamma": -1.0},
         {"offset": -0.5},
+        {"offset": 1e300},
         {"callback": 3},
         {"kernel": 7},
     ],
@@ -120,5 +124,5 @@ def test_reordering_asks_for_as_many_collections_and_items():
     sorting = MultiwaySorting().fit([A, B, C])
     with pytest.raises(ValueError, match=r"holds 2 collection\(s\); 3 were fitted. Pass one for"):
         sorting.reorder([A, B])
-    with pytest.raises(ValueError, match="has 5 items; the fitted one has 6"):
+    with pytest.raises(ValueError, match=r"`X\[1\]` has 5 items; the fitted one has 6"):
         sorting.reorder([A, B[:5], C])

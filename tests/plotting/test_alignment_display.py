@@ -209,6 +209,14 @@ def test_what_cannot_be_drawn_is_refused(copies):
     assert not plt.get_fignums()
 
 
+def test_axes_that_are_none_are_refused(bags, aligned):
+    display = AlignmentDisplay.from_estimator(aligned, bags)
+    for ax in (5, plt.figure()):
+        for draw in (display.plot, display.plot_path):
+            with pytest.raises(TypeError, match="`ax` must be matplotlib Axes, got"):
+                draw(ax=ax)
+
+
 def test_missing_matplotlib_names_what_to_install():
     code = (
         "import sys; sys.modules['matplotlib'] = None\n"

@@ -1,6 +1,7 @@
 """What is asked of bags: sets of points of one width."""
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,18 +19,32 @@ _FORMS = (
 
 def check_bags(bags: Any, name: str) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     """Points of all bags in one float64 array, and where each bag begins in it."""
-    if isinstance(bags, str) or is_text(bags):
-        raise ValueError(f"{name} holds strings, but bags hold points: rows of numbers. {_FORMS}")
     if sparse.issparse(bags):
         raise TypeError(
             f"{name} is a sparse matrix, but points are compared by their distances, which need "
             f"dense numbers. Call toarray() on it first."
         )
+    if isinstance(bags, dict | set | frozenset):
+        raise TypeError(
+            f"{name} is a {type(bags).__name__}, but the answer has one row for each bag, in "
+            "their order. Pass a list, such as list(bags.values())."
+        )
+    if isinstance(bags, str) or is_text(bags):
+        raise ValueError(f"{name} holds strings, but bags hold points: rows of numbers. {_FORMS}")
+    if isinstance(bags, Iterator):
+        bags = list(bags)
     if _is_list_of_bags(bags):
         return _stack(list(bags), name)
-    array = np.asarray(bags) if not hasattr(bags, "ndim") else bags
-    if array.ndim == 3:
+    shape = _shape(bags, name)
+    if len(shape) == 3:
+        _check_unmasked(bags, name)
         return _stack(list(np.asarray(bags)), name)
+    if len(shape) != 2:
+        kind, n_axes = type(bags).__name__, len(shape)
+        what = f"is a {kind} of {n_axes} dimension(s), shape {shape}"
+        what = "is empty: found 0 bags" if shape == (0,) else what
+        # scikit-learn's checks look for the first three words.
+        raise ValueError(f"{name} {what}. Reshape your data: {_FORMS[0].lower()}{_FORMS[1:]}")
     points = _check_points(bags, name, holder=name)
     return points, np.arange(len(points) + 1)
 
@@ -52,6 +67,31 @@ def check_points_vary(points: NDArray[np.float64], name: str) -> None:
             f"All points of {name} are equal, so nothing tells one from another. Check that the "
             "right columns were passed."
         )
+    if gap < 1e-150:
+        raise ValueError(
+            f"Points of {name} differ by at most {gap:.3g}, whose square is too small for a "
+            "float. Multiply the values by a common number first."
+        )
+
+
+def check_not_one_bag(bags: Any, name: str) -> None:
+    """Refuse a table where bags of several points were fitted: it would be bags of one."""
+    if getattr(bags, "ndim", 0) == 2 or (
+        isinstance(bags, list | tuple) and not _is_list_of_bags(bags)
+    ):
+        raise ValueError(
+            f"{name} is 2-D, {len(bags)} bags of one point each, but the fitted bags have "
+            "several. For a single bag pass [bag]; for bags of one point, a list of arrays with "
+            "one row."
+        )
+
+
+def raise_weak_regularization(error: Exception) -> NoReturn:
+    """Say that the covariance has no inverse."""
+    raise ValueError(
+        "`regularization` is too small for these bags: without more of it their covariance has "
+        "no inverse in floating point. Pass 1e-6 or more; the default is 0.1."
+    ) from error
 
 
 def check_bag_width(width: int, expected: int, name: str) -> None:
@@ -121,7 +161,15 @@ def check_n_components(n_components: Any, most: int) -> None:
 
 def check_scores(scores: Any, n_components: int) -> NDArray[np.float64]:
     """Coordinates of bags, one row of `n_components` numbers for each."""
-    values: NDArray[np.float64] = check_array(scores, dtype=np.float64, input_name="Y")
+    try:
+        values: NDArray[np.float64] = check_array(scores, dtype=np.float64, input_name="Y")
+    except ValueError as error:
+        if "could not convert string" not in str(error) and "inhomogeneous" not in str(error):
+            raise
+        raise ValueError(
+            f"Y must hold real numbers, {n_components} in every row. Pass what transform "
+            "returned, or rows of that length."
+        ) from error
     if values.shape[1] != n_components:
         raise ValueError(
             f"Y has {values.shape[1]} columns; the fitted estimator has {n_components} "
@@ -143,36 +191,6 @@ def check_fractions(t: Any) -> NDArray[np.float64]:
             "second."
         )
     return values
-
-
-def check_kernel_block(block: Any, shape: tuple[int, int], kernel: Any) -> NDArray[np.float64]:
-    """Similarities that a user's kernel gave for two sets of points."""
-    label = getattr(kernel, "__name__", type(kernel).__name__)
-    values = np.asarray(block, dtype=np.float64)
-    if values.shape != shape:
-        raise ValueError(
-            f"The kernel {label} returned shape {values.shape} for {shape[0]} and {shape[1]} "
-            "points. Return one row for each point of the first and one column for each of the "
-            "second, or one number for two single points."
-        )
-    if not np.all(np.isfinite(values)):
-        raise ValueError(
-            f"The kernel {label} returned NaN or infinity. Return finite similarities, or check "
-            "the points passed to it."
-        )
-    return values
-
-
-def check_kernel_positive(largest: float, smallest: float, kernel: Any) -> None:
-    """Refuse a kernel by which points have no length: it has no feature space."""
-    if not (largest > 0 and smallest >= -1e-8 * largest):
-        label = kernel if isinstance(kernel, str) else getattr(kernel, "__name__", "callable")
-        raise ValueError(
-            f"The kernel {label} is not positive definite: of the similarity of a point with "
-            f"itself (at most {largest:.3g}), {smallest:.3g} is left once other points are "
-            "accounted for, and it may not be below 0. Pass a kernel such as rbf, or "
-            "exp(-distance) in place of a distance."
-        )
 
 
 def _is_list_of_bags(bags: Any) -> bool:
@@ -212,6 +230,7 @@ def _stack(bags: list[Any], name: str) -> tuple[NDArray[np.float64], NDArray[np.
         if len(bag) == 0:
             raise ValueError(f"Bag {i} of {name} is empty. Drop it, or give it a point.")
         points.append(_check_points(bag, name, holder=holder))
+        _check_same_columns(bag, bags[0], i, name)
         if points[i].shape[1] != points[0].shape[1]:
             raise ValueError(
                 f"Points of bag {i} of {name} have {points[i].shape[1]} columns, those of bag 0 "
@@ -221,7 +240,35 @@ def _stack(bags: list[Any], name: str) -> tuple[NDArray[np.float64], NDArray[np.
     return np.concatenate(points), np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
 
 
+def _shape(bags: Any, name: str) -> tuple[int, ...]:
+    try:
+        return tuple(bags.shape if hasattr(bags, "ndim") else np.asarray(bags).shape)
+    except ValueError as error:
+        raise ValueError(f"{name} holds rows of different lengths. {_FORMS}") from error
+
+
+def _check_same_columns(bag: Any, first: Any, i: int, name: str) -> None:
+    """Refuse data frames whose columns have the same number, but other names."""
+    if not (hasattr(bag, "columns") and hasattr(first, "columns")):
+        return
+    columns, expected = list(bag.columns), list(first.columns)
+    if columns != expected and len(columns) == len(expected):
+        raise ValueError(
+            f"Bag {i} of {name} has the columns {columns}, bag 0 has {expected}. Give all bags "
+            "the same columns in the same order."
+        )
+
+
+def _check_unmasked(bag: Any, holder: str) -> None:
+    if np.ma.is_masked(bag):
+        raise ValueError(
+            f"{holder} is masked, and what is under a mask is no point. Drop the points that are "
+            "masked, or fill in their values."
+        )
+
+
 def _check_points(bag: Any, name: str, *, holder: str) -> NDArray[np.float64]:
+    _check_unmasked(bag, holder)
     try:
         points: NDArray[np.float64] = check_array(
             bag,
@@ -231,6 +278,11 @@ def _check_points(bag: Any, name: str, *, holder: str) -> NDArray[np.float64]:
             estimator="MinimumVolumePCA",
         )
     except ValueError as error:
+        if "inhomogeneous" in str(error) or "with a sequence" in str(error):
+            raise ValueError(
+                f"Points of {holder} have different numbers of columns. Describe all points by "
+                "the same columns."
+            ) from error
         if "could not convert string" not in str(error):
             raise
         raise ValueError(

@@ -6,13 +6,15 @@ from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from unshuffle._validation._collections import check_finite
+from unshuffle._validation._collections import check_finite, check_magnitude
 
 
 def check_digits(digits: Any) -> list[int]:
     """Different digits from 0 to 9, at least one."""
-    listed = list(digits) if isinstance(digits, Sequence | np.ndarray) else [digits]
+    listed = list(np.atleast_1d(digits)) if isinstance(digits, np.ndarray) else digits
+    listed = list(listed) if isinstance(listed, Sequence) else [listed]
     whole = all(isinstance(each, int | np.integer) and 0 <= each <= 9 for each in listed)
     if not listed or not whole or isinstance(digits, str) or len(set(listed)) < len(listed):
         raise ValueError(
@@ -26,13 +28,14 @@ def check_two_clouds(first: Any, second: Any) -> tuple[NDArray[np.float64], NDAr
     """Two clouds with as many points each, of the same dimension, that have some extent."""
     both = []
     for points, name in ((first, "first"), (second, "second")):
-        array = np.asarray(points, dtype=np.float64)
+        array = _as_numbers(points, name)
         if array.ndim != 2 or 0 in array.shape:
             raise ValueError(
                 f"`{name}` must be a cloud of points of shape (n_points, n_features), got shape "
                 f"{array.shape}."
             )
         check_finite(array, name)
+        check_magnitude(array, name)
         if not np.ptp(array, axis=0).any():
             raise ValueError(
                 f"All {len(array)} points of `{name}` are equal, so it has no shape. Give a cloud "
@@ -47,21 +50,54 @@ def check_two_clouds(first: Any, second: Any) -> tuple[NDArray[np.float64], NDAr
     return both[0], both[1]
 
 
+def _as_numbers(points: Any, name: str) -> NDArray[np.float64]:
+    if sparse.issparse(points):
+        raise TypeError(f"`{name}` is sparse. Call toarray() on it first.")
+    try:
+        given = np.asarray(points)
+        if np.iscomplexobj(given):
+            raise TypeError("complex numbers")
+        return given.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"`{name}` must hold real numbers, as many in every row, and this "
+            f"{type(points).__name__} does not. Pass an array with one row for each point."
+        ) from error
+
+
 def check_path_of_points(points: Any, name: str, *, least: int = 1) -> NDArray[np.float64]:
     """Positions of the same points at several moments, shape (n_moments, n_points, 2)."""
-    array = np.asarray(points, dtype=np.float64)
+    array = _as_numbers(points, name)
     if array.ndim != 3 or array.shape[2] != 2 or 0 in array.shape or len(array) < least:
         raise ValueError(
             f"`{name}` must hold points in the plane at {least} or more moments, with shape "
             f"(n_moments, n_points, 2), got {array.shape}. `morph` of MinimumVolumePCA gives them."
         )
     check_finite(array.reshape(len(array), -1), name)
+    check_magnitude(array, name)
     return array
+
+
+def check_frames(frames: Any) -> list[Any]:
+    """Pictures of one size, at least one."""
+    listed = list(frames) if isinstance(frames, Sequence) else []
+    sizes = {getattr(each, "size", None) for each in listed if hasattr(each, "save")}
+    if not listed or len(sizes) != 1 or not all(hasattr(each, "save") for each in listed):
+        raise ValueError(
+            f"`frames` must be a list of one or more PIL images of one size, got "
+            f"{type(frames).__name__} with {len(listed)} entries. `morph_frames` draws them."
+        )
+    return listed
 
 
 def check_colors(colors: Any, shape: tuple[int, ...], name: str) -> NDArray[np.float64]:
     """Colours from 0 to 255, repeated to fill `shape`."""
-    array = np.asarray(colors, dtype=np.float64)
+    try:
+        array = np.asarray(colors, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"`{name}` must be colours (red, green, blue) from 0 to 255, got {colors!r}."
+        ) from error
     try:
         array = np.broadcast_to(array, shape)
     except ValueError:
@@ -124,6 +160,16 @@ def check_planar(n_features: int) -> None:
             f"Points with {n_features} coordinate cannot be drawn in the plane. Give points with "
             "two or more; of these the first two are drawn."
         )
+
+
+def check_axes(ax: Any) -> Any:
+    """Refuse what cannot be drawn on, such as a figure or an array of axes."""
+    if not (hasattr(ax, "plot") and hasattr(ax, "figure")):
+        raise TypeError(
+            f"`ax` must be matplotlib Axes, got {type(ax).__name__}. Pass what plt.subplots() "
+            "returns second, one entry of it, or None for a new figure."
+        )
+    return ax
 
 
 def check_any_path(n_paths: int) -> None:

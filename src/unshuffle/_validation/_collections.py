@@ -59,6 +59,10 @@ def as_rows(X: Any, name: str) -> Any:
             estimator="unshuffle",
         )
     except ValueError as error:
+        if "inhomogeneous" in str(error):
+            raise ValueError(
+                f"{name} holds rows of different lengths. Describe all items by the same columns."
+            ) from error
         if "could not convert string" not in str(error):
             raise
         raise ValueError(

@@ -184,3 +184,66 @@ def check_one_collection_per_kernel(n_collections: int, n_kernels: int, name: st
             f"{name} is a list of {n_collections} collections, but there are {n_kernels} kernels. "
             "Pass one collection for each kernel, or a single one for all of them."
         )
+
+
+def check_kernel_block(block: Any, shape: tuple[int, int], kernel: Any) -> NDArray[np.float64]:
+    """Similarities that a user's kernel gave for two sets of points."""
+    label = getattr(kernel, "__name__", type(kernel).__name__)
+    given = np.asarray(block)
+    try:
+        if given.dtype.kind not in "buifO":
+            raise TypeError("text or complex numbers")
+        values = given.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"The kernel {label} returned values of dtype {given.dtype}. Return similarities as "
+            "real numbers."
+        ) from error
+    if values.shape != shape:
+        raise ValueError(
+            f"The kernel {label} returned shape {values.shape} for {shape[0]} and {shape[1]} "
+            "points. Return one row for each point of the first and one column for each of the "
+            "second, or one number for two single points."
+        )
+    if not np.all(np.isfinite(values)):
+        raise ValueError(
+            f"The kernel {label} returned NaN or infinity. Return finite similarities, or check "
+            "the points passed to it."
+        )
+    return values
+
+
+def check_kernel_overflow(
+    block: NDArray[np.float64], gamma: float, degree: int
+) -> NDArray[np.float64]:
+    """Similarities by the polynomial kernel, refused where their squares leave the floats."""
+    if not np.all(np.abs(block) < 1e150):
+        raise ValueError(
+            f"The kernel poly with degree={degree} and gamma={gamma:.3g} gives similarities too "
+            "large for a float. Pass a smaller degree or gamma, or divide the points by a common "
+            "number."
+        )
+    return block
+
+
+def check_kernel_positive(largest: float, smallest: float, kernel: Any) -> None:
+    """Refuse a kernel by which points have no length: it has no feature space."""
+    if not (largest > 0 and smallest >= -1e-8 * largest):
+        label = kernel if isinstance(kernel, str) else getattr(kernel, "__name__", "callable")
+        raise ValueError(
+            f"The kernel {label} is not positive definite: of the similarity of a point with "
+            f"itself (at most {largest:.3g}), {smallest:.3g} is left once other points are "
+            "accounted for, and it may not be below 0. Pass a kernel such as rbf, or "
+            "exp(-distance) in place of a distance."
+        )
+
+
+def check_features_vary(features: NDArray[np.float64], kernel: Any) -> None:
+    """Refuse a kernel by which all points are the same."""
+    gap = float(np.ptp(features, axis=0).max())
+    if not gap > 1e-12 * float(np.abs(features).max()):
+        label = kernel if isinstance(kernel, str) else getattr(kernel, "__name__", "callable")
+        raise ValueError(
+            f"By the kernel {label} all points are equal, so nothing tells one from another. Pass "
+            "a larger gamma, or another kernel."
+        )

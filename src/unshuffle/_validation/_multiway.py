@@ -24,15 +24,20 @@ def check_several_collections(collections: Any, *, name: str = "X") -> list[Any]
         raise ValueError(
             f"`{name}` is one table of shape {collections.shape}, and needs a partner. {ask}"
         )
-    if isinstance(collections, np.ndarray) and collections.ndim != 3:
+    listed = isinstance(collections, np.ndarray) and collections.dtype == object
+    if isinstance(collections, np.ndarray) and collections.ndim != (1 if listed else 3):
         raise ValueError(f"`{name}` is one array of shape {collections.shape}. {ask}")
     several = list(collections)
     if len(several) < 2:
         raise ValueError(
             f"`{name}` holds {len(several)} collection(s), and needs at least two. {ask}"
         )
-    if all(np.ndim(each) == 0 and not hasattr(each, "__len__") for each in several):
+    single = [t for t, each in enumerate(several) if not hasattr(each, "__len__")]
+    if len(single) == len(several):
         raise ValueError(f"`{name}` is a list of {len(several)} single values. {ask}")
+    if single:
+        t = single[0]
+        raise ValueError(f"`{name}[{t}]` is {several[t]!r}, which is no collection. {ask}")
     return several
 
 

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from unshuffle._validation import raise_weak_regularization
 from unshuffle.alignment._arrangement import Arrangement, nearest_order
 from unshuffle.objectives import LeaveOneOut
 
@@ -38,7 +39,10 @@ def covariance_sweep(bags: Arrangement, *, ridge: float, swaps: bool = False) ->
     n_moved = 0
     for t in range(len(gram)):
         others = np.delete(np.arange(len(gram)), t)
-        left = LeaveOneOut.of(gram[np.ix_(others, others)], ridge=ridge)
+        try:
+            left = LeaveOneOut.of(gram[np.ix_(others, others)], ridge=ridge)
+        except linalg.LinAlgError as error:
+            raise_weak_regularization(error)
         moved = _assign_to_prediction(bags, t, others, left, gram[t, others], gram[t, t])
         if swaps:
             moved |= _swap_points(bags, t, others, left)

@@ -51,9 +51,11 @@ class PointKernel:
         """Similarities, shape (len(X), len(Y))."""
         if self.kind == "rbf":
             return exponential("rbf", X, Y, self.gamma)
-        if self.kind == "poly":
-            return np.asarray((self.gamma * (X @ Y.T) + 1.0) ** self.degree)
         shape = len(X), len(Y)
+        if self.kind == "poly":
+            with np.errstate(over="ignore", invalid="ignore"):
+                powers = (self.gamma * (X @ Y.T) + 1.0) ** self.degree
+            return check.check_kernel_overflow(np.asarray(powers), self.gamma, self.degree)
         try:
             found = self.kind(X, Y)
         except (TypeError, ValueError, IndexError):

@@ -259,10 +259,14 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         random = check_random_state(self.random_state)
         seed = int(random.randint(2**31))
         n_points = int(self.n_points or given.sizes.max())
+        n_features = given.width if self.kernel == "linear" else self.rank
+        check.check_bags_memory(len(given), n_points, n_features)
         chosen = equal_sizes(given, n_points, missing=self.unequal == "missing", seed=seed)
         features = self._features_of(given, chosen)
         present = chosen != MISSING
         mapped = _mapped(features, gathered(given, chosen), present)
+        check.check_features_vary(mapped[present], self.kernel)
+        check.check_n_components(self.n_components, min(len(given) - 1, mapped[0].size))
         references = _references(present, self.n_init, random)
         search = self._new_search(mapped, chosen, references.size)
         try:
@@ -288,7 +292,7 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Parameters
         ----------
         bags : what `fit` takes
-            New bags, or the fitted ones; a single one will do.
+            New bags, or the fitted ones; a single one as [bag].
 
         Returns
         -------
@@ -307,7 +311,7 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         Parameters
         ----------
         bags : what `fit` takes
-            New bags; a single one will do.
+            New bags; a single one as [bag].
 
         Returns
         -------
@@ -315,7 +319,7 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             `bags[i][permutations[i]]` is bag i in the common order; -1 where a point is missing.
         """
         _, _, orders, chosen = self._aligned(bags)
-        return np.take_along_axis(chosen, orders, axis=1)
+        return np.take_along_axis(chosen, orders, axis=1)[:, self._slots]
 
     def inverse_transform(self, Y: ArrayLike) -> NDArray[np.float64]:
         """Points at coordinates along the components.
@@ -333,7 +337,7 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         check_is_fitted(self, "permutations_")
         scores = check.check_scores(Y, len(self.components_))
-        features = self._components.bags(scores)
+        features = self._components.bags(scores)[:, self._slots]
         points = self._features.points(features.reshape(-1, features.shape[-1]))
         return points.reshape(len(scores), self.n_points_, self.n_features_in_)
 
@@ -362,8 +366,6 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _features_of(self, given: Bags, chosen: NDArray[np.intp]) -> PointFeatures:
         points = gathered(given, chosen)[chosen != MISSING]
-        n_features = given.width if self.kernel == "linear" else self.rank
-        check.check_bags_memory(len(given), chosen.shape[1], n_features)
         return PointFeatures.of(
             points, self.kernel, gamma=self.gamma, degree=self.degree, rank=self.rank
         )
@@ -430,7 +432,8 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             run.order,
             found != MISSING,
         )
-        # Before the slots are renamed, so that no result depends on the order inside bag 0.
+        # Kept as before the slots are renamed, so that no result depends on the order inside
+        # bag 0, even where points lie equally far from two slots.
         components = Components.of(filled(ordered), self.n_components)
         self.permutations_ = np.ascontiguousarray(found[:, slots])
         points = Arrangement(
@@ -439,8 +442,9 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.mean_ = slot_means(points)
         self._points = filled(points)
         self._features = features
-        self._components = components.reordered(slots)
-        self.components_ = self._components.directions
+        self._components = components
+        self._slots = slots
+        self.components_ = components.reordered(slots).directions
         self.explained_variance_ = components.variances
         self.explained_variance_ratio_ = components.ratios
         self.objective_path_ = np.array(run.traces)
@@ -451,8 +455,10 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _aligned(self, bags: Any) -> tuple[Any, Any, Any, Any]:
         check_is_fitted(self, "permutations_")
-        _check_feature_names(self, bags, reset=False)
+        _check_feature_names(self, _named(bags), reset=False)
         given = Bags.of(bags)
+        if not self._bags_of_one:
+            check.check_not_one_bag(bags, "bags")
         check.check_bag_width(given.width, self.n_features_in_, "X")
         missing = self.unequal == "missing"
         if missing:
@@ -463,7 +469,8 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return mapped, present, self._components.align(mapped, present), chosen
 
     def _record_columns(self, bags: Any, given: Bags, seed: int) -> None:
-        _check_feature_names(self, bags, reset=True)
+        _check_feature_names(self, _named(bags), reset=True)
+        self._bags_of_one = bool(given.sizes.max() == 1)
         self.n_features_in_ = given.width
         self._seed = seed
 
@@ -478,6 +485,12 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             ConvergenceWarning,
             stacklevel=3,
         )
+
+
+def _named(bags: Any) -> Any:
+    """What holds the names of columns: the bags, or the first of several data frames."""
+    frames = isinstance(bags, list | tuple) and bags and hasattr(bags[0], "columns")
+    return bags[0] if frames else bags
 
 
 def _mapped(

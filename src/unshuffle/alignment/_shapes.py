@@ -79,5 +79,6 @@ def _nearest(points: Points, targets: Points) -> NDArray[np.intp]:
 def _standardized(points: Points) -> Points:
     """Middle at the origin, mean squared distance from it 1."""
     centred = points - points.mean(axis=0)
+    centred = centred / np.abs(centred).max()  # squares of tiny numbers would be 0
     scaled: Points = centred / np.sqrt((centred**2).sum(axis=1).mean())
     return scaled

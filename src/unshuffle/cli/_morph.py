@@ -148,7 +148,11 @@ def _read_points(path: Path) -> NDArray[np.float64]:
     points = _tables.read_table(path).values
     if points.shape[1] != 2:
         raise BadInput(f"{path} has {points.shape[1]} column(s) of numbers. Give two, x and y.")
-    if not np.ptp(points, axis=0).any():
+    with np.errstate(over="ignore"):
+        extent = np.ptp(points, axis=0)
+    if not np.isfinite(extent).all():
+        raise BadInput(f"Points of {path} lie too far apart for a float. Divide them by a number.")
+    if not extent.any():
         raise BadInput(
             f"All points of {path} are equal, so they have no shape. Give at least two that "
             "differ."

@@ -55,8 +55,11 @@ def read_array(path: Path) -> NDArray[Any]:
         # before memory is taken for it.
         array = np.array(np.load(path, mmap_mode="r", allow_pickle=False))
     except (ValueError, EOFError, OSError, MemoryError, SyntaxError) as error:
+        # NumPy's own words would have the user load what may run anything.
+        objects = "pickle" in str(error) or "Python objects" in str(error)
+        why = "it is no .npy file, or holds objects" if objects else str(error).rstrip(".")
         raise BadInput(
-            f"{path} cannot be read as an array of numbers: {error}. Write it with numpy.save."
+            f"{path} cannot be read as an array of numbers: {why}. Write it with numpy.save."
         ) from error
     if array.dtype.kind not in "biuf":
         raise BadInput(f"{path} holds {array.dtype} values. Give real numbers.")

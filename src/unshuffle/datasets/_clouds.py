@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 from sklearn.utils import check_random_state
 
 from unshuffle._ink import as_points, draw_pixels
-from unshuffle._validation import check_count, check_digits
+from unshuffle._validation import check_count, check_digits, check_memory
 
 
 class Clouds(NamedTuple):
@@ -71,6 +71,12 @@ def digit_clouds(
     least = min(int((table.target == digit).sum()) for digit in digits)
     n = check_count(n, "n", most=least * len(digits))
     n_points = check_count(n_points, "n_points")
+    check_memory(
+        # x and y of all points, twice while they are stacked; pixels and jitter of one bag
+        8 * n_points * (4 * n + 8),
+        what=f"Drawing {n:,} bags of {n_points:,} points",
+        instead="Pass a smaller n or n_points.",
+    )
     rng = check_random_state(random_state)
     in_turn = np.stack([np.flatnonzero(table.target == digit)[:least] for digit in digits], axis=1)
     chosen = in_turn.ravel()[:n]

@@ -16,10 +16,12 @@ from unshuffle._saving import replace_file
 from unshuffle._validation import (
     check_colors,
     check_count,
+    check_frames,
     check_ink,
     check_output_path,
     check_path_of_points,
     check_positive,
+    check_real,
     raise_no_drawing,
 )
 from unshuffle.images._decoding import explain, read_image
@@ -35,6 +37,8 @@ _LEAST_INK = 0.1
 _FINER = 3
 _MARGIN = 0.06
 _ROUNDS = 15
+# A GIF counts hundredths of a second of a frame in 16 bits.
+_LONGEST = 600
 
 
 class Drawing(NamedTuple):
@@ -156,8 +160,9 @@ def morph_strip(frames: list[Image.Image], *, columns: int | None = None) -> Ima
     strip : PIL.Image.Image
         All of them, row by row.
     """
-    check_count(len(frames), "number of frames")
-    columns = check_count(columns or min(len(frames), 12), "columns", most=len(frames))
+    frames = check_frames(frames)
+    columns = min(len(frames), 12) if columns is None else columns
+    columns = check_count(columns, "columns", most=len(frames))
     width, height = frames[0].size
     strip = Image.new("RGB", (columns * width, ceil(len(frames) / columns) * height), PAPER)
     for k, frame in enumerate(frames):
@@ -182,11 +187,12 @@ def save_gif(
         Time for which the first and the last frame stand still.
     """
     path = check_output_path(path, (".gif",))
-    check_count(len(frames), "number of frames")
-    step = 1000 * check_positive(seconds, "seconds") / len(frames)
+    frames = check_frames(frames)
+    step = 1000 * check_real(seconds, "seconds", above=0, most=_LONGEST) / len(frames)
+    pause_ms = round(1000 * check_real(pause, "pause", above=0, most=_LONGEST))
     # Viewers slow down what is faster than a fiftieth of a second.
     durations = [max(20, round(step / 10) * 10)] * len(frames)
-    durations[0] = durations[-1] = max(durations[0], round(1000 * check_positive(pause, "pause")))
+    durations[0] = durations[-1] = max(durations[0], pause_ms)
     inner = slice(-2, 0, -1)
     out = io.BytesIO()
     frames[0].save(

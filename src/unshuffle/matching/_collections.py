@@ -36,15 +36,15 @@ def feature_names(collection: Any) -> tuple[int | None, NDArray[Any] | None]:
     return int(shape[1]), None
 
 
-def take(collection: Any, indices: NDArray[np.intp], n_items: int) -> Any:
+def take(collection: Any, indices: NDArray[np.intp], n_items: int, *, name: str = "y") -> Any:
     """Items of a collection in another order, as the same kind of collection."""
     if hasattr(collection, "iloc"):
-        check_length(len(collection), n_items)
+        check_length(len(collection), n_items, name=name)
         return collection.iloc[indices]
     if sparse.issparse(collection):
-        check_length(collection.shape[0], n_items)
+        check_length(collection.shape[0], n_items, name=name)
         return collection.tocsr()[indices]
-    check_length(len(collection), n_items)
+    check_length(len(collection), n_items, name=name)
     if isinstance(collection, list | tuple):
         return type(collection)(collection[index] for index in indices)
     return np.asarray(collection)[indices]

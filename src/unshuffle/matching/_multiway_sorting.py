@@ -66,8 +66,9 @@ class MultiwaySorting(BaseEstimator):
     offset : float or None, default=None
         Constant added to each kernel, as a multiple of its largest entry. Multiway HSIC is then a
         sum over all subsets of two or more collections, and a larger offset gives more weight to
-        the small ones, pairs above all. None is T, the number of collections. 0 is the paper's
-        criterion of all at once, with gamma divided by T, since the product sums T distances.
+        the small ones, pairs above all; at most 10,000. None is T, the number of collections. 0 is
+        the paper's criterion of all at once, with gamma divided by T, since the product sums T
+        distances.
 
     Attributes
     ----------
@@ -132,7 +133,8 @@ class MultiwaySorting(BaseEstimator):
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "callback": [callable, None],
-        "offset": [Interval(Real, 0, None, closed="left"), None],
+        # Beyond this, rounding takes what the kernels tell.
+        "offset": [Interval(Real, 0, 1e4, closed="both"), None],
     }
 
     def __init__(
@@ -223,8 +225,10 @@ class MultiwaySorting(BaseEstimator):
         n_collections, n_items = self.permutations_.shape
         check.check_n_collections(len(collections), n_collections, name="X")
         return [
-            take(collection, permutation, n_items)
-            for collection, permutation in zip(collections, self.permutations_, strict=True)
+            take(collection, permutation, n_items, name=f"X[{t}]")
+            for t, (collection, permutation) in enumerate(
+                zip(collections, self.permutations_, strict=True)
+            )
         ]
 
     def _ensemble(self, X: Any) -> Ensemble:

@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from unshuffle._validation import check_axes
+
 # More would only be thrown away again by the screen.
 _MAX_PIXELS = 2**24
 EMPTY = (0.93, 0.92, 0.9)
@@ -15,7 +17,7 @@ EMPTY = (0.93, 0.92, 0.9)
 def axes_or_new(ax: Any, size: tuple[float, float]) -> Any:
     """The axes given, or those of a new figure of this size in inches."""
     if ax is not None:
-        return ax
+        return check_axes(ax)
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:

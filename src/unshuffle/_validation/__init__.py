@@ -10,8 +10,6 @@ from unshuffle._validation._bags import (
     check_directions,
     check_fractions,
     check_init_orders,
-    check_kernel_block,
-    check_kernel_positive,
     check_missing_estimator,
     check_n_components,
     check_no_larger,

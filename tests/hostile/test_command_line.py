@@ -12,25 +12,6 @@ GOOD = "x,y\n1,2\n3,5\n4,1\n2,2\n"
 
 
 @pytest.fixture
-def refused(tmp_path, tmp_path_factory, monkeypatch):
-    """Run a command that must end with exit code 2 and one line; gives that line."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-
-    def call(*arguments):
-        before = sorted(tmp_path.rglob("*"))
-        result = CliRunner().invoke(app, [str(each) for each in arguments])
-        assert result.exit_code == 2, (result.output, result.exception)
-        assert result.stdout == ""
-        assert result.stderr.startswith("Error: ")
-        assert result.stderr.count("\n") == 1
-        assert sorted(tmp_path.rglob("*")) == before
-        return result.stderr
-
-    return call
-
-
-@pytest.fixture
 def good(tmp_path):
     path = tmp_path / "good.csv"
     path.write_text(GOOD)

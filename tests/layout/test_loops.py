@@ -14,7 +14,7 @@ from unshuffle.layout import _blur_loops, _surfaces
 from unshuffle.layout._anneal import draw_groups
 from unshuffle.layout._group_loops import assign_groups, exchange_neighbors
 from unshuffle.layout._points import Scatter
-from unshuffle.layout._surfaces import Raster
+from unshuffle.layout._surfaces import Passes, Raster
 from unshuffle.layout._swap_loops import LONGEST_SHIFT, NOISE_OFFSETS, OWN_SHARE, swap_passes
 
 some = settings(deadline=None, max_examples=40, derandomize=True)
@@ -177,7 +177,7 @@ def test_a_pass_of_swaps_equals_the_slow_one(rows, columns, bandwidth, locks, ow
 def swap_all(surface, bits, field, free, rng, **options):
     noise = rng.logistic(size=surface.n_cells + NOISE_OFFSETS).astype(np.float32)
     options = {"bandwidth": 3.0, "heat": 0.0, "n_passes": 1, **options}
-    surface.swap(bits, field, free, 0, noise=noise, rng=rng, workers=ONE, **options)
+    surface.swap(bits, field, free, 0, Passes(noise=noise, **options), rng, ONE)
 
 
 @some

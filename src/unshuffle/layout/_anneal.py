@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from unshuffle._parallel import Workers
 from unshuffle.layout import _group_loops
 from unshuffle.layout._board import Board
-from unshuffle.layout._surfaces import GROUP, NOISE_CELLS, PIECE, Planes, Surface
+from unshuffle.layout._surfaces import GROUP, NOISE_CELLS, PIECE, Passes, Planes, Surface
 from unshuffle.layout._swap_loops import NOISE_OFFSETS
 
 Report = Callable[[str, float, Callable[[], float]], None]
@@ -169,18 +169,16 @@ def _swap(
     for step, (width, heat) in enumerate(zip(widths, heats, strict=True)):
         for _ in range(schedule.n_averages):
             field = board.field(width, workers)
+            hot = heat * board.typical_gain(field, width)
             board.surface.swap(
                 board.bits,
                 field,
                 board.free,
                 # An item that moves into an empty cell would take its own share for a gain.
                 0 if board.has_empty else board.n_features,
-                bandwidth=width,
-                heat=heat * board.typical_gain(field, width),
-                n_passes=n_passes,
-                noise=noise,
-                rng=rng,
-                workers=workers,
+                Passes(width, hot, n_passes, noise),
+                rng,
+                workers,
             )
         report("swapping", (step + 1) / len(widths), partial(board.agreement, field))
 

@@ -12,6 +12,7 @@ from unshuffle.layout._surfaces import (
     SAMPLES_PER_BANDWIDTH,
     Bits,
     Cells,
+    Passes,
     Planes,
     Raster,
 )
@@ -73,24 +74,20 @@ class Scatter:
         field: Planes,
         free: Bits,
         n_features: int,
-        *,
-        bandwidth: float,
-        heat: float,
-        n_passes: int,
-        noise: Planes,
+        passes: Passes,
         rng: np.random.Generator,
         workers: Workers,
     ) -> None:
         """Exchange random pairs from the same tile."""
         flat, flat_field = board.reshape(-1), field.reshape(-1)
-        for _ in range(n_passes):
-            first, second = self._pairs(LONGEST_SHIFT * bandwidth, rng)
+        for _ in range(passes.n_passes):
+            first, second = self._pairs(LONGEST_SHIFT * passes.bandwidth, rng)
             if free.size:
                 both = (free[first] & free[second]) != 0
                 first, second = first[both], second[both]
-            pick = rng.integers(0, len(noise), len(first))
+            pick = rng.integers(0, len(passes.noise), len(first))
             _swap_loops.swap_pairs(
-                flat, flat_field, self.n_cells, first, second, noise[pick], heat
+                flat, flat_field, self.n_cells, first, second, passes.noise[pick], passes.heat
             )
 
     def _pairs(self, side: float, rng: np.random.Generator) -> tuple[Cells, Cells]:

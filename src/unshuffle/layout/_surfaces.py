@@ -5,6 +5,7 @@ pairs to exchange, groups to reorder and neighbours to compare.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
@@ -30,6 +31,28 @@ NOISE_CELLS = TILE * TILE
 GROUP = 256
 
 
+@dataclass(frozen=True)
+class Passes:
+    """How items are swapped at one width.
+
+    Attributes
+    ----------
+    bandwidth : float
+        Width of the field, in cells; exchanges reach a few times as far.
+    heat : float
+        Factor of the noise; larger accepts more exchanges that do not pay.
+    n_passes : int
+        Passes over all cells.
+    noise : float32 array of shape (>= cells swapped at once + NOISE_OFFSETS,)
+        Of zero mean.
+    """
+
+    bandwidth: float
+    heat: float
+    n_passes: int
+    noise: Planes
+
+
 class Surface(Protocol):
     """What the annealing needs to know of the cells."""
 
@@ -45,11 +68,7 @@ class Surface(Protocol):
         field: Planes,
         free: Bits,
         n_features: int,
-        *,
-        bandwidth: float,
-        heat: float,
-        n_passes: int,
-        noise: Planes,
+        passes: Passes,
         rng: np.random.Generator,
         workers: Workers,
     ) -> None:
@@ -120,11 +139,7 @@ class Raster:
         field: Planes,
         free: Bits,
         n_features: int,
-        *,
-        bandwidth: float,
-        heat: float,
-        n_passes: int,
-        noise: Planes,
+        passes: Passes,
         rng: np.random.Generator,
         workers: Workers,
     ) -> None:
@@ -132,19 +147,17 @@ class Raster:
         # Of a wide kernel, every stride-th cell is a grid of its own on which the kernel is
         # narrower: so each part stays small, however far its cells are apart.
         n_strides = -(-max(self.rows, self.columns) // TILE)
-        stride = max(1, min(n_strides, int(bandwidth / 4)))
+        stride = max(1, min(n_strides, int(passes.bandwidth / 4)))
         tiles = list(self._swap_tiles(stride, rng))
-        draws = rng.random((len(tiles), n_passes, 3))
+        draws = rng.random((len(tiles), passes.n_passes, 3))
         flat = (board.reshape(-1), field.reshape(-1), free, self.rows, self.columns, n_features)
+        how = passes.bandwidth, passes.noise, passes.heat
         if len(tiles) == 1 and not self.wrap:
-            _swap_loops.swap_passes(*flat, draws[0], bandwidth, noise, heat)
+            _swap_loops.swap_passes(*flat, draws[0], *how)
             return
         workers.each(
             _swap_loops.swap_tile,
-            [
-                (*flat, tile, part, bandwidth, noise, heat)
-                for tile, part in zip(tiles, draws, strict=True)
-            ],
+            [(*flat, tile, part, *how) for tile, part in zip(tiles, draws, strict=True)],
         )
 
     def _swap_tiles(

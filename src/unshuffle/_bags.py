@@ -10,6 +10,11 @@ from numpy.typing import NDArray
 from unshuffle import _validation as check
 
 
+def canonical_order(points: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Order of the points by their coordinates: the same however they were given."""
+    return np.lexsort(points.T[::-1])
+
+
 @dataclass(frozen=True)
 class Bags:
     """Sets of points of one width, stacked.
@@ -62,6 +67,16 @@ class Bags:
 
     def __iter__(self) -> Iterator[NDArray[np.float64]]:
         return (self[i] for i in range(len(self)))
+
+    def part(self, start: int, stop: int) -> "Bags":
+        """Bags from `start` up to `stop`."""
+        first, last = self.offsets[start], self.offsets[stop]
+        return Bags(self.points[first:last], self.offsets[start : stop + 1] - first)
+
+    def sorted(self) -> "Bags":
+        """Bags whose points stand in an order that does not depend on how they were given."""
+        holder = np.repeat(np.arange(len(self)), self.sizes)
+        return Bags(self.points[np.lexsort((*self.points.T[::-1], holder))], self.offsets)
 
     @property
     def sizes(self) -> NDArray[np.intp]:

@@ -94,12 +94,12 @@ def raise_weak_regularization(error: Exception) -> NoReturn:
     ) from error
 
 
-def check_bag_width(width: int, expected: int, name: str) -> None:
+def check_bag_width(width: int, expected: int, estimator: str) -> None:
     """Refuse new bags whose points have other columns than the fitted ones."""
     if width != expected:
         # scikit-learn's checks look for these words.
         raise ValueError(
-            f"{name} has {width} features, but MinimumVolumePCA is expecting {expected} features "
+            f"X has {width} features, but {estimator} is expecting {expected} features "
             "as input: points of new bags need the columns of the fitted ones."
         )
 
@@ -275,7 +275,6 @@ def _check_points(bag: Any, name: str, *, holder: str) -> NDArray[np.float64]:
             dtype=np.float64,
             ensure_all_finite=False,
             input_name=name,
-            estimator="MinimumVolumePCA",
         )
     except ValueError as error:
         if "inhomogeneous" in str(error) or "with a sequence" in str(error):

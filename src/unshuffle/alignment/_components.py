@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils.extmath import svd_flip
 
 from unshuffle import _validation as check
-from unshuffle.alignment._arrangement import nearest_orders
+from unshuffle.assignment._orders import nearest_orders
 
 Array = NDArray[np.float64]
 

@@ -5,7 +5,8 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from unshuffle._validation import raise_weak_regularization
-from unshuffle.alignment._arrangement import Arrangement, nearest_order
+from unshuffle.alignment._arrangement import Arrangement
+from unshuffle.assignment._orders import nearest_order
 from unshuffle.objectives import LeaveOneOut
 
 Array = NDArray[np.float64]

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from unshuffle.alignment._arrangement import Arrangement, squared_distances
+from unshuffle.alignment._arrangement import Arrangement
+from unshuffle.assignment._orders import squared_distances
 from unshuffle.assignment._solve import assign
 
 # A step must lower the squared distance by this share of it: less is rounding.

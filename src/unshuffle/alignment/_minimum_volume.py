@@ -10,22 +10,25 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_feature_names, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from unshuffle import _validation as check
+from unshuffle._bag_estimator import BagEstimatorMixin
 from unshuffle._bags import Bags
 from unshuffle._parallel import map_parallel
 from unshuffle._progress import Callback, Reporter, Stopped
+from unshuffle._sizes import MISSING, equal_sizes, gathered
 from unshuffle.alignment._arrangement import Arrangement
 from unshuffle.alignment._components import Components
-from unshuffle.alignment._features import PointFeatures
 from unshuffle.alignment._mean import filled, slot_means
 from unshuffle.alignment._search import Run, Search, Settings
-from unshuffle.alignment._sizes import MISSING, equal_sizes, gathered
+from unshuffle.kernels._points import PointFeatures
 from unshuffle.objectives import expected_trace
 
 
-class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class MinimumVolumePCA(
+    BagEstimatorMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Describe bags of points by few components, in the common order that it finds for them.
 
     Digits as clouds of ink, shapes as landmarks, cells as sets of markers: the points of such bags
@@ -257,7 +260,7 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         check.check_several_bags(len(given), "bags")
         check.check_points_vary(given.points, "bags")
         random = check_random_state(self.random_state)
-        seed = int(random.randint(2**31))
+        self._seed = seed = int(random.randint(2**31))
         n_points = int(self.n_points or given.sizes.max())
         n_features = given.width if self.kernel == "linear" else self.rank
         check.check_bags_memory(len(given), n_points, n_features)
@@ -277,10 +280,10 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         except KeyboardInterrupt:
             search.reporter.stopped = True
             if search.best is not None:
-                self._record_columns(bags, given, seed)
+                self._record_columns(bags, given)
                 self._store(given, chosen, features, mapped, search.best)
             raise
-        self._record_columns(bags, given, seed)
+        self._record_columns(bags, given)
         self._store(given, chosen, features, mapped, run)
         if not (self.converged_ or search.reporter.stopped):
             self._warn()
@@ -455,11 +458,7 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _aligned(self, bags: Any) -> tuple[Any, Any, Any, Any]:
         check_is_fitted(self, "permutations_")
-        _check_feature_names(self, _named(bags), reset=False)
-        given = Bags.of(bags)
-        if not self._bags_of_one:
-            check.check_not_one_bag(bags, "bags")
-        check.check_bag_width(given.width, self.n_features_in_, "X")
+        given = self._bags_like_fitted(bags)
         missing = self.unequal == "missing"
         if missing:
             check.check_no_larger(given.sizes, self.n_points_, "bags")
@@ -467,12 +466,6 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         present = chosen != MISSING
         mapped = _mapped(self._features, gathered(given, chosen), present)
         return mapped, present, self._components.align(mapped, present), chosen
-
-    def _record_columns(self, bags: Any, given: Bags, seed: int) -> None:
-        _check_feature_names(self, _named(bags), reset=True)
-        self._bags_of_one = bool(given.sizes.max() == 1)
-        self.n_features_in_ = given.width
-        self._seed = seed
 
     @property
     def _n_features_out(self) -> int:
@@ -485,12 +478,6 @@ class MinimumVolumePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             ConvergenceWarning,
             stacklevel=3,
         )
-
-
-def _named(bags: Any) -> Any:
-    """What holds the names of columns: the bags, or the first of several data frames."""
-    frames = isinstance(bags, list | tuple) and bags and hasattr(bags[0], "columns")
-    return bags[0] if frames else bags
 
 
 def _mapped(

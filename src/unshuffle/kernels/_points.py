@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from unshuffle import _validation as check
-from unshuffle.kernels import median_gamma
-from unshuffle.kernels._distances import squared_distances
+from unshuffle.kernels._distances import median_gamma, squared_distances
 from unshuffle.kernels._vectors import exponential
 
 Array = NDArray[np.float64]

@@ -1,10 +1,8 @@
 import numpy as np
 import pytest
 
-from unshuffle._bags import Bags
-from unshuffle.alignment._features import PointFeatures, PointKernel, greedy_pivots
-from unshuffle.alignment._sizes import canonical_order, equal_sizes, gathered
 from unshuffle.kernels import rbf_kernel
+from unshuffle.kernels._points import PointFeatures, PointKernel, greedy_pivots
 
 
 def points(n=40, seed=0):
@@ -78,28 +76,3 @@ def test_a_kernel_without_a_feature_space_is_refused():
 
     with pytest.raises(ValueError, match="kernel distance is not positive definite"):
         features(points(), distance)
-
-
-def test_the_canonical_order_does_not_depend_on_the_order_given():
-    X = np.repeat(points(), 2, axis=0)
-    mixed = np.random.default_rng(1).permutation(X)
-    np.testing.assert_array_equal(mixed[canonical_order(mixed)], X[canonical_order(X)])
-
-
-def test_every_point_is_copied_as_often_as_any_other():
-    bags = Bags.of([points(7), points(23), points(10)])
-    chosen = equal_sizes(bags, 23, missing=False, seed=0)
-    assert np.bincount(chosen[0]).min() == 3
-    assert np.bincount(chosen[0]).max() == 4
-    np.testing.assert_array_equal(np.sort(chosen[1]), np.arange(23))
-    assert gathered(bags, chosen).shape == (3, 23, 2)
-    fewer = equal_sizes(bags, 5, missing=False, seed=0)
-    assert all(np.unique(each).size == 5 for each in fewer)
-    assert not np.array_equal(chosen, equal_sizes(bags, 23, missing=False, seed=1))
-
-
-def test_missing_points_are_marked_and_zero():
-    bags = Bags.of([points(3), points(5)])
-    chosen = equal_sizes(bags, 5, missing=True, seed=0)
-    assert chosen[0, 3:].tolist() == [-1, -1]
-    assert not gathered(bags, chosen)[0, 3:].any()

@@ -3,14 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._bags import Bags
+from unshuffle._bags import Bags, canonical_order
 
 MISSING = -1
-
-
-def canonical_order(points: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Order of the points by their coordinates: the same however they were given."""
-    return np.lexsort(points.T[::-1])
 
 
 def equal_sizes(bags: Bags, n_points: int, *, missing: bool, seed: int) -> NDArray[np.intp]:

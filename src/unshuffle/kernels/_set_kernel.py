@@ -1,0 +1,178 @@
+"""What all kernels between sets share: fitting, Gram blocks, and their computation in tiles."""
+
+from abc import ABC, abstractmethod
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from unshuffle import _validation as check
+from unshuffle._bag_estimator import BagEstimatorMixin
+from unshuffle._bags import Bags
+from unshuffle._parallel import map_parallel
+
+Array = NDArray[np.float64]
+
+# Sets on each side of a tile: enough work for a thread, small enough to share out evenly.
+TILE = 64
+
+
+class Summaries(Protocol):
+    """What a kernel keeps of each set, for many sets: mixtures, mean maps, quantiles."""
+
+    def __len__(self) -> int: ...
+
+    def part(self, start: int, stop: int) -> "Summaries":
+        """Summaries of the sets from `start` up to `stop`."""
+
+
+class SetKernel(
+    BagEstimatorMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC
+):
+    """Similarity between sets of points, as a transformer that gives Gram matrices.
+
+    A kernel of this kind describes each set by a summary in which order has no part, and compares
+    summaries. A subclass says how: `_settle` learns from the fitted sets what all sets have in
+    common (widths, directions), `_summarize` describes sets, `_block` compares them.
+    """
+
+    n_jobs: int | None
+
+    @abstractmethod
+    def _settle(self, bags: Bags) -> None:
+        """Learn what is common to all sets, as attributes that end in an underscore."""
+
+    @abstractmethod
+    def _summarize(self, bags: Bags) -> Any:
+        """Summaries of sets whose points stand in canonical order; each depends on its set alone."""
+
+    @abstractmethod
+    def _block(self, a: Any, b: Any | None) -> Array:
+        """Kernel between summaries; None compares `a` with itself, exactly symmetric."""
+
+    def fit(self, bags: Any, y: Any = None) -> Self:
+        """Summarize the sets that later ones are compared with.
+
+        Parameters
+        ----------
+        bags : list of array-like of shape (n_i, n_features), 3-D array, or 2-D array
+            Sets of points in any order; the rows of a 2-D array are sets of one point.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self : SetKernel
+            Fitted.
+        """
+        self._validate_params()
+        given = Bags.of(bags)
+        self._record_columns(bags, given)
+        given = given.sorted()
+        self._settle(given)
+        self._fitted_sets = self._summarize(given)
+        return self
+
+    def transform(self, bags: Any) -> Array:
+        """Kernel between sets and the fitted ones.
+
+        Parameters
+        ----------
+        bags : what `fit` takes
+            New sets, or the fitted ones; a single one as [bag].
+
+        Returns
+        -------
+        K : ndarray of shape (n_sets, n_fitted_sets)
+            What `SVC(kernel="precomputed")` takes for prediction.
+        """
+        check_is_fitted(self, "_fitted_sets")
+        given = self._bags_like_fitted(bags).sorted()
+        return self._gram(self._summarize(given), self._fitted_sets)
+
+    def fit_transform(self, bags: Any, y: Any = None) -> Array:
+        """Kernel between all pairs of the sets, which are fitted.
+
+        Parameters
+        ----------
+        bags : what `fit` takes
+            Sets of points in any order.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        K : ndarray of shape (n_sets, n_sets)
+            Exactly symmetric; half of it is computed.
+        """
+        return self.fit(bags, y)._gram(self._fitted_sets)
+
+    def kernel(self, bags_a: Any, bags_b: Any = None) -> Array:
+        """Kernel between two collections of sets, neither of which need be the fitted one.
+
+        Parameters
+        ----------
+        bags_a : what `fit` takes
+            Sets of points.
+        bags_b : what `fit` takes, or None, default=None
+            Other sets; None compares `bags_a` with each other.
+
+        Returns
+        -------
+        K : ndarray of shape (n_sets_a, n_sets_b)
+            With the widths and directions of the fitted sets; of an estimator that is not fitted,
+            with those that the given sets have together.
+        """
+        settled, a, b = self._settled_on(bags_a, bags_b)
+        return settled._gram(settled._summarize(a), None if b is None else settled._summarize(b))
+
+    def _settled_on(self, bags_a: Any, bags_b: Any) -> tuple[Self, Bags, Bags | None]:
+        """Kernel that knows what is common to all sets, and the sets in canonical order."""
+        if hasattr(self, "_fitted_sets"):
+            a = self._bags_like_fitted(bags_a).sorted()
+            return self, a, None if bags_b is None else self._bags_like_fitted(bags_b).sorted()
+        settled = clone(self)
+        settled._validate_params()
+        a = Bags.of(bags_a, name="bags_a")
+        settled._record_columns(bags_a, a)
+        a, b, together = a.sorted(), None, a
+        if bags_b is not None:
+            b = Bags.of(bags_b, name="bags_b").sorted()
+            check.check_bag_width(b.width, a.width, type(self).__name__)
+            together = Bags(
+                np.concatenate([a.points, b.points]),
+                np.concatenate([a.offsets, a.offsets[-1] + b.offsets[1:]]),
+            )
+        settled._settle(together)
+        return settled, a, b
+
+    def _gram(self, a: Any, b: Any | None = None) -> Array:
+        """Kernel between summaries in tiles, those above the diagonal only where b is None."""
+        other = a if b is None else b
+        check.check_kernel_memory(len(a), len(other))
+        K = np.empty((len(a), len(other)))
+        corners = [
+            (i, j)
+            for i in range(0, len(a), TILE)
+            for j in range(i if b is None else 0, len(other), TILE)
+        ]
+
+        def compute(corner: tuple[int, int]) -> None:
+            i, j = corner
+            rows, columns = slice(i, min(i + TILE, len(a))), slice(j, min(j + TILE, len(other)))
+            part = a.part(rows.start, rows.stop)
+            if b is None and i == j:
+                K[rows, columns] = self._block(part, None)
+                return
+            K[rows, columns] = self._block(part, other.part(columns.start, columns.stop))
+            if b is None:
+                K[columns, rows] = K[rows, columns].T
+
+        map_parallel(compute, corners, n_jobs=self.n_jobs)
+        return K
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self._fitted_sets)

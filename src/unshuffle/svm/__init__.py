@@ -1,0 +1,1 @@
+"""Classify sets whose elements have no order."""

@@ -46,7 +46,7 @@ class SetKernel(
 
     @abstractmethod
     def _summarize(self, bags: Bags) -> Any:
-        """Summaries of sets whose points stand in canonical order; each depends on its set alone."""
+        """Summaries of sets in canonical order, each from its own points alone."""
 
     @abstractmethod
     def _block(self, a: Any, b: Any | None) -> Array:

@@ -37,6 +37,7 @@ else:
         "metrics",
         "objectives",
         "plotting",
+        "testing",
     )
 
     def __getattr__(name):

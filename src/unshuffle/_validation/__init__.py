@@ -156,6 +156,7 @@ from unshuffle._validation._parameters import (
     check_positive,
     check_real,
 )
+from unshuffle._validation._testing import check_estimator_instance, check_expected_failures
 
 __all__ = [
     "available_memory",
@@ -187,6 +188,8 @@ __all__ = [
     "check_enough_placed",
     "check_entropy_size",
     "check_equal_sizes",
+    "check_estimator_instance",
+    "check_expected_failures",
     "check_factor_memory",
     "check_feasible",
     "check_feature_file",

@@ -1,0 +1,245 @@
+"""All checks of an estimator of bags, in a row or as tests."""
+
+import re
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from unittest import SkipTest
+
+from unshuffle import _validation as valid
+from unshuffle.testing import _forms, _learning, _order, _refusals, _state
+from unshuffle.testing._cases import is_set_kernel, is_transformer, learns_kinds
+
+Check = Callable[[Any, float], None]
+
+
+def _any(estimator: Any) -> bool:
+    return True
+
+
+def _has_jobs(estimator: Any) -> bool:
+    names = estimator.get_params(deep=True)
+    return any(name.rsplit("__", 1)[-1] == "n_jobs" for name in names)
+
+
+def _aligns(estimator: Any) -> bool:
+    return hasattr(estimator, "align")
+
+
+def _predicts_or_transforms(estimator: Any) -> bool:
+    return hasattr(estimator, "predict") or is_transformer(estimator)
+
+
+# Each check, and which estimators it is for.
+_CHECKS: tuple[tuple[Check, Callable[[Any], bool]], ...] = (
+    (_state.check_fit_returns_itself, _any),
+    (_forms.check_forms_of_input, _any),
+    (_forms.check_bags_of_one_point, _any),
+    (_forms.check_bags_of_different_sizes, _any),
+    (_forms.check_float32_and_integers, _any),
+    (_forms.check_data_frames, _any),
+    (_order.check_order_inside_bags, _any),
+    (_order.check_order_of_equal_points, _any),
+    (_order.check_order_of_bags, _any),
+    (_order.check_bags_one_by_one, _any),
+    (_order.check_alignment, _aligns),
+    (_state.check_arguments_unchanged, _any),
+    (_state.check_parameters_unchanged, _any),
+    (_state.check_clone_and_parameters, _any),
+    (_state.check_pickle, _any),
+    (_state.check_repeated_fit, _any),
+    (_state.check_n_jobs, _has_jobs),
+    (_state.check_fit_transform, is_transformer),
+    (_state.check_not_fitted, _any),
+    (_refusals.check_empty_bag_refused, _any),
+    (_refusals.check_nan_refused, _any),
+    (_refusals.check_infinity_refused, _any),
+    (_refusals.check_widths_refused, _any),
+    (_refusals.check_text_refused, _any),
+    (_refusals.check_nothing_refused, _any),
+    (_refusals.check_other_width_refused, _any),
+    (_learning.check_cross_validation, _predicts_or_transforms),
+    (_learning.check_gram_matrix, is_set_kernel),
+    (_learning.check_kinds_told_apart, learns_kinds),
+    (_learning.check_decisions, learns_kinds),
+    (_learning.check_one_class_refused, learns_kinds),
+    (_learning.check_number_of_labels, learns_kinds),
+)
+_NAMES = tuple(check.__name__ for check, _ in _CHECKS)
+
+
+@dataclass(frozen=True)
+class BagCheckResult:
+    """How one check of an estimator went.
+
+    Attributes
+    ----------
+    name : str
+        Name of the check, such as "check_order_inside_bags".
+    status : {"passed", "failed", "expected to fail", "skipped"}
+        What came of it.
+    error : Exception or None
+        Why it failed or was skipped; the message says which promise was broken, and by how much.
+    """
+
+    name: str
+    status: str
+    error: Exception | None = None
+
+
+def check_bag_estimator(
+    estimator: Any,
+    *,
+    tol: float = 1e-6,
+    expected_failed_checks: Mapping[str, str] | None = None,
+    on_fail: str = "raise",
+) -> list[BagCheckResult]:
+    """Check that an estimator of bags keeps what such estimators promise.
+
+    The counterpart of scikit-learn's `check_estimator`, for estimators whose samples are sets of
+    points. These are the promises:
+
+    - The order of points inside a bag changes no answer, and what is said of a new bag does not
+      depend on the bags beside it.
+    - Bags come as lists, tuples, object arrays, 3-D arrays, data frames, or as the rows of a table
+      (bags of one point). Different sizes are accepted, or refused in plain words.
+    - Bags that are empty, of another width, or hold NaN, infinity or text are refused with a
+      ValueError that names the bag.
+    - Arguments and parameters stay as they were. The same `random_state` gives the same, whatever
+      `n_jobs`. Clones, pickles, pipelines, cross-validation and grid searches work.
+    - Gram matrices are positive semi-definite; classifiers take any labels, refuse a single class
+      and agree with their decision values; `align` puts points where their order has no say.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Not fitted; it is cloned and stays so. A transformer, classifier, regressor or clusterer
+        whose `fit` takes bags and a target, which it may ignore.
+    tol : float, default=1e-6
+        Largest difference between answers that must be the same, as a share of their largest
+        value. A larger one forgives more.
+    expected_failed_checks : dict or None, default=None
+        Names of checks that cannot hold for this estimator, each with the reason.
+    on_fail : {"raise", "collect"}, default="raise"
+        Whether the first failure is raised, or all are returned.
+
+    Returns
+    -------
+    results : list of BagCheckResult
+        One for each check that applies to the estimator, in the order they ran.
+
+    See Also
+    --------
+    parametrize_with_bag_checks : the same as separate tests for pytest.
+
+    Notes
+    -----
+    Each check fits two to six copies of the estimator to 18 bags of about eight points with three
+    columns. Warnings such as `ConvergenceWarning` are left out, those about arithmetic
+    (`RuntimeWarning`) are not.
+
+    Examples
+    --------
+    >>> from unshuffle import MinimumVolumePCA
+    >>> from unshuffle.testing import check_bag_estimator
+    >>> results = check_bag_estimator(MinimumVolumePCA(2))
+    >>> {result.status for result in results}
+    {'passed'}
+    """
+    tol = valid.check_real(tol, "tol", least=0)
+    valid.check_option(on_fail, "on_fail", ("raise", "collect"))
+    expected = valid.check_expected_failures(expected_failed_checks, _NAMES)
+    return [
+        _result(check, estimator, tol, check.__name__ in expected, on_fail)
+        for check in _checks_for(estimator)
+    ]
+
+
+def parametrize_with_bag_checks(
+    estimators: Iterable[Any],
+    *,
+    tol: float = 1e-6,
+    expected_failed_checks: Callable[[Any], Mapping[str, str]] | None = None,
+) -> Any:
+    """Make a test of each check of each estimator, as a decorator for pytest.
+
+    Parameters
+    ----------
+    estimators : list of estimators
+        Not fitted.
+    tol : float, default=1e-6
+        Largest difference between answers that must be the same, as a share of their largest
+        value. A larger one forgives more.
+    expected_failed_checks : callable or None, default=None
+        Takes an estimator and gives a dict with the names of checks that cannot hold for it, each
+        with the reason. Their tests are expected to fail, and fail if they do not.
+
+    Returns
+    -------
+    decorator : pytest.MarkDecorator
+        For a test with the arguments `estimator` and `check`.
+
+    See Also
+    --------
+    check_bag_estimator : all checks at once, and what they are.
+
+    Examples
+    --------
+    >>> from unshuffle import MinimumVolumePCA
+    >>> from unshuffle.testing import parametrize_with_bag_checks
+    >>> @parametrize_with_bag_checks([MinimumVolumePCA(2)])
+    ... def test_bag_checks(estimator, check):
+    ...     check(estimator)
+    """
+    try:
+        import pytest
+    except ImportError as error:
+        raise ImportError(
+            "Tests of estimators need pytest: pip install 'unshuffle[test]'"
+        ) from error
+    tol = valid.check_real(tol, "tol", least=0)
+    cases = []
+    for estimator in estimators:
+        given = None if expected_failed_checks is None else expected_failed_checks(estimator)
+        expected = valid.check_expected_failures(given, _NAMES)
+        for check in _checks_for(estimator):
+            reason = expected.get(check.__name__)
+            marks = () if reason is None else (pytest.mark.xfail(reason=reason, strict=True),)
+            name = re.sub(r"\s+", "", str(estimator))
+            quiet = partial(_quietly, check, tol=tol)
+            cases.append(
+                pytest.param(estimator, quiet, id=f"{name}-{check.__name__}", marks=marks)
+            )
+    return pytest.mark.parametrize(("estimator", "check"), cases)
+
+
+def _checks_for(estimator: Any) -> list[Check]:
+    valid.check_estimator_instance(estimator)
+    return [check for check, applies in _CHECKS if applies(estimator)]
+
+
+def _quietly(check: Check, estimator: Any, tol: float) -> None:
+    """Run a check without warnings that are about the data it makes up."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        check(estimator, tol)
+
+
+def _result(
+    check: Check, estimator: Any, tol: float, expected: bool, on_fail: str
+) -> BagCheckResult:
+    name = check.__name__
+    try:
+        _quietly(check, estimator, tol)
+    except SkipTest as error:
+        return BagCheckResult(name, "skipped", error)
+    except Exception as error:
+        if expected:
+            return BagCheckResult(name, "expected to fail", error)
+        if on_fail == "raise":
+            error.add_note(f"{type(estimator).__name__} fails {name}.")
+            raise
+        return BagCheckResult(name, "failed", error)
+    return BagCheckResult(name, "passed")

@@ -129,6 +129,13 @@ from unshuffle._validation._memory import (
     check_kernel_memory,
     check_memory,
 )
+from unshuffle._validation._mixtures import (
+    check_covariance_in_features,
+    check_input_space,
+    check_likelihood_range,
+    warn_fewer_components,
+    warn_unsettled,
+)
 from unshuffle._validation._multiway import (
     check_common_size,
     check_entropy_size,
@@ -156,6 +163,14 @@ from unshuffle._validation._parameters import (
     check_positive,
     check_real,
 )
+from unshuffle._validation._sets import (
+    check_kernel_spread,
+    check_points_for_width,
+    check_random_features,
+    check_set_kernels,
+    check_set_vectors_memory,
+    check_sets_for_width,
+)
 from unshuffle._validation._testing import check_estimator_instance, check_expected_failures
 
 __all__ = [
@@ -180,6 +195,7 @@ __all__ = [
     "check_common_size",
     "check_cost",
     "check_count",
+    "check_covariance_in_features",
     "check_digits",
     "check_directions",
     "check_distances",
@@ -208,6 +224,7 @@ __all__ = [
     "check_images",
     "check_init_orders",
     "check_ink",
+    "check_input_space",
     "check_item_colors",
     "check_item_labels",
     "check_item_texts",
@@ -218,11 +235,13 @@ __all__ = [
     "check_kernel_output",
     "check_kernel_overflow",
     "check_kernel_positive",
+    "check_kernel_spread",
     "check_kernel_weights",
     "check_labels",
     "check_layout_shape",
     "check_length",
     "check_letters",
+    "check_likelihood_range",
     "check_loaded_grid",
     "check_magnitude",
     "check_mask_cells",
@@ -252,11 +271,13 @@ __all__ = [
     "check_picture",
     "check_planar",
     "check_points_end",
+    "check_points_for_width",
     "check_points_vary",
     "check_position_records",
     "check_positive",
     "check_previews",
     "check_prices",
+    "check_random_features",
     "check_real",
     "check_rectangle",
     "check_representatives",
@@ -265,6 +286,9 @@ __all__ = [
     "check_same_argument",
     "check_same_items",
     "check_scores",
+    "check_set_kernels",
+    "check_set_vectors_memory",
+    "check_sets_for_width",
     "check_several_bags",
     "check_several_collections",
     "check_sheet_fits",
@@ -288,4 +312,6 @@ __all__ = [
     "raise_no_mask",
     "raise_sheet_too_large",
     "raise_weak_regularization",
+    "warn_fewer_components",
+    "warn_unsettled",
 ]

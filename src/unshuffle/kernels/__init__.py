@@ -9,13 +9,21 @@ from unshuffle.kernels._centering import (
     zero_diagonal,
 )
 from unshuffle.kernels._distances import median_gamma
+from unshuffle.kernels._fisher_vectors import FisherVectorKernel
 from unshuffle.kernels._geodesic import geodesic_distances, geodesic_kernel
 from unshuffle.kernels._gram import combined_gram, gram_matrix
 from unshuffle.kernels._low_rank import nystroem_factors, pivoted_cholesky
+from unshuffle.kernels._mean_map import MeanMapKernel
+from unshuffle.kernels._set_kernel_sum import SetKernelSum
+from unshuffle.kernels._sliced_wasserstein import SlicedWassersteinKernel
 from unshuffle.kernels._text import text_features, text_kernel
 from unshuffle.kernels._vectors import chi2_kernel, laplacian_kernel, linear_kernel, rbf_kernel
 
 __all__ = [
+    "FisherVectorKernel",
+    "MeanMapKernel",
+    "SetKernelSum",
+    "SlicedWassersteinKernel",
     "SpectralPower",
     "center",
     "chi2_kernel",

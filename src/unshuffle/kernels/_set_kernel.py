@@ -48,6 +48,11 @@ class SetKernel(
     def _summarize(self, bags: Bags) -> Any:
         """Summaries of sets in canonical order, each from its own points alone."""
 
+    def _learn(self, bags: Bags) -> Any:
+        """Settle what is common to all sets, and summarize these."""
+        self._settle(bags)
+        return self._summarize(bags)
+
     @abstractmethod
     def _block(self, a: Any, b: Any | None) -> Array:
         """Kernel between summaries; None compares `a` with itself, exactly symmetric."""
@@ -70,9 +75,7 @@ class SetKernel(
         self._validate_params()
         given = Bags.of(bags)
         self._record_columns(bags, given)
-        given = given.sorted()
-        self._settle(given)
-        self._fitted_sets = self._summarize(given)
+        self._fitted_sets = self._learn(given.sorted())
         return self
 
     def transform(self, bags: Any) -> Array:

@@ -1,0 +1,263 @@
+"""Explicit features of points whose means over a set are the set's mean map."""
+
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from math import comb, factorial, prod
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unshuffle import _validation as check
+from unshuffle._bags import Bags
+
+Array = NDArray[np.float64]
+
+# What is left out of a grid of waves, as a share of the kernel's largest value.
+NEGLIGIBLE = 1e-14
+# Room that a grid of waves leaves for new points, as a share of the fitted points' extent.
+ROOM = 0.1
+# An exponential takes as long as this many products of features.
+WORTH = 32
+# Most numbers that the vectors of all sets may take together: 1 GB.
+MOST_NUMBERS = 2**27
+
+
+class MeanFeatures(Protocol):
+    """Features of points whose inner products are a kernel."""
+
+    @property
+    def length(self) -> int:
+        """Number of features."""
+
+    def mean(self, points: Array) -> Array:
+        """Mean features of points, shape (length,)."""
+
+    def holds(self, points: Array) -> bool:
+        """Whether these are points for which the inner products are the kernel."""
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Features of the linear kernel.
+
+    Attributes
+    ----------
+    length : int
+        Columns of a point.
+    """
+
+    length: int
+
+    def mean(self, points: Array) -> Array:
+        """Mean of points."""
+        return np.asarray(points.mean(axis=0))
+
+    def holds(self, points: Array) -> bool:
+        """Whether the inner products are the kernel, as they always are."""
+        return True
+
+
+@dataclass(frozen=True)
+class Monomials:
+    """Features of (gamma x'y + 1)^degree: all products of at most `degree` coordinates.
+
+    Attributes
+    ----------
+    gamma, degree : float, int
+        Of the kernel.
+    powers : ndarray of shape (length, width)
+        Exponents of the coordinates in each product.
+    weights : ndarray of shape (length,)
+        Square roots of what each product counts.
+    """
+
+    gamma: float
+    degree: int
+    powers: NDArray[np.intp]
+    weights: Array
+
+    @classmethod
+    def of(cls, width: int, gamma: float, degree: int) -> "Monomials":
+        """Features of points with so many columns."""
+        # The constant 1 is one more coordinate, so that all products have the same degree.
+        chosen = list(combinations_with_replacement(range(width + 1), degree))
+        powers = np.array([np.bincount(each, minlength=width + 1) for each in chosen])
+        counts = [
+            factorial(degree) / prod(factorial(int(power)) for power in row) for row in powers
+        ]
+        powers = powers[:, :width]
+        return cls(gamma, degree, powers, np.sqrt(counts * gamma ** powers.sum(axis=1)))
+
+    @property
+    def length(self) -> int:
+        """Number of features."""
+        return len(self.powers)
+
+    def mean(self, points: Array) -> Array:
+        """Mean features of points."""
+        largest = np.einsum("ij,ij->i", points, points).max(keepdims=True)
+        with np.errstate(over="ignore"):
+            values = (self.gamma * largest + 1.0) ** self.degree
+        check.check_kernel_overflow(values, self.gamma, self.degree)
+        features = np.ones((len(points), self.length))
+        for column in range(points.shape[1]):
+            table = points[:, [column]] ** np.arange(self.degree + 1)
+            features *= table[:, self.powers[:, column]]
+        return np.asarray(features.mean(axis=0) * self.weights)
+
+    def holds(self, points: Array) -> bool:
+        """Whether the inner products are the kernel, as they always are."""
+        return True
+
+
+@dataclass(frozen=True)
+class RandomWaves:
+    """Cosines and sines at random frequencies: about the features of exp(-gamma d^2).
+
+    Attributes
+    ----------
+    frequencies : ndarray of shape (width, n_frequencies)
+        In radians per unit of each coordinate.
+    """
+
+    frequencies: Array
+
+    @classmethod
+    def of(
+        cls, width: int, gamma: float, n_features: int, rng: np.random.RandomState
+    ) -> "RandomWaves":
+        """Frequencies as the kernel's spectrum has them, those of a block at right angles."""
+        n_frequencies = (n_features + 1) // 2
+        directions = orthogonal_directions(n_frequencies, width, rng)
+        lengths = np.sqrt(rng.chisquare(width, size=n_frequencies))
+        return cls((np.sqrt(2.0 * gamma) * lengths[:, None] * directions).T)
+
+    @property
+    def length(self) -> int:
+        """Number of features."""
+        return 2 * self.frequencies.shape[1]
+
+    def mean(self, points: Array) -> Array:
+        """Mean features of points."""
+        phases = points @ self.frequencies
+        waves = np.concatenate([np.cos(phases).mean(axis=0), np.sin(phases).mean(axis=0)])
+        return np.asarray(waves / np.sqrt(self.frequencies.shape[1]))
+
+    def holds(self, points: Array) -> bool:
+        """Whether the inner products are about the kernel, as they always are."""
+        return True
+
+
+@dataclass(frozen=True)
+class GridWaves:
+    """Cosines and sines on a grid of frequencies: the features of exp(-gamma d^2), to rounding.
+
+    The kernel is the integral of cos(w (x - y)) over frequencies w with a Gaussian weight. A sum
+    over evenly spaced w gives the kernel repeated at every period 2 pi / step: with a period
+    longer than all differences by as far as the kernel reaches, the copies are below rounding,
+    and so are frequencies beyond the weight's reach. In a few dimensions that takes fewer
+    products than there are pairs of points in two sets.
+
+    Attributes
+    ----------
+    center : ndarray of shape (width,)
+        Middle of the fitted points.
+    half_extent : ndarray of shape (width,)
+        How far from it points may be.
+    steps : ndarray of shape (width,)
+        Smallest frequency of each coordinate.
+    amplitudes : tuple of ndarray of shape (2 n_waves_j + 1,)
+        For each coordinate, those of the constant, the cosines and the sines.
+    kept : ndarray of bool, of shape (product of the lengths of `amplitudes`,)
+        Products of waves that count.
+    """
+
+    center: Array
+    half_extent: Array
+    steps: Array
+    amplitudes: tuple[Array, ...]
+    kept: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, points: Array, gamma: float, most: float) -> "GridWaves | None":
+        """Waves for points like these; None where they would be more than `most`."""
+        low, high = points.min(axis=0), points.max(axis=0)
+        half_extent = (0.5 + ROOM) * (high - low)
+        reach = np.sqrt(-np.log(NEGLIGIBLE))
+        periods = 2.0 * half_extent + reach / np.sqrt(gamma)
+        steps = 2.0 * np.pi / periods
+        n_waves = np.ceil(2.0 * reach * np.sqrt(gamma) / steps)
+        # Of a box of frequencies the ball inside counts: the more coordinates, the less of it.
+        if np.prod(2.0 * n_waves + 1.0) > 8.0 * most:
+            return None
+        # |w|^2 / 4 gamma stands in the exponent of the weight of a frequency.
+        exponents = [
+            (step * np.arange(count + 1.0)) ** 2 / (4.0 * gamma)
+            for step, count in zip(steps, n_waves, strict=True)
+        ]
+        both = [np.concatenate([each, each[1:]]) for each in exponents]
+        kept = _outer_sum(both) <= -np.log(NEGLIGIBLE)
+        if kept.sum() > most:
+            return None
+        amplitudes = tuple(
+            np.exp(-0.5 * each) * np.sqrt(step / np.sqrt(np.pi * gamma))
+            for each, step in zip(both, steps, strict=True)
+        )
+        for each in amplitudes:
+            each[0] *= np.sqrt(0.5)  # other frequencies stand for themselves and their negatives
+        return cls(0.5 * (low + high), half_extent, steps, amplitudes, kept)
+
+    @property
+    def length(self) -> int:
+        """Number of features."""
+        return int(self.kept.sum())
+
+    def mean(self, points: Array) -> Array:
+        """Mean features of points."""
+        products = np.ones((len(points), 1))
+        waves = [self._waves(points, column) for column in range(points.shape[1])]
+        for each in waves[:-1]:
+            products = (products[:, :, None] * each[:, None, :]).reshape(len(points), -1)
+        means = products.T @ waves[-1] / len(points)
+        return np.asarray(means.ravel()[self.kept])
+
+    def holds(self, points: Array) -> bool:
+        """Whether these points are near enough to the fitted ones."""
+        return bool(np.all(np.abs(points - self.center) <= self.half_extent))
+
+    def _waves(self, points: Array, column: int) -> Array:
+        amplitudes = self.amplitudes[column]
+        places = (points[:, column] - self.center[column]) * self.steps[column]
+        # Powers of one complex wave: a product where a cosine and a sine take ten times as long.
+        powers = np.empty((len(points), amplitudes.size // 2 + 1), dtype=np.complex128)
+        powers[:, 0] = 1.0
+        powers[:, 1:] = np.exp(1j * places)[:, None]
+        np.cumprod(powers, axis=1, out=powers)
+        return np.asarray(np.hstack([powers.real, powers.imag[:, 1:]]) * amplitudes)
+
+
+def orthogonal_directions(n_directions: int, width: int, rng: np.random.RandomState) -> Array:
+    """Directions of length 1, uniform each and at right angles within blocks of `width`."""
+    blocks = []
+    for _ in range(0, n_directions, width):
+        factor, triangle = np.linalg.qr(rng.normal(size=(width, width)))
+        blocks.append(factor * np.where(np.diag(triangle) < 0, -1.0, 1.0))
+    return np.concatenate([block.T for block in blocks])[:n_directions]
+
+
+def most_features(bags: Bags) -> float:
+    """Features beyond which all pairs of points are quicker, or memory is too dear."""
+    return min(WORTH * float(bags.sizes.mean()) ** 2, MOST_NUMBERS / len(bags))
+
+
+def n_monomials(width: int, degree: int) -> int:
+    """Number of features of the polynomial kernel."""
+    return comb(width + degree, degree)
+
+
+def _outer_sum(values: list[Array]) -> Array:
+    total = np.zeros(1)
+    for each in values:
+        total = (total[:, None] + each).ravel()
+    return total

@@ -1,0 +1,270 @@
+"""MeanMapKernel: sets compared by the mean similarity of their points."""
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from unshuffle import _validation as check
+from unshuffle._bags import Bags, canonical_order
+from unshuffle.kernels._distances import mirror_upper, squared_distances
+from unshuffle.kernels._mean_features import (
+    Coordinates,
+    GridWaves,
+    MeanFeatures,
+    Monomials,
+    RandomWaves,
+    most_features,
+    n_monomials,
+)
+from unshuffle.kernels._point_pairs import PairMeans
+from unshuffle.kernels._points import PointKernel
+from unshuffle.kernels._set_kernel import SetKernel
+from unshuffle.kernels._set_vectors import (
+    SetVectors,
+    describe,
+    linear_block,
+    median_width,
+    typical_sets,
+)
+from unshuffle.kernels._vectors import exponential_of
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class MeanMaps:
+    """Mean maps of sets.
+
+    Attributes
+    ----------
+    bags : Bags
+        The points, for kernels that are computed from all pairs of them.
+    lengths : ndarray of shape (n_sets,)
+        Lengths of the mean maps in the kernel's feature space.
+    vectors : ndarray of shape (n_sets, n_features) or None
+        Mean maps themselves, where these have few enough numbers.
+    """
+
+    bags: Bags
+    lengths: Array
+    vectors: Array | None
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def part(self, start: int, stop: int) -> "MeanMaps":
+        """Mean maps of the sets from `start` up to `stop`."""
+        vectors = None if self.vectors is None else self.vectors[start:stop]
+        return MeanMaps(self.bags.part(start, stop), self.lengths[start:stop], vectors)
+
+
+class MeanMapKernel(SetKernel):
+    """Compare sets by the mean similarity of their points, over all pairs.
+
+    That mean is the inner product of the sets' mean maps: the means of their points in the
+    feature space of the base kernel. Where the points of a set are a sample, it compares what
+    they were drawn from.
+
+    Parameters
+    ----------
+    base_kernel : {"linear", "poly", "rbf"} or callable, default="rbf"
+        Similarity of points. "poly" is (gamma x'y + 1)^degree, "rbf" exp(-gamma |x - y|^2). A
+        callable takes two arrays of points and gives a matrix, or two points and gives a number;
+        it must be positive definite. "linear" compares the means of the sets only.
+    gamma : float or None, default=None
+        Larger sees finer differences between sets. None is one over the median squared distance
+        of the fitted points for "rbf", one over the number of features for "poly".
+    degree : int, default=2
+        Of "poly"; larger compares higher moments of the sets.
+    n_features : int or None, default=None
+        None is exact. A number draws that many random features for "rbf" (cosines and sines, so
+        an odd number is rounded up): time then grows with the points rather than with their
+        pairs, whatever their dimension. The error falls as one over its square root: about .02
+        with 1000.
+    normalize : bool, default=True
+        Whether to divide by the lengths of the mean maps, so that every set has similarity 1 with
+        itself. A set whose mean map is 0 (by "linear", one with mean 0) is similar to none.
+    outer : {"linear", "rbf"}, default="linear"
+        What to make of two mean maps: their inner product, or exp(-outer_gamma d^2) of the
+        distance d between them, the maximum mean discrepancy.
+    outer_gamma : float or None, default=None
+        Of outer="rbf"; larger sees finer differences between mean maps. None is one over the
+        median d^2 of the fitted sets (of 500 of them, where there are more).
+    random_state : int, RandomState instance or None, default=None
+        Draws the random features; the exact kernel has nothing random.
+    n_jobs : int or None, default=None
+        Threads; more are faster. The result does not depend on it.
+
+    Attributes
+    ----------
+    gamma_ : float
+        Width or scale of the base kernel; 1 where it has none.
+    outer_gamma_ : float
+        Width of the outer kernel; 1 where it is linear.
+    n_features_in_ : int
+        Columns of a point.
+
+    Notes
+    -----
+    Positive semi-definite, as the inner product of mean maps. For n sets of m points with d
+    columns:
+
+    - "linear", "poly" and random features describe a set by F numbers in O(m F) time, and compare
+      two in O(F): one matrix product for all.
+    - "rbf" in a few dimensions does the same with cosines and sines on a grid of frequencies,
+      which give the kernel to 13 digits: about 30 of them per column at the median width, hence
+      F = 700 in the plane and 18,000 in space, and more the larger gamma is. 1000 sets of 70
+      points in the plane take .3 seconds, of which the Gram matrix is .1.
+    - else all pairs of points are compared: O(n^2 m^2 d) time, about 5 seconds for 1000 sets of
+      70 points, in pieces of a few MB. So are new sets with points far outside the fitted ones.
+
+    Memory: n^2 for the Gram matrix and n F for the sets, both checked before they are taken.
+
+    References
+    ----------
+    Smola, Gretton, Song, Schölkopf, "A Hilbert space embedding for distributions", Algorithmic
+    Learning Theory (2007). Rahimi, Recht, "Random features for large-scale kernel machines",
+    NIPS (2007). Yu et al., "Orthogonal random features", NIPS (2016).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.svm import SVC
+    >>> from unshuffle.datasets import digit_clouds
+    >>> from unshuffle.kernels import MeanMapKernel
+    >>> bags, labels = digit_clouds(150)
+    >>> model = make_pipeline(MeanMapKernel(gamma=1.0), SVC(C=100, kernel="precomputed"))
+    >>> bool(model.fit(bags[:100], labels[:100]).score(bags[100:], labels[100:]) > 0.95)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "base_kernel": [StrOptions({"linear", "poly", "rbf"}), callable],
+        "gamma": [Interval(Real, 0, None, closed="neither"), None],
+        "degree": [Interval(Integral, 1, None, closed="left")],
+        "n_features": [Interval(Integral, 1, None, closed="left"), None],
+        "normalize": ["boolean"],
+        "outer": [StrOptions({"linear", "rbf"})],
+        "outer_gamma": [Interval(Real, 0, None, closed="neither"), None],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+    }
+
+    _pairs: PairMeans
+
+    def __init__(
+        self,
+        base_kernel: Any = "rbf",
+        gamma: float | None = None,
+        *,
+        degree: int = 2,
+        n_features: int | None = None,
+        normalize: bool = True,
+        outer: str = "linear",
+        outer_gamma: float | None = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.base_kernel = base_kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.n_features = n_features
+        self.normalize = normalize
+        self.outer = outer
+        self.outer_gamma = outer_gamma
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _settle(self, bags: Bags) -> None:
+        check.check_random_features(self.n_features, self.base_kernel)
+        points = bags.points
+        if self.base_kernel == "rbf" and self.gamma is None:
+            check.check_points_for_width(len(points), "gamma")
+            points = points[canonical_order(points)]
+        similarity = (
+            None
+            if self.base_kernel == "linear"
+            else PointKernel.of(self.base_kernel, points, gamma=self.gamma, degree=self.degree)
+        )
+        self.gamma_ = 1.0 if similarity is None else similarity.gamma
+        self._features = self._features_for(bags)
+        if similarity is not None:
+            self._pairs = PairMeans.of(similarity, points)
+        self.outer_gamma_ = 1.0 if self.outer_gamma is None else float(self.outer_gamma)
+        if self.outer == "rbf" and self.outer_gamma is None:
+            typical = self._summarize(typical_sets(bags))
+            self.outer_gamma_ = median_width(self._squared_distances(typical, None), "outer_gamma")
+
+    def _features_for(self, bags: Bags) -> MeanFeatures | None:
+        """Explicit features of points, where they are asked for or quicker than all pairs."""
+        if self.base_kernel == "linear":
+            return Coordinates(bags.width)
+        if self.base_kernel == "poly":
+            if n_monomials(bags.width, self.degree) > most_features(bags):
+                return None
+            return Monomials.of(bags.width, self.gamma_, self.degree)
+        if self.base_kernel != "rbf":
+            return None
+        if self.n_features is not None:
+            rng = check_random_state(self.random_state)
+            return RandomWaves.of(bags.width, self.gamma_, self.n_features, rng)
+        return GridWaves.of(bags.points, self.gamma_, most_features(bags))
+
+    def _summarize(self, bags: Bags) -> MeanMaps:
+        if self._features is None or not self._features.holds(bags.points):
+            return MeanMaps(bags, self._pairs.lengths(bags, n_jobs=self.n_jobs), None)
+        vectors = describe(self._features.mean, bags, self._features.length, n_jobs=self.n_jobs)
+        return MeanMaps(bags, np.sqrt(np.einsum("ij,ij->i", vectors, vectors)), vectors)
+
+    def _block(self, a: MeanMaps, b: MeanMaps | None) -> Array:
+        if self.outer == "rbf":
+            return exponential_of(self._squared_distances(a, b), self.outer_gamma_)
+        vectors = self._vectors(a, b)
+        return self._products(a, b) if vectors is None else linear_block(*vectors)
+
+    def _vectors(
+        self, a: MeanMaps, b: MeanMaps | None
+    ) -> tuple[SetVectors, SetVectors | None] | None:
+        """Explicit mean maps of both sides, of length 1 where that is asked for."""
+        first = self._scaled(a)
+        second = first if b is None else self._scaled(b)
+        if first is None or second is None:
+            return None
+        return first, None if b is None else second
+
+    def _scaled(self, maps: MeanMaps) -> SetVectors | None:
+        if maps.vectors is None:
+            return None
+        return SetVectors(maps.vectors / self._divisors(maps)[:, None])
+
+    def _divisors(self, maps: MeanMaps) -> Array:
+        if not self.normalize:
+            return np.ones(len(maps))
+        return np.where(maps.lengths > 0, maps.lengths, 1.0)
+
+    def _products(self, a: MeanMaps, b: MeanMaps | None) -> Array:
+        """Inner products of mean maps from all pairs of points."""
+        other = a if b is None else b
+        K = self._pairs.means(a.bags, other.bags)
+        K /= self._divisors(a)[:, None]
+        K /= self._divisors(other)
+        return mirror_upper(K) if b is None else K
+
+    def _squared_distances(self, a: MeanMaps, b: MeanMaps | None) -> Array:
+        vectors = self._vectors(a, b)
+        if vectors is not None:
+            first, second = vectors
+            return squared_distances(first.values, None if second is None else second.values)
+        other = a if b is None else b
+        D = -2.0 * self._products(a, b)
+        D += ((a.lengths / self._divisors(a)) ** 2)[:, None]
+        D += (other.lengths / self._divisors(other)) ** 2
+        if b is None:
+            np.fill_diagonal(D, 0.0)
+        return np.maximum(D, 0.0, out=D)

@@ -1,0 +1,218 @@
+"""SetKernelSum: several kernels between sets in one."""
+
+from collections import Counter
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.utils import Bunch
+from sklearn.utils.metaestimators import _BaseComposition
+
+from unshuffle import _validation as check
+from unshuffle._bags import Bags
+from unshuffle.kernels._set_kernel import SetKernel
+from unshuffle.kernels._set_vectors import typical_sets
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class SeveralSummaries:
+    """Summaries of the same sets by several kernels.
+
+    Attributes
+    ----------
+    parts : tuple of Summaries
+        One for each kernel.
+    """
+
+    parts: tuple[Any, ...]
+
+    def __len__(self) -> int:
+        return len(self.parts[0])
+
+    def part(self, start: int, stop: int) -> "SeveralSummaries":
+        """Summaries of the sets from `start` up to `stop`."""
+        return SeveralSummaries(tuple(each.part(start, stop) for each in self.parts))
+
+
+class SetKernelSum(_BaseComposition, SetKernel):
+    """Weighted sum of several kernels between sets, each brought to the same scale.
+
+    Kernels that look at sets in different ways make different mistakes, and their sum is often
+    better than each.
+
+    Parameters
+    ----------
+    kernels : list of set kernels, or of (name, set kernel) pairs
+        What to sum. Parameters of a kernel are set, and searched by `GridSearchCV`, as
+        ``name__parameter``; without names of their own, kernels are called by their class in
+        lower case, with -1, -2, ... where there are several of it.
+    weights : array-like of shape (n_kernels,) or None, default=None
+        Larger gives a kernel more say; 0 leaves it out. None is equal weights. Only their
+        proportions matter: they are divided by their sum.
+    n_jobs : int or None, default=None
+        Threads that compare sets; more are faster. The result does not depend on it.
+
+    Attributes
+    ----------
+    kernels_ : list of set kernels
+        The fitted kernels.
+    named_kernels_ : Bunch
+        The same by their names.
+    scales_ : ndarray of shape (n_kernels,)
+        What each kernel is divided by: how much the fitted sets differ in it, as the mean squared
+        distance of their images from the middle of all (the mean diagonal of the centred Gram
+        matrix; of 500 sets, where there are more).
+    n_features_in_ : int
+        Columns of a point.
+
+    Notes
+    -----
+    Positive semi-definite, as the kernels summed. The constant part of a kernel, which means
+    nothing to a support vector machine, has no influence on its scale. Time and memory are those
+    of the kernels together, and fitting compares up to 500 sets by each of them.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from sklearn.pipeline import Pipeline
+    >>> from sklearn.svm import SVC
+    >>> from unshuffle.datasets import digit_clouds
+    >>> from unshuffle.kernels import MeanMapKernel, SetKernelSum, SlicedWassersteinKernel
+    >>> bags, labels = digit_clouds(60)
+    >>> both = SetKernelSum([("mean", MeanMapKernel()), ("sliced", SlicedWassersteinKernel())])
+    >>> model = Pipeline([("sets", both), ("svc", SVC(C=10, kernel="precomputed"))])
+    >>> search = GridSearchCV(model, {"sets__mean__gamma": [0.1, 1.0]}, cv=3)
+    >>> bool(search.fit(bags, labels).best_score_ > 0.9)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "kernels": [list, tuple],
+        "weights": ["array-like", None],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self, kernels: Any, weights: ArrayLike | None = None, *, n_jobs: int | None = None
+    ) -> None:
+        self.kernels = kernels
+        self.weights = weights
+        self.n_jobs = n_jobs
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters of the sum, and those of its kernels as ``name__parameter``.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to give those of the kernels too.
+
+        Returns
+        -------
+        params : dict
+            Values by name.
+        """
+        return dict(self._get_params("_named_kernels", deep=deep))
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of the sum, kernels by their names, or parameters of these.
+
+        Parameters
+        ----------
+        **params : dict
+            Values by name, such as ``mean__gamma=1.0``.
+
+        Returns
+        -------
+        self : SetKernelSum
+            The same object.
+        """
+        self._set_params("_named_kernels", **params)
+        return self
+
+    def fit(self, bags: Any, y: Any = None) -> Self:
+        """Fit every kernel to the sets, and bring all to the same scale.
+
+        Parameters
+        ----------
+        bags : list of array-like of shape (n_i, n_features), 3-D array, or 2-D array
+            Sets of points in any order; the rows of a 2-D array are sets of one point.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self : SetKernelSum
+            Fitted.
+        """
+        super().fit(bags, y)
+        for kernel, summaries in zip(self.kernels_, self._fitted_sets.parts, strict=True):
+            kernel._record_columns(bags, Bags.of(bags))
+            kernel._fitted_sets = summaries
+        return self
+
+    def _settle(self, bags: Bags) -> None:
+        self._learn(bags)
+
+    def _learn(self, bags: Bags) -> SeveralSummaries:
+        check.check_set_kernels(self.kernels, SetKernel)
+        weights = check.check_kernel_weights(self.weights, len(self.kernels))
+        names = [name for name, _ in self._named_kernels]
+        self.kernels_ = [clone(kernel) for _, kernel in self._named_kernels]
+        self.named_kernels_ = Bunch(**dict(zip(names, self.kernels_, strict=True)))
+        for kernel in self.kernels_:
+            kernel._validate_params()
+        found = SeveralSummaries(tuple(kernel._learn(bags) for kernel in self.kernels_))
+        sample = typical_sets(bags)
+        typical = found if sample is bags else self._summarize(sample)
+        self.scales_ = np.array(
+            [
+                _spread(kernel._gram(part), name)
+                for name, kernel, part in zip(names, self.kernels_, typical.parts, strict=True)
+            ]
+        )
+        self._factors = weights / weights.sum() / self.scales_
+        return found
+
+    def _summarize(self, bags: Bags) -> SeveralSummaries:
+        return SeveralSummaries(tuple(kernel._summarize(bags) for kernel in self.kernels_))
+
+    def _block(self, a: SeveralSummaries, b: SeveralSummaries | None) -> Array:
+        others = [None] * len(a.parts) if b is None else b.parts
+        total = np.zeros((len(a), len(a if b is None else b)))
+        for kernel, factor, one, other in zip(
+            self.kernels_, self._factors, a.parts, others, strict=True
+        ):
+            total += factor * kernel._block(one, other)
+        return total
+
+    @property
+    def _named_kernels(self) -> list[tuple[str, Any]]:
+        """(name, kernel) pairs, with names made up where none are given."""
+        kernels = list(self.kernels) if isinstance(self.kernels, list | tuple) else []
+        if all(isinstance(each, tuple) and len(each) == 2 for each in kernels):
+            return kernels
+        classes = [type(each).__name__.lower() for each in kernels]
+        counts, seen = Counter(classes), Counter[str]()
+        names = []
+        for name in classes:
+            seen[name] += 1
+            names.append(f"{name}-{seen[name]}" if counts[name] > 1 else name)
+        return list(zip(names, kernels, strict=True))
+
+    @_named_kernels.setter
+    def _named_kernels(self, pairs: list[tuple[str, Any]]) -> None:
+        """Put kernels where named ones stood, with names or without, as they were given."""
+        named = all(isinstance(each, tuple) and len(each) == 2 for each in self.kernels)
+        self.kernels = list(pairs) if named else [kernel for _, kernel in pairs]
+
+
+def _spread(K: Array, name: str) -> float:
+    """Mean squared distance of the images of sets from their middle."""
+    diagonal = float(np.trace(K)) / len(K)
+    return check.check_kernel_spread(diagonal - float(K.mean()), abs(diagonal), len(K), name)

@@ -1,0 +1,178 @@
+"""SlicedWassersteinKernel: sets compared by how far their projections must be moved."""
+
+from functools import cache
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
+
+from unshuffle._bags import Bags
+from unshuffle.kernels._distances import squared_distances
+from unshuffle.kernels._mean_features import orthogonal_directions
+from unshuffle.kernels._set_kernel import SetKernel
+from unshuffle.kernels._set_vectors import (
+    SetVectors,
+    describe,
+    median_width,
+    rbf_block,
+    typical_sets,
+)
+
+Array = NDArray[np.float64]
+
+
+class SlicedWassersteinKernel(SetKernel):
+    """Compare sets by how far the points of one must be moved to become the other.
+
+    In one dimension the cheapest way to move points is in their order, so the squared distance
+    between two sets is that of their sorted coordinates (of their quantile functions, where the
+    sizes differ). Here it is averaged over projections onto many directions, and the kernel is
+    exp(-gamma SW^2).
+
+    Parameters
+    ----------
+    n_projections : int, default=50
+        Directions; more come closer to the mean over all, and take more time and memory. In the
+        plane they are evenly spaced and 20 are plenty; on a line there is one.
+    gamma : float or None, default=None
+        Larger sees finer differences between sets. None is one over the median SW^2 of the
+        fitted sets (of 500 of them, where there are more).
+    n_quantiles : int, default=64
+        Pieces of equal weight into which each projected set is cut, and described by their means.
+        More see finer differences. Exact for sets whose sizes divide it; for others it rounds the
+        distance down by what varies inside the pieces.
+    random_state : int, RandomState instance or None, default=None
+        Draws the directions in three dimensions or more, at right angles in blocks.
+    n_jobs : int or None, default=None
+        Threads; more are faster. The result does not depend on it.
+
+    Attributes
+    ----------
+    gamma_ : float
+        Width of the kernel.
+    directions_ : ndarray of shape (n_directions, n_features_in_)
+        Directions of length 1 onto which points are projected.
+    n_features_in_ : int
+        Columns of a point.
+
+    Notes
+    -----
+    Positive semi-definite, as an RBF kernel of vectors: the quantiles of all projections. (The
+    same exponential of the Wasserstein distance without slices is not.)
+
+    A set of m points with d columns takes O(L m (d + log m + Q)) time for L directions and Q
+    quantiles, two sets O(L Q): one matrix product for all. 1000 sets of 70 points in the plane
+    take .4 seconds. Memory: L Q numbers for each set and n^2 for the Gram matrix, both checked
+    before they are taken.
+
+    References
+    ----------
+    Kolouri, Zou, Rohde, "Sliced Wasserstein kernels for probability distributions", CVPR (2016).
+    Carriere, Cuturi, Oudot, "Sliced Wasserstein kernel for persistence diagrams", ICML (2017).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unshuffle.kernels import SlicedWassersteinKernel
+    >>> one, other = np.array([[0.0], [1.0]]), np.array([[3.0], [2.0]])
+    >>> kernel = SlicedWassersteinKernel(gamma=0.1)
+    >>> kernel.kernel([one], [other]).round(4)  # each point moves by 2: exp(-0.1 * 4)
+    array([[0.6703]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_projections": [Interval(Integral, 1, None, closed="left")],
+        "gamma": [Interval(Real, 0, None, closed="neither"), None],
+        "n_quantiles": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        n_projections: int = 50,
+        *,
+        gamma: float | None = None,
+        n_quantiles: int = 64,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_projections = n_projections
+        self.gamma = gamma
+        self.n_quantiles = n_quantiles
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _settle(self, bags: Bags) -> None:
+        self.directions_ = spread_directions(
+            self.n_projections, bags.width, check_random_state(self.random_state)
+        )
+        # From a middle of all sets, quantiles lose no digits to a far-off origin.
+        self._center = 0.5 * (bags.points.min(axis=0) + bags.points.max(axis=0))
+        if self.gamma is not None:
+            self.gamma_ = float(self.gamma)
+            return
+        typical = self._summarize(typical_sets(bags)).values
+        self.gamma_ = median_width(squared_distances(typical), "gamma")
+
+    def _summarize(self, bags: Bags) -> SetVectors:
+        n_directions = len(self.directions_)
+        scale = 1.0 / np.sqrt(self.n_quantiles * n_directions)
+        weights = cache(lambda size: scale * interval_means(size, self.n_quantiles))
+
+        def quantiles(points: Array) -> Array:
+            projected = self.directions_ @ (points - self._center).T
+            projected.sort(axis=1)
+            return np.asarray((projected @ weights(len(points))).ravel())
+
+        length = self.n_quantiles * n_directions
+        return SetVectors(describe(quantiles, bags, length, n_jobs=self.n_jobs))
+
+    def _block(self, a: SetVectors, b: SetVectors | None) -> Array:
+        return rbf_block(a, b, self.gamma_)
+
+
+def spread_directions(n_directions: int, width: int, rng: np.random.RandomState) -> Array:
+    """Directions of length 1: one on a line, evenly spaced in the plane, else at random."""
+    if width == 1:
+        return np.ones((1, 1))
+    if width == 2:
+        angles = np.pi * np.arange(n_directions) / n_directions
+        return np.column_stack([np.cos(angles), np.sin(angles)])
+    return orthogonal_directions(n_directions, width, rng)
+
+
+def interval_means(size: int, n_quantiles: int) -> Array:
+    """Weights of sorted values in the means of a quantile function over equal intervals.
+
+    The quantile function of `size` values is a staircase of `size` steps of equal width; its mean
+    over an interval weighs each step by how much of the interval it covers.
+
+    Parameters
+    ----------
+    size : int
+        Number of values; more make finer steps.
+    n_quantiles : int
+        Number of intervals; more are finer.
+
+    Returns
+    -------
+    weights : ndarray of shape (size, n_quantiles)
+        Columns sum to 1.
+
+    Examples
+    --------
+    >>> interval_means(2, 3)
+    array([[1. , 0.5, 0. ],
+           [0. , 0.5, 1. ]])
+    """
+    # In units of 1 / (size * n_quantiles) all ends are whole numbers, so that no rounding makes
+    # a step reach into an interval that it only touches.
+    steps = n_quantiles * np.arange(size + 1)
+    intervals = size * np.arange(n_quantiles + 1)
+    ends = np.minimum(steps[1:, None], intervals[1:])
+    starts = np.maximum(steps[:-1, None], intervals[:-1])
+    return np.asarray(np.maximum(ends - starts, 0) / size)

@@ -170,7 +170,11 @@ from unshuffle._validation._sets import (
     check_set_kernels,
     check_set_vectors_memory,
     check_sets_for_width,
+    raise_no_dask,
+    warn_small_vocabulary,
+    warn_vocabulary_unsettled,
 )
+from unshuffle._validation._svm import check_slack_template
 from unshuffle._validation._testing import check_estimator_instance, check_expected_failures
 
 __all__ = [
@@ -294,6 +298,7 @@ __all__ = [
     "check_sheet_fits",
     "check_sheet_values",
     "check_similarities",
+    "check_slack_template",
     "check_suffix",
     "check_tall_enough",
     "check_tiles",
@@ -308,10 +313,13 @@ __all__ = [
     "raise_all_equal",
     "raise_entropy_undefined",
     "raise_kernel_failed",
+    "raise_no_dask",
     "raise_no_drawing",
     "raise_no_mask",
     "raise_sheet_too_large",
     "raise_weak_regularization",
     "warn_fewer_components",
+    "warn_small_vocabulary",
     "warn_unsettled",
+    "warn_vocabulary_unsettled",
 ]

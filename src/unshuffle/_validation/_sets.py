@@ -1,7 +1,10 @@
 """What is asked of sets and of kernels between them."""
 
+import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
+
+from sklearn.exceptions import ConvergenceWarning
 
 from unshuffle._validation._memory import check_memory
 
@@ -86,3 +89,32 @@ def check_kernel_spread(spread: float, scale: float, n_sets: int, name: str) -> 
             "it from the sum, or change its parameters."
         )
     return spread
+
+
+def warn_small_vocabulary(n_different: int, n_components: int) -> None:
+    """Say that there are fewer different points than components were asked for."""
+    if n_different < n_components:
+        warnings.warn(
+            f"n_components={n_components} is more than the {n_different} different point(s) of "
+            f"the bags, so {n_different} are used. Pass fewer, or more points.",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+def warn_vocabulary_unsettled(settled: bool, max_iter: int) -> None:
+    """Say that the vocabulary was still changing when its fit was stopped."""
+    if not settled:
+        warnings.warn(
+            f"The vocabulary was still changing after max_iter={max_iter} steps. It is used as "
+            "it stands; pass a larger max_iter, or a larger tol.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+
+
+def raise_no_dask(error: Exception) -> NoReturn:
+    """Say how to get Dask."""
+    raise ImportError(
+        "Gram matrices in blocks on a cluster need Dask: pip install 'unshuffle[dask]'"
+    ) from error

@@ -1,6 +1,7 @@
 """What all kernels between sets share: fitting, Gram blocks, and their computation in tiles."""
 
 from abc import ABC, abstractmethod
+from copy import copy
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -130,6 +131,50 @@ class SetKernel(
         """
         settled, a, b = self._settled_on(bags_a, bags_b)
         return settled._gram(settled._summarize(a), None if b is None else settled._summarize(b))
+
+    def dask_gram(self, bags_a: Any, bags_b: Any = None, *, block_size: int = 500) -> Any:
+        """Kernel between two collections of sets as a Dask array, computed where Dask runs.
+
+        For Gram matrices that one machine is too slow for, or cannot hold. Nothing but the widths
+        and directions that all sets have in common is computed before the array is; then each
+        block of sets is summarized by a task of its own, and each two of these are compared by
+        another.
+
+        Parameters
+        ----------
+        bags_a : what `fit` takes
+            Sets of points.
+        bags_b : what `fit` takes, or None, default=None
+            Other sets; None compares `bags_a` with each other, half of the blocks being computed
+            and the others mirrored.
+        block_size : int, default=500
+            Sets on each side of a block, rounded up to a multiple of 64. Larger makes fewer tasks,
+            each of which takes more memory.
+
+        Returns
+        -------
+        K : dask.array.Array of shape (n_sets_a, n_sets_b)
+            The same numbers as `kernel` gives. ``K.compute()`` brings them all here; ``K.to_zarr``
+            and the like store them block by block.
+
+        Notes
+        -----
+        It runs on the client that is active when the array is computed, or on the threads of this
+        process where there is none. The points of each block travel with its task, so what is
+        lost with a worker is computed again by another. Dask itself may say that a graph of more
+        than 10 MB is large: that is the points, which are sent once.
+        """
+        from unshuffle.kernels._set_blocks import dask_gram
+
+        check.check_count(block_size, "block_size")
+        settled, a, b = self._settled_on(bags_a, bags_b)
+        return dask_gram(settled._without_sets(), a, b, -(-int(block_size) // TILE) * TILE)
+
+    def _without_sets(self) -> Self:
+        """The same kernel without the sets that it was fitted to, for it to travel light."""
+        light = copy(self)
+        light.__dict__.pop("_fitted_sets", None)
+        return light
 
     def _settled_on(self, bags_a: Any, bags_b: Any) -> tuple[Self, Bags, Bags | None]:
         """Kernel that knows what is common to all sets, and the sets in canonical order."""

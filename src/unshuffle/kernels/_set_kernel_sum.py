@@ -156,6 +156,12 @@ class SetKernelSum(_BaseComposition, SetKernel):
             kernel._fitted_sets = summaries
         return self
 
+    def _without_sets(self) -> Self:
+        light = super()._without_sets()
+        light.kernels_ = [kernel._without_sets() for kernel in self.kernels_]
+        light.__dict__.pop("named_kernels_")
+        return light
+
     def _settle(self, bags: Bags) -> None:
         self._learn(bags)
 

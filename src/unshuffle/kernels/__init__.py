@@ -1,5 +1,6 @@
 """Similarities inside a collection: kernels, centring and what is built on them."""
 
+from unshuffle.kernels._bhattacharyya import BhattacharyyaKernel
 from unshuffle.kernels._centering import (
     SpectralPower,
     center,
@@ -9,6 +10,7 @@ from unshuffle.kernels._centering import (
     zero_diagonal,
 )
 from unshuffle.kernels._distances import median_gamma
+from unshuffle.kernels._expected_likelihood import ExpectedLikelihoodKernel
 from unshuffle.kernels._fisher_vectors import FisherVectorKernel
 from unshuffle.kernels._geodesic import geodesic_distances, geodesic_kernel
 from unshuffle.kernels._gram import combined_gram, gram_matrix
@@ -20,6 +22,8 @@ from unshuffle.kernels._text import text_features, text_kernel
 from unshuffle.kernels._vectors import chi2_kernel, laplacian_kernel, linear_kernel, rbf_kernel
 
 __all__ = [
+    "BhattacharyyaKernel",
+    "ExpectedLikelihoodKernel",
     "FisherVectorKernel",
     "MeanMapKernel",
     "SetKernelSum",

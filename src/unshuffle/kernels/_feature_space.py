@@ -1,0 +1,191 @@
+"""The feature space of a kernel: where mixtures have few directions and a floor in all others."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unshuffle import _validation as check
+from unshuffle._bags import Bags, canonical_order
+from unshuffle._parallel import map_parallel
+from unshuffle.kernels._feature_mixtures import FeatureMixtures
+from unshuffle.kernels._input_space import unpacked
+from unshuffle.kernels._mixtures import (
+    CHUNK,
+    Climb,
+    chosen_numbers,
+    fitted,
+    n_distinct,
+    offsets_of,
+)
+from unshuffle.kernels._points import PointFeatures
+
+Array = NDArray[np.float64]
+
+# Points among which landmarks are chosen: more take longer and hardly come closer.
+POOL = 5000
+# Directions whose variance is below this share of the floor are lost in it.
+LOST = 1e-10
+
+
+class FeatureFits(NamedTuple):
+    """Mixtures of several sets in feature space.
+
+    Attributes
+    ----------
+    n_components : ndarray of shape (n_sets,)
+    weights : ndarray of shape (n_components_in_all,)
+    means : ndarray of shape (n_components_in_all, n_dims)
+    factors : ndarray of shape (n_components_in_all, rank, n_dims)
+        Orthogonal directions of most variance, each as long as its standard deviation; zeros
+        where there are fewer.
+    """
+
+    n_components: NDArray[np.intp]
+    weights: Array
+    means: Array
+    factors: Array
+
+
+@dataclass(frozen=True)
+class FeatureSpace:
+    """Feature space of a kernel, in coordinates that landmarks span.
+
+    Covariances are C_k + eta I. Without eta nothing would be left to compare: where the kernel is
+    strictly positive definite, the points of a set are linearly independent in feature space, and
+    every one of them has the same Mahalanobis distance from the mean of its component, 1/w - 1
+    for the weight w it has there.
+
+    Attributes
+    ----------
+    features : PointFeatures
+        Map from points to coordinates.
+    eta : float
+        Variance added in all directions.
+    rank : int
+        Directions kept of each component.
+    constant : float
+        Added to logarithms of products, where the space has a finite number of dimensions.
+    """
+
+    features: PointFeatures
+    eta: float
+    rank: int
+    constant: float
+
+    @classmethod
+    def of(
+        cls,
+        points: Array,
+        kernel: Any,
+        *,
+        gamma: float | None,
+        degree: int,
+        eta: float,
+        rank: int,
+        n_landmarks: int,
+    ) -> "FeatureSpace":
+        """Space for points like these; eta is given as a share of their mean variance in it."""
+        pool = points[canonical_order(points)]
+        if len(pool) > POOL:
+            drawn = np.random.default_rng(0).choice(len(pool), POOL, replace=False)
+            pool = pool[np.sort(drawn)]
+        if kernel == "rbf" and gamma is None:
+            check.check_points_for_width(len(pool), "gamma")
+        features = PointFeatures.of(pool, kernel, gamma=gamma, degree=degree, rank=n_landmarks)
+        mapped = features.map(pool)
+        variance = float(((mapped - mapped.mean(axis=0)) ** 2).sum(axis=1).mean())
+        # Points that are all the same leave no scale but that of the features themselves.
+        variance = variance or float((mapped**2).sum(axis=1).mean()) or 1.0
+        floor = eta * variance
+        dims = points.shape[1] if kernel == "linear" else 0
+        constant = -0.5 * dims * float(np.log(4.0 * np.pi * floor))
+        return cls(features, floor, min(rank, mapped.shape[1]), constant)
+
+    def fits(self, bags: Bags, climb: Climb, *, n_jobs: int | None) -> FeatureFits:
+        """Mixtures of sets in canonical order."""
+        distinct = n_distinct(bags)
+        if isinstance(climb.n_components, int):
+            check.warn_fewer_components(distinct, climb.n_components)
+
+        def fit(start: int) -> list[tuple[Array, Array, Array, bool]]:
+            stop = min(start + CHUNK, len(bags))
+            return [self._fit(bags[i], distinct[[i]], climb) for i in range(start, stop)]
+
+        chunks = map_parallel(fit, range(0, len(bags), CHUNK), n_jobs=n_jobs)
+        weights, means, factors, settled = zip(
+            *(each for chunk in chunks for each in chunk), strict=True
+        )
+        check.warn_unsettled(np.array(settled), climb.max_iter)
+        return FeatureFits(
+            np.array([each.size for each in weights], dtype=np.intp),
+            np.concatenate(weights),
+            np.concatenate(means),
+            np.concatenate(factors),
+        )
+
+    def likelihoods(self, fits: FeatureFits) -> FeatureMixtures:
+        """Mixtures whose products are integrals of the densities, but for a constant factor."""
+        logs = np.log(fits.weights) + 0.5 * self.constant
+        return FeatureMixtures.of(
+            logs, fits.means, fits.factors, offsets_of(fits.n_components), self.eta
+        )
+
+    def affinities(self, fits: FeatureFits) -> FeatureMixtures:
+        """Single Gaussians whose products are integrals of the roots of the densities."""
+        spreads = (fits.factors**2).sum(axis=2)
+        logs = 0.25 * np.log1p(spreads / self.eta).sum(axis=1)
+        means = np.sqrt(0.5) * fits.means
+        offsets = np.arange(len(logs) + 1)
+        return FeatureMixtures.of(logs, means, fits.factors, offsets, self.eta)
+
+    def _fit(
+        self, points: Array, distinct: NDArray[np.intp], climb: Climb
+    ) -> tuple[Array, Array, Array, bool]:
+        """Weights, means and directions of one set, and whether the climb had settled.
+
+        The points of a set span few dimensions, in which the climb with whole covariances is the
+        climb in feature space.
+        """
+        mapped = self.features.map(points)
+        mean = mapped.mean(axis=0)
+        coordinates, basis = spanned(mapped - mean, LOST * self.eta)
+        own = Bags(coordinates, np.array([0, len(points)], dtype=np.intp))
+        if climb.n_components == 1:
+            spread = (coordinates**2).mean(axis=0)[: self.rank]
+            directions = np.sqrt(spread)[:, np.newaxis] * basis[: self.rank]
+            return np.ones(1), mean[np.newaxis], self._padded(directions[np.newaxis]), True
+        found = fitted(own, chosen_numbers(own, distinct, climb), climb)
+        m = found.n_components[0]
+        covariances = unpacked(found.covariances[0, :m], own.width)
+        covariances -= climb.floor * np.eye(own.width)
+        values, vectors = np.linalg.eigh(covariances)
+        values = np.maximum(values[:, ::-1][:, : self.rank], 0.0)
+        vectors = vectors[:, :, ::-1][:, :, : self.rank]
+        directions = np.sqrt(values)[:, :, np.newaxis] * (vectors.transpose(0, 2, 1) @ basis)
+        means = mean + found.means[0, :m] @ basis
+        return found.weights[0, :m], means, self._padded(directions), bool(found.settled[0])
+
+    def _padded(self, directions: Array) -> Array:
+        short = self.rank - directions.shape[1]
+        return np.pad(directions, ((0, 0), (0, short), (0, 0)))
+
+
+def spanned(centered: Array, least: float) -> tuple[Array, Array]:
+    """Coordinates in an orthonormal basis of what the rows span, most variance first.
+
+    Directions with less variance than `least` are left out, all but the first.
+    """
+    n, dims = centered.shape
+    if n <= dims:
+        values, vectors = np.linalg.eigh(centered @ centered.T)
+        values = np.maximum(values[::-1], 0.0)
+        kept = max(1, int((values > n * least).sum()))
+        lengths = np.sqrt(np.maximum(values[:kept], np.finfo(float).tiny))
+        coordinates = vectors[:, ::-1][:, :kept] * lengths
+        return coordinates, coordinates.T @ centered / (lengths**2)[:, np.newaxis]
+    values, vectors = np.linalg.eigh(centered.T @ centered)
+    kept = max(1, int((values > n * least).sum()))
+    basis = vectors[:, ::-1][:, :kept].T
+    return centered @ basis.T, basis

@@ -1,0 +1,329 @@
+"""Compiled expectation maximisation for many small sets; imported when needed: numba is slow."""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Offsets = NDArray[np.intp]
+
+FULL, TIED, DIAGONAL, SPHERICAL = 0, 1, 2, 3
+# Rounds of k-means before the mixture takes over; a start need not be settled.
+LLOYD_ROUNDS = 10
+LOG_2_PI = float(np.log(2.0 * np.pi))
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc"})
+def weighted_sum(weights: Array, x: Array, y: Array) -> float:
+    """Sum of weights x y."""
+    total = 0.0
+    for t in range(len(x)):
+        total += weights[t] * x[t] * y[t]
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc"})
+def weighted_mean(weights: Array, x: Array, total: float) -> float:
+    """Sum of weights x, over their total."""
+    value = 0.0
+    for t in range(len(x)):
+        value += weights[t] * x[t]
+    return value / total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def squares_from(X: Array, center: Array, out: Array) -> None:
+    """Squared distances of the columns of X from a centre."""
+    out[:] = 0.0
+    for k in range(X.shape[0]):
+        row, own = X[k], center[k]
+        for t in range(X.shape[1]):
+            gap = row[t] - own
+            out[t] += gap * gap
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def spread_centers(X: Array, draws: Array, squares: Array, nearest: Array) -> Array:
+    """Points far from each other: each drawn by its squared distance from those before."""
+    d, n = X.shape
+    n_components = len(draws)
+    centers = np.empty((n_components, d))
+    chosen = min(int(draws[0] * n), n - 1)
+    nearest[:] = np.inf
+    for m in range(n_components):
+        if m > 0:
+            total = nearest.sum()
+            left = draws[m] * total
+            chosen = n - 1
+            for t in range(n):
+                left -= nearest[t]
+                if left < 0.0 and nearest[t] > 0.0:
+                    chosen = t
+                    break
+            if nearest[chosen] == 0.0:
+                chosen = int(nearest.argmax())
+        for k in range(d):
+            centers[m, k] = X[k, chosen]
+        squares_from(X, centers[m], squares)
+        for t in range(n):
+            nearest[t] = min(nearest[t], squares[t])
+    return centers
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def assign_nearest(X: Array, centers: Array, labels: Offsets, squares: Array, least: Array) -> int:
+    """Label each point by its nearest centre, the first of several; return how many changed."""
+    least[:] = np.inf
+    changed = 0
+    before = labels.copy()
+    for m in range(len(centers)):
+        squares_from(X, centers[m], squares)
+        for t in range(len(labels)):
+            if squares[t] < least[t]:
+                least[t] = squares[t]
+                labels[t] = m
+    for t in range(len(labels)):
+        changed += labels[t] != before[t]
+    return changed
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def clustered(X: Array, n_components: int, draws: Array, labels: Offsets) -> None:
+    """Labels by a few rounds of k-means: the tightest of the starts that `draws` gives."""
+    d, n = X.shape
+    squares, least = np.empty(n), np.empty(n)
+    trial = np.zeros(n, dtype=np.intp)
+    best = np.inf
+    for start in range(len(draws)):
+        centers = spread_centers(X, draws[start, :n_components], squares, least)
+        for _ in range(LLOYD_ROUNDS):
+            if assign_nearest(X, centers, trial, squares, least) == 0:
+                break
+            for m in range(n_components):
+                count = 0
+                total = np.zeros(d)
+                for t in range(n):
+                    if trial[t] == m:
+                        count += 1
+                        for k in range(d):
+                            total[k] += X[k, t]
+                if count:
+                    centers[m] = total / count
+        if least.sum() < best:
+            best = least.sum()
+            labels[:] = trial
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def maximize(
+    X: Array,
+    shares: Array,
+    kind: int,
+    floor: float,
+    weights: Array,
+    means: Array,
+    covariances: Array,
+    gaps: Array,
+) -> None:
+    """Weights, means and covariances from the share that each component has in each point."""
+    d, n = X.shape
+    covariances[:] = 0.0
+    for m in range(len(shares)):
+        share = shares[m]
+        # A component that has lost all its points keeps a weight that its logarithm can bear.
+        count = share.sum() + 1e-14 * n
+        weights[m] = count / n
+        for k in range(d):
+            row = X[k]
+            mean = weighted_mean(share, row, count)
+            means[m, k] = mean
+            gap = gaps[k]
+            for t in range(n):
+                gap[t] = row[t] - mean
+        target = covariances[0] if kind == TIED else covariances[m]
+        scale = 1.0 / n if kind == TIED else 1.0 / count
+        if kind <= TIED:
+            place = 0
+            for r in range(d):
+                for c in range(r + 1):
+                    target[place] += scale * weighted_sum(share, gaps[r], gaps[c])
+                    place += 1
+        else:
+            for k in range(d):
+                target[k] = scale * weighted_sum(share, gaps[k], gaps[k])
+            if kind == SPHERICAL:
+                target[:] = target.mean()
+    for m in range(len(shares)):
+        if kind == TIED and m > 0:
+            covariances[m] = covariances[0]
+            continue
+        for k in range(d):
+            covariances[m, k * (k + 1) // 2 + k if kind <= TIED else k] += floor
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def log_densities(
+    X: Array, log_weight: float, mean: Array, covariance: Array, gaps: Array, out: Array
+) -> None:
+    """Logarithm of weight times density of one Gaussian at the columns of X."""
+    d, n = X.shape
+    for k in range(d):
+        row, own, gap = X[k], mean[k], gaps[k]
+        for t in range(n):
+            gap[t] = row[t] - own
+    full = len(covariance) > d
+    lower = covariance.copy()
+    pivots = np.empty(d)
+    log_det = 0.0
+    out[:] = 0.0
+    for r in range(d):
+        if full:
+            here = r * (r + 1) // 2
+            for c in range(r):
+                above = c * (c + 1) // 2
+                value = lower[here + c]
+                for k in range(c):
+                    value -= lower[here + k] * lower[above + k] * pivots[k]
+                lower[here + c] = value / pivots[c]
+            pivot = lower[here + r]
+            for k in range(r):
+                pivot -= lower[here + k] * lower[here + k] * pivots[k]
+            for c in range(r):
+                factor, target, source = lower[here + c], gaps[r], gaps[c]
+                for t in range(n):
+                    target[t] -= factor * source[t]
+        else:
+            pivot = lower[r]
+        pivots[r] = pivot
+        log_det += np.log(pivot)
+        gap = gaps[r]
+        inverse = 1.0 / pivot
+        for t in range(n):
+            out[t] += gap[t] * gap[t] * inverse
+    constant = log_weight - 0.5 * (d * LOG_2_PI + log_det)
+    for t in range(n):
+        out[t] = constant - 0.5 * out[t]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def expect(
+    X: Array, weights: Array, means: Array, covariances: Array, gaps: Array, shares: Array
+) -> float:
+    """Share of each component in each point; returns the log-likelihood of all points."""
+    n_components, n = shares.shape
+    for m in range(n_components):
+        log_densities(X, np.log(weights[m]), means[m], covariances[m], gaps, shares[m])
+    total = 0.0
+    for t in range(n):
+        largest = -np.inf
+        for m in range(n_components):
+            largest = max(largest, shares[m, t])
+        density = 0.0
+        for m in range(n_components):
+            gap = shares[m, t] - largest
+            shares[m, t] = np.exp(gap) if gap > -45.0 else 0.0
+            density += shares[m, t]
+        for m in range(n_components):
+            shares[m, t] /= density
+        total += largest + np.log(density)
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def climb(
+    X: Array,
+    shares: Array,
+    kind: int,
+    floor: float,
+    max_iter: int,
+    tol: float,
+    weights: Array,
+    means: Array,
+    covariances: Array,
+    gaps: Array,
+) -> tuple[float, bool]:
+    """Expectation maximisation from given shares: log-likelihood reached, and whether settled."""
+    before = score = -np.inf
+    for _ in range(max_iter):
+        maximize(X, shares, kind, floor, weights, means, covariances, gaps)
+        score = expect(X, weights, means, covariances, gaps, shares)
+        if len(shares) == 1 or score - before < tol * X.shape[1]:
+            return score, True
+        before = score
+    return score, False
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def fit_sets(
+    points: Array,
+    offsets: Offsets,
+    n_components: Offsets,
+    draws: Array,
+    kind: int,
+    floor: float,
+    max_iter: int,
+    tol: float,
+    weights: Array,
+    means: Array,
+    covariances: Array,
+    scores: Array,
+    settled: NDArray[np.bool_],
+) -> None:
+    """Mixture of each set by expectation maximisation, the likeliest of several starts.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_points_in_all, d)
+    offsets : ndarray of shape (n_sets + 1,)
+    n_components : ndarray of shape (n_sets,)
+    draws : ndarray of shape (n_starts, n_trials, at least max(n_components))
+        Numbers from 0 to 1 that choose where to start, the same for every set.
+    kind : int
+        FULL, TIED, DIAGONAL or SPHERICAL.
+    floor : float
+        Added to all variances.
+    max_iter, tol : int, float
+        Rounds at most, and the gain in log-likelihood for each point below which to stop.
+    weights, means, covariances : ndarray of shapes (n_sets, m), (n_sets, m, d), (n_sets, m, p)
+        Take the mixtures, m at least max(n_components); p is d (d + 1) / 2 for FULL and TIED.
+    scores : ndarray of shape (n_sets,)
+        Takes the log-likelihood of each set under its mixture.
+    settled : ndarray of shape (n_sets,)
+        Takes whether the climb ended before `max_iter`.
+    """
+    for s in range(len(n_components)):
+        X = np.ascontiguousarray(points[offsets[s] : offsets[s + 1]].T)
+        d, n = X.shape
+        m = n_components[s]
+        shares, gaps = np.empty((m, n)), np.empty((d, n))
+        labels = np.zeros(n, dtype=np.intp)
+        w, mu, C = weights[s, :m].copy(), means[s, :m].copy(), covariances[s, :m].copy()
+        scores[s] = -np.inf
+        for start in range(len(draws) if m > 1 else 1):
+            if m > 1:
+                clustered(X, m, draws[start], labels)
+            shares[:] = 0.0
+            for t in range(n):
+                shares[labels[t], t] = 1.0
+            score, done = climb(X, shares, kind, floor, max_iter, tol, w, mu, C, gaps)
+            if score > scores[s]:
+                scores[s], settled[s] = score, done
+                weights[s, :m], means[s, :m], covariances[s, :m] = w, mu, C
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def score_sets(
+    points: Array,
+    offsets: Offsets,
+    n_components: Offsets,
+    weights: Array,
+    means: Array,
+    covariances: Array,
+    scores: Array,
+) -> None:
+    """Log-likelihood of each set under a mixture of its own, laid out as in `fit_sets`."""
+    for s in range(len(n_components)):
+        X = np.ascontiguousarray(points[offsets[s] : offsets[s + 1]].T)
+        m = n_components[s]
+        shares, gaps = np.empty((m, X.shape[1])), np.empty(X.shape)
+        scores[s] = expect(X, weights[s, :m], means[s, :m], covariances[s, :m], gaps, shares)

@@ -1,0 +1,280 @@
+"""Gaussian mixtures of many sets: fitted, and compared by the integrals of their products."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unshuffle import _validation as check
+from unshuffle._bags import Bags
+from unshuffle._parallel import map_parallel
+from unshuffle.kernels._distances import mirror_upper
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+KINDS = ("full", "tied", "diag", "spherical")
+# Sets that one thread fits at a time.
+CHUNK = 32
+# k-means starts tried before each climb: the tightest is taken.
+N_TRIALS = 2
+N_FOLDS = 3
+
+
+class Mixture(NamedTuple):
+    """Density of one set: a weighted sum of Gaussians.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_components,)
+        Share of each component; they sum to one.
+    means : ndarray of shape (n_components, n_features)
+        Middle of each, in the units of the points.
+    covariances : ndarray of shape (n_components, n_features, n_features)
+        Spread of each, in squares of these units.
+    """
+
+    weights: Array
+    means: Array
+    covariances: Array
+
+
+@dataclass(frozen=True)
+class Climb:
+    """How mixtures are fitted.
+
+    Attributes
+    ----------
+    n_components : int, "bic" or "cv"
+        Number of components, or how it is chosen for each set.
+    most : int
+        Most components where they are chosen.
+    kind : str
+        One of `KINDS`.
+    floor : float
+        Added to all variances, so that no component shrinks onto a point.
+    max_iter, tol : int, float
+        Rounds at most; gain for each point below which to stop.
+    draws : ndarray of shape (n_starts, N_TRIALS, n_components)
+        Numbers from 0 to 1 that choose where to start, the same for every set: so a set's mixture
+        does not depend on its neighbours.
+    """
+
+    n_components: int | str
+    most: int
+    kind: str
+    floor: float
+    max_iter: int
+    tol: float
+    draws: Array
+
+
+class Fits(NamedTuple):
+    """Mixtures of several sets, padded to one number of components.
+
+    Attributes
+    ----------
+    n_components : ndarray of shape (n_sets,)
+        Components in use; what lies beyond means nothing.
+    weights, means, covariances : ndarray of shapes (n_sets, m), (n_sets, m, d), (n_sets, m, p)
+        Covariances are lower triangles row after row (p = d (d + 1) / 2), or diagonals (p = d).
+    scores : ndarray of shape (n_sets,)
+        Log-likelihoods.
+    settled : ndarray of shape (n_sets,)
+        Whether the climb ended before `max_iter`.
+    """
+
+    n_components: Indices
+    weights: Array
+    means: Array
+    covariances: Array
+    scores: Array
+    settled: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Mixtures:
+    """Components of the mixtures of several sets, ready to be compared.
+
+    Attributes
+    ----------
+    logs : ndarray of shape (n_components_in_all,)
+        Added to the logarithm of every product that a component is part of.
+    means : ndarray of shape (n_components_in_all, d)
+    covariances : ndarray of shape (n_components_in_all, p)
+        Lower triangles row after row, or diagonals.
+    offsets : ndarray of shape (n_sets + 1,)
+        Where the components of each set begin.
+    """
+
+    logs: Array
+    means: Array
+    covariances: Array
+    offsets: Indices
+
+    def __len__(self) -> int:
+        return self.offsets.size - 1
+
+    def part(self, start: int, stop: int) -> "Mixtures":
+        """Mixtures of the sets from `start` up to `stop`."""
+        rows = slice(self.offsets[start], self.offsets[stop])
+        offsets = self.offsets[start : stop + 1] - self.offsets[start]
+        return Mixtures(self.logs[rows], self.means[rows], self.covariances[rows], offsets)
+
+    def log_products(self, other: "Mixtures | None") -> Array:
+        """Logarithms of the integrals of products, exactly symmetric where `other` is None."""
+        from unshuffle.kernels._pair_loops import log_products  # numba is slow to load
+
+        beside = self if other is None else other
+        found = np.zeros((len(self), len(beside)))
+        log_products(*self._lanes(), *beside._lanes(), other is None, found)
+        return mirror_upper(found) if other is None else found
+
+    def _lanes(self) -> tuple[Array, Array, Array, Indices]:
+        return (
+            self.logs,
+            np.ascontiguousarray(self.means.T),
+            np.ascontiguousarray(self.covariances.T),
+            self.offsets,
+        )
+
+
+def fit_mixtures(bags: Bags, climb: Climb, *, n_jobs: int | None) -> Fits:
+    """Mixture of each set in canonical order, with one warning for all that had too few points."""
+    distinct = n_distinct(bags)
+    if isinstance(climb.n_components, int):
+        check.warn_fewer_components(distinct, climb.n_components)
+    starts = list(range(0, len(bags), CHUNK))
+
+    def fit(start: int) -> Fits:
+        stop = min(start + CHUNK, len(bags))
+        part = bags.part(start, stop)
+        return fitted(part, chosen_numbers(part, distinct[start:stop], climb), climb)
+
+    parts = map_parallel(fit, starts, n_jobs=n_jobs)
+    most = max(part.weights.shape[1] for part in parts)
+    padded = [_padded(part, most) for part in parts]
+    found = Fits(*(np.concatenate(each) for each in zip(*padded, strict=True)))
+    check.warn_unsettled(found.settled, climb.max_iter)
+    return found
+
+
+def fitted(bags: Bags, n_components: Indices, climb: Climb) -> Fits:
+    """Mixture of each set with a given number of components."""
+    from unshuffle.kernels import _mixture_loops as loops  # numba is slow to load
+
+    n, d, most = len(bags), bags.width, int(n_components.max())
+    kind = KINDS.index(climb.kind)
+    p = d * (d + 1) // 2 if kind <= loops.TIED else d
+    found = Fits(
+        n_components,
+        np.zeros((n, most)),
+        np.zeros((n, most, d)),
+        np.zeros((n, most, p)),
+        np.zeros(n),
+        np.zeros(n, dtype=np.bool_),
+    )
+    loops.fit_sets(
+        bags.points,
+        bags.offsets,
+        n_components,
+        climb.draws,
+        kind,
+        climb.floor,
+        climb.max_iter,
+        climb.tol,
+        *found[1:],
+    )
+    return found
+
+
+def chosen_numbers(bags: Bags, distinct: Indices, climb: Climb) -> Indices:
+    """Number of components for each set, never above that of its different points."""
+    if isinstance(climb.n_components, int):
+        return np.minimum(distinct, climb.n_components)
+    costs = np.full((climb.most, len(bags)), np.inf)
+    for m in range(1, climb.most + 1):
+        enough = np.flatnonzero(distinct >= m)
+        if enough.size:
+            measured = bic if climb.n_components == "bic" else held_out_loss
+            costs[m - 1, enough] = measured(_chosen(bags, enough), m, climb)
+    return np.asarray(costs.argmin(axis=0) + 1, dtype=np.intp)
+
+
+def bic(bags: Bags, m: int, climb: Climb) -> Array:
+    """Bayesian information criterion of mixtures of m components, less is better."""
+    d = bags.width
+    triangle = d * (d + 1) // 2
+    spread = {"full": m * triangle, "tied": triangle, "diag": m * d, "spherical": m}[climb.kind]
+    n_parameters = m - 1 + m * d + spread
+    scores = fitted(bags, np.full(len(bags), m, dtype=np.intp), climb).scores
+    return np.asarray(n_parameters * np.log(bags.sizes) - 2.0 * scores)
+
+
+def held_out_loss(bags: Bags, m: int, climb: Climb) -> Array:
+    """Less the log-likelihood of points that were left out, in three turns.
+
+    A set with too few different points to leave some out has loss 0 for one component, and
+    otherwise an infinite one.
+    """
+    from unshuffle.kernels import _mixture_loops as loops
+
+    fold = (np.arange(len(bags.points)) - np.repeat(bags.offsets[:-1], bags.sizes)) % N_FOLDS
+    loss = np.zeros(len(bags))
+    for turn in range(N_FOLDS):
+        kept, left = _masked(bags, fold != turn), _masked(bags, fold == turn)
+        enough = np.flatnonzero(_distinct_or_none(kept) >= m)
+        if enough.size:
+            kept, left = _chosen(kept, enough), _chosen(left, enough)
+            found = fitted(kept, np.full(enough.size, m, dtype=np.intp), climb)
+            scores = np.zeros(enough.size)
+            loops.score_sets(left.points, left.offsets, *found[:4], scores)
+            loss[enough] -= scores
+        loss[np.setdiff1d(np.arange(len(bags)), enough)] += 0.0 if m == 1 else np.inf
+    return loss
+
+
+def n_distinct(bags: Bags) -> Indices:
+    """Number of different points in each set, whose equal points stand beside each other."""
+    new = np.ones(len(bags.points), dtype=np.bool_)
+    new[1:] = (bags.points[1:] != bags.points[:-1]).any(axis=1)
+    new[bags.offsets[:-1]] = True
+    return np.asarray(np.add.reduceat(new, bags.offsets[:-1], dtype=np.intp))
+
+
+def _distinct_or_none(bags: Bags) -> Indices:
+    """As `n_distinct`, of sets that may be empty."""
+    found = np.zeros(len(bags), dtype=np.intp)
+    some = np.flatnonzero(bags.sizes)
+    if some.size:
+        found[some] = n_distinct(_chosen(bags, some))
+    return found
+
+
+def _chosen(bags: Bags, which: Indices) -> Bags:
+    if which.size == len(bags):
+        return bags
+    sizes = bags.sizes[which]
+    return Bags(np.concatenate([bags[i] for i in which]), offsets_of(sizes))
+
+
+def _masked(bags: Bags, keep: NDArray[np.bool_]) -> Bags:
+    kept = np.concatenate([[0], np.cumsum(keep)])
+    return Bags(bags.points[keep], kept[bags.offsets])
+
+
+def offsets_of(sizes: Indices) -> Indices:
+    """Where each of several pieces of given sizes begins, and where the last ends."""
+    return np.concatenate([np.zeros(1, dtype=np.intp), np.cumsum(sizes)])
+
+
+def _padded(fits: Fits, most: int) -> Fits:
+    def pad(values: Any) -> Any:
+        width = [(0, 0)] * values.ndim
+        width[1] = (0, most - values.shape[1])
+        return np.pad(values, width)
+
+    return fits._replace(
+        weights=pad(fits.weights), means=pad(fits.means), covariances=pad(fits.covariances)
+    )

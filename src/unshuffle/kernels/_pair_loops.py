@@ -1,0 +1,184 @@
+"""Compiled integrals of products of Gaussian mixtures; imported when needed, as numba is slow."""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Offsets = NDArray[np.intp]
+
+# Components that go through a factorisation side by side, so that the processor does several at
+# once; their matrices should stay in its nearest cache.
+LANE_NUMBERS = 2048
+# Determinants are products of pivots, and logarithms are dear: one is taken for so many pivots,
+# of which none is beyond 1e38 or below 1e-38 where points are standardised.
+PIVOTS = 8
+# Terms smaller than the largest by exp(-45) = 3e-20 do not change a sum of doubles.
+NEGLIGIBLE = -45.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def factor_lanes(A: Array, z: Array, inverse: Array, ratio: Array, log_det: Array, n: int) -> None:
+    """LDL' of matrices that lie side by side, and z'A^-1 z of a vector with each.
+
+    Parameters
+    ----------
+    A : ndarray of shape (d (d + 1) / 2, n_lanes)
+        Lower triangles, row after row, one matrix in each column; overwritten.
+    z : ndarray of shape (d + 1, n_lanes)
+        Vectors, overwritten; the last row takes z'A^-1 z.
+    inverse, ratio : ndarray of shape (n_lanes,)
+        Room to work in.
+    log_det : ndarray of shape (n_lanes,)
+        Takes the logarithms of the determinants.
+    n : int
+        Lanes in use.
+    """
+    d = z.shape[0] - 1
+    form, product = z[d], ratio
+    for t in range(n):
+        form[t] = 0.0
+        log_det[t] = 0.0
+    for k in range(d):
+        pivot, head = A[k * (k + 1) // 2 + k], z[k]
+        for t in range(n):
+            inverse[t] = 1.0 / pivot[t]
+            form[t] += head[t] * head[t] * inverse[t]
+        for r in range(k + 1, d):
+            column, rest = A[r * (r + 1) // 2 + k], z[r]
+            for t in range(n):
+                ratio[t] = column[t] * inverse[t]
+                rest[t] -= ratio[t] * head[t]
+            for c in range(k + 1, r + 1):
+                target, source = A[r * (r + 1) // 2 + c], A[c * (c + 1) // 2 + k]
+                for t in range(n):
+                    target[t] -= ratio[t] * source[t]
+    for first in range(0, d, PIVOTS):
+        for t in range(n):
+            product[t] = 1.0
+        for k in range(first, min(first + PIVOTS, d)):
+            pivot = A[k * (k + 1) // 2 + k]
+            for t in range(n):
+                product[t] *= pivot[t]
+        for t in range(n):
+            log_det[t] += np.log(product[t])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def divide_lanes(A: Array, z: Array, product: Array, log_det: Array, n: int) -> None:
+    """As `factor_lanes`, for diagonal matrices of shape (d, n_lanes)."""
+    d = z.shape[0] - 1
+    form = z[d]
+    for t in range(n):
+        form[t] = 0.0
+        log_det[t] = 0.0
+    for first in range(0, d, PIVOTS):
+        for t in range(n):
+            product[t] = 1.0
+        for k in range(first, min(first + PIVOTS, d)):
+            pivot, head = A[k], z[k]
+            for t in range(n):
+                form[t] += head[t] * head[t] / pivot[t]
+                product[t] *= pivot[t]
+        for t in range(n):
+            log_det[t] += np.log(product[t])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def log_sum(terms: Array, n_rows: int, start: int, stop: int) -> float:
+    """Logarithm of the sum of the exponentials of terms[:n_rows, start:stop]."""
+    largest = -np.inf
+    for i in range(n_rows):
+        for t in range(start, stop):
+            largest = max(largest, terms[i, t])
+    if largest == -np.inf:
+        return largest
+    total = 0.0
+    for i in range(n_rows):
+        for t in range(start, stop):
+            gap = terms[i, t] - largest
+            if gap > NEGLIGIBLE:
+                total += np.exp(gap)
+    return float(largest + np.log(total))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def log_sums(terms: Array, offsets: Offsets, other_offsets: Offsets, out: Array) -> None:
+    """Logarithms of sums over the components of two sets, for all pairs of sets."""
+    for s in range(len(offsets) - 1):
+        rows = terms[offsets[s] : offsets[s + 1]]
+        for o in range(len(other_offsets) - 1):
+            out[s, o] = log_sum(rows, len(rows), other_offsets[o], other_offsets[o + 1])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def log_products(
+    logs: Array,
+    means: Array,
+    covariances: Array,
+    offsets: Offsets,
+    other_logs: Array,
+    other_means: Array,
+    other_covariances: Array,
+    other_offsets: Offsets,
+    above: bool,
+    out: Array,
+) -> None:
+    """Logarithms of sums over components of exp(a_i + a_j) |C_i + C_j|^-1/2 exp(-q_ij / 2).
+
+    q_ij is the square of the distance of two means in the metric of C_i + C_j. With logarithms of
+    weights for a_i, and but for a power of 2 pi, these are the integrals of the products of two
+    mixtures.
+
+    Parameters
+    ----------
+    logs : ndarray of shape (n_components,)
+        a_i, for the components of all sets, set after set.
+    means : ndarray of shape (d, n_components)
+    covariances : ndarray of shape (d (d + 1) / 2, n_components), or (d, n_components)
+        Lower triangles, row after row, or diagonals.
+    offsets : ndarray of shape (n_sets + 1,)
+        Where the components of each set begin.
+    other_logs, other_means, other_covariances, other_offsets : ndarray
+        The same of the sets to compare with.
+    above : bool
+        Whether only sets from the same number on are wanted: the upper triangle.
+    out : ndarray of shape (n_sets, n_other_sets)
+        Takes the answer.
+    """
+    d, n_numbers = means.shape[0], covariances.shape[0]
+    n_sets, n_others, n_lanes = len(offsets) - 1, len(other_offsets) - 1, len(other_logs)
+    width = max(16, LANE_NUMBERS // n_numbers)
+    A, z = np.empty((n_numbers, width)), np.empty((d + 1, width))
+    inverse, ratio, log_det = np.empty(width), np.empty(width), np.empty(width)
+    most = 0
+    for s in range(n_sets):
+        most = max(most, offsets[s + 1] - offsets[s])
+    terms = np.empty((most, n_lanes))
+    for s in range(n_sets):
+        first_set = s if above else 0
+        n_rows = offsets[s + 1] - offsets[s]
+        for start in range(other_offsets[first_set], n_lanes, width):
+            n = min(width, n_lanes - start)
+            for row in range(n_rows):
+                i = offsets[s] + row
+                for k in range(n_numbers):
+                    own, lane = covariances[k, i], A[k]
+                    other = other_covariances[k, start : start + n]
+                    for t in range(n):
+                        lane[t] = own + other[t]
+                for k in range(d):
+                    own, lane, other = means[k, i], z[k], other_means[k, start : start + n]
+                    for t in range(n):
+                        lane[t] = own - other[t]
+                if n_numbers > d:
+                    factor_lanes(A, z, inverse, ratio, log_det, n)
+                else:
+                    divide_lanes(A, z, ratio, log_det, n)
+                own, form = logs[i], z[d]
+                for t in range(n):
+                    terms[row, start + t] = (
+                        own + other_logs[start + t] - 0.5 * (log_det[t] + form[t])
+                    )
+        for o in range(first_set, n_others):
+            out[s, o] = log_sum(terms, n_rows, other_offsets[o], other_offsets[o + 1])

@@ -9,6 +9,7 @@ __all__ = [
     "KernelizedSorting",
     "MinimumVolumePCA",
     "MultiwaySorting",
+    "SetAligner",
     "__version__",
 ]
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from unshuffle.alignment import MinimumVolumePCA
     from unshuffle.layout import Collage, GridLayout
     from unshuffle.matching import KernelizedSorting, MultiwaySorting
+    from unshuffle.svm import SetAligner
 else:
     # scikit-learn takes a second to load: a name is imported when it is first asked for. Hidden
     # from type checkers, which would otherwise take any misspelt name for one of ours.
@@ -25,6 +27,7 @@ else:
         "KernelizedSorting": "unshuffle.matching",
         "MinimumVolumePCA": "unshuffle.alignment",
         "MultiwaySorting": "unshuffle.matching",
+        "SetAligner": "unshuffle.svm",
     }
     _ROOMS = (
         "alignment",
@@ -37,6 +40,7 @@ else:
         "metrics",
         "objectives",
         "plotting",
+        "svm",
         "testing",
     )
 

@@ -1,0 +1,63 @@
+"""Compiled loop of the enclosing ball; imported when needed, since numba is slow to load."""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@njit(cache=True, nogil=True)
+def exchange_weights(
+    K: Array, weights: Array, slope: Array, bound: float, tol: float, max_steps: int
+) -> int:
+    """Move weight between two items at a time until no exchange lowers w'Kw - diag(K)'w.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        Inner products.
+    weights, slope : ndarray of shape (n,)
+        A feasible start and its gradient 2 K w - diag(K). Both are changed in place.
+    bound : float
+        Most weight of an item.
+    tol : float
+        Largest difference of slopes, between an item that may lose weight and one that may gain,
+        at which to stop.
+    max_steps : int
+        Most exchanges.
+
+    Returns
+    -------
+    n_steps : int
+        Exchanges made; `max_steps` where they were not enough.
+    """
+    n = weights.shape[0]
+    for step in range(max_steps):
+        gains = -1
+        for i in range(n):
+            if weights[i] < bound and (gains < 0 or slope[i] < slope[gains]):
+                gains = i
+        steepest, best, loses = 0.0, 0.0, -1
+        for j in range(n):
+            if weights[j] <= 0.0:
+                continue
+            rise = slope[j] - slope[gains]
+            steepest = max(steepest, rise)
+            if rise > 0.0:
+                curvature = max(K[gains, gains] + K[j, j] - 2.0 * K[gains, j], 1e-300)
+                if loses < 0 or rise * rise / curvature > best:
+                    best, loses = rise * rise / curvature, j
+        if steepest <= tol or loses < 0:
+            return step
+        curvature = max(K[gains, gains] + K[loses, loses] - 2.0 * K[gains, loses], 1e-300)
+        moved = (slope[loses] - slope[gains]) / (2.0 * curvature)
+        moved = min(moved, bound - weights[gains], weights[loses])
+        # a weight that reaches its end must lie there exactly, or it is chosen for ever
+        full = moved == bound - weights[gains]
+        empty = moved == weights[loses]
+        weights[gains] = bound if full else weights[gains] + moved
+        weights[loses] = 0.0 if empty else weights[loses] - moved
+        for i in range(n):
+            slope[i] += 2.0 * moved * (K[i, gains] - K[i, loses])
+    return max_steps

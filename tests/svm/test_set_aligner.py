@@ -1,0 +1,244 @@
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from unshuffle import SetAligner
+from unshuffle._bags import Bags
+from unshuffle.svm._slots import nearest_candidates
+
+
+@parametrize_with_checks(
+    [
+        SetAligner(),
+        SetAligner("ball", slack=0.2, kernel="rbf"),
+        SetAligner(kernel="poly", unequal="rectangular"),
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def test_noisy_copies_are_put_into_one_order():
+    rng = np.random.default_rng(0)
+    shape = rng.normal(size=(15, 2))
+    orders = [rng.permutation(15) for _ in range(8)]
+    bags = [(shape + 1e-3 * rng.normal(size=(15, 2)))[order] for order in orders]
+    aligned = SetAligner().fit(bags)
+    points = np.take_along_axis(np.array(orders), aligned.permutations_, axis=1)
+    assert (points == points[0]).all()
+    np.testing.assert_allclose(aligned.template_, shape[points[0]], atol=2e-3)
+    assert aligned.objective_path_[-1] < 1e-4
+
+
+def test_single_numbers_are_sorted():
+    X = np.random.default_rng(0).normal(size=(12, 7, 1))
+    np.testing.assert_array_equal(SetAligner().fit_transform(X), np.sort(X[:, :, 0], axis=1))
+
+
+def test_sorting_is_the_best_assignment_of_single_numbers():
+    rng = np.random.default_rng(1)
+    target, values = rng.normal(size=(6, 1)), rng.normal(size=(4, 6, 1))
+    quick = nearest_candidates(target, Bags.of(values))
+    wide = np.concatenate([values, np.zeros_like(values)], axis=2)
+    slow = nearest_candidates(np.c_[target, np.zeros(6)], Bags.of(wide))
+    np.testing.assert_array_equal(quick, slow)
+
+
+def test_sets_of_one_stay_as_they_are():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    np.testing.assert_array_equal(SetAligner().fit_transform(X), X)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    seed=st.integers(0, 1000),
+    kernel=st.sampled_from(["linear", "rbf"]),
+    unequal=st.sampled_from(["resample", "rectangular"]),
+)
+def test_order_inside_sets_changes_no_vector(seed, kernel, unequal):
+    rng = np.random.default_rng(seed)
+    # whole numbers: many points are equally far from a slot
+    bags = [rng.integers(0, 4, size=(rng.integers(3, 8), 2)).astype(float) for _ in range(8)]
+    other = [rng.permutation(bag) for bag in bags]
+    aligner = SetAligner(kernel=kernel, unequal=unequal, random_state=0)
+    np.testing.assert_array_equal(aligner.fit_transform(bags), aligner.fit_transform(other))
+    np.testing.assert_array_equal(aligner.transform(bags), aligner.transform(other))
+
+
+@pytest.mark.parametrize("template", ["mean", "ball"])
+@pytest.mark.parametrize("unequal", ["resample", "rectangular"])
+def test_objective_never_rises(ragged, template, unequal):
+    aligned = SetAligner(template, unequal=unequal, tol=0, random_state=0).fit(ragged[0])
+    path = aligned.objective_path_
+    assert path.size == aligned.n_iter_ > 2
+    assert (np.diff(path) <= 1e-9 * path[0]).all()
+
+
+def test_objective_is_the_mean_squared_distance_from_the_template(shapes):
+    aligned = SetAligner(tol=0).fit(shapes[0])
+    apart = aligned.transform(shapes[0]) - aligned.template_.ravel()
+    assert aligned.objective_path_[-1] == pytest.approx((apart**2).sum(axis=1).mean())
+
+
+def test_objective_of_the_ball_is_its_squared_radius(shapes):
+    aligned = SetAligner("ball", tol=0).fit(shapes[0])
+    apart = aligned.transform(shapes[0]) - aligned.template_.ravel()
+    assert aligned.objective_path_[-1] == pytest.approx((apart**2).sum(axis=1).max(), rel=1e-6)
+
+
+def test_ball_with_slack_one_is_the_mean(shapes):
+    ball = SetAligner("ball", slack=1.0).fit(shapes[0])
+    mean = SetAligner("mean").fit(shapes[0])
+    np.testing.assert_array_equal(ball.permutations_, mean.permutations_)
+
+
+@pytest.mark.parametrize("unequal", ["resample", "rectangular"])
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_fitted_sets_are_transformed_as_in_the_fit(ragged, kernel, unequal):
+    bags, _ = ragged
+    aligner = SetAligner(kernel=kernel, unequal=unequal, tol=0.05, random_state=0)
+    vectors = aligner.fit_transform(bags)
+    np.testing.assert_array_equal(aligner.transform(bags), vectors)
+    np.testing.assert_array_equal(aligner.align(bags), aligner.permutations_)
+
+
+def test_permutations_lead_to_the_vectors(ragged):
+    bags, _ = ragged
+    aligner = SetAligner(random_state=0).fit(bags)
+    ordered = [bag[slots].ravel() for bag, slots in zip(bags, aligner.permutations_, strict=True)]
+    np.testing.assert_array_equal(aligner.transform(bags), ordered)
+
+
+def test_vectors_of_a_kernel_have_its_inner_products(shapes):
+    bags, _ = shapes
+    aligner = SetAligner(kernel="rbf", gamma=0.7, rank=1000).fit(bags)
+    vectors = aligner.transform(bags)
+    a, b = (bags[i][aligner.permutations_[i]] for i in (0, 1))
+    expected = np.exp(-0.7 * ((a - b) ** 2).sum(axis=1)).sum()
+    assert vectors[0] @ vectors[1] == pytest.approx(expected, rel=1e-6)
+
+
+def test_rectangular_uses_all_points_of_small_sets_alike(ragged):
+    bags, _ = ragged
+    aligner = SetAligner(unequal="rectangular", n_points=10).fit(bags)
+    for bag, slots in zip(bags, aligner.permutations_, strict=True):
+        counts = np.bincount(slots, minlength=len(bag))
+        assert counts.max() - counts.min() <= 1
+        assert counts.max() == (1 if len(bag) >= 10 else 2)
+
+
+def test_number_of_threads_changes_nothing(shapes):
+    bags, _ = shapes
+    one, two = (SetAligner(kernel="rbf", n_jobs=n).fit_transform(bags) for n in (1, 2))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_a_set_is_aligned_alike_whatever_stands_beside_it(ragged):
+    bags, _ = ragged
+    aligner = SetAligner(random_state=0).fit(bags)
+    np.testing.assert_array_equal(aligner.transform(bags[:1])[0], aligner.transform(bags)[0])
+
+
+def test_pickled_aligner_gives_the_same(ragged):
+    bags, _ = ragged
+    aligner = SetAligner(kernel="poly", random_state=0).fit(bags)
+    again = pickle.loads(pickle.dumps(aligner))
+    np.testing.assert_array_equal(again.transform(bags), aligner.transform(bags))
+
+
+def test_grid_search_over_ragged_sets(ragged):
+    bags, y = ragged
+    pipeline = Pipeline([("align", SetAligner(n_points=8, random_state=0)), ("svc", SVC())])
+    search = GridSearchCV(pipeline, {"align__kernel": ["linear", "rbf"]}, cv=3).fit(bags, y)
+    assert search.best_score_ > 0.8
+    assert search.predict(bags[:3]).shape == (3,)
+
+
+def test_regression_on_sets():
+    rng = np.random.default_rng(0)
+    widths = rng.uniform(1, 3, size=60)
+    bags = [rng.permutation(np.linspace(-1, 1, 9)[:, None] * [w, 0.1]) for w in widths]
+    model = make_pipeline(SetAligner(), Ridge(1e-3)).fit(bags[:40], widths[:40])
+    assert model.score(bags[40:], widths[40:]) > 0.99
+
+
+def test_names_of_the_numbers_of_a_vector(shapes):
+    aligner = SetAligner().fit(shapes[0])
+    assert aligner.get_feature_names_out()[[0, -1]].tolist() == ["setaligner0", "setaligner17"]
+
+
+def test_callback_sees_rounds_and_stops(shapes):
+    bags, _ = shapes
+    seen = []
+
+    def callback(state):
+        seen.append(state)
+        return state.iteration == 2
+
+    aligner = SetAligner(tol=0, callback=callback).fit(bags)
+    assert [state.iteration for state in seen] == [1, 2]
+    assert aligner.n_iter_ == 2
+    assert not aligner.converged_
+    assert seen[-1].objective == -aligner.objective_path_[-1]
+    assert seen[-1].permutation.shape == aligner.permutations_.shape
+
+
+def test_interrupt_leaves_a_fitted_aligner(shapes):
+    def callback(state):
+        if state.iteration == 2:
+            raise KeyboardInterrupt
+
+    aligner = SetAligner(tol=0, callback=callback)
+    with pytest.raises(KeyboardInterrupt):
+        aligner.fit(shapes[0])
+    assert aligner.transform(shapes[0]).shape == (60, 18)
+    assert not aligner.converged_
+
+
+def test_too_few_rounds_are_reported(shapes):
+    with pytest.warns(ConvergenceWarning, match="max_iter=1 rounds"):
+        aligner = SetAligner(max_iter=1).fit(shapes[0])
+    assert not aligner.converged_
+
+
+def test_not_fitted():
+    with pytest.raises(NotFittedError):
+        SetAligner().transform(np.zeros((2, 3, 2)))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"slack": 0.1}, "no ball"),
+        ({"slack": 1.5, "template": "ball"}, "slack"),
+        ({"n_points": 0}, "n_points"),
+        ({"kernel": "cubic"}, "kernel"),
+        ({"unequal": "missing"}, "unequal"),
+    ],
+)
+def test_bad_parameters_are_refused(shapes, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        SetAligner(**parameters).fit(shapes[0])
+
+
+def test_bad_sets_are_refused(shapes):
+    bags, _ = shapes
+    with pytest.raises(ValueError, match="is empty"):
+        SetAligner().fit([*bags, np.empty((0, 2))])
+    with pytest.raises(ValueError, match="3 columns"):
+        SetAligner().fit([*bags, np.zeros((9, 3))])
+    with pytest.raises(ValueError, match="NaN"):
+        SetAligner().fit([*bags, np.full((9, 2), np.nan)])
+    with pytest.raises(ValueError, match="expecting 2 features"):
+        SetAligner().fit(bags).transform([np.zeros((9, 3))])
+    with pytest.raises(ValueError, match=r"pass \[bag\]"):
+        SetAligner().fit(bags).transform(bags[0])

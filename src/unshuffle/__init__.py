@@ -40,6 +40,7 @@ else:
         "metrics",
         "objectives",
         "plotting",
+        "preprocessing",
         "svm",
         "testing",
     )

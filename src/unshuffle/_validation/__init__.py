@@ -51,7 +51,7 @@ from unshuffle._validation._collections import (
     is_text,
 )
 from unshuffle._validation._displays import (
-    check_columns,
+    check_drawn_columns,
     check_mixture,
     check_order,
     check_same_number,
@@ -174,6 +174,7 @@ from unshuffle._validation._parameters import (
     check_real,
 )
 from unshuffle._validation._sets import (
+    check_columns,
     check_kernel_spread,
     check_points_for_width,
     check_random_features,
@@ -215,6 +216,7 @@ __all__ = [
     "check_directions",
     "check_distances",
     "check_documents",
+    "check_drawn_columns",
     "check_enough_items",
     "check_enough_placed",
     "check_entropy_size",

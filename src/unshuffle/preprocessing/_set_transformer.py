@@ -1,0 +1,83 @@
+"""What transformers from sets to sets share."""
+
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from unshuffle import _validation as check
+from unshuffle._bag_estimator import BagEstimatorMixin
+from unshuffle._bags import Bags, canonical_order
+
+Array = NDArray[np.float64]
+
+
+class SetTransformer(BagEstimatorMixin, TransformerMixin, BaseEstimator, ABC):
+    """Changes each set by itself and gives sets of the form that it was given.
+
+    A subclass says how, in `_change`. It learns nothing from the fitted sets but the columns of a
+    point.
+    """
+
+    columns: Any
+
+    @abstractmethod
+    def _change(self, points: Array) -> Array:
+        """One set, changed: a row for each row."""
+
+    def fit(self, bags: Any, y: Any = None) -> Self:
+        """Record the columns of the points.
+
+        Parameters
+        ----------
+        bags : list of array-like of shape (n_i, n_features), 3-D array, or 2-D array
+            Sets of points in any order; the rows of a 2-D array are sets of one point.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self : SetTransformer
+            Fitted.
+        """
+        self._validate_params()
+        given = Bags.of(bags)
+        self._columns = check.check_columns(self.columns, given.width)
+        self._record_columns(bags, given)
+        return self
+
+    def transform(self, bags: Any) -> Any:
+        """Sets, each changed by itself.
+
+        Parameters
+        ----------
+        bags : what `fit` takes
+            Sets of points; a single one as [bag].
+
+        Returns
+        -------
+        bags : list of ndarray, 3-D array or 2-D array
+            In the form of `bags`: a list for a list, an array for an array. Points keep their
+            order inside each set.
+        """
+        check_is_fitted(self, "n_features_in_")
+        given = self._bags_like_fitted(bags)
+        changed = [self._in_canonical_order(points) for points in given]
+        n_axes = getattr(bags, "ndim", 1)
+        if n_axes == 3:
+            return np.stack(changed)
+        if n_axes == 2 or (self._bags_of_one and given.sizes.max() == 1):
+            return np.concatenate(changed)
+        return changed
+
+    def _in_canonical_order(self, points: Array) -> Array:
+        # Sums round by the order of their terms: in a fixed one, not even the last digit depends
+        # on the order given.
+        order = canonical_order(points)
+        found = self._change(points[order])
+        changed = np.empty_like(found)
+        changed[order] = found
+        return changed

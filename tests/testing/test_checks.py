@@ -4,7 +4,13 @@ import sys
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClusterMixin,
+    RegressorMixin,
+    TransformerMixin,
+)
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
@@ -122,6 +128,46 @@ class Aligner(Means):
         for row, order in zip(filled, orders, strict=True):
             row[: min(len(order), len(row))] = order[: len(row)]
         return filled
+
+
+class Centred(Means):
+    """Sound: bags as they were, their means moved to the origin."""
+
+    def transform(self, bags):
+        check_is_fitted(self, "unit_")
+        return [bag - self._origin(bag) for bag in self._bags_like_fitted(bags)]
+
+    def _origin(self, bag):
+        return bag.mean(axis=0)
+
+
+class Halves(BagEstimatorMixin, ClusterMixin, BaseEstimator):
+    """Sound: bags on either side of the mean of all, by their first coordinate."""
+
+    def fit(self, bags, y=None):
+        given = Bags.of(bags)
+        self._record_columns(bags, given)
+        firsts = np.array([np.median(bag[:, 0]) for bag in given])
+        self.middle_ = firsts.mean()
+        self.labels_ = (firsts > self.middle_).astype(int)
+        return self
+
+    def predict(self, bags):
+        check_is_fitted(self, "middle_")
+        firsts = [np.median(bag[:, 0]) for bag in self._bags_like_fitted(bags)]
+        return (np.array(firsts) > self.middle_).astype(int)
+
+
+class CentredOnFirst(Centred):
+    def _origin(self, bag):
+        return bag[0]
+
+
+class LabelsByFirst(Halves):
+    def fit(self, bags, y=None):
+        super().fit(bags, y)
+        self.labels_ = np.array([bag[0, 0] > self.middle_ for bag in Bags.of(bags)]).astype(int)
+        return self
 
 
 class FirstPoint(Means):
@@ -295,7 +341,7 @@ class TableIsOneBag(Means):
         return rows if getattr(bags, "ndim", 3) != 2 else rows.mean(axis=0, keepdims=True)
 
 
-class Halves(Means):
+class Rounds(Means):
     """Rounds whole numbers."""
 
     def transform(self, bags):
@@ -369,6 +415,8 @@ class AlignsBeyond(Aligner):
 BROKEN = [
     (FirstPoint(), ORDER),
     (FirstCenter(), ORDER),
+    (CentredOnFirst(), ORDER),
+    (LabelsByFirst(), ORDER),
     (Scribbler(), {"check_arguments_unchanged"}),
     (Neighbours(), {"check_bags_one_by_one"}),
     (ByPlace(), {"check_order_of_bags", "check_bags_one_by_one"}),
@@ -387,7 +435,7 @@ BROKEN = [
     (OneSizeInSilence(), {"check_bags_of_different_sizes"}),
     (NoTuples(), {"check_forms_of_input"}),
     (TableIsOneBag(), {"check_bags_of_one_point"}),
-    (Halves(), {"check_float32_and_integers"}),
+    (Rounds(), {"check_float32_and_integers"}),
     (NoNames(), {"check_data_frames"}),
     (LosesRows(), {"check_cross_validation"}),
     (Indefinite(), {"check_gram_matrix"}),
@@ -407,7 +455,7 @@ def failures(estimator):
 
 
 @parametrize_with_bag_checks(
-    [Means(), MeansKernel(), NearestMean(), Slope(), Aligner(), OneSize()]
+    [Means(), MeansKernel(), NearestMean(), Slope(), Aligner(), OneSize(), Centred(), Halves()]
 )
 def test_sound_estimators_pass(estimator, check):
     check(estimator)

@@ -9,6 +9,7 @@ from unshuffle.kernels import (
     SetKernelSum,
     SlicedWassersteinKernel,
 )
+from unshuffle.preprocessing import NeighborhoodShape, SetNormalizer
 from unshuffle.testing import parametrize_with_bag_checks
 
 
@@ -40,4 +41,11 @@ def test_alignments(estimator, check):
     ]
 )
 def test_set_kernels(estimator, check):
+    check(estimator)
+
+
+@parametrize_with_bag_checks(
+    [SetNormalizer(), SetNormalizer(scale="columns", shear=True), NeighborhoodShape(4)]
+)
+def test_preprocessing(estimator, check):
     check(estimator)

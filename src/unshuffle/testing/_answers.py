@@ -37,7 +37,7 @@ def answers(fitted: Any, bags: Any, y: Any = None) -> Answers:
 def answers_per_bag(fitted: Any, bags: Any) -> Answers:
     """What each method says that gives one row for each bag."""
     found = {
-        name: np.asarray(getattr(fitted, name)(bags)) for name in PER_BAG if hasattr(fitted, name)
+        name: as_rows(getattr(fitted, name)(bags)) for name in PER_BAG if hasattr(fitted, name)
     }
     for name, values in found.items():
         require(
@@ -45,6 +45,30 @@ def answers_per_bag(fitted: Any, bags: Any) -> Answers:
             f"{name} gives {len(values)} rows for {len(bags)} bags: it must give one for each.",
         )
     return found
+
+
+def as_rows(values: Any) -> NDArray[Any]:
+    """One row for each bag; where the answer is a bag itself, one in which order has no part."""
+    if not are_bags(values):
+        return np.asarray(values)
+    bags = [np.asarray(bag) for bag in values]
+    if all(len(bag) == 1 for bag in bags):
+        return np.concatenate(bags)
+    return np.array([_description(bag) for bag in bags])
+
+
+def are_bags(values: Any) -> bool:
+    """Whether an answer holds a set of points for each bag, rather than a row of numbers."""
+    if isinstance(values, np.ndarray) and values.dtype != object:
+        return values.ndim == 3
+    return len(values) > 0 and all(getattr(each, "ndim", 0) == 2 for each in values)
+
+
+def _description(bag: NDArray[Any]) -> NDArray[np.float64]:
+    """Size, range, mean and spread of the points."""
+    middle = bag.mean(axis=0)
+    spread = (bag - middle).T @ (bag - middle) / len(bag)
+    return np.hstack([len(bag), bag.min(axis=0), bag.max(axis=0), middle, spread.ravel()])
 
 
 def assert_same(found: Answers, expected: Answers, promise: str, tol: float) -> None:

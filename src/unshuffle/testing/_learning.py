@@ -6,9 +6,10 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC
 
-from unshuffle.testing._answers import assert_close, require
+from unshuffle.testing._answers import are_bags, assert_close, require
 from unshuffle.testing._cases import (
     Case,
     fitted_case,
@@ -23,8 +24,8 @@ _LEAST_ACCURACY = 0.8
 
 def check_cross_validation(estimator: Any, tol: float) -> None:
     """Lists of bags go through a pipeline, cross-validation and a grid search."""
-    _, case = fitted_case(estimator)
-    model, grid = _model(estimator)
+    fitted, case = fitted_case(estimator)
+    model, grid = _model(estimator, fitted, case)
     scores = cross_val_score(model, case.bags, case.y, cv=3, error_score="raise")
     require(np.isfinite(scores).all(), f"cross_val_score gives {scores}: scores must be numbers.")
     search = GridSearchCV(model, grid, cv=2, error_score="raise").fit(case.bags, case.y)
@@ -120,13 +121,19 @@ def check_number_of_labels(estimator: Any, tol: float) -> None:
     )
 
 
-def _model(estimator: Any) -> tuple[Any, dict[str, list[Any]]]:
+def _model(estimator: Any, fitted: Any, case: Case) -> tuple[Any, dict[str, list[Any]]]:
     """What predicts, with the estimator in it, and parameters to search over."""
-    fresh = prepared(estimator)
-    if hasattr(fresh, "predict"):
-        return Pipeline([("bags", fresh)]), {"bags": [fresh]}
-    last = SVC(kernel="precomputed") if is_set_kernel(fresh) else LogisticRegression()
-    return Pipeline([("bags", fresh), ("rows", last)]), {"rows__C": [0.1, 1.0]}
+    steps = [("bags", prepared(estimator))]
+    if hasattr(fitted, "predict"):
+        return Pipeline(steps), {"bags": [prepared(estimator)]}
+    if are_bags(fitted.transform(case.bags)):
+        steps.append(("means", FunctionTransformer(_means)))
+    last = SVC(kernel="precomputed") if is_set_kernel(estimator) else LogisticRegression()
+    return Pipeline([*steps, ("rows", last)]), {"rows__C": [0.1, 1.0]}
+
+
+def _means(bags: Any) -> Any:
+    return np.array([bag.mean(axis=0) for bag in bags])
 
 
 def _fitted_to_kinds(estimator: Any, n_kinds: int) -> tuple[Any, Case]:

@@ -28,8 +28,8 @@ def _aligns(estimator: Any) -> bool:
     return hasattr(estimator, "align")
 
 
-def _predicts_or_transforms(estimator: Any) -> bool:
-    return hasattr(estimator, "predict") or is_transformer(estimator)
+def _scores_or_transforms(estimator: Any) -> bool:
+    return hasattr(estimator, "score") or is_transformer(estimator)
 
 
 # Each check, and which estimators it is for.
@@ -60,7 +60,7 @@ _CHECKS: tuple[tuple[Check, Callable[[Any], bool]], ...] = (
     (_refusals.check_text_refused, _any),
     (_refusals.check_nothing_refused, _any),
     (_refusals.check_other_width_refused, _any),
-    (_learning.check_cross_validation, _predicts_or_transforms),
+    (_learning.check_cross_validation, _scores_or_transforms),
     (_learning.check_gram_matrix, is_set_kernel),
     (_learning.check_kinds_told_apart, learns_kinds),
     (_learning.check_decisions, learns_kinds),
@@ -115,8 +115,9 @@ def check_bag_estimator(
     Parameters
     ----------
     estimator : estimator
-        Not fitted; it is cloned and stays so. A transformer, classifier, regressor or clusterer
-        whose `fit` takes bags and a target, which it may ignore.
+        Not fitted; it is cloned and stays so. A classifier, regressor, clusterer, kernel or
+        transformer (to rows of numbers, or to other bags) whose `fit` takes bags and a target,
+        which it may ignore.
     tol : float, default=1e-6
         Largest difference between answers that must be the same, as a share of their largest
         value. A larger one forgives more.

@@ -7,7 +7,14 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from unshuffle.testing._answers import PER_BAG, answers, assert_close, assert_same, require
+from unshuffle.testing._answers import (
+    PER_BAG,
+    answers,
+    as_rows,
+    assert_close,
+    assert_same,
+    require,
+)
 from unshuffle.testing._cases import WIDTH, fitted_case, make_case, prepared
 
 
@@ -106,9 +113,9 @@ def check_n_jobs(estimator: Any, tol: float) -> None:
 def check_fit_transform(estimator: Any, tol: float) -> None:
     """`fit_transform` gives what `fit` and then `transform` give."""
     fitted, case = fitted_case(estimator)
-    found = np.asarray(prepared(estimator).fit_transform(case.bags, case.y))
+    found = as_rows(prepared(estimator).fit_transform(case.bags, case.y))
     promise = "fit_transform must give what fit and then transform give"
-    assert_close(found, np.asarray(fitted.transform(case.bags)), "fit_transform", promise, tol)
+    assert_close(found, as_rows(fitted.transform(case.bags)), "fit_transform", promise, tol)
 
 
 def check_not_fitted(estimator: Any, tol: float) -> None:

@@ -10,6 +10,8 @@ Offsets = NDArray[np.intp]
 FULL, TIED, DIAGONAL, SPHERICAL = 0, 1, 2, 3
 # Rounds of k-means before the mixture takes over; a start need not be settled.
 LLOYD_ROUNDS = 10
+# Rounds after which starts are compared, enough to tell good ones from bad.
+SHORT_ROUNDS = 5
 LOG_2_PI = float(np.log(2.0 * np.pi))
 
 
@@ -29,6 +31,22 @@ def weighted_mean(weights: Array, x: Array, total: float) -> float:
     for t in range(len(x)):
         value += weights[t] * x[t]
     return value / total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def subtract_rows(rows: Array, factors: Array, target: Array) -> None:
+    """Take a weighted sum of the first rows from a later one."""
+    count = len(factors)
+    # Four at a time, since reading and writing the target takes longer than the sums.
+    for c in range(0, count - 3, 4):
+        f, g, h, i = factors[c], factors[c + 1], factors[c + 2], factors[c + 3]
+        x, y, z, w = rows[c], rows[c + 1], rows[c + 2], rows[c + 3]
+        for t in range(len(target)):
+            target[t] -= (f * x[t] + g * y[t]) + (h * z[t] + i * w[t])
+    for c in range(count - count % 4, count):
+        f, x = factors[c], rows[c]
+        for t in range(len(target)):
+            target[t] -= f * x[t]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -181,17 +199,12 @@ def log_densities(
             here = r * (r + 1) // 2
             for c in range(r):
                 above = c * (c + 1) // 2
-                value = lower[here + c]
-                for k in range(c):
-                    value -= lower[here + k] * lower[above + k] * pivots[k]
-                lower[here + c] = value / pivots[c]
-            pivot = lower[here + r]
-            for k in range(r):
-                pivot -= lower[here + k] * lower[here + k] * pivots[k]
-            for c in range(r):
-                factor, target, source = lower[here + c], gaps[r], gaps[c]
-                for t in range(n):
-                    target[t] -= factor * source[t]
+                own = lower[here : here + c]
+                product = weighted_sum(pivots[:c], own, lower[above : above + c])
+                lower[here + c] = (lower[here + c] - product) / pivots[c]
+            own = lower[here : here + r]
+            pivot = lower[here + r] - weighted_sum(pivots[:r], own, own)
+            subtract_rows(gaps, own, gaps[r])
         else:
             pivot = lower[r]
         pivots[r] = pivot
@@ -295,20 +308,23 @@ def fit_sets(
         X = np.ascontiguousarray(points[offsets[s] : offsets[s + 1]].T)
         d, n = X.shape
         m = n_components[s]
-        shares, gaps = np.empty((m, n)), np.empty((d, n))
+        shares, gaps = np.zeros((m, n)), np.empty((d, n))
         labels = np.zeros(n, dtype=np.intp)
-        w, mu, C = weights[s, :m].copy(), means[s, :m].copy(), covariances[s, :m].copy()
-        scores[s] = -np.inf
-        for start in range(len(draws) if m > 1 else 1):
-            if m > 1:
-                clustered(X, m, draws[start], labels)
+        own = (weights[s, :m], means[s, :m], covariances[s, :m])
+        best, likeliest = -np.inf, shares.copy()
+        likeliest[0] = 1.0
+        for start in range(len(draws) if m > 1 else 0):
+            clustered(X, m, draws[start], labels)
             shares[:] = 0.0
             for t in range(n):
                 shares[labels[t], t] = 1.0
-            score, done = climb(X, shares, kind, floor, max_iter, tol, w, mu, C, gaps)
-            if score > scores[s]:
-                scores[s], settled[s] = score, done
-                weights[s, :m], means[s, :m], covariances[s, :m] = w, mu, C
+            few = min(max_iter, SHORT_ROUNDS)
+            score, _ = climb(X, shares, kind, floor, few, tol, own[0], own[1], own[2], gaps)
+            if score > best:
+                best, likeliest[:] = score, shares
+        scores[s], settled[s] = climb(
+            X, likeliest, kind, floor, max_iter, tol, own[0], own[1], own[2], gaps
+        )
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

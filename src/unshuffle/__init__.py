@@ -9,6 +9,7 @@ __all__ = [
     "KernelizedSorting",
     "MinimumVolumePCA",
     "MultiwaySorting",
+    "PermutationInvariantSVC",
     "SetAligner",
     "__version__",
 ]
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from unshuffle.alignment import MinimumVolumePCA
     from unshuffle.layout import Collage, GridLayout
     from unshuffle.matching import KernelizedSorting, MultiwaySorting
-    from unshuffle.svm import SetAligner
+    from unshuffle.svm import PermutationInvariantSVC, SetAligner
 else:
     # scikit-learn takes a second to load: a name is imported when it is first asked for. Hidden
     # from type checkers, which would otherwise take any misspelt name for one of ours.
@@ -27,6 +28,7 @@ else:
         "KernelizedSorting": "unshuffle.matching",
         "MinimumVolumePCA": "unshuffle.alignment",
         "MultiwaySorting": "unshuffle.matching",
+        "PermutationInvariantSVC": "unshuffle.svm",
         "SetAligner": "unshuffle.svm",
     }
     _ROOMS = (

@@ -1,4 +1,4 @@
-from unshuffle import SetAligner
+from unshuffle import PermutationInvariantSVC, SetAligner
 from unshuffle.testing import parametrize_with_bag_checks
 
 
@@ -7,6 +7,8 @@ from unshuffle.testing import parametrize_with_bag_checks
         SetAligner(),
         SetAligner("ball", slack=0.3, kernel="rbf"),
         SetAligner(kernel="poly", unequal="rectangular"),
+        PermutationInvariantSVC(),
+        PermutationInvariantSVC(lam=0.03, kernel="rbf"),
     ]
 )
 def test_bag_checks(estimator, check):

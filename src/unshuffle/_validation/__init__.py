@@ -185,7 +185,13 @@ from unshuffle._validation._sets import (
     warn_small_vocabulary,
     warn_vocabulary_unsettled,
 )
-from unshuffle._validation._svm import check_slack_template
+from unshuffle._validation._svm import (
+    check_bisect,
+    check_classes,
+    check_enough_to_calibrate,
+    check_probability,
+    check_slack_template,
+)
 from unshuffle._validation._testing import check_estimator_instance, check_expected_failures
 
 __all__ = [
@@ -201,10 +207,12 @@ __all__ = [
     "check_bag_width",
     "check_bags",
     "check_bags_memory",
+    "check_bisect",
     "check_cache_folder",
     "check_cell_points",
     "check_cells_memory",
     "check_centred_norm",
+    "check_classes",
     "check_collage_memory",
     "check_colors",
     "check_columns",
@@ -219,6 +227,7 @@ __all__ = [
     "check_drawn_columns",
     "check_enough_items",
     "check_enough_placed",
+    "check_enough_to_calibrate",
     "check_entropy_size",
     "check_equal_sizes",
     "check_estimator_instance",
@@ -296,6 +305,7 @@ __all__ = [
     "check_positive",
     "check_previews",
     "check_prices",
+    "check_probability",
     "check_random_features",
     "check_real",
     "check_rectangle",

@@ -1,5 +1,12 @@
 """What is asked of the parameters of aligners and classifiers of sets."""
 
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
 
 def check_slack_template(slack: float | None, template: str) -> None:
     """Refuse slack where there is no ball."""
@@ -7,4 +14,58 @@ def check_slack_template(slack: float | None, template: str) -> None:
         raise ValueError(
             f"slack={slack} is the share of sets outside the ball, and template={template!r} has "
             'no ball. Leave slack out, or use template="ball".'
+        )
+
+
+def check_bisect(bisect: bool, lam: float) -> None:
+    """Refuse to look for the smallest push where there is none."""
+    if bisect and lam == 0.0:
+        raise ValueError(
+            "bisect=True looks for the smallest push between 0 and lam, got lam=0. Pass lam above "
+            "0, the most to try, such as 0.1, or leave bisect out."
+        )
+
+
+def check_classes(y: Any, n_sets: int, estimator: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Labels that occur, and for each set which of them it has; at least two."""
+    if y is None:
+        # scikit-learn's checks look for these words.
+        raise ValueError(
+            f"{estimator} requires y to be passed, but the target y is None. Pass the class of "
+            "each set."
+        )
+    labels = column_or_1d(y, warn=True)
+    if labels.dtype.kind in "fc" and not np.isfinite(labels).all():
+        raise ValueError("Input y contains NaN or infinity. Drop these sets, or label them.")
+    check_classification_targets(labels)
+    if len(labels) != n_sets:
+        raise ValueError(
+            f"bags holds {n_sets} sets and y has {len(labels)} labels: inconsistent numbers of "
+            "samples. Pass one label for each set."
+        )
+    classes, codes = np.unique(labels, return_inverse=True)
+    if classes.size < 2:
+        raise ValueError(
+            f"All {n_sets} sets are of one class, {classes[0]!r}, so there is nothing to tell "
+            "apart. Pass sets of at least two classes."
+        )
+    return classes, codes
+
+
+def check_probability(probability: bool) -> bool:
+    """Say how probabilities are to be had, where they were not asked for."""
+    if not probability:
+        raise AttributeError(
+            "predict_proba is not available when probability=False. Fit again with "
+            "probability=True."
+        )
+    return True
+
+
+def check_enough_to_calibrate(n_fewest: int) -> None:
+    """Refuse to hold out a part of a class that has one set."""
+    if n_fewest < 2:
+        raise ValueError(
+            f"probability=True holds out a part of each class in turn, but the smallest class has "
+            f"{n_fewest} set. Pass at least two sets of each class, or probability=False."
         )

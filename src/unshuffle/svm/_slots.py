@@ -58,6 +58,14 @@ class Candidates:
     def __len__(self) -> int:
         return len(self.features)
 
+    def of_sets(self, chosen: Orders) -> "Candidates":
+        """Candidates of some of the sets."""
+        sizes = self.features.sizes[chosen]
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
+        rows = np.repeat(self.features.offsets[:-1][chosen], sizes) + within
+        return Candidates(Bags(self.features.points[rows], offsets), self.indices[rows])
+
     def points(self, orders: Orders) -> Orders:
         """Indices into each set as the user gave it, shape (n_sets, n_slots)."""
         return self.indices[self.features.offsets[:-1, None] + orders]

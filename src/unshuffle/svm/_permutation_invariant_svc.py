@@ -1,0 +1,400 @@
+"""PermutationInvariantSVC: the estimator."""
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from unshuffle import _validation as check
+from unshuffle._bag_estimator import BagEstimatorMixin
+from unshuffle._bags import Bags
+from unshuffle._progress import Callback, Reporter
+from unshuffle.svm._calibration import Sigmoids
+from unshuffle.svm._learning import Learning, Settings
+from unshuffle.svm._placing import Placing
+
+# Parts in which decision values are held out for calibration.
+N_FOLDS = 5
+
+
+class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator):
+    """Classify sets of points by a support vector machine that finds their order itself.
+
+    Each set is put into the order in which it lies closest to a template, the centre of all sets,
+    and a support vector machine learns from the ordered sets.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Price of a set on the wrong side of the margin, as in scikit-learn's SVC; larger follows
+        the training sets more closely. The kernel of two sets is a sum over slots, so larger sets
+        want a smaller C.
+    lam : float, default=0.0
+        How far sets are also moved to the side of their class, relative to the template. 0 aligns
+        to the template alone. Larger widens the margin of the training sets by the help of their
+        labels, which new sets do not have: see Notes before you raise it.
+    kernel : {"linear", "poly", "rbf"} or callable, default="linear"
+        Similarity of points. "poly" is (gamma x'y + 1)^degree, "rbf" exp(-gamma |x - y|^2). A
+        callable takes two arrays of points and gives a matrix, or two points and gives a number;
+        it must be positive definite.
+    gamma : float or None, default=None
+        Larger sees finer differences. None is one over the median squared distance of points for
+        "rbf", one over the number of features for "poly".
+    degree : int, default=2
+        Of "poly"; larger bends more.
+    rank : int, default=60
+        Most features of a point by which sets are aligned, with a kernel other than "linear";
+        larger comes closer to the kernel and takes more time. The machine itself takes the exact
+        kernel.
+    template : {"ball", "mean"}, default="ball"
+        What counts as the centre: that of the smallest ball around the ordered sets, as in the
+        paper, or their mean.
+    slack : float or None, default=None
+        Share of the sets that may lie outside the ball; larger minds outliers less. None encloses
+        all. For template="ball" only.
+    bisect : bool, default=False
+        Whether each set is moved aside only as far as it must to keep its own margin, with `lam`
+        the most, as the paper suggests. For lam > 0; takes about seven times as long.
+    n_points : int or None, default=None
+        Slots of the template; None is the size of the largest set. More follow the sets more
+        closely and take longer.
+    unequal : {"resample", "rectangular"}, default="resample"
+        What to do with sets of another size, as in `SetAligner`.
+    class_weight : dict, "balanced" or None, default=None
+        Multiplies C for the sets of each class, as in SVC.
+    probability : bool, default=False
+        Whether `predict_proba` is wanted. It fits five more machines, on parts of the sets.
+    max_iter : int, default=50
+        Most rounds of assigning all sets and moving the template, and then, for lam > 0, of moving
+        them apart.
+    tol : float, default=1e-3
+        Relative change of the squared radius, or of (radius / margin)^2, at which to stop. Larger
+        stops sooner.
+    random_state : int, RandomState instance or None, default=None
+        Which points are copied or left out where sizes differ. Nothing else is random.
+    n_jobs : int or None, default=None
+        Threads over sets; more are faster. The result does not depend on it.
+    callback : callable or None, default=None
+        Called after each round with a state that has `iteration`, `objective` (the squared radius,
+        or (radius / margin)^2, with its sign changed), `permutation` (of all sets), `stage` and
+        `fraction`. Returning True stops; what was found so far is kept.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels.
+    template_ : ndarray of shape (n_points_, n_features_in_)
+        The template as points; with a kernel other than "linear", the centre of the ordered points
+        in place of their features. With lam > 0 and three classes or more there is one for each,
+        shape (n_classes, n_points_, n_features_in_).
+    permutations_ : ndarray of shape (n_sets, n_points_)
+        `bags[i][permutations_[i]]` is training set i as the machine saw it; of shape (n_classes,
+        n_sets, n_points_) where there are several templates.
+    support_ : ndarray of shape (n_support,)
+        Indices of the sets that support the machine, or any of them.
+    radius_path_ : ndarray of shape (n_rounds,)
+        Radius of the ball (or root mean squared distance from the mean) after each round, in
+        features. Never rises for lam = 0. For lam > 0 it begins where these rounds begin, and has
+        a column for each of several templates, NaN where a class settled before the others.
+    margin_path_ : ndarray
+        Margin: for lam = 0 of the machine in the end, of shape (1,), or (1, n_pairs_of_classes);
+        for lam > 0 like `radius_path_`.
+    gamma_ : float
+        The width used. With "rbf" and "poly" only.
+    n_points_ : int
+        Slots of the template.
+    n_iter_ : int
+        Rounds taken.
+    converged_ : bool
+        Whether the sets settled.
+    n_features_in_ : int
+        Columns of a point.
+    feature_names_in_ : ndarray of str
+        Names of those columns, where the bags came as one table with names.
+
+    Notes
+    -----
+    Sets of one point, such as the rows of a table, give scikit-learn's SVC with the kernel.
+
+    Three classes or more are compared in pairs for lam = 0, as in SVC; for lam > 0 each with all
+    others, in an order of its own.
+
+    For lam > 0 a new set is assigned to both sides, and decided by the sum of the two decision
+    values, which is the paper's rule up to ties.
+
+    Time: one assignment per set and round, n_sets times between the square and the cube of the
+    slots, and n_sets^2 n_points kernel values for the machine. Memory: n_sets^2, and n_sets *
+    n_points * rank numbers, both checked before they are taken.
+
+    References
+    ----------
+    Shivaswamy and Jebara, "Permutation invariant SVMs", International Conference on Machine
+    Learning (2006).
+
+    Examples
+    --------
+    >>> from unshuffle import PermutationInvariantSVC
+    >>> from unshuffle.datasets import digit_clouds
+    >>> bags, labels = digit_clouds(160, digits=(0, 1), n_points=30)
+    >>> classifier = PermutationInvariantSVC(kernel="rbf").fit(bags[:100], labels[:100])
+    >>> classifier.score(bags[100:], labels[100:]) > 0.9
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "lam": [Interval(Real, 0, None, closed="left")],
+        "kernel": [StrOptions({"linear", "poly", "rbf"}), callable],
+        "gamma": [Interval(Real, 0, None, closed="neither"), None],
+        "degree": [Interval(Integral, 1, None, closed="left")],
+        "rank": [Interval(Integral, 1, None, closed="left")],
+        "template": [StrOptions({"mean", "ball"})],
+        "slack": [Interval(Real, 0, 1, closed="right"), None],
+        "bisect": ["boolean"],
+        "n_points": [Interval(Integral, 1, None, closed="left"), None],
+        "unequal": [StrOptions({"resample", "rectangular"})],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "probability": ["boolean"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "callback": [callable, None],
+    }
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        lam: float = 0.0,
+        kernel: Any = "linear",
+        *,
+        gamma: float | None = None,
+        degree: int = 2,
+        rank: int = 60,
+        template: str = "ball",
+        slack: float | None = None,
+        bisect: bool = False,
+        n_points: int | None = None,
+        unequal: str = "resample",
+        class_weight: Any = None,
+        probability: bool = False,
+        max_iter: int = 50,
+        tol: float = 1e-3,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        callback: Callback | None = None,
+    ) -> None:
+        self.C = C
+        self.lam = lam
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.rank = rank
+        self.template = template
+        self.slack = slack
+        self.bisect = bisect
+        self.n_points = n_points
+        self.unequal = unequal
+        self.class_weight = class_weight
+        self.probability = probability
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.callback = callback
+
+    def fit(self, bags: Any, y: ArrayLike) -> Self:
+        """Learn to tell the classes of sets apart.
+
+        Parameters
+        ----------
+        bags : list of array-like of shape (n_i, n_features), 3-D array, or 2-D array
+            Sets of points in any order; the rows of a 2-D array are sets of one point.
+        y : array-like of shape (n_sets,)
+            Class of each set: two or more.
+
+        Returns
+        -------
+        self : PermutationInvariantSVC
+            Fitted, with what was found so far if the callback stopped it. After Ctrl-C the
+            estimator is fitted so too, and the interrupt goes on to the caller.
+        """
+        self._validate_params()
+        check.check_slack_template(self.slack, self.template)
+        check.check_bisect(self.bisect, self.lam)
+        given = Bags.of(bags)
+        classes, codes = check.check_classes(y, len(given), type(self).__name__)
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        placing = self._placing_of(given, seed)
+        reporter = Reporter(self.callback)
+        learning = Learning(
+            given, codes, placing, self._settings(), self._weights(classes, codes), reporter
+        )
+        try:
+            learning.run()
+        except KeyboardInterrupt:
+            reporter.stopped = True
+            if learning.started:
+                self._store(bags, given, classes, learning)
+            raise
+        self._store(bags, given, classes, learning)
+        if self.probability:
+            self._calibrate(given, codes, seed)
+        if not (self.converged_ or reporter.stopped):
+            self._warn()
+        return self
+
+    def decision_function(self, bags: Any) -> NDArray[np.float64]:
+        """How far sets lie on the side of each class.
+
+        Parameters
+        ----------
+        bags : what `fit` takes
+            New sets; a single one as [bag].
+
+        Returns
+        -------
+        decisions : ndarray of shape (n_sets,), or (n_sets, n_classes)
+            Of two classes above 0 for the second; of more, one column for each class. As in SVC,
+            for lam = 0 the class to predict is chosen by votes, and has the largest value but
+            where votes are even.
+        """
+        check_is_fitted(self, "classes_")
+        return self._model.decision(self._bags_like_fitted(bags), n_jobs=self.n_jobs)
+
+    def predict(self, bags: Any) -> NDArray[Any]:
+        """Classes of sets.
+
+        Parameters
+        ----------
+        bags : what `fit` takes
+            New sets; a single one as [bag].
+
+        Returns
+        -------
+        labels : ndarray of shape (n_sets,)
+            Entries of `classes_`.
+        """
+        check_is_fitted(self, "classes_")
+        given = self._bags_like_fitted(bags)
+        return np.asarray(self.classes_[self._model.predict(given, n_jobs=self.n_jobs)])
+
+    @available_if(lambda self: check.check_probability(self.probability))
+    def predict_proba(self, bags: Any) -> NDArray[np.float64]:
+        """Probabilities of the classes of sets; with probability=True only.
+
+        Parameters
+        ----------
+        bags : what `fit` takes
+            New sets; a single one as [bag].
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_sets, n_classes)
+            Sigmoids of the decision values, fitted to those of training sets that were held out;
+            each row adds up to 1.
+        """
+        decisions = self.decision_function(bags)
+        return self._sigmoids.probabilities(decisions.reshape(len(decisions), -1))
+
+    def align(self, bags: Any) -> NDArray[np.intp]:
+        """Order of the points of sets in which they are compared.
+
+        Parameters
+        ----------
+        bags : what `fit` takes
+            New sets; a single one as [bag].
+
+        Returns
+        -------
+        permutations : ndarray of shape (n_sets, n_points_)
+            `bags[i][permutations[i]]` lies closest to the template; for lam > 0, to the template
+            moved to the side of the class that is predicted.
+        """
+        check_is_fitted(self, "classes_")
+        given = self._bags_like_fitted(bags)
+        return self._model.permutations(given, n_jobs=self.n_jobs)
+
+    def _placing_of(self, given: Bags, seed: int) -> Placing:
+        return Placing.of(
+            given,
+            self.kernel,
+            gamma=self.gamma,
+            degree=self.degree,
+            rank=self.rank,
+            n_points=self.n_points,
+            unequal=self.unequal,
+            seed=seed,
+        )
+
+    def _settings(self) -> Settings:
+        return Settings(
+            C=self.C,
+            lam=self.lam,
+            template=self.template,
+            slack=self.slack,
+            bisect=self.bisect,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            n_jobs=self.n_jobs,
+        )
+
+    def _weights(
+        self, classes: NDArray[Any], codes: NDArray[np.intp]
+    ) -> NDArray[np.float64] | None:
+        if self.class_weight is None:
+            return None
+        return np.asarray(compute_sample_weight(self.class_weight, classes[codes]))
+
+    def _store(self, bags: Any, given: Bags, classes: NDArray[Any], learning: Learning) -> None:
+        self._record_columns(bags, given)
+        self.classes_ = classes
+        self._model = model = learning.model()
+        self.template_ = model.template
+        self.permutations_ = model.fitted_permutations
+        self.support_ = model.support
+        self.radius_path_ = learning.radius_path()
+        self.margin_path_ = learning.margin_path(model)
+        similarity = learning.placing.features.kernel
+        if similarity is not None and self.kernel in ("rbf", "poly"):
+            self.gamma_ = similarity.gamma
+        self.n_points_ = learning.placing.n_points
+        self.n_iter_ = learning.n_rounds
+        self.converged_ = learning.converged
+
+    def _calibrate(self, given: Bags, codes: NDArray[np.intp], seed: int) -> None:
+        fewest = int(np.bincount(codes).min())
+        check.check_enough_to_calibrate(fewest)
+        part = clone(self).set_params(
+            probability=False, random_state=seed, n_points=self.n_points_, callback=None
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # said once, of all sets
+            decisions = cross_val_predict(
+                part,
+                list(given),
+                self.classes_[codes],
+                cv=StratifiedKFold(min(N_FOLDS, fewest)),
+                method="decision_function",
+            )
+        decisions = decisions.reshape(len(codes), -1)
+        classes = np.arange(decisions.shape[1]) if decisions.shape[1] > 1 else np.array([1])
+        self._sigmoids = Sigmoids.of(decisions, codes[:, None] == classes)
+
+    def _warn(self) -> None:
+        warnings.warn(
+            f"The sets still moved after max_iter={self.max_iter} rounds. Raise max_iter, or tol, "
+            "to let them settle.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

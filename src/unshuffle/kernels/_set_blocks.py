@@ -1,5 +1,6 @@
 """Gram matrices of sets as Dask arrays, block by block."""
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -30,16 +31,21 @@ def dask_gram(kernel: Any, a: Bags, b: Bags | None, block_size: int) -> Any:
         Nothing of it computed yet.
     """
     try:
+        import cloudpickle
         from dask import array, delayed
     except ImportError as error:
         check.raise_no_dask(error)
-    # Named once in the graph, rather than sent along with every task.
-    shared = delayed(kernel, pure=False, traverse=False)
+    # All travels as plain bytes. Arrays of their own come out of a message wherever they stand in
+    # it, at addresses for which BLAS takes other routes, and round differently.
+    shared = delayed(cloudpickle.dumps(kernel), pure=False)
     summarize, compare = delayed(_summarize, pure=False), delayed(_compare, pure=False)
 
     def summaries(bags: Bags) -> list[Any]:
-        parts = [_own(bags, start, block_size) for start in range(0, len(bags), block_size)]
-        return [summarize(shared, delayed(each, pure=False, traverse=False)) for each in parts]
+        parts = [
+            pickle.dumps(bags.part(start, min(start + block_size, len(bags))))
+            for start in range(0, len(bags), block_size)
+        ]
+        return [summarize(shared, delayed(each, pure=False)) for each in parts]
 
     def block(i: int, j: int) -> Any:
         other = None if b is None and i == j else columns[j]
@@ -58,19 +64,14 @@ def dask_gram(kernel: Any, a: Bags, b: Bags | None, block_size: int) -> Any:
     return array.block(blocks)
 
 
-def _own(bags: Bags, start: int, block_size: int) -> Bags:
-    """Some of the sets, in memory of their own: a view would take all points along."""
-    some = bags.part(start, min(start + block_size, len(bags)))
-    return Bags(some.points.copy(), some.offsets)
-
-
-def _summarize(kernel: Any, bags: Bags) -> Any:
+def _summarize(kernel: bytes, bags: bytes) -> bytes:
     with one_blas_thread():
-        return kernel._summarize(bags)
+        return pickle.dumps(pickle.loads(kernel)._summarize(pickle.loads(bags)))
 
 
-def _compare(kernel: Any, a: Any, b: Any | None) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = kernel._gram(a, b)
+def _compare(kernel: bytes, a: bytes, b: bytes | None) -> NDArray[np.float64]:
+    other = None if b is None else pickle.loads(b)
+    found: NDArray[np.float64] = pickle.loads(kernel)._gram(pickle.loads(a), other)
     return found
 
 

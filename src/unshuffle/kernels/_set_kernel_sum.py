@@ -213,9 +213,9 @@ class SetKernelSum(_BaseComposition, SetKernel):
 
     @_named_kernels.setter
     def _named_kernels(self, pairs: list[tuple[str, Any]]) -> None:
-        """Put kernels where named ones stood, with names or without, as they were given."""
-        named = all(isinstance(each, tuple) and len(each) == 2 for each in self.kernels)
-        self.kernels = list(pairs) if named else [kernel for _, kernel in pairs]
+        # With names even where there were none: the place of a kernel of another class keeps the
+        # name by which it was found.
+        self.kernels = list(pairs)
 
 
 def _spread(K: Array, name: str) -> float:

@@ -76,9 +76,13 @@ def typical_sets(bags: Bags) -> Bags:
         return bags
     means = np.add.reduceat(bags.points, bags.offsets[:-1], axis=0) / bags.sizes[:, None]
     places = np.linspace(0, len(bags) - 1, TYPICAL).round().astype(np.intp)
-    chosen = [bags[i] for i in canonical_order(means)[places]]
-    sizes = [len(points) for points in chosen]
-    return Bags(np.concatenate(chosen), np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp))
+    return chosen_bags(bags, canonical_order(means)[places])
+
+
+def chosen_bags(bags: Bags, chosen: NDArray[np.intp]) -> Bags:
+    """Some of the bags, in the order named."""
+    offsets = np.concatenate([[0], np.cumsum(bags.sizes[chosen])]).astype(np.intp)
+    return Bags(np.concatenate([bags[i] for i in chosen]), offsets)
 
 
 def median_width(squared: Array, parameter: str) -> float:

@@ -1,0 +1,22 @@
+import numpy as np
+import pytest
+
+from unshuffle.datasets import digit_clouds
+
+
+@pytest.fixture(scope="session")
+def ragged():
+    """Clouds of digits of different sizes, and what they show."""
+    bags, labels = digit_clouds(60, digits=(0, 7))
+    return [bag[: 40 + i % 30] for i, bag in enumerate(bags)], labels
+
+
+@pytest.fixture(scope="session")
+def reordered():
+    """Function that puts the points of every set into another order."""
+
+    def shuffle(bags, seed=0):
+        rng = np.random.default_rng(seed)
+        return [rng.permutation(bag) for bag in bags]
+
+    return shuffle

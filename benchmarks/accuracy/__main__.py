@@ -10,7 +10,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
-from benchmarks.accuracy import _attributes, _cells, _documents, _photos
+from benchmarks.accuracy import _attributes, _cells, _documents, _mixtures, _photos
 from unshuffle.matching import AmbiguityWarning
 
 REPORTS = {
@@ -18,6 +18,7 @@ REPORTS = {
     "documents": _documents.report,
     "cells": _cells.report,
     "attributes": _attributes.report,
+    "mixtures": _mixtures.report,
     "attributes-halved": partial(_attributes.report, in_turn=False),
 }
 LAYOUTS = ("layouts", "layouts-held-out")

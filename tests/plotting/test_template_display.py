@@ -3,7 +3,7 @@ import pytest
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 
-from unshuffle import MinimumVolumePCA, SetAligner
+from unshuffle import MinimumVolumePCA, PermutationInvariantSVC, SetAligner
 from unshuffle.datasets import digit_clouds
 from unshuffle.plotting import TemplateDisplay
 
@@ -70,9 +70,11 @@ def test_a_point_has_the_colour_of_its_slot(copies):
         np.testing.assert_array_equal(each, template)
 
 
-@pytest.mark.parametrize("estimator", [SetAligner(), MinimumVolumePCA(2)])
+@pytest.mark.parametrize(
+    "estimator", [SetAligner(), MinimumVolumePCA(2), PermutationInvariantSVC(kernel="rbf")]
+)
 def test_new_sets_are_aligned_by_the_estimator(estimator, clouds):
-    fitted = estimator.fit(clouds.bags[:10])
+    fitted = estimator.fit(clouds.bags[:10], clouds.labels[:10])
     new = clouds.bags[10:]
     display = TemplateDisplay.from_estimator(fitted, new, clouds.labels[10:])
     expected = np.take_along_axis(new, fitted.align(new)[:, :, None], axis=1)

@@ -1,6 +1,18 @@
 """Every estimator of bags keeps the promises of such estimators."""
 
-from unshuffle import MinimumVolumePCA, SetAligner
+import inspect
+
+import unshuffle
+from unshuffle import (
+    MinimumVolumePCA,
+    PermutationInvariantSVC,
+    SetAligner,
+    alignment,
+    kernels,
+    preprocessing,
+    svm,
+)
+from unshuffle._bag_estimator import BagEstimatorMixin
 from unshuffle.kernels import (
     BhattacharyyaKernel,
     ExpectedLikelihoodKernel,
@@ -12,40 +24,38 @@ from unshuffle.kernels import (
 from unshuffle.preprocessing import NeighborhoodShape, SetNormalizer
 from unshuffle.testing import parametrize_with_bag_checks
 
+# At least one of each; rooms check more of theirs.
+ESTIMATORS = [
+    MinimumVolumePCA(2),
+    MinimumVolumePCA(2, "covariance", "rbf", n_init=2),
+    MinimumVolumePCA(1, unequal="missing"),
+    SetAligner("ball", kernel="rbf", unequal="rectangular"),
+    PermutationInvariantSVC(lam=0.1, template="mean", unequal="rectangular"),
+    PermutationInvariantSVC(probability=True, max_iter=2),
+    MeanMapKernel(),
+    SlicedWassersteinKernel(10),
+    FisherVectorKernel(3),
+    SetKernelSum([MeanMapKernel(), SlicedWassersteinKernel(10)]),
+    ExpectedLikelihoodKernel(),
+    ExpectedLikelihoodKernel("bic", covariance_type="diag", normalize=False),
+    ExpectedLikelihoodKernel(2, base_kernel="rbf"),
+    BhattacharyyaKernel(),
+    BhattacharyyaKernel(base_kernel="rbf"),
+    SetNormalizer(shear=True),
+    NeighborhoodShape(4),
+]
 
-@parametrize_with_bag_checks(
-    [
-        MinimumVolumePCA(2),
-        MinimumVolumePCA(2, "covariance", "rbf", n_init=2),
-        MinimumVolumePCA(1, unequal="missing"),
-        SetAligner(),
-        SetAligner("ball", kernel="rbf", unequal="rectangular"),
-    ]
-)
-def test_alignments(estimator, check):
+
+@parametrize_with_bag_checks(ESTIMATORS)
+def test_bag_checks(estimator, check):
     check(estimator)
 
 
-@parametrize_with_bag_checks(
-    [
-        MeanMapKernel(),
-        MeanMapKernel(n_features=50, outer="rbf"),
-        SlicedWassersteinKernel(10),
-        FisherVectorKernel(3),
-        SetKernelSum([MeanMapKernel(), SlicedWassersteinKernel(10)]),
-        ExpectedLikelihoodKernel(),
-        ExpectedLikelihoodKernel("bic", covariance_type="diag", normalize=False),
-        ExpectedLikelihoodKernel(2, base_kernel="rbf"),
-        BhattacharyyaKernel(),
-        BhattacharyyaKernel(base_kernel="rbf"),
-    ]
-)
-def test_set_kernels(estimator, check):
-    check(estimator)
-
-
-@parametrize_with_bag_checks(
-    [SetNormalizer(), SetNormalizer(scale="columns", shear=True), NeighborhoodShape(4)]
-)
-def test_preprocessing(estimator, check):
-    check(estimator)
+def test_no_estimator_of_bags_is_left_out():
+    public = {
+        value
+        for room in (unshuffle, alignment, kernels, preprocessing, svm)
+        for name in room.__all__
+        if inspect.isclass(value := getattr(room, name)) and issubclass(value, BagEstimatorMixin)
+    }
+    assert public == {type(estimator) for estimator in ESTIMATORS}

@@ -121,6 +121,12 @@ def test_new_sets_far_from_the_fitted_ones_are_compared_as_exactly():
     np.testing.assert_allclose(kernel.kernel(new), everything[12:, 12:], atol=1e-13)
 
 
+def test_new_sets_at_the_end_of_the_world_are_compared_as_exactly():
+    new = [bag + 1e6 for bag in sets(4, seed=1)]
+    K = MeanMapKernel(gamma=0.5, normalize=False).fit(sets()).kernel(new)
+    np.testing.assert_allclose(K, double_loop(new, gaussian(0.5)), atol=1e-12)
+
+
 def test_a_far_origin_and_far_outliers_cost_no_digits():
     bags = sets(6, width=2)
     near = MeanMapKernel(gamma=0.5, normalize=False).fit_transform(bags)

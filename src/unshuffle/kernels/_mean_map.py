@@ -128,7 +128,7 @@ class MeanMapKernel(SetKernel):
       F = 800 in the plane and 11,000 in space, and more the larger gamma is. 1000 sets of 70
       points in the plane take .25 seconds on one core, in space 1.
     - else all pairs of points are compared: O(n^2 m^2 d) time, 5 seconds for 1000 sets of 70
-      points in the plane, in pieces of 2 MB. So are new sets with points far outside the fitted
+      points in the plane, in pieces of 1 MB. So are new sets with points far outside the fitted
       ones.
 
     Memory: n^2 for the Gram matrix and n F for the sets, both checked before they are taken.

@@ -1,5 +1,6 @@
 """Mean similarity of points over all pairs of two sets."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,9 +12,9 @@ from unshuffle.kernels._points import PointKernel
 
 Array = NDArray[np.float64]
 
-# Points on each side of a piece of work: at most 2 MB, which a processor's cache holds.
-ROWS, COLUMNS = 256, 1024
-# Exponents lose 4 of 16 digits where the extent, in squared widths, is more than this.
+# Points on each side of a piece of work: at most 1 MB, which a processor's cache holds.
+ROWS, COLUMNS = 256, 512
+# Exponents lose 4 of 16 digits where points are farther off than this, in squared widths.
 WIDE = 1e4
 
 
@@ -27,32 +28,23 @@ class PairMeans:
         Similarity of points.
     center : ndarray of shape (width,)
         Middle of the fitted points.
-    wide : bool
-        Whether the points lie so far apart that distances must be computed with more care.
     """
 
     kernel: PointKernel
     center: Array
-    wide: bool
 
     @classmethod
     def of(cls, kernel: PointKernel, points: Array) -> "PairMeans":
         """Means for points like these."""
-        low, high = points.min(axis=0), points.max(axis=0)
-        extent = float(kernel.gamma * ((high - low) ** 2).sum())
-        return cls(kernel, 0.5 * (low + high), not extent < WIDE)
+        return cls(kernel, 0.5 * (points.min(axis=0) + points.max(axis=0)))
 
     def means(self, a: Bags, b: Bags) -> Array:
         """Mean similarity of each set of `a` with each of `b`."""
-        rows, columns = a.points, b.points
-        if self._by_products:
-            rows = self._lifted(rows)
-            columns = np.ascontiguousarray(self._lifted(columns)[:, ::-1])
-        found = np.empty((len(a), len(b)))
-        for i in range(len(a)):
-            sums = self._column_sums(rows[a.offsets[i] : a.offsets[i + 1]], columns)
-            found[i] = np.add.reduceat(sums, b.offsets[:-1]) / (a.sizes[i] * b.sizes)
-        return found
+        sums = self._sums_by_products(a, b)
+        if sums is None:
+            sums = [self._column_sums(points, b.points) for points in a]
+        totals = [np.add.reduceat(each, b.offsets[:-1]) for each in sums]
+        return np.asarray(np.array(totals) / (a.sizes[:, None] * b.sizes))
 
     def lengths(self, bags: Bags, *, n_jobs: int | None) -> Array:
         """Lengths of mean maps: roots of the mean similarity inside each set."""
@@ -67,24 +59,28 @@ class PairMeans:
     def _column_sums(self, rows: Array, columns: Array) -> Array:
         """Sum of each column of the similarities between points."""
         sums = np.zeros(len(columns))
-        for start in range(0, len(rows), ROWS):
-            some = rows[start : start + ROWS]
-            for first in range(0, len(columns), COLUMNS):
-                piece = slice(first, first + COLUMNS)
-                sums[piece] += self._similarities(some, columns[piece]).sum(axis=0)
+        for some, piece in _pieces(len(rows), len(columns)):
+            sums[piece] += self.kernel(rows[some], columns[piece]).sum(axis=0)
         return sums
 
-    def _similarities(self, rows: Array, columns: Array) -> Array:
-        if not self._by_products:
-            return self.kernel(rows, columns)
-        exponents = rows @ columns.T
-        with np.errstate(under="ignore"):
-            return np.exp(exponents, out=exponents)
+    def _sums_by_products(self, a: Bags, b: Bags) -> list[Array] | None:
+        """The same sums for each set of `a`, exponents being one matrix product.
 
-    @property
-    def _by_products(self) -> bool:
-        """Whether the exponents are one matrix product, as for "rbf" of points close together."""
-        return bool(self.kernel.kind == "rbf" and not self.wide)
+        For "rbf" only, and not where points lie so far apart that this would lose digits.
+        """
+        if self.kernel.kind != "rbf":
+            return None
+        rows, columns = self._lifted(a.points), self._lifted(b.points)
+        if min(rows[:, a.width].min(), columns[:, b.width].min()) < -WIDE:
+            return None
+        columns = np.ascontiguousarray(columns[:, ::-1].T)
+        # One piece of memory for all: asking for it anew takes as long as the exponentials.
+        buffer = np.empty((min(ROWS, int(a.sizes.max())), min(COLUMNS, len(b.points))))
+        with np.errstate(under="ignore"):
+            return [
+                _sums_of_exponentials(rows[start:stop], columns, buffer)
+                for start, stop in zip(a.offsets[:-1], a.offsets[1:], strict=True)
+            ]
 
     def _lifted(self, points: Array) -> Array:
         """Vectors u of points: u(x) times u(y) read backwards is -gamma |x - y|^2."""
@@ -96,3 +92,23 @@ class PairMeans:
         lifted[:, width + 1] = 1.0
         lifted[:, width + 2 :] = scaled[:, ::-1]
         return lifted
+
+
+def _sums_of_exponentials(rows: Array, columns: Array, buffer: Array) -> Array:
+    """Sum of each column of exp(rows @ columns), in pieces of the size of the buffer."""
+    sums = np.zeros(columns.shape[1])
+    for some, piece in _pieces(len(rows), sums.size):
+        part = buffer[: some.stop - some.start, : piece.stop - piece.start]
+        np.matmul(rows[some], columns[:, piece], out=part)
+        np.exp(part, out=part)
+        sums[piece] += part.sum(axis=0)
+    return sums
+
+
+def _pieces(n_rows: int, n_columns: int) -> Iterator[tuple[slice, slice]]:
+    for start in range(0, n_rows, ROWS):
+        for first in range(0, n_columns, COLUMNS):
+            yield (
+                slice(start, min(start + ROWS, n_rows)),
+                slice(first, min(first + COLUMNS, n_columns)),
+            )

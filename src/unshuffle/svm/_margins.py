@@ -96,6 +96,7 @@ class Separating:
 
     def run(self, orders: Orders) -> None:
         """Go on from these orders until the sets settle, or a callback stops it."""
+        self.prices = np.zeros(orders.shape)
         self._see(orders)
         for round_ in range(self.max_iter):
             assert self.found is not None
@@ -138,7 +139,9 @@ class Separating:
             side = np.flatnonzero(self.signs == sign)
             features = self.candidates.of_sets(side).features
             target = now.template + sign * now.push
-            orders[side] = nearest_candidates(target, features, n_jobs=self.n_jobs)
+            prices = self.prices[side]
+            orders[side] = nearest_candidates(target, features, prices=prices, n_jobs=self.n_jobs)
+            self.prices[side] = prices
         return orders
 
     def _moved_enough(self, now: Separated) -> Orders:

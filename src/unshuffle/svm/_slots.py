@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from unshuffle._bags import Bags, canonical_order
 from unshuffle._parallel import map_parallel
 from unshuffle._sizes import equal_sizes
+from unshuffle.assignment._many import assign_many
 from unshuffle.assignment._orders import squared_distances
 from unshuffle.assignment._solve import assign
 
@@ -75,7 +76,13 @@ class Candidates:
         return np.asarray(self.features.points[self.features.offsets[:-1, None] + orders])
 
 
-def nearest_candidates(template: Array, features: Bags, *, n_jobs: int | None = None) -> Orders:
+def nearest_candidates(
+    template: Array,
+    features: Bags,
+    *,
+    prices: Array | None = None,
+    n_jobs: int | None = None,
+) -> Orders:
     """Candidates of each set that together lie closest to the slots of a template.
 
     Parameters
@@ -85,6 +92,10 @@ def nearest_candidates(template: Array, features: Bags, *, n_jobs: int | None = 
     features : Bags
         Candidates of each set. Of those with more than there are slots, some stand nowhere; of
         those with fewer, all stand equally often, give or take one.
+    prices : ndarray of shape (n_sets, n_slots) or None, default=None
+        Where each set has as many candidates as there are slots: prices from a similar template,
+        which save time, replaced by those of this one. None starts afresh, which gives a set the
+        same order always, even where several are equally good.
     n_jobs : int or None, default=None
         Threads over sets; more are faster.
 
@@ -94,19 +105,36 @@ def nearest_candidates(template: Array, features: Bags, *, n_jobs: int | None = 
         The candidate in each slot.
     """
     n_sets, n_slots = len(features), template.shape[-2]
-    if n_slots == 1 and features.sizes.max() == 1:
+    square = bool((features.sizes == n_slots).all())
+    if square and n_slots == 1:
         return np.zeros((n_sets, 1), dtype=np.intp)
-    if features.width == 1 and (features.sizes == n_slots).all():
+    if square and features.width == 1:
         return _sorted_alike(template[..., 0], features.points.reshape(n_sets, n_slots))
+    prices = np.zeros((n_sets, n_slots)) if prices is None else prices
     orders = np.empty((n_sets, n_slots), dtype=np.intp)
 
     def place(start: int) -> None:
-        for i in range(start, min(start + PORTION, n_sets)):
+        sets = range(start, min(start + PORTION, n_sets))
+        part = slice(sets.start, sets.stop)
+        if square:
+            orders[part] = assign_many(_square_costs(template, features, sets), prices[part])
+            return
+        for i in sets:
             target = template if template.ndim == 2 else template[i]
-            orders[i] = _nearest(target, features[i])
+            orders[i] = _rectangular(squared_distances(target, features[i]))
 
     map_parallel(place, range(0, n_sets, PORTION), n_jobs=n_jobs)
     return orders
+
+
+def _square_costs(template: Array, features: Bags, sets: range) -> Array:
+    """Costs of sets with as many candidates as slots, shape (n_sets, n_slots, n_slots)."""
+    if template.ndim == 3:
+        return np.stack([squared_distances(template[i], features[i]) for i in sets])
+    n_slots = len(template)
+    # one product for all, rather than many small ones
+    costs = squared_distances(template, features.part(sets.start, sets.stop).points)
+    return np.ascontiguousarray(costs.reshape(n_slots, -1, n_slots).swapaxes(0, 1))
 
 
 def _sorted_alike(target: Array, values: Array) -> Orders:
@@ -116,8 +144,8 @@ def _sorted_alike(target: Array, values: Array) -> Orders:
     return np.take_along_axis(order, np.broadcast_to(ranks, order.shape), axis=1)
 
 
-def _nearest(target: Array, candidates: Array) -> Orders:
-    cost = squared_distances(target, candidates)
+def _rectangular(cost: Array) -> Orders:
+    """Column for each row: of many columns the best, of few all, equally often or one more."""
     n_slots, size = cost.shape
     if size >= n_slots:
         return assign(-cost).columns

@@ -11,6 +11,9 @@ from unshuffle._sizes import equal_sizes, gathered
 from unshuffle.svm._ball import Ball, enclosing_ball
 from unshuffle.svm._slots import Array, Candidates, Orders, nearest_candidates
 
+# Rounds in which the template moves so far that prices of the one before are no help.
+N_COLD = 2
+
 
 @dataclass(frozen=True)
 class Aligned:
@@ -107,8 +110,9 @@ class Settling:
 
     def run(self, template: Array) -> None:
         """Go on from this template until the sets settle, or a callback stops it."""
+        prices = np.zeros((len(self.candidates), len(template)))
         while len(self.path) < self.max_iter and not self.converged:
-            orders = self._nearest(template)
+            orders = self._nearest(template, prices)
             if self.found is not None and np.array_equal(orders, self.found.orders):
                 self.converged = True
                 return
@@ -127,8 +131,12 @@ class Settling:
     def ordered_last(self) -> Aligned:
         """What was found, the sets assigned once more to the template as it is now."""
         assert self.found is not None
-        orders = self._nearest(self.found.template)
+        orders = self._nearest(self.found.template, None)
         return Aligned(orders, self.found.ball, self.found.template)
 
-    def _nearest(self, template: Array) -> Orders:
-        return nearest_candidates(template, self.candidates.features, n_jobs=self.n_jobs)
+    def _nearest(self, template: Array, prices: Array | None) -> Orders:
+        if prices is not None and len(self.path) < N_COLD:
+            prices[:] = 0.0
+        return nearest_candidates(
+            template, self.candidates.features, prices=prices, n_jobs=self.n_jobs
+        )

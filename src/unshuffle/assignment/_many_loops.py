@@ -1,0 +1,104 @@
+"""Compiled assignment of many small problems; imported late, since numba is slow to load."""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+
+@njit(cache=True, nogil=True)
+def assign_each(costs: Array, prices: Array, columns: Index) -> None:
+    """Solve square problems one after the other by shortest augmenting paths, exactly.
+
+    Parameters
+    ----------
+    costs : ndarray of shape (n_problems, n, n)
+        Cost of each row and column.
+    prices : ndarray of shape (n_problems, n)
+        Prices of columns to start from, any; replaced by those of the solution.
+    columns : ndarray of shape (n_problems, n)
+        Filled with the column of each row.
+    """
+    n = costs.shape[1]
+    row_of = np.empty(n, dtype=np.intp)
+    before = np.empty(n, dtype=np.intp)
+    free = np.empty(n, dtype=np.intp)
+    distance = np.empty(n)
+    reached = np.empty(n, dtype=np.bool_)
+    for each in range(costs.shape[0]):
+        cost, price, column_of = costs[each], prices[each], columns[each]
+        n_free = _take_cheapest(cost, price, row_of, column_of, free)
+        for place in range(n_free):
+            _augment(cost, price, row_of, column_of, free[place], distance, before, reached)
+
+
+@njit(cache=True, nogil=True)
+def _take_cheapest(cost: Array, price: Array, row_of: Index, column_of: Index, free: Index) -> int:
+    """Give rows the column that is cheapest to them, first come first served; the rest stay free.
+
+    Such pairs are part of an optimum at these prices, which makes the start worth having: with
+    the prices of a similar problem few rows stay free, and their paths are short.
+    """
+    n = cost.shape[0]
+    row_of[:] = -1
+    n_free = 0
+    for i in range(n):
+        least, cheapest = np.inf, 0
+        for j in range(n):
+            total = cost[i, j] + price[j]
+            if total < least:
+                least, cheapest = total, j
+        if row_of[cheapest] < 0:
+            row_of[cheapest] = i
+            column_of[i] = cheapest
+        else:
+            free[n_free] = i
+            n_free += 1
+    return n_free
+
+
+@njit(cache=True, nogil=True)
+def _augment(
+    cost: Array,
+    price: Array,
+    row_of: Index,
+    column_of: Index,
+    start: int,
+    distance: Array,
+    before: Index,
+    reached: NDArray[np.bool_],
+) -> None:
+    """Match one more row, by Dijkstra's shortest path from it to a column that is not taken."""
+    n = cost.shape[0]
+    for j in range(n):
+        distance[j] = cost[start, j] + price[j]
+        before[j] = start
+        reached[j] = False
+    while True:
+        least, nearest = np.inf, -1
+        for j in range(n):
+            if not reached[j] and distance[j] < least:
+                least, nearest = distance[j], j
+        reached[nearest] = True
+        i = row_of[nearest]
+        if i < 0:
+            break
+        behind = least - cost[i, nearest] - price[nearest]
+        for j in range(n):
+            if not reached[j]:
+                through = behind + cost[i, j] + price[j]
+                if through < distance[j]:
+                    distance[j] = through
+                    before[j] = i
+    for j in range(n):
+        if reached[j]:
+            price[j] += least - distance[j]
+    j = nearest
+    while True:
+        i = before[j]
+        row_of[j] = i
+        column_of[i], j = j, column_of[i]
+        if i == start:
+            break

@@ -46,7 +46,7 @@ class BhattacharyyaKernel(GaussianSetKernel):
         With a base kernel other than "linear": fitted points that span the coordinates of feature
         space, chosen greedily. More come closer to the kernel, a narrow one above all, and take
         longer.
-    regularization : float, default=0.01
+    regularization : float, default=0.02
         Without a base kernel: added to the variances of all Gaussians, as a share of the variance
         of each column over all fitted points. Larger blurs sets, which helps small ones.
     n_jobs : int or None, default=None
@@ -106,7 +106,7 @@ class BhattacharyyaKernel(GaussianSetKernel):
         degree: int = 2,
         rank: int = 12,
         n_landmarks: int = 300,
-        regularization: float = 0.01,
+        regularization: float = 0.02,
         n_jobs: int | None = None,
     ) -> None:
         self.covariance_type = covariance_type

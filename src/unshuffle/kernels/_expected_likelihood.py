@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from unshuffle._bags import Bags
 from unshuffle.kernels._gaussian_kernel import (
     Densities,
     GaussianSetKernel,
@@ -55,7 +56,7 @@ class ExpectedLikelihoodKernel(GaussianSetKernel):
         longer.
     max_components : int, default=8
         Most Gaussians that "bic" and "cv" try; more take longer.
-    regularization : float, default=0.01
+    regularization : float, default=0.02
         Without a base kernel: added to the variances of all Gaussians, as a share of the variance
         of each column over all fitted points. Larger blurs sets, which helps small ones.
     n_init : int, default=4
@@ -74,6 +75,10 @@ class ExpectedLikelihoodKernel(GaussianSetKernel):
     ----------
     eta_ : float
         Variance added in feature space; with a base kernel only.
+    n_iter_ : int
+        Rounds that the slowest mixture of the fitted sets took, from the likeliest start.
+    converged_ : bool
+        Whether all of them settled within `max_iter`.
     n_features_in_ : int
         Columns of a point.
 
@@ -103,11 +108,11 @@ class ExpectedLikelihoodKernel(GaussianSetKernel):
     --------
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.svm import SVC
-    >>> from unshuffle.datasets import digit_clouds
+    >>> from unshuffle.datasets import mixture_sets
     >>> from unshuffle.kernels import ExpectedLikelihoodKernel
-    >>> bags, labels = digit_clouds(150)
+    >>> bags, labels = mixture_sets(300)
     >>> model = make_pipeline(ExpectedLikelihoodKernel(), SVC(C=10, kernel="precomputed"))
-    >>> bool(model.fit(bags[:100], labels[:100]).score(bags[100:], labels[100:]) > 0.9)
+    >>> bool(model.fit(bags[:200], labels[:200]).score(bags[200:], labels[200:]) > 0.9)
     True
     """
 
@@ -143,7 +148,7 @@ class ExpectedLikelihoodKernel(GaussianSetKernel):
         rank: int = 12,
         n_landmarks: int = 300,
         max_components: int = 8,
-        regularization: float = 0.01,
+        regularization: float = 0.02,
         n_init: int = 4,
         max_iter: int = 100,
         tol: float = 1e-3,
@@ -179,6 +184,13 @@ class ExpectedLikelihoodKernel(GaussianSetKernel):
             self.tol,
             starting_draws(self.random_state, self.n_init, most),
         )
+
+    def _learn(self, bags: Bags) -> Densities:
+        self._settle(bags)
+        fits = self._space.fits(bags, self._settled_climb, n_jobs=self.n_jobs)
+        self.n_iter_ = int(fits.rounds.max())
+        self.converged_ = bool(fits.settled.all())
+        return self._densities(fits)
 
     def _densities(self, fits: Any) -> Densities:
         mixtures = self._space.likelihoods(fits)

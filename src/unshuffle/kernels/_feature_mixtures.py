@@ -70,13 +70,13 @@ class FeatureMixtures:
                 inner.reshape(-1, r + 1, r + 1, n_others),
                 logs[part],
                 own_inner[part],
-                beside.logs,
+                beside.logs.copy(),
                 other_inner,
                 spreads,
                 terms[part],
             )
         found = np.empty((len(self), len(beside)))
-        _pair_loops.log_sums(terms, self.offsets, beside.offsets, found)
+        _pair_loops.log_sums(terms, self.offsets.copy(), beside.offsets.copy(), found)
         return mirror_upper(found) if other is None else found
 
     def _eliminated(self) -> tuple[Array, Array, Array]:

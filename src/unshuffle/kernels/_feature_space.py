@@ -40,12 +40,16 @@ class FeatureFits(NamedTuple):
     factors : ndarray of shape (n_components_in_all, rank, n_dims)
         Orthogonal directions of most variance, each as long as its standard deviation; zeros
         where there are fewer.
+    rounds, settled : ndarray of shape (n_sets,)
+        Rounds that each climb took, and whether it ended before `max_iter`.
     """
 
     n_components: NDArray[np.intp]
     weights: Array
     means: Array
     factors: Array
+    rounds: NDArray[np.intp]
+    settled: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -109,12 +113,12 @@ class FeatureSpace:
         if isinstance(climb.n_components, int):
             check.warn_fewer_components(distinct, climb.n_components)
 
-        def fit(start: int) -> list[tuple[Array, Array, Array, bool]]:
+        def fit(start: int) -> list[tuple[Array, Array, Array, int, bool]]:
             stop = min(start + CHUNK, len(bags))
             return [self._fit(bags[i], distinct[[i]], climb) for i in range(start, stop)]
 
         chunks = map_parallel(fit, range(0, len(bags), CHUNK), n_jobs=n_jobs)
-        weights, means, factors, settled = zip(
+        weights, means, factors, rounds, settled = zip(
             *(each for chunk in chunks for each in chunk), strict=True
         )
         check.warn_unsettled(np.array(settled), climb.max_iter)
@@ -123,6 +127,8 @@ class FeatureSpace:
             np.concatenate(weights),
             np.concatenate(means),
             np.concatenate(factors),
+            np.array(rounds, dtype=np.intp),
+            np.array(settled),
         )
 
     def likelihoods(self, fits: FeatureFits) -> FeatureMixtures:
@@ -142,8 +148,8 @@ class FeatureSpace:
 
     def _fit(
         self, points: Array, distinct: NDArray[np.intp], climb: Climb
-    ) -> tuple[Array, Array, Array, bool]:
-        """Weights, means and directions of one set, and whether the climb had settled.
+    ) -> tuple[Array, Array, Array, int, bool]:
+        """Weights, means and directions of one set; rounds, and whether the climb had settled.
 
         The points of a set span few dimensions, in which the climb with whole covariances is the
         climb in feature space.
@@ -155,7 +161,7 @@ class FeatureSpace:
         if climb.n_components == 1:
             spread = (coordinates**2).mean(axis=0)[: self.rank]
             directions = np.sqrt(spread)[:, np.newaxis] * basis[: self.rank]
-            return np.ones(1), mean[np.newaxis], self._padded(directions[np.newaxis]), True
+            return np.ones(1), mean[np.newaxis], self._padded(directions[np.newaxis]), 1, True
         found = fitted(own, chosen_numbers(own, distinct, climb), climb)
         m = found.n_components[0]
         covariances = unpacked(found.covariances[0, :m], own.width)
@@ -165,7 +171,8 @@ class FeatureSpace:
         vectors = vectors[:, :, ::-1][:, :, : self.rank]
         directions = np.sqrt(values)[:, :, np.newaxis] * (vectors.transpose(0, 2, 1) @ basis)
         means = mean + found.means[0, :m] @ basis
-        return found.weights[0, :m], means, self._padded(directions), bool(found.settled[0])
+        ended = int(found.rounds[0]), bool(found.settled[0])
+        return found.weights[0, :m], means, self._padded(directions), *ended
 
     def _padded(self, directions: Array) -> Array:
         short = self.rank - directions.shape[1]

@@ -89,47 +89,69 @@ def spread_centers(X: Array, draws: Array, squares: Array, nearest: Array) -> Ar
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def assign_nearest(X: Array, centers: Array, labels: Offsets, squares: Array, least: Array) -> int:
-    """Label each point by its nearest centre, the first of several; return how many changed."""
-    least[:] = np.inf
-    changed = 0
-    before = labels.copy()
+def assign_nearest(
+    X: Array, centers: Array, labels: Offsets, squares: Array, least: Array
+) -> float:
+    """Label each point by its nearest centre, the first of several; return the sum of squares."""
+    for t in range(len(labels)):
+        least[t] = np.inf
     for m in range(len(centers)):
         squares_from(X, centers[m], squares)
         for t in range(len(labels)):
             if squares[t] < least[t]:
                 least[t] = squares[t]
                 labels[t] = m
+    total = 0.0
     for t in range(len(labels)):
-        changed += labels[t] != before[t]
-    return changed
+        total += least[t]
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def move_centers(X: Array, labels: Offsets, centers: Array, counts: Array) -> None:
+    """Move centres to the means of their points; one without points stays."""
+    for m in range(len(centers)):
+        counts[m] = 0.0
+    for t in range(len(labels)):
+        counts[labels[t]] += 1.0
+    for k in range(X.shape[0]):
+        for m in range(len(centers)):
+            if counts[m] > 0.0:
+                centers[m, k] = 0.0
+        for t in range(len(labels)):
+            centers[labels[t], k] += X[k, t] / counts[labels[t]]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def transposed(points: Array, start: int, stop: int) -> Array:
+    """Points of one set in columns."""
+    X = np.empty((points.shape[1], stop - start))
+    for t in range(start, stop):
+        for k in range(points.shape[1]):
+            X[k, t - start] = points[t, k]
+    return X
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def clustered(X: Array, n_components: int, draws: Array, labels: Offsets) -> None:
     """Labels by a few rounds of k-means: the tightest of the starts that `draws` gives."""
-    d, n = X.shape
-    squares, least = np.empty(n), np.empty(n)
+    n = X.shape[1]
+    squares, least, counts = np.empty(n), np.empty(n), np.empty(n_components)
     trial = np.zeros(n, dtype=np.intp)
     best = np.inf
     for start in range(len(draws)):
         centers = spread_centers(X, draws[start, :n_components], squares, least)
+        total = np.inf
         for _ in range(LLOYD_ROUNDS):
-            if assign_nearest(X, centers, trial, squares, least) == 0:
+            before = total
+            total = assign_nearest(X, centers, trial, squares, least)
+            if total >= before:
                 break
-            for m in range(n_components):
-                count = 0
-                total = np.zeros(d)
-                for t in range(n):
-                    if trial[t] == m:
-                        count += 1
-                        for k in range(d):
-                            total[k] += X[k, t]
-                if count:
-                    centers[m] = total / count
-        if least.sum() < best:
-            best = least.sum()
-            labels[:] = trial
+            move_centers(X, trial, centers, counts)
+        if total < best:
+            best = total
+            for t in range(n):
+                labels[t] = trial[t]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -145,11 +167,15 @@ def maximize(
 ) -> None:
     """Weights, means and covariances from the share that each component has in each point."""
     d, n = X.shape
-    covariances[:] = 0.0
+    for m in range(len(shares)):
+        for place in range(covariances.shape[1]):
+            covariances[m, place] = 0.0
     for m in range(len(shares)):
         share = shares[m]
         # A component that has lost all its points keeps a weight that its logarithm can bear.
-        count = share.sum() + 1e-14 * n
+        count = 1e-14 * n
+        for t in range(n):
+            count += share[t]
         weights[m] = count / n
         for k in range(d):
             row = X[k]
@@ -170,11 +196,16 @@ def maximize(
             for k in range(d):
                 target[k] = scale * weighted_sum(share, gaps[k], gaps[k])
             if kind == SPHERICAL:
-                target[:] = target.mean()
+                mean = 0.0
+                for k in range(d):
+                    mean += target[k] / d
+                for k in range(d):
+                    target[k] = mean
     for m in range(len(shares)):
-        if kind == TIED and m > 0:
-            covariances[m] = covariances[0]
-            continue
+        if kind == TIED:
+            for place in range(covariances.shape[1]):
+                covariances[m, place] = covariances[0, place]
+    for m in range(len(shares)):
         for k in range(d):
             covariances[m, k * (k + 1) // 2 + k if kind <= TIED else k] += floor
 
@@ -254,16 +285,24 @@ def climb(
     means: Array,
     covariances: Array,
     gaps: Array,
-) -> tuple[float, bool]:
-    """Expectation maximisation from given shares: log-likelihood reached, and whether settled."""
+) -> tuple[float, int, bool]:
+    """Expectation maximisation from given shares: log-likelihood, rounds, and whether settled."""
     before = score = -np.inf
-    for _ in range(max_iter):
+    for done in range(max_iter):
         maximize(X, shares, kind, floor, weights, means, covariances, gaps)
         score = expect(X, weights, means, covariances, gaps, shares)
         if len(shares) == 1 or score - before < tol * X.shape[1]:
-            return score, True
+            return score, done + 1, True
         before = score
-    return score, False
+    return score, max_iter, False
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def set_shares(labels: Offsets, shares: Array) -> None:
+    """Give each point to the component of its label alone."""
+    for m in range(len(shares)):
+        for t in range(len(labels)):
+            shares[m, t] = 1.0 if labels[t] == m else 0.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -280,6 +319,7 @@ def fit_sets(
     means: Array,
     covariances: Array,
     scores: Array,
+    rounds: Offsets,
     settled: NDArray[np.bool_],
 ) -> None:
     """Mixture of each set by expectation maximisation, the likeliest of several starts.
@@ -301,28 +341,30 @@ def fit_sets(
         Take the mixtures, m at least max(n_components); p is d (d + 1) / 2 for FULL and TIED.
     scores : ndarray of shape (n_sets,)
         Takes the log-likelihood of each set under its mixture.
-    settled : ndarray of shape (n_sets,)
-        Takes whether the climb ended before `max_iter`.
+    rounds, settled : ndarray of shape (n_sets,)
+        Take how many rounds the likeliest start went on for, and whether it ended before
+        `max_iter`.
     """
     for s in range(len(n_components)):
-        X = np.ascontiguousarray(points[offsets[s] : offsets[s + 1]].T)
+        X = transposed(points, offsets[s], offsets[s + 1])
         d, n = X.shape
         m = n_components[s]
         shares, gaps = np.zeros((m, n)), np.empty((d, n))
         labels = np.zeros(n, dtype=np.intp)
         own = (weights[s, :m], means[s, :m], covariances[s, :m])
-        best, likeliest = -np.inf, shares.copy()
-        likeliest[0] = 1.0
+        best, likeliest = -np.inf, np.zeros((m, n))
+        set_shares(labels, likeliest)
         for start in range(len(draws) if m > 1 else 0):
             clustered(X, m, draws[start], labels)
-            shares[:] = 0.0
-            for t in range(n):
-                shares[labels[t], t] = 1.0
+            set_shares(labels, shares)
             few = min(max_iter, SHORT_ROUNDS)
-            score, _ = climb(X, shares, kind, floor, few, tol, own[0], own[1], own[2], gaps)
+            score, _, _ = climb(X, shares, kind, floor, few, tol, own[0], own[1], own[2], gaps)
             if score > best:
-                best, likeliest[:] = score, shares
-        scores[s], settled[s] = climb(
+                best = score
+                for k in range(m):
+                    for t in range(n):
+                        likeliest[k, t] = shares[k, t]
+        scores[s], rounds[s], settled[s] = climb(
             X, likeliest, kind, floor, max_iter, tol, own[0], own[1], own[2], gaps
         )
 
@@ -339,7 +381,7 @@ def score_sets(
 ) -> None:
     """Log-likelihood of each set under a mixture of its own, laid out as in `fit_sets`."""
     for s in range(len(n_components)):
-        X = np.ascontiguousarray(points[offsets[s] : offsets[s + 1]].T)
+        X = transposed(points, offsets[s], offsets[s + 1])
         m = n_components[s]
         shares, gaps = np.empty((m, X.shape[1])), np.empty(X.shape)
         scores[s] = expect(X, weights[s, :m], means[s, :m], covariances[s, :m], gaps, shares)

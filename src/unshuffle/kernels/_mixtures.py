@@ -81,8 +81,8 @@ class Fits(NamedTuple):
         Covariances are lower triangles row after row (p = d (d + 1) / 2), or diagonals (p = d).
     scores : ndarray of shape (n_sets,)
         Log-likelihoods.
-    settled : ndarray of shape (n_sets,)
-        Whether the climb ended before `max_iter`.
+    rounds, settled : ndarray of shape (n_sets,)
+        Rounds taken, and whether the climb ended before `max_iter`.
     """
 
     n_components: Indices
@@ -90,6 +90,7 @@ class Fits(NamedTuple):
     means: Array
     covariances: Array
     scores: Array
+    rounds: Indices
     settled: NDArray[np.bool_]
 
 
@@ -132,11 +133,13 @@ class Mixtures:
         return mirror_upper(found) if other is None else found
 
     def _lanes(self) -> tuple[Array, Array, Array, Indices]:
+        # Copies can be written to, so that loops are compiled once, for arrays of that kind: what
+        # comes out of a file mapped to memory is of another.
         return (
-            self.logs,
-            np.ascontiguousarray(self.means.T),
-            np.ascontiguousarray(self.covariances.T),
-            self.offsets,
+            self.logs.copy(),
+            np.array(self.means.T, order="C"),
+            np.array(self.covariances.T, order="C"),
+            self.offsets.copy(),
         )
 
 
@@ -173,13 +176,14 @@ def fitted(bags: Bags, n_components: Indices, climb: Climb) -> Fits:
         np.zeros((n, most, d)),
         np.zeros((n, most, p)),
         np.zeros(n),
+        np.zeros(n, dtype=np.intp),
         np.zeros(n, dtype=np.bool_),
     )
     loops.fit_sets(
         bags.points,
         bags.offsets,
         n_components,
-        climb.draws,
+        climb.draws.copy(),  # one that can be written to: see `Mixtures._lanes`
         kind,
         climb.floor,
         climb.max_iter,

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from unshuffle.kernels import BhattacharyyaKernel, ExpectedLikelihoodKernel
 
@@ -65,3 +66,10 @@ def test_gram_matrices_are_positive_semi_definite():
 def test_parameters_out_of_range_are_refused(parameters, ellipses):
     with pytest.raises(ValueError, match=next(iter(parameters))):
         BhattacharyyaKernel(**parameters).fit(ellipses)
+
+
+@parametrize_with_checks(
+    [BhattacharyyaKernel(), BhattacharyyaKernel(base_kernel="rbf", n_landmarks=40)]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)

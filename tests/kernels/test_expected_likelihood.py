@@ -5,6 +5,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from unshuffle.datasets import digit_clouds, mixture_sets
 from unshuffle.kernels import ExpectedLikelihoodKernel
@@ -173,3 +174,15 @@ def test_parameters_out_of_range_are_refused(parameters, message):
     kernel = clone(ExpectedLikelihoodKernel()).set_params(**parameters)
     with pytest.raises(ValueError, match=message):
         kernel.fit(mixture_sets(4).bags)
+
+
+@pytest.mark.filterwarnings("ignore:.*fewer than n_components")
+@parametrize_with_checks(
+    [
+        ExpectedLikelihoodKernel(),
+        ExpectedLikelihoodKernel("bic", "diag", False),
+        ExpectedLikelihoodKernel(2, "tied", base_kernel="rbf", n_landmarks=40),
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)

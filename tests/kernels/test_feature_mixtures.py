@@ -1,0 +1,200 @@
+import numpy as np
+import pytest
+from sklearn.metrics.pairwise import rbf_kernel
+
+from unshuffle.kernels import BhattacharyyaKernel, ExpectedLikelihoodKernel
+from unshuffle.kernels._feature_space import spanned
+
+
+@pytest.fixture(scope="module")
+def standard():
+    """Sets of three columns which, over all points, have mean 0 and variance 1."""
+    rng = np.random.default_rng(0)
+    bags = [
+        rng.normal(size=(rng.integers(20, 50), 3)) @ rng.normal(size=(3, 3)) + rng.normal(size=3)
+        for _ in range(25)
+    ]
+    points = np.concatenate(bags)
+    return [(bag - points.mean(axis=0)) / points.std(axis=0) for bag in bags]
+
+
+@pytest.fixture(scope="module")
+def small():
+    rng = np.random.default_rng(1)
+    return [rng.normal(size=(n, 2)) + 0.5 * rng.normal(size=2) for n in (6, 7, 8, 9, 10)]
+
+
+def by_gram_blocks(a, b, gamma, eta, *, affinity=False):
+    """Logarithm of the product of two Gaussians in feature space, from Gram matrices alone."""
+    points = np.concatenate([a, b])
+    G = rbf_kernel(points, gamma=gamma)
+    n, m = len(a), len(b)
+    spread = np.zeros((n + m, n + m))
+    spread[:n, :n] = (np.eye(n) - 1 / n) / np.sqrt(n)
+    spread[n:, n:] = (np.eye(m) - 1 / m) / np.sqrt(m)
+    gap = np.concatenate([np.full(n, 1 / n), np.full(m, -1 / m)])
+    gap *= np.sqrt(0.5) if affinity else 1.0
+    T = spread.T @ G @ spread
+    v = spread.T @ G @ gap
+    eye = np.eye(n + m)
+    log = -0.5 * np.linalg.slogdet(eye + T / (2 * eta))[1]
+    log -= (gap @ G @ gap - v @ np.linalg.solve(2 * eta * eye + T, v)) / (4 * eta)
+    if affinity:
+        for side in (slice(0, n), slice(n, n + m)):
+            log += 0.25 * np.linalg.slogdet(eye[side, side] + T[side, side] / eta)[1]
+    return log
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize(("n_components", "kind"), [(1, "full"), (3, "full"), (3, "tied")])
+def test_the_linear_kernel_gives_what_input_space_gives(standard, n_components, kind, normalize):
+    own = ExpectedLikelihoodKernel(n_components, kind, normalize, regularization=0.06)
+    K = own.fit_transform(standard)
+    # The variance of three standard columns is 3.
+    feature = ExpectedLikelihoodKernel(n_components, kind, normalize, "linear", eta=0.02)
+    found = feature.fit_transform(standard)
+    assert feature.eta_ == pytest.approx(0.06)
+    np.testing.assert_allclose(found, K, rtol=1e-9, atol=1e-10 * K.max())
+
+
+def test_affinities_of_the_linear_kernel_are_those_of_input_space(standard):
+    K = BhattacharyyaKernel(regularization=0.06).fit_transform(standard)
+    found = BhattacharyyaKernel(base_kernel="linear", eta=0.02).fit_transform(standard)
+    np.testing.assert_allclose(found, K, atol=1e-10)
+
+
+def test_without_a_floor_the_linear_kernel_has_the_covariances_of_the_sets(standard):
+    a, b = standard[:2]
+    C = np.cov(a.T, bias=True) + np.cov(b.T, bias=True)
+    gap = a.mean(axis=0) - b.mean(axis=0)
+    expected = np.exp(-gap @ np.linalg.solve(C, gap) / 2) / np.sqrt(np.linalg.det(2 * np.pi * C))
+    errors = []
+    for eta in (1e-2, 1e-4, 1e-6):
+        kernel = ExpectedLikelihoodKernel(1, normalize=False, base_kernel="linear", eta=eta)
+        errors.append(abs(kernel.fit(standard).kernel([a], [b])[0, 0] / expected - 1))
+    assert errors[0] > 50 * errors[1] > 2500 * errors[2]
+    assert errors[2] < 1e-4
+
+
+def test_gaussians_in_the_space_of_an_rbf_kernel_need_gram_matrices_only(small):
+    for affinity, kernel in (
+        (
+            False,
+            ExpectedLikelihoodKernel(1, normalize=False, base_kernel="rbf", gamma=0.3, rank=20),
+        ),
+        (True, BhattacharyyaKernel(base_kernel="rbf", gamma=0.3, rank=20)),
+    ):
+        found = np.log(kernel.fit(small).kernel(small))
+        for i, a in enumerate(small):
+            for j, b in enumerate(small):
+                expected = by_gram_blocks(a, b, 0.3, kernel.eta_, affinity=affinity)
+                assert found[i, j] == pytest.approx(expected, abs=1e-8)
+
+
+def test_a_polynomial_kernel_is_the_linear_one_of_its_monomials():
+    rng = np.random.default_rng(0)
+    bags = [rng.normal(size=(30, 2)) + rng.normal(size=2) for _ in range(8)]
+
+    def monomials(bag):
+        x, y = bag.T
+        root = np.sqrt(2)
+        return np.stack([x * x, y * y, root * x * y, root * x, root * y], axis=1)
+
+    K = ExpectedLikelihoodKernel(1, base_kernel="poly", gamma=1.0).fit_transform(bags)
+    linear = ExpectedLikelihoodKernel(1, base_kernel="linear")
+    explicit = linear.fit_transform([monomials(bag) for bag in bags])
+    np.testing.assert_allclose(K, explicit, atol=1e-8)
+
+
+def test_single_points_compare_by_their_distance_in_feature_space():
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    kernel = ExpectedLikelihoodKernel(1, base_kernel="rbf", gamma=0.5, eta=0.3)
+    K = kernel.fit_transform(X)
+    squares = 2 - 2 * rbf_kernel(X, gamma=0.5)
+    np.testing.assert_allclose(K, np.exp(-squares / (4 * kernel.eta_)), rtol=1e-8)
+
+
+def test_more_directions_and_landmarks_come_closer(small):
+    def found(**how):
+        kernel = ExpectedLikelihoodKernel(1, base_kernel="rbf", gamma=0.3, eta=0.01, **how)
+        return kernel.fit_transform(small)
+
+    whole = found(rank=40)
+    gaps = [np.abs(found(rank=rank) - whole).max() for rank in (2, 5, 9)]
+    assert gaps[0] > gaps[1] > gaps[2]
+    gaps = [np.abs(found(rank=40, n_landmarks=n) - whole).max() for n in (5, 15, 30)]
+    assert gaps[0] > gaps[1] > gaps[2]
+
+
+@pytest.mark.filterwarnings("ignore:.*fewer than n_components")
+@pytest.mark.parametrize("n_components", [1, 3, "cv"])
+@pytest.mark.parametrize("base_kernel", ["rbf", "poly", lambda a, b: np.exp(a @ b.T / 10)])
+def test_gram_matrices_are_positive_semi_definite(n_components, base_kernel):
+    rng = np.random.default_rng(0)
+    bags = [rng.normal(size=(rng.integers(1, 25), 3)) + rng.normal(size=3) for _ in range(70)]
+    kernel = ExpectedLikelihoodKernel(
+        n_components, base_kernel=base_kernel, eta=0.01, max_components=3, n_landmarks=80
+    )
+    K = kernel.fit_transform(bags)
+    np.testing.assert_array_equal(K, K.T)
+    values = np.linalg.eigvalsh(K)
+    assert values[0] > -1e-10 * values[-1]
+
+
+@pytest.mark.parametrize("n_components", [1, 2])
+def test_gram_matrices_of_written_digits_are_positive_semi_definite(shared_data, n_components):
+    images = np.load(shared_data("mnist3000.npz"))["images"][:80]
+    bags = [np.argwhere(image > 127) / 28 for image in images]
+    kernel = ExpectedLikelihoodKernel(n_components, base_kernel="rbf", gamma=50.0)
+    K = kernel.fit_transform(bags)
+    values = np.linalg.eigvalsh(K)
+    assert values[0] > -1e-10 * values[-1]
+    assert K[np.triu_indices(80, 1)].max() < 1.0
+
+
+@pytest.mark.parametrize("n_components", [1, 3])
+def test_order_and_threads_change_nothing(standard, n_components):
+    bags = [np.random.default_rng(0).permutation(bag) for bag in standard]
+    K = ExpectedLikelihoodKernel(n_components, base_kernel="rbf").fit_transform(standard)
+    other = ExpectedLikelihoodKernel(n_components, base_kernel="rbf", n_jobs=2).fit_transform(bags)
+    np.testing.assert_array_equal(K, other)
+
+
+def test_the_floor_is_relative_to_the_spread_of_the_points(standard):
+    kernel = ExpectedLikelihoodKernel(2, base_kernel="linear", eta=0.05)
+    K = kernel.fit_transform(standard)
+    np.testing.assert_allclose(kernel.fit_transform([1e4 * bag for bag in standard]), K, atol=1e-9)
+
+
+def test_components_are_the_clusters_that_lie_apart_in_feature_space():
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(30, 2)), rng.normal(size=(30, 2)) + 20
+    bags = [a, b, np.concatenate([a, b])]
+    how = {"normalize": False, "base_kernel": "rbf", "gamma": 0.1}
+    K = ExpectedLikelihoodKernel(1, **how).fit_transform(bags)
+    both = ExpectedLikelihoodKernel(2, **how).fit_transform(bags)[2, 2]
+    assert both == pytest.approx((K[0, 0] + K[1, 1] + 2 * K[0, 1]) / 4, rel=1e-6)
+
+
+def test_mixtures_of_a_feature_space_cannot_be_shown(standard):
+    kernel = BhattacharyyaKernel(base_kernel="rbf").fit(standard)
+    with pytest.raises(ValueError, match="Fit with base_kernel=None to see mixtures"):
+        kernel.mixtures(standard)
+
+
+def test_the_width_of_one_point_must_be_given():
+    one = [[[0.0, 1.0]]]
+    with pytest.raises(ValueError, match="`gamma` is read off the distances"):
+        BhattacharyyaKernel(base_kernel="rbf").fit(one)
+    assert BhattacharyyaKernel(base_kernel="rbf", gamma=1.0).fit_transform(one) == 1.0
+
+
+@pytest.mark.parametrize("shape", [(5, 20), (20, 5), (7, 7)])
+def test_coordinates_keep_all_distances(shape):
+    rows = np.random.default_rng(0).normal(size=shape)
+    rows -= rows.mean(axis=0)
+    coordinates, basis = spanned(rows, 1e-12)
+    assert coordinates.shape[1] == min(shape[0] - 1, shape[1])
+    np.testing.assert_allclose(coordinates @ basis, rows, atol=1e-12)
+    np.testing.assert_allclose(basis @ basis.T, np.eye(len(basis)), atol=1e-12)
+    assert (np.diff((coordinates**2).sum(axis=0)) <= 1e-12).all()

@@ -143,6 +143,7 @@ from unshuffle._validation._mixtures import (
     check_covariance_in_features,
     check_input_space,
     check_likelihood_range,
+    check_mixture_memory,
     warn_fewer_components,
     warn_unsettled,
 )
@@ -277,6 +278,7 @@ __all__ = [
     "check_memory",
     "check_missing_estimator",
     "check_mixture",
+    "check_mixture_memory",
     "check_n_collections",
     "check_n_components",
     "check_n_items",

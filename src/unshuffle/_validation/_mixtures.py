@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from unshuffle._validation._memory import check_memory
+
 
 def warn_fewer_components(n_distinct: NDArray[np.intp], n_components: int) -> None:
     """Say once how many sets have fewer different points than components were asked for."""
@@ -35,9 +37,24 @@ def warn_unsettled(settled: NDArray[np.bool_], max_iter: int) -> None:
         )
 
 
+def check_mixture_memory(n_sets: int, n_components: int, length: int) -> None:
+    """Refuse mixtures that would not fit into the memory that is free now."""
+    check_memory(
+        2 * 8 * n_sets * n_components * length,
+        what=f"Describing {n_sets:,} sets by {n_components} Gaussians of {length:,} numbers each",
+        instead='Pass fewer sets or components, covariance_type="diag", or a smaller rank.',
+    )
+
+
 def check_likelihood_range(logs: NDArray[np.float64]) -> None:
     """Refuse integrals that no float can hold."""
     largest = float(logs.max())
+    if np.isnan(largest):
+        raise ValueError(
+            "A covariance has no inverse in floating point: `regularization` (or `eta`, with a "
+            "base kernel) is too small for sets that lie in fewer dimensions, or that differ so "
+            "much in size. Pass a larger one, such as the default of 0.02."
+        )
     if largest > 700.0:
         raise ValueError(
             f"The integral of two densities is exp({largest:.0f}), more than a float can hold: "

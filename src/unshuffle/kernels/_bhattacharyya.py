@@ -87,12 +87,12 @@ class BhattacharyyaKernel(GaussianSetKernel):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "covariance_type": [StrOptions({"full", "diag", "spherical"})],
         "base_kernel": [StrOptions({"linear", "poly", "rbf"}), callable, None],
-        "eta": [Interval(Real, 0, None, closed="neither")],
+        "eta": [Interval(Real, 1e-8, None, closed="left")],
         "gamma": [Interval(Real, 0, None, closed="neither"), None],
         "degree": [Interval(Integral, 1, None, closed="left")],
         "rank": [Interval(Integral, 1, None, closed="left")],
         "n_landmarks": [Interval(Integral, 1, None, closed="left")],
-        "regularization": [Interval(Real, 0, None, closed="neither")],
+        "regularization": [Interval(Real, 1e-10, None, closed="left")],
         "n_jobs": [Integral, None],
     }
 

@@ -112,6 +112,8 @@ class FeatureSpace:
         distinct = n_distinct(bags)
         if isinstance(climb.n_components, int):
             check.warn_fewer_components(distinct, climb.n_components)
+        dims = self.features.map(bags.points[:1]).shape[1]
+        check.check_mixture_memory(len(bags), climb.most, (self.rank + 1) * dims + 1)
 
         def fit(start: int) -> list[tuple[Array, Array, Array, int, bool]]:
             stop = min(start + CHUNK, len(bags))

@@ -148,14 +148,16 @@ def fit_mixtures(bags: Bags, climb: Climb, *, n_jobs: int | None) -> Fits:
     distinct = n_distinct(bags)
     if isinstance(climb.n_components, int):
         check.warn_fewer_components(distinct, climb.n_components)
-    starts = list(range(0, len(bags), CHUNK))
+    d = bags.width
+    triangle = d * (d + 1) // 2 if climb.kind in ("full", "tied") else d
+    check.check_mixture_memory(len(bags), climb.most, triangle + d + 1)
 
     def fit(start: int) -> Fits:
         stop = min(start + CHUNK, len(bags))
         part = bags.part(start, stop)
         return fitted(part, chosen_numbers(part, distinct[start:stop], climb), climb)
 
-    parts = map_parallel(fit, starts, n_jobs=n_jobs)
+    parts = map_parallel(fit, range(0, len(bags), CHUNK), n_jobs=n_jobs)
     most = max(part.weights.shape[1] for part in parts)
     padded = [_padded(part, most) for part in parts]
     found = Fits(*(np.concatenate(each) for each in zip(*padded, strict=True)))

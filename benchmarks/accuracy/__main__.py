@@ -10,7 +10,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
-from benchmarks.accuracy import _attributes, _cells, _documents, _mixtures, _photos
+from benchmarks.accuracy import _aligned_sets, _attributes, _cells, _documents, _mixtures, _photos
 from unshuffle.matching import AmbiguityWarning
 
 REPORTS = {
@@ -19,6 +19,9 @@ REPORTS = {
     "cells": _cells.report,
     "attributes": _attributes.report,
     "mixtures": _mixtures.report,
+    "digits39": _aligned_sets.digits,
+    "permuted-tables": _aligned_sets.tables,
+    "plane-dart": _aligned_sets.objects,
     "attributes-halved": partial(_attributes.report, in_turn=False),
 }
 LAYOUTS = ("layouts", "layouts-held-out")

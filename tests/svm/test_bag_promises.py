@@ -2,14 +2,6 @@ from unshuffle import PermutationInvariantSVC, SetAligner
 from unshuffle.testing import parametrize_with_bag_checks
 
 
-@parametrize_with_bag_checks(
-    [
-        SetAligner(),
-        SetAligner("ball", slack=0.3, kernel="rbf"),
-        SetAligner(kernel="poly", unequal="rectangular"),
-        PermutationInvariantSVC(),
-        PermutationInvariantSVC(lam=0.03, kernel="rbf"),
-    ]
-)
+@parametrize_with_bag_checks([SetAligner(), PermutationInvariantSVC(lam=0.03, kernel="rbf")])
 def test_bag_checks(estimator, check):
     check(estimator)

@@ -58,7 +58,8 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
         kernel.
     template : {"ball", "mean"}, default="ball"
         What counts as the centre: that of the smallest ball around the ordered sets, as in the
-        paper, or their mean.
+        paper, or their mean. Both do about equally well: on clouds of digits the mean is ahead by
+        a third of a point, on average over three pairs.
     slack : float or None, default=None
         Share of the sets that may lie outside the ball; larger minds outliers less. None encloses
         all. For template="ball" only.
@@ -130,7 +131,19 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
     others, in an order of its own.
 
     For lam > 0 a new set is assigned to both sides, and decided by the sum of the two decision
-    values, which is the paper's rule up to ties.
+    values, which is the paper's rule up to ties. It does not pay: the labels that help to align
+    training sets are missing where it counts. Share of fresh 3s and 9s told apart, as clouds of 70
+    points, 200 to learn from, mean of six draws (standard errors .2 to .7 up to lam=0.1):
+
+    ========  ====  ====  ====  ====  ====
+    lam          0   .03    .1    .3     1
+    ========  ====  ====  ====  ====  ====
+    linear    96.2  96.4  93.4  79.7  66.0
+    rbf       97.5  97.5  97.1  95.6  89.0
+    ========  ====  ====  ====  ====  ====
+
+    With `bisect`, lam=0.1 gives 96.3 and 97.5. Nor do radius and margin improve in every round
+    once lam > 0, as the paper has it: a set that moves, moves the plane for all others.
 
     Time: one assignment per set and round, n_sets times between the square and the cube of the
     slots, and n_sets^2 n_points kernel values for the machine. Memory: n_sets^2, and n_sets *

@@ -231,6 +231,19 @@ def test_grid_search_over_ragged_sets(ragged):
     assert search.best_score_ > 0.8
 
 
+def test_kernel_may_be_a_function(shapes):
+    bags, y = shapes
+
+    def kernel(x, y):
+        return x @ y.T
+
+    own = PermutationInvariantSVC(kernel=kernel, rank=2).fit(bags, y)
+    linear = PermutationInvariantSVC().fit(bags, y)
+    np.testing.assert_allclose(
+        own.decision_function(bags), linear.decision_function(bags), atol=1e-8
+    )
+
+
 def test_machine_equals_aligner_and_svc(shapes):
     bags, y = shapes
     model = PermutationInvariantSVC(template="mean").fit(bags, y)
@@ -240,9 +253,10 @@ def test_machine_equals_aligner_and_svc(shapes):
     )
 
 
-def test_pickled_machine_gives_the_same(shapes):
+@pytest.mark.parametrize("lam", [0.0, 0.05])
+def test_pickled_machine_gives_the_same(shapes, lam):
     bags, y = shapes
-    model = PermutationInvariantSVC(kernel="rbf", probability=True).fit(bags, y)
+    model = PermutationInvariantSVC(lam=lam, kernel="rbf", probability=True).fit(bags, y)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict_proba(bags), model.predict_proba(bags))
 

@@ -119,6 +119,15 @@ def test_sets_of_one_point_compare_as_by_a_gaussian():
     np.testing.assert_allclose(K, np.exp(-squares / (4 * 0.5)), rtol=1e-12)
 
 
+def test_a_floor_that_is_lost_in_rounding_is_told():
+    rng = np.random.default_rng(0)
+    kernel = ExpectedLikelihoodKernel(1, regularization=1e-10)
+    kernel.fit([rng.normal(size=(20, 8)) for _ in range(3)])
+    lines = [1e9 * np.outer(rng.normal(size=30), rng.normal(size=8)) for _ in range(8)]
+    with pytest.raises(ValueError, match=r"`regularization` .* is too small"):
+        kernel.kernel(lines)
+
+
 def test_mixtures_stopped_early_say_so():
     bags = mixture_sets(5).bags
     kernel = ExpectedLikelihoodKernel(5, max_iter=2, tol=0.0)

@@ -158,6 +158,7 @@ def test_order_and_threads_change_nothing(standard, n_components):
     K = ExpectedLikelihoodKernel(n_components, base_kernel="rbf").fit_transform(standard)
     other = ExpectedLikelihoodKernel(n_components, base_kernel="rbf", n_jobs=2).fit_transform(bags)
     np.testing.assert_array_equal(K, other)
+    np.testing.assert_array_equal(np.diag(K), 1.0)
 
 
 def test_the_floor_is_relative_to_the_spread_of_the_points(standard):

@@ -46,15 +46,19 @@ def check_mixture_memory(n_sets: int, n_components: int, length: int) -> None:
     )
 
 
-def check_likelihood_range(logs: NDArray[np.float64]) -> None:
-    """Refuse integrals that no float can hold."""
-    largest = float(logs.max())
-    if np.isnan(largest):
+def check_log_products(logs: NDArray[np.float64]) -> None:
+    """Refuse logarithms of integrals that come of covariances without an inverse."""
+    if not logs.max() < np.inf:
         raise ValueError(
             "A covariance has no inverse in floating point: `regularization` (or `eta`, with a "
             "base kernel) is too small for sets that lie in fewer dimensions, or that differ so "
             "much in size. Pass a larger one, such as the default of 0.02."
         )
+
+
+def check_likelihood_range(logs: NDArray[np.float64]) -> None:
+    """Refuse integrals that no float can hold."""
+    largest = float(logs.max())
     if largest > 700.0:
         raise ValueError(
             f"The integral of two densities is exp({largest:.0f}), more than a float can hold: "

@@ -41,7 +41,7 @@ class BhattacharyyaKernel(GaussianSetKernel):
         Of base_kernel="poly"; larger bends more.
     rank : int, default=12
         With a base kernel: directions of spread kept of each Gaussian. More describe it more
-        closely and take longer.
+        closely and take longer, by about the square.
     n_landmarks : int, default=300
         With a base kernel other than "linear": fitted points that span the coordinates of feature
         space, chosen greedily. More come closer to the kernel, a narrow one above all, and take
@@ -54,6 +54,8 @@ class BhattacharyyaKernel(GaussianSetKernel):
 
     Attributes
     ----------
+    gamma_ : float
+        Width or scale of the base kernel, 1 where it has none; with a base kernel only.
     eta_ : float
         Variance added in feature space; with a base kernel only.
     n_features_in_ : int
@@ -67,7 +69,8 @@ class BhattacharyyaKernel(GaussianSetKernel):
     -----
     Positive semi-definite, as an inner product of roots of densities; every set has 1 with
     itself. For n sets in d dimensions the Gram matrix takes O(n^2 d^3) time; with a base kernel,
-    O(n^2 r D) for rank r and D landmarks, 2 seconds for 1000 sets.
+    O(n^2 r^2 D) for rank r and D landmarks, 1.6 seconds for 1000 sets of 72 points, where
+    fitting takes 2.
 
     References
     ----------

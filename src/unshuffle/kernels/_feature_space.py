@@ -107,6 +107,12 @@ class FeatureSpace:
         constant = -0.5 * dims * float(np.log(4.0 * np.pi * floor))
         return cls(features, floor, min(rank, mapped.shape[1]), constant)
 
+    @property
+    def gamma(self) -> float:
+        """Width or scale of the kernel; 1 where it has none."""
+        kernel = self.features.kernel
+        return kernel.gamma if kernel is not None and isinstance(kernel.kind, str) else 1.0
+
     def fits(self, bags: Bags, climb: Climb, *, n_jobs: int | None) -> FeatureFits:
         """Mixtures of sets in canonical order."""
         distinct = n_distinct(bags)

@@ -46,7 +46,7 @@ class Densities:
 class GaussianSetKernel(SetKernel):
     """Compares sets by Gaussians or mixtures of these, in input space or that of a kernel.
 
-    A subclass says by `_climb_parameters` how mixtures are fitted and by `_densities` what is
+    A subclass says by `_climb` how mixtures are fitted and by `_densities` what is
     multiplied.
     """
 
@@ -102,6 +102,7 @@ class GaussianSetKernel(SetKernel):
                 n_landmarks=self.n_landmarks,
             )
             floor = self.eta_ = self._space.eta
+            self.gamma_ = self._space.gamma
         self._settled_climb = self._climb(floor)
 
     def _summarize(self, bags: Bags) -> Densities:
@@ -110,16 +111,23 @@ class GaussianSetKernel(SetKernel):
     def _block(self, a: Densities, b: Densities | None) -> Array:
         own: Any = a.mixtures
         logs = own.log_products(None if b is None else b.mixtures)
+        check.check_log_products(logs)
         # The sum of both lengths is the same in either order, so symmetry stays exact.
         logs -= np.add.outer(a.lengths, (a if b is None else b).lengths)
+        if b is None and a.lengths.any():
+            # Products of matrices round differently for one set and for many.
+            np.fill_diagonal(logs, 0.0)
         check.check_likelihood_range(logs)
         return np.asarray(np.exp(logs))
 
 
 def normalized(mixtures: Mixtures | FeatureMixtures) -> Densities:
     """Densities whose products are divided so that each has 1 with itself."""
-    own = [mixtures.part(i, i + 1).log_products(None)[0, 0] for i in range(len(mixtures))]
-    return Densities(mixtures, 0.5 * np.array(own))
+    own = np.array(
+        [mixtures.part(i, i + 1).log_products(None)[0, 0] for i in range(len(mixtures))]
+    )
+    check.check_log_products(own)
+    return Densities(mixtures, 0.5 * own)
 
 
 def starting_draws(random_state: Any, n_init: int, n_components: int) -> Array:

@@ -90,7 +90,10 @@ def log_sum(terms: Array, n_rows: int, start: int, stop: int) -> float:
     largest = -np.inf
     for i in range(n_rows):
         for t in range(start, stop):
-            largest = max(largest, terms[i, t])
+            value = terms[i, t]
+            # A covariance without an inverse gives NaN, which is to be seen.
+            if value > largest or value != value:
+                largest = value
     if largest == -np.inf:
         return largest
     total = 0.0

@@ -10,7 +10,15 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
-from benchmarks.accuracy import _aligned_sets, _attributes, _cells, _documents, _mixtures, _photos
+from benchmarks.accuracy import (
+    _aligned_sets,
+    _attributes,
+    _cells,
+    _documents,
+    _mixtures,
+    _photos,
+    _set_kernels,
+)
 from unshuffle.matching import AmbiguityWarning
 
 REPORTS = {
@@ -20,8 +28,12 @@ REPORTS = {
     "attributes": _attributes.report,
     "mixtures": _mixtures.report,
     "digits39": _aligned_sets.digits,
+    "digits39-kernels": _set_kernels.digits,
+    "mnist-sets": _set_kernels.mnist,
     "permuted-tables": _aligned_sets.tables,
+    "permuted-tables-kernels": _set_kernels.tables,
     "plane-dart": _aligned_sets.objects,
+    "plane-dart-kernels": _set_kernels.objects,
     "attributes-halved": partial(_attributes.report, in_turn=False),
 }
 LAYOUTS = ("layouts", "layouts-held-out")

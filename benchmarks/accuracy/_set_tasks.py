@@ -123,6 +123,15 @@ def plane_dart(
     return Task(bags["train"], y_train, bags["test"], y_test)
 
 
+def score_line(task: str, method: str, scores: Sequence[float]) -> str:
+    """What a method reached over several draws, in one line."""
+    error = np.std(scores, ddof=1) / np.sqrt(len(scores)) if len(scores) > 1 else np.nan
+    return (
+        f"{task}: {method} {100 * np.mean(scores):.1f} % (standard error {100 * error:.1f}, "
+        f"{len(scores)} draws, worst {100 * min(scores):.1f})"
+    )
+
+
 def drawn_pixels(shown: NDArray[np.bool_], n_points: int, rng: np.random.Generator) -> Bag:
     """Pixels drawn from those that show something, none twice where there are enough: (x, y)."""
     rows, columns = np.nonzero(shown)

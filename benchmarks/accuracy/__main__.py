@@ -28,6 +28,7 @@ REPORTS = {
     "attributes": _attributes.report,
     "mixtures": _mixtures.report,
     "digits39": _aligned_sets.digits,
+    "mnist-aligned": _aligned_sets.images,
     "digits39-kernels": _set_kernels.digits,
     "mnist-sets": _set_kernels.mnist,
     "permuted-tables": _aligned_sets.tables,

@@ -119,6 +119,20 @@ def objects(folder: Path, *, n_draws: int = 8) -> Iterator[str]:
     yield from _table("plane and dart", tasks, methods, range(n_draws))
 
 
+def images(folder: Path, *, n_draws: int = 10) -> Iterator[str]:
+    """A thousand digits as sets of (x, y, intensity), 700 to learn from."""
+    aligned = Pipeline(
+        [
+            ("upright", SetNormalizer(shear=True, columns=[0, 1])),
+            ("align", SetAligner(kernel="rbf", n_points=100, random_state=0)),
+            ("svc", SVC()),
+        ]
+    )
+    grid = {"align__gamma": (0.7, 1.5, 3.0), "svc__C": (3.0, 10.0)}
+    methods = {"upright, aligned, rbf of rbf": Method(aligned, grid)}
+    yield from _table("MNIST sets", partial(mnist_sets, folder), methods, range(n_draws))
+
+
 def _table(
     title: str,
     task_of: Callable[[int], Task],

@@ -19,6 +19,7 @@ from sklearn.svm import SVC
 from benchmarks.accuracy._set_tasks import (
     Task,
     digit_pairs,
+    mnist_sets,
     permuted_table,
     plane_dart,
     score_line,

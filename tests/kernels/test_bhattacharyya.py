@@ -73,3 +73,19 @@ def test_parameters_out_of_range_are_refused(parameters, ellipses):
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+def test_a_far_origin_costs_no_digits_with_a_polynomial():
+    bags = [np.random.default_rng(i).normal(size=(6, 2)) + i % 2 for i in range(12)]
+    found = [
+        BhattacharyyaKernel(base_kernel="poly").fit_transform([bag + far for bag in bags])
+        for far in (1e5, 1e6)
+    ]
+    np.testing.assert_allclose(*found, atol=1e-3)
+    assert min(np.linalg.eigvalsh(each)[0] for each in found) > -1e-10
+
+
+def test_points_that_differ_by_rounding_alone_are_refused():
+    bags = [1e8 + np.random.default_rng(i).normal(size=(6, 2)) for i in range(4)]
+    with pytest.raises(ValueError, match=r"kernel poly .* equal but for rounding.* Subtract"):
+        BhattacharyyaKernel(base_kernel="poly").fit(bags)

@@ -121,3 +121,11 @@ def test_the_vocabulary_is_that_of_scikit_learn():
 def test_impossible_parameters_are_refused(options):
     with pytest.raises(ValueError, match=f"'{next(iter(options))}' parameter"):
         FisherVectorKernel(**options).fit(sets())
+
+
+def test_a_constant_column_says_nothing():
+    bags = [np.random.default_rng(i).normal(size=(7, 2)) for i in range(6)]
+    wider = [np.column_stack([bag, np.full(len(bag), 0.1)]) for bag in bags]
+    kernel = FisherVectorKernel(3, power=1.0, random_state=0)
+    kernel.fit(wider)
+    assert kernel.deviations_[:, 2].max() < 0.02

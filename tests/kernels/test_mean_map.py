@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 import unshuffle.kernels._mean_map as module
+import unshuffle.kernels._set_vectors as set_vectors
 from unshuffle.kernels import MeanMapKernel, median_gamma, rbf_kernel
 
 
@@ -156,3 +157,27 @@ def test_a_set_without_a_mean_is_similar_to_none():
 def test_what_has_no_answer_is_refused(options, data, message):
     with pytest.raises(ValueError, match=message):
         MeanMapKernel(**options).fit(data)
+
+
+@pytest.mark.parametrize("outer", ["linear", "rbf"])
+def test_kernels_that_are_not_positive_definite_are_refused(outer):
+    def negative_distance(X, Y):
+        return 1.0 - ((X[:, None] - Y[None]) ** 2).sum(axis=2)
+
+    bags = [np.random.default_rng(i).normal(size=(5, 2)) for i in range(6)]
+    with pytest.raises(ValueError, match="negative_distance is not positive definite"):
+        MeanMapKernel(negative_distance, outer=outer).fit(bags)
+
+
+def test_features_too_many_for_memory_are_refused_before_they_are_drawn():
+    bags = [np.random.default_rng(i).normal(size=(5, 2)) for i in range(3)]
+    with pytest.raises(MemoryError, match="smaller n_features"):
+        MeanMapKernel(n_features=10**12).fit(bags)
+
+
+@pytest.mark.parametrize("kernel", [MeanMapKernel(gamma=0.5), MeanMapKernel("poly")])
+def test_large_sets_are_averaged_in_pieces(kernel, monkeypatch):
+    bags = [np.random.default_rng(i).normal(size=(101, 2)) for i in range(3)]
+    whole = kernel.fit_transform(bags)
+    monkeypatch.setattr(set_vectors, "PIECE", 3000)
+    np.testing.assert_allclose(kernel.fit_transform(bags), whole, rtol=1e-12)

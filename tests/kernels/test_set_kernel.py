@@ -180,3 +180,30 @@ def test_typical_sets_are_spread_over_all_and_do_not_depend_on_their_order():
     assert np.diff(found.points[:, 0]).max() <= 3
     other = typical_sets(Bags.of([points[[i]] for i in range(len(points))][::-1]))
     np.testing.assert_array_equal(found.points, other.points)
+
+
+def test_sets_may_come_from_a_generator(ragged):
+    bags, _ = ragged
+    for kernel in (MeanMapKernel(), SetKernelSum([MeanMapKernel()])):
+        whole = kernel.fit_transform(bags)
+        np.testing.assert_array_equal(kernel.fit_transform(each for each in bags), whole)
+
+
+@pytest.mark.parametrize(
+    ("bags", "message"),
+    [
+        (1e-200 * np.random.default_rng(0).normal(size=(3, 4, 2)), "too small for a float"),
+        (np.ones((3, 4, 2), dtype=complex), "Complex data not supported: bag 0"),
+        (np.ones((3, 4, 2), dtype="M8[s]"), "dates or times"),
+    ],
+)
+def test_numbers_that_cannot_be_compared_are_refused(bags, message):
+    with pytest.raises(ValueError, match=message):
+        MeanMapKernel("linear").fit(bags)
+    with pytest.raises(ValueError, match=message):
+        MeanMapKernel("linear").kernel(bags)
+
+
+def test_nobody_to_work_is_refused(ragged):
+    with pytest.raises(ValueError, match="n_jobs=0 leaves nobody to work"):
+        MeanMapKernel(n_jobs=0).fit(ragged[0])

@@ -112,3 +112,9 @@ def test_what_cannot_be_scaled_is_refused():
         SetKernelSum([("mean", MEAN)]).fit([[[0.0, 1.0]], [[0.0, 1.0]]])
     with pytest.raises(ValueError, match="Kernel weights have shape"):
         SetKernelSum([MEAN], weights=[1, 2]).fit([[[0.0, 1.0]], [[0.0, 2.0]]])
+
+
+def test_weights_that_are_no_numbers_are_refused():
+    bags = np.random.default_rng(0).normal(size=(4, 5, 2))
+    with pytest.raises(ValueError, match="Kernel weights must be numbers"):
+        SetKernelSum([MeanMapKernel()], weights=["much"]).fit(bags)

@@ -101,5 +101,15 @@ def test_directions_have_length_one_and_spread_evenly(width):
 def test_a_width_needs_two_different_sets():
     with pytest.raises(ValueError, match="`gamma` is read off the distances between sets"):
         SlicedWassersteinKernel().fit([[[0.0, 1.0], [1.0, 0.0]]])
-    with pytest.raises(ValueError, match="All items of the bags are equal"):
+    with pytest.raises(ValueError, match="all 2 sets are alike"):
         SlicedWassersteinKernel().fit([[[0.0, 1.0]], [[0.0, 1.0]]])
+
+
+def test_directions_too_many_for_memory_are_refused_before_they_are_drawn():
+    bags = np.random.default_rng(0).normal(size=(3, 5, 3))
+    with pytest.raises(MemoryError, match="smaller n_projections"):
+        SlicedWassersteinKernel(10**12).fit(bags)
+
+
+def test_weights_of_large_sets_are_few():
+    assert interval_means(100_000, 64).nnz < 100_000 + 64

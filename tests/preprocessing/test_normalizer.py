@@ -100,3 +100,13 @@ def test_wrong_columns_are_refused(columns, message):
 def test_an_unknown_scale_is_refused():
     with pytest.raises(ValueError, match="scale"):
         SetNormalizer(scale="rows").fit(clouds())
+
+
+def test_sets_may_come_from_a_generator():
+    bags = [np.random.default_rng(i).normal(size=(4 + i, 2)) for i in range(3)]
+    for one, other in zip(
+        SetNormalizer().fit_transform(each for each in bags),
+        SetNormalizer().fit_transform(bags),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(one, other)

@@ -9,6 +9,7 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from unshuffle import PermutationInvariantSVC, SetAligner
+from unshuffle.svm import _machine
 from unshuffle.svm._machine import slot_gram
 
 
@@ -337,3 +338,51 @@ def test_class_of_one_set_cannot_be_calibrated(shapes):
     bags, _ = shapes
     with pytest.raises(ValueError, match="smallest class has 1 set"):
         PermutationInvariantSVC(probability=True).fit(bags, np.arange(60) == 0)
+
+
+def test_a_far_origin_costs_no_digits(shapes):
+    bags, labels = shapes
+    near = PermutationInvariantSVC().fit(bags, labels).decision_function(bags)
+    far = [bag + 2.0**24 for bag in bags]
+    found = PermutationInvariantSVC().fit(far, labels).decision_function(far)
+    np.testing.assert_allclose(found, near, atol=0.02)
+
+
+def test_a_machine_that_cannot_settle_says_so(shapes, monkeypatch):
+    bags, labels = shapes
+    monkeypatch.setattr(_machine, "MOST_STEPS", 2)
+    with pytest.warns(ConvergenceWarning, match="machine did not settle: with C=1"):
+        PermutationInvariantSVC().fit(bags, labels)
+
+
+def test_huge_values_are_refused(shapes):
+    bags, labels = shapes
+    with pytest.raises(ValueError, match="too large for a support vector machine"):
+        PermutationInvariantSVC().fit([1e60 * bag for bag in bags], labels)
+
+
+def test_labels_of_two_types_are_refused(shapes):
+    bags, _ = shapes
+    labels = np.array([0, "one"] * len(bags), dtype=object)[: len(bags)]
+    with pytest.raises(ValueError, match="of the types int, str"):
+        PermutationInvariantSVC().fit(bags, labels)
+
+
+def test_class_weights_must_be_above_zero(shapes):
+    bags, labels = shapes
+    weights = dict.fromkeys(np.unique(labels).tolist(), 1.0) | {labels[0].item(): -1.0}
+    with pytest.raises(ValueError, match=r"class_weight gives the class .* the weight -1"):
+        PermutationInvariantSVC(class_weight=weights).fit(bags, labels)
+
+
+def test_probabilities_asked_for_too_late_are_refused(shapes):
+    bags, labels = shapes
+    machine = PermutationInvariantSVC().fit(bags, labels).set_params(probability=True)
+    with pytest.raises(ValueError, match=r"set after fit.* Fit again"):
+        machine.predict_proba(bags)
+
+
+def test_a_second_fit_forgets_the_first(shapes):
+    bags, labels = shapes
+    machine = PermutationInvariantSVC(kernel="rbf").fit(bags, labels)
+    assert not hasattr(machine.set_params(kernel="linear").fit(bags, labels), "gamma_")

@@ -67,7 +67,13 @@ def check_points_vary(points: NDArray[np.float64], name: str) -> None:
             f"All points of {name} are equal, so nothing tells one from another. Check that the "
             "right columns were passed."
         )
-    if gap < 1e-150:
+    check_gap(points, name)
+
+
+def check_gap(points: NDArray[np.float64], name: str) -> None:
+    """Refuse points whose differences have no square among the floats."""
+    gap = float((points.max(axis=0) - points.min(axis=0)).max())
+    if 0.0 < gap < 1e-150:
         raise ValueError(
             f"Points of {name} differ by at most {gap:.3g}, whose square is too small for a "
             "float. Multiply the values by a common number first."
@@ -269,6 +275,18 @@ def _check_unmasked(bag: Any, holder: str) -> None:
 
 def _check_points(bag: Any, name: str, *, holder: str) -> NDArray[np.float64]:
     _check_unmasked(bag, holder)
+    kind = np.asarray(bag).dtype.kind if hasattr(bag, "dtype") else "f"
+    if kind == "c":
+        # scikit-learn's checks look for the first four words.
+        raise ValueError(
+            f"Complex data not supported: {holder} holds complex numbers. Pass real and imaginary "
+            "parts as two columns."
+        )
+    if kind in "mM":
+        raise ValueError(
+            f"Points of {holder} hold dates or times, which have no unit as numbers. Pass them in "
+            "a unit of your choice, such as seconds as floats."
+        )
     try:
         points: NDArray[np.float64] = check_array(
             bag,

@@ -154,7 +154,12 @@ def check_kernel_weights(weights: ArrayLike | None, n_kernels: int) -> NDArray[n
     """Non-negative weights, one for each kernel, not all zero; all one by default."""
     if weights is None:
         return np.ones(n_kernels)
-    values = np.asarray(weights, dtype=np.float64)
+    try:
+        values = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"Kernel weights must be numbers, got {weights!r}. Give one for each kernel."
+        ) from error
     if values.shape != (n_kernels,):
         raise ValueError(
             f"Kernel weights have shape {values.shape} for {n_kernels} kernel(s). "
@@ -235,6 +240,18 @@ def check_kernel_positive(largest: float, smallest: float, kernel: Any) -> None:
             f"itself (at most {largest:.3g}), {smallest:.3g} is left once other points are "
             "accounted for, and it may not be below 0. Pass a kernel such as rbf, or "
             "exp(-distance) in place of a distance."
+        )
+
+
+def check_feature_variance(variance: float, square: float, kernel: Any) -> None:
+    """Refuse a kernel by which different points are the same but for rounding."""
+    # Landmarks explain points to 1e-12 of the largest, so what differs by less is not seen.
+    if not variance > 3e-12 * square:
+        label = kernel if isinstance(kernel, str) else getattr(kernel, "__name__", "callable")
+        raise ValueError(
+            f"By the kernel {label} all points are equal but for rounding: their variance is "
+            f"{variance / square if square else 0.0:.1e} of their mean square. Subtract the mean "
+            "of all points first where they lie far from the origin, or pass a larger gamma."
         )
 
 

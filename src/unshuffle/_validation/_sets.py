@@ -20,6 +20,15 @@ def check_set_vectors_memory(n_sets: int, length: int) -> None:
     )
 
 
+def check_directions_memory(n_directions: int, width: int, n_points: int, parameter: str) -> None:
+    """Refuse directions that would not fit, nor what the largest set has along them."""
+    check_memory(
+        8 * n_directions * (2 * width + 2 * n_points),
+        what=f"Looking at sets of up to {n_points:,} points in {n_directions:,} directions",
+        instead=f"Pass a smaller {parameter}.",
+    )
+
+
 def check_sets_for_width(n_sets: int, parameter: str) -> None:
     """Refuse to read a width off the distances between sets where there is one set."""
     if n_sets < 2:
@@ -44,6 +53,15 @@ def check_random_features(n_features: Any, base_kernel: Any) -> None:
         raise ValueError(
             f"`n_features` draws waves for the kernel 'rbf', got base_kernel={base_kernel!r}. "
             "Leave n_features out, or use base_kernel='rbf'."
+        )
+
+
+def check_sets_vary(squared: NDArray[np.float64], parameter: str) -> None:
+    """Refuse to read a width off the distances between sets that are all alike."""
+    if not squared.max() >= np.finfo(float).tiny:
+        raise ValueError(
+            f"`{parameter}` is read off the distances between sets, and all {len(squared)} sets "
+            f"are alike: every distance is 0. Check the sets, or pass a number as {parameter}."
         )
 
 

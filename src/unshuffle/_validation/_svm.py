@@ -1,9 +1,11 @@
 """What is asked of the parameters of aligners and classifiers of sets."""
 
-from typing import Any
+import warnings
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
@@ -37,19 +39,59 @@ def check_classes(y: Any, n_sets: int, estimator: str) -> tuple[NDArray[Any], ND
     labels = column_or_1d(y, warn=True)
     if labels.dtype.kind in "fc" and not np.isfinite(labels).all():
         raise ValueError("Input y contains NaN or infinity. Drop these sets, or label them.")
+    try:
+        classes, codes = np.unique(labels, return_inverse=True)
+    except TypeError as error:
+        kinds = sorted({type(each).__name__ for each in labels})
+        raise ValueError(
+            f"y holds labels that cannot be put in order, of the types {', '.join(kinds)}. Pass "
+            "labels of one type, such as all strings."
+        ) from error
     check_classification_targets(labels)
     if len(labels) != n_sets:
         raise ValueError(
             f"bags holds {n_sets} sets and y has {len(labels)} labels: inconsistent numbers of "
             "samples. Pass one label for each set."
         )
-    classes, codes = np.unique(labels, return_inverse=True)
     if classes.size < 2:
         raise ValueError(
-            f"All {n_sets} sets are of one class, {classes[0]!r}, so there is nothing to tell "
-            "apart. Pass sets of at least two classes."
+            f"All {n_sets} sets are of one class, {classes.tolist()[0]!r}, so there is nothing to "
+            "tell apart. Pass sets of at least two classes."
         )
     return classes, codes
+
+
+def check_class_weights(
+    weights: NDArray[np.float64], classes: NDArray[Any], codes: NDArray[np.intp]
+) -> None:
+    """Refuse weights that leave a class without a say."""
+    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights > 0)))
+    if wrong.size:
+        label, weight = classes.tolist()[codes[wrong[0]]], float(weights[wrong[0]])
+        raise ValueError(
+            f"class_weight gives the class {label!r} the weight {weight:g}. Pass weights above 0; "
+            "leave the sets of a class out to learn without them."
+        )
+
+
+def raise_machine_failed(error: Exception, K: NDArray[np.float64]) -> NoReturn:
+    """Say why the solver of the machine gave no numbers."""
+    raise ValueError(
+        f"The kernel of two sets is up to {float(np.abs(K).max()):.3g}, too large for a support "
+        "vector machine. Divide the points by a common number first."
+    ) from error
+
+
+def warn_machine_unsettled(settled: bool, K: NDArray[np.float64], C: float) -> None:
+    """Say that the solver of the machine was stopped."""
+    if not settled:
+        warnings.warn(
+            f"The support vector machine did not settle: with C={C:g} and kernel values up to "
+            f"{float(np.abs(K).max()):.3g} it takes too many steps. Pass a smaller C, or centre "
+            "and scale the points first.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
 
 
 def check_probability(probability: bool) -> bool:
@@ -60,6 +102,15 @@ def check_probability(probability: bool) -> bool:
             "probability=True."
         )
     return True
+
+
+def check_calibrated(calibrated: bool) -> None:
+    """Refuse probabilities of a machine that was fitted, or interrupted, without them."""
+    if not calibrated:
+        raise ValueError(
+            "predict_proba was not learnt: probability=True was set after fit, or fit was "
+            "interrupted. Fit again."
+        )
 
 
 def check_enough_to_calibrate(n_fewest: int) -> None:

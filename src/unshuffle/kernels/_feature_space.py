@@ -65,6 +65,8 @@ class FeatureSpace:
     ----------
     features : PointFeatures
         Map from points to coordinates.
+    center : ndarray of shape (n_dims,)
+        Middle of the fitted points in these coordinates, from which means lose no digits.
     eta : float
         Variance added in all directions.
     rank : int
@@ -74,6 +76,7 @@ class FeatureSpace:
     """
 
     features: PointFeatures
+    center: Array
     eta: float
     rank: int
     constant: float
@@ -99,13 +102,17 @@ class FeatureSpace:
             check.check_points_for_width(len(pool), "gamma")
         features = PointFeatures.of(pool, kernel, gamma=gamma, degree=degree, rank=n_landmarks)
         mapped = features.map(pool)
-        variance = float(((mapped - mapped.mean(axis=0)) ** 2).sum(axis=1).mean())
-        # Points that are all the same leave no scale but that of the features themselves.
-        variance = variance or float((mapped**2).sum(axis=1).mean()) or 1.0
+        center, square = mapped.mean(axis=0), float((mapped**2).sum(axis=1).mean())
+        variance = float(((mapped - center) ** 2).sum(axis=1).mean())
+        if (pool == pool[0]).all():
+            # Points that are all the same leave no scale but that of the features themselves.
+            variance = square or 1.0
+        else:
+            check.check_feature_variance(variance, square, kernel)
         floor = eta * variance
         dims = points.shape[1] if kernel == "linear" else 0
         constant = -0.5 * dims * float(np.log(4.0 * np.pi * floor))
-        return cls(features, floor, min(rank, mapped.shape[1]), constant)
+        return cls(features, center, floor, min(rank, mapped.shape[1]), constant)
 
     @property
     def gamma(self) -> float:
@@ -118,8 +125,8 @@ class FeatureSpace:
         distinct = n_distinct(bags)
         if isinstance(climb.n_components, int):
             check.warn_fewer_components(distinct, climb.n_components)
-        dims = self.features.map(bags.points[:1]).shape[1]
-        check.check_mixture_memory(len(bags), climb.most, (self.rank + 1) * dims + 1)
+        length = (self.rank + 1) * self.center.size + 1
+        check.check_mixture_memory(len(bags), climb.most, length)
 
         def fit(start: int) -> list[tuple[Array, Array, Array, int, bool]]:
             stop = min(start + CHUNK, len(bags))
@@ -162,7 +169,7 @@ class FeatureSpace:
         The points of a set span few dimensions, in which the climb with whole covariances is the
         climb in feature space.
         """
-        mapped = self.features.map(points)
+        mapped = self.features.map(points) - self.center
         mean = mapped.mean(axis=0)
         coordinates, basis = spanned(mapped - mean, LOST * self.eta)
         own = Bags(coordinates, np.array([0, len(points)], dtype=np.intp))

@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -17,7 +18,9 @@ from unshuffle.kernels._set_kernel import SetKernel
 from unshuffle.kernels._set_vectors import (
     SetVectors,
     describe,
+    evenly_spaced,
     linear_block,
+    mean_in_pieces,
     rbf_block,
     unit_length,
 )
@@ -177,10 +180,9 @@ class FisherVectorKernel(SetKernel):
         # Sorted, so that neither which set a point is in nor the order of sets plays a part.
         points = bags.points[canonical_order(bags.points)]
         center, spread = points.mean(axis=0), points.std(axis=0)
-        spread = np.where(spread > 0, spread, 1.0)
-        if len(points) > VOCABULARY_SAMPLE:
-            chosen = np.linspace(0, len(points) - 1, VOCABULARY_SAMPLE).round().astype(np.intp)
-            points = points[chosen]
+        # The deviation of a constant column is 0 but for rounding, which must not be blown up.
+        spread = np.where(np.ptp(points, axis=0) > 0, spread, 1.0)
+        points = points[evenly_spaced(len(points), VOCABULARY_SAMPLE)]
         mixture = self._mixture((points - center) / spread)
         deviations = np.sqrt(mixture.covariances_)
         self.converged_, self.n_iter_ = bool(mixture.converged_), int(mixture.n_iter_)
@@ -211,7 +213,8 @@ class FisherVectorKernel(SetKernel):
 
     def _summarize(self, bags: Bags) -> SetVectors:
         length = len(self.weights_) * (1 + 2 * bags.width)
-        slopes = describe(self._vocabulary.gradient, bags, length, n_jobs=self.n_jobs)
+        gradient = partial(mean_in_pieces, self._vocabulary.gradient, length)
+        slopes = describe(gradient, bags, length, n_jobs=self.n_jobs)
         return SetVectors(unit_length(np.sign(slopes) * np.abs(slopes) ** self.power))
 
     def _block(self, a: SetVectors, b: SetVectors | None) -> Array:

@@ -87,7 +87,9 @@ class Monomials:
             factorial(degree) / prod(factorial(int(power)) for power in row) for row in powers
         ]
         powers = powers[:, :width]
-        return cls(gamma, degree, powers, np.sqrt(counts * gamma ** powers.sum(axis=1)))
+        with np.errstate(over="ignore"):  # points are refused where the kernel overflows
+            weights = np.sqrt(counts * gamma ** powers.sum(axis=1))
+        return cls(gamma, degree, powers, weights)
 
     @property
     def length(self) -> int:

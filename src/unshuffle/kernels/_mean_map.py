@@ -1,6 +1,7 @@
 """MeanMapKernel: sets compared by the mean similarity of their points."""
 
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -22,17 +23,22 @@ from unshuffle.kernels._mean_features import (
     n_monomials,
 )
 from unshuffle.kernels._point_pairs import PairMeans
-from unshuffle.kernels._points import PointKernel
+from unshuffle.kernels._points import PointKernel, greedy_pivots
 from unshuffle.kernels._set_kernel import SetKernel
 from unshuffle.kernels._set_vectors import (
     SetVectors,
     chosen_bags,
     describe,
+    evenly_spaced,
     linear_block,
+    mean_in_pieces,
     median_width,
     typical_sets,
 )
 from unshuffle.kernels._vectors import exponential_of
+
+# Points on which a kernel of the user's own is tried.
+TRIED = 64
 
 Array = NDArray[np.float64]
 
@@ -209,6 +215,15 @@ class MeanMapKernel(SetKernel):
             typical = self._summarize(typical_sets(bags))
             self.outer_gamma_ = median_width(self._squared_distances(typical, None), "outer_gamma")
 
+    def _learn(self, bags: Bags) -> MeanMaps:
+        self._settle(bags)
+        if callable(self.base_kernel):
+            some = bags.points[canonical_order(bags.points)][
+                evenly_spaced(len(bags.points), TRIED)
+            ]
+            greedy_pivots(some, self._pairs.kernel, TRIED)  # refuses what is not positive definite
+        return self._summarize(bags)
+
     def _features_for(self, bags: Bags) -> MeanFeatures | None:
         """Explicit features of points, where they are asked for or quicker than all pairs."""
         if self.base_kernel == "linear":
@@ -220,6 +235,7 @@ class MeanMapKernel(SetKernel):
         if self.base_kernel != "rbf":
             return None
         if self.n_features is not None:
+            check.check_directions_memory(self.n_features, bags.width, 1, "n_features")
             rng = check_random_state(self.random_state)
             return RandomWaves.of(bags.width, self.gamma_, self.n_features, rng)
         return GridWaves.of(bags.points, self.gamma_, most_features(bags))
@@ -229,7 +245,8 @@ class MeanMapKernel(SetKernel):
         if features is None:
             lengths = self._pairs.lengths(bags, n_jobs=self.n_jobs)
             return MeanMaps(bags, lengths, None, np.ones(len(bags), dtype=bool))
-        vectors = describe(features.mean, bags, features.length, n_jobs=self.n_jobs)
+        mean = partial(mean_in_pieces, features.mean, features.length)
+        vectors = describe(mean, bags, features.length, n_jobs=self.n_jobs)
         lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
         outside = np.array([not features.holds(points) for points in bags])
         if outside.any():

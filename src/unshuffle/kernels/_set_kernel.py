@@ -74,7 +74,9 @@ class SetKernel(
             Fitted.
         """
         self._validate_params()
+        check.check_n_jobs(self.n_jobs)
         given = Bags.of(bags)
+        check.check_gap(given.points, "bags")
         self._record_columns(bags, given)
         self._fitted_sets = self._learn(given.sorted())
         return self
@@ -183,6 +185,7 @@ class SetKernel(
             return self, a, None if bags_b is None else self._bags_like_fitted(bags_b).sorted()
         settled = clone(self)
         settled._validate_params()
+        check.check_n_jobs(self.n_jobs)
         a = Bags.of(bags_a, name="bags_a")
         settled._record_columns(bags_a, a)
         a, b, together = a.sorted(), None, a
@@ -193,6 +196,7 @@ class SetKernel(
                 np.concatenate([a.points, b.points]),
                 np.concatenate([a.offsets, a.offsets[-1] + b.offsets[1:]]),
             )
+        check.check_gap(together.points, "bags")
         settled._settle(together)
         return settled, a, b
 

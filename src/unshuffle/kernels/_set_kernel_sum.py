@@ -152,8 +152,10 @@ class SetKernelSum(_BaseComposition, SetKernel):
         """
         super().fit(bags, y)
         for kernel, summaries in zip(self.kernels_, self._fitted_sets.parts, strict=True):
-            kernel._record_columns(bags, Bags.of(bags))
             kernel._fitted_sets = summaries
+            kernel.n_features_in_, kernel._bags_of_one = self.n_features_in_, self._bags_of_one
+            if hasattr(self, "feature_names_in_"):
+                kernel.feature_names_in_ = self.feature_names_in_
         return self
 
     def _without_sets(self) -> Self:

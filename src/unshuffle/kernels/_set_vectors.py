@@ -16,6 +16,8 @@ Array = NDArray[np.float64]
 
 # Sets described by one thread at a time.
 SHARE = 32
+# Numbers that points may take before their mean is: 64 MB.
+PIECE = 2**23
 # Scales and widths are read off this many sets: their medians and means are within a few per
 # cent of those of all.
 TYPICAL = 500
@@ -60,6 +62,15 @@ def describe(
     return vectors
 
 
+def mean_in_pieces(mean: Callable[[Array], Array], length: int, points: Array) -> Array:
+    """Mean of `length` numbers of each point, never of so many that they would fill the memory."""
+    step = max(1, PIECE // length)
+    if len(points) <= step:
+        return mean(points)
+    parts = [points[start : start + step] for start in range(0, len(points), step)]
+    return np.asarray(sum(len(part) * mean(part) for part in parts) / len(points))
+
+
 def linear_block(a: SetVectors, b: SetVectors | None) -> Array:
     """Inner products of vectors; None compares `a` with itself."""
     return inner_products(a.values, None if b is None else b.values)
@@ -75,8 +86,12 @@ def typical_sets(bags: Bags) -> Bags:
     if len(bags) <= TYPICAL:
         return bags
     means = np.add.reduceat(bags.points, bags.offsets[:-1], axis=0) / bags.sizes[:, None]
-    places = np.linspace(0, len(bags) - 1, TYPICAL).round().astype(np.intp)
-    return chosen_bags(bags, canonical_order(means)[places])
+    return chosen_bags(bags, canonical_order(means)[evenly_spaced(len(bags), TYPICAL)])
+
+
+def evenly_spaced(n: int, most: int) -> NDArray[np.intp]:
+    """Places from 0 to n - 1, both among them: all, or `most` of them."""
+    return np.linspace(0, n - 1, min(n, most)).round().astype(np.intp)
 
 
 def chosen_bags(bags: Bags, chosen: NDArray[np.intp]) -> Bags:
@@ -88,6 +103,7 @@ def chosen_bags(bags: Bags, chosen: NDArray[np.intp]) -> Bags:
 def median_width(squared: Array, parameter: str) -> float:
     """One over the median squared distance between different sets."""
     check.check_sets_for_width(len(squared), parameter)
+    check.check_sets_vary(squared, parameter)
     return median_gamma(squared, name="the bags")
 
 

@@ -1,6 +1,7 @@
 """What transformers from sets to sets share."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -48,6 +49,24 @@ class SetTransformer(BagEstimatorMixin, TransformerMixin, BaseEstimator, ABC):
         self._columns = check.check_columns(self.columns, given.width)
         self._record_columns(bags, given)
         return self
+
+    def fit_transform(self, bags: Any, y: Any = None) -> Any:
+        """Record the columns of the points, and change each set by itself.
+
+        Parameters
+        ----------
+        bags : what `fit` takes
+            Sets of points in any order.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        bags : list of ndarray, 3-D array or 2-D array
+            As `transform` gives them.
+        """
+        bags = list(bags) if isinstance(bags, Iterator) else bags
+        return self.fit(bags, y).transform(bags)
 
     def transform(self, bags: Any) -> Any:
         """Sets, each changed by itself.

@@ -1,10 +1,12 @@
 """Support vector machines on sets whose points stand in slots, by the exact kernel."""
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 from unshuffle import _validation as check
@@ -15,6 +17,10 @@ Array = NDArray[np.float64]
 
 # Rows of a Gram matrix that one thread takes at a time; its temporaries stay in the cache.
 ROWS = 64
+# Squared distance of the origin from all points, over their variance, that counts as far.
+FAR = 1e6
+# Steps of the solver, many more than it takes where kernel values are not huge.
+MOST_STEPS = 10_000_000
 
 
 def slot_gram(
@@ -59,7 +65,9 @@ class Machine:
     svc : SVC
         Fitted to the Gram matrix of all sets it learnt from.
     sets : ndarray of shape (n_support, n_slots, n_features)
-        Those of them that support it.
+        Those of them that support it, about the centre.
+    center : ndarray of shape (n_features,)
+        Taken from all points of the inner product, where the origin is far off: zeros else.
     n_learnt : int
         How many there were.
     kernel : PointKernel or None
@@ -70,6 +78,7 @@ class Machine:
 
     svc: SVC
     sets: Array
+    center: Array
     n_learnt: int
     kernel: PointKernel | None
     margins: Array
@@ -86,10 +95,19 @@ class Machine:
         n_jobs: int | None,
     ) -> "Machine":
         """Machine for ordered sets and their labels; `weights` multiply C, one for each set."""
+        center = far_center(sets) if kernel is None else np.zeros(sets.shape[2])
+        sets = sets - center
         K = slot_gram(kernel, sets, sets, n_jobs=n_jobs)
         # a seed that nothing depends on: without one it would draw from the user's own generator
-        svc = SVC(C=C, kernel="precomputed", random_state=0).fit(K, y, sample_weight=weights)
-        return cls(svc, sets[svc.support_], len(sets), kernel, _margins(svc, K))
+        svc = SVC(C=C, kernel="precomputed", max_iter=MOST_STEPS, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # said in other words below
+            try:
+                svc.fit(K, y, sample_weight=weights)
+            except ValueError as error:
+                check.raise_machine_failed(error, K)
+        check.warn_machine_unsettled(bool(svc.fit_status_ == 0), K, C)
+        return cls(svc, sets[svc.support_], center, len(sets), kernel, _margins(svc, K))
 
     def decision(self, sets: Array, *, n_jobs: int | None = None) -> Array:
         """Decision values of ordered sets, as `SVC.decision_function` gives them."""
@@ -102,6 +120,7 @@ class Machine:
     def _gram(self, sets: Array, n_jobs: int | None) -> Array:
         # Columns of sets that do not support the machine are never looked at.
         K = np.zeros((len(sets), self.n_learnt))
+        sets = sets - self.center
         K[:, self.svc.support_] = slot_gram(self.kernel, sets, self.sets, n_jobs=n_jobs)
         return K
 
@@ -111,6 +130,17 @@ class Machine:
         pulls = np.zeros(self.n_learnt)
         pulls[self.svc.support_] = self.svc.dual_coef_[0]
         return pulls
+
+
+def far_center(sets: Array) -> Array:
+    """Mean of all points where the origin is so far off that it takes their digits, else zeros.
+
+    Moving all sets moves the plane of the inner product with them and changes nothing else, but
+    for where the solver happens to stop.
+    """
+    center = sets.mean(axis=(0, 1))
+    spread = float(((sets - center) ** 2).sum(axis=2).mean())
+    return center if center @ center > FAR * spread else np.zeros_like(center)
 
 
 def _margins(svc: SVC, K: Array) -> Array:

@@ -243,10 +243,14 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
             estimator is fitted so too, and the interrupt goes on to the caller.
         """
         self._validate_params()
+        check.check_n_jobs(self.n_jobs)
         check.check_slack_template(self.slack, self.template)
         check.check_bisect(self.bisect, self.lam)
         given = Bags.of(bags)
         classes, codes = check.check_classes(y, len(given), type(self).__name__)
+        if self.probability:
+            check.check_enough_to_calibrate(int(np.bincount(codes).min()))
+        self._forget()
         seed = int(check_random_state(self.random_state).randint(2**31))
         placing = self._placing_of(given, seed)
         reporter = Reporter(self.callback)
@@ -317,6 +321,8 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
             Sigmoids of the decision values, fitted to those of training sets that were held out;
             each row adds up to 1.
         """
+        check_is_fitted(self, "classes_")
+        check.check_calibrated(hasattr(self, "_sigmoids"))
         decisions = self.decision_function(bags)
         return self._sigmoids.probabilities(decisions.reshape(len(decisions), -1))
 
@@ -367,7 +373,9 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
     ) -> NDArray[np.float64] | None:
         if self.class_weight is None:
             return None
-        return np.asarray(compute_sample_weight(self.class_weight, classes[codes]))
+        weights = np.asarray(compute_sample_weight(self.class_weight, classes[codes]))
+        check.check_class_weights(weights, classes, codes)
+        return weights
 
     def _store(self, bags: Any, given: Bags, classes: NDArray[Any], learning: Learning) -> None:
         self._record_columns(bags, given)
@@ -385,9 +393,12 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
         self.n_iter_ = learning.n_rounds
         self.converged_ = learning.converged
 
+    def _forget(self) -> None:
+        """Drop what only some parameters give: an earlier fit may have had others."""
+        for name in ("gamma_", "_sigmoids"):
+            self.__dict__.pop(name, None)
+
     def _calibrate(self, given: Bags, codes: NDArray[np.intp], seed: int) -> None:
-        fewest = int(np.bincount(codes).min())
-        check.check_enough_to_calibrate(fewest)
         part = clone(self).set_params(
             probability=False, random_state=seed, n_points=self.n_points_, callback=None
         )
@@ -397,7 +408,7 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
                 part,
                 list(given),
                 self.classes_[codes],
-                cv=StratifiedKFold(min(N_FOLDS, fewest)),
+                cv=StratifiedKFold(min(N_FOLDS, int(np.bincount(codes).min()))),
                 method="decision_function",
             )
         decisions = decisions.reshape(len(codes), -1)

@@ -44,6 +44,7 @@ class Placing:
         seed: int,
     ) -> "Placing":
         """Placing for sets like these; memory is asked for first."""
+        check.check_gap(bags.points, "bags")
         n_slots = int(n_points or bags.sizes.max())
         check.check_bags_memory(len(bags), n_slots, bags.width if kernel == "linear" else rank)
         if kernel == "rbf" and gamma is None:

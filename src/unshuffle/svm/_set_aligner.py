@@ -247,6 +247,7 @@ class SetAligner(
 
     def _fit(self, bags: Any) -> Bags:
         self._validate_params()
+        check.check_n_jobs(self.n_jobs)
         check.check_slack_template(self.slack, self.template)
         given = Bags.of(bags)
         seed = int(check_random_state(self.random_state).randint(2**31))

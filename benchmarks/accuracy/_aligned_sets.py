@@ -87,6 +87,16 @@ def tables(folder: Path, *, n_draws: int = 10) -> Iterator[str]:
             _sorted("rbf"), {"svc__C": COSTS[2:], "svc__gamma": (0.01, 0.03, 0.1, 0.3, 1.0)}
         ),
         "permutation-invariant, rbf": _machine(widths, COSTS),
+        "aligned, linear": Method(
+            Pipeline(
+                [
+                    ("align", SetAligner()),
+                    ("scale", StandardScaler()),
+                    ("svc", SVC(kernel="linear")),
+                ]
+            ),
+            {"svc__C": COSTS},
+        ),
         "aligned, rbf": Method(
             Pipeline([("align", SetAligner()), ("scale", StandardScaler()), ("svc", SVC())]),
             {"svc__C": COSTS[2:], "svc__gamma": (0.01, 0.03, 0.1, 0.3, 1.0)},

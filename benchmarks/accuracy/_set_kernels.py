@@ -184,6 +184,18 @@ def kernels_of_shapes(columns: Sequence[int] | None = None) -> dict[str, Candida
             for w in strokes
             for gamma in (wide, 3.0, narrow)
         ),
+        "upright strokes, sum of three": {
+            "": along(
+                0.75,
+                SetKernelSum(
+                    [
+                        mean_map(1.0, 2000),
+                        mean_map(3.0, 2000),
+                        SlicedWassersteinKernel(random_state=0),
+                    ]
+                ),
+            )
+        },
     }
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from unshuffle import MinimumVolumePCA, PermutationInvariantSVC, SetAligner
 from unshuffle.datasets import digit_clouds
@@ -147,3 +147,12 @@ def test_bad_input_is_refused(copies, aligner, clouds):
     with pytest.raises(ValueError, match="`labels` must be 16 labels"):
         TemplateDisplay.from_estimator(aligner, clouds.bags, ["a"])
     assert not plt.get_fignums()
+
+
+def test_several_templates_are_refused(clouds):
+    bags = [*clouds.bags[:9]]
+    machine = PermutationInvariantSVC(lam=0.01, n_points=5, max_iter=1, random_state=0)
+    with pytest.warns(ConvergenceWarning):
+        machine.fit(bags, np.arange(9) % 3)
+    with pytest.raises(ValueError, match="has 3 templates, one for each class"):
+        TemplateDisplay.from_estimator(machine, bags)

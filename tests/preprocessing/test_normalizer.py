@@ -110,3 +110,15 @@ def test_sets_may_come_from_a_generator():
         strict=True,
     ):
         np.testing.assert_array_equal(one, other)
+
+
+def test_a_list_of_sets_of_one_point_stays_a_list():
+    bags = [np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]])]
+    changed = SetNormalizer().fit_transform(bags)
+    assert [each.shape for each in changed] == [(1, 2), (1, 2)]
+    assert SetNormalizer().fit_transform([[1.0, 2.0], [3.0, 4.0]]).shape == (2, 2)
+
+
+def test_points_too_close_for_a_float_are_refused():
+    with pytest.raises(ValueError, match="too small for a float"):
+        SetNormalizer().fit_transform([1e-200 * np.arange(6.0).reshape(3, 2)])

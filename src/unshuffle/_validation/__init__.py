@@ -18,6 +18,7 @@ from unshuffle._validation._bags import (
     check_points_vary,
     check_scores,
     check_several_bags,
+    is_list_of_bags,
     raise_weak_regularization,
 )
 from unshuffle._validation._clouds import (
@@ -359,6 +360,7 @@ __all__ = [
     "check_vectors",
     "check_weights_need_list",
     "check_words",
+    "is_list_of_bags",
     "is_text",
     "raise_all_equal",
     "raise_entropy_undefined",

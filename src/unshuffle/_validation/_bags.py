@@ -33,7 +33,7 @@ def check_bags(bags: Any, name: str) -> tuple[NDArray[np.float64], NDArray[np.in
         raise ValueError(f"{name} holds strings, but bags hold points: rows of numbers. {_FORMS}")
     if isinstance(bags, Iterator):
         bags = list(bags)
-    if _is_list_of_bags(bags):
+    if is_list_of_bags(bags):
         return _stack(list(bags), name)
     shape = _shape(bags, name)
     if len(shape) == 3:
@@ -83,7 +83,7 @@ def check_gap(points: NDArray[np.float64], name: str) -> None:
 def check_not_one_bag(bags: Any, name: str) -> None:
     """Refuse a table where bags of several points were fitted: it would be bags of one."""
     if getattr(bags, "ndim", 0) == 2 or (
-        isinstance(bags, list | tuple) and not _is_list_of_bags(bags)
+        isinstance(bags, list | tuple) and not is_list_of_bags(bags)
     ):
         raise ValueError(
             f"{name} is 2-D, {len(bags)} bags of one point each, but the fitted bags have "
@@ -199,7 +199,7 @@ def check_fractions(t: Any) -> NDArray[np.float64]:
     return values
 
 
-def _is_list_of_bags(bags: Any) -> bool:
+def is_list_of_bags(bags: Any) -> bool:
     """Tell a list of bags from a table written as a list of rows."""
     if isinstance(bags, np.ndarray):
         return bags.dtype == object and bags.ndim == 1 and _holds_a_table(bags)

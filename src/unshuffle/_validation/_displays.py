@@ -34,6 +34,11 @@ def check_set_template(estimator: Any) -> None:
             f"`estimator` is a {type(estimator).__name__}, which has no method `align`. Pass a "
             "fitted SetAligner, PermutationInvariantSVC or MinimumVolumePCA."
         )
+    if np.ndim(getattr(estimator, "template_", ())) == 3:
+        raise ValueError(
+            f"`estimator` has {len(estimator.template_)} templates, one for each class, since "
+            "lam > 0. Pass one of them to from_predictions, with a set of `permutations_`."
+        )
 
 
 def check_order(order: Any, n_items: int) -> NDArray[np.intp]:

@@ -83,12 +83,14 @@ class SetTransformer(BagEstimatorMixin, TransformerMixin, BaseEstimator, ABC):
             order inside each set.
         """
         check_is_fitted(self, "n_features_in_")
+        bags = list(bags) if isinstance(bags, Iterator) else bags
         given = self._bags_like_fitted(bags)
+        check.check_gap(given.points, "bags")
         changed = [self._in_canonical_order(points) for points in given]
         n_axes = getattr(bags, "ndim", 1)
         if n_axes == 3:
             return np.stack(changed)
-        if n_axes == 2 or (self._bags_of_one and given.sizes.max() == 1):
+        if n_axes == 2 or (n_axes == 1 and not check.is_list_of_bags(bags)):
             return np.concatenate(changed)
         return changed
 

@@ -69,12 +69,14 @@ def mnist_sets(folder: Path, seed: int, *, first: int = 0) -> Task:
     splits. `first`, 0, 100 or 200, is the first of the hundred images taken of each digit, so that
     there are others on which to try things out.
     """
-    data = np.load(folder / "mnist3000.npz")
-    chosen = np.concatenate(
-        [np.flatnonzero(data["labels"] == digit)[first : first + 100] for digit in range(10)]
-    )
-    bags = [ink_tuples(image) for image in data["images"][chosen]]
-    return _split(bags, data["labels"][chosen], 300, seed)
+    images, labels = _thousand_images(folder, first)
+    return _split([ink_tuples(image) for image in images], labels, 300, seed)
+
+
+def mnist_images(folder: Path, seed: int, *, first: int = 0) -> Task:
+    """The same digits and the same split as whole images, vectors of 784 numbers from 0 to 1."""
+    images, labels = _thousand_images(folder, first)
+    return _split([image.ravel() / 255.0 for image in images], labels, 300, seed)
 
 
 def permuted_table(folder: Path, name: str, seed: int, *, n_test: int | float = 0.3) -> Task:
@@ -144,6 +146,14 @@ def ink_tuples(image: NDArray[np.uint8], least: int = 192) -> Bag:
     rows, columns = np.nonzero(image >= least)
     x, y = columns / image.shape[1], 1.0 - rows / image.shape[0]
     return np.stack([x, y, image[rows, columns] / 255.0], axis=1)
+
+
+def _thousand_images(folder: Path, first: int) -> tuple[NDArray[np.uint8], NDArray[Any]]:
+    data = np.load(folder / "mnist3000.npz")
+    chosen = np.concatenate(
+        [np.flatnonzero(data["labels"] == digit)[first : first + 100] for digit in range(10)]
+    )
+    return data["images"][chosen], data["labels"][chosen]
 
 
 def _split(bags: list[Bag], y: NDArray[Any], n_test: int | float, seed: int) -> Task:

@@ -18,8 +18,8 @@ class SetNormalizer(SetTransformer):
     """Move, scale and straighten each set of points, so that what is left is its shape.
 
     Where a cloud lies, how large it is and how it slants often say nothing about what it shows,
-    and much of the difference between two clouds is just that. On handwritten digits, removing
-    these halves the errors of every kernel between sets (see Notes).
+    and much of the difference between two clouds is just that. On handwritten digits the errors of
+    kernels between sets fall by a fifth to a half without it (see Notes).
 
     Parameters
     ----------
@@ -49,9 +49,10 @@ class SetNormalizer(SetTransformer):
     Each set is changed by itself, so nothing is learned from the others. Sets without any spread
     (one point) are moved but not scaled. Linear in the number of points.
 
-    Error on fresh clouds of 70 points of handwritten 3s and 9s, 200 to learn from, mean of
-    four draws, with the sum of a sliced Wasserstein and a mean map kernel: 3.4 per cent as given,
-    2.7 centred, 1.8 scaled and sheared too.
+    Errors on fresh handwritten digits, widths and C chosen in training, by the sliced Wasserstein
+    kernel on sets as given and on sets scaled and sheared: 2.9 and 2.3 per cent between 3s and 9s
+    (clouds of 70 points, 200 to learn from, ten draws), 10.1 and 5.3 per cent among ten digits
+    (700 to learn from, ten splits).
 
     Examples
     --------

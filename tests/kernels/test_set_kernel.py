@@ -207,3 +207,10 @@ def test_numbers_that_cannot_be_compared_are_refused(bags, message):
 def test_nobody_to_work_is_refused(ragged):
     with pytest.raises(ValueError, match="n_jobs=0 leaves nobody to work"):
         MeanMapKernel(n_jobs=0).fit(ragged[0])
+
+
+def test_a_gram_matrix_too_large_is_refused(monkeypatch):
+    monkeypatch.setattr("unshuffle._validation._memory.available_memory", lambda: 1000)
+    summaries = Bags.of(np.zeros((20, 1)))
+    with pytest.raises(MemoryError, match=r"20 by 20 sets .* dask_gram"):
+        MeanMapKernel("linear")._gram(summaries)

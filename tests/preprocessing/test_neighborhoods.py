@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unshuffle.preprocessing import NeighborhoodShape
+from unshuffle.preprocessing import NeighborhoodShape, _neighborhoods
 from unshuffle.preprocessing._neighborhoods import neighborhood_shapes
 
 
@@ -78,3 +78,10 @@ def test_small_sets_use_all_points():
 def test_one_neighbour_is_refused():
     with pytest.raises(ValueError, match="n_neighbors"):
         NeighborhoodShape(1).fit([np.eye(2)])
+
+
+def test_large_sets_are_described_in_pieces(monkeypatch):
+    bags = [np.random.default_rng(0).normal(size=(200, 2))]
+    whole = NeighborhoodShape().fit_transform(bags)[0]
+    monkeypatch.setattr(_neighborhoods, "MOST_NUMBERS", 3000)
+    np.testing.assert_allclose(NeighborhoodShape().fit_transform(bags)[0], whole, atol=1e-13)

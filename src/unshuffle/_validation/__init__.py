@@ -185,6 +185,7 @@ from unshuffle._validation._sets import (
     check_kernel_spread,
     check_points_for_width,
     check_random_features,
+    check_set_gram_memory,
     check_set_kernels,
     check_set_vectors_memory,
     check_sets_for_width,
@@ -203,6 +204,7 @@ from unshuffle._validation._svm import (
     check_slack_template,
     raise_machine_failed,
     warn_machine_unsettled,
+    warn_sets_unsettled,
 )
 from unshuffle._validation._testing import check_estimator_instance, check_expected_failures
 
@@ -336,6 +338,7 @@ __all__ = [
     "check_same_items",
     "check_same_number",
     "check_scores",
+    "check_set_gram_memory",
     "check_set_kernel",
     "check_set_kernels",
     "check_set_mixtures",
@@ -373,6 +376,7 @@ __all__ = [
     "raise_weak_regularization",
     "warn_fewer_components",
     "warn_machine_unsettled",
+    "warn_sets_unsettled",
     "warn_small_vocabulary",
     "warn_unsettled",
     "warn_vocabulary_unsettled",

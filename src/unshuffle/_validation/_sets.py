@@ -20,6 +20,15 @@ def check_set_vectors_memory(n_sets: int, length: int) -> None:
     )
 
 
+def check_set_gram_memory(n_rows: int, n_columns: int) -> None:
+    """Refuse a Gram matrix of sets that would not fit into the memory that is free now."""
+    check_memory(
+        8 * n_rows * n_columns,
+        what=f"The kernel matrix of {n_rows:,} by {n_columns:,} sets",
+        instead="Pass fewer sets at a time, or use dask_gram, which gives it block by block.",
+    )
+
+
 def check_directions_memory(n_directions: int, width: int, n_points: int, parameter: str) -> None:
     """Refuse directions that would not fit, nor what the largest set has along them."""
     check_memory(

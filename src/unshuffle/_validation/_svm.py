@@ -82,6 +82,16 @@ def raise_machine_failed(error: Exception, K: NDArray[np.float64]) -> NoReturn:
     ) from error
 
 
+def warn_sets_unsettled(max_iter: int, *, stacklevel: int) -> None:
+    """Say that sets were still being reordered when the rounds were over."""
+    warnings.warn(
+        f"The sets still moved after max_iter={max_iter} rounds. Raise max_iter, or tol, to let "
+        "them settle.",
+        ConvergenceWarning,
+        stacklevel=stacklevel,
+    )
+
+
 def warn_machine_unsettled(settled: bool, K: NDArray[np.float64], C: float) -> None:
     """Say that the solver of the machine was stopped."""
     if not settled:

@@ -203,7 +203,7 @@ class SetKernel(
     def _gram(self, a: Any, b: Any | None = None) -> Array:
         """Kernel between summaries in tiles, those above the diagonal only where b is None."""
         other = a if b is None else b
-        check.check_kernel_memory(len(a), len(other))
+        check.check_set_gram_memory(len(a), len(other))
         K = np.empty((len(a), len(other)))
         corners = [
             (i, j)

@@ -268,7 +268,7 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
         if self.probability:
             self._calibrate(given, codes, seed)
         if not (self.converged_ or reporter.stopped):
-            self._warn()
+            check.warn_sets_unsettled(self.max_iter, stacklevel=3)
         return self
 
     def decision_function(self, bags: Any) -> NDArray[np.float64]:
@@ -414,11 +414,3 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
         decisions = decisions.reshape(len(codes), -1)
         classes = np.arange(decisions.shape[1]) if decisions.shape[1] > 1 else np.array([1])
         self._sigmoids = Sigmoids.of(decisions, codes[:, None] == classes)
-
-    def _warn(self) -> None:
-        warnings.warn(
-            f"The sets still moved after max_iter={self.max_iter} rounds. Raise max_iter, or tol, "
-            "to let them settle.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )

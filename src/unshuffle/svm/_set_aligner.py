@@ -1,13 +1,11 @@
 """SetAligner: the estimator."""
 
-import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -281,7 +279,7 @@ class SetAligner(
             raise
         self._store(bags, given, placing, settling)
         if not (self.converged_ or settling.reporter.stopped):
-            self._warn()
+            check.warn_sets_unsettled(self.max_iter, stacklevel=4)
         return given
 
     def _store(self, bags: Any, given: Bags, placing: Placing, settling: Settling) -> None:
@@ -313,11 +311,3 @@ class SetAligner(
     @property
     def _n_features_out(self) -> int:
         return int(self._template.size)
-
-    def _warn(self) -> None:
-        warnings.warn(
-            f"The sets still moved after max_iter={self.max_iter} rounds. Raise max_iter, or tol, "
-            "to let them settle.",
-            ConvergenceWarning,
-            stacklevel=4,
-        )

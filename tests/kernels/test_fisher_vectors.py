@@ -129,3 +129,9 @@ def test_a_constant_column_says_nothing():
     kernel = FisherVectorKernel(3, random_state=0).fit(wider)
     moved = [bag + np.array([0.0, 0.0, 1e-9]) for bag in wider]
     np.testing.assert_allclose(kernel.transform(moved), kernel.transform(wider), atol=1e-3)
+
+
+def test_a_column_too_small_to_square_says_nothing():
+    bags = [np.random.default_rng(i).normal(size=(7, 2)) for i in range(6)]
+    wider = [np.column_stack([bag, 1e-200 * bag[:, 0]]) for bag in bags]
+    assert np.isfinite(FisherVectorKernel(3, random_state=0).fit_transform(wider)).all()

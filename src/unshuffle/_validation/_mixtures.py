@@ -56,6 +56,17 @@ def check_log_products(logs: NDArray[np.float64]) -> None:
         )
 
 
+def check_log_lengths(logs: NDArray[np.float64]) -> None:
+    """Refuse densities so thin that their own integral is lost."""
+    thin = np.flatnonzero(~(logs > -np.inf))
+    if thin.size:
+        raise ValueError(
+            f"Points of bag {thin[0]} lie so far apart, compared with the fitted ones, that their "
+            f"covariance is too large for a float ({thin.size} such bag(s)). Check its units, or "
+            "drop it."
+        )
+
+
 def check_likelihood_range(logs: NDArray[np.float64]) -> None:
     """Refuse integrals that no float can hold."""
     largest = float(logs.max())

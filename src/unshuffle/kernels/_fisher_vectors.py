@@ -181,7 +181,7 @@ class FisherVectorKernel(SetKernel):
         points = bags.points[canonical_order(bags.points)]
         center, spread = points.mean(axis=0), points.std(axis=0)
         # The deviation of a constant column is 0 but for rounding, which must not be blown up.
-        spread = np.where(np.ptp(points, axis=0) > 0, spread, 1.0)
+        spread = np.where((np.ptp(points, axis=0) > 0) & (spread > 0), spread, 1.0)
         points = points[evenly_spaced(len(points), VOCABULARY_SAMPLE)]
         mixture = self._mixture((points - center) / spread)
         deviations = np.sqrt(mixture.covariances_)

@@ -127,6 +127,7 @@ def normalized(mixtures: Mixtures | FeatureMixtures) -> Densities:
         [mixtures.part(i, i + 1).log_products(None)[0, 0] for i in range(len(mixtures))]
     )
     check.check_log_products(own)
+    check.check_log_lengths(own)
     return Densities(mixtures, 0.5 * own)
 
 

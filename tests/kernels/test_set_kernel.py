@@ -214,3 +214,11 @@ def test_a_gram_matrix_too_large_is_refused(monkeypatch):
     summaries = Bags.of(np.zeros((20, 1)))
     with pytest.raises(MemoryError, match=r"20 by 20 sets .* dask_gram"):
         MeanMapKernel("linear")._gram(summaries)
+
+
+def test_one_set_is_not_taken_for_many(ragged):
+    bags, _ = ragged
+    with pytest.raises(ValueError, match=r"bags_b is 2-D, .* but those of bags_a have several"):
+        MeanMapKernel().kernel(bags, bags[0])
+    with pytest.raises(ValueError, match=r"bags_a is 2-D, .* but those of bags_b have several"):
+        MeanMapKernel().kernel(bags[0], bags)

@@ -80,13 +80,13 @@ def check_gap(points: NDArray[np.float64], name: str) -> None:
         )
 
 
-def check_not_one_bag(bags: Any, name: str) -> None:
-    """Refuse a table where bags of several points were fitted: it would be bags of one."""
+def check_not_one_bag(bags: Any, name: str, *, others: str = "the fitted bags") -> None:
+    """Refuse a table where other bags have several points: it would be bags of one."""
     if getattr(bags, "ndim", 0) == 2 or (
         isinstance(bags, list | tuple) and not is_list_of_bags(bags)
     ):
         raise ValueError(
-            f"{name} is 2-D, {len(bags)} bags of one point each, but the fitted bags have "
+            f"{name} is 2-D, {len(bags)} bags of one point each, but {others} have "
             "several. For a single bag pass [bag]; for bags of one point, a list of arrays with "
             "one row."
         )

@@ -192,6 +192,10 @@ class SetKernel(
         if bags_b is not None:
             b = Bags.of(bags_b, name="bags_b").sorted()
             check.check_bag_width(b.width, a.width, type(self).__name__)
+            if a.sizes.max() > 1:
+                check.check_not_one_bag(bags_b, "bags_b", others="those of bags_a")
+            if b.sizes.max() > 1:
+                check.check_not_one_bag(bags_a, "bags_a", others="those of bags_b")
             together = Bags(
                 np.concatenate([a.points, b.points]),
                 np.concatenate([a.offsets, a.offsets[-1] + b.offsets[1:]]),

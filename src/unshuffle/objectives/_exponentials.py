@@ -1,0 +1,172 @@
+"""Exponentials of many matrices at once: whole, acting on vectors, and their derivatives.
+
+Solvers need exp(A) z for one vector z of each matrix, never exp(A) itself. Its Taylor series then
+takes products with vectors only, of which derivatives follow term by term, exact to rounding for
+every matrix, defective ones included.
+"""
+
+from math import factorial
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+_STEP = 2.0  # largest 1-norm of one Taylor step: no cancellation to speak of
+_TERMS = 25  # _STEP**26 / 26! is below rounding
+
+
+def matrix_exponentials(A: Array) -> Array:
+    """Exponentials of a stack of matrices, by scaling and squaring.
+
+    Parameters
+    ----------
+    A : ndarray of shape (..., d, d)
+        Any finite matrices; large ones take one more product for each doubling of their norm.
+
+    Returns
+    -------
+    exponentials : ndarray of shape (..., d, d)
+        Infinite or NaN where an exponential does not fit into a float.
+    """
+    matrices = np.asarray(A, dtype=np.float64)
+    norm = _largest_norm(matrices)
+    n_squarings = 0 if norm <= 0.5 else int(np.ceil(np.log2(norm / 0.5)))
+    power = matrices * 0.5**n_squarings if n_squarings < 1000 else matrices * 2.0**-1000
+    n_squarings = min(n_squarings, 1000)
+    square = power @ power
+    cube, fourth = square @ power, square @ square
+    unit = np.eye(matrices.shape[-1])
+    # Degree 16 in powers of A^4 (Paterson and Stockmeyer): six products instead of fifteen.
+    result = fourth / factorial(16)
+    for k in (12, 8, 4, 0):
+        result = result + unit / factorial(k) + power / factorial(k + 1)
+        result += square / factorial(k + 2) + cube / factorial(k + 3)
+        if k:
+            result = result @ fourth
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _ in range(n_squarings):
+            result = result @ result
+    return np.asarray(result)
+
+
+def exponential_action(A: Array, z: Array) -> Array:
+    """Vectors exp(A_n) z_n, without the exponentials themselves.
+
+    Parameters
+    ----------
+    A : ndarray of shape (n, d, d)
+        Matrices; time grows with the largest norm among them.
+    z : ndarray of shape (n, d)
+        One vector for each.
+
+    Returns
+    -------
+    moved : ndarray of shape (n, d)
+        exp(A_n) z_n.
+    """
+    step, n_steps = _steps(A)
+    moved = z
+    for _ in range(n_steps):
+        moved = _series(step, moved).sum(axis=0)
+    return np.asarray(moved)
+
+
+def exponential_jacobian(A: Array, z: Array, directions: Array) -> tuple[Array, Array]:
+    """Vectors exp(A_n) z_n and how they change as A_n moves along given matrices.
+
+    Parameters
+    ----------
+    A : ndarray of shape (n, d, d)
+        Matrices.
+    z : ndarray of shape (n, d)
+        One vector for each.
+    directions : ndarray of shape (p, d, d)
+        Directions of change, the same for all.
+
+    Returns
+    -------
+    moved : ndarray of shape (n, d)
+        exp(A_n) z_n.
+    jacobian : ndarray of shape (n, d, p)
+        Column q is the derivative of exp(A_n + t D_q) z_n at t = 0.
+    """
+    step, n_steps = _steps(A)
+    n, d = z.shape
+    scaled = np.ascontiguousarray(directions.transpose(2, 1, 0).reshape(d, -1)) / n_steps
+    moved, change = z, np.zeros((n, d, len(directions)))
+    for _ in range(n_steps):
+        term, rate = moved, change
+        moved, change = moved.copy(), change.copy()
+        for k in range(1, _TERMS + 1):
+            pushed = (term @ scaled).reshape(n, d, -1)  # D_q term for all q
+            rate = (step @ rate + pushed) / k
+            term = np.einsum("nij,nj->ni", step, term) / k
+            moved += term
+            change += rate
+    return moved, change
+
+
+def exponential_pullback(A: Array, z: Array, w: Array) -> tuple[Array, Array]:
+    """Vectors exp(A_n) z_n and the gradient of w_n'exp(A_n) z_n with respect to A_n.
+
+    Parameters
+    ----------
+    A : ndarray of shape (n, d, d)
+        Matrices.
+    z, w : ndarray of shape (n, d)
+        Vectors on either side.
+
+    Returns
+    -------
+    moved : ndarray of shape (n, d)
+        exp(A_n) z_n.
+    gradient : ndarray of shape (n, d, d)
+        Integral over s in (0, 1) of exp(sA)'w z'exp((1-s)A)', for each n.
+    """
+    step, n_steps = _steps(A)
+    transposed = np.swapaxes(step, 1, 2)
+    forward, moved = [], z
+    for _ in range(n_steps):
+        forward.append(_series(step, moved, weighted=False))
+        moved = _weighted(forward[-1]).sum(axis=0)
+    gradient, back = np.zeros_like(step), w
+    for powers in reversed(forward):
+        pulled = _series(transposed, back, weighted=False)
+        # sum over i + j < terms of (A'^i w)(A^j z)' / (i + j + 1)!
+        mixed = np.tensordot(_hankel(), powers, axes=(1, 0))
+        gradient += np.einsum("tni,tnj->nij", pulled, mixed, optimize=True)
+        back = _weighted(pulled).sum(axis=0)
+    return np.asarray(moved), gradient / n_steps
+
+
+def _largest_norm(A: Array) -> float:
+    return float(np.abs(A).sum(axis=-2).max()) if A.size else 0.0
+
+
+def _steps(A: Array) -> tuple[Array, int]:
+    n_steps = max(1, int(np.ceil(min(_largest_norm(A), 1e6) / _STEP)))
+    return A / n_steps, n_steps
+
+
+def _series(A: Array, z: Array, *, weighted: bool = True) -> Array:
+    """Terms A^k z, over k! where `weighted`, for k = 0 to _TERMS."""
+    terms = np.empty((_TERMS + 1, *z.shape))
+    terms[0] = z
+    for k in range(1, _TERMS + 1):
+        np.einsum("nij,nj->ni", A, terms[k - 1], out=terms[k])
+        if weighted:
+            terms[k] /= k
+    return terms
+
+
+def _weighted(powers: Array) -> Array:
+    factorials = np.cumprod(np.maximum(np.arange(len(powers), dtype=np.float64), 1.0))
+    return np.asarray(powers / factorials[:, None, None])
+
+
+def _hankel() -> Array:
+    k = np.arange(_TERMS + 1)
+    total = k[:, None] + k[None, :] + 1
+    table = np.array([1.0 / factorial(int(each)) for each in range(2 * _TERMS + 2)])
+    return np.asarray(np.where(total <= _TERMS + 1, table[total], 0.0))

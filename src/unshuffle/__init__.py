@@ -9,6 +9,7 @@ __all__ = [
     "KernelizedSorting",
     "MinimumVolumePCA",
     "MultiwaySorting",
+    "OrbitLearner",
     "__version__",
 ]
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from unshuffle.alignment import MinimumVolumePCA
     from unshuffle.layout import Collage, GridLayout
     from unshuffle.matching import KernelizedSorting, MultiwaySorting
+    from unshuffle.orbits import OrbitLearner
 else:
     # scikit-learn takes a second to load: a name is imported when it is first asked for. Hidden
     # from type checkers, which would otherwise take any misspelt name for one of ours.
@@ -25,6 +27,7 @@ else:
         "KernelizedSorting": "unshuffle.matching",
         "MinimumVolumePCA": "unshuffle.alignment",
         "MultiwaySorting": "unshuffle.matching",
+        "OrbitLearner": "unshuffle.orbits",
     }
     _ROOMS = (
         "alignment",
@@ -36,6 +39,7 @@ else:
         "matching",
         "metrics",
         "objectives",
+        "orbits",
         "plotting",
     )
 

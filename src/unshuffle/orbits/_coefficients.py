@@ -11,6 +11,7 @@ Array = NDArray[np.float64]
 _N_PLACES = 300  # of the orbit, among which starts are chosen
 _N_STARTS = 4  # for each vector, from the nearest of these
 _BLOCK = 2_000_000  # numbers in a stack of matrices
+_REACH = 25.0  # most a solver moves along: the 1-norm of a matrix, whose time it sets
 
 
 def fit_coefficients(
@@ -62,13 +63,13 @@ def fit_coefficients(
         H += (damping[active] * size + np.finfo(float).tiny)[:, None, None] * unit
         push = np.einsum("ndk,nd->nk", J, x - moved)
         step = np.linalg.solve(H, push[:, :, None])[:, :, 0]
-        with np.errstate(over="ignore", invalid="ignore"):
-            squares = _squares(generators, c + step, x, z)
+        trial = within_reach(generators, c + step)
+        squares = _squares(generators, trial, x, z)
         better = squares < best[active]  # false for NaN
         fall = best[active] - np.where(better, squares, best[active])
         settled = (better & (fall <= tol * best[active])) | (damping[active] > 1e6)
         taken = active[better]
-        found[taken], best[taken] = (c + step)[better], squares[better]
+        found[taken], best[taken] = trial[better], squares[better]
         damping[active] = np.clip(
             np.where(better, damping[active] / 5, damping[active] * 4), 1e-12, 1e8
         )
@@ -76,12 +77,18 @@ def fit_coefficients(
     return found, best
 
 
+def within_reach(generators: Array, coefficients: Array) -> Array:
+    """Coefficients, shortened where their matrix is so large that a search has gone astray."""
+    norms = np.abs(combined(generators, coefficients)).sum(axis=1).max(axis=1)
+    return np.asarray(coefficients * np.minimum(1.0, _REACH / np.maximum(norms, 1e-300))[:, None])
+
+
 def linear_coefficients(generators: Array, targets: Array, sources: Array) -> Array:
     """Coefficients by the tangent at half way: x - x' = sum c V (x + x') / 2."""
     middle = 0.5 * (targets + sources)
     flows = np.einsum("kij,nj->nik", generators, middle)
     inverse = np.linalg.pinv(flows, rcond=0.05)  # steep ones would start far away
-    return np.einsum("nki,ni->nk", inverse, targets - sources)
+    return within_reach(generators, np.einsum("nki,ni->nk", inverse, targets - sources))
 
 
 def orbit_places(

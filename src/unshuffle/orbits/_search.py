@@ -1,0 +1,185 @@
+"""Descents from several starts, and which of their ends is kept."""
+
+import threading
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unshuffle._parallel import map_parallel
+from unshuffle._progress import Reporter
+from unshuffle.orbits._log_trace import (
+    Constraints,
+    LogTraceCost,
+    VolumeRun,
+    descend_by_gradients,
+    descend_by_majorizing,
+)
+from unshuffle.orbits._low_rank import EXACT, Run, descend, started
+from unshuffle.orbits._matrices import MatrixSpace
+from unshuffle.orbits._pairs import Pairs
+from unshuffle.orbits._tangents import tangent_starts
+from unshuffle.orbits._volume_start import spectrum
+
+Array = NDArray[np.float64]
+
+_TRIAL_STEPS = 15  # of each start, before the best goes on
+_GAIN = 1.5  # times what free numbers gain by fitting noise
+_NOTHING_ORDERED = np.empty(0, dtype=np.intp)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to search.
+
+    Attributes
+    ----------
+    n_init : int
+        Starts.
+    max_iter : int
+        Most steps of a descent.
+    tol : float
+        Relative fall below which a descent ends.
+    seed : int
+        Of random starts.
+    n_jobs : int or None
+        Threads over starts.
+    """
+
+    n_init: int
+    max_iter: int
+    tol: float
+    seed: int
+    n_jobs: int | None
+
+
+class Search:
+    """Progress of a fit and the best it has seen.
+
+    Parameters
+    ----------
+    space : MatrixSpace
+        Matrices to choose from.
+    pairs : Pairs
+        What is to be carried where.
+    settings : Settings
+        How to search.
+    reporter : Reporter
+        Calls the user's callback; raises `Stopped` when it says so.
+    scale : float
+        Squared length of the user's vectors over that of the pairs', for costs reported.
+    """
+
+    def __init__(
+        self,
+        space: MatrixSpace,
+        pairs: Pairs,
+        settings: Settings,
+        reporter: Reporter,
+        scale: float,
+    ) -> None:
+        self.space = space
+        self.pairs = pairs
+        self.settings = settings
+        self.reporter = reporter
+        self.scale = scale
+        self.best: Run | None = None
+        self.best_volume: VolumeRun | None = None
+        self._lock = threading.Lock()
+        self._expected = settings.n_init * _TRIAL_STEPS + settings.max_iter
+
+    def low_rank(self, directions: Array, points: Array | None, k: int) -> Run:
+        """Generators of least squared error, or simpler ones that explain the pairs as well.
+
+        The first start is the span of a relaxed fit (`directions`), the second that of flows
+        within the surface of the `points`; the rest are random. Each goes a few steps, and the
+        best goes on to the end. Where the pairs are noisy, flows within the surface are kept
+        unless they explain the pairs less well than free generators do after allowance for the
+        noise that these fit: they come from all points at once and extrapolate further.
+        """
+        random = np.random.RandomState(self.settings.seed)
+        shape = (k, self.space.n_dimensions)
+        # fewer pairs than generators leave the rest of the span to chance
+        rest = random.normal(size=(max(0, k - len(directions)), shape[1]))
+        start = _orthonormal(np.concatenate([directions[:k], rest]))
+        first = self._descend(start, max_iter=self.settings.max_iter)
+        if self._exact(first):
+            return first
+        smooth = self._flows(points, k)
+        starts = [min(smooth, key=lambda run: run.cost).generators] if smooth else []
+        n_random = max(0, self.settings.n_init - 1 - len(starts))
+        starts += [_orthonormal(random.normal(size=shape)) for _ in range(n_random)]
+        trial = partial(self._descend, max_iter=min(_TRIAL_STEPS, self.settings.max_iter))
+        tried = map_parallel(trial, starts, n_jobs=self.settings.n_jobs)
+        best = min([first, *tried], key=lambda run: run.cost)
+        if not best.converged and best is not first:
+            best = self._go_on(best, self.settings.max_iter - (len(best.path) - 2))
+        return self._simplest(smooth, best)
+
+    def log_trace(
+        self, cost: LogTraceCost, start: Array, constraints: Constraints | None, *, solver: str
+    ) -> VolumeRun:
+        """Matrices of least log-trace cost."""
+        options = {"max_iter": self.settings.max_iter, "tol": self.settings.tol}
+        self._report_volume(VolumeRun(start, [cost(start)[0]]))
+        if solver == "mm" or constraints is not None:
+            return descend_by_majorizing(
+                cost, start, constraints, report=self._report_volume, **options
+            )
+        return descend_by_gradients(cost, start, report=self._report_volume, **options)
+
+    def _flows(self, points: Array | None, k: int) -> list[Run]:
+        """Flows within the surface of the points, from the smoothest to the closest fit."""
+        if points is None:
+            return []
+        found = tangent_starts(self.space, points, k, seed=self.settings.seed)
+        return [started(self.space, self.pairs, each) for each in found if len(each) == k]
+
+    def _simplest(self, smooth: list[Run], best: Run) -> Run:
+        if self._exact(best):
+            return best
+        k, p = best.generators.shape
+        d = self.pairs.targets.shape[1]
+        n_residuals = self.pairs.n_points * max(1, d - k)
+        allowed = (1.0 + _GAIN * k * (p - k) / n_residuals) * best.cost
+        for run in smooth:
+            if run.cost <= allowed:
+                run.converged = True
+                return run
+        return best
+
+    def _descend(self, generators: Array, *, max_iter: int) -> Run:
+        run = started(self.space, self.pairs, generators)
+        self._report(run)
+        return self._go_on(run, max_iter)
+
+    def _go_on(self, run: Run, max_iter: int) -> Run:
+        options = {"max_iter": max_iter, "tol": self.settings.tol}
+        return descend(self.space, self.pairs, run, report=self._report, **options)
+
+    def _exact(self, run: Run) -> bool:
+        return run.cost <= 100 * EXACT * len(self.pairs.targets)
+
+    def _report(self, run: Run) -> None:
+        with self._lock:
+            if self.best is None or run.cost < self.best.cost:
+                self.best = replace(run, path=[*run.path], converged=False)
+        self._step(-run.cost * self.scale, run.generators)
+
+    def _report_volume(self, run: VolumeRun) -> None:
+        self.best_volume = replace(run, path=[*run.path], converged=False)
+        self._step(-run.path[-1], spectrum(run.matrices)[1][:1])
+
+    def _step(self, objective: float, generators: Array) -> None:
+        self.reporter.step(
+            objective,
+            _NOTHING_ORDERED,
+            stage="learning generators",
+            fraction=self.reporter.iteration / self._expected,
+            generators=self.space.matrices(generators),
+        )
+
+
+def _orthonormal(coordinates: Array) -> Array:
+    return np.ascontiguousarray(np.linalg.qr(coordinates.T)[0].T)

@@ -65,11 +65,13 @@ def exponential_action(A: Array, z: Array) -> Array:
     moved : ndarray of shape (n, d)
         exp(A_n) z_n.
     """
-    step, n_steps = _steps(A)
-    moved = z
-    for _ in range(n_steps):
-        moved = _series(step, moved).sum(axis=0)
-    return np.asarray(moved)
+    result = np.empty(z.shape)
+    for chosen, n_steps in _groups(A):
+        step, moved = A[chosen] / n_steps, z[chosen]
+        for _ in range(n_steps):
+            moved = _series(step, moved).sum(axis=0)
+        result[chosen] = moved
+    return result
 
 
 def exponential_jacobian(A: Array, z: Array, directions: Array) -> tuple[Array, Array]:
@@ -91,20 +93,22 @@ def exponential_jacobian(A: Array, z: Array, directions: Array) -> tuple[Array, 
     jacobian : ndarray of shape (n, d, p)
         Column q is the derivative of exp(A_n + t D_q) z_n at t = 0.
     """
-    step, n_steps = _steps(A)
-    n, d = z.shape
-    scaled = np.ascontiguousarray(directions.transpose(2, 1, 0).reshape(d, -1)) / n_steps
-    moved, change = z, np.zeros((n, d, len(directions)))
-    for _ in range(n_steps):
-        term, rate = moved, change
-        moved, change = moved.copy(), change.copy()
-        for k in range(1, _TERMS + 1):
-            pushed = (term @ scaled).reshape(n, d, -1)  # D_q term for all q
-            rate = (step @ rate + pushed) / k
-            term = np.einsum("nij,nj->ni", step, term) / k
-            moved += term
-            change += rate
-    return moved, change
+    columns = np.ascontiguousarray(directions.transpose(2, 1, 0).reshape(z.shape[1], -1))
+    result, jacobian = np.empty(z.shape), np.empty((*z.shape, len(directions)))
+    for chosen, n_steps in _groups(A):
+        step, scaled, moved = A[chosen] / n_steps, columns / n_steps, z[chosen]
+        change = np.zeros((*moved.shape, len(directions)))
+        for _ in range(n_steps):
+            term, rate = moved, change
+            moved, change = moved.copy(), change.copy()
+            for k in range(1, _TERMS + 1):
+                pushed = (term @ scaled).reshape(change.shape)  # D_q term for all q
+                rate = (step @ rate + pushed) / k
+                term = np.einsum("nij,nj->ni", step, term) / k
+                moved += term
+                change += rate
+        result[chosen], jacobian[chosen] = moved, change
+    return result, jacobian
 
 
 def exponential_pullback(A: Array, z: Array, w: Array) -> tuple[Array, Array]:
@@ -124,7 +128,14 @@ def exponential_pullback(A: Array, z: Array, w: Array) -> tuple[Array, Array]:
     gradient : ndarray of shape (n, d, d)
         Integral over s in (0, 1) of exp(sA)'w z'exp((1-s)A)', for each n.
     """
-    step, n_steps = _steps(A)
+    result, gradient = np.empty(z.shape), np.empty(A.shape)
+    for chosen, n_steps in _groups(A):
+        found = _pullback(A[chosen] / n_steps, z[chosen], w[chosen], n_steps)
+        result[chosen], gradient[chosen] = found
+    return result, gradient
+
+
+def _pullback(step: Array, z: Array, w: Array, n_steps: int) -> tuple[Array, Array]:
     transposed = np.swapaxes(step, 1, 2)
     forward, moved = [], z
     for _ in range(n_steps):
@@ -144,9 +155,12 @@ def _largest_norm(A: Array) -> float:
     return float(np.abs(A).sum(axis=-2).max()) if A.size else 0.0
 
 
-def _steps(A: Array) -> tuple[Array, int]:
-    n_steps = max(1, int(np.ceil(min(_largest_norm(A), 1e6) / _STEP)))
-    return A / n_steps, n_steps
+def _groups(A: Array) -> list[tuple[NDArray[np.intp], int]]:
+    """Matrices of similar size, and how many Taylor steps these need: 1, 2, 4, ..."""
+    norms = np.abs(A).sum(axis=1).max(axis=1, initial=0.0)
+    with np.errstate(divide="ignore"):
+        doublings = np.ceil(np.log2(np.clip(norms / _STEP, 1.0, 2.0**20)))
+    return [(np.flatnonzero(doublings == each), 2 ** int(each)) for each in np.unique(doublings)]
 
 
 def _series(A: Array, z: Array, *, weighted: bool = True) -> Array:

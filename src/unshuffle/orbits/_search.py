@@ -2,7 +2,6 @@
 
 import threading
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +23,10 @@ from unshuffle.orbits._volume_start import spectrum
 
 Array = NDArray[np.float64]
 
-_TRIAL_STEPS = 15  # of each start, before the best goes on
-_GAIN = 1.5  # times what free numbers gain by fitting noise
+_TRIAL_STEPS = 30  # of each start, before the best goes on
+# In units of what free numbers gain by fitting noise; both chosen on four noisy pieces of a sphere.
+_ALLOWANCE = 3.0  # by which flows within a surface may explain the pairs less well
+_SMOOTHING = 0.5  # by which smoother flows may do so than the best of them
 _NOTHING_ORDERED = np.empty(0, dtype=np.intp)
 
 
@@ -93,7 +94,7 @@ class Search:
         """Generators of least squared error, or simpler ones that explain the pairs as well.
 
         The first start is the span of a relaxed fit (`directions`), the second that of flows
-        within the surface of the `points`; the rest are random. Each goes a few steps, and the
+        within the surface of the `points`; the rest are random. Each goes some steps, and the
         best goes on to the end. Where the pairs are noisy, flows within the surface are kept
         unless they explain the pairs less well than free generators do after allowance for the
         noise that these fit: they come from all points at once and extrapolate further.
@@ -102,20 +103,22 @@ class Search:
         shape = (k, self.space.n_dimensions)
         # fewer pairs than generators leave the rest of the span to chance
         rest = random.normal(size=(max(0, k - len(directions)), shape[1]))
-        start = _orthonormal(np.concatenate([directions[:k], rest]))
-        first = self._descend(start, max_iter=self.settings.max_iter)
-        if self._exact(first):
-            return first
+        informed = [_orthonormal(np.concatenate([directions[:k], rest]))]
+        best = self._try(informed[0])
+        if self._exact(best):
+            return best
         smooth = self._flows(points, k)
-        starts = [min(smooth, key=lambda run: run.cost).generators] if smooth else []
-        n_random = max(0, self.settings.n_init - 1 - len(starts))
-        starts += [_orthonormal(random.normal(size=shape)) for _ in range(n_random)]
-        trial = partial(self._descend, max_iter=min(_TRIAL_STEPS, self.settings.max_iter))
-        tried = map_parallel(trial, starts, n_jobs=self.settings.n_jobs)
-        best = min([first, *tried], key=lambda run: run.cost)
-        if not best.converged and best is not first:
-            best = self._go_on(best, self.settings.max_iter - (len(best.path) - 2))
-        return self._simplest(smooth, best)
+        if smooth and self.settings.n_init > 1:
+            informed.append(min(smooth, key=lambda run: run.cost).generators)
+            best = min(best, self._try(informed[1]), key=lambda run: run.cost)
+        kept = None if self._exact(best) else self._simplest(smooth, best)
+        if kept is not None:
+            return kept
+        n_random = self.settings.n_init - len(informed)
+        starts = [_orthonormal(random.normal(size=shape)) for _ in range(n_random)]
+        tried = map_parallel(self._try, starts, n_jobs=self.settings.n_jobs)
+        best = min([best, *tried], key=lambda run: run.cost)
+        return best if best.converged else self._go_on(best, self.settings.max_iter)
 
     def log_trace(
         self, cost: LogTraceCost, start: Array, constraints: Constraints | None, *, solver: str
@@ -136,18 +139,23 @@ class Search:
         found = tangent_starts(self.space, points, k, seed=self.settings.seed)
         return [started(self.space, self.pairs, each) for each in found if len(each) == k]
 
-    def _simplest(self, smooth: list[Run], best: Run) -> Run:
-        if self._exact(best):
-            return best
+    def _simplest(self, smooth: list[Run], best: Run) -> Run | None:
+        """The smoothest flows, if they explain the pairs about as well as free generators."""
+        if not smooth:
+            return None
         k, p = best.generators.shape
         d = self.pairs.targets.shape[1]
-        n_residuals = self.pairs.n_points * max(1, d - k)
-        allowed = (1.0 + _GAIN * k * (p - k) / n_residuals) * best.cost
-        for run in smooth:
-            if run.cost <= allowed:
-                run.converged = True
-                return run
-        return best
+        # share of a cost that is all noise by which k (p - k) free numbers lower it
+        gain = k * (p - k) / (self.pairs.n_points * max(1, d - k))
+        least = min(run.cost for run in smooth)
+        if least > (1.0 + _ALLOWANCE * gain) * best.cost:
+            return None
+        run = next(run for run in smooth if run.cost <= (1.0 + _SMOOTHING * gain) * least)
+        run.converged = True
+        return run
+
+    def _try(self, generators: Array) -> Run:
+        return self._descend(generators, max_iter=min(_TRIAL_STEPS, self.settings.max_iter))
 
     def _descend(self, generators: Array, *, max_iter: int) -> Run:
         run = started(self.space, self.pairs, generators)

@@ -4,5 +4,6 @@ from unshuffle.plotting._alignment_display import AlignmentDisplay
 from unshuffle.plotting._collage_display import CollageDisplay
 from unshuffle.plotting._layout_display import LayoutDisplay
 from unshuffle.plotting._match_display import MatchDisplay
+from unshuffle.plotting._orbit_display import OrbitDisplay
 
-__all__ = ["AlignmentDisplay", "CollageDisplay", "LayoutDisplay", "MatchDisplay"]
+__all__ = ["AlignmentDisplay", "CollageDisplay", "LayoutDisplay", "MatchDisplay", "OrbitDisplay"]

@@ -46,13 +46,14 @@ def check_moving(sources: NDArray[np.float64], targets: NDArray[np.float64], nam
     still = np.flatnonzero(np.minimum(*ends) <= 1e-14 * scale)
     if still.size:
         raise ValueError(
-            f"Pair {still[0]} of {name} has a zero vector ({still.size} such pair(s)), which every "
-            "matrix leaves where it is. Drop the zero rows, or shift the data away from the origin."
+            f"Pair {still[0]} of {name} has a zero vector ({still.size} such pair(s)), which "
+            "every matrix leaves where it is. Drop the zero rows, or shift the data away from the "
+            "origin."
         )
     if not np.abs(targets - sources).max() > 1e-14 * scale:
         raise ValueError(
-            f"Both vectors of every pair of {name} are equal, so nothing shows how they move. Pass "
-            "pairs of different vectors."
+            f"Both vectors of every pair of {name} are equal, so nothing shows how they move. "
+            "Pass pairs of different vectors."
         )
 
 
@@ -71,9 +72,9 @@ def check_regression_targets(y: Any, X: NDArray[np.float64]) -> NDArray[np.float
         return None
     if targets.shape != X.shape or targets.dtype.kind not in "biuf":
         raise ValueError(
-            f"`y` has shape {targets.shape} and dtype {targets.dtype}, X has shape {X.shape}. Row i "
-            "of y is the vector that row i of X is carried onto, so pass real numbers in the shape "
-            "of X, or leave y out."
+            f"`y` has shape {targets.shape} and dtype {targets.dtype}, X has shape {X.shape}. "
+            "Row i of y is the vector that row i of X is carried onto, so pass real numbers in "
+            "the shape of X, or leave y out."
         )
     targets = targets.astype(np.float64)
     check_orbit_rows(targets, "y")
@@ -138,8 +139,8 @@ def check_n_generators(wanted: int, n_points: int, n_dimensions: int) -> None:
     """Refuse more generators than points, or than there are independent matrices."""
     if wanted > n_points:
         raise ValueError(
-            f"n_generators={wanted} is more than the {n_points} points that should show them. Pass "
-            "more points, or ask for fewer generators."
+            f"n_generators={wanted} is more than the {n_points} pairs that should show them. "
+            "Pass more points, or ask for fewer generators."
         )
     if wanted > n_dimensions:
         raise ValueError(
@@ -170,8 +171,9 @@ def check_pattern(pattern: Any, d: int, structure: str) -> NDArray[np.bool_] | N
     if structure in ("symmetric", "skew") and not np.array_equal(values, values.T):
         i, j = np.argwhere(values != values.T)[0]
         raise ValueError(
-            f"`pattern` treats entries ({i}, {j}) and ({j}, {i}) differently, which depend on each "
-            f"other with structure={structure!r}. Pass pattern & pattern.T or pattern | pattern.T."
+            f"`pattern` treats entries ({i}, {j}) and ({j}, {i}) differently, which depend on "
+            f"each other with structure={structure!r}. Pass pattern & pattern.T or "
+            "pattern | pattern.T."
         )
     return values
 

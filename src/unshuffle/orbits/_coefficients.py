@@ -3,8 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle.objectives import combined, exponential_action, exponential_jacobian
-from unshuffle.objectives import matrix_exponentials
+from unshuffle.objectives import (
+    combined,
+    exponential_action,
+    exponential_jacobian,
+    matrix_exponentials,
+)
 
 Array = NDArray[np.float64]
 

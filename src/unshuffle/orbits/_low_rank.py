@@ -60,7 +60,7 @@ def started(space: MatrixSpace, pairs: Pairs, generators: Array) -> Run:
     start = linear_coefficients(V, pairs.targets, pairs.sources)
     first = squared_orbit_cost(V, start, pairs.targets, pairs.sources)
     found, squares = fit_coefficients(
-        V, pairs.targets, pairs.sources, start, max_iter=20, tol=1e-6
+        V, pairs.targets, pairs.sources, start, max_iter=10, tol=1e-6
     )
     return Run(generators, found, [first, min(float(squares.sum()), first)])
 
@@ -195,7 +195,8 @@ class _System:
         # the rest keeps what no residual sees, such as a turn of the basis, where it is
         reduced[np.diag_indices(n_unknowns)] += (damping + 1e-13) * size
         change = np.linalg.solve(reduced, push)
-        return change.reshape(k, -1), solved[:, :, -1] - solved[:, :, :-1] @ change
+        by_coefficients = solved[:, :, -1] - solved[:, :, :-1] @ change
+        return np.asarray(change.reshape(k, -1)), np.asarray(by_coefficients)
 
 
 def _by_gradients(

@@ -267,14 +267,14 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self._validate_params()
         if self.loss == "logtrace":
             check.check_log_trace(self.structure)
-        X = validate_data(self, X, dtype=np.float64, ensure_all_finite=False)
-        check.check_orbit_rows(X, "X")
-        check.check_several_points(len(X), "X")
-        onto = check.check_regression_targets(y, X)
+        rows: Array = validate_data(self, X, dtype=np.float64, ensure_all_finite=False)
+        check.check_orbit_rows(rows, "X")
+        check.check_several_points(len(rows), "X")
+        onto = check.check_regression_targets(y, rows)
         if onto is None:
-            check.check_rows_differ(X, "X")
+            check.check_rows_differ(rows, "X")
         with one_blas_thread():
-            return self._fit(X, onto)
+            return self._fit(rows, onto)
 
     def _fit(self, X: Array, onto: Array | None) -> "OrbitLearner":
         seed = int(check_random_state(self.random_state).randint(2**31))
@@ -310,10 +310,8 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             The c that minimise |x - exp(sum c V) prototype_|, the best of several starts spread
             over the orbit. With n_components, distances within the principal directions.
         """
-        check_is_fitted(self, "generators_")
-        X = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, reset=False)
-        check.check_orbit_rows(X, "X")
-        return self._located(X if self._subspace is None else self._subspace.inside(X))
+        rows = self._checked(X)
+        return self._located(rows if self._subspace is None else self._subspace.inside(rows))
 
     def inverse_transform(self, c: ArrayLike) -> Array:
         """Vectors at coefficients: the orbit of the prototype.
@@ -398,10 +396,8 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         check_is_fitted(self, "generators_")
         count = check.check_count(n, "n")
         random = check_random_state(random_state)
-        if self._inner_rows is None:
-            known = self.coefficients_
-        else:
-            known = self._located(self._inner_rows)
+        rows = self._inner_rows
+        known = self.coefficients_ if rows is None else self._located(rows)
         centred = known - known.mean(axis=0)
         # a factor of the covariance, whatever its rank
         _, lengths, axes = np.linalg.svd(centred, full_matrices=False)
@@ -424,10 +420,17 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         score : float
             Larger is better; 0 where all rows lie on the orbit.
         """
-        coefficients = self.transform(X)
-        rows = validate_data(self, X, dtype=np.float64, ensure_all_finite=False, reset=False)
-        moved = self.inverse_transform(coefficients)
+        rows = self._checked(X)
+        moved = self.inverse_transform(self.transform(X))
         return -float(np.mean(np.sum((rows - moved) ** 2, axis=1)))
+
+    def _checked(self, X: ArrayLike) -> Array:
+        check_is_fitted(self, "generators_")
+        rows: Array = validate_data(
+            self, X, dtype=np.float64, ensure_all_finite=False, reset=False
+        )
+        check.check_orbit_rows(rows, "X")
+        return rows
 
     def _subspace_of(self, X: Array, onto: Array | None) -> Subspace | None:
         for name in ("mean_", "components_"):

@@ -24,7 +24,7 @@ from unshuffle.orbits._volume_start import spectrum
 Array = NDArray[np.float64]
 
 _TRIAL_STEPS = 30  # of each start, before the best goes on
-# In units of what free numbers gain by fitting noise; both chosen on four noisy pieces of a sphere.
+# In units of what free numbers gain by fitting noise; chosen on noisy pieces of four spheres.
 _ALLOWANCE = 3.0  # by which flows within a surface may explain the pairs less well
 _SMOOTHING = 0.5  # by which smoother flows may do so than the best of them
 _NOTHING_ORDERED = np.empty(0, dtype=np.intp)
@@ -124,13 +124,15 @@ class Search:
         self, cost: LogTraceCost, start: Array, constraints: Constraints | None, *, solver: str
     ) -> VolumeRun:
         """Matrices of least log-trace cost."""
-        options = {"max_iter": self.settings.max_iter, "tol": self.settings.tol}
+        max_iter, tol = self.settings.max_iter, self.settings.tol
         self._report_volume(VolumeRun(start, [cost(start)[0]]))
         if solver == "mm" or constraints is not None:
             return descend_by_majorizing(
-                cost, start, constraints, report=self._report_volume, **options
+                cost, start, constraints, max_iter=max_iter, tol=tol, report=self._report_volume
             )
-        return descend_by_gradients(cost, start, report=self._report_volume, **options)
+        return descend_by_gradients(
+            cost, start, max_iter=max_iter, tol=tol, report=self._report_volume
+        )
 
     def _flows(self, points: Array | None, k: int) -> list[Run]:
         """Flows within the surface of the points, from the smoothest to the closest fit."""
@@ -163,8 +165,10 @@ class Search:
         return self._go_on(run, max_iter)
 
     def _go_on(self, run: Run, max_iter: int) -> Run:
-        options = {"max_iter": max_iter, "tol": self.settings.tol}
-        return descend(self.space, self.pairs, run, report=self._report, **options)
+        tol = self.settings.tol
+        return descend(
+            self.space, self.pairs, run, max_iter=max_iter, tol=tol, report=self._report
+        )
 
     def _exact(self, run: Run) -> bool:
         return run.cost <= 100 * EXACT * len(self.pairs.targets)

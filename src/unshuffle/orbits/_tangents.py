@@ -1,4 +1,4 @@
-"""Generators that keep every point on the surface of the data: a null space, noise averaged out."""
+"""Generators that keep points on the surface of the data: a null space, noise averaged out."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,7 +91,7 @@ def local_surfaces(
 
 def flows_within(space: MatrixSpace, on: Array, normals: Array, n_generators: int) -> Array:
     """Matrices V, in coordinates, for which all n'V x are smallest, the smallest first."""
-    n, d, n_normals = normals.shape
+    d = on.shape[1]
     # n'V x is the product of V with n x', entry by entry
     leaving = np.einsum("nia,nj->naij", normals, on).reshape(-1, d, d)
     rows = space.coordinates(leaving)

@@ -75,7 +75,7 @@ def suggested_number(values: Array, most: int) -> int:
     if falls.size:
         return int(falls[0]) + 1
     held = np.cumsum(values) / values.sum()
-    return int(min(np.searchsorted(held, 0.95) + 1, most))
+    return min(int(np.searchsorted(held, 0.95)) + 1, most)
 
 
 def _linear_maps(space: MatrixSpace, vectors: Array) -> Array:

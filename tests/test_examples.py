@@ -12,7 +12,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-ROOMS = ("alignment", "datasets", "images", "kernels", "layout", "matching", "metrics", "plotting")
+ROOMS = (
+    *("alignment", "datasets", "images", "kernels", "layout"),
+    *("matching", "metrics", "orbits", "plotting"),
+)
 CONSTANTS = {"FEATURES", "FORMATS", "MAX_CACHE_BYTES", "MAX_PIXELS", "SUFFIXES"}
 
 if not (ROOT / "docs" / "index.md").exists():
@@ -79,7 +82,7 @@ def test_example_asks_a_question_and_ends_with_what_to_try(path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["matching.md", "layout.md", "alignment.md"])
+@pytest.mark.parametrize("name", ["matching.md", "layout.md", "alignment.md", "orbits.md"])
 def test_the_guide_runs_from_top_to_bottom(name, tmp_path):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     blocks = code_blocks(ROOT / "docs" / name)

@@ -258,8 +258,8 @@ class OrbitDisplay:
         draw_vectors(ax, self.points, self.unseen, self.prototype)
         equal_sides(ax, np.concatenate(drawn))
         if space:
-            look_at(ax, self.prototype, np.concatenate(drawn).mean(axis=0))
-        ax.legend(frameon=False, fontsize=9)
+            look_at(ax, self.prototype)
+        ax.legend(frameon=False, fontsize=9, loc="upper left" if space else "best")
         return self
 
     def plot_spectrum(self, ax: Any = None, *, n_shown: int = 12) -> "OrbitDisplay":
@@ -380,7 +380,9 @@ class OrbitDisplay:
         change = self._back(self.generators[j] @ self._inside(x))
         tiles = [(x, "image", False), (change, "its change", True)]
         views = self.orbit(_along(ways, j, len(self.generators)), x)
-        tiles += [(view, f"{way:+.2f}", False) for view, way in zip(views, ways, strict=True)]
+        tiles += [
+            (view, f"{way + 0.0:+.2f}", False) for view, way in zip(views, ways, strict=True)
+        ]
         across = 1.5 * len(tiles) * shape[1] / shape[0]
         ax = self._take_axes(ax, False, (across, 1.75))
         draw_tiles(ax, [(image.reshape(shape), name, which) for image, name, which in tiles])

@@ -43,12 +43,16 @@ def draw_surface(ax: Any, surface: Array) -> None:
     ax.plot_surface(x, y, z, rcount=len(x), ccount=len(x), edgecolor="#0f694850", **look)
 
 
-def look_at(ax: Any, prototype: Array, middle: Array) -> None:
-    """Turn axes in space so that the prototype is in front, seen a little from the side."""
-    x, y, _ = prototype - middle
-    ax.view_init(elev=28, azim=float(np.degrees(np.arctan2(y, x))) + 20)
+def look_at(ax: Any, prototype: Array) -> None:
+    """Turn axes in space so that the prototype is in front, seen a little from the side.
+
+    Matrices leave the origin where it is, so orbits go around it or away from it: what is seen
+    from outside is the side away from the origin.
+    """
+    ax.view_init(elev=28, azim=float(np.degrees(np.arctan2(*prototype[1::-1]))) + 20)
     # By depth, matplotlib would hide points behind the transparent surface that they lie on.
     ax.computed_zorder = False
+    ax.locator_params(nbins=5)
 
 
 def equal_sides(ax: Any, drawn: Array) -> None:

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import expm
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._validation import (
@@ -32,12 +31,11 @@ from unshuffle.plotting._orbit_drawing import (
     equal_sides,
     look_at,
 )
+from unshuffle.plotting._orbit_paths import Motion, curve_steps, data_range
 
 Array = NDArray[np.float64]
 
-_CURVE = 200  # places along a curve
-_SURFACE = 33  # and on each side of a surface
-_FIELD = 15
+_FIELD = 15  # arrows on each side of a field
 
 
 class OrbitDisplay:
@@ -220,10 +218,7 @@ class OrbitDisplay:
         words = "a column for each generator"
         shape = (None, len(self.generators))
         rows = check_orbit_array(coefficients, "coefficients", shape, words)
-        start = self._start(x)
-        motions = expm(np.einsum("nk,kij->nij", rows, self.generators))
-        inner = self._inside(start)
-        return start + self._back(motions @ inner - inner)
+        return self._motion.moved(self._start(x), rows)
 
     def plot(self, ax: Any = None, *, reach: float = 3.0) -> "OrbitDisplay":
         """Draw the vectors and the orbit of the prototype, as far as they go and beyond.
@@ -248,12 +243,12 @@ class OrbitDisplay:
         ax = self._take_axes(ax, space)
         drawn = [self.points] if self.unseen is None else [self.points, self.unseen]
         if space and len(self.generators) > 1:
-            surface = self._surface(reach)
+            surface = self._motion.surface(self.prototype, self.coefficients, reach)
             draw_surface(ax, surface)
             drawn.append(surface.reshape(-1, 3))
         for j in range(len(self.generators)):
-            steps, inside = self._steps(j, reach)
-            drawn.append(self.orbit(_along(steps, j, len(self.generators))))
+            steps, inside = curve_steps(self.coefficients[:, j], reach)
+            drawn.append(self._motion.along(self.prototype, j, steps))
             draw_curve(ax, drawn[-1], inside, j)
         draw_vectors(ax, self.points, self.unseen, self.prototype)
         equal_sides(ax, np.concatenate(drawn))
@@ -373,13 +368,12 @@ class OrbitDisplay:
         self, x: Array, ax: Any, j: int, shape: tuple[int, int], steps: ArrayLike | None
     ) -> "OrbitDisplay":
         if steps is None:
-            ways = np.linspace(*self._range(j), 5)
+            ways = np.linspace(*data_range(self.coefficients[:, j]), 5)
         else:
             words = "one coefficient for each view"
             ways = check_orbit_array(steps, "steps", (None,), words)
-        change = self._back(self.generators[j] @ self._inside(x))
-        tiles = [(x, "image", False), (change, "its change", True)]
-        views = self.orbit(_along(ways, j, len(self.generators)), x)
+        tiles = [(x, "image", False), (self._motion.change(x, j), "its change", True)]
+        views = self._motion.along(x, j, ways)
         tiles += [
             (view, f"{way + 0.0:+.2f}", False) for view, way in zip(views, ways, strict=True)
         ]
@@ -388,37 +382,14 @@ class OrbitDisplay:
         draw_tiles(ax, [(image.reshape(shape), name, which) for image, name, which in tiles])
         return self
 
-    def _range(self, j: int) -> tuple[float, float]:
-        """How far the data go along a generator; the prototype is at 0."""
-        along = self.coefficients[:, j]
-        return min(float(along.min()), 0.0), max(float(along.max()), 0.0)
-
-    def _steps(self, j: int, reach: float, n: int = _CURVE) -> tuple[Array, NDArray[np.bool_]]:
-        """Coefficients along a generator, and which of them are within the data."""
-        low, high = self._range(j)
-        middle, half = (low + high) / 2, (high - low) / 2 or 1.0
-        steps = np.linspace(middle - reach * half, middle + reach * half, n)
-        return steps, (steps >= low) & (steps <= high)
-
-    def _surface(self, reach: float) -> Array:
-        one, other = (self._steps(j, reach, _SURFACE)[0] for j in (0, 1))
-        rows = np.zeros((_SURFACE, _SURFACE, len(self.generators)))
-        rows[:, :, 0], rows[:, :, 1] = np.meshgrid(one, other)
-        return self.orbit(rows.reshape(_SURFACE**2, -1)).reshape(_SURFACE, _SURFACE, 3)
+    @property
+    def _motion(self) -> Motion:
+        return Motion(self.generators, self.mean, self.components)
 
     def _start(self, x: ArrayLike | None) -> Array:
         if x is None:
             return self.prototype
         return check_orbit_array(x, "x", (self.points.shape[1],), "one vector")
-
-    def _inside(self, x: Array) -> Array:
-        """What of a vector the generators move."""
-        if self.components is None or self.mean is None:
-            return x
-        return np.asarray(self.components @ (x - self.mean))
-
-    def _back(self, inner: Array) -> Array:
-        return inner if self.components is None else np.asarray(inner @ self.components)
 
     def _take_axes(self, ax: Any, space: bool, size: tuple[float, float] = (5.6, 5.6)) -> Any:
         taken = axes_or_new(ax, size, space=space)
@@ -429,10 +400,3 @@ class OrbitDisplay:
 
 def _optional(values: Any, name: str, shape: tuple[int | None, ...], meaning: str) -> Array | None:
     return None if values is None else check_orbit_array(values, name, shape, meaning)
-
-
-def _along(steps: Array, j: int, k: int) -> Array:
-    """Coefficients that differ along one generator only."""
-    rows = np.zeros((len(steps), k))
-    rows[:, j] = steps
-    return rows

@@ -16,6 +16,7 @@ from unshuffle import OrbitLearner
 
 Array = NDArray[np.float64]
 N_GIVEN, N_UNSEEN = 200, 100
+N_STARTS = 1
 STEP = 6  # every sixth of the 72 views is given: 30 degrees apart
 SCALING = np.array([np.diag([1.0, 0, -1]) / 2**0.5, np.diag([0.5, -1, 0.5]) / 1.5**0.5])
 SYMMETRIC = np.array(
@@ -139,13 +140,14 @@ def _views(folder: Path) -> Iterator[str]:
         errors = view_errors(views)
         found.append(errors)
         yield (
-            f"coil20 object {number}, views between: orbit {errors[0]:.4f}, linear {errors[1]:.4f}, "
-            f"nearest {errors[2]:.4f}, {time.process_time() - start:.0f} s of CPU"
+            f"coil20 object {number}, views between: orbit {errors[0]:.4f}, "
+            f"linear {errors[1]:.4f}, nearest {errors[2]:.4f}, "
+            f"{time.process_time() - start:.0f} s of CPU"
         )
     means, wins = np.mean(found, axis=0), np.array(found)
     yield (
-        f"coil20, mean: orbit {means[0]:.4f}, linear {means[1]:.4f}, nearest {means[2]:.4f}; orbit "
-        f"best on {(wins[:, 0] < wins[:, 1:].min(axis=1)).sum()} of {len(wins)}"
+        f"coil20, mean: orbit {means[0]:.4f}, linear {means[1]:.4f}, nearest {means[2]:.4f}; "
+        f"orbit best on {(wins[:, 0] < wins[:, 1:].min(axis=1)).sum()} of {len(wins)}"
     )
 
 
@@ -164,7 +166,7 @@ def view_errors(views: Array) -> tuple[float, float, float]:
     seen = np.minimum(np.abs(X[sources]).max(axis=1), np.abs(X[targets]).max(axis=1)) > 0
     band = np.abs(np.subtract.outer(np.arange(width), np.arange(width))) == 1
     pairs = np.stack([targets, sources], axis=1)[seen]
-    learner = _fitted(X, 1, structure="skew", pattern=band, pairs=pairs, n_init=1)
+    learner = _fitted(X, 1, structure="skew", pattern=band, pairs=pairs, n_init=N_STARTS)
     errors: list[list[float]] = [[], [], []]
     for k in range(1, STEP):
         share = k / STEP

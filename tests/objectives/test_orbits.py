@@ -38,6 +38,12 @@ def test_exponentials_and_their_action_agree_with_scipy(size):
     assert np.all(np.abs(missed).max(axis=1) < 1e-11 * scale)
 
 
+def test_exponentials_do_not_depend_on_what_stands_beside_them():
+    small, large = matrices(0.1), matrices(1e200)
+    both = matrix_exponentials(np.concatenate([small, large]))[: len(small)]
+    np.testing.assert_array_equal(both, matrix_exponentials(small))
+
+
 def test_an_exponential_that_does_not_fit_is_infinite_and_a_long_turn_is_not():
     assert not np.isfinite(matrix_exponentials(np.array([[[1e4]]]))).any()
     assert not np.isfinite(matrix_exponentials(np.array([[[1e305]]]))).any()

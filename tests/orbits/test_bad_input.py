@@ -37,7 +37,7 @@ def test_bad_vectors_are_refused_in_one_clear_sentence(X, words):
 
 
 def test_sparse_vectors_are_refused():
-    with pytest.raises(TypeError, match="[Ss]parse"):
+    with pytest.raises(TypeError, match=r"[Ss]parse"):
         OrbitLearner(1).fit(sparse.csr_matrix(points()))
 
 
@@ -186,5 +186,5 @@ def test_frames_with_other_columns_are_refused(arc):
 
 def test_memory_is_asked_for_first(monkeypatch):
     monkeypatch.setattr("unshuffle._validation._memory.available_memory", lambda: 1000)
-    with pytest.raises(MemoryError, match="Learning 3 x 3 matrices .*n_components"):
+    with pytest.raises(MemoryError, match=r"Learning 3 x 3 matrices .*n_components"):
         OrbitLearner(1).fit(points())

@@ -11,8 +11,8 @@ EXPECTED_FAILED_CHECKS = {
 
 @parametrize_with_checks(
     [
-        OrbitLearner(1, n_init=2, n_neighbors=3, tol=0.01),
-        OrbitLearner(1, structure="diagonal", pairs="prototype", n_components=1, tol=0.01),
+        OrbitLearner(n_init=1, tol=0.1),
+        OrbitLearner(1, n_components=1, n_neighbors=2, n_init=1, tol=0.1),
     ],
     expected_failed_checks=lambda learner: (
         EXPECTED_FAILED_CHECKS if learner.n_components is None else {}

@@ -30,10 +30,10 @@ def matrix_exponentials(A: Array) -> Array:
         Infinite or NaN where an exponential does not fit into a float.
     """
     matrices = np.asarray(A, dtype=np.float64)
-    norm = _largest_norm(matrices)
-    n_squarings = 0 if norm <= 0.5 else int(np.ceil(np.log2(norm / 0.5)))
-    power = matrices * 0.5**n_squarings if n_squarings < 1000 else matrices * 2.0**-1000
-    n_squarings = min(n_squarings, 1000)
+    flat = matrices.reshape(-1, *matrices.shape[-2:])
+    norms = np.abs(flat).sum(axis=1).max(axis=1, initial=0.0)
+    n_squarings = np.ceil(np.log2(np.maximum(norms / 0.5, 1.0))).astype(int)
+    power = np.ldexp(flat, -n_squarings[:, None, None])
     square = power @ power
     cube, fourth = square @ power, square @ square
     unit = np.eye(matrices.shape[-1])
@@ -45,9 +45,10 @@ def matrix_exponentials(A: Array) -> Array:
         if k:
             result = result @ fourth
     with np.errstate(over="ignore", invalid="ignore"):
-        for _ in range(n_squarings):
-            result = result @ result
-    return np.asarray(result)
+        for k in range(n_squarings.max(initial=0)):
+            left = n_squarings > k
+            result[left] = result[left] @ result[left]
+    return np.asarray(result.reshape(matrices.shape))
 
 
 def exponential_action(A: Array, z: Array) -> Array:
@@ -149,10 +150,6 @@ def _pullback(step: Array, z: Array, w: Array, n_steps: int) -> tuple[Array, Arr
         gradient += np.einsum("tni,tnj->nij", pulled, mixed, optimize=True)
         back = _weighted(pulled).sum(axis=0)
     return np.asarray(moved), gradient / n_steps
-
-
-def _largest_norm(A: Array) -> float:
-    return float(np.abs(A).sum(axis=-2).max()) if A.size else 0.0
 
 
 def _groups(A: Array) -> list[tuple[NDArray[np.intp], int]]:

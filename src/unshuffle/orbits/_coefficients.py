@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 _N_PLACES = 300  # of the orbit, among which starts are chosen
 _N_STARTS = 4  # for each vector, from the nearest of these
 _BLOCK = 2_000_000  # numbers in a stack of matrices
-_REACH = 25.0  # most a solver moves along: the 1-norm of a matrix, whose time it sets
+_REACH = 12.0  # most a solver moves along: the 1-norm of a matrix, whose time it sets
 
 
 def fit_coefficients(
@@ -139,10 +139,11 @@ def moved_by(generators: Array, coefficients: Array, vector: Array) -> Array:
     """Vectors exp(sum c V) x for one x and many c, shape (n, d), in blocks that fit in memory."""
     d = vector.size
     block = max(1, _BLOCK // d**2)
-    parts = [
-        matrix_exponentials(combined(generators, coefficients[start : start + block])) @ vector
-        for start in range(0, len(coefficients), block)
-    ]
+    with np.errstate(over="ignore", invalid="ignore"):  # left to the caller
+        parts = [
+            matrix_exponentials(combined(generators, coefficients[start : start + block])) @ vector
+            for start in range(0, len(coefficients), block)
+        ]
     return np.concatenate(parts) if parts else np.zeros((0, d))
 
 

@@ -241,6 +241,14 @@ def test_what_cannot_be_drawn_is_refused(arc, globe, pictures):
     assert not plt.get_fignums()
 
 
+def test_orbits_that_overflow_are_refused(arc):
+    growing = OrbitDisplay.from_predictions(arc, [np.eye(2)], arc[0], np.ones((40, 1)))
+    with pytest.raises(ValueError, match="overflows"):
+        growing.plot(reach=1e4)
+    with pytest.raises(ValueError, match="overflows"):
+        growing.orbit([[1e6]])
+
+
 def test_axes_of_the_wrong_kind_are_refused(round_trip, globe):
     for ax in (5, plt.figure()):
         for draw in (round_trip.plot, round_trip.plot_path, round_trip.plot_spectrum, globe.plot):

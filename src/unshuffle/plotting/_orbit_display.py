@@ -254,7 +254,8 @@ class OrbitDisplay:
         equal_sides(ax, np.concatenate(drawn))
         if space:
             look_at(ax, self.prototype)
-        ax.legend(frameon=False, fontsize=9, loc="upper left" if space else "best")
+        look: dict[str, Any] = {"loc": "upper left", "fontsize": 8} if space else {"fontsize": 9}
+        ax.legend(frameon=False, handlelength=1.3, labelspacing=0.3, **look)
         return self
 
     def plot_spectrum(self, ax: Any = None, *, n_shown: int = 12) -> "OrbitDisplay":

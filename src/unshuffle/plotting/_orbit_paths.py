@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import expm
 
+from unshuffle._validation import check_moved
+
 Array = NDArray[np.float64]
 
 _CURVE = 200  # places along a curve
@@ -31,9 +33,12 @@ class Motion:
 
     def moved(self, x: Array, coefficients: Array) -> Array:
         """exp(sum c V) x for each row c, shape (n, n_features)."""
-        motions = expm(np.einsum("nk,kij->nij", coefficients, self.generators))
         inner = self._inside(x)
-        return x + self._back(motions @ inner - inner)
+        with np.errstate(over="ignore", invalid="ignore"):
+            motions = expm(np.einsum("nk,kij->nij", coefficients, self.generators))
+            places = x + self._back(motions @ inner - inner)
+        check_moved(places)
+        return places
 
     def change(self, x: Array, j: int) -> Array:
         """V_j x, the change of x per unit of coefficient j."""

@@ -10,7 +10,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
-from benchmarks.accuracy import _attributes, _cells, _documents, _photos
+from benchmarks.accuracy import _attributes, _cells, _documents, _orbits, _photos
 from unshuffle.matching import AmbiguityWarning
 
 REPORTS = {
@@ -19,6 +19,7 @@ REPORTS = {
     "cells": _cells.report,
     "attributes": _attributes.report,
     "attributes-halved": partial(_attributes.report, in_turn=False),
+    "orbits": _orbits.report,
 }
 LAYOUTS = ("layouts", "layouts-held-out")
 

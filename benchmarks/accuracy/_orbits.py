@@ -90,7 +90,8 @@ def report(folder: Path, seeds: tuple[int, ...] = tuple(range(100, 110))) -> Ite
     pairs = [pair_of(SYMMETRIC, seed) for seed in seeds]
     yield _extrapolation("symmetric pair", pairs, 2, **symmetric)
     for solver in ("mm", "lbfgs"):
-        yield _papers_experiment(solver)
+        yield _papers_experiment("scaling", scaling[0], "diagonal", solver)
+        yield _papers_experiment("sphere", sphere(seeds[0]), "symmetric", solver)
     yield from _views(folder)
     yield _long_vectors(folder)
 
@@ -115,15 +116,14 @@ def _extrapolation(
     )
 
 
-def _papers_experiment(solver: str) -> str:
-    wedge = sphere(0)
+def _papers_experiment(title: str, wedge: Problem, structure: str, solver: str) -> str:
     learner = OrbitLearner(
-        2, "logtrace", "symmetric", "prototype", prototype=wedge.prototype, solver=solver
+        2, "logtrace", structure, "prototype", prototype=wedge.prototype, solver=solver
     ).fit(wedge.given)
     rises = int((np.diff(learner.objective_path_) > 0).sum())
     moved = learner.inverse_transform(3 * learner.coefficients_)
     return (
-        f"the paper's wedge, {solver}: {learner.n_iter_} steps, {rises} of them up, converged "
+        f"a positive wedge, {title}, {structure}, {solver}: {learner.n_iter_} steps, {rises} of them up, converged "
         f"{learner.converged_}, spectrum {np.round(learner.spectrum_[:4], 5).tolist()}, "
         f"{(moved > 0).all(axis=1).mean():.2f} of the extrapolated orbit positive"
     )

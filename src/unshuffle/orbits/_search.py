@@ -118,7 +118,8 @@ class Search:
         starts = [_orthonormal(random.normal(size=shape)) for _ in range(n_random)]
         tried = map_parallel(self._try, starts, n_jobs=self.settings.n_jobs)
         best = min([best, *tried], key=lambda run: run.cost)
-        return best if best.converged else self._go_on(best, self.settings.max_iter)
+        n_left = self.settings.max_iter - (len(best.path) - 2)
+        return best if best.converged else self._go_on(best, n_left)
 
     def log_trace(
         self, cost: LogTraceCost, start: Array, constraints: Constraints | None, *, solver: str

@@ -123,8 +123,9 @@ def _papers_experiment(title: str, wedge: Problem, structure: str, solver: str) 
     rises = int((np.diff(learner.objective_path_) > 0).sum())
     moved = learner.inverse_transform(3 * learner.coefficients_)
     return (
-        f"a positive wedge, {title}, {structure}, {solver}: {learner.n_iter_} steps, {rises} of them up, converged "
-        f"{learner.converged_}, spectrum {np.round(learner.spectrum_[:4], 5).tolist()}, "
+        f"a positive wedge, {title}, {structure}, {solver}: {learner.n_iter_} steps, "
+        f"{rises} of them up, converged {learner.converged_}, "
+        f"spectrum {np.round(learner.spectrum_[:4], 5).tolist()}, "
         f"{(moved > 0).all(axis=1).mean():.2f} of the extrapolated orbit positive"
     )
 

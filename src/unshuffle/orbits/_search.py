@@ -23,7 +23,7 @@ from unshuffle.orbits._volume_start import spectrum
 
 Array = NDArray[np.float64]
 
-_TRIAL_STEPS = 30  # of each start, before the best goes on
+_TRIAL_STEPS = 30  # of each start, before the best go on
 # In units of what free numbers gain by fitting noise; chosen on noisy pieces of four spheres.
 _ALLOWANCE = 3.0  # by which flows within a surface may explain the pairs less well
 _SMOOTHING = 0.5  # by which smoother flows may do so than the best of them
@@ -88,16 +88,17 @@ class Search:
         self.best: Run | None = None
         self.best_volume: VolumeRun | None = None
         self._lock = threading.Lock()
-        self._expected = settings.n_init * _TRIAL_STEPS + settings.max_iter
+        self._expected = settings.n_init * _TRIAL_STEPS + 2 * settings.max_iter
 
     def low_rank(self, directions: Array, points: Array | None, k: int) -> Run:
         """Generators of least squared error, or simpler ones that explain the pairs as well.
 
         The first start is the span of a relaxed fit (`directions`), the second that of flows
         within the surface of the `points`; the rest are random. Each goes some steps, and the
-        best goes on to the end. Where the pairs are noisy, flows within the surface are kept
-        unless they explain the pairs less well than free generators do after allowance for the
-        noise that these fit: they come from all points at once and extrapolate further.
+        best of the first two and the best of the rest go on to the end. Where the pairs are
+        noisy, flows within the surface are kept unless they explain the pairs less well than free
+        generators do after allowance for the noise that these fit: they come from all points at
+        once and extrapolate further.
         """
         random = np.random.RandomState(self.settings.seed)
         shape = (k, self.space.n_dimensions)
@@ -117,9 +118,10 @@ class Search:
         n_random = self.settings.n_init - len(informed)
         starts = [_orthonormal(random.normal(size=shape)) for _ in range(n_random)]
         tried = map_parallel(self._try, starts, n_jobs=self.settings.n_jobs)
-        best = min([best, *tried], key=lambda run: run.cost)
-        n_left = self.settings.max_iter - (len(best.path) - 2)
-        return best if best.converged else self._go_on(best, n_left)
+        # an informed start may be slow at first and end lower
+        finalists = [best, min(tried, key=lambda run: run.cost)] if tried else [best]
+        ends = map_parallel(self._finish, finalists, n_jobs=self.settings.n_jobs)
+        return min(ends, key=lambda run: run.cost)
 
     def log_trace(
         self, cost: LogTraceCost, start: Array, constraints: Constraints | None, *, solver: str
@@ -159,6 +161,10 @@ class Search:
 
     def _try(self, generators: Array) -> Run:
         return self._descend(generators, max_iter=min(_TRIAL_STEPS, self.settings.max_iter))
+
+    def _finish(self, run: Run) -> Run:
+        n_left = self.settings.max_iter - (len(run.path) - 2)
+        return run if run.converged else self._go_on(run, n_left)
 
     def _descend(self, generators: Array, *, max_iter: int) -> Run:
         run = started(self.space, self.pairs, generators)

@@ -10,6 +10,7 @@ Array = NDArray[np.float64]
 _MOST_POINTS = 400  # of which surfaces are fitted
 _MOST_TANGENTS = 4
 _MOST_DIMENSIONS = 200  # of the space of matrices
+_FADING = 0.7  # of weights with squared distance; chosen on noisy pieces of twenty spheres
 
 
 def tangent_starts(space: MatrixSpace, X: Array, n_generators: int, *, seed: int) -> list[Array]:
@@ -51,12 +52,12 @@ def tangent_starts(space: MatrixSpace, X: Array, n_generators: int, *, seed: int
         width //= 2
     nearest = _nearest(points)
     fitted = (local_surfaces(points, nearest[:, :width], n_tangents) for width in widths)
-    return [flows_within(space, on, normals, n_generators) for on, normals in fitted]
+    return [flows_within(space, *surfaces, n_generators) for surfaces in fitted]
 
 
 def local_surfaces(
     points: Array, nearest: NDArray[np.intp], n_tangents: int
-) -> tuple[Array, Array]:
+) -> tuple[Array, Array, Array]:
     """Points moved onto a quadratic surface through their neighbours, and its normals there.
 
     Parameters
@@ -74,26 +75,30 @@ def local_surfaces(
         Points on the surfaces.
     normals : ndarray of shape (n, d, d - n_tangents)
         Orthonormal.
+    trust : ndarray of shape (n,)
+        One over the variance of the slopes per unit of noise: less at the rim than amid the data.
     """
     around = points[nearest] - points[:, None, :]
     squares = np.sum(around**2, axis=2)
-    weights = np.clip(1.0 - squares / squares.max(axis=1, keepdims=True), 1e-9, None)
+    weights = 1.0 - _FADING * squares / squares.max(axis=1, keepdims=True)
     frame = _principal_frame(around, weights)
     for _ in range(2):  # again in the frame of the surface, no longer that of the cloud
         tangents, normals = frame[:, :, :n_tangents], frame[:, :, n_tangents:]
-        coefficients = _quadratic_fit(around @ tangents, around @ normals, weights)
+        coefficients, trust = _quadratic_fit(around @ tangents, around @ normals, weights)
         on = points + np.einsum("ndj,nj->nd", normals, coefficients[:, 0])
         slopes = np.swapaxes(coefficients[:, 1 : 1 + n_tangents], 1, 2)
         tilted = tangents + normals @ slopes
         frame = np.linalg.qr(np.concatenate([tilted, normals], axis=2))[0]
-    return on, frame[:, :, n_tangents:]
+    return on, frame[:, :, n_tangents:], trust
 
 
-def flows_within(space: MatrixSpace, on: Array, normals: Array, n_generators: int) -> Array:
+def flows_within(
+    space: MatrixSpace, on: Array, normals: Array, trust: Array, n_generators: int
+) -> Array:
     """Matrices V, in coordinates, for which all n'V x are smallest, the smallest first."""
     d = on.shape[1]
     # n'V x is the product of V with n x', entry by entry
-    leaving = np.einsum("nia,nj->naij", normals, on).reshape(-1, d, d)
+    leaving = np.einsum("n,nia,nj->naij", np.sqrt(trust), normals, on).reshape(-1, d, d)
     rows = space.coordinates(leaving)
     moving = space.coordinates(np.einsum("ai,nj->naij", np.eye(d), on).reshape(-1, d, d))
     # matrices that move nothing stay within any surface, and are left out
@@ -116,8 +121,9 @@ def _principal_frame(around: Array, weights: Array) -> Array:
     return np.asarray(np.linalg.eigh(scatter)[1][:, :, ::-1])
 
 
-def _quadratic_fit(along: Array, across: Array, weights: Array) -> Array:
-    """Constant, linear and quadratic coefficients of `across` as a function of `along`."""
+def _quadratic_fit(along: Array, across: Array, weights: Array) -> tuple[Array, Array]:
+    """Coefficients of `across` as a quadratic function of `along`, and trust in the slopes."""
+    n_tangents = along.shape[2]
     first, second = np.triu_indices(along.shape[2])
     scale = np.sqrt(np.mean(along**2, axis=(1, 2), keepdims=True)) + np.finfo(float).tiny
     unit = along / scale
@@ -127,6 +133,11 @@ def _quadratic_fit(along: Array, across: Array, weights: Array) -> Array:
     weighted = np.swapaxes(terms * weights[:, :, None], 1, 2)
     H = weighted @ terms
     H += 1e-12 * np.trace(H, axis1=1, axis2=2)[:, None, None] * np.eye(H.shape[1])
-    found = np.linalg.solve(H, weighted @ across)
-    found[:, 1 : 1 + along.shape[2]] /= scale
-    return np.asarray(found)
+    inverse = np.linalg.inv(H)
+    found = inverse @ (weighted @ across)
+    spread = inverse @ (weighted * weights[:, None, :]) @ terms
+    slopes = slice(1, 1 + n_tangents)
+    variances = np.trace((spread @ inverse)[:, slopes, slopes], axis1=1, axis2=2)
+    found[:, slopes] /= scale
+    trust = scale[:, 0, 0] ** 2 / np.maximum(variances, np.finfo(float).tiny)
+    return np.asarray(found), np.asarray(trust / trust.max())

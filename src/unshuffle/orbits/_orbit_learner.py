@@ -154,8 +154,8 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     A step takes time in proportion to n_pairs * d^2 for large d, and n_pairs * (k d^2)^2 where
     k d^2 is below 300; the relaxed fit n_pairs * d^3 and more. Memory: some copies of
-    n_pairs * d^2 numbers, checked before they are taken. 200 points in 3-D take half a second,
-    72 images in 50 dimensions some ten.
+    n_pairs * d^2 numbers, checked before they are taken. 200 points in 3-D take .1 to 1 second,
+    72 images in 50 dimensions 15.
 
     "logtrace" is convex for diagonal matrices and eps1 * eps2 >= 1/8, not in general as the paper
     has it. The second moment of the matrices is not centred, since a mean that costs nothing

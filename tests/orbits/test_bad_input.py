@@ -36,6 +36,12 @@ def test_bad_vectors_are_refused_in_one_clear_sentence(X, words):
         OrbitLearner(1).fit(X)
 
 
+@pytest.mark.parametrize("pairs", ["knn", "all", "prototype"])
+def test_fewer_points_than_generators_are_refused(pairs):
+    with pytest.raises(ValueError, match="n_generators=5 is more than the 4 points"):
+        OrbitLearner(5, pairs=pairs).fit(points(n=4))
+
+
 def test_sparse_vectors_are_refused():
     with pytest.raises(TypeError, match=r"[Ss]parse"):
         OrbitLearner(1).fit(sparse.csr_matrix(points()))

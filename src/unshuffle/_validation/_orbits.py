@@ -135,13 +135,14 @@ def check_prototype(prototype: Any, n: int, n_features: int) -> int | NDArray[np
     return values.astype(np.float64)
 
 
-def check_n_generators(wanted: int, n_points: int, n_dimensions: int) -> None:
-    """Refuse more generators than points, or than there are independent matrices."""
-    if wanted > n_points:
-        raise ValueError(
-            f"n_generators={wanted} is more than the {n_points} pairs that should show them. "
-            "Pass more points, or ask for fewer generators."
-        )
+def check_n_generators(wanted: int, n_points: int, n_pairs: int, n_dimensions: int) -> None:
+    """Refuse more generators than points, than pairs, or than there are independent matrices."""
+    for count, what in ((n_points, "points"), (n_pairs, "pairs")):
+        if wanted > count:
+            raise ValueError(
+                f"n_generators={wanted} is more than the {count} {what} that should show them. "
+                "Pass more points, or ask for fewer generators."
+            )
     if wanted > n_dimensions:
         raise ValueError(
             f"n_generators={wanted} is more than the {n_dimensions} independent matrices that the "

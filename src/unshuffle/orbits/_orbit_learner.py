@@ -282,7 +282,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         inner = X if subspace is None else subspace.inside(X)
         prototype = self._prototype_of(X, inner)
         indices, pairs = self._pairs_of(X, inner, onto, prototype, subspace)
-        space = self._space_of(pairs)
+        space = self._space_of(len(X), pairs)
         scaled, scale = pairs.scaled()
         settings = Settings(self.n_init, self.max_iter, self.tol, seed, self.n_jobs)
         search = Search(space, scaled, settings, Reporter(self.callback), scale**2)
@@ -484,14 +484,14 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         check.check_moving(sources, targets, "X")
         return indices, Pairs(targets, sources, np.unique(indices[:, 0]).size)
 
-    def _space_of(self, pairs: Pairs) -> MatrixSpace:
+    def _space_of(self, n_points: int, pairs: Pairs) -> MatrixSpace:
         n, d = pairs.targets.shape
         pattern = check.check_pattern(self.pattern, d, self.structure)
         space = MatrixSpace.of(d, self.structure, pattern)
         check.check_any_matrix(space.n_dimensions, d, self.structure)
         check.check_constraints(self.constraints, d, self.loss)
         if self.n_generators is not None:
-            check.check_n_generators(self.n_generators, n, space.n_dimensions)
+            check.check_n_generators(self.n_generators, n_points, n, space.n_dimensions)
         check.check_orbit_memory(n, d, space.n_dimensions)
         return space
 

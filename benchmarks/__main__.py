@@ -14,14 +14,14 @@ from rich.table import Table
 
 from benchmarks._measure import Row
 
-NAMES = ("assignment", "matching", "layout", "growth", "alignment", "sweeps", "sets")
+NAMES = ("assignment", "matching", "layout", "growth", "alignment", "sweeps", "sets", "orbits")
 PEERS = {"ot": "POT", "vc_flas": "FLAS", "pycpd": "pycpd"}
 
 
 def main() -> int:
     options = parsed()
     try:
-        from benchmarks import alignment, assignment, growth, layout, matching, sets
+        from benchmarks import alignment, assignment, growth, layout, matching, orbits, sets
     except ModuleNotFoundError as error:
         if error.name not in PEERS:
             raise
@@ -51,6 +51,7 @@ def main() -> int:
             alignment.SWEEP_FORMATS,
         ),
         "sets": (sets.TOPIC, partial(sets.rows, quick=options.quick), sets.FORMATS),
+        "orbits": (orbits.TOPIC, partial(orbits.rows, quick=options.quick), orbits.FORMATS),
     }
     # a file or a pipe has no width of its own; the widest row needs about 130 columns
     console = Console(width=None if sys.stdout.isatty() else 140)

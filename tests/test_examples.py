@@ -20,6 +20,7 @@ ROOMS = (
     "layout",
     "matching",
     "metrics",
+    "orbits",
     "plotting",
     "preprocessing",
     "svm",
@@ -91,7 +92,9 @@ def test_example_asks_a_question_and_ends_with_what_to_try(path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["matching.md", "layout.md", "alignment.md", "sets.md"])
+@pytest.mark.parametrize(
+    "name", ["matching.md", "layout.md", "alignment.md", "sets.md", "orbits.md"]
+)
 def test_the_guide_runs_from_top_to_bottom(name, tmp_path):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     blocks = code_blocks(ROOT / "docs" / name)

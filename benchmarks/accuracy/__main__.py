@@ -16,6 +16,7 @@ from benchmarks.accuracy import (
     _cells,
     _documents,
     _mixtures,
+    _orbits,
     _photos,
     _set_kernels,
 )
@@ -36,6 +37,7 @@ REPORTS = {
     "plane-dart": _aligned_sets.objects,
     "plane-dart-kernels": _set_kernels.objects,
     "attributes-halved": partial(_attributes.report, in_turn=False),
+    "orbits": _orbits.report,
 }
 LAYOUTS = ("layouts", "layouts-held-out")
 

@@ -9,6 +9,7 @@ __all__ = [
     "KernelizedSorting",
     "MinimumVolumePCA",
     "MultiwaySorting",
+    "OrbitLearner",
     "PermutationInvariantSVC",
     "SetAligner",
     "__version__",
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from unshuffle.alignment import MinimumVolumePCA
     from unshuffle.layout import Collage, GridLayout
     from unshuffle.matching import KernelizedSorting, MultiwaySorting
+    from unshuffle.orbits import OrbitLearner
     from unshuffle.svm import PermutationInvariantSVC, SetAligner
 else:
     # scikit-learn takes a second to load: a name is imported when it is first asked for. Hidden
@@ -28,6 +30,7 @@ else:
         "KernelizedSorting": "unshuffle.matching",
         "MinimumVolumePCA": "unshuffle.alignment",
         "MultiwaySorting": "unshuffle.matching",
+        "OrbitLearner": "unshuffle.orbits",
         "PermutationInvariantSVC": "unshuffle.svm",
         "SetAligner": "unshuffle.svm",
     }
@@ -41,6 +44,7 @@ else:
         "matching",
         "metrics",
         "objectives",
+        "orbits",
         "plotting",
         "preprocessing",
         "svm",

@@ -20,11 +20,13 @@ class State:
         Objective of the solution below; larger is better.
     permutation : ndarray of shape (n_items,)
         The solution at this step, in the user's numbering; -1 is unmatched. A copy,
-        so it may be kept or changed.
+        so it may be kept or changed. Empty where nothing is ordered.
     stage : str
         What the solver is doing, in words fit for a progress bar.
     fraction : float
         Rough share of the work done, from 0 to 1; never falls.
+    generators : ndarray of shape (k, d, d) or None
+        The solution of a solver that learns matrices, a copy too.
     """
 
     iteration: int
@@ -32,6 +34,7 @@ class State:
     permutation: NDArray[np.intp]
     stage: str = ""
     fraction: float = 0.0
+    generators: NDArray[np.float64] | None = None
 
 
 Callback = Callable[[State], bool | np.bool_ | None]
@@ -67,6 +70,7 @@ class Reporter:
         *,
         stage: str = "",
         fraction: float = 0.0,
+        generators: NDArray[np.float64] | None = None,
     ) -> None:
         """Count one step and tell the callback; raise `Stopped` if it asks to stop."""
         with self._lock:
@@ -82,6 +86,7 @@ class Reporter:
                 permutation=permutation.copy(),
                 stage=stage,
                 fraction=self._fraction,
+                generators=None if generators is None else generators.copy(),
             )
             answer = self.callback(state)
             # NumPy's True, which comparisons of `permutation` give, is not `True` itself.

@@ -1,6 +1,12 @@
-"""Objectives over permutations: values and gradients, as pure functions of kernel matrices."""
+"""Objectives over permutations and orbits: values and gradients, as pure functions."""
 
 from unshuffle.objectives._entropy import entropy_gradient, entropy_value, entropy_weights
+from unshuffle.objectives._exponentials import (
+    exponential_action,
+    exponential_jacobian,
+    exponential_pullback,
+    matrix_exponentials,
+)
 from unshuffle.objectives._hsic import (
     hsic_biased,
     hsic_unbiased,
@@ -17,6 +23,14 @@ from unshuffle.objectives._multiway import (
     multiway_hsic,
     multiway_weights,
 )
+from unshuffle.objectives._orbits import (
+    combined,
+    log_trace_errors,
+    log_trace_errors_diagonal,
+    matrix_volume,
+    squared_orbit_cost,
+    squared_orbit_gradient,
+)
 from unshuffle.objectives._volume import (
     LeaveOneOut,
     covariance_spectrum,
@@ -27,21 +41,31 @@ from unshuffle.objectives._volume import (
 
 __all__ = [
     "LeaveOneOut",
+    "combined",
     "covariance_spectrum",
     "entropy_gradient",
     "entropy_swap_changes",
     "entropy_value",
     "entropy_weights",
     "expected_trace",
+    "exponential_action",
+    "exponential_jacobian",
+    "exponential_pullback",
     "hsic_biased",
     "hsic_unbiased",
     "hsic_zeroed",
+    "log_trace_errors",
+    "log_trace_errors_diagonal",
     "log_volume",
+    "matrix_exponentials",
+    "matrix_volume",
     "multiway_entropy",
     "multiway_gradient",
     "multiway_hsic",
     "multiway_weights",
     "squared_gradient",
+    "squared_orbit_cost",
+    "squared_orbit_gradient",
     "squared_value",
     "trace_gradient",
     "trace_of_bags",

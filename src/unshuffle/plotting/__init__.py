@@ -17,3 +17,6 @@ __all__ = [
     "MixtureDisplay",
     "TemplateDisplay",
 ]
+from unshuffle.plotting._orbit_display import OrbitDisplay
+
+__all__ = ["AlignmentDisplay", "CollageDisplay", "LayoutDisplay", "MatchDisplay", "OrbitDisplay"]

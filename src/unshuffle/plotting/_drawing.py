@@ -14,15 +14,16 @@ _MAX_PIXELS = 2**24
 EMPTY = (0.93, 0.92, 0.9)
 
 
-def axes_or_new(ax: Any, size: tuple[float, float]) -> Any:
-    """The axes given, or those of a new figure of this size in inches."""
+def axes_or_new(ax: Any, size: tuple[float, float], *, space: bool = False) -> Any:
+    """The axes given, or those of a new figure of this size in inches, flat or in space."""
     if ax is not None:
         return check_axes(ax)
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise ImportError("Drawing needs matplotlib: pip install 'unshuffle[plot]'") from error
-    return plt.subplots(figsize=size, layout="constrained")[1]
+    kind = {"projection": "3d"} if space else {}
+    return plt.subplots(figsize=size, layout="constrained", subplot_kw=kind)[1]
 
 
 def cell_pictures(

@@ -1,0 +1,94 @@
+"""
+Can turning be learned from examples?
+=====================================
+
+Turning a picture moves its pixels in a way that has little to do with the numbers in it. Here 200
+handwritten digits are shown, each with itself turned by 15 degrees. `OrbitLearner` finds one
+matrix whose exponentials do that to all of them, and then turns digits that it has never seen, by
+any angle, all the way round.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from scipy.ndimage import gaussian_filter, rotate, zoom
+from sklearn.datasets import load_digits
+
+from unshuffle import OrbitLearner
+from unshuffle.plotting import OrbitDisplay
+
+STEP, SIZE = 15, 22
+NEW = (1500, 1528, 1510)
+images = load_digits().images
+
+
+def turned(image, degrees):
+    large = np.pad(zoom(image, 2, order=1), 3)
+    return gaussian_filter(rotate(large, degrees, reshape=False, order=1), 1.0).ravel()
+
+
+start = np.random.default_rng(0).uniform(0, 360, 200)
+before = np.array([turned(*each) for each in zip(images[:200], start, strict=True)])
+after = np.array([turned(*each) for each in zip(images[:200], start + STEP, strict=True)])
+
+learner = OrbitLearner(
+    1, structure="skew", n_components=30, n_init=1, tol=1e-4, random_state=0
+).fit(before, after)
+
+# %%
+# What the generator does
+# -----------------------
+#
+# Red pixels darken and blue ones fade as the digit begins to turn. Then come views at steps of 45
+# degrees. The pictures are a little blurred: 30 of 484 dimensions were kept.
+
+step = learner.coefficients_.mean()
+new = np.array([turned(images[k], 0) for k in NEW])
+display = OrbitDisplay.from_estimator(learner, before[:20])
+for digit in new:
+    display.plot_flow(digit, shape=(SIZE, SIZE), steps=step * np.arange(0, 25, 3))
+
+# %%
+# How good are the views?
+# -----------------------
+#
+# The error of every view of the three new digits, beside that of standing still.
+
+degrees = np.arange(0, 361, STEP)
+fig, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
+truth = np.array([[turned(images[k], angle) for angle in degrees] for k in NEW])
+views = np.array([learner.orbit(x, step * degrees[:, np.newaxis] / STEP) for x in new])
+for guess, name, color in ((new[:, None], "as it was", "#9a8c78"), (views, "orbit", "#0f6948")):
+    error = np.sqrt(np.mean((guess - truth) ** 2, axis=(0, 2)))
+    ax.plot(degrees, error, color=color, linewidth=2, label=name)
+    print(f"{name}: error {error.mean():.2f} of a spread of {truth.std():.2f}")
+ax.set(xlabel="degrees", ylabel="error", xticks=np.arange(0, 361, 90), ylim=(0, None))
+ax.spines[["top", "right"]].set_visible(False)
+ax.legend(frameon=False)
+
+# %%
+# What was found
+# --------------
+#
+# The matrix turns planes in the space of images, each at its own speed. A full turn brings every
+# picture back, so these speeds must be whole numbers: patterns that repeat once, twice, three
+# times on the way round. Nobody said so, and there they are. The fastest, which hold the finest
+# detail, are the least certain.
+
+speeds = np.abs(np.linalg.eigvals(learner.generators_[0]).imag) * abs(step) / np.radians(STEP)
+speeds = np.sort(speeds)[::2]
+print("speeds:", speeds.round(2))
+fig, ax = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
+ax.plot(np.arange(1, len(speeds) + 1), speeds, "o", color="#0f6948")
+ax.grid(axis="y", linewidth=0.5)
+ax.set(xlabel="plane", ylabel="turns per turn", yticks=np.arange(8))
+ax.spines[["top", "right"]].set_visible(False)
+
+plt.show()
+
+# %%
+# What to try next
+# ----------------
+#
+# - More ``n_components``: sharper views, and a fit that takes longer.
+# - Other motions: shift the digits around the edges with ``np.roll``, or make them grow.
+# - ``pairs`` instead of ``y``: the views of one object in a row, each paired with the next.

@@ -1,0 +1,583 @@
+"""OrbitLearner: the estimator."""
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from unshuffle import _validation as check
+from unshuffle._parallel import one_blas_thread
+from unshuffle._progress import Callback, Reporter, Stopped
+from unshuffle.orbits._coefficients import locate, moved_by, orbit_places
+from unshuffle.orbits._group import structure_constants
+from unshuffle.orbits._log_trace import LogTraceCost, VolumeRun, project_rows
+from unshuffle.orbits._low_rank import Run, ordered
+from unshuffle.orbits._matrices import MatrixSpace
+from unshuffle.orbits._pairs import (
+    PROTOTYPE,
+    Pairs,
+    all_pairs,
+    medoid,
+    neighbor_pairs,
+    prototype_pairs,
+)
+from unshuffle.orbits._search import Search, Settings
+from unshuffle.orbits._subspace import Subspace
+from unshuffle.orbits._volume_start import small_matrices, spectrum, suggested_number
+
+Array = NDArray[np.float64]
+
+_MOST_SUGGESTED = 10
+_MOST_LISTED = 50  # values of the spectrum
+
+
+class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Learn the transformations that generate the data, and move along them beyond the data.
+
+    Views of a turning object, points on a sphere, growing shapes: the data are an orbit, one
+    vector moved by exp(c_1 V_1 + ... + c_k V_k) for many c. The matrices V, the generators, are
+    learned from pairs of vectors that should lie on one orbit. What follows the data locally by
+    tangents leaves them soon; an orbit goes on around the curve.
+
+    Parameters
+    ----------
+    n_generators : int or None, default=None
+        Generators to learn; more fit more closely and may fit noise. None is the number that
+        `spectrum_` suggests.
+    loss : {"squared", "logtrace"}, default="squared"
+        "squared" lowers the sum of |x - exp(sum c V) x'|^2 over all pairs. "logtrace" is the
+        paper's cost, with one matrix for each pair: their volume and the error
+        log(x'exp(-A)x + x''exp(A)x'). It learns symmetric or diagonal matrices only (growth and
+        decay, no rotation), from pairs with a positive inner product.
+    structure : {"general", "symmetric", "skew", "diagonal"}, default="general"
+        Matrices to choose from. "skew" are rotations.
+    pairs : {"knn", "prototype", "all"} or array-like of shape (n_pairs, 2), default="knn"
+        Which vectors lie on one orbit: near neighbours, all and the prototype, every two, or
+        (i, j) where X[i] comes from X[j].
+    pattern : array-like of bool of shape (d, d) or None, default=None
+        True where an entry of the matrices may differ from 0.
+    constraints : (G, h) or None, default=None
+        Arrays of shape (m, d * d) and (m,): the matrix A of every pair keeps
+        G @ A.ravel() <= h. For "logtrace" only, whose steps are then quadratic programs, those
+        of solver "mm".
+    prototype : int, array-like of shape (n_features,), or None, default=None
+        Row of X, or vector, that `transform` and `inverse_transform` start from; None is the
+        medoid.
+    n_neighbors : int, default=8
+        Neighbours with pairs="knn". More, and so farther ones, suffer less from noise.
+    n_components : int or None, default=None
+        Principal directions of the data to work in, for long vectors such as images: matrices
+        then move these, about the mean. None works with the vectors as they are.
+    lam : float, default=10.0
+        Of "logtrace": larger fits more closely, smaller spans fewer directions.
+    eps1 : float, default=1e-3
+        Of "logtrace": larger counts small directions less.
+    eps2 : float, default=1e-3
+        Of "logtrace": larger keeps matrices smaller.
+    solver : {"lbfgs", "mm"}, default="lbfgs"
+        Of "logtrace": L-BFGS, or the paper's majorise-minimise steps, which end at the same cost
+        and take longer.
+    n_init : int, default=5
+        Starts of "squared"; more find a better optimum. None beyond the first is needed where
+        that fits exactly.
+    max_iter : int, default=200
+        Most steps of a descent.
+    tol : float, default=1e-7
+        Relative fall of the cost below which to stop. Larger stops sooner.
+    random_state : int, RandomState instance or None, default=None
+        Of random starts, places where `transform` starts, and samples.
+    n_jobs : int or None, default=None
+        Threads over starts; more are faster, up to `n_init`. The result does not depend on it.
+    callback : callable or None, default=None
+        Called after each step with a state that has `iteration`, `objective` (the cost with its
+        sign changed: larger is better), `generators` (so far), `stage` and `fraction`. Returning
+        True stops; the best so far is kept.
+
+    Attributes
+    ----------
+    generators_ : ndarray of shape (k, d, d)
+        The matrices V, orthonormal as vectors, ordered by the mean squares of their
+        coefficients. d is n_features_in_, or n_components where given: they then act on the
+        coordinates along `components_`.
+    coefficients_ : ndarray of shape (n_pairs, k)
+        How far each pair goes along each generator.
+    pairs_ : ndarray of shape (n_pairs, 2)
+        X[pairs_[n, 0]] is about exp(sum_j coefficients_[n, j] generators_[j]) X[pairs_[n, 1]].
+        -1 stands for a prototype that is no row of X. With `y`, the first index is one of y.
+    spectrum_ : ndarray
+        Mean squares of the matrices of all pairs along their principal directions, largest
+        first, at most 50: of the matrices learned by "logtrace", of a relaxed fit for "squared".
+        More directions than are kept, so that one sees how many there are.
+    n_generators_ : int
+        Generators learned.
+    structure_constants_ : ndarray of shape (k, k, k)
+        V_i V_j - V_j V_i = sum_c structure_constants_[i, j, c] V_c + rest. Zeros for a group
+        whose transformations commute; those of rotations in space are antisymmetric in all three.
+    closure_ : float
+        Share of the commutators in the rest: 0 where the generators span a Lie algebra, towards
+        1 where the group they generate needs more of them.
+    prototype_ : ndarray of shape (n_features,)
+        Vector that orbits start from.
+    objective_ : float
+        Cost at the end.
+    objective_path_ : ndarray
+        Cost at the start and after each step of the descent that was kept; never rises.
+    n_iter_ : int
+        Steps of that descent, at least 1.
+    converged_ : bool
+        Whether it ended by itself.
+    mean_ : ndarray of shape (n_features,)
+        With n_components, the centre about which vectors move.
+    components_ : ndarray of shape (n_components, n_features)
+        With n_components, the principal directions.
+    n_features_in_ : int
+        Columns of X.
+    feature_names_in_ : ndarray of str
+        Their names, where X has names.
+
+    Notes
+    -----
+    A local optimum is promised. Pairs with one prototype hardly tell generators apart: many
+    others give the same orbit of that one vector. Pairs all over the data tell them apart up to
+    a choice of basis.
+
+    Where vectors are noisy, generators that fit the pairs best also fit their noise. Flows within
+    a smooth surface through all points, which "squared" also tries, are then kept where they
+    explain the pairs as well up to that noise; they extrapolate further.
+
+    A step takes time in proportion to n_pairs * d^2 for large d, and n_pairs * (k d^2)^2 where
+    k d^2 is below 300; the relaxed fit n_pairs * d^3 and more. Memory: some copies of
+    n_pairs * d^2 numbers, checked before they are taken. 200 points in 3-D take .1 to 1 second,
+    72 images in 50 dimensions 15.
+
+    "logtrace" is convex for diagonal matrices and eps1 * eps2 >= 1/8, not in general as the paper
+    has it. The second moment of the matrices is not centred, since a mean that costs nothing
+    grows without bound.
+
+    References
+    ----------
+    Jebara and Bengio, "Orbit learning using convex optimization", Snowbird Workshop (2003).
+
+    Examples
+    --------
+    An arc of a circle tells what the whole circle is:
+
+    >>> import numpy as np
+    >>> from unshuffle import OrbitLearner
+    >>> angle = np.radians(np.linspace(10, 80, 60))
+    >>> arc = np.column_stack([np.cos(angle), np.sin(angle)])
+    >>> learner = OrbitLearner(1, prototype=0, random_state=0).fit(arc)
+    >>> np.abs(learner.generators_[0].round(3))
+    array([[0.   , 0.707],
+           [0.707, 0.   ]])
+    >>> far = np.array([[np.cos(3.0), np.sin(3.0)]])  # beyond the arc
+    >>> bool(np.allclose(learner.inverse_transform(learner.transform(far)), far))
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_generators": [Interval(Integral, 1, None, closed="left"), None],
+        "loss": [StrOptions({"squared", "logtrace"})],
+        "structure": [StrOptions({"general", "symmetric", "skew", "diagonal"})],
+        "pairs": [StrOptions({"knn", "prototype", "all"}), "array-like"],
+        "pattern": ["array-like", None],
+        "constraints": [tuple, list, None],
+        "prototype": [Integral, "array-like", None],
+        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "lam": [Interval(Real, 0, None, closed="neither")],
+        "eps1": [Interval(Real, 0, None, closed="neither")],
+        "eps2": [Interval(Real, 0, None, closed="left")],
+        "solver": [StrOptions({"lbfgs", "mm"})],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "callback": [callable, None],
+    }
+
+    def __init__(
+        self,
+        n_generators: int | None = None,
+        loss: str = "squared",
+        structure: str = "general",
+        pairs: Any = "knn",
+        *,
+        pattern: ArrayLike | None = None,
+        constraints: Any = None,
+        prototype: Any = None,
+        n_neighbors: int = 8,
+        n_components: int | None = None,
+        lam: float = 10.0,
+        eps1: float = 1e-3,
+        eps2: float = 1e-3,
+        solver: str = "lbfgs",
+        n_init: int = 5,
+        max_iter: int = 200,
+        tol: float = 1e-7,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        callback: Callback | None = None,
+    ) -> None:
+        self.n_generators = n_generators
+        self.loss = loss
+        self.structure = structure
+        self.pairs = pairs
+        self.pattern = pattern
+        self.constraints = constraints
+        self.prototype = prototype
+        self.n_neighbors = n_neighbors
+        self.n_components = n_components
+        self.lam = lam
+        self.eps1 = eps1
+        self.eps2 = eps2
+        self.solver = solver
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.callback = callback
+
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> "OrbitLearner":
+        """Learn the generators.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Vectors on orbits, none of them zero.
+        y : array-like of shape (n_samples, n_features) or None, default=None
+            Vectors that those of X are carried onto, row by row: `pairs` is then not used.
+            Labels, one for each row, are ignored.
+
+        Returns
+        -------
+        self : OrbitLearner
+            Fitted, with the best so far if the callback stopped it. After Ctrl-C the estimator
+            is fitted so too, and the interrupt goes on to the caller.
+        """
+        self._validate_params()
+        if self.loss == "logtrace":
+            check.check_log_trace(self.structure)
+        rows: Array = validate_data(self, X, dtype=np.float64, ensure_all_finite=False)
+        check.check_orbit_rows(rows, "X")
+        check.check_several_points(len(rows), "X")
+        onto = check.check_regression_targets(y, rows)
+        if onto is None:
+            check.check_rows_differ(rows, "X")
+        with one_blas_thread():
+            return self._fit(rows, onto)
+
+    def _fit(self, X: Array, onto: Array | None) -> "OrbitLearner":
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        subspace = self._subspace_of(X, onto)
+        inner = X if subspace is None else subspace.inside(X)
+        prototype = self._prototype_of(X, inner)
+        indices, pairs = self._pairs_of(X, inner, onto, prototype, subspace)
+        space = self._space_of(len(X), pairs)
+        scaled, scale = pairs.scaled()
+        settings = Settings(self.n_init, self.max_iter, self.tol, seed, self.n_jobs)
+        search = Search(space, scaled, settings, Reporter(self.callback), scale**2)
+        self._seed, self._subspace = seed, subspace
+        self.pairs_ = indices
+        self.prototype_ = X[prototype] if isinstance(prototype, int) else prototype
+        self._inner_rows = inner if onto is None else None
+        learn = self._learn_squared if self.loss == "squared" else self._learn_log_trace
+        learn(search, inner if onto is None else None)
+        if not (self.converged_ or search.reporter.stopped):
+            self._warn()
+        return self
+
+    def transform(self, X: ArrayLike) -> Array:
+        """Coefficients of each row: how far along the generators the prototype comes closest.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Vectors.
+
+        Returns
+        -------
+        coefficients : ndarray of shape (n_samples, k)
+            The c that minimise |x - exp(sum c V) prototype_|, the best of several starts spread
+            over the orbit. With n_components, distances within the principal directions.
+        """
+        rows = self._checked(X)
+        return self._located(rows if self._subspace is None else self._subspace.inside(rows))
+
+    def inverse_transform(self, c: ArrayLike) -> Array:
+        """Vectors at coefficients: the orbit of the prototype.
+
+        Parameters
+        ----------
+        c : array-like of shape (k,) or (n, k)
+            Such as `transform` returns.
+
+        Returns
+        -------
+        vectors : ndarray of shape (n_features,) or (n, n_features)
+            exp(sum c V) prototype_.
+        """
+        check_is_fitted(self, "generators_")
+        return self.orbit(self.prototype_, c)
+
+    def orbit(self, x: ArrayLike, c: ArrayLike) -> Array:
+        """Vectors to which x is moved.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_features,)
+            Where to start.
+        c : array-like of shape (k,) or (n, k)
+            How far along each generator; 0 stays, larger goes further.
+
+        Returns
+        -------
+        vectors : ndarray of shape (n_features,) or (n, n_features)
+            exp(sum c V) x. With n_components, what of x lies across the principal directions
+            stays as it is.
+        """
+        check_is_fitted(self, "generators_")
+        vector = check.check_orbit_vector(x, self.n_features_in_)
+        coefficients = check.check_coefficients(c, self.n_generators_)
+        rows = np.atleast_2d(coefficients)
+        if self._subspace is None:
+            moved = moved_by(self.generators_, rows, vector)
+        else:
+            inside = self._subspace.inside(vector[None])[0]
+            moved = self._subspace.back(moved_by(self.generators_, rows, inside))
+            moved = moved + self._subspace.outside(vector[None])
+        check.check_moved(moved)
+        return moved[0] if coefficients.ndim == 1 else moved
+
+    def flow(self, x: ArrayLike) -> Array:
+        """Direction in which each generator moves x, in the space of X.
+
+        Parameters
+        ----------
+        x : array-like of shape (n_features,)
+            A vector, such as an image.
+
+        Returns
+        -------
+        directions : ndarray of shape (k, n_features)
+            V_j x: the change of x per unit of coefficient j.
+        """
+        check_is_fitted(self, "generators_")
+        vector = check.check_orbit_vector(x, self.n_features_in_)
+        if self._subspace is None:
+            return np.asarray(self.generators_ @ vector)
+        return self._subspace.back(self.generators_ @ self._subspace.inside(vector[None])[0])
+
+    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+        """Draw new vectors from the orbit of the prototype.
+
+        Parameters
+        ----------
+        n : int, default=1
+            Number of vectors.
+        random_state : int, RandomState instance or None, default=None
+            Same number, same vectors.
+
+        Returns
+        -------
+        vectors : ndarray of shape (n, n_features)
+            At coefficients drawn from the Gaussian of those that `transform` gives the fitted
+            rows (with `y`, of those of the pairs).
+        """
+        check_is_fitted(self, "generators_")
+        count = check.check_count(n, "n")
+        random = check_random_state(random_state)
+        rows = self._inner_rows
+        known = self.coefficients_ if rows is None else self._located(rows)
+        centred = known - known.mean(axis=0)
+        # a factor of the covariance, whatever its rank
+        _, lengths, axes = np.linalg.svd(centred, full_matrices=False)
+        factor = lengths[:, None] * axes / np.sqrt(len(known))
+        drawn = known.mean(axis=0) + random.normal(size=(count, len(factor))) @ factor
+        return self.inverse_transform(drawn)
+
+    def score(self, X: ArrayLike, y: Any = None) -> float:
+        """Minus the mean squared distance of rows from the orbit of the prototype.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Vectors.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        score : float
+            Larger is better; 0 where all rows lie on the orbit.
+        """
+        rows = self._checked(X)
+        moved = self.inverse_transform(self.transform(X))
+        return -float(np.mean(np.sum((rows - moved) ** 2, axis=1)))
+
+    def _checked(self, X: ArrayLike) -> Array:
+        check_is_fitted(self, "generators_")
+        rows: Array = validate_data(
+            self, X, dtype=np.float64, ensure_all_finite=False, reset=False
+        )
+        check.check_orbit_rows(rows, "X")
+        return rows
+
+    def _subspace_of(self, X: Array, onto: Array | None) -> Subspace | None:
+        for name in ("mean_", "components_"):
+            if hasattr(self, name):
+                delattr(self, name)
+        if self.n_components is None:
+            return None
+        rows = X if onto is None else np.concatenate([X, onto])
+        check.check_orbit_components(self.n_components, len(rows), X.shape[1])
+        subspace = Subspace.of(rows, self.n_components)
+        self.mean_, self.components_ = subspace.mean, subspace.components
+        return subspace
+
+    def _prototype_of(self, X: Array, inner: Array) -> int | Array:
+        if self.prototype is not None:
+            return check.check_prototype(self.prototype, *X.shape)
+        lengths = np.abs(inner).max(axis=1)
+        moving = np.flatnonzero(lengths > 1e-14 * lengths.max())
+        return int(moving[medoid(inner[moving])])
+
+    def _pairs_of(
+        self,
+        X: Array,
+        inner: Array,
+        onto: Array | None,
+        prototype: int | Array,
+        subspace: Subspace | None,
+    ) -> tuple[NDArray[np.intp], Pairs]:
+        """Which rows are paired, and the vectors that these are."""
+        if onto is not None:
+            targets = onto if subspace is None else subspace.inside(onto)
+            check.check_moving(inner, targets, "X and y")
+            rows = np.arange(len(X))
+            return np.stack([rows, rows], axis=1), Pairs(targets, inner, len(X))
+        if isinstance(prototype, int):
+            index, start = prototype, inner[prototype]
+        else:
+            index = PROTOTYPE
+            start = prototype if subspace is None else subspace.inside(prototype[None])[0]
+        if not isinstance(self.pairs, str):
+            indices = check.check_index_pairs(self.pairs, len(X))
+        elif self.pairs == "knn":
+            indices = neighbor_pairs(inner, self.n_neighbors)
+        elif self.pairs == "all":
+            check.check_orbit_memory(len(X) * (len(X) - 1) // 2, inner.shape[1], inner.shape[1])
+            indices = all_pairs(len(X))
+        else:
+            indices = prototype_pairs(len(X), index)
+        sources = np.where((indices[:, 1] == PROTOTYPE)[:, None], start, inner[indices[:, 1]])
+        targets = inner[indices[:, 0]]
+        check.check_moving(sources, targets, "X")
+        return indices, Pairs(targets, sources, np.unique(indices[:, 0]).size)
+
+    def _space_of(self, n_points: int, pairs: Pairs) -> MatrixSpace:
+        n, d = pairs.targets.shape
+        pattern = check.check_pattern(self.pattern, d, self.structure)
+        space = MatrixSpace.of(d, self.structure, pattern)
+        check.check_any_matrix(space.n_dimensions, d, self.structure)
+        check.check_constraints(self.constraints, d, self.loss)
+        if self.n_generators is not None:
+            check.check_n_generators(self.n_generators, n_points, n, space.n_dimensions)
+        check.check_orbit_memory(n, d, space.n_dimensions)
+        return space
+
+    def _number(self, values: Array, n_dimensions: int, n_pairs: int) -> int:
+        if self.n_generators is not None:
+            return int(self.n_generators)
+        return suggested_number(values, min(n_dimensions, n_pairs, _MOST_SUGGESTED))
+
+    def _learn_squared(self, search: Search, points: Array | None) -> None:
+        space, pairs = search.space, search.pairs
+        values, directions = spectrum(small_matrices(space, pairs))
+        k = self._number(values, space.n_dimensions, len(pairs.targets))
+        try:
+            run = search.low_rank(directions, points, k)
+        except Stopped:
+            assert search.best is not None
+            run = search.best
+        except KeyboardInterrupt:
+            if search.best is not None:
+                self._store(search, search.best, values)
+            raise
+        self._store(search, run, values)
+
+    def _learn_log_trace(self, search: Search, points: Array | None) -> None:
+        space, pairs = search.space, search.pairs
+        check.check_inner_products(pairs.sources, pairs.targets)
+        cost = LogTraceCost(space, pairs, self.lam, self.eps1, self.eps2)
+        start = np.zeros((len(pairs.targets), space.n_dimensions))
+        constraints = check.check_constraints(self.constraints, space.n_rows, self.loss)
+        if constraints is not None:
+            G, h = constraints
+            G = space.coordinates(G.reshape(-1, space.n_rows, space.n_rows))
+            constraints = G, h
+            start = project_rows(start, constraints)
+            if np.isnan(start).any():
+                check.raise_infeasible_constraints()
+        try:
+            run = search.log_trace(cost, start, constraints, solver=self.solver)
+        except Stopped:
+            assert search.best_volume is not None
+            run = search.best_volume
+        except KeyboardInterrupt:
+            if search.best_volume is not None:
+                self._store_volume(search, search.best_volume)
+            raise
+        self._store_volume(search, run)
+
+    def _store_volume(self, search: Search, run: VolumeRun) -> None:
+        values, directions = spectrum(run.matrices)
+        k = self._number(values, *run.matrices.shape[::-1])
+        generators = directions[:k]
+        found = Run(generators, run.matrices @ generators.T, run.path, run.converged)
+        self._store(search, found, values, scale=1.0)
+
+    def _store(
+        self, search: Search, run: Run, values: Array, *, scale: float | None = None
+    ) -> None:
+        final = ordered(run)
+        self.generators_ = search.space.matrices(final.generators)
+        self.coefficients_ = final.coefficients
+        self.spectrum_ = values[:_MOST_LISTED]
+        self.n_generators_ = len(self.generators_)
+        self.structure_constants_, self.closure_ = structure_constants(self.generators_)
+        scale = search.scale if scale is None else scale
+        self.objective_path_ = np.minimum.accumulate(np.array(run.path)) * scale
+        self.objective_ = float(self.objective_path_[-1])
+        self.n_iter_ = max(1, len(run.path) - 1)
+        self.converged_ = run.converged
+
+    def _located(self, inner: Array) -> Array:
+        start = self.prototype_
+        if self._subspace is not None:
+            start = self._subspace.inside(start[None])[0]
+        scale = float(np.linalg.norm(start))
+        with one_blas_thread():
+            places = orbit_places(self.generators_, start / scale, seed=self._seed)
+            return locate(self.generators_, start / scale, inner / scale, places)[0]
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.generators_)
+
+    def _warn(self) -> None:
+        warnings.warn(
+            f"The generators still changed after max_iter={self.max_iter} steps. Raise max_iter, "
+            "or tol, to let them settle.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )

@@ -1,0 +1,194 @@
+import numpy as np
+import pytest
+from scipy.linalg import expm
+
+from unshuffle import OrbitLearner
+
+TURN = np.array([[[0.0, -1.0], [1.0, 0.0]]]) / np.sqrt(2)
+SCALING = np.array([np.diag([1.0, 0, -1]) / 2**0.5, np.diag([0.5, -1, 0.5]) / 1.5**0.5])
+SHEAR = np.eye(3, k=1)[None]
+SYMMETRIC = np.array(
+    [
+        [[0.3, 0.5, -0.2], [0.5, -0.4, 0.3], [-0.2, 0.3, 0.1]],
+        [[-0.5, 0.1, 0.4], [0.1, 0.2, 0.2], [0.4, 0.2, 0.3]],
+    ]
+)
+
+
+def beyond(learner, points):
+    return float(np.sqrt(-learner.score(points)))
+
+
+@pytest.mark.parametrize("structure", ["general", "skew"])
+@pytest.mark.parametrize("pairs", ["knn", "prototype", "all"])
+def test_an_arc_gives_the_rotations_of_the_plane(arc, angle_between, structure, pairs):
+    learner = OrbitLearner(1, structure=structure, pairs=pairs, random_state=0).fit(arc)
+    assert angle_between(learner.generators_, TURN) < 1e-6
+    angle = np.radians(np.linspace(-135, 225, 50))
+    assert beyond(learner, np.column_stack([np.cos(angle), np.sin(angle)])) < 1e-6
+
+
+def test_a_wedge_of_the_sphere_gives_rotations_of_space(wedge, so3):
+    learner = OrbitLearner(2, random_state=0).fit(wedge())
+    flat = learner.generators_.reshape(2, 9)
+    inside = flat @ so3.reshape(3, 9).T @ so3.reshape(3, 9)
+    np.testing.assert_allclose(inside, flat, atol=1e-6)
+    a, e = np.radians(np.random.default_rng(1).uniform(-20, 110, (2, 40)))
+    unseen = np.column_stack([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])
+    assert beyond(learner, unseen) < 1e-6
+
+
+def test_the_whole_sphere_suggests_three_rotations(so3, angle_between):
+    X = np.random.default_rng(0).normal(size=(150, 3))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    learner = OrbitLearner(random_state=0).fit(X)
+    assert learner.n_generators_ == 3
+    assert angle_between(learner.generators_, so3) < 1e-4
+    assert learner.closure_ < 1e-4
+    # [V_i, V_j] = +-V_c / sqrt(2) in any orthonormal basis of the rotations
+    constants = learner.structure_constants_
+    np.testing.assert_allclose(np.abs(constants[0, 1, 2]), np.sqrt(0.5), atol=1e-4)
+    np.testing.assert_allclose(constants, -constants.transpose(1, 0, 2), atol=1e-12)
+
+
+def test_an_arc_suggests_one_generator(arc):
+    learner = OrbitLearner(random_state=0).fit(arc)
+    assert learner.n_generators_ == 1
+    assert learner.spectrum_.size > 1
+    assert np.all(np.diff(learner.spectrum_) <= 0)
+
+
+@pytest.mark.parametrize("structure", ["general", "symmetric", "diagonal"])
+def test_scaling_is_recovered(moved, angle_between, structure):
+    learner = OrbitLearner(2, structure=structure, random_state=0).fit(moved(SCALING))
+    assert angle_between(learner.generators_, SCALING) < 1e-5
+    assert learner.closure_ == 0.0
+    np.testing.assert_allclose(learner.structure_constants_, 0.0, atol=1e-6)
+
+
+def test_a_shear_which_has_one_eigenvector_only_is_recovered(angle_between):
+    rng = np.random.default_rng(0)
+    start = rng.uniform(0.5, 1.5, (40, 3))
+    amount = rng.uniform(-2, 2, 40)
+    onto = np.einsum("nij,nj->ni", expm(amount[:, None, None] * SHEAR), start)
+    learner = OrbitLearner(1, random_state=0).fit(start, onto)
+    assert angle_between(learner.generators_, SHEAR) < 1e-6
+    np.testing.assert_allclose(
+        np.abs(learner.coefficients_[:, 0]), np.sqrt(2) * np.abs(amount), atol=1e-6
+    )
+
+
+def test_a_pair_of_symmetric_generators_extrapolates(moved):
+    X = moved(SYMMETRIC)
+    options = {"structure": "symmetric", "pairs": "prototype", "random_state": 0}
+    learner = OrbitLearner(2, prototype=[1.0, 1.2, 0.9], **options).fit(X)
+    coefficients = np.random.default_rng(1).uniform(-1, 1, (40, 2))
+    unseen = expm(np.tensordot(coefficients, SYMMETRIC, axes=1)) @ [1.0, 1.2, 0.9]
+    assert beyond(learner, unseen) < 1e-4
+
+
+@pytest.mark.parametrize("solver", ["lbfgs", "mm"])
+def test_the_log_trace_loss_learns_scaling(moved, angle_between, solver):
+    X = moved(SCALING)
+    options = {"pairs": "prototype", "solver": solver, "prototype": [1.0, 1.2, 0.9], "lam": 1e3}
+    learner = OrbitLearner(loss="logtrace", structure="diagonal", **options).fit(X)
+    assert learner.n_generators_ == 2
+    assert angle_between(learner.generators_, SCALING) < 1e-3
+    assert beyond(learner, moved(SCALING, seed=1)) < 1e-3
+
+
+def test_the_log_trace_loss_does_not_learn_rotations(arc):
+    angle = np.radians(np.linspace(100, 200, 20))
+    unseen = np.column_stack([np.cos(angle), np.sin(angle)])
+    learner = OrbitLearner(1, "logtrace", "symmetric").fit(arc)
+    assert beyond(learner, unseen) > 0.3
+
+
+def test_rows_are_carried_onto_their_targets(so3):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 3))
+    coefficients = rng.uniform(-1, 1, (50, 2))
+    A = np.tensordot(coefficients, so3[:2], axes=1)
+    onto = np.einsum("nij,nj->ni", expm(A), X)
+    learner = OrbitLearner(2, random_state=0).fit(X, onto)
+    for i in (0, 7):
+        np.testing.assert_allclose(
+            learner.orbit(X[i], learner.coefficients_[i]), onto[i], atol=1e-6
+        )
+    assert np.array_equal(learner.pairs_[:, 0], learner.pairs_[:, 1])
+    assert learner.sample(3, random_state=0).shape == (3, 3)
+
+
+def test_labels_are_ignored(arc):
+    plain = OrbitLearner(1, random_state=0).fit(arc)
+    labelled = OrbitLearner(1, random_state=0).fit(arc, np.arange(len(arc)))
+    np.testing.assert_array_equal(plain.generators_, labelled.generators_)
+
+
+def test_pairs_of_ones_own_give_the_way_between(arc):
+    order = np.argsort(arc[:, 1])
+    pairs = np.stack([order[1:], order[:-1]], axis=1)
+    learner = OrbitLearner(1, pairs=pairs, random_state=0).fit(arc)
+    np.testing.assert_array_equal(learner.pairs_, pairs)
+    steps = np.diff(np.arctan2(arc[order, 1], arc[order, 0]))
+    np.testing.assert_allclose(np.abs(learner.coefficients_[:, 0]), steps * np.sqrt(2), atol=1e-7)
+
+
+def test_a_pattern_keeps_its_zeros():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 4))
+    V = np.zeros((4, 4))
+    V[0, 1], V[1, 0] = -1, 1
+    onto = np.einsum("nij,nj->ni", expm(rng.uniform(-1, 1, 40)[:, None, None] * V), X)
+    pattern = np.zeros((4, 4), dtype=bool)
+    pattern[:2, :2] = True
+    for structure in ("general", "skew"):
+        learner = OrbitLearner(1, structure=structure, pattern=pattern).fit(X, onto)
+        assert not learner.generators_[0][~pattern].any()
+        assert learner.objective_ < 1e-12
+
+
+def test_constraints_hold_for_every_pair(moved):
+    X = moved(SCALING)
+    G, h = np.zeros((1, 9)), np.array([0.1])
+    G[0, 0] = 1.0  # the first entry of the diagonal stays below .1
+    options = {"pairs": "prototype", "prototype": [1.0, 1.2, 0.9], "structure": "diagonal"}
+    free = OrbitLearner(3, "logtrace", **options).fit(X)
+    bound = OrbitLearner(3, "logtrace", constraints=(G, h), **options).fit(X)
+    A_free = np.tensordot(free.coefficients_, free.generators_, axes=1)
+    A_bound = np.tensordot(bound.coefficients_, bound.generators_, axes=1)
+    assert A_free[:, 0, 0].max() > 0.2
+    assert A_bound[:, 0, 0].max() <= 0.1 + 1e-9
+    assert np.all(np.diff(bound.objective_path_) <= 0)
+    assert bound.objective_ > free.objective_
+
+
+def test_images_move_in_a_subspace():
+    rng = np.random.default_rng(0)
+    axes = np.linalg.qr(rng.normal(size=(40, 3)))[0].T
+    angle = np.linspace(0, 4, 30)
+    circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    X = 5 * axes[2] + circle @ axes[:2]
+    pairs = np.stack([np.arange(1, 30), np.arange(29)], axis=1)
+    learner = OrbitLearner(1, pairs=pairs, n_components=2, random_state=0).fit(X)
+    assert learner.generators_.shape == (1, 2, 2)
+    assert learner.components_.shape == (2, 40)
+    assert learner.mean_.shape == (40,)
+    np.testing.assert_allclose(learner.orbit(X[0], [0.0]), X[0], atol=1e-12)
+    np.testing.assert_allclose(learner.orbit(X[3], learner.coefficients_[3]), X[4], atol=0.1)
+    flow = learner.flow(X[0])
+    assert flow.shape == (1, 40)
+    slope = (learner.orbit(X[0], [1e-5]) - learner.orbit(X[0], [-1e-5])) / 2e-5
+    np.testing.assert_allclose(flow[0], slope, atol=1e-7)
+
+
+def test_a_prototype_may_be_a_row_or_a_vector(arc):
+    by_row = OrbitLearner(1, pairs="prototype", prototype=5).fit(arc)
+    np.testing.assert_array_equal(by_row.prototype_, arc[5])
+    assert np.all(by_row.pairs_[:, 1] == 5)
+    assert len(by_row.pairs_) == len(arc) - 1
+    by_vector = OrbitLearner(1, pairs="prototype", prototype=arc[5]).fit(arc)
+    assert np.all(by_vector.pairs_[:, 1] == -1)
+    medoid = OrbitLearner(1).fit(arc).prototype_
+    distances = np.linalg.norm(arc[:, None] - arc[None], axis=2).sum(axis=1)
+    np.testing.assert_array_equal(medoid, arc[distances.argmin()])

@@ -67,8 +67,9 @@ def cluster():
     # Workers cannot import the tests.
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     with (
+        # Port 0 is any that is free: other clusters may run on this machine.
         LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
         ) as workers,
         Client(workers) as client,
     ):

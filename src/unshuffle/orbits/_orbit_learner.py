@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from unshuffle import _validation as check
 from unshuffle._parallel import one_blas_thread
 from unshuffle._progress import Callback, Reporter, Stopped
-from unshuffle.orbits._coefficients import locate, moved_by, orbit_places
+from unshuffle.orbits._coefficients import locate, matrix_norms, moved_by, orbit_places
 from unshuffle.orbits._group import structure_constants
 from unshuffle.orbits._log_trace import LogTraceCost, VolumeRun, project_rows
 from unshuffle.orbits._low_rank import Run, ordered
@@ -92,7 +92,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     tol : float, default=1e-7
         Relative fall of the cost below which to stop. Larger stops sooner.
     random_state : int, RandomState instance or None, default=None
-        Of random starts, places where `transform` starts, and samples.
+        Of random starts, and of places where `transform` starts.
     n_jobs : int or None, default=None
         Threads over starts; more are faster, up to `n_init`. The result does not depend on it.
     callback : callable or None, default=None
@@ -192,9 +192,10 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         "prototype": [Integral, "array-like", None],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "lam": [Interval(Real, 0, None, closed="neither")],
-        "eps1": [Interval(Real, 0, None, closed="neither")],
-        "eps2": [Interval(Real, 0, None, closed="left")],
+        # beyond, products of the three would overflow
+        "lam": [Interval(Real, 1e-50, 1e50, closed="both")],
+        "eps1": [Interval(Real, 1e-50, 1e50, closed="both")],
+        "eps2": [Interval(Real, 0, 1e50, closed="both")],
         "solver": [StrOptions({"lbfgs", "mm"})],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -280,12 +281,14 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         seed = int(check_random_state(self.random_state).randint(2**31))
         subspace = self._subspace_of(X, onto)
         inner = X if subspace is None else subspace.inside(X)
-        prototype = self._prototype_of(X, inner)
+        prototype = self._prototype_of(X, inner, subspace)
         indices, pairs = self._pairs_of(X, inner, onto, prototype, subspace)
         space = self._space_of(len(X), pairs)
         scaled, scale = pairs.scaled()
         settings = Settings(self.n_init, self.max_iter, self.tol, seed, self.n_jobs)
         search = Search(space, scaled, settings, Reporter(self.callback), scale**2)
+        if hasattr(self, "generators_"):  # not to be mixed with what follows, should that fail
+            del self.generators_
         self._seed, self._subspace = seed, subspace
         self.pairs_ = indices
         self.prototype_ = X[prototype] if isinstance(prototype, int) else prototype
@@ -308,7 +311,8 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         -------
         coefficients : ndarray of shape (n_samples, k)
             The c that minimise |x - exp(sum c V) prototype_|, the best of several starts spread
-            over the orbit. With n_components, distances within the principal directions.
+            over the orbit: local optima. With n_components, distances within the principal
+            directions.
         """
         rows = self._checked(X)
         return self._located(rows if self._subspace is None else self._subspace.inside(rows))
@@ -356,6 +360,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             moved = self._subspace.back(moved_by(self.generators_, rows, inside))
             moved = moved + self._subspace.outside(vector[None])
         check.check_moved(moved)
+        check.check_reach(matrix_norms(self.generators_, rows))
         return moved[0] if coefficients.ndim == 1 else moved
 
     def flow(self, x: ArrayLike) -> Array:
@@ -418,7 +423,8 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Returns
         -------
         score : float
-            Larger is better; 0 where all rows lie on the orbit.
+            Larger is better; 0 where all rows lie on the orbit. More generators always come
+            closer, so do not choose `n_generators` by it; compare scores of the same number.
         """
         rows = self._checked(X)
         moved = self.inverse_transform(self.transform(X))
@@ -444,12 +450,16 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.mean_, self.components_ = subspace.mean, subspace.components
         return subspace
 
-    def _prototype_of(self, X: Array, inner: Array) -> int | Array:
+    def _prototype_of(self, X: Array, inner: Array, subspace: Subspace | None) -> int | Array:
         if self.prototype is not None:
-            return check.check_prototype(self.prototype, *X.shape)
+            given = check.check_prototype(self.prototype, *X.shape)
+            vector = X[given] if isinstance(given, int) else given
+            start = vector if subspace is None else subspace.inside(vector[None])[0]
+            check.check_prototype_moves(start, inner)
+            return given
         lengths = np.abs(inner).max(axis=1)
         moving = np.flatnonzero(lengths > 1e-14 * lengths.max())
-        return int(moving[medoid(inner[moving])])
+        return int(moving[medoid(inner[moving])]) if moving.size else 0
 
     def _pairs_of(
         self,
@@ -518,6 +528,8 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _learn_log_trace(self, search: Search, points: Array | None) -> None:
         space, pairs = search.space, search.pairs
         check.check_inner_products(pairs.sources, pairs.targets)
+        if space.is_diagonal:
+            check.check_signs(pairs.sources, pairs.targets)
         cost = LogTraceCost(space, pairs, self.lam, self.eps1, self.eps2)
         start = np.zeros((len(pairs.targets), space.n_dimensions))
         constraints = check.check_constraints(self.constraints, space.n_rows, self.loss)
@@ -566,6 +578,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if self._subspace is not None:
             start = self._subspace.inside(start[None])[0]
         scale = float(np.linalg.norm(start))
+        check.check_comparable(inner, scale)
         with one_blas_thread():
             places = orbit_places(self.generators_, start / scale, seed=self._seed)
             return locate(self.generators_, start / scale, inner / scale, places)[0]

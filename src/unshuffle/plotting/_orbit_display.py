@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._validation import (
-    check_any_path,
     check_axes_in_space,
+    check_axes_of_plane,
     check_both_or_none,
     check_count,
     check_image_shape,
@@ -17,6 +17,7 @@ from unshuffle._validation import (
     check_positive,
     check_square_generators,
     raise_no_flow,
+    raise_no_orbit_path,
     raise_no_spectrum,
 )
 from unshuffle.plotting._drawing import axes_or_new
@@ -356,8 +357,8 @@ class OrbitDisplay:
         display : OrbitDisplay
             Itself.
         """
-        check_any_path(int(self.objective_path is not None))
-        assert self.objective_path is not None
+        if self.objective_path is None:
+            raise_no_orbit_path()
         ax = self._take_axes(ax, False, (6.0, 3.6))
         ax.plot(self.objective_path, "o-", color=CURVES[0], markersize=3.5)
         ax.set(xlabel="step", ylabel="cost")
@@ -394,7 +395,7 @@ class OrbitDisplay:
 
     def _take_axes(self, ax: Any, space: bool, size: tuple[float, float] = (5.6, 5.6)) -> Any:
         taken = axes_or_new(ax, size, space=space)
-        self.ax_ = check_axes_in_space(taken) if space else taken
+        self.ax_ = check_axes_in_space(taken) if space else check_axes_of_plane(taken)
         self.figure_ = self.ax_.figure
         return self.ax_
 

@@ -20,14 +20,7 @@ from unshuffle.orbits._group import structure_constants
 from unshuffle.orbits._log_trace import LogTraceCost, VolumeRun, project_rows
 from unshuffle.orbits._low_rank import Run, ordered
 from unshuffle.orbits._matrices import MatrixSpace
-from unshuffle.orbits._pairs import (
-    PROTOTYPE,
-    Pairs,
-    all_pairs,
-    medoid,
-    neighbor_pairs,
-    prototype_pairs,
-)
+from unshuffle.orbits._pairs import Pairs, chosen_pairs, chosen_prototype, regression_pairs
 from unshuffle.orbits._search import Search, Settings
 from unshuffle.orbits._subspace import Subspace
 from unshuffle.orbits._volume_start import small_matrices, spectrum, suggested_number
@@ -263,7 +256,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         -------
         self : OrbitLearner
             Fitted, with the best so far if the callback stopped it. After Ctrl-C the estimator
-            is fitted so too, and the interrupt goes on to the caller.
+            is fitted so too, if a step was taken, and the interrupt goes on to the caller.
         """
         self._validate_params()
         if self.loss == "logtrace":
@@ -281,8 +274,13 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         seed = int(check_random_state(self.random_state).randint(2**31))
         subspace = self._subspace_of(X, onto)
         inner = X if subspace is None else subspace.inside(X)
-        prototype = self._prototype_of(X, inner, subspace)
-        indices, pairs = self._pairs_of(X, inner, onto, prototype, subspace)
+        prototype = chosen_prototype(self.prototype, X, inner, subspace)
+        if onto is None:
+            indices, pairs = chosen_pairs(self.pairs, inner, prototype, self.n_neighbors)
+        else:
+            indices, pairs = regression_pairs(
+                inner, onto if subspace is None else subspace.inside(onto)
+            )
         space = self._space_of(len(X), pairs)
         scaled, scale = pairs.scaled()
         settings = Settings(self.n_init, self.max_iter, self.tol, seed, self.n_jobs)
@@ -291,10 +289,12 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             del self.generators_
         self._seed, self._subspace = seed, subspace
         self.pairs_ = indices
-        self.prototype_ = X[prototype] if isinstance(prototype, int) else prototype
+        self.prototype_ = prototype.vector
         self._inner_rows = inner if onto is None else None
-        learn = self._learn_squared if self.loss == "squared" else self._learn_log_trace
-        learn(search, inner if onto is None else None)
+        if self.loss == "squared":
+            self._learn_squared(search, self._inner_rows)
+        else:
+            self._learn_log_trace(search)
         if not (self.converged_ or search.reporter.stopped):
             self._warn()
         return self
@@ -428,7 +428,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         rows = self._checked(X)
         moved = self.inverse_transform(self.transform(X))
-        return -float(np.mean(np.sum((rows - moved) ** 2, axis=1)))
+        return 0.0 - float(np.mean(np.sum((rows - moved) ** 2, axis=1)))
 
     def _checked(self, X: ArrayLike) -> Array:
         check_is_fitted(self, "generators_")
@@ -449,50 +449,6 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         subspace = Subspace.of(rows, self.n_components)
         self.mean_, self.components_ = subspace.mean, subspace.components
         return subspace
-
-    def _prototype_of(self, X: Array, inner: Array, subspace: Subspace | None) -> int | Array:
-        if self.prototype is not None:
-            given = check.check_prototype(self.prototype, *X.shape)
-            vector = X[given] if isinstance(given, int) else given
-            start = vector if subspace is None else subspace.inside(vector[None])[0]
-            check.check_prototype_moves(start, inner)
-            return given
-        lengths = np.abs(inner).max(axis=1)
-        moving = np.flatnonzero(lengths > 1e-14 * lengths.max())
-        return int(moving[medoid(inner[moving])]) if moving.size else 0
-
-    def _pairs_of(
-        self,
-        X: Array,
-        inner: Array,
-        onto: Array | None,
-        prototype: int | Array,
-        subspace: Subspace | None,
-    ) -> tuple[NDArray[np.intp], Pairs]:
-        """Which rows are paired, and the vectors that these are."""
-        if onto is not None:
-            targets = onto if subspace is None else subspace.inside(onto)
-            check.check_moving(inner, targets, "X and y")
-            rows = np.arange(len(X))
-            return np.stack([rows, rows], axis=1), Pairs(targets, inner, len(X))
-        if isinstance(prototype, int):
-            index, start = prototype, inner[prototype]
-        else:
-            index = PROTOTYPE
-            start = prototype if subspace is None else subspace.inside(prototype[None])[0]
-        if not isinstance(self.pairs, str):
-            indices = check.check_index_pairs(self.pairs, len(X))
-        elif self.pairs == "knn":
-            indices = neighbor_pairs(inner, self.n_neighbors)
-        elif self.pairs == "all":
-            check.check_orbit_memory(len(X) * (len(X) - 1) // 2, inner.shape[1], inner.shape[1])
-            indices = all_pairs(len(X))
-        else:
-            indices = prototype_pairs(len(X), index)
-        sources = np.where((indices[:, 1] == PROTOTYPE)[:, None], start, inner[indices[:, 1]])
-        targets = inner[indices[:, 0]]
-        check.check_moving(sources, targets, "X")
-        return indices, Pairs(targets, sources, np.unique(indices[:, 0]).size)
 
     def _space_of(self, n_points: int, pairs: Pairs) -> MatrixSpace:
         n, d = pairs.targets.shape
@@ -525,7 +481,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             raise
         self._store(search, run, values)
 
-    def _learn_log_trace(self, search: Search, points: Array | None) -> None:
+    def _learn_log_trace(self, search: Search) -> None:
         space, pairs = search.space, search.pairs
         check.check_inner_products(pairs.sources, pairs.targets)
         if space.is_diagonal:

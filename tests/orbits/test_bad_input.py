@@ -136,6 +136,11 @@ def test_a_fit_that_fails_leaves_nothing_of_the_last_one(arc):
         learner.set_params(callback=lambda state: 1 / 0).fit(2 * arc)
     with pytest.raises(NotFittedError):
         learner.transform(arc)
+    learner.set_params(callback=None).fit(arc)
+    with pytest.raises(ValueError, match="All rows of X are equal"):
+        learner.fit(np.ones((5, 3)))
+    with pytest.raises(NotFittedError):
+        learner.transform(np.ones((5, 3)))
 
 
 @pytest.mark.parametrize(

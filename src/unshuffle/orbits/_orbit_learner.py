@@ -261,6 +261,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self._validate_params()
         if self.loss == "logtrace":
             check.check_log_trace(self.structure)
+        self._forget()
         rows: Array = validate_data(self, X, dtype=np.float64, ensure_all_finite=False)
         check.check_orbit_rows(rows, "X")
         check.check_several_points(len(rows), "X")
@@ -285,8 +286,6 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         scaled, scale = pairs.scaled()
         settings = Settings(self.n_init, self.max_iter, self.tol, seed, self.n_jobs)
         search = Search(space, scaled, settings, Reporter(self.callback), scale**2)
-        if hasattr(self, "generators_"):  # not to be mixed with what follows, should that fail
-            del self.generators_
         self._seed, self._subspace = seed, subspace
         self.pairs_ = indices
         self.prototype_ = prototype.vector
@@ -430,6 +429,12 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         moved = self.inverse_transform(self.transform(X))
         return 0.0 - float(np.mean(np.sum((rows - moved) ** 2, axis=1)))
 
+    def _forget(self) -> None:
+        """Drop the last fit, which must not be mixed with parts of one that fails."""
+        for name in ("generators_", "mean_", "components_"):
+            if hasattr(self, name):
+                delattr(self, name)
+
     def _checked(self, X: ArrayLike) -> Array:
         check_is_fitted(self, "generators_")
         rows: Array = validate_data(
@@ -439,9 +444,6 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return rows
 
     def _subspace_of(self, X: Array, onto: Array | None) -> Subspace | None:
-        for name in ("mean_", "components_"):
-            if hasattr(self, name):
-                delattr(self, name)
         if self.n_components is None:
             return None
         rows = X if onto is None else np.concatenate([X, onto])

@@ -72,7 +72,7 @@ def equal_sides(ax: Any, drawn: Array) -> None:
 
 def draw_field(ax: Any, places: Array, directions: Array, j: int) -> None:
     """Arrows of the plane, those of mean length as long as half the step between places."""
-    lengths = np.linalg.norm(directions, axis=1)
+    lengths = np.hypot(*directions.T)  # does not overflow where squares would
     step = float(np.ptp(places, axis=0).max()) / max(np.sqrt(len(places)) - 1, 1)
     scale = float(lengths.mean()) / (0.6 * step) or 1.0
     look: dict[str, Any] = {"angles": "xy", "scale_units": "xy", "scale": scale, "width": 0.004}

@@ -254,6 +254,12 @@ def test_orbits_that_rounding_decides_are_refused(round_trip):
         round_trip.plot(reach=1e14)
 
 
+def test_what_leads_far_away_does_not_shrink_the_data_to_a_dot(arc):
+    growing = OrbitDisplay.from_predictions(arc, [np.eye(2)], arc[0], np.ones((40, 1)))
+    low, high = growing.plot(reach=100).ax_.get_xlim()
+    assert 5 < high - low < 30
+
+
 def test_axes_of_the_wrong_kind_are_refused(round_trip, globe):
     for ax in (5, plt.figure()):
         for draw in (round_trip.plot, round_trip.plot_path, round_trip.plot_spectrum, globe.plot):

@@ -30,6 +30,7 @@ from unshuffle.plotting._orbit_drawing import (
     draw_tiles,
     draw_vectors,
     equal_sides,
+    in_view,
     look_at,
 )
 from unshuffle.plotting._orbit_paths import Motion, curve_steps, data_range
@@ -236,20 +237,23 @@ class OrbitDisplay:
         -------
         display : OrbitDisplay
             Itself. Curves lead along one generator each, thick as far as the data go. In space
-            the surface combines the first two.
+            the surface combines the first two. What leads further than ten times the extent of
+            the vectors, and of what stays fixed, is left out.
         """
         check_orbit_drawable(self.points.shape[1])
         reach = check_positive(reach, "reach")
         space = self.points.shape[1] == 3
         ax = self._take_axes(ax, space)
         drawn = [self.points] if self.unseen is None else [self.points, self.unseen]
+        fixed = np.zeros(self.points.shape[1]) if self.mean is None else self.mean
+        seen = np.concatenate([*drawn, [self.prototype, fixed]])
         if space and len(self.generators) > 1:
             surface = self._motion.surface(self.prototype, self.coefficients, reach)
-            draw_surface(ax, surface)
-            drawn.append(surface.reshape(-1, 3))
+            drawn.append(in_view(surface.reshape(-1, 3), seen))
+            draw_surface(ax, drawn[-1].reshape(surface.shape))
         for j in range(len(self.generators)):
             steps, inside = curve_steps(self.coefficients[:, j], reach)
-            drawn.append(self._motion.along(self.prototype, j, steps))
+            drawn.append(in_view(self._motion.along(self.prototype, j, steps), seen))
             draw_curve(ax, drawn[-1], inside, j)
         draw_vectors(ax, self.points, self.unseen, self.prototype)
         equal_sides(ax, np.concatenate(drawn))

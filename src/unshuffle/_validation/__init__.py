@@ -137,6 +137,13 @@ from unshuffle._validation._multiway import (
     check_several_collections,
     raise_entropy_undefined,
 )
+from unshuffle._validation._orbit_motions import (
+    check_coefficients,
+    check_comparable,
+    check_moved,
+    check_orbit_vector,
+    check_reach,
+)
 from unshuffle._validation._orbit_plots import (
     check_axes_in_space,
     check_axes_of_plane,
@@ -151,23 +158,18 @@ from unshuffle._validation._orbit_plots import (
 )
 from unshuffle._validation._orbits import (
     check_any_matrix,
-    check_coefficients,
-    check_comparable,
     check_constraints,
     check_index_pairs,
     check_inner_products,
     check_log_trace,
-    check_moved,
     check_moving,
     check_n_generators,
     check_orbit_components,
     check_orbit_memory,
     check_orbit_rows,
-    check_orbit_vector,
     check_pattern,
     check_prototype,
     check_prototype_moves,
-    check_reach,
     check_regression_targets,
     check_rows_differ,
     check_several_points,

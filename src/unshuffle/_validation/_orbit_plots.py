@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._validation._clouds import check_axes
-from unshuffle._validation._orbits import as_real, kind_of
+from unshuffle._validation._orbit_motions import as_real, kind_of
 
 Array = NDArray[np.float64]
 

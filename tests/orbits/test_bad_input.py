@@ -22,7 +22,7 @@ def with_row(value):
     [
         (with_row(np.nan), r"X contains NaN .in 1 of 12 rows, the first is row 4"),
         (with_row(np.inf), "X contains infinity"),
-        (with_row(0.0), r"zero vector .*Drop the zero rows"),
+        (with_row(0.0), r"zero vector.*Drop these rows"),
         (np.ones((5, 3)), "All rows of X are equal"),
         (1e-160 * points(), "differ by at most .*Multiply"),
         (1e160 * points(), "square is too large for a float"),
@@ -71,6 +71,11 @@ def test_sparse_vectors_are_refused():
         ({"prototype": [1.0, 2.0]}, r"3 numbers, or None for the medoid, got shape \(2,\)"),
         ({"prototype": [0.0, 0.0, 0.0]}, "only zeros"),
         ({"prototype": [np.nan, 0.0, 0.0]}, "NaN or infinity"),
+        ({"prototype": [[1.0], [1.0, 2.0]]}, "must be the index of a row of X, 3 numbers"),
+        ({"prototype": [1e200, 1.0, 1.0]}, r"at most 1e\+200 and the data of 1\..*medoid"),
+        ({"prototype": points().mean(axis=0), "n_components": 2}, "at most 0 and the data"),
+        ({"pattern": [[True], [True, False]]}, r"boolean of shape \(3, 3\).*got shape \(2,\)"),
+        ({"pairs": [(0, 1), (1,)]}, "whole numbers of shape"),
         ({"n_components": 4}, "n_components=4 is more than the 3 directions"),
         ({"constraints": (np.eye(9), np.ones(9))}, 'Use loss="logtrace"'),
     ],
@@ -87,6 +92,8 @@ def test_parameters_that_cannot_work_say_why(parameters, words):
         ((np.eye(9), np.ones(3)), r"got \(9, 9\) and \(3,\)"),
         ((np.full((1, 9), np.nan), [1.0]), "NaN or infinity"),
         ((np.eye(9),), "must be a pair"),
+        ((1j * np.eye(9), np.ones(9)), "real numbers"),
+        ((1e200 * np.eye(9), np.ones(9)), "G of `constraints` holds 1e"),
         ((np.array([np.eye(9)[0], -np.eye(9)[0]]), [-1.0, -1.0]), "No matrix .*Relax h"),
     ],
 )
@@ -101,6 +108,41 @@ def test_vectors_at_a_right_angle_are_refused_by_the_log_trace_loss():
         OrbitLearner(1, "logtrace", "symmetric", "all").fit(X)
 
 
+def test_signs_that_change_are_refused_where_no_diagonal_matrix_changes_them():
+    X = points()
+    X[::2, 1] *= -0.3
+    with pytest.raises(ValueError, match=r"Coordinate 1 of pair .* changes its sign"):
+        OrbitLearner(1, "logtrace", "diagonal", [[0, 1]]).fit(X)
+
+
+def test_zero_vectors_are_refused_with_targets_too():
+    with pytest.raises(ValueError, match="Pair 0 of X and y has a zero vector"):
+        OrbitLearner(1).fit(np.zeros((12, 3)), points())
+
+
+def test_copies_of_rows_are_refused_where_all_neighbors_are_copies():
+    with pytest.raises(ValueError, match=r"equal, so nothing shows .*drop the copies"):
+        OrbitLearner(1).fit(np.repeat(points(n=3), 12, axis=0))
+
+
+def test_a_prototype_that_is_a_zero_row_is_refused():
+    with pytest.raises(ValueError, match="prototype has entries of at most 0"):
+        OrbitLearner(1, pairs=[[0, 1]], prototype=4).fit(with_row(0.0))
+
+
+def test_a_fit_that_fails_leaves_nothing_of_the_last_one(arc):
+    learner = OrbitLearner(1).fit(arc)
+    with pytest.raises(ZeroDivisionError):
+        learner.set_params(callback=lambda state: 1 / 0).fit(2 * arc)
+    with pytest.raises(NotFittedError):
+        learner.transform(arc)
+    learner.set_params(callback=None).fit(arc)
+    with pytest.raises(ValueError, match="All rows of X are equal"):
+        learner.fit(np.ones((5, 3)))
+    with pytest.raises(NotFittedError):
+        learner.transform(np.ones((5, 3)))
+
+
 @pytest.mark.parametrize(
     ("y", "words"),
     [
@@ -109,6 +151,7 @@ def test_vectors_at_a_right_angle_are_refused_by_the_log_trace_loss():
         ([[1.0], [1.0, 2.0]], "different lengths"),
         (with_row(np.nan), "y contains NaN"),
         (points(), "equal, so nothing shows how they move"),
+        (np.arange(5), r"5 label\(s\) and X has 12 rows"),
     ],
 )
 def test_targets_need_the_shape_of_the_vectors(y, words):
@@ -125,8 +168,11 @@ def test_targets_need_the_shape_of_the_vectors(y, words):
         {"n_neighbors": 0},
         {"n_components": 0},
         {"lam": 0},
+        {"lam": 1e300},
         {"eps1": 0},
+        {"eps1": 1e-300},
         {"eps2": -1},
+        {"eps2": 1e300},
         {"solver": "newton"},
         {"n_init": 0},
         {"max_iter": 0},
@@ -153,6 +199,14 @@ def test_an_exponential_that_overflows_is_refused(moved):
         ("orbit", ([1.0, np.nan], [0.0]), "`x` contains NaN"),
         ("orbit", (["a", "b"], [0.0]), "2 real numbers"),
         ("orbit", ([1.0, 2.0], [0.0, 1.0]), r"shape \(1,\) or \(n, 1\).*got shape \(2,\)"),
+        (
+            "orbit",
+            ([1.0, 2.0], np.array([1j])),
+            "real numbers, 1 in every row, got ndarray of comp",
+        ),
+        ("orbit", (np.array([1j, 1.0]), [0.0]), "2 real numbers, got ndarray of complex128"),
+        ("orbit", ([1.0, 2.0], [[0.1], [1e16]]), "Row 1 of the coefficients .*rounding decides"),
+        ("transform", ([[1e149, 1.0]],), "too far apart to be compared"),
         ("inverse_transform", ([[np.inf]],), "`c` contains NaN or infinity"),
         ("inverse_transform", ([["a"]],), "real numbers, 1 in every row"),
         ("flow", ([1.0],), "one vector of 2 numbers"),

@@ -192,3 +192,19 @@ def test_a_prototype_may_be_a_row_or_a_vector(arc):
     medoid = OrbitLearner(1).fit(arc).prototype_
     distances = np.linalg.norm(arc[:, None] - arc[None], axis=2).sum(axis=1)
     np.testing.assert_array_equal(medoid, arc[distances.argmin()])
+
+
+def test_vectors_are_found_far_beyond_the_data(moved):
+    learner = OrbitLearner(1, structure="diagonal", random_state=0)
+    learner.fit(moved(np.diag([1.0, 0.0])[None]))
+    far = np.array([[np.exp(20.0), 1.2], [np.exp(-15.0), 1.2]])
+    found = learner.inverse_transform(learner.transform(far))
+    np.testing.assert_allclose(found, far, rtol=1e-6, atol=1e-8)
+
+
+def test_a_constraint_that_lies_far_away_is_met(moved):
+    G, h = -np.eye(4)[:1], np.array([-5e6])
+    learner = OrbitLearner(2, "logtrace", "diagonal", constraints=(G, h), random_state=0)
+    learner.fit(moved(np.diag([1.0, 0.0])[None]))
+    A = np.tensordot(learner.coefficients_, learner.generators_, axes=1)
+    assert A[:, 0, 0].min() >= 5e6 * (1 - 1e-9)

@@ -231,7 +231,7 @@ def test_what_cannot_be_drawn_is_refused(arc, globe, pictures):
     many = OrbitDisplay.from_estimator(*pictures)
     with pytest.raises(ValueError, match="Vectors of 12 numbers cannot be drawn as points"):
         many.plot()
-    for shape in ((3, 5), 12, (2, 6, 1)):
+    for shape in ((3, 5), 12, (2, 6, 1), "26", (2.0, 6.0)):
         with pytest.raises(ValueError, match=r"`shape` must be \(height, width\)"):
             many.plot_flow(shape=shape)
     with pytest.raises(ValueError, match="`steps` must have shape"):
@@ -249,11 +249,26 @@ def test_orbits_that_overflow_are_refused(arc):
         growing.orbit([[1e6]])
 
 
+def test_orbits_that_rounding_decides_are_refused(round_trip):
+    with pytest.raises(ValueError, match="rounding decides"):
+        round_trip.plot(reach=1e14)
+
+
+def test_what_leads_far_away_does_not_shrink_the_data_to_a_dot(arc):
+    growing = OrbitDisplay.from_predictions(arc, [np.eye(2)], arc[0], np.ones((40, 1)))
+    low, high = growing.plot(reach=100).ax_.get_xlim()
+    assert 5 < high - low < 30
+
+
 def test_axes_of_the_wrong_kind_are_refused(round_trip, globe):
     for ax in (5, plt.figure()):
         for draw in (round_trip.plot, round_trip.plot_path, round_trip.plot_spectrum, globe.plot):
             with pytest.raises(TypeError, match="`ax` must be matplotlib Axes, got"):
                 draw(ax=ax)
+    in_space = plt.figure().add_subplot(projection="3d")
+    for draw in (round_trip.plot, round_trip.plot_path, round_trip.plot_spectrum):
+        with pytest.raises(ValueError, match="drawn in the plane, got axes in space"):
+            draw(in_space)
     with pytest.raises(ValueError, match="need axes in space"):
         globe.plot(plt.subplots()[1])
 

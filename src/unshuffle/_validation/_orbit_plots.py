@@ -1,11 +1,13 @@
 """What is asked of orbits that are to be drawn."""
 
+from operator import index
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._validation._clouds import check_axes
+from unshuffle._validation._orbit_motions import as_real, kind_of
 
 Array = NDArray[np.float64]
 
@@ -15,10 +17,10 @@ def check_orbit_array(
 ) -> NDArray[np.float64]:
     """Finite numbers of a shape, None standing for any length above zero."""
     try:
-        array = np.asarray(values, dtype=np.float64)
+        array = as_real(values)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"`{name}` must hold real numbers, {meaning}, got {type(values).__name__}."
+            f"`{name}` must hold real numbers, {meaning}, got {kind_of(values)}."
         ) from error
     fits = array.ndim == len(shape) and all(
         length == (asked or length) > 0 for length, asked in zip(array.shape, shape, strict=True)
@@ -58,6 +60,16 @@ def check_orbit_drawable(n_features: int) -> None:
         )
 
 
+def check_axes_of_plane(ax: Any) -> Any:
+    """Axes with two directions."""
+    if getattr(check_axes(ax), "name", "") == "3d":
+        raise ValueError(
+            "This is drawn in the plane, got axes in space. Pass what plt.subplots() returns "
+            "second, or ax=None for a new figure."
+        )
+    return ax
+
+
 def check_axes_in_space(ax: Any) -> Any:
     """Axes with three directions."""
     if getattr(check_axes(ax), "name", "") != "3d":
@@ -71,7 +83,7 @@ def check_axes_in_space(ax: Any) -> Any:
 def check_image_shape(shape: Any, n_features: int) -> tuple[int, int]:
     """Height and width of images that are so many numbers."""
     try:
-        height, width = (int(length) for length in shape)
+        height, width = (index(length) for length in shape)
     except (TypeError, ValueError):
         height, width = 0, 0
     if min(height, width) < 1 or height * width != n_features:
@@ -95,4 +107,12 @@ def raise_no_spectrum() -> NoReturn:
     raise ValueError(
         "There is no spectrum to draw. Build the display with from_estimator, or pass "
         "`spectrum` to from_predictions."
+    )
+
+
+def raise_no_orbit_path() -> NoReturn:
+    """Say that the path of the fit is not known."""
+    raise ValueError(
+        "There is no path to draw. Build the display with from_estimator, or pass "
+        "`objective_path` to from_predictions."
     )

@@ -7,6 +7,9 @@ from numpy.typing import NDArray
 
 from unshuffle._validation._collections import check_finite, check_magnitude
 from unshuffle._validation._memory import check_memory
+from unshuffle._validation._orbit_motions import as_real
+
+_SIGN_NOISE = 1e-2  # of the product of two lengths: what may be noise about zero
 
 
 def check_orbit_rows(X: NDArray[np.float64], name: str) -> None:
@@ -46,14 +49,14 @@ def check_moving(sources: NDArray[np.float64], targets: NDArray[np.float64], nam
     still = np.flatnonzero(np.minimum(*ends) <= 1e-14 * scale)
     if still.size:
         raise ValueError(
-            f"Pair {still[0]} of {name} has a zero vector ({still.size} such pair(s)), which "
-            "every matrix leaves where it is. Drop the zero rows, or shift the data away from the "
-            "origin."
+            f"Pair {still[0]} of {name} has a zero vector, or one 1e14 times shorter than the "
+            f"longest ({still.size} such pair(s)), which every matrix leaves where it is. Drop "
+            "these rows, or shift the data away from the origin."
         )
     if not np.abs(targets - sources).max() > 1e-14 * scale:
         raise ValueError(
             f"Both vectors of every pair of {name} are equal, so nothing shows how they move. "
-            "Pass pairs of different vectors."
+            "Pass pairs of different vectors; where rows repeat, drop the copies."
         )
 
 
@@ -69,6 +72,11 @@ def check_regression_targets(y: Any, X: NDArray[np.float64]) -> NDArray[np.float
             "each row, or leave y out."
         ) from error
     if targets.ndim == 1:
+        if len(targets) != len(X):
+            raise ValueError(
+                f"`y` has {len(targets)} label(s) and X has {len(X)} rows. Labels are not used; "
+                "pass one vector for each row of X, or leave y out."
+            )
         return None
     if targets.shape != X.shape or targets.dtype.kind not in "biuf":
         raise ValueError(
@@ -83,10 +91,7 @@ def check_regression_targets(y: Any, X: NDArray[np.float64]) -> NDArray[np.float
 
 def check_index_pairs(pairs: Any, n: int) -> NDArray[np.intp]:
     """Pairs of different rows."""
-    try:
-        values = np.asarray(pairs)
-    except ValueError:
-        values = np.empty(0)
+    values = _as_array(pairs)
     if (
         values.ndim != 2
         or values.shape[1] != 2
@@ -114,7 +119,7 @@ def check_index_pairs(pairs: Any, n: int) -> NDArray[np.intp]:
 
 def check_prototype(prototype: Any, n: int, n_features: int) -> int | NDArray[np.float64]:
     """Index of a row, or a vector."""
-    values = np.asarray(prototype)
+    values = _as_array(prototype)
     if values.ndim == 0 and values.dtype.kind in "iu":
         if not 0 <= int(values) < n:
             raise ValueError(
@@ -133,6 +138,17 @@ def check_prototype(prototype: Any, n: int, n_features: int) -> int | NDArray[np
             f"`prototype` holds {what}. Pass a finite vector that is not zero: it is moved."
         )
     return values.astype(np.float64)
+
+
+def check_prototype_moves(prototype: NDArray[np.float64], X: NDArray[np.float64]) -> None:
+    """Refuse a prototype that is zero, or far out of the range of the data."""
+    length, scale = float(np.abs(prototype).max()), float(np.abs(X).max())
+    if not 1e-14 * scale < length < 1e14 * scale:
+        raise ValueError(
+            f"The prototype has entries of at most {length:.3g} and the data of {scale:.3g} (both "
+            "about the mean with n_components), so that no matrix carries one onto the other. "
+            "Pass a `prototype` of the size of the data, or None for the medoid."
+        )
 
 
 def check_n_generators(wanted: int, n_points: int, n_pairs: int, n_dimensions: int) -> None:
@@ -163,7 +179,7 @@ def check_pattern(pattern: Any, d: int, structure: str) -> NDArray[np.bool_] | N
     """Boolean matrix that says which entries may differ from zero."""
     if pattern is None:
         return None
-    values = np.asarray(pattern)
+    values = _as_array(pattern)
     if values.shape != (d, d) or values.dtype != np.bool_:
         raise ValueError(
             f"`pattern` must be boolean of shape {(d, d)}, True where an entry of a matrix may "
@@ -202,6 +218,19 @@ def check_inner_products(sources: NDArray[np.float64], targets: NDArray[np.float
         )
 
 
+def check_signs(sources: NDArray[np.float64], targets: NDArray[np.float64]) -> None:
+    """Refuse pairs with a coordinate of changing sign, as no diagonal exponential changes it."""
+    lengths = np.linalg.norm(sources, axis=1) * np.linalg.norm(targets, axis=1)
+    wrong = np.argwhere(sources * targets < -_SIGN_NOISE * lengths[:, np.newaxis])
+    if len(wrong):
+        n_pairs = np.unique(wrong[:, 0]).size
+        raise ValueError(
+            f"Coordinate {wrong[0, 1]} of pair {wrong[0, 0]} changes its sign ({n_pairs} such "
+            'pair(s)), which no diagonal matrix does, and loss="logtrace" does not see. Pass '
+            'pairs of closer vectors, or use structure="symmetric", or loss="squared".'
+        )
+
+
 def check_constraints(constraints: Any, d: int, loss: str) -> tuple[Any, Any] | None:
     """Linear inequalities G A.ravel() <= h."""
     if constraints is None:
@@ -214,7 +243,7 @@ def check_constraints(constraints: Any, d: int, loss: str) -> tuple[Any, Any] | 
         )
     try:
         G, h = constraints
-        G, h = np.asarray(G, dtype=np.float64), np.asarray(h, dtype=np.float64)
+        G, h = as_real(G), as_real(h)
     except (TypeError, ValueError) as error:
         raise ValueError(
             "`constraints` must be a pair (G, h) of arrays of real numbers, which asks for "
@@ -227,6 +256,8 @@ def check_constraints(constraints: Any, d: int, loss: str) -> tuple[Any, Any] | 
         )
     if not (np.all(np.isfinite(G)) and np.all(np.isfinite(h))):
         raise ValueError("`constraints` hold NaN or infinity. Leave out rows without a bound.")
+    check_magnitude(G, "G of `constraints`")
+    check_magnitude(h, "h of `constraints`")
     return G, h
 
 
@@ -259,51 +290,11 @@ def check_orbit_memory(n_pairs: int, n_columns: int, n_dimensions: int) -> None:
     )
 
 
-def check_coefficients(c: Any, k: int, name: str = "c") -> NDArray[np.float64]:
-    """Finite coefficients of shape (k,) or (n, k)."""
+def _as_array(values: Any) -> NDArray[Any]:
     try:
-        values = np.asarray(c, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"`{name}` must hold real numbers, {k} in every row, got {type(c).__name__}."
-        ) from error
-    if values.ndim not in (1, 2) or values.shape[-1] != k:
-        raise ValueError(
-            f"`{name}` must have shape ({k},) or (n, {k}), one coefficient for each of the {k} "
-            f"generators, got shape {values.shape}."
-        )
-    if not np.all(np.isfinite(values)):
-        raise ValueError(f"`{name}` contains NaN or infinity. Pass finite coefficients.")
-    return values
-
-
-def check_moved(moved: NDArray[np.float64]) -> None:
-    """Refuse exponentials that overflow."""
-    wrong = np.flatnonzero(~np.isfinite(moved).all(axis=1))
-    if wrong.size:
-        raise ValueError(
-            f"The exponential of the generators overflows for row {wrong[0]} of the coefficients "
-            f"({wrong.size} such row(s)): it leads beyond the largest float. Pass smaller "
-            "coefficients."
-        )
-
-
-def check_orbit_vector(x: Any, n_features: int, name: str = "x") -> NDArray[np.float64]:
-    """One finite vector of the fitted width."""
-    try:
-        values = np.asarray(x, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"`{name}` must hold {n_features} real numbers, got {type(x).__name__}."
-        ) from error
-    if values.shape != (n_features,):
-        raise ValueError(
-            f"`{name}` must be one vector of {n_features} numbers, as the rows that were fitted, "
-            f"got shape {values.shape}."
-        )
-    if not np.all(np.isfinite(values)):
-        raise ValueError(f"`{name}` contains NaN or infinity. Pass finite numbers.")
-    return values
+        return np.asarray(values)
+    except ValueError:  # rows of different lengths
+        return np.asarray(values, dtype=object)
 
 
 def _described(given: Any, values: NDArray[Any]) -> str:

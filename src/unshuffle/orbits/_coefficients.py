@@ -16,6 +16,7 @@ _N_PLACES = 300  # of the orbit, among which starts are chosen
 _N_STARTS = 4  # for each vector, from the nearest of these
 _BLOCK = 2_000_000  # numbers in a stack of matrices
 _REACH = 12.0  # most a solver moves along: the 1-norm of a matrix, whose time it sets
+_FARTHER = (24.0, 48.0)  # for vectors found at the very end of it
 
 
 def fit_coefficients(
@@ -26,6 +27,7 @@ def fit_coefficients(
     *,
     max_iter: int = 50,
     tol: float = 1e-12,
+    reach: float = _REACH,
 ) -> tuple[Array, Array]:
     """Coefficients c that lower |x - exp(sum c V) x'|^2 from where they start, for each pair.
 
@@ -43,6 +45,8 @@ def fit_coefficients(
         Most steps.
     tol : float, default=1e-12
         Relative fall of the squared distance below which a pair has settled.
+    reach : float
+        Largest 1-norm of a matrix; larger goes further and takes longer.
 
     Returns
     -------
@@ -67,7 +71,7 @@ def fit_coefficients(
         H += (damping[active] * size + np.finfo(float).tiny)[:, None, None] * unit
         push = np.einsum("ndk,nd->nk", J, x - moved)
         step = np.linalg.solve(H, push[:, :, None])[:, :, 0]
-        trial = within_reach(generators, c + step)
+        trial = within_reach(generators, c + step, reach)
         squares = _squares(generators, trial, x, z)
         better = squares < best[active]  # false for NaN
         fall = best[active] - np.where(better, squares, best[active])
@@ -81,10 +85,17 @@ def fit_coefficients(
     return found, best
 
 
-def within_reach(generators: Array, coefficients: Array) -> Array:
+def within_reach(generators: Array, coefficients: Array, reach: float = _REACH) -> Array:
     """Coefficients, shortened where their matrix is so large that a search has gone astray."""
-    norms = np.abs(combined(generators, coefficients)).sum(axis=1).max(axis=1)
-    return np.asarray(coefficients * np.minimum(1.0, _REACH / np.maximum(norms, 1e-300))[:, None])
+    norms = np.maximum(matrix_norms(generators, coefficients), 1e-300)
+    return np.asarray(coefficients * np.minimum(1.0, reach / norms)[:, None])
+
+
+def matrix_norms(generators: Array, coefficients: Array) -> Array:
+    """1-norms of sum c V, shape (n,); infinite where they overflow."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        norms = np.abs(combined(generators, coefficients)).sum(axis=1).max(axis=1, initial=0.0)
+    return np.where(np.isnan(norms), np.inf, norms)
 
 
 def linear_coefficients(generators: Array, targets: Array, sources: Array) -> Array:
@@ -183,7 +194,17 @@ def locate(
     squares = squares.reshape(n, n_starts)
     best = squares.argmin(axis=1)
     rows = np.arange(n)
-    return found.reshape(n, n_starts, -1)[rows, best], squares[rows, best]
+    found, squares = found.reshape(n, n_starts, -1)[rows, best], squares[rows, best]
+    for reach in _FARTHER:
+        stuck = matrix_norms(generators, found) > 0.49 * reach  # at the end of the last reach
+        if not stuck.any():
+            break
+        rest, start = X[stuck], found[stuck]
+        sources = np.broadcast_to(prototype, rest.shape)
+        found[stuck], squares[stuck] = fit_coefficients(
+            generators, rest, sources, start, reach=reach
+        )
+    return found, squares
 
 
 def _squares(generators: Array, coefficients: Array, targets: Array, sources: Array) -> Array:

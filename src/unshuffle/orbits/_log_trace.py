@@ -205,10 +205,14 @@ def project_rows(wanted: Array, constraints: Constraints, metric: Array | None =
     G, h = constraints
     factor = np.eye(wanted.shape[1]) if metric is None else np.linalg.cholesky(metric)
     turned = np.linalg.solve(factor, G.T).T  # G L^-T: constraints of u = L'(a - wanted)
+    lengths = np.linalg.norm(turned, axis=1)
+    lengths[lengths == 0.0] = 1.0
+    turned = turned / lengths[:, None]
     result = wanted.copy()
-    room = h - wanted @ G.T
+    room = (h - wanted @ G.T) / lengths
     for i in np.flatnonzero((room < 0).any(axis=1)):
-        system = np.vstack([-turned.T, -room[i]])
+        size = -room[i].min()  # units in which the least distance is about 1
+        system = np.vstack([-turned.T, -room[i] / size])
         right = np.zeros(len(system))
         right[-1] = 1.0
         dual = nnls(system, right)[0]
@@ -216,7 +220,7 @@ def project_rows(wanted: Array, constraints: Constraints, metric: Array | None =
         if rest[-1] > -1e-12:
             result[i] = np.nan
         else:
-            result[i] += np.linalg.solve(factor.T, -rest[:-1] / rest[-1])
+            result[i] += np.linalg.solve(factor.T, -size * rest[:-1] / rest[-1])
     return result
 
 

@@ -15,19 +15,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from unshuffle import _validation as check
 from unshuffle._parallel import one_blas_thread
 from unshuffle._progress import Callback, Reporter, Stopped
-from unshuffle.orbits._coefficients import locate, moved_by, orbit_places
+from unshuffle.orbits._coefficients import locate, matrix_norms, moved_by, orbit_places
 from unshuffle.orbits._group import structure_constants
 from unshuffle.orbits._log_trace import LogTraceCost, VolumeRun, project_rows
 from unshuffle.orbits._low_rank import Run, ordered
 from unshuffle.orbits._matrices import MatrixSpace
-from unshuffle.orbits._pairs import (
-    PROTOTYPE,
-    Pairs,
-    all_pairs,
-    medoid,
-    neighbor_pairs,
-    prototype_pairs,
-)
+from unshuffle.orbits._pairs import Pairs, chosen_pairs, chosen_prototype, regression_pairs
 from unshuffle.orbits._search import Search, Settings
 from unshuffle.orbits._subspace import Subspace
 from unshuffle.orbits._volume_start import small_matrices, spectrum, suggested_number
@@ -92,7 +85,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     tol : float, default=1e-7
         Relative fall of the cost below which to stop. Larger stops sooner.
     random_state : int, RandomState instance or None, default=None
-        Of random starts, places where `transform` starts, and samples.
+        Of random starts, and of places where `transform` starts.
     n_jobs : int or None, default=None
         Threads over starts; more are faster, up to `n_init`. The result does not depend on it.
     callback : callable or None, default=None
@@ -192,9 +185,10 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         "prototype": [Integral, "array-like", None],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "lam": [Interval(Real, 0, None, closed="neither")],
-        "eps1": [Interval(Real, 0, None, closed="neither")],
-        "eps2": [Interval(Real, 0, None, closed="left")],
+        # beyond, products of the three would overflow
+        "lam": [Interval(Real, 1e-50, 1e50, closed="both")],
+        "eps1": [Interval(Real, 1e-50, 1e50, closed="both")],
+        "eps2": [Interval(Real, 0, 1e50, closed="both")],
         "solver": [StrOptions({"lbfgs", "mm"})],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -262,11 +256,12 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         -------
         self : OrbitLearner
             Fitted, with the best so far if the callback stopped it. After Ctrl-C the estimator
-            is fitted so too, and the interrupt goes on to the caller.
+            is fitted so too, if a step was taken, and the interrupt goes on to the caller.
         """
         self._validate_params()
         if self.loss == "logtrace":
             check.check_log_trace(self.structure)
+        self._forget()
         rows: Array = validate_data(self, X, dtype=np.float64, ensure_all_finite=False)
         check.check_orbit_rows(rows, "X")
         check.check_several_points(len(rows), "X")
@@ -280,18 +275,25 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         seed = int(check_random_state(self.random_state).randint(2**31))
         subspace = self._subspace_of(X, onto)
         inner = X if subspace is None else subspace.inside(X)
-        prototype = self._prototype_of(X, inner)
-        indices, pairs = self._pairs_of(X, inner, onto, prototype, subspace)
+        prototype = chosen_prototype(self.prototype, X, inner, subspace)
+        if onto is None:
+            indices, pairs = chosen_pairs(self.pairs, inner, prototype, self.n_neighbors)
+        else:
+            indices, pairs = regression_pairs(
+                inner, onto if subspace is None else subspace.inside(onto)
+            )
         space = self._space_of(len(X), pairs)
         scaled, scale = pairs.scaled()
         settings = Settings(self.n_init, self.max_iter, self.tol, seed, self.n_jobs)
         search = Search(space, scaled, settings, Reporter(self.callback), scale**2)
         self._seed, self._subspace = seed, subspace
         self.pairs_ = indices
-        self.prototype_ = X[prototype] if isinstance(prototype, int) else prototype
+        self.prototype_ = prototype.vector
         self._inner_rows = inner if onto is None else None
-        learn = self._learn_squared if self.loss == "squared" else self._learn_log_trace
-        learn(search, inner if onto is None else None)
+        if self.loss == "squared":
+            self._learn_squared(search, self._inner_rows)
+        else:
+            self._learn_log_trace(search)
         if not (self.converged_ or search.reporter.stopped):
             self._warn()
         return self
@@ -308,7 +310,8 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         -------
         coefficients : ndarray of shape (n_samples, k)
             The c that minimise |x - exp(sum c V) prototype_|, the best of several starts spread
-            over the orbit. With n_components, distances within the principal directions.
+            over the orbit: local optima. With n_components, distances within the principal
+            directions.
         """
         rows = self._checked(X)
         return self._located(rows if self._subspace is None else self._subspace.inside(rows))
@@ -356,6 +359,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             moved = self._subspace.back(moved_by(self.generators_, rows, inside))
             moved = moved + self._subspace.outside(vector[None])
         check.check_moved(moved)
+        check.check_reach(matrix_norms(self.generators_, rows))
         return moved[0] if coefficients.ndim == 1 else moved
 
     def flow(self, x: ArrayLike) -> Array:
@@ -418,11 +422,18 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Returns
         -------
         score : float
-            Larger is better; 0 where all rows lie on the orbit.
+            Larger is better; 0 where all rows lie on the orbit. More generators always come
+            closer, so do not choose `n_generators` by it; compare scores of the same number.
         """
         rows = self._checked(X)
         moved = self.inverse_transform(self.transform(X))
-        return -float(np.mean(np.sum((rows - moved) ** 2, axis=1)))
+        return 0.0 - float(np.mean(np.sum((rows - moved) ** 2, axis=1)))
+
+    def _forget(self) -> None:
+        """Drop the last fit, which must not be mixed with parts of one that fails."""
+        for name in ("generators_", "mean_", "components_"):
+            if hasattr(self, name):
+                delattr(self, name)
 
     def _checked(self, X: ArrayLike) -> Array:
         check_is_fitted(self, "generators_")
@@ -433,9 +444,6 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return rows
 
     def _subspace_of(self, X: Array, onto: Array | None) -> Subspace | None:
-        for name in ("mean_", "components_"):
-            if hasattr(self, name):
-                delattr(self, name)
         if self.n_components is None:
             return None
         rows = X if onto is None else np.concatenate([X, onto])
@@ -443,46 +451,6 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         subspace = Subspace.of(rows, self.n_components)
         self.mean_, self.components_ = subspace.mean, subspace.components
         return subspace
-
-    def _prototype_of(self, X: Array, inner: Array) -> int | Array:
-        if self.prototype is not None:
-            return check.check_prototype(self.prototype, *X.shape)
-        lengths = np.abs(inner).max(axis=1)
-        moving = np.flatnonzero(lengths > 1e-14 * lengths.max())
-        return int(moving[medoid(inner[moving])])
-
-    def _pairs_of(
-        self,
-        X: Array,
-        inner: Array,
-        onto: Array | None,
-        prototype: int | Array,
-        subspace: Subspace | None,
-    ) -> tuple[NDArray[np.intp], Pairs]:
-        """Which rows are paired, and the vectors that these are."""
-        if onto is not None:
-            targets = onto if subspace is None else subspace.inside(onto)
-            check.check_moving(inner, targets, "X and y")
-            rows = np.arange(len(X))
-            return np.stack([rows, rows], axis=1), Pairs(targets, inner, len(X))
-        if isinstance(prototype, int):
-            index, start = prototype, inner[prototype]
-        else:
-            index = PROTOTYPE
-            start = prototype if subspace is None else subspace.inside(prototype[None])[0]
-        if not isinstance(self.pairs, str):
-            indices = check.check_index_pairs(self.pairs, len(X))
-        elif self.pairs == "knn":
-            indices = neighbor_pairs(inner, self.n_neighbors)
-        elif self.pairs == "all":
-            check.check_orbit_memory(len(X) * (len(X) - 1) // 2, inner.shape[1], inner.shape[1])
-            indices = all_pairs(len(X))
-        else:
-            indices = prototype_pairs(len(X), index)
-        sources = np.where((indices[:, 1] == PROTOTYPE)[:, None], start, inner[indices[:, 1]])
-        targets = inner[indices[:, 0]]
-        check.check_moving(sources, targets, "X")
-        return indices, Pairs(targets, sources, np.unique(indices[:, 0]).size)
 
     def _space_of(self, n_points: int, pairs: Pairs) -> MatrixSpace:
         n, d = pairs.targets.shape
@@ -515,9 +483,11 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             raise
         self._store(search, run, values)
 
-    def _learn_log_trace(self, search: Search, points: Array | None) -> None:
+    def _learn_log_trace(self, search: Search) -> None:
         space, pairs = search.space, search.pairs
         check.check_inner_products(pairs.sources, pairs.targets)
+        if space.is_diagonal:
+            check.check_signs(pairs.sources, pairs.targets)
         cost = LogTraceCost(space, pairs, self.lam, self.eps1, self.eps2)
         start = np.zeros((len(pairs.targets), space.n_dimensions))
         constraints = check.check_constraints(self.constraints, space.n_rows, self.loss)
@@ -566,6 +536,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if self._subspace is not None:
             start = self._subspace.inside(start[None])[0]
         scale = float(np.linalg.norm(start))
+        check.check_comparable(inner, scale)
         with one_blas_thread():
             places = orbit_places(self.generators_, start / scale, seed=self._seed)
             return locate(self.generators_, start / scale, inner / scale, places)[0]

@@ -1,10 +1,14 @@
-"""Which vector is to be carried onto which."""
+"""Which vector is to be carried onto which, and where orbits start."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
+
+from unshuffle import _validation as check
+from unshuffle.orbits._subspace import Subspace
 
 Array = NDArray[np.float64]
 
@@ -37,6 +41,105 @@ class Pairs:
         unit = self.sources / scale
         scale *= float(np.sqrt(np.mean(np.sum(unit**2, axis=1))))
         return Pairs(self.targets / scale, self.sources / scale, self.n_points), scale
+
+
+@dataclass(frozen=True)
+class Prototype:
+    """The vector that orbits start from.
+
+    Attributes
+    ----------
+    row : int
+        Its row of X; `PROTOTYPE` where it is none.
+    vector : ndarray of shape (n_features,)
+        As the user has it.
+    inner : ndarray of shape (d,)
+        As matrices move it: its coordinates in the subspace, or the vector itself.
+    """
+
+    row: int
+    vector: Array
+    inner: Array
+
+
+def chosen_prototype(given: Any, X: Array, inner: Array, subspace: Subspace | None) -> Prototype:
+    """The row or vector that the user gave, or the medoid.
+
+    Parameters
+    ----------
+    given : int, array-like or None
+        The user's choice, unchecked; None is the medoid of the rows that are not zero.
+    X : ndarray of shape (n, n_features)
+        The user's vectors.
+    inner : ndarray of shape (n, d)
+        The same in the subspace.
+    subspace : Subspace or None
+        What matrices move; None is the space of X.
+
+    Returns
+    -------
+    prototype : Prototype
+        Not zero in the subspace, unless all rows are.
+    """
+    if given is None:
+        lengths = np.abs(inner).max(axis=1)
+        moving = np.flatnonzero(lengths > 1e-14 * lengths.max())
+        row = int(moving[medoid(inner[moving])]) if moving.size else 0
+        return Prototype(row, X[row], inner[row])
+    found = check.check_prototype(given, *X.shape)
+    if isinstance(found, int):
+        prototype = Prototype(found, X[found], inner[found])
+    else:
+        start = found if subspace is None else subspace.inside(found[None])[0]
+        prototype = Prototype(PROTOTYPE, found, start)
+    check.check_prototype_moves(prototype.inner, inner)
+    return prototype
+
+
+def chosen_pairs(
+    which: Any, X: Array, prototype: Prototype, n_neighbors: int
+) -> tuple[NDArray[np.intp], Pairs]:
+    """Indices of the rows that are paired, and the vectors that these are.
+
+    Parameters
+    ----------
+    which : {"knn", "prototype", "all"} or array-like of shape (n_pairs, 2)
+        As the estimator has it.
+    X : ndarray of shape (n, d)
+        Vectors as matrices move them.
+    prototype : Prototype
+        Paired with all rows by "prototype".
+    n_neighbors : int
+        Of "knn".
+
+    Returns
+    -------
+    indices : ndarray of shape (n_pairs, 2)
+        Row of the target and of the source.
+    pairs : Pairs
+        The vectors.
+    """
+    if not isinstance(which, str):
+        indices = check.check_index_pairs(which, len(X))
+    elif which == "knn":
+        indices = neighbor_pairs(X, n_neighbors)
+    elif which == "all":
+        check.check_orbit_memory(len(X) * (len(X) - 1) // 2, X.shape[1], X.shape[1])
+        indices = all_pairs(len(X))
+    else:
+        indices = prototype_pairs(len(X), prototype.row)
+    from_outside = (indices[:, 1] == PROTOTYPE)[:, None]
+    sources = np.where(from_outside, prototype.inner, X[indices[:, 1]])
+    targets = X[indices[:, 0]]
+    check.check_moving(sources, targets, "X")
+    return indices, Pairs(targets, sources, np.unique(indices[:, 0]).size)
+
+
+def regression_pairs(X: Array, onto: Array) -> tuple[NDArray[np.intp], Pairs]:
+    """Each row with the vector it is carried onto; both indices are its own."""
+    check.check_moving(X, onto, "X and y")
+    rows = np.arange(len(X))
+    return np.stack([rows, rows], axis=1), Pairs(onto, X, len(X))
 
 
 def neighbor_pairs(X: Array, n_neighbors: int) -> NDArray[np.intp]:

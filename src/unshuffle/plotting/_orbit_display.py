@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._validation import (
-    check_any_path,
     check_axes_in_space,
+    check_axes_of_plane,
     check_both_or_none,
     check_count,
     check_image_shape,
@@ -17,6 +17,7 @@ from unshuffle._validation import (
     check_positive,
     check_square_generators,
     raise_no_flow,
+    raise_no_orbit_path,
     raise_no_spectrum,
 )
 from unshuffle.plotting._drawing import axes_or_new
@@ -29,6 +30,7 @@ from unshuffle.plotting._orbit_drawing import (
     draw_tiles,
     draw_vectors,
     equal_sides,
+    in_view,
     look_at,
 )
 from unshuffle.plotting._orbit_paths import Motion, curve_steps, data_range
@@ -235,20 +237,23 @@ class OrbitDisplay:
         -------
         display : OrbitDisplay
             Itself. Curves lead along one generator each, thick as far as the data go. In space
-            the surface combines the first two.
+            the surface combines the first two. What leads further than ten times the extent of
+            the vectors, and of what stays fixed, is left out.
         """
         check_orbit_drawable(self.points.shape[1])
         reach = check_positive(reach, "reach")
         space = self.points.shape[1] == 3
         ax = self._take_axes(ax, space)
         drawn = [self.points] if self.unseen is None else [self.points, self.unseen]
+        fixed = np.zeros(self.points.shape[1]) if self.mean is None else self.mean
+        seen = np.concatenate([*drawn, [self.prototype, fixed]])
         if space and len(self.generators) > 1:
             surface = self._motion.surface(self.prototype, self.coefficients, reach)
-            draw_surface(ax, surface)
-            drawn.append(surface.reshape(-1, 3))
+            drawn.append(in_view(surface.reshape(-1, 3), seen))
+            draw_surface(ax, drawn[-1].reshape(surface.shape))
         for j in range(len(self.generators)):
             steps, inside = curve_steps(self.coefficients[:, j], reach)
-            drawn.append(self._motion.along(self.prototype, j, steps))
+            drawn.append(in_view(self._motion.along(self.prototype, j, steps), seen))
             draw_curve(ax, drawn[-1], inside, j)
         draw_vectors(ax, self.points, self.unseen, self.prototype)
         equal_sides(ax, np.concatenate(drawn))
@@ -356,8 +361,8 @@ class OrbitDisplay:
         display : OrbitDisplay
             Itself.
         """
-        check_any_path(int(self.objective_path is not None))
-        assert self.objective_path is not None
+        if self.objective_path is None:
+            raise_no_orbit_path()
         ax = self._take_axes(ax, False, (6.0, 3.6))
         ax.plot(self.objective_path, "o-", color=CURVES[0], markersize=3.5)
         ax.set(xlabel="step", ylabel="cost")
@@ -394,7 +399,7 @@ class OrbitDisplay:
 
     def _take_axes(self, ax: Any, space: bool, size: tuple[float, float] = (5.6, 5.6)) -> Any:
         taken = axes_or_new(ax, size, space=space)
-        self.ax_ = check_axes_in_space(taken) if space else taken
+        self.ax_ = check_axes_in_space(taken) if space else check_axes_of_plane(taken)
         self.figure_ = self.ax_.figure
         return self.ax_
 

@@ -11,6 +11,8 @@ PROTOTYPE = "#1c1c1c"
 CURVES = ("#0f6948", "#3f5fa8", "#8a4fa0", "#b0891b")
 Array = NDArray[np.float64]
 
+_VIEW = 10.0  # how far around the data to draw, in extents of these
+
 
 def curve_color(j: int) -> str:
     """Colour of a generator, the same in every plot."""
@@ -55,9 +57,17 @@ def look_at(ax: Any, prototype: Array) -> None:
     ax.locator_params(nbins=5)
 
 
+def in_view(places: Array, seen: Array) -> Array:
+    """Places, NaN where so far away that the vectors would be a dot beside them."""
+    low, high = seen.min(axis=0), seen.max(axis=0)
+    room = _VIEW * float((high - low).max())
+    outside = ((places < low - room) | (places > high + room)).any(axis=1)
+    return np.where(outside[:, np.newaxis], np.nan, places)
+
+
 def equal_sides(ax: Any, drawn: Array) -> None:
-    """Limits around all that is drawn, a unit as long in every direction."""
-    low, high = drawn.min(axis=0), drawn.max(axis=0)
+    """Limits around all that is drawn, NaN left out, a unit as long in every direction."""
+    low, high = np.nanmin(drawn, axis=0), np.nanmax(drawn, axis=0)
     half = 0.54 * float((high - low).max()) or 1.0
     middle = (low + high) / 2
     setters = (ax.set_xlim, ax.set_ylim, getattr(ax, "set_zlim", None))
@@ -72,7 +82,7 @@ def equal_sides(ax: Any, drawn: Array) -> None:
 
 def draw_field(ax: Any, places: Array, directions: Array, j: int) -> None:
     """Arrows of the plane, those of mean length as long as half the step between places."""
-    lengths = np.linalg.norm(directions, axis=1)
+    lengths = np.hypot(*directions.T)  # does not overflow where squares would
     step = float(np.ptp(places, axis=0).max()) / max(np.sqrt(len(places)) - 1, 1)
     scale = float(lengths.mean()) / (0.6 * step) or 1.0
     look: dict[str, Any] = {"angles": "xy", "scale_units": "xy", "scale": scale, "width": 0.004}

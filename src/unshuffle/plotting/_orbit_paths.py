@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import expm
 
-from unshuffle._validation import check_moved
+from unshuffle._validation import check_moved, check_reach
 
 Array = NDArray[np.float64]
 
@@ -35,9 +35,10 @@ class Motion:
         """exp(sum c V) x for each row c, shape (n, n_features)."""
         inner = self._inside(x)
         with np.errstate(over="ignore", invalid="ignore"):
-            motions = expm(np.einsum("nk,kij->nij", coefficients, self.generators))
-            places = x + self._back(motions @ inner - inner)
+            matrices = np.einsum("nk,kij->nij", coefficients, self.generators)
+            places = x + self._back(expm(matrices) @ inner - inner)
         check_moved(places)
+        check_reach(np.abs(matrices).sum(axis=1).max(axis=1))
         return places
 
     def change(self, x: Array, j: int) -> Array:

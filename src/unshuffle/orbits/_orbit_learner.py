@@ -15,11 +15,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from unshuffle import _validation as check
 from unshuffle._parallel import one_blas_thread
 from unshuffle._progress import Callback, Reporter, Stopped
-from unshuffle.orbits._coefficients import locate, matrix_norms, moved_by, orbit_places
+from unshuffle.orbits._coefficients import locate, orbit_places
 from unshuffle.orbits._group import structure_constants
 from unshuffle.orbits._log_trace import LogTraceCost, VolumeRun, project_rows
 from unshuffle.orbits._low_rank import Run, ordered
 from unshuffle.orbits._matrices import MatrixSpace
+from unshuffle.orbits._motion import Motion
 from unshuffle.orbits._pairs import Pairs, chosen_pairs, chosen_prototype, regression_pairs
 from unshuffle.orbits._search import Search, Settings
 from unshuffle.orbits._subspace import Subspace
@@ -351,15 +352,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         check_is_fitted(self, "generators_")
         vector = check.check_orbit_vector(x, self.n_features_in_)
         coefficients = check.check_coefficients(c, self.n_generators_)
-        rows = np.atleast_2d(coefficients)
-        if self._subspace is None:
-            moved = moved_by(self.generators_, rows, vector)
-        else:
-            inside = self._subspace.inside(vector[None])[0]
-            moved = self._subspace.back(moved_by(self.generators_, rows, inside))
-            moved = moved + self._subspace.outside(vector[None])
-        check.check_moved(moved)
-        check.check_reach(matrix_norms(self.generators_, rows))
+        moved = self._motion.moved(vector, np.atleast_2d(coefficients))
         return moved[0] if coefficients.ndim == 1 else moved
 
     def flow(self, x: ArrayLike) -> Array:
@@ -376,10 +369,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             V_j x: the change of x per unit of coefficient j.
         """
         check_is_fitted(self, "generators_")
-        vector = check.check_orbit_vector(x, self.n_features_in_)
-        if self._subspace is None:
-            return np.asarray(self.generators_ @ vector)
-        return self._subspace.back(self.generators_ @ self._subspace.inside(vector[None])[0])
+        return self._motion.flow(check.check_orbit_vector(x, self.n_features_in_))
 
     def sample(self, n: int = 1, random_state: Any = None) -> Array:
         """Draw new vectors from the orbit of the prototype.
@@ -428,6 +418,10 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         rows = self._checked(X)
         moved = self.inverse_transform(self.transform(X))
         return 0.0 - float(np.mean(np.sum((rows - moved) ** 2, axis=1)))
+
+    @property
+    def _motion(self) -> Motion:
+        return Motion(self.generators_, self._subspace)
 
     def _forget(self) -> None:
         """Drop the last fit, which must not be mixed with parts of one that fails."""

@@ -20,6 +20,8 @@ from unshuffle._validation import (
     raise_no_orbit_path,
     raise_no_spectrum,
 )
+from unshuffle.orbits._motion import Motion
+from unshuffle.orbits._subspace import Subspace
 from unshuffle.plotting._drawing import axes_or_new
 from unshuffle.plotting._orbit_drawing import (
     CURVES,
@@ -33,7 +35,7 @@ from unshuffle.plotting._orbit_drawing import (
     in_view,
     look_at,
 )
-from unshuffle.plotting._orbit_paths import Motion, curve_steps, data_range
+from unshuffle.plotting._orbit_paths import curve, curve_steps, data_range, surface
 
 Array = NDArray[np.float64]
 
@@ -248,12 +250,12 @@ class OrbitDisplay:
         fixed = np.zeros(self.points.shape[1]) if self.mean is None else self.mean
         seen = np.concatenate([*drawn, [self.prototype, fixed]])
         if space and len(self.generators) > 1:
-            surface = self._motion.surface(self.prototype, self.coefficients, reach)
-            drawn.append(in_view(surface.reshape(-1, 3), seen))
-            draw_surface(ax, drawn[-1].reshape(surface.shape))
+            sheet = surface(self._motion, self.prototype, self.coefficients, reach)
+            drawn.append(in_view(sheet.reshape(-1, 3), seen))
+            draw_surface(ax, drawn[-1].reshape(sheet.shape))
         for j in range(len(self.generators)):
             steps, inside = curve_steps(self.coefficients[:, j], reach)
-            drawn.append(in_view(self._motion.along(self.prototype, j, steps), seen))
+            drawn.append(in_view(curve(self._motion, self.prototype, j, steps), seen))
             draw_curve(ax, drawn[-1], inside, j)
         draw_vectors(ax, self.points, self.unseen, self.prototype)
         equal_sides(ax, np.concatenate(drawn))
@@ -378,8 +380,8 @@ class OrbitDisplay:
         else:
             words = "one coefficient for each view"
             ways = check_orbit_array(steps, "steps", (None,), words)
-        tiles = [(x, "image", False), (self._motion.change(x, j), "its change", True)]
-        views = self._motion.along(x, j, ways)
+        tiles = [(x, "image", False), (self._motion.flow(x)[j], "its change", True)]
+        views = curve(self._motion, x, j, ways)
         tiles += [
             (view, f"{way + 0.0:+.2f}", False) for view, way in zip(views, ways, strict=True)
         ]
@@ -390,7 +392,9 @@ class OrbitDisplay:
 
     @property
     def _motion(self) -> Motion:
-        return Motion(self.generators, self.mean, self.components)
+        if self.mean is None or self.components is None:
+            return Motion(self.generators, None)
+        return Motion(self.generators, Subspace(self.mean, self.components))
 
     def _start(self, x: ArrayLike | None) -> Array:
         if x is None:

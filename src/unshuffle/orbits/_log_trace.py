@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize, nnls
 
+from unshuffle import _validation as check
 from unshuffle.objectives import log_trace_errors, log_trace_errors_diagonal, matrix_volume
 from unshuffle.orbits._matrices import MatrixSpace
 from unshuffle.orbits._pairs import Pairs
@@ -180,6 +181,22 @@ def descend_by_majorizing(
             break
         curvature = max(curvature / 2.0, 1e-3)
     return run
+
+
+def within(space: MatrixSpace, constraints: Constraints) -> Constraints:
+    """Constraints on whole matrices as constraints on their coordinates in the space."""
+    G, h = constraints
+    return space.coordinates(G.reshape(-1, space.n_rows, space.n_rows)), h
+
+
+def feasible_start(n_pairs: int, n_dimensions: int, constraints: Constraints | None) -> Array:
+    """The matrices closest to zero that meet the constraints; refused where there are none."""
+    start = np.zeros((n_pairs, n_dimensions))
+    if constraints is not None:
+        start = project_rows(start, constraints)
+        if np.isnan(start).any():
+            check.raise_infeasible_constraints()
+    return start
 
 
 def project_rows(wanted: Array, constraints: Constraints, metric: Array | None = None) -> Array:

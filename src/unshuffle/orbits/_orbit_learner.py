@@ -17,7 +17,13 @@ from unshuffle._parallel import one_blas_thread
 from unshuffle._progress import Callback, Reporter, Stopped
 from unshuffle.orbits._coefficients import locate, orbit_places
 from unshuffle.orbits._group import structure_constants
-from unshuffle.orbits._log_trace import LogTraceCost, VolumeRun, project_rows
+from unshuffle.orbits._log_trace import (
+    Constraints,
+    LogTraceCost,
+    VolumeRun,
+    feasible_start,
+    within,
+)
 from unshuffle.orbits._low_rank import Run, ordered
 from unshuffle.orbits._matrices import MatrixSpace
 from unshuffle.orbits._motion import Motion
@@ -283,6 +289,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             indices, pairs = regression_pairs(
                 inner, onto if subspace is None else subspace.inside(onto)
             )
+        constraints = check.check_constraints(self.constraints, inner.shape[1], self.loss)
         space = self._space_of(len(X), pairs)
         scaled, scale = pairs.scaled()
         settings = Settings(self.n_init, self.max_iter, self.tol, seed, self.n_jobs)
@@ -294,7 +301,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if self.loss == "squared":
             self._learn_squared(search, self._inner_rows)
         else:
-            self._learn_log_trace(search)
+            self._learn_log_trace(search, constraints)
         if not (self.converged_ or search.reporter.stopped):
             self._warn()
         return self
@@ -451,7 +458,6 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         pattern = check.check_pattern(self.pattern, d, self.structure)
         space = MatrixSpace.of(d, self.structure, pattern)
         check.check_any_matrix(space.n_dimensions, d, self.structure)
-        check.check_constraints(self.constraints, d, self.loss)
         if self.n_generators is not None:
             check.check_n_generators(self.n_generators, n_points, n, space.n_dimensions)
         check.check_orbit_memory(n, d, space.n_dimensions)
@@ -477,23 +483,16 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             raise
         self._store(search, run, values)
 
-    def _learn_log_trace(self, search: Search) -> None:
+    def _learn_log_trace(self, search: Search, constraints: Constraints | None) -> None:
         space, pairs = search.space, search.pairs
         check.check_inner_products(pairs.sources, pairs.targets)
         if space.is_diagonal:
             check.check_signs(pairs.sources, pairs.targets)
         cost = LogTraceCost(space, pairs, self.lam, self.eps1, self.eps2)
-        start = np.zeros((len(pairs.targets), space.n_dimensions))
-        constraints = check.check_constraints(self.constraints, space.n_rows, self.loss)
-        if constraints is not None:
-            G, h = constraints
-            G = space.coordinates(G.reshape(-1, space.n_rows, space.n_rows))
-            constraints = G, h
-            start = project_rows(start, constraints)
-            if np.isnan(start).any():
-                check.raise_infeasible_constraints()
+        inside = None if constraints is None else within(space, constraints)
+        start = feasible_start(len(pairs.targets), space.n_dimensions, inside)
         try:
-            run = search.log_trace(cost, start, constraints, solver=self.solver)
+            run = search.log_trace(cost, start, inside, solver=self.solver)
         except Stopped:
             assert search.best_volume is not None
             run = search.best_volume

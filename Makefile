@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-fast lint format bench clean
+.PHONY: demo test test-fast fuzz lint format bench clean
 
 demo: $(VENV)/base.stamp
 	$(BIN)/unshuffle demo
@@ -13,6 +13,9 @@ test: $(VENV)/dev.stamp
 
 test-fast: $(VENV)/dev.stamp
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow"
+
+fuzz: $(VENV)/dev.stamp
+	$(BIN)/python -m tests.fuzz $(ARGS)
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .

@@ -53,6 +53,15 @@ def compiled(
 class _Storage(FunctionCache):
     """Machine code of one function on disk. A fault there costs time, never the result."""
 
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        # Functions it calls are compiled into it, but numba watches its own file only.
+        called = [getattr(value, "_cache", None) for value in function.__globals__.values()]
+        self.sources: set[Any] = {self._impl.locator.get_source_stamp()}.union(
+            *(storage.sources for storage in called if isinstance(storage, _Storage))
+        )
+        self._cache_file._source_stamp = self.sources
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the stored machine code, None where there is none or it cannot be read."""
         try:

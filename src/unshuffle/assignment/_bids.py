@@ -15,13 +15,14 @@ Importing this module imports numba.
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from unshuffle._compile import compiled
 
 BLOCK = 16  # columns under one bound; 16 was fastest of 16, 32, 64 for 512 to 2025 columns
 
-_compiled: Any = njit(cache=True, nogil=True)
+_compiled: Any = compiled()
 # No "ninf": a forbidden pair has benefit -inf. The other flags make max() one instruction.
-_compiled_fast: Any = njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc", "contract"})
+_compiled_fast: Any = compiled(fastmath={"nnan", "nsz", "reassoc", "contract"})
 
 
 @_compiled_fast

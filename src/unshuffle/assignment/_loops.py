@@ -1,13 +1,13 @@
 """Compiled loops of quadratic matching; imported when needed, since numba is slow to load."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from unshuffle._compile import compiled
 from unshuffle.assignment._quadratic import Array, Permutation
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def matched_sums(K: Array, L: Array, permutation: Permutation) -> tuple[float, float]:
     """Sums of K[i, j] L[p(i), p(j)] and of L[p(i), p(j)]^2 over all i and j."""
     n = permutation.shape[0]
@@ -27,7 +27,7 @@ def matched_sums(K: Array, L: Array, permutation: Permutation) -> tuple[float, f
     return product, square
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def swap_gains(
     slopes: Array, K: Array, L: Array, rows: Permutation, partners: Permutation
 ) -> Array:
@@ -58,7 +58,7 @@ def swap_gains(
     return gains
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def apply_swaps(
     K: Array,
     L: Array,
@@ -97,7 +97,7 @@ def apply_swaps(
     return total, count
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def apply_replacements(
     K: Array,
     L: Array,

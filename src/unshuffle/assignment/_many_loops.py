@@ -1,14 +1,15 @@
 """Compiled assignment of many small problems; imported late, since numba is slow to load."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from unshuffle._compile import compiled
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def assign_each(costs: Array, prices: Array, columns: Index) -> None:
     """Solve square problems one after the other by shortest augmenting paths, exactly.
 
@@ -34,7 +35,7 @@ def assign_each(costs: Array, prices: Array, columns: Index) -> None:
             _augment(cost, price, row_of, column_of, free[place], distance, before, reached)
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _take_cheapest(cost: Array, price: Array, row_of: Index, column_of: Index, free: Index) -> int:
     """Give rows the column that is cheapest to them, first come first served; the rest stay free.
 
@@ -59,7 +60,7 @@ def _take_cheapest(cost: Array, price: Array, row_of: Index, column_of: Index, f
     return n_free
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _augment(
     cost: Array,
     price: Array,

@@ -1,15 +1,15 @@
 """Compiled products of Gaussians with few directions of spread; imported when needed."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from unshuffle._compile import compiled
 from unshuffle.kernels._pair_loops import LANE_NUMBERS, factor_lanes
 
 Array = NDArray[np.float64]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def log_terms(
     inner: Array,
     logs: Array,

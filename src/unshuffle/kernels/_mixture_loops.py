@@ -1,9 +1,9 @@
 """Compiled expectation maximisation for many small sets; imported when needed: numba is slow."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from unshuffle._compile import compiled
 from unshuffle.kernels._start_loops import clustered
 
 Array = NDArray[np.float64]
@@ -15,7 +15,7 @@ SHORT_ROUNDS = 5
 LOG_2_PI = float(np.log(2.0 * np.pi))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc"})
+@compiled(error_model="numpy", fastmath={"reassoc"})
 def weighted_sum(weights: Array, x: Array, y: Array) -> float:
     """Sum of weights x y."""
     total = 0.0
@@ -24,7 +24,7 @@ def weighted_sum(weights: Array, x: Array, y: Array) -> float:
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc"})
+@compiled(error_model="numpy", fastmath={"reassoc"})
 def weighted_mean(weights: Array, x: Array, total: float) -> float:
     """Sum of weights x, over their total."""
     value = 0.0
@@ -33,7 +33,7 @@ def weighted_mean(weights: Array, x: Array, total: float) -> float:
     return value / total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def subtract_rows(rows: Array, factors: Array, target: Array) -> None:
     """Take a weighted sum of the first rows from a later one."""
     count = len(factors)
@@ -49,7 +49,7 @@ def subtract_rows(rows: Array, factors: Array, target: Array) -> None:
             target[t] -= f * x[t]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def transposed(points: Array, start: int, stop: int) -> Array:
     """Points of one set in columns."""
     X = np.empty((points.shape[1], stop - start))
@@ -59,7 +59,7 @@ def transposed(points: Array, start: int, stop: int) -> Array:
     return X
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def maximize(
     X: Array,
     shares: Array,
@@ -115,7 +115,7 @@ def maximize(
             covariances[m, k * (k + 1) // 2 + k if kind <= TIED else k] += floor
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def log_densities(
     X: Array, log_weight: float, mean: Array, covariance: Array, gaps: Array, out: Array
 ) -> None:
@@ -154,7 +154,7 @@ def log_densities(
         out[t] = constant - 0.5 * out[t]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def expect(
     X: Array, weights: Array, means: Array, covariances: Array, gaps: Array, shares: Array
 ) -> float:
@@ -178,7 +178,7 @@ def expect(
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def climb(
     X: Array,
     shares: Array,
@@ -202,7 +202,7 @@ def climb(
     return score, max_iter, False
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def set_shares(labels: Offsets, shares: Array) -> None:
     """Give each point to the component of its label alone."""
     for m in range(len(shares)):
@@ -210,7 +210,7 @@ def set_shares(labels: Offsets, shares: Array) -> None:
             shares[m, t] = 1.0 if labels[t] == m else 0.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def fit_sets(
     points: Array,
     offsets: Offsets,
@@ -274,7 +274,7 @@ def fit_sets(
         )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def score_sets(
     points: Array,
     offsets: Offsets,

@@ -1,8 +1,9 @@
 """Compiled integrals of products of Gaussian mixtures; imported when needed, as numba is slow."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from unshuffle._compile import compiled
 
 Array = NDArray[np.float64]
 Offsets = NDArray[np.intp]
@@ -17,7 +18,7 @@ PIVOTS = 8
 NEGLIGIBLE = -45.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def factor_lanes(A: Array, z: Array, inverse: Array, ratio: Array, log_det: Array, n: int) -> None:
     """LDL' of matrices that lie side by side, and z'A^-1 z of a vector with each.
 
@@ -64,7 +65,7 @@ def factor_lanes(A: Array, z: Array, inverse: Array, ratio: Array, log_det: Arra
             log_det[t] += np.log(product[t])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def divide_lanes(A: Array, z: Array, product: Array, log_det: Array, n: int) -> None:
     """As `factor_lanes`, for diagonal matrices of shape (d, n_lanes)."""
     d = z.shape[0] - 1
@@ -84,7 +85,7 @@ def divide_lanes(A: Array, z: Array, product: Array, log_det: Array, n: int) -> 
             log_det[t] += np.log(product[t])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def log_sum(terms: Array, n_rows: int, start: int, stop: int) -> float:
     """Logarithm of the sum of the exponentials of terms[:n_rows, start:stop]."""
     largest = -np.inf
@@ -105,7 +106,7 @@ def log_sum(terms: Array, n_rows: int, start: int, stop: int) -> float:
     return float(largest + np.log(total))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def log_sums(terms: Array, offsets: Offsets, other_offsets: Offsets, out: Array) -> None:
     """Logarithms of sums over the components of two sets, for all pairs of sets."""
     for s in range(len(offsets) - 1):
@@ -114,7 +115,7 @@ def log_sums(terms: Array, offsets: Offsets, other_offsets: Offsets, out: Array)
             out[s, o] = log_sum(rows, len(rows), other_offsets[o], other_offsets[o + 1])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def log_products(
     logs: Array,
     means: Array,

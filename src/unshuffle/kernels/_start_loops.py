@@ -1,8 +1,9 @@
 """Compiled starting points of mixtures: a few rounds of k-means; imported when needed."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from unshuffle._compile import compiled
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.intp]
@@ -11,7 +12,7 @@ Labels = NDArray[np.intp]
 LLOYD_ROUNDS = 10
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def squares_from(X: Array, center: Array, out: Array) -> None:
     """Squared distances of the columns of X from a centre."""
     out[:] = 0.0
@@ -22,7 +23,7 @@ def squares_from(X: Array, center: Array, out: Array) -> None:
             out[t] += gap * gap
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def spread_centers(X: Array, draws: Array, squares: Array, nearest: Array) -> Array:
     """Points far from each other: each drawn by its squared distance from those before."""
     d, n = X.shape
@@ -50,7 +51,7 @@ def spread_centers(X: Array, draws: Array, squares: Array, nearest: Array) -> Ar
     return centers
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def assign_nearest(
     X: Array, centers: Array, labels: Labels, squares: Array, least: Array
 ) -> float:
@@ -69,7 +70,7 @@ def assign_nearest(
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def move_centers(X: Array, labels: Labels, centers: Array, counts: Array) -> None:
     """Move centres to the means of their points; one without points stays."""
     for m in range(len(centers)):
@@ -84,7 +85,7 @@ def move_centers(X: Array, labels: Labels, centers: Array, counts: Array) -> Non
             centers[labels[t], k] += X[k, t] / counts[labels[t]]
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def clustered(X: Array, n_components: int, draws: Array, labels: Labels) -> None:
     """Labels by a few rounds of k-means: the tightest of the starts that `draws` gives."""
     n = X.shape[1]

@@ -7,11 +7,10 @@ from math import ceil, exp
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-_compiled: Any = njit(
-    cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"}
-)
+from unshuffle._compile import compiled
+
+_compiled: Any = compiled(error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
 
 N_SAMPLED = 512
 REACH = 3.0  # bandwidths after which the kernel is cut off: 0.3 % of its mass lie beyond

@@ -6,12 +6,11 @@ Importing this module imports numba.
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from unshuffle._compile import compiled
 
 # "nnan" makes max() one instruction; there are no NaN here, and no infinities either.
-_compiled: Any = njit(
-    cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "reassoc", "contract", "nsz"}
-)
+_compiled: Any = compiled(error_model="numpy", fastmath={"nnan", "reassoc", "contract", "nsz"})
 
 BLOCK = 16
 _WORTHLESS = np.float32(-3e38)

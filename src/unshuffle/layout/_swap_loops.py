@@ -11,12 +11,11 @@ Importing this module imports numba.
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from unshuffle._compile import compiled
 
 # Reordering and fused multiplication are what vector instructions need.
-_compiled: Any = njit(
-    cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"}
-)
+_compiled: Any = compiled(error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
 
 NOISE_OFFSETS = 4096
 # A shift is at most this many bandwidths along each axis.

@@ -1,13 +1,14 @@
 """Compiled loop of the enclosing ball; imported when needed, since numba is slow to load."""
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from unshuffle._compile import compiled
 
 Array = NDArray[np.float64]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def exchange_weights(
     K: Array, weights: Array, slope: Array, bound: float, tol: float, max_steps: int
 ) -> int:

@@ -1,0 +1,113 @@
+"""Compile loops with numba, and keep the machine code on disk where that is possible.
+
+Importing this module imports numba.
+"""
+
+import logging
+import os
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Literal
+
+import numba
+from numba.core.caching import FunctionCache
+from numba.misc.appdirs import AppDirs
+
+
+def compiled(
+    *, error_model: Literal["python", "numpy"] = "python", fastmath: bool | set[str] = False
+) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a function on its first call and store the machine code for later runs.
+
+    Compiled functions release the interpreter lock. Where the machine code cannot be stored or
+    read, the function is compiled again in each process, with one warning.
+
+    Parameters
+    ----------
+    error_model : {"python", "numpy"}, default="python"
+        Whether a division by zero raises an error or gives an infinity.
+    fastmath : bool or set of str, default=False
+        The liberties that LLVM may take with floating-point numbers.
+
+    Returns
+    -------
+    decorator : callable
+        Returns the compiled function.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        loop: Any = numba.njit(nogil=True, error_model=error_model, fastmath=fastmath)(function)
+        try:
+            loop._cache = _Storage(function)
+        except (RuntimeError, OSError):  # no folder; without one, numba stores nothing
+            _warn(
+                f"none of these folders can be written: {_folders(function)}",
+                "Set NUMBA_CACHE_DIR to a folder that can.",
+            )
+        return loop
+
+    return decorate
+
+
+class _Storage(FunctionCache):
+    """Machine code of one function on disk. A fault there costs time, never the result."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        # Functions it calls are compiled into it, but numba watches its own file only.
+        called = [getattr(value, "_cache", None) for value in function.__globals__.values()]
+        self.sources: set[Any] = {self._impl.locator.get_source_stamp()}.union(
+            *(storage.sources for storage in called if isinstance(storage, _Storage))
+        )
+        self._cache_file._source_stamp = self.sources
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return the stored machine code, None where there is none or it cannot be read."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # a damaged pickle raises nearly anything
+            self._forget()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Store machine code, or warn and store no more."""
+        try:
+            super().save_overload(sig, data)
+        except Exception as error:
+            self.disable()
+            self._forget()  # it may name a file of older code that was to be replaced
+            _warn(
+                f"{self.cache_path} did not take it ({error})",
+                "Make room there or set NUMBA_CACHE_DIR to another folder.",
+            )
+
+    def _forget(self) -> None:
+        """Remove the index, without which the stored code is not looked at."""
+        with suppress(OSError):  # a full disk lets files be removed but not rewritten
+            os.unlink(self._cache_file._index_path)
+
+
+def _folders(function: Callable[..., Any]) -> str:
+    """Folders in which numba looks for room for the code of a function."""
+    package = os.path.join(os.path.dirname(function.__code__.co_filename), "__pycache__")
+    home = AppDirs(appname="numba", appauthor=False).user_cache_dir
+    return ", ".join(filter(None, [os.environ.get("NUMBA_CACHE_DIR"), package, home]))
+
+
+_warned: list[str] = []
+
+
+def _warn(reason: str, advice: str) -> None:
+    """Warn, once in a process, that machine code is not stored."""
+    message = (
+        f"Compiled code could not be stored: {reason}. Results are the same, but each new process "
+        f"spends seconds on compiling. {advice}"
+    )
+    if _warned:
+        return
+    _warned.append(message)
+    try:
+        warnings.warn(message, stacklevel=2)
+    except UserWarning:  # warnings are errors here, but no result is at risk: do not stop for this
+        logging.getLogger("unshuffle").warning(message)

@@ -2,6 +2,7 @@
 
 import csv
 import os
+import stat
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -22,6 +23,33 @@ def check_folder(folder: str | os.PathLike[str]) -> Path:
     if not os.access(path, os.R_OK | os.X_OK):
         raise ValueError(f"The folder {path} may not be read. Check its permissions.")
     return path
+
+
+def check_regular_file(path: str | os.PathLike[str], name: str) -> Path:
+    """Existing plain file, links followed: a device or a pipe may never end.
+
+    `name` says what the file is for, as the user calls it: "`path`", "--frozen", "A".
+    """
+    file = Path(path)
+    try:
+        mode = os.stat(file).st_mode
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise ValueError(f"There is no file {file} ({name}). Check the name.") from error
+    except OSError as error:
+        # A circle of links, a folder that may not be searched, a name that is too long.
+        raise ValueError(
+            f"{file} ({name}) cannot be opened: {error.strerror or error}. Give another file."
+        ) from error
+    except ValueError as error:
+        raise ValueError(f"{str(file)!r} ({name}) cannot name a file: {error}.") from error
+    if stat.S_ISDIR(mode):
+        raise ValueError(f"{file} ({name}) is a folder. Give a file.")
+    if not stat.S_ISREG(mode):
+        raise ValueError(
+            f"{file} ({name}) leads to a device or a pipe, which may never end. Copy what it "
+            "holds into a file and give that."
+        )
+    return file
 
 
 def check_output_path(path: str | os.PathLike[str], suffixes: Sequence[str]) -> Path:

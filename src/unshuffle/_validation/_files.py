@@ -2,6 +2,7 @@
 
 import csv
 import os
+import stat
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -24,6 +25,33 @@ def check_folder(folder: str | os.PathLike[str]) -> Path:
     return path
 
 
+def check_regular_file(path: str | os.PathLike[str], name: str) -> Path:
+    """Existing plain file, links followed: a device or a pipe may never end.
+
+    `name` says what the file is for, as the user calls it: "`path`", "--frozen", "A".
+    """
+    file = Path(path)
+    try:
+        mode = os.stat(file).st_mode
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise ValueError(f"There is no file {file} ({name}). Check the name.") from error
+    except OSError as error:
+        # A circle of links, a folder that may not be searched, a name that is too long.
+        raise ValueError(
+            f"{file} ({name}) cannot be opened: {error.strerror or error}. Give another file."
+        ) from error
+    except ValueError as error:
+        raise ValueError(f"{str(file)!r} ({name}) cannot name a file: {error}.") from error
+    if stat.S_ISDIR(mode):
+        raise ValueError(f"{file} ({name}) is a folder. Give a file.")
+    if not stat.S_ISREG(mode):
+        raise ValueError(
+            f"{file} ({name}) leads to a device or a pipe, which may never end. Copy what it "
+            "holds into a file and give that."
+        )
+    return file
+
+
 def check_output_path(path: str | os.PathLike[str], suffixes: Sequence[str]) -> Path:
     """Path that a file with one of `suffixes` can be written to, found out by trying."""
     target = Path(path)
@@ -35,10 +63,16 @@ def check_output_path(path: str | os.PathLike[str], suffixes: Sequence[str]) -> 
         raise ValueError(
             f"Cannot write {target}: its name {ending}. Give a name that ends in {listed}."
         )
-    if not target.parent.is_dir():
+    place = Path(os.path.realpath(target))
+    if os.path.islink(place):
         raise ValueError(
-            f"Cannot write {target}: there is no folder {target.parent}. Create it first."
+            f"Cannot write {target}: it is a link that leads in a circle. Give another name."
         )
+    for folder in (target.parent, place.parent):
+        if not folder.is_dir():
+            raise ValueError(
+                f"Cannot write {target}: there is no folder {folder}. Create it first."
+            )
     if target.exists() and not target.is_file():
         # A finished file is moved into place, which would put it where the device was.
         raise ValueError(
@@ -48,7 +82,7 @@ def check_output_path(path: str | os.PathLike[str], suffixes: Sequence[str]) -> 
         raise ValueError(f"Cannot write {target}: the file is read-only. Give another name.")
     try:
         # Only an attempt tells about read-only disks, quotas and network shares.
-        with tempfile.TemporaryFile(dir=target.parent):
+        with tempfile.TemporaryFile(dir=place.parent):
             pass
     except OSError as error:
         raise ValueError(

@@ -124,10 +124,6 @@ def _judge_case(subject: Subject, case: Case) -> Outcome:
 def _judge_twin(subject: Subject, case: Case, found: list[tuple[str, np.ndarray]]) -> Outcome:
     """Compare the answer with that of the same call on plain arrays."""
     twin = drawn(subject, Case(case.seed, plain=True))
-    ours = drawn(subject, case)
-    # Callables and labels come in several forms that are not the same numbers.
-    if any(callable(ours[name]) != callable(twin[name]) for name in ours) or "kernel" in ours:
-        return Outcome("answer")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -287,7 +283,7 @@ def _short(value: Any) -> str:
         return f"<{value.dtype} {value.shape}{sample}>"
     if type(value).__name__ in ("DataFrame", "DataFrameGroupBy", "csr_array", "matrix"):
         return f"<{type(value).__name__}>"
-    if isinstance(value, list) and len(value) > 3:
+    if isinstance(value, list | tuple) and value:
         return f"[{_short(value[0])}, ... {len(value)} in all]"
     if callable(value):
         return getattr(value, "__name__", "callable")

@@ -145,7 +145,11 @@ def _method(name: str, fitted: Callable[[], Any], arguments: dict[str, Kind], **
     def call(**given: Any) -> Any:
         import copy
 
-        return getattr(copy.deepcopy(fitted()), method)(**given)
+        # scikit-learn wraps transform, and then takes its first argument by position only.
+        first, *others = arguments
+        more = {key: given[key] for key in others if key in given}
+        first_value = [given[first]] if first in given else []
+        return getattr(copy.deepcopy(fitted()), method)(*first_value, **more)
 
     _add(name, call, arguments, **more)
 

@@ -470,7 +470,7 @@ def labels(rows: str = "b") -> Kind:
             return np.array(["ant", "bee", "cat"])[codes]
         if form == "list":
             return codes.tolist()
-        return codes > 0 if form == "bool" else codes
+        return codes > 0 if form == "bool" and codes.max() == 1 else codes
 
     def hostile(case: Case, rng: Rng) -> Any:
         codes = draw(case, rng)
@@ -688,7 +688,7 @@ def kernel(*words: Any, several: bool = False) -> Kind:
     if several:
         ordinary += [["linear", "rbf"], ("rbf", product)]
     return Kind(
-        lambda case, rng: pick(rng, list(words) if case.plain else ordinary),
+        lambda case, rng: pick(rng, ordinary),
         lambda case, rng: pick(rng, hostile),
     )
 

@@ -5,6 +5,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 
 def check_count(value: Any, name: str, *, least: int = 1, most: int | None = None) -> int:
@@ -36,7 +37,12 @@ def check_real(
     most: float | None = None,
 ) -> float:
     """Finite number within bounds; `above` leaves its own value out."""
-    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan
+    try:
+        number = (
+            float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan
+        )
+    except OverflowError:  # a whole number of more than 308 digits
+        number = np.inf
     bounds = []
     if least is not None:
         bounds.append((number >= least, f" at least {least}"))
@@ -57,7 +63,19 @@ def check_positive(value: Any, name: str) -> float:
 
 def check_option(value: Any, name: str, options: Sequence[str]) -> str:
     """One of a fixed set of words."""
-    if value not in options:
+    # An array compares item by item, and has no answer to `in`.
+    if not isinstance(value, str) or value not in options:
         listed = ", ".join(repr(option) for option in options)
         raise ValueError(f"`{name}` must be one of {listed}, got {value!r}.")
     return str(value)
+
+
+def check_seed(random_state: Any) -> np.random.RandomState:
+    """Random numbers from a seed, a RandomState, or None for fresh ones."""
+    try:
+        return check_random_state(random_state)
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            "`random_state` must be a whole number from 0 to 4294967295, a "
+            f"numpy.random.RandomState or None, got {random_state!r}."
+        ) from error

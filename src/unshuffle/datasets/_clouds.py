@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits
-from sklearn.utils import check_random_state
 
 from unshuffle._ink import as_points, draw_pixels
 from unshuffle._validation import check_count, check_digits, check_memory
+from unshuffle._validation._parameters import check_seed
 
 
 class Clouds(NamedTuple):
@@ -77,7 +77,7 @@ def digit_clouds(
         what=f"Drawing {n:,} bags of {n_points:,} points",
         instead="Pass a smaller n or n_points.",
     )
-    rng = check_random_state(random_state)
+    rng = check_seed(random_state)
     in_turn = np.stack([np.flatnonzero(table.target == digit)[:least] for digit in digits], axis=1)
     chosen = in_turn.ravel()[:n]
     bags = [_cloud(table.images[i], n_points, rng) for i in chosen]

@@ -3,9 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits
-from sklearn.utils import check_random_state
 
 from unshuffle._validation import check_count
+from unshuffle._validation._memory import check_memory
+from unshuffle._validation._parameters import check_seed
 from unshuffle.datasets._paired import Paired, shuffle_second
 
 
@@ -32,7 +33,7 @@ def digits_views(n: int = 400, *, random_state: int | np.random.RandomState | No
     """
     images, _ = sample_digits(n, random_state=random_state)
     flat = images.reshape(len(images), 64).astype(float)
-    return shuffle_second(flat[:, :32], flat[:, 32:], check_random_state(random_state))
+    return shuffle_second(flat[:, :32], flat[:, 32:], check_seed(random_state))
 
 
 def sample_digits(
@@ -56,7 +57,7 @@ def sample_digits(
     """
     digits = load_digits()
     n = check_count(n, "n", least=2, most=len(digits.target))
-    chosen = check_random_state(random_state).permutation(len(digits.target))[:n]
+    chosen = check_seed(random_state).permutation(len(digits.target))[:n]
     ink = np.round(digits.images[chosen] * (255 / 16)).astype(np.uint8)
     return ink, digits.target[chosen].astype(np.intp)
 
@@ -81,4 +82,9 @@ def grid_points(rows: int, columns: int) -> NDArray[np.float64]:
     [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]
     """
     rows, columns = check_count(rows, "rows"), check_count(columns, "columns")
+    check_memory(
+        40 * rows * columns,
+        what=f"A grid of {rows:,} by {columns:,} cells",
+        instead="Ask for fewer `rows` or `columns`.",
+    )
     return np.stack(np.divmod(np.arange(rows * columns), columns), axis=1).astype(float)

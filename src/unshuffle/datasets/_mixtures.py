@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from unshuffle._validation import check_count, check_memory, check_real
+from unshuffle._validation._parameters import check_seed
 
 
 class LabelledSets(NamedTuple):
@@ -87,7 +87,7 @@ def mixture_sets(
         what=f"Drawing {n:,} sets of up to {most_points:,} points",
         instead="Pass a smaller n or most_points.",
     )
-    rng = check_random_state(random_state)
+    rng = check_seed(random_state)
     means = rng.standard_normal((n_components, n_features))
     moves = difference * rng.standard_normal((n_classes, n_components, n_features))
     # Half as wide as the means are apart: components touch, and each has a direction of its own.

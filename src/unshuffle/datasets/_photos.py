@@ -2,9 +2,9 @@
 
 import numpy as np
 from sklearn.datasets import load_sample_image
-from sklearn.utils import check_random_state
 
-from unshuffle._validation import check_count
+from unshuffle._validation import check_count, check_real
+from unshuffle._validation._parameters import check_seed
 from unshuffle.datasets._paired import Paired, shuffle_second
 
 _PLAIN_SHARE = 0.5
@@ -27,10 +27,10 @@ def photo_halves(
         Side of each square crop in pixels. Larger crops are fewer, and harder to match:
         their halves have less in common.
     light : float, default=1.0
-        How much each crop is given a light of its own, a random hue and exposure for both
-        of its halves, as photographs of different scenes have. 0 leaves the crops as they
-        are: all from two scenes, many alike, and much harder to match (with pixels and
-        colour histogram about 29 % right instead of 74 %, over eight seeds).
+        How much each crop is given a light of its own, from 0 to 10: a random hue and exposure
+        for both of its halves, as photographs of different scenes have. 0 leaves the crops as
+        they are: all from two scenes, many alike, and much harder to match (with pixels and
+        color histogram about 29 % right instead of 74 %, over eight seeds).
     random_state : int, RandomState or None, default=0
         Which crops are drawn, their order, and the order of the right halves.
 
@@ -60,7 +60,8 @@ def photo_halves(
     detail = crops.mean(axis=-1).std(axis=(1, 2))
     crops = crops[detail >= np.quantile(detail, _PLAIN_SHARE)]
     n = check_count(n, "n", least=2, most=len(crops))
-    rng = check_random_state(random_state)
+    light = check_real(light, "light", least=0, most=10)
+    rng = check_seed(random_state)
     crops = crops[rng.permutation(len(crops))[:n]]
     if light:
         crops = np.stack([_relit(crop, light, rng) for crop in crops])

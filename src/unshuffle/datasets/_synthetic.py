@@ -2,9 +2,9 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from unshuffle._validation import check_count, check_real
+from unshuffle._validation._parameters import check_seed
 from unshuffle.datasets._paired import Paired, shuffle_second
 
 
@@ -59,7 +59,7 @@ def make_paired_views(
     first, second = (check_count(each, "n_features") for each in n_features)
     bend = check_real(bend, "bend", least=0, most=1)
     noise = check_real(noise, "noise", least=0)
-    rng = check_random_state(random_state)
+    rng = check_seed(random_state)
     # Unequal spread and a long tail along each axis: a round cloud, or one that is its own
     # mirror image, has no shape to recognise it by.
     latent = (rng.exponential(size=(n, n_latent)) - 1) * np.linspace(1.5, 0.5, n_latent)

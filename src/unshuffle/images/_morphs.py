@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image, ImageDraw
 from scipy.spatial import cKDTree
-from sklearn.utils import check_random_state
 
 from unshuffle._ink import as_points, draw_pixels
 from unshuffle._saving import replace_file
@@ -24,6 +23,7 @@ from unshuffle._validation import (
     check_real,
     raise_no_drawing,
 )
+from unshuffle._validation._parameters import check_seed
 from unshuffle.images._decoding import explain, read_image
 from unshuffle.images._sheets import PAPER, Color
 
@@ -89,7 +89,7 @@ def picture_points(
     cover the shape evenly.
     """
     n_points = check_count(n_points, "n_points")
-    rng = check_random_state(random_state)
+    rng = check_seed(random_state)
     pixels = _small(Path(path))
     edge = np.concatenate([pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]])
     ground = np.median(edge, axis=0)

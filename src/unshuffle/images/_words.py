@@ -6,10 +6,10 @@ from math import ceil
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.cluster import MiniBatchKMeans
-from sklearn.utils import check_random_state
 
 from unshuffle._parallel import map_parallel
 from unshuffle._validation import check_count, check_images
+from unshuffle._validation._parameters import check_seed
 from unshuffle.images._counting import Counted, Progress
 from unshuffle.images._features import CHUNK
 from unshuffle.images._gradients import orientation_energy, working_lab
@@ -69,7 +69,7 @@ def visual_words(
     """
     images = check_images(images)
     n_words = check_count(n_words, "n_words", most=10_000)
-    rng = check_random_state(random_state)
+    rng = check_seed(random_state)
     n_drawn = min(len(images), _SAMPLE_IMAGES)
     drawn = images[np.sort(rng.choice(len(images), n_drawn, replace=False))]
     batches = [

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from unshuffle._validation import (
     check_count,
@@ -16,6 +15,7 @@ from unshuffle._validation import (
     check_real,
     check_vectors,
 )
+from unshuffle._validation._parameters import check_seed
 from unshuffle.kernels._distances import as_float64, inner_products, median_gamma
 from unshuffle.kernels._gram import Kernel, gram_matrix
 from unshuffle.kernels._text import text_features
@@ -159,7 +159,7 @@ def nystroem_factors(
     n_items = diagonal.size
     rank = min(check_count(rank, "rank"), n_items)
     check_factor_memory(n_items, rank)
-    chosen = check_random_state(random_state).choice(n_items, rank, replace=False)
+    chosen = check_seed(random_state).choice(n_items, rank, replace=False)
     chosen.sort()
     block = columns(chosen)
     values, vectors = np.linalg.eigh(block[chosen])

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils import check_random_state
 
 from unshuffle._validation import (
     check_magnitude,
@@ -16,6 +15,7 @@ from unshuffle._validation import (
     check_representatives,
     check_vectors,
 )
+from unshuffle._validation._parameters import check_seed
 from unshuffle.kernels import combined_gram, median_gamma, text_features
 from unshuffle.kernels._distances import as_float64
 from unshuffle.kernels._gram import Kernel
@@ -109,7 +109,7 @@ def summarize(
     """
     block, squares, vectors = _evaluator(X, kernel, gamma)
     k = check_representatives(k, squares.size)
-    rng = check_random_state(random_state)
+    rng = check_seed(random_state)
     limit = _SLOW_CANDIDATES if kernel in ("chi2", "laplacian") else _MAX_CANDIDATES
     candidates = _drawn(vectors, squares.size, k, limit, rng)
     indices, nearest, labels = _choose(block, squares, candidates, k)

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 from sklearn.utils.extmath import row_norms
 
 from unshuffle._validation import (
@@ -19,6 +18,7 @@ from unshuffle._validation import (
     check_real,
     check_vectors,
 )
+from unshuffle._validation._parameters import check_seed
 from unshuffle.kernels._distances import as_float64, squared_distances
 
 # Numbers held at a time: a block of rows of the distance matrix, or differences of neighbours.
@@ -227,7 +227,7 @@ def _chosen_rows(
 ) -> NDArray[np.intp]:
     if n_rows is None or check_count(n_rows, "n_rows") >= n_items:
         return np.arange(n_items)
-    return check_random_state(random_state).permutation(n_items)[:n_rows]
+    return check_seed(random_state).permutation(n_items)[:n_rows]
 
 
 def _mean_sorted_distances(

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from unshuffle import _validation as check
 from unshuffle._parallel import one_blas_thread
 from unshuffle._progress import Callback, Reporter, Stopped
+from unshuffle._validation._parameters import check_seed
 from unshuffle.orbits._coefficients import locate, orbit_places
 from unshuffle.orbits._group import structure_constants
 from unshuffle.orbits._log_trace import (
@@ -396,7 +397,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         check_is_fitted(self, "generators_")
         count = check.check_count(n, "n")
-        random = check_random_state(random_state)
+        random = check_seed(random_state)
         rows = self._inner_rows
         known = self.coefficients_ if rows is None else self._located(rows)
         centred = known - known.mean(axis=0)

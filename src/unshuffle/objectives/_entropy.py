@@ -4,9 +4,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from unshuffle._contracts import takes
 from unshuffle.objectives._hsic import Array, Permutation
 
 
+@takes(K="n n", L="m m", permutation="n among m", ridge="above 0")
 def entropy_value(K: Array, L: Array, permutation: Permutation, *, ridge: float) -> float:
     """Log-volume of the matched pairs in the product kernel's feature space, eq. (17).
 
@@ -32,6 +34,7 @@ def entropy_value(K: Array, L: Array, permutation: Permutation, *, ridge: float)
     return float(2.0 * np.sum(np.log(np.diag(factor))))
 
 
+@takes(K="n n", L="m m", permutation="n among m", ridge="above 0")
 def entropy_weights(K: Array, L: Array, permutation: Permutation, *, ridge: float) -> Array:
     """Matrix A * K where A = H (H J H + ridge I)^-1 H is the slope of `entropy_value` in J.
 
@@ -46,6 +49,7 @@ def entropy_weights(K: Array, L: Array, permutation: Permutation, *, ridge: floa
     return np.asarray(centered * K)
 
 
+@takes(K="n n", L="m m", permutation="n among m", ridge="above 0")
 def entropy_gradient(K: Array, L: Array, permutation: Permutation, *, ridge: float) -> Array:
     """Gradient 2 (A * K) P L of `entropy_value` in the matrix P, shape (n, m)."""
     weights = entropy_weights(K, L, permutation, ridge=ridge)

@@ -8,10 +8,13 @@ those inside the second, and `permutation` (n,) sends item i of the first to ite
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._contracts import takes
+
 Array = NDArray[np.float64]
 Permutation = NDArray[np.intp]
 
 
+@takes(K="n n", L="n n")
 def hsic_biased(K: Array, L: Array) -> float:
     """Biased HSIC of two kernel matrices whose rows correspond, eq. (4).
 
@@ -29,6 +32,7 @@ def hsic_biased(K: Array, L: Array) -> float:
     return float(np.sum(_centered(K) * L)) / (n_items - 1) ** 2
 
 
+@takes(K="n n", L="n n")
 def hsic_zeroed(K: Array, L: Array) -> float:
     """HSIC with the diagonals of both centred kernels removed.
 
@@ -51,6 +55,7 @@ def hsic_zeroed(K: Array, L: Array) -> float:
     return float(np.sum(product) - np.trace(product)) / (n_items - 1) ** 2
 
 
+@takes(K="n n", L="n n")
 def hsic_unbiased(K: Array, L: Array) -> float:
     """Unbiased HSIC: its mean over samples of independent data is zero.
 
@@ -82,6 +87,7 @@ def hsic_unbiased(K: Array, L: Array) -> float:
     ) / (n_items * (n_items - 3))
 
 
+@takes(K="n n", L="m m", permutation="n among m")
 def trace_value(K: Array, L: Array, permutation: Permutation) -> float:
     """Sum of K[i, j] L[p(i), p(j)], the objective of kernelized sorting, eq. (5).
 
@@ -91,11 +97,13 @@ def trace_value(K: Array, L: Array, permutation: Permutation) -> float:
     return float(np.vdot(K, L[np.ix_(permutation, permutation)]))
 
 
+@takes(K="n n", L="m m", permutation="n among m")
 def trace_gradient(K: Array, L: Array, permutation: Permutation) -> Array:
     """Gradient 2 K P L of `trace_value` in the matrix P, shape (n, m)."""
     return 2.0 * (K @ L[permutation])
 
 
+@takes(K="n n", L="m m", permutation="n among m")
 def squared_value(K: Array, L: Array, permutation: Permutation) -> float:
     """Sum of K[i, j] L[p(i), p(j)] - L[p(i), p(j)]^2 / 2, for a first collection that is smaller.
 
@@ -107,6 +115,7 @@ def squared_value(K: Array, L: Array, permutation: Permutation) -> float:
     return float(np.vdot(K, matched) - 0.5 * np.vdot(matched, matched))
 
 
+@takes(K="n n", L="m m", squared_L="m m", permutation="n among m")
 def squared_gradient(K: Array, L: Array, squared_L: Array, permutation: Permutation) -> Array:
     """Gradient of `squared_value` in the matrix P, shape (n, m); `squared_L` is L * L."""
     return 2.0 * (K @ L[permutation]) - squared_L[permutation].sum(axis=0)

@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from unshuffle._contracts import takes
 from unshuffle.objectives._hsic import Array
 
 
+@takes(kernels="list of m m")
 def multiway_hsic(kernels: Sequence[Array]) -> float:
     """Squared distance between the joint mean and the product of the means, eqs. (14) and (15).
 
@@ -35,6 +37,7 @@ def multiway_hsic(kernels: Sequence[Array]) -> float:
     return float(np.vdot(multiway_weights(kernels[1:]), kernels[0])) / kernels[0].shape[0] ** 2
 
 
+@takes(kernels="list of m m")
 def multiway_weights(kernels: Sequence[Array]) -> Array:
     """Matrix W such that multiway HSIC with one more kernel K is m^-2 times the sum of W * K.
 
@@ -54,6 +57,7 @@ def multiway_weights(kernels: Sequence[Array]) -> Array:
     return joint
 
 
+@takes(kernels="list of m m", K="m m", permutation="m among m")
 def multiway_gradient(
     kernels: Sequence[Array], K: Array, permutation: NDArray[np.intp]
 ) -> NDArray[np.float64]:
@@ -72,6 +76,7 @@ def multiway_gradient(
     return np.asarray(2.0 * (weights @ K[permutation]) / K.shape[0] ** 2)
 
 
+@takes(kernels="list of m m", ridge="above 0")
 def multiway_entropy(kernels: Sequence[Array], *, ridge: float) -> float:
     """Log-volume of the items in the product feature space, eq. (17) for any number of kernels.
 
@@ -94,6 +99,7 @@ def multiway_entropy(kernels: Sequence[Array], *, ridge: float) -> float:
     return float(2.0 * np.sum(np.log(np.diag(factor))))
 
 
+@takes(finite=False, others="m m", K="m m", ridge="above 0")
 def entropy_swap_changes(others: Array, K: Array, *, ridge: float) -> Array:
     """Change of `multiway_entropy` for the exchange of each two items of one collection.
 

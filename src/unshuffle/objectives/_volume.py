@@ -10,9 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from unshuffle._contracts import takes
+
 Array = NDArray[np.float64]
 
 
+@takes(points="bags points features")
 def trace_of_bags(points: Array) -> float:
     """Trace of the covariance of the bags: mean squared distance from their mean.
 
@@ -29,6 +32,7 @@ def trace_of_bags(points: Array) -> float:
     return float(np.sum((points - points.mean(axis=0)) ** 2)) / len(points)
 
 
+@takes(points="bags points features")
 def expected_trace(points: Array) -> float:
     """Mean of `trace_of_bags` over all orders inside the bags, in closed form.
 
@@ -53,6 +57,7 @@ def expected_trace(points: Array) -> float:
     return squares / n_bags - (squares + across) / n_bags**2
 
 
+@takes(points="bags ...", ridge="above 0")
 def log_volume(points: Array, *, ridge: float) -> float:
     """Log-volume of the bags: sum of log(eigenvalue + ridge) over the covariance's directions.
 
@@ -74,6 +79,7 @@ def log_volume(points: Array, *, ridge: float) -> float:
     return float(np.sum(np.log(values + ridge)) + (n_bags - 1 - values.size) * np.log(ridge))
 
 
+@takes(points="bags ...")
 def covariance_spectrum(points: Array) -> Array:
     """Eigenvalues of the covariance of the bags, largest first, without the one that is zero.
 

@@ -1,0 +1,180 @@
+"""Shapes that a function of arrays asks for, stated above it and checked on each call."""
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unshuffle._validation._parameters import check_real
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+def takes(
+    *, finite: bool = True, **shapes: str
+) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
+    """Check the arguments of a function against their shapes, and that its result is finite.
+
+    The checks cost a few microseconds and never read the numbers: NaN, infinity and overflow show
+    in the result. An argument that is not an array becomes one.
+
+    Parameters
+    ----------
+    finite : bool, default=True
+        Whether a result with NaN or infinity is refused.
+    **shapes : str
+        For each argument, one of: a shape such as ``"n n"``, where a letter stands for the same
+        size everywhere, a number for itself, and ``...`` for any further axes; ``"list of n n"``;
+        ``"n among m"``, n different indices below m; ``"above 0"``, a number.
+
+    Examples
+    --------
+    >>> @takes(A="n d", b="d")
+    ... def product(A, b):
+    ...     return A @ b
+    >>> product([[1, 2]], [3, 4, 5])
+    Traceback (most recent call last):
+    ValueError: `b` must be an array of shape (d,) with d = 2 as in `A`, got shape (3,).
+    """
+
+    def decorate(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+        names = list(signature(function).parameters)
+
+        @wraps(function)
+        def checked(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+            if len(args) > len(names):
+                return function(*args, **kwargs)  # Python's own words for too many arguments
+            given: dict[str, Any] = {**dict(zip(names, args, strict=False)), **kwargs}
+            sizes: dict[str, tuple[int, str]] = {}
+            for name, shape in shapes.items():
+                if name in given:
+                    given[name] = _checked(given[name], name, shape, sizes)
+            try:
+                with np.errstate(all="ignore"):
+                    result = function(**given)  # type: ignore[call-arg]
+            except np.linalg.LinAlgError as error:
+                raise type(error)(
+                    f"{function.__name__} has no value: a matrix made from "
+                    f"{_listed(shapes)} is singular or not positive definite ({error})."
+                ) from error
+            except ZeroDivisionError:
+                result = None
+            if result is not None and (not finite or _is_finite(result)):
+                return result
+            raise ValueError(
+                f"{function.__name__} is not finite: {_listed(shapes)} hold too few items, NaN, "
+                "infinity, or numbers too large or too small for a float."
+            )
+
+        return checked
+
+    return decorate
+
+
+def _checked(value: Any, name: str, shape: str, sizes: dict[str, tuple[int, str]]) -> Any:
+    """The argument as an array, a list of arrays or a number."""
+    if shape.startswith("above "):
+        return check_real(value, name, above=float(shape.removeprefix("above ")))
+    if shape.startswith("list of "):
+        if not isinstance(value, list | tuple | np.ndarray) or len(value) == 0:
+            raise ValueError(f"`{name}` must be a list of arrays, got {_kind(value)}.")
+        inner = shape.removeprefix("list of ")
+        return [_checked(each, f"{name}[{i}]", inner, sizes) for i, each in enumerate(value)]
+    if " among " in shape:
+        return _order(value, name, shape, sizes)
+    array = _as_array(value, name, "f")
+    _check_shape(array, name, shape.split(), sizes)
+    return array
+
+
+def _order(value: Any, name: str, shape: str, sizes: dict[str, tuple[int, str]]) -> Any:
+    """Different indices below the size of another argument."""
+    length, among = shape.split(" among ")
+    order = _as_array(value, name, "i")
+    _check_shape(order, name, [length], sizes)
+    most = sizes[among][0] if among in sizes else None
+    if order.size and (
+        order.min() < 0
+        or (most is not None and order.max() >= most)
+        or np.unique(order).size < order.size
+    ):
+        below = "" if most is None else f" from 0 to {most - 1}"
+        raise ValueError(f"`{name}` must hold different indices{below}, got {order!r}.")
+    return order
+
+
+def _as_array(value: Any, name: str, kind: str) -> NDArray[Any]:
+    """An array of floats, or of indices; one that already is stays as it is."""
+    if type(value) is np.ndarray and value.dtype.kind == kind and value.dtype.isnative:
+        return value if kind == "f" else value.astype(np.intp, copy=False)
+    try:
+        array = np.asarray(value)
+    except Exception as error:
+        raise ValueError(f"`{name}` is not an array of numbers: {_kind(value)}.") from error
+    if array.dtype == object:
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"`{name}` holds objects that are not numbers.") from error
+    if isinstance(value, np.ma.MaskedArray) or array.dtype.kind not in "fiu":
+        raise ValueError(f"`{name}` must hold real numbers, got {_kind(value)}.")
+    if kind == "i":
+        if array.size and not np.array_equal(array, np.rint(array)):
+            raise ValueError(f"`{name}` must hold whole numbers, got {array!r}.")
+        if array.size and np.abs(array).max() > 2**53:
+            raise ValueError(f"`{name}` holds an index that is too large: {np.abs(array).max()}.")
+        return array.astype(np.intp)
+    return array.astype(np.float64)
+
+
+def _check_shape(
+    array: NDArray[Any], name: str, axes: list[str], sizes: dict[str, tuple[int, str]]
+) -> None:
+    """Compare a shape with letters, and note the sizes of letters that are new."""
+    rest = axes[-1:] == ["..."]
+    wanted = axes[:-1] if rest else axes
+    right = array.ndim >= len(wanted) if rest else array.ndim == len(wanted)
+    known = {}
+    for axis, size in zip(wanted, array.shape, strict=False):
+        if axis.isdigit():
+            right = right and size == int(axis)
+        elif axis in sizes:
+            right = right and size == sizes[axis][0]
+            known[axis] = sizes[axis][0]
+        else:
+            right = right and size > 0
+            sizes[axis] = (size, name)
+    if not right:
+        listed = ", ".join(axes) + ("," if len(axes) == 1 else "")
+        as_in = [
+            f"{axis} = {sizes[axis][0]} as in `{sizes[axis][1]}`" for axis in dict.fromkeys(known)
+        ]
+        where = " with " + " and ".join(as_in) if as_in else ""
+        raise ValueError(
+            f"`{name}` must be an array of shape ({listed}){where}, got shape {array.shape}."
+        )
+
+
+def _is_finite(result: Any) -> bool:
+    if isinstance(result, tuple):
+        return all(_is_finite(each) for each in result)
+    if isinstance(result, float | np.ndarray):
+        return bool(np.isfinite(result).all())
+    return True
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        return f"{type(value).__name__} of {value.dtype}"
+    return (
+        f"{value!r:.60}" if isinstance(value, str | bytes | int | float) else type(value).__name__
+    )
+
+
+def _listed(shapes: dict[str, str]) -> str:
+    *others, last = (f"`{name}`" for name in shapes)
+    return f"{', '.join(others)} and {last}" if others else last

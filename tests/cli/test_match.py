@@ -14,6 +14,9 @@ from unshuffle.matching import Matches, _matches
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 
+NOT_A_PICTURE = "not a picture in a format that is read (PNG, JPEG, GIF, BMP, TIFF, WebP)"
+
+
 def rows_of(path):
     with open(path, newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
@@ -101,7 +104,14 @@ def test_folders_of_pictures_are_matched_and_drawn(run, pictures):
     right_pairs = sum(row["name_y"] == f"right{truth[i]}.png" for i, row in enumerate(rows))
     assert right_pairs >= 10
     assert "Skipped 1 file in" in result.stderr
-    assert "broken.png: not a picture" in result.stderr
+    assert "  1 file (broken.png): not a picture" in result.stderr
+    assert result.stdout.startswith(
+        f"A: read 30 files in 1 folder ({left}); skipped 1.\n"
+        f"B: read 30 files in 1 folder ({right}); skipped 0.\n"
+    )
+    assert rows_of("pairs.skipped.csv") == [
+        {"collection": "A", "name": "broken.png", "reason": NOT_A_PICTURE}
+    ]
     with Image.open("sheet.png") as sheet:
         assert sheet.width > 300
 

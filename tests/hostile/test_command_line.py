@@ -285,8 +285,9 @@ def test_folders_that_cannot_be_laid_out_are_refused(refused, pictures, tmp_path
         assert "There is no" in refused(*command, tmp_path / "missing")
     assert "a folder of text files" in refused("layout", tmp_path / "texts")
     (tmp_path / "outer" / "inner").mkdir(parents=True)
-    assert "Give --recursive" in refused("layout", tmp_path / "outer")
-    assert "no files" in refused("layout", tmp_path / "outer", "--recursive")
+    assert "no files" in refused("layout", tmp_path / "outer")
+    line = refused("layout", tmp_path / "outer", "--no-recursive")
+    assert "Leave out --no-recursive" in line
     one = folder_of_pictures(tmp_path / "one", 1)
     assert "at least two items" in refused("layout", one)
 

@@ -259,7 +259,7 @@ def test_a_folder_without_pictures_says_so(tmp_path):
     with pytest.raises(ValueError, match="holds no picture: it has no files"):
         read_folder(tmp_path)
     (tmp_path / "a.png").write_text("no")
-    with pytest.raises(ValueError, match=r"1 file\(s\) were skipped, the first is a\.png: not a"):
+    with pytest.raises(ValueError, match=r"1 file\(s\) were skipped\. 1 such as a\.png: not a"):
         read_folder(tmp_path)
 
 

@@ -92,10 +92,12 @@ def check_output_path(path: str | os.PathLike[str], suffixes: Sequence[str]) -> 
 
 
 def check_suffix(path: Path, suffixes: Sequence[str]) -> None:
-    """Refuse a file whose suffix does not say which of the known formats it has."""
+    """Refuse a file whose suffix does not say which of the known formats it has, or a device."""
     if path.suffix.lower() not in suffixes:
         listed = " or ".join(suffixes)
         raise ValueError(f"The suffix of {str(path)!r} names no known format. Use {listed}.")
+    if path.exists():
+        check_regular_file(path, "`path`")
 
 
 def check_match_file(

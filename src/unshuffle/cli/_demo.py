@@ -29,7 +29,7 @@ INKS = np.array(
 )
 
 
-def demo(folder: Path, *, n_jobs: int | None = None) -> None:
+def demo(folder: Path, *, n_jobs: int | None = None) -> int:
     """Write the pictures and the pairs into `folder`, and say what to look at."""
     _make_folder(folder)
     start = time.perf_counter()
@@ -69,6 +69,7 @@ def demo(folder: Path, *, n_jobs: int | None = None) -> None:
         f"Done in {time.perf_counter() - start:.0f} s. Next: unshuffle match --help, or "
         "unshuffle layout FOLDER with pictures of your own"
     )
+    return 0
 
 
 def _make_folder(folder: Path) -> None:

@@ -1,7 +1,9 @@
 """The two collections that a user names: what kind they are, and what is compared."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +55,7 @@ class Collection:
         return len(self.names)
 
 
-def find_kind(path: Path, *, precomputed: bool = False) -> str:
+def find_kind(path: Path, *, precomputed: bool = False, recursive: bool = True) -> str:
     """What `path` holds: "images", "text", "table" or "gram"."""
     if not path.exists():
         raise BadInput(f"There is no file or folder {path}. Check the name.")
@@ -70,8 +72,11 @@ def find_kind(path: Path, *, precomputed: bool = False) -> str:
         return "table"
     check_folder(path)
     from unshuffle.images import SUFFIXES
+    from unshuffle.images._folders import list_files
 
-    endings = [each.suffix.lower() for each in path.iterdir() if not each.name.startswith(".")]
+    listing = list_files(path, recursive=recursive)
+    names = [name for name, _ in (*listing.files, *listing.skipped)]
+    endings = [Path(name).suffix.lower() for name in names]
     n_text = sum(ending in TEXT_SUFFIXES for ending in endings)
     n_images = sum(ending in SUFFIXES for ending in endings)
     return "text" if n_text > n_images else "images"
@@ -84,15 +89,20 @@ def read_pair(
     precomputed: bool = False,
     kernel: str | None = None,
     n_jobs: int | None = None,
+    recursive: bool = True,
     on_progress: Callable[[float], object] | None = None,
 ) -> tuple[Collection, Collection]:
     """Read both sides, once it is clear that they are of one kind."""
-    kinds = [find_kind(path, precomputed=precomputed) for path in (path_a, path_b)]
+    kinds = [
+        find_kind(path, precomputed=precomputed, recursive=recursive) for path in (path_a, path_b)
+    ]
     if kinds[0] != kinds[1]:
         raise BadInput(
             f"{path_a} is {KINDS[kinds[0]]} and {path_b} is {KINDS[kinds[1]]}. "
             "Give two of the same kind."
         )
+    if recursive and path_a.is_dir() and path_b.is_dir():
+        _check_not_nested(path_a, path_b)
     both = []
     for side, path in enumerate((path_a, path_b)):
 
@@ -100,23 +110,36 @@ def read_pair(
             if on_progress is not None:
                 on_progress((side + done / max(total, 1)) / 2)
 
-        reader = {
-            "images": _read_images,
-            "text": _read_texts,
+        readers: dict[str, Callable[..., Collection]] = {
+            "images": partial(_read_images, recursive=recursive),
+            "text": partial(_read_texts, recursive=recursive),
             "table": _read_table,
             "gram": _read_gram,
-        }[kinds[side]]
-        collection = reader(path, kernel, n_jobs, advance)
+        }
+        collection = readers[kinds[side]](path, kernel, n_jobs, advance)
         if len(collection) < 2:
             check_n_items(len(collection), str(path))
         both.append(collection)
     return both[0], both[1]
 
 
+def _check_not_nested(path_a: Path, path_b: Path) -> None:
+    """Refuse a collection that is part of the other: its items would stand on both sides."""
+    a, b = (Path(os.path.realpath(path)) for path in (path_a, path_b))
+    for inner, outer, names in ((a, b, (path_a, path_b)), (b, a, (path_b, path_a))):
+        if inner != outer and inner.is_relative_to(outer):
+            raise BadInput(
+                f"{names[0]} lies inside {names[1]}, whose sub-folders are read too. Give "
+                "--no-recursive, or two folders that lie apart."
+            )
+
+
 Advance = Callable[[int, int], None]
 
 
-def _read_images(path: Path, kernel: str | None, n_jobs: int | None, step: Advance) -> Collection:
+def _read_images(
+    path: Path, kernel: str | None, n_jobs: int | None, step: Advance, *, recursive: bool
+) -> Collection:
     from unshuffle.images import color_histogram, lab_pixels, read_folder
 
     if kernel in ("text", "chi2"):
@@ -124,7 +147,7 @@ def _read_images(path: Path, kernel: str | None, n_jobs: int | None, step: Advan
             f"--kernel {kernel} does not compare pictures. Leave it out, or choose rbf, "
             "laplacian, linear or geodesic."
         )
-    folder = read_folder(path, n_jobs=n_jobs, on_progress=step)
+    folder = read_folder(path, recursive=recursive, n_jobs=n_jobs, on_progress=step)
     return Collection(
         kind="images",
         names=folder.names,
@@ -135,25 +158,30 @@ def _read_images(path: Path, kernel: str | None, n_jobs: int | None, step: Advan
     )
 
 
-def _read_texts(path: Path, kernel: str | None, n_jobs: int | None, step: Advance) -> Collection:
-    from unshuffle.images import visible_files
+def _read_texts(
+    path: Path, kernel: str | None, n_jobs: int | None, step: Advance, *, recursive: bool
+) -> Collection:
+    from unshuffle.images._folders import by_reason, list_files, path_key
 
     if kernel not in (None, "text"):
         raise BadInput(f"--kernel {kernel} compares numbers; {path} holds text. Leave it out.")
-    documents, names, skipped = [], [], []
-    files = visible_files(path)
-    for done, file in enumerate(files, start=1):
+    documents, names = [], []
+    listing = list_files(path, recursive=recursive)
+    skipped = listing.skipped
+    for done, (name, file) in enumerate(listing.files, start=1):
         try:
             documents.append(_read_document(file))
-            names.append(file.name)
+            names.append(name)
         except (BadInput, OSError) as error:
             why = getattr(error, "strerror", None) or str(error)
-            skipped.append((file.name, why.lower()))
-        step(done, len(files))
+            skipped.append((name, why.lower()))
+        step(done, len(listing.files))
+    skipped.sort(key=lambda entry: path_key(entry[0]))
     if not documents:
-        first = f", the first is {skipped[0][0]}: {skipped[0][1]}" if skipped else ""
+        reasons = [f"{len(some):,} such as {some[0]}: {why}" for why, some in by_reason(skipped)]
         raise BadInput(
-            f"{path} holds no text that can be read: {len(skipped)} file(s) were skipped{first}."
+            f"{path} holds no text that can be read: {len(skipped):,} file(s) were skipped. "
+            f"{'; '.join(reasons)}."
         )
     return Collection("text", names, documents, "text", skipped)
 

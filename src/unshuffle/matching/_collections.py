@@ -10,7 +10,7 @@ from unshuffle._validation import check_length, is_text
 
 
 def item_names(collection: Any, n_items: int) -> list[str]:
-    """Name of each item: the index of a data frame, the obs_names of AnnData, else its position."""
+    """Name of each item: the index of a data frame, obs_names of AnnData, else its position."""
     parts = [collection]
     if isinstance(collection, list | tuple) and not is_text(collection):
         parts = list(collection)  # one table for each kernel: the first that has names gives them

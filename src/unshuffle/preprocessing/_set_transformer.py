@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from unshuffle import _validation as check
 from unshuffle._bag_estimator import BagEstimatorMixin
 from unshuffle._bags import Bags, canonical_order
+from unshuffle._progress import refitting
 from unshuffle._validation._bags import listed
 
 Array = NDArray[np.float64]
@@ -46,8 +47,10 @@ class SetTransformer(BagEstimatorMixin, TransformerMixin, BaseEstimator, ABC):
         """
         self._validate_params()
         given = Bags.of(bags)
-        self._columns = check.check_columns(self.columns, given.width)
-        self._record_columns(bags, given)
+        columns = check.check_columns(self.columns, given.width)
+        with refitting(self):
+            self._columns = columns
+            self._record_columns(bags, given)
         return self
 
     def fit_transform(self, bags: Any, y: Any = None) -> Any:

@@ -76,7 +76,7 @@ COLLECTIONS = {
     "sparse nan": (sparse.csr_array(with_entry(X, np.nan)), {}, r"X contains NaN .*row 2\)"),
     "missing value": (pd.DataFrame({"a": [1.0, None, 3.0]}), {}, r"X contains NaN .*row 1\)"),
     "no items": (np.empty((0, 3)), {}, "X is empty: found 0"),
-    "no columns": (np.empty((6, 0)), {}, "X is empty: found 0"),
+    "no columns": (np.empty((6, 0)), {}, "minimum of 1 is required"),
     "empty list": ([], {}, "X is empty"),
     "1-D": (X[0], {}, "must be 2-D, got 1 dimension"),
     "number": (3.0, {}, "must be 2-D, got 0 dimension"),

@@ -26,10 +26,10 @@ def distances_from_middle(X: NDArray[Any]) -> NDArray[np.float64]:
 
 def ordinary(sizes: NDArray[np.float64], factor: float = WILD) -> NDArray[np.bool_]:
     """Which of several sizes are at most `factor` times the typical one; all if most are zero."""
-    typical = float(np.median(sizes))
+    typical = float(middle(sizes[:, None])[0])
     if typical == 0.0:
         positive = sizes[sizes > 0.0]
-        typical = float(np.median(positive)) if positive.size else 1.0
+        typical = float(middle(positive[:, None])[0]) if positive.size else 1.0
     return np.asarray(sizes <= factor * typical)
 
 

@@ -8,6 +8,8 @@ from scipy import sparse
 from scipy.sparse.csgraph import maximum_bipartite_matching
 from sklearn.utils import check_array
 
+from unshuffle._validation._collections import check_finite
+
 
 def check_frozen(
     frozen: ArrayLike | None,
@@ -132,8 +134,13 @@ def check_any_matched(permutation: NDArray[np.intp]) -> None:
 def check_cost(cost: ArrayLike, shape: tuple[int, int]) -> NDArray[np.float64]:
     """Finite matrix of the given shape."""
     values: NDArray[np.float64] = check_array(
-        cost, dtype=np.float64, input_name="cost", estimator="unshuffle"
+        cost,
+        dtype=np.float64,
+        ensure_all_finite=False,
+        input_name="cost",
+        estimator="unshuffle",
     )
+    check_finite(values, "cost")
     _check_shape(values, shape, "cost", "items of X by items of y")
     return values
 
@@ -144,6 +151,7 @@ def check_assignment_cost(cost: Any) -> NDArray[Any]:
         cost,
         dtype=[np.float64, np.float32],
         order="C",
+        ensure_all_finite=False,
         input_name="cost",
         ensure_min_samples=0,
         ensure_min_features=0,
@@ -153,6 +161,7 @@ def check_assignment_cost(cost: Any) -> NDArray[Any]:
         raise ValueError(
             f"`cost` is empty: it has shape {values.shape}. Pass at least one row and one column."
         )
+    check_finite(values, "cost")
     return values
 
 

@@ -47,7 +47,9 @@ class KernelPair:
             # Beyond what any other pairs can make up for, the size of a cost says no more than
             # "not this pair", and would only drown the similarities in rounding.
             limit = 4.0 * K.shape[0]
-            cost = np.clip(cost / scale_K / scale_L, -limit, limit)
+            with np.errstate(over="ignore"):
+                cost = np.clip(cost / scale_K / scale_L, -limit, limit)
+        _check_unit(scale_K, scale_L, L.shape[0])
         return cls(K / scale_K, L / scale_L, cost, frozen, scale_K * scale_L)
 
     @property
@@ -135,3 +137,13 @@ def root_mean_square(S: Array) -> float:
     """Size of an off-diagonal entry, of a matrix with zero diagonal; 1 if all are zero."""
     n_items = S.shape[0]
     return float(np.linalg.norm(S)) / np.sqrt(n_items * (n_items - 1)) or 1.0
+
+
+def _check_unit(first: float, second: float, n_items: int) -> None:
+    """Refuse kernels whose objective, a sum of products, does not fit into a float."""
+    if not 1e-300 < first * second < 1e300 / n_items**2:
+        raise ValueError(
+            f"The kernels of X and y hold similarities of up to {first:.3g} and {second:.3g}, and "
+            "the objective, a sum of their products, does not fit into a float. Divide each "
+            "collection by its largest value first."
+        )

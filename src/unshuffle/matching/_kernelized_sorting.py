@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle import _validation as check
+from unshuffle._middle import middle
 from unshuffle._progress import Callback, Reporter, Stopped
 from unshuffle.assignment import interaction_spread, soft_assignment
 from unshuffle.kernels._gram import gram_about_middle
@@ -233,7 +234,9 @@ class KernelizedSorting(BaseEstimator):
         if self.method == "entropy":
             check.check_equal_sizes(n_first, n_second, method=self.method)
         if linear is not None and self.unmatched_cost is None:
-            linear = linear - linear.mean()  # a constant changes no full matching
+            # A constant changes no full matching, but takes the digits of what does.
+            with np.errstate(over="ignore"):  # cut off below
+                linear = linear - middle(linear.reshape(-1, 1))[0]
 
         swapped = n_first > n_second
         if swapped:

@@ -230,6 +230,39 @@ def check_magnitude(X: Any, name: str) -> None:
         )
 
 
+def check_resolved(X: Any, name: str) -> None:
+    """Refuse rows whose largest differences are a few steps of the floats they are stored in."""
+    if sparse.issparse(X):
+        low, high = (each.toarray().ravel() for each in (X.min(axis=0), X.max(axis=0)))
+    else:
+        low, high = X.min(axis=0), X.max(axis=0)
+    gaps = high - low
+    widest = int(gaps.argmax())
+    gap, size = float(gaps[widest]), float(max(abs(low[widest]), abs(high[widest])))
+    if 0.0 < gap <= 8 * float(np.finfo(X.dtype).eps) * size:
+        raise ValueError(
+            f"Values of {name} differ by at most {gap:.3g} and are of the size {size:.3g}, where "
+            f"floats are {float(np.spacing(X.dtype.type(size))):.2g} apart: what tells them apart "
+            "is rounding. Subtract a common number from each column before it is stored as "
+            "floats, or drop the column."
+        )
+
+
+def check_none_wild(
+    sizes: NDArray[np.float64], ordinary: NDArray[np.bool_], name: str, *, what: str = "row"
+) -> None:
+    """Refuse outliers whose squares leave nothing of the others' in a sum of both."""
+    if ordinary.all():
+        return
+    first = int(np.flatnonzero(~ordinary)[0])
+    typical = float(np.median(sizes[ordinary]))
+    raise ValueError(
+        f"{what.capitalize()} {first} of {name} lies {float(sizes[first]):.3g} from the middle of "
+        f"all, most others about {typical:.3g} ({int((~ordinary).sum())} such {what}(s)): beside "
+        "its square the others are lost to rounding. Drop it, or correct its values."
+    )
+
+
 def check_nonnegative(X: Any, name: str, *, kernel: str) -> None:
     """Refuse features below zero where a kernel compares amounts."""
     values = X.data if sparse.issparse(X) else X
@@ -253,7 +286,7 @@ def check_rows_vary(
     norms: NDArray[np.float64], largest: NDArray[np.float64], name: str, *, metric: str
 ) -> None:
     """Refuse rows that have no direction to compare."""
-    flat = np.flatnonzero(~(norms > 1e-12 * largest))
+    flat = np.flatnonzero(~(norms > 8 * np.finfo(float).eps * largest))
     if flat.size:
         what = "constant" if metric == "correlation" else "zero"
         raise ValueError(

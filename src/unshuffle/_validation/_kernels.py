@@ -78,6 +78,17 @@ def check_similarities(n_positive: int) -> None:
         )
 
 
+def check_exponent(exponent: float, largest: float) -> None:
+    """Refuse a power that takes the largest eigenvalue out of the floats."""
+    power = exponent * float(np.log10(largest))
+    if not -300.0 < power < 300.0:
+        raise ValueError(
+            f"`exponent` is {exponent:.6g}: no float holds the largest eigenvalue, {largest:.6g}, "
+            "raised to it. Pass a smaller exponent, or divide the kernel matrix by its largest "
+            "eigenvalue first."
+        )
+
+
 def check_centred_norm(norm: float, scale: float, name: str) -> float:
     """Refuse to scale a kernel matrix that is constant, and so zero once centred."""
     if not norm > 1e-13 * scale:

@@ -34,6 +34,8 @@ COARSE_FROM = 900  # rows from which prices are first found on a sample,
 COARSENING = 6  # of one in so many rows and columns,
 COARSE_TOL = 3e-3  # to this gap,
 COARSE_EPS = 0.02  # and the first eps is this share of the mean value of a pair
+SURVEYED = 16  # rows that tell what is typical
+LARGEST_SPREAD = 64.0  # of all benefits, over that of the better ones of a row
 WORK_PER_CALL = 20_000_000  # entries read before Python may see Ctrl-C: about 20 ms
 
 
@@ -57,7 +59,7 @@ def auction(
     tol : float
         Largest gap; larger stops sooner.
     offset : float
-        Added to the value in the scale of the gap.
+        Added to the value where that is the scale of the gap.
     max_bids_per_row : float
         Gives up beyond, returning None in place of the assignment.
     """
@@ -80,7 +82,7 @@ def auction(
                 eps = max(eps, min(eps * EPS_DIVISOR, coarsest))
         loss = sale.certify()
         value = sale.value()
-        scale = max(abs(value + offset), sale.spread)
+        scale = sale.scale(value, offset)
         if loss <= tol * scale:
             columns = sale.column_of[: benefit.shape[0]].copy()
             found = Assignment(columns, value, sale.prices, loss / scale, "auction")
@@ -125,6 +127,7 @@ class _Sale:
         self.low = min(low for low, _ in ends)
         self.high = max(high for _, high in ends)
         self.spread = self.high - self.low or max(abs(self.high), 1.0)
+        self.typical, self.differ = _typical(benefit, self.spread)
 
     def _spans(self, n_rows: int) -> Iterator[tuple[int, int]]:
         """Ranges of rows small enough for one compiled call."""
@@ -178,6 +181,15 @@ class _Sale:
         held = self.benefit[np.arange(n_rows), self.column_of[:n_rows]]
         return float(held.sum(dtype=np.float64))
 
+    def scale(self, value: float, offset: float) -> float:
+        """What a loss is to be compared with.
+
+        The total, or its distance from a typical one where that is less: a constant added to all
+        benefits makes no loss smaller. At least what the benefits differ by.
+        """
+        apart = abs(value - self.benefit.shape[0] * self.typical)
+        return max(min(abs(value + offset), apart), self.differ)
+
     def bound_on_value(self) -> float:
         """Upper bound on the best total, before the first bid."""
         n_rows, n_cols = self.benefit.shape
@@ -205,6 +217,22 @@ class _Sale:
                 stop,
             )
         return np.unique(self.likely[:, 0]).size / n_rows, float(np.median(margins))
+
+
+def _typical(benefit: NDArray[Any], spread: float) -> tuple[float, float]:
+    """Typical benefit, and what benefits differ by, a few that are far below the rest left out.
+
+    Users write a very low benefit where they mean "not this pair"; a loss is not small because
+    that is large. From a sample of the rows.
+    """
+    rows = []
+    for row in benefit[:: max(1, benefit.shape[0] // SURVEYED)]:
+        allowed = np.sort(row[row > -np.inf]).astype(np.float64)
+        if allowed.size:
+            rows.append(allowed[[-1, -1 - allowed.size // 8, (allowed.size - 1) // 2]])
+    best, good, median = np.median(rows, axis=0) if rows else np.zeros(3)
+    differ = min(spread, LARGEST_SPREAD * float(best - good)) or spread
+    return max(float(median), float(best) - differ), differ
 
 
 def _open(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,6 +85,10 @@ def climb(
     climbed : Climbed
         Never worse than the start.
     """
+    # Gains are judged by what varies, not by a constant that every matching has.
+    problem, constant = problem.about_middle()
+    if report is not None:
+        report = partial(_report_true, report, constant)
     value = problem.value(permutation)
     slopes = problem.gradient(permutation)
     prices: NDArray[np.float64] | None = None
@@ -101,12 +106,16 @@ def climb(
             if report is not None:
                 report(value, permutation)
         else:
-            return Climbed(permutation, value, False, n_assignments)
+            return Climbed(permutation, value + constant, False, n_assignments)
         if not swaps or (n_assignments > 1 and not rose):
-            return Climbed(permutation, value, True, n_assignments)
+            return Climbed(permutation, value + constant, True, n_assignments)
         permutation, n_moves = swap_ascent(problem, permutation, slopes=slopes)
         if n_moves == 0:
-            return Climbed(permutation, value, True, n_assignments)
+            return Climbed(permutation, value + constant, True, n_assignments)
         value = problem.value(permutation)
         if report is not None:
             report(value, permutation)
+
+
+def _report_true(report: Report, constant: float, value: float, permutation: Permutation) -> None:
+    report(value + constant, permutation)

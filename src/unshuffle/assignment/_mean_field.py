@@ -1,6 +1,7 @@
 """Soft quadratic matching: shares of partners that are consistent with one another."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,8 @@ from unshuffle.assignment._quadratic import Array, Permutation, QuadraticProblem
 SINKHORN_ITERATIONS = 60
 SINKHORN_TOL = 1e-3
 SMALLEST_MASS = 1e-150  # its inverse times another stays finite
+LARGEST_ENTRY = 1e6  # cubes of it, summed, are far within single precision
+LARGEST_SPREAD = 1e300
 COOLING = (0.5, 0.35, 0.25, 0.15, 0.1)
 ROUNDS_PER_STEP = 4
 
@@ -58,6 +61,7 @@ def mean_field(
         return shares
     everyone = rows.size == problem.K.shape[0]
     shares = shares.copy()
+    problem = _of_order_one(problem.about_middle()[0])
     # Shares are read to a few digits, so the products may be; the scaling would overflow.
     half = problem.in_single_precision()
     scaling: Array | None = None
@@ -131,8 +135,23 @@ def interaction_spread(benefit: Array) -> float:
     Only this part tells which row suits which column: a constant added to a row, or to a column
     that must be taken, changes no assignment.
     """
+    largest = float(np.abs(benefit).max(initial=0.0))
+    if not 1e-100 < largest < 1e100 and largest > 0.0:
+        # Squares and sums of the largest and smallest floats do not exist.
+        return min(interaction_spread(benefit / largest) * largest, LARGEST_SPREAD)
     rest = benefit - benefit.mean(axis=0) - benefit.mean(axis=1)[:, None] + benefit.mean()
     return float(rest.std()) or 1.0
+
+
+def _of_order_one(problem: QuadraticProblem) -> QuadraticProblem:
+    """Same problem in another unit, where entries of K and L would leave single precision."""
+    sizes = [float(np.abs(S).max(initial=0.0)) or 1.0 for S in (problem.K, problem.L)]
+    if max(sizes) < LARGEST_ENTRY and min(sizes) > 1.0 / LARGEST_ENTRY:
+        return problem
+    if problem.squared_L is not None:
+        sizes = [max(sizes)] * 2  # the squared term needs one unit for both
+    cost = None if problem.cost is None else problem.cost / sizes[0] / sizes[1]
+    return replace(problem, K=problem.K / sizes[0], L=problem.L / sizes[1], cost=cost)
 
 
 def _scaled(

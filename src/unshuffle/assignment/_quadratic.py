@@ -6,10 +6,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._middle import middle
 from unshuffle.objectives import squared_gradient, trace_gradient
 
 Array = NDArray[np.float64]
 Permutation = NDArray[np.intp]
+
+LARGEST = 1e300
+# A constant so many times larger than what varies begins to take its digits.
+FAR = 16.0
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,7 @@ class QuadraticProblem:
     squared_L: Array | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
+        _check_products(self.K, self.L, self.cost)
         if self.K.shape[0] < self.L.shape[0]:
             object.__setattr__(self, "squared_L", self.L * self.L)
 
@@ -54,6 +60,29 @@ class QuadraticProblem:
     def without_cost(self) -> "QuadraticProblem":
         """Same problem by the similarities alone."""
         return replace(self, cost=None)
+
+    def about_middle(self) -> tuple["QuadraticProblem", float]:
+        """Same problem without constants that take its digits, and what these add to the value.
+
+        A constant in the cost changes no matching. Nor does one in the similarities, if the
+        collections are of one size.
+        """
+        K, L, cost, added = self.K, self.L, self.cost, 0.0
+        if cost is not None and (constant := _far_constant(cost)) != 0.0:
+            cost = cost - constant
+            added -= constant * K.shape[0]
+        if self.squared_L is None:
+            both = np.ones(K.shape, dtype=bool)
+            if not (np.diag(K).any() or np.diag(L).any()):
+                np.fill_diagonal(both, False)  # swaps need zeros there
+            of_K, of_L = _far_constant(K), _far_constant(L)
+            K = np.where(both, K - of_K, K) if of_K else K
+            L = np.where(both, L - of_L, L) if of_L else L
+            added += of_L * float(K[both].sum()) + of_K * float(L[both].sum())
+            added += of_K * of_L * int(both.sum())
+        if K is self.K and L is self.L and cost is self.cost:
+            return self, 0.0
+        return replace(self, K=K, L=L, cost=cost), added
 
     def in_single_precision(self) -> "QuadraticProblem":
         """Similarities alone in float32, for products whose last digits do not matter."""
@@ -119,6 +148,35 @@ class QuadraticProblem:
                 permutation[holder[0]] = permutation[row]
             permutation[row] = column
         return permutation
+
+
+def _far_constant(S: Array) -> float:
+    """An entry of S that is far from zero compared with how far others are from it; else 0."""
+    n_rows, n_columns = S.shape
+    sample = S.ravel()[1 :: max(1, n_rows * n_columns // 1009)]  # after the diagonal's first
+    if sample.size == 0:
+        return 0.0
+    constant = float(middle(sample[:, None])[0])
+    apart = float(middle(np.abs(sample - constant)[:, None])[0])
+    return constant if abs(constant) > FAR * apart > 0.0 else 0.0
+
+
+def _check_products(K: Array, L: Array, cost: Array | None) -> None:
+    """Refuse similarities and costs whose sums and products leave the floats."""
+    sizes = [max(float(S.max()), -float(S.min())) if S.size else 0.0 for S in (K, L)]
+    n_pairs = float(K.shape[0] * L.shape[0])
+    if not max(sizes[0], sizes[1]) * max(sizes[1], 1.0) * n_pairs < LARGEST:
+        raise ValueError(
+            f"`K` holds {sizes[0]:.3g} and `L` {sizes[1]:.3g}: sums of their products do not fit "
+            "into a float. Divide each by its largest entry."
+        )
+    if cost is not None and cost.size:
+        largest = max(float(cost.max()), -float(cost.min()))
+        if not largest * n_pairs < LARGEST:
+            raise ValueError(
+                f"`cost` holds {largest:.3g}, and a sum of such costs does not fit into a float. "
+                "Divide K and the cost by a common number."
+            )
 
 
 def matched_sums(K: Array, L: Array, permutation: Permutation) -> tuple[float, float]:

@@ -23,9 +23,11 @@ class Assignment:
         the solver gives none.
     gap : float
         Upper bound on the loss against the best assignment, certified by the
-        prices: the absolute loss divided by the larger of |objective| and
-        max - min of the cost. The objective is `value` plus, where it was given,
-        `unmatched_cost` for everything that stayed unmatched. 0.0 is optimal.
+        prices: the absolute loss divided by |objective|, or by its distance from
+        that of typical pairs where that is less, since a constant added to all
+        costs makes no loss smaller; at least by what the costs of a row differ by.
+        The objective is `value` plus, where it was given, `unmatched_cost` for
+        everything that stayed unmatched. 0.0 is optimal.
     solver : str
         "exact" or "auction".
     """

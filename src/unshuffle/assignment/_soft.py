@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from unshuffle import _validation as check
+from unshuffle._middle import middle, ordinary
 
 DEFAULT_EPSILON = 0.1  # of the standard deviation of the cost
 COOLING = 4.0
@@ -15,6 +16,9 @@ ITERATIONS_PER_NEWTON = 10
 LARGEST_NEWTON = 2000  # columns; its time grows as their cube
 # Below this share of the spread float64 cannot tell a smaller epsilon from zero.
 SMALLEST_EPSILON = 1e-14
+# Costs and epsilons are cut off there, in units of the largest ordinary cost: an epsilon so
+# large makes all shares alike, a cost so large makes none.
+LARGEST = 1e200
 
 
 def soft_assignment(
@@ -36,7 +40,7 @@ def soft_assignment(
     epsilon : float or None, default=None
         Softness, in units of the cost: larger spreads the shares more evenly, towards
         zero they become an optimal assignment. None is 0.1 standard deviations of
-        the cost.
+        the cost, wild entries (1e8 times as far from the middle as most) left out.
     maximize : bool, default=False
         Whether large costs are wanted instead of small ones.
     frozen : array-like of shape (n_frozen, 2) or None, default=None
@@ -106,14 +110,18 @@ def soft_assignment(
     if not allowed.all():
         check.check_feasible(allowed, n_required=min(benefit.shape))
 
-    spread = float(np.ptp(benefit[allowed]))
+    benefit, spread, deviation, unit = _scaled(benefit, allowed)
     if epsilon is None:
-        epsilon = DEFAULT_EPSILON * float(benefit[allowed].std())
+        epsilon = DEFAULT_EPSILON * deviation
+    else:
+        with np.errstate(over="ignore", under="ignore"):
+            epsilon = min(float(np.ldexp(epsilon, -unit)), LARGEST)
     epsilon = max(epsilon, SMALLEST_EPSILON * spread) if spread > 0 else 1.0
-    benefit -= benefit[allowed].max()
-    benefit[~allowed] = -np.inf
     wide = benefit if benefit.shape[0] <= benefit.shape[1] else benefit.T
-    found, converged = _sinkhorn(wide, epsilon, spread, max_iter, tol)
+    # Rows are sure to sum to 1, so what all entries of one have in common changes nothing.
+    found, converged = _sinkhorn(
+        wide - wide.max(axis=1, keepdims=True), epsilon, spread, max_iter, tol
+    )
     if not converged:
         excess = float(found.sum(axis=0).max()) - 1
         warnings.warn(
@@ -124,6 +132,28 @@ def soft_assignment(
         )
     shares[free] = found if wide is benefit else found.T
     return shares
+
+
+def _scaled(
+    benefit: NDArray[np.float64], allowed: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], float, float, int]:
+    """Benefits of order one about their middle, -inf where not allowed; two measures of spread.
+
+    The last is the exponent of the power of two that they were divided by, which rounds nothing.
+    Neither a constant nor a wild entry may take the digits of the others, so a wild one is cut
+    off far beyond all of these.
+    """
+    largest = np.finfo(np.float64).max
+    with np.errstate(over="ignore"):
+        benefit = np.clip(benefit - middle(benefit[allowed][:, None])[0], -largest, largest)
+    values = benefit[allowed]
+    values = values[ordinary(np.abs(values))]
+    unit = int(np.frexp(np.abs(values).max())[1])
+    values = np.ldexp(values, -unit)
+    with np.errstate(over="ignore"):
+        benefit = np.clip(np.ldexp(benefit, -unit), -LARGEST, LARGEST)
+    benefit[~allowed] = -np.inf
+    return benefit, float(np.ptp(values)), float(values.std()), unit
 
 
 def _sinkhorn(

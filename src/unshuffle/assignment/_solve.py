@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
 from unshuffle import _validation as check
+from unshuffle._middle import middle
 from unshuffle.assignment._result import Assignment
 
 SOLVERS = ("auto", "exact", "auction")
@@ -21,6 +22,8 @@ THINNEST = 0.5
 # Smooth costs take 30 to 60 bids a row; where this many are not enough, the exact
 # solver is the faster way to finish.
 MAX_BIDS_PER_ROW = 300
+# Beyond these, sums of costs leave the floats.
+LARGEST_TOTAL, LARGEST_SINGLE = 1e300, 1e36
 
 
 def solve_assignment(
@@ -86,11 +89,14 @@ def solve_assignment(
     >>> solve_assignment(cost, unmatched_cost=1.25).columns
     array([-1,  1,  2])
     """
-    cost = check.check_assignment_cost(cost)
+    cost, unit = _scaled_cost(check.check_assignment_cost(cost))
     solver = check.check_option(solver, "solver", SOLVERS)
     tol = check.check_positive(tol, "tol")
     n_rows, n_cols = cost.shape
     start = None if prices is None else check.check_prices(prices, n_cols)
+    apart = (
+        None if unmatched_cost is None else check.check_real(unmatched_cost, "unmatched_cost")
+    )
     kept = check.check_frozen(frozen, n_rows, n_cols, first="rows", second="columns")
     barred = None
     if forbidden is not None:
@@ -98,7 +104,7 @@ def solve_assignment(
         check.check_frozen_allowed(kept, barred)
 
     benefit = cost.copy() if maximize else -cost
-    sign = 1.0 if maximize else -1.0
+    sign = unit if maximize else -unit
     offset = float(benefit[kept[:, 0], kept[:, 1]].sum(dtype=np.float64))
     rows = np.delete(np.arange(n_rows), kept[:, 0])
     cols = np.delete(np.arange(n_cols), kept[:, 1])
@@ -106,15 +112,19 @@ def solve_assignment(
         benefit = benefit[np.ix_(rows, cols)]
         barred = barred[np.ix_(rows, cols)] if barred is not None else None
         start = start[cols] if start is not None else None
+    if start is not None:
+        start = np.clip(start, -LARGEST_TOTAL, LARGEST_TOTAL) / unit
     columns = np.full(n_rows, -1, dtype=np.intp)
     columns[kept[:, 0]] = kept[:, 1]
     if not (rows.size and cols.size):
         return Assignment(columns, sign * offset, None, 0.0, "exact")
 
-    if unmatched_cost is not None:
+    if apart is not None:
         # Matching a pair gains 2u - cost over leaving it apart. Clipped at zero, a full
         # assignment is never worse than a partial one, and pairs at zero come apart after.
-        apart = check.check_real(unmatched_cost, "unmatched_cost")
+        # Beyond what all other pairs can make up for, a larger u only drowns the costs.
+        most = 2.0 * (min(benefit.shape) + 1.0) * (float(np.abs(benefit).max()) or 1.0)
+        apart = float(np.clip(apart, -most * unit, most * unit)) / unit
         benefit += benefit.dtype.type(2 * apart)
         offset -= apart * (rows.size + cols.size)
         stays_apart = benefit < 0
@@ -123,21 +133,57 @@ def solve_assignment(
         benefit[stays_apart] = 0
     elif barred is not None and barred.any():
         check.check_feasible(~barred, n_required=min(rows.size, cols.size))
-        benefit[barred] = -np.inf
+    if apart is None:
+        # All of the smaller side are matched, so a constant changes nothing but takes digits.
+        constant = _common(benefit)
+        benefit -= constant
+        offset += float(constant) * min(benefit.shape)
+        if barred is not None:
+            benefit[barred] = -np.inf
 
     found = assign(benefit, start, tol=tol, solver=solver, offset=offset)
     matched = found.columns >= 0
-    if unmatched_cost is not None:
+    if apart is not None:
         matched[matched] &= ~stays_apart[np.flatnonzero(matched), found.columns[matched]]
     columns[rows[matched]] = cols[found.columns[matched]]
     matched = columns >= 0
-    value = float(cost[matched, columns[matched]].sum(dtype=np.float64))
-    full_prices = found.prices
-    if found.prices is not None and kept.size:
+    value = unit * float(cost[matched, columns[matched]].sum(dtype=np.float64))
+    full_prices = None if found.prices is None else found.prices * unit
+    if full_prices is not None and kept.size:
         # frozen columns were not for sale; the mean is a neutral start should they be freed
-        full_prices = np.full(n_cols, found.prices.mean())
-        full_prices[cols] = found.prices
+        of_free = full_prices
+        full_prices = np.full(n_cols, of_free.mean())
+        full_prices[cols] = of_free
     return Assignment(columns, value, full_prices, found.gap, found.solver)
+
+
+def _scaled_cost(cost: NDArray[Any]) -> tuple[NDArray[Any], float]:
+    """Costs of which sums and differences are floats too, and the unit they are in.
+
+    Refuses those whose sum over a matching may not fit into a float.
+    """
+    largest = max(float(cost.max()), -float(cost.min()))
+    n_pairs = min(cost.shape)
+    if not largest * n_pairs < LARGEST_TOTAL:
+        raise ValueError(
+            f"`cost` holds {largest:.3g}, and a total of {n_pairs} such costs does not fit into a "
+            "float. Divide all costs by a common number; to rule a pair out, use `forbidden`."
+        )
+    if cost.dtype == np.float32 and largest * n_pairs > LARGEST_SINGLE:
+        cost = cost.astype(np.float64)
+    if 0.0 < largest < 2.0**-700:
+        # Shares of the smallest floats are zero; a power of two rounds nothing.
+        return cost * 2.0**600, 2.0**-600
+    return cost, 1.0
+
+
+def _common(benefit: NDArray[Any]) -> Any:
+    """A benefit about as large as the best of most rows, from a sample of these.
+
+    Of all entries the middle would not do: most may stand for "not this pair".
+    """
+    rows = benefit[:: max(1, benefit.shape[0] // 64)]
+    return middle(rows.max(axis=1)[:, None])[0]
 
 
 def assign(

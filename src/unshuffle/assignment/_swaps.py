@@ -50,6 +50,12 @@ def swap_ascent(
     rows = problem.free_rows
     if rows.size < 1:
         return permutation, 0
+    near, _ = problem.about_middle()
+    if near is not problem:
+        permutation, n_moves = swap_ascent(near, permutation, max_sweeps=max_sweeps)
+        if slopes is not None:
+            slopes[...] = problem.gradient(permutation)
+        return permutation, n_moves
     K, L = np.ascontiguousarray(problem.K), np.ascontiguousarray(problem.L)
     cost = NO_COST if problem.cost is None else np.ascontiguousarray(problem.cost)
     least_gain = RELATIVE_GAIN * max(abs(problem.value(permutation)), np.finfo(float).tiny)

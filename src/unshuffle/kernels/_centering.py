@@ -5,7 +5,9 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from unshuffle._middle import middle
 from unshuffle._validation import check_centred_norm, check_gram, check_positive
+from unshuffle._validation._kernels import check_exponent
 
 _BLOCK = 256
 
@@ -35,6 +37,8 @@ def center(K: ArrayLike) -> NDArray[np.float64]:
            [-0.5,  0.5]])
     """
     K = check_gram(K, "K")
+    # A constant is taken out first: sums of what is left lose no digits to it.
+    K -= _middle_entry(K)
     row_means = K.mean(axis=1)
     # The sum r_i + r_j is the same in both orders, so the result stays exactly symmetric.
     mean = row_means.mean()
@@ -68,20 +72,33 @@ def zero_diagonal(K: ArrayLike) -> NDArray[np.float64]:
     return K
 
 
+def _middle_entry(K: NDArray[np.float64]) -> float:
+    """An entry off the diagonal that is about as large as most, from a sample of the rows."""
+    n_items = K.shape[0]
+    rows = np.arange(0, n_items, max(1, n_items // 16))
+    return float(middle(K[rows, (rows + 1 + n_items // 2) % n_items][:, None])[0])
+
+
 def centred_norm(K: NDArray[np.float64]) -> float:
     """Frobenius norm ||H K H|| of a symmetric matrix, in O(n) memory."""
-    row_means = K.mean(axis=1)
+    constant = _middle_entry(K)
+    n_items = K.shape[0]
+    blocks = [slice(start, start + _BLOCK) for start in range(0, n_items, _BLOCK)]
+    row_means = np.concatenate([(K[rows] - constant).mean(axis=1) for rows in blocks])
+    # By the largest entry, whose square may not be a float.
+    largest = max(float(K.max()) - constant, constant - float(K.min())) or 1.0
     total = 0.0
-    for start in range(0, K.shape[0], _BLOCK):
-        rows = slice(start, start + _BLOCK)
-        block = K[rows] - np.add.outer(row_means[rows] - row_means.mean(), row_means)
+    for rows in blocks:
+        block = (K[rows] - constant) - np.add.outer(row_means[rows] - row_means.mean(), row_means)
+        block /= largest
         total += float(np.vdot(block, block))
-    return float(np.sqrt(total))
+    return largest * float(np.sqrt(total))
 
 
 def scale_to_unit_norm(K: NDArray[np.float64], name: str) -> NDArray[np.float64]:
     """K / ||H K H||, written over a symmetric K."""
-    K /= check_centred_norm(centred_norm(K), float(np.linalg.norm(K)), name)
+    largest = max(float(K.max()), -float(K.min()))
+    K /= check_centred_norm(centred_norm(K), largest * K.shape[0], name)
     return K
 
 
@@ -158,7 +175,8 @@ class SpectralPower:
         ----------
         exponent : float
             Above 0. A larger value leaves only the broadest differences between items; a smaller
-            one lets fine differences count as much as broad ones.
+            one lets fine differences count as much as broad ones. Refused where the largest
+            eigenvalue, raised to it, is no longer a float.
 
         Returns
         -------
@@ -166,7 +184,10 @@ class SpectralPower:
             Symmetric, with its diagonal.
         """
         exponent = check_positive(exponent, "exponent")
-        half = self.eigenvectors_ * self.eigenvalues_ ** (exponent / 2)
+        if self.eigenvalues_.size:
+            check_exponent(exponent, float(self.eigenvalues_[0]))
+        with np.errstate(under="ignore"):  # next to the largest, what underflows is zero
+            half = self.eigenvectors_ * self.eigenvalues_ ** (exponent / 2)
         product: NDArray[np.float64] = half @ half.T
         return product
 

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.metrics.pairwise import additive_chi2_kernel, manhattan_distances
 
+from unshuffle._middle import middle
 from unshuffle._validation import check_distances, check_magnitude, raise_all_equal
 
 # Below this share of |x|^2 + |y|^2 the expanded square has lost six of sixteen digits.
@@ -39,6 +40,19 @@ def inner_products(X: Any, Y: Any = None) -> NDArray[np.float64]:
     return mirror_upper(dense) if same else dense
 
 
+def products_about_middle(X: Any) -> NDArray[np.float64]:
+    """Inner products of the rows of X about their middle, which a far-off origin would drown."""
+    X = as_float64(X)
+    if not sparse.issparse(X):
+        return inner_products(X - middle(X))
+    # A column whose middle is not zero is mostly filled, so it may as well be dense.
+    columns = X.tocsc()
+    filled = np.flatnonzero(2 * np.diff(columns.indptr) >= X.shape[0])
+    dense = columns[:, filled].toarray()
+    rest = sparse.csr_matrix(columns[:, np.setdiff1d(np.arange(X.shape[1]), filled)])
+    return inner_products(rest) + inner_products(dense - middle(dense))
+
+
 def squared_distances(X: Any, Y: Any = None) -> NDArray[np.float64]:
     """Squared Euclidean distances between the rows of X and of Y.
 
@@ -55,7 +69,7 @@ def squared_distances(X: Any, Y: Any = None) -> NDArray[np.float64]:
     Notes
     -----
     O(n m d) time, O(n m) memory. One matrix product gives all distances; those that it loses to
-    cancellation (close points far from the mean, duplicates) are computed again from the
+    cancellation (close points far from the middle, duplicates) are computed again from the
     differences of the rows.
     """
     same = Y is None
@@ -63,17 +77,19 @@ def squared_distances(X: Any, Y: Any = None) -> NDArray[np.float64]:
     if not same:
         check_magnitude(Y, "Y")
     X, Y = _alike(X, Y)
+    near_X, near_Y = X, Y
     if not sparse.issparse(X):
-        mean = X.mean(axis=0)
-        X = X - mean
-        Y = X if same else Y - mean
-    x_norms, y_norms = _squared_norms(X), _squared_norms(Y)
-    D = inner_products(X, None if same else Y)
+        center = middle(X)
+        near_X = X - center
+        near_Y = near_X if same else Y - center
+    x_norms, y_norms = _squared_norms(near_X), _squared_norms(near_Y)
+    D = inner_products(near_X, None if same else near_Y)
     D *= -2.0
     D += x_norms[:, None]
     D += y_norms
     if same:
         np.fill_diagonal(D, np.inf)
+    # From the rows as given: what lies far from the middle has lost digits to it.
     _recompute_cancelled(D, X, Y, x_norms, y_norms)
     np.maximum(D, 0.0, out=D)
     if same:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, dijkstra
 
+from unshuffle._middle import middle
 from unshuffle._validation import (
     check_count,
     check_kernel_memory,
@@ -17,6 +18,7 @@ from unshuffle._validation import (
     check_same_argument,
     check_vectors,
 )
+from unshuffle._validation._collections import check_resolved
 from unshuffle.kernels._distances import (
     as_float64,
     manhattan,
@@ -128,7 +130,11 @@ def geodesic_kernel(
     """
     check_same_argument(X, Y, "geodesic_kernel")
     D = geodesic_distances(X, n_neighbors=n_neighbors, metric=metric, name=name)
-    D *= D
+    if gamma is None:
+        # The width goes with the lengths, so a power of two keeps their squares finite for free.
+        D = np.ldexp(D, -int(np.frexp(D.max())[1]))
+    with np.errstate(over="ignore"):  # an infinite distance is a similarity of 0
+        D *= D
     gamma = median_gamma(D, name=name) if gamma is None else check_positive(gamma, "gamma")
     return exponential_of(D, gamma)
 
@@ -136,16 +142,21 @@ def geodesic_kernel(
 def step_lengths(X: Any, metric: str, name: str = "X") -> NDArray[np.float64]:
     """Distances between all pairs of rows in the chosen metric."""
     check_magnitude(X, name)
+    if metric in ("euclidean", "manhattan"):
+        check_resolved(X, name)
     if metric == "euclidean":
         return np.sqrt(squared_distances(X))
     if metric == "manhattan":
         return manhattan(X)
     rows = as_float64(X.toarray() if sparse.issparse(X) else X)
     largest = np.abs(rows).max(axis=1)
+    # Neither sees the length of a row; a power of two rounds nothing, and squares stay finite.
+    rows = np.ldexp(rows, -np.frexp(largest)[1][:, None])
     if metric == "correlation":
-        rows = rows - rows.mean(axis=1, keepdims=True)
+        rows = rows - middle(rows.T)[:, None]
+        rows -= rows.mean(axis=1, keepdims=True)
     norms = np.linalg.norm(rows, axis=1)
-    check_rows_vary(norms, largest, name, metric=metric)
+    check_rows_vary(norms, np.where(largest > 0, 1.0, np.inf), name, metric=metric)
     # For unit vectors 1 - cos is half the squared distance, which is accurate near 0.
     D = squared_distances(rows / norms[:, None])
     D *= 0.5

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from unshuffle._middle import distances_from_middle, ordinary
 from unshuffle._validation import (
     check_gram,
     check_kernel_list,
@@ -23,13 +24,15 @@ from unshuffle._validation import (
     is_text,
     raise_kernel_failed,
 )
+from unshuffle._validation._collections import check_none_wild, check_resolved
 from unshuffle.kernels._centering import scale_to_unit_norm
-from unshuffle.kernels._distances import inner_products
+from unshuffle.kernels._distances import inner_products, products_about_middle
 from unshuffle.kernels._geodesic import geodesic_kernel
 from unshuffle.kernels._text import text_kernel
 from unshuffle.kernels._vectors import check_pair, exponential
 
 Kernel = str | Callable[..., Any]
+Products = Callable[[Any], NDArray[np.float64]]
 
 KERNELS = ("linear", "rbf", "laplacian", "chi2", "geodesic", "text", "precomputed")
 
@@ -73,6 +76,12 @@ def gram_matrix(
     array([[1., 1.],
            [1., 3.]])
     """
+    return _gram(X, kernel, gamma, name, inner_products)
+
+
+def _gram(
+    X: Any, kernel: Kernel, gamma: float | None, name: str, linear: Products
+) -> NDArray[np.float64]:
     if callable(kernel):
         return _call(kernel, X, name)
     check_option(kernel, "kernel", KERNELS)
@@ -86,7 +95,9 @@ def gram_matrix(
         return geodesic_kernel(X, gamma=gamma, name=name)
     vectors, _ = check_pair(X, None, kernel, name)
     if kernel == "linear":
-        return inner_products(vectors)
+        if linear is products_about_middle:
+            _check_about_middle(vectors, name)
+        return linear(vectors)
     return exponential(kernel, vectors, gamma=gamma, name=name)
 
 
@@ -127,10 +138,37 @@ def combined_gram(
     >>> K.shape
     (3, 3)
     """
+    return _combined(X, kernel, gamma, weights, name, inner_products)
+
+
+def gram_about_middle(
+    X: Any,
+    kernel: Kernel | Sequence[Kernel] = "rbf",
+    *,
+    gamma: float | Sequence[float | None] | None = None,
+    weights: ArrayLike | None = None,
+    name: str = "X",
+) -> NDArray[np.float64]:
+    """As `combined_gram`, "linear" about the middle of the vectors instead of the origin.
+
+    For whoever looks at differences between items only: the squares of a far-off origin would
+    take the digits of those.
+    """
+    return _combined(X, kernel, gamma, weights, name, products_about_middle)
+
+
+def _combined(
+    X: Any,
+    kernel: Kernel | Sequence[Kernel],
+    gamma: Any,
+    weights: ArrayLike | None,
+    name: str,
+    linear: Products,
+) -> NDArray[np.float64]:
     if not isinstance(kernel, list | tuple):
         check_weights_need_list(weights)
-        # One kernel has one width: gram_matrix refuses a list of them.
-        return gram_matrix(X, kernel, gamma=gamma, name=name)  # type: ignore[arg-type]
+        # One kernel has one width: a list of them is refused.
+        return _gram(X, kernel, gamma, name, linear)  # type: ignore[arg-type]
     kernels = check_kernel_list(kernel)
     collections = collection_for_each(X, len(kernels), name)
     gammas = check_per_kernel(gamma, len(kernels), "gamma")
@@ -140,7 +178,7 @@ def combined_gram(
     first = ""
     for k, (collection, spec) in enumerate(zip(collections, kernels, strict=True)):
         label = f"{name}[{k}]" if apart else name
-        K = gram_matrix(collection, spec, gamma=gammas[k], name=label)
+        K = _gram(collection, spec, gammas[k], label, linear)
         if total is None:
             total, first = np.zeros_like(K), label
         check_same_items(total.shape[0], K.shape[0], first, label)
@@ -149,6 +187,14 @@ def combined_gram(
             K *= factors[k]
             total += K
     return total if total is not None else np.empty((0, 0))
+
+
+def _check_about_middle(X: Any, name: str) -> None:
+    """Refuse vectors whose differences are rounding, or are lost beside those of an outlier."""
+    check_resolved(X, name)
+    if not sparse.issparse(X):
+        sizes = distances_from_middle(X)
+        check_none_wild(sizes, ordinary(sizes), name)
 
 
 def _label(kernel: Kernel) -> str:

@@ -14,6 +14,7 @@ from unshuffle._validation import (
     check_positive,
     check_vectors,
 )
+from unshuffle._validation._collections import check_resolved
 from unshuffle.kernels._distances import (
     chi2_distances,
     inner_products,
@@ -167,6 +168,8 @@ def check_pair(X: Any, Y: Any, kernel: str, name: str = "X") -> tuple[Any, Any]:
         check_magnitude(values, label)
         if kernel == "chi2":
             check_nonnegative(values, label, kernel=kernel)
+    if kernel != "linear":
+        check_resolved(X, name)
     # The median needs the distances above the diagonal a second time.
     check_kernel_memory(
         X.shape[0], (X if Y is None else Y).shape[0], n_copies=1.0 if kernel == "linear" else 1.5

@@ -47,7 +47,9 @@ class KernelPair:
             # Beyond what any other pairs can make up for, the size of a cost says no more than
             # "not this pair", and would only drown the similarities in rounding.
             limit = 4.0 * K.shape[0]
-            cost = np.clip(cost / scale_K / scale_L, -limit, limit)
+            with np.errstate(over="ignore"):
+                cost = np.clip(cost / scale_K / scale_L, -limit, limit)
+        _check_unit(scale_K, scale_L, L.shape[0])
         return cls(K / scale_K, L / scale_L, cost, frozen, scale_K * scale_L)
 
     @property
@@ -90,25 +92,45 @@ class KernelPair:
     def biased_problem(self) -> QuadraticProblem:
         """Problem of the paper, eq. (5); the squared form where the sizes differ."""
         if not self.same_size:
-            return self.problem(1.0)
+            return self.full_problem
         return QuadraticProblem(*self.centered, self.cost, self.frozen)
 
-    def problem(self, exponent: float = 1.0) -> QuadraticProblem:
-        """Problem with zeroed diagonals and eigenvalues raised to `exponent`.
+    @property
+    def _at_full_spectrum(self) -> tuple[Array, Array]:
+        return self.zeroed if self.same_size else (zero_diagonal(self.K), zero_diagonal(self.L))
 
-        Kernels of one size are centred. Where sizes differ they are not, since the mean of
+    @cached_property
+    def _sizes(self) -> tuple[float, float]:
+        """Sizes of an entry at the full spectrum, which those at other powers are brought to.
+
+        So the user's linear cost weighs the same at every power. Where the collections differ in
+        size, both get the same.
+        """
+        first, second = (root_mean_square(each) for each in self._at_full_spectrum)
+        return (first, second) if self.same_size else (float(np.sqrt(first * second)),) * 2
+
+    @cached_property
+    def full_problem(self) -> QuadraticProblem:
+        """Problem with zeroed diagonals at the full spectrum.
+
+        Kernels of one size are centered. Where sizes differ they are not, since the mean of
         the items that will be matched is not known; they are brought to one scale instead,
         which the squared term needs.
         """
-        full = self.zeroed if self.same_size else (zero_diagonal(self.K), zero_diagonal(self.L))
-        if exponent == 1.0:
-            K, L = full
-        else:
-            first, second = self._path_spectra
-            K, L = zero_diagonal(first(exponent)), zero_diagonal(second(exponent))
-        if not self.same_size or exponent != 1.0:
-            K, L = _rescale(K, L, full, equal=not self.same_size)
+        K, L = self._at_full_spectrum
+        if not self.same_size:
+            K, L = self._rescaled(K, L)
         return QuadraticProblem(K, L, self.cost, self.frozen)
+
+    def problem(self, exponent: float) -> QuadraticProblem:
+        """Like `full_problem`, eigenvalues raised to `exponent`; computed anew at each call."""
+        first, second = self._path_spectra
+        K, L = zero_diagonal(first(exponent)), zero_diagonal(second(exponent))
+        return QuadraticProblem(*self._rescaled(K, L), self.cost, self.frozen)
+
+    def _rescaled(self, K: Array, L: Array) -> tuple[Array, Array]:
+        first, second = self._sizes
+        return K * (first / root_mean_square(K)), L * (second / root_mean_square(L))
 
 
 def root_mean_square(S: Array) -> float:
@@ -117,15 +139,11 @@ def root_mean_square(S: Array) -> float:
     return float(np.linalg.norm(S)) / np.sqrt(n_items * (n_items - 1)) or 1.0
 
 
-def _rescale(
-    K: Array, L: Array, reference: tuple[Array, Array], *, equal: bool
-) -> tuple[Array, Array]:
-    """Scale K and L so that their product is of the size of the reference's.
-
-    So the user's linear cost weighs the same at every spectral power. With `equal`, both also
-    get the same off-diagonal second moment.
-    """
-    target = root_mean_square(reference[0]), root_mean_square(reference[1])
-    if equal:
-        target = (float(np.sqrt(target[0] * target[1])),) * 2
-    return K * (target[0] / root_mean_square(K)), L * (target[1] / root_mean_square(L))
+def _check_unit(first: float, second: float, n_items: int) -> None:
+    """Refuse kernels whose objective, a sum of products, does not fit into a float."""
+    if not 1e-300 < first * second < 1e300 / n_items**2:
+        raise ValueError(
+            f"The kernels of X and y hold similarities of up to {first:.3g} and {second:.3g}, and "
+            "the objective, a sum of their products, does not fit into a float. Divide each "
+            "collection by its largest value first."
+        )

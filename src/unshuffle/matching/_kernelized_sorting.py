@@ -15,9 +15,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle import _validation as check
+from unshuffle._middle import middle
 from unshuffle._progress import Callback, Reporter, Stopped, refitting
 from unshuffle.assignment import interaction_spread, soft_assignment
-from unshuffle.kernels import combined_gram
+from unshuffle.kernels._gram import gram_about_middle
 from unshuffle.matching._collections import feature_names, item_names, take
 from unshuffle.matching._kernel_pair import KernelPair
 from unshuffle.matching._matches import Matches
@@ -49,7 +50,8 @@ class KernelizedSorting(BaseEstimator):
     kernel : str, callable or list of these, default="rbf"
         Similarity inside the first collection: "linear", "rbf", "laplacian", "chi2", "geodesic",
         "text" (collections are lists of str), "precomputed" (collections are kernel matrices), or
-        a callable. A list is summed, each kernel scaled to unit centred norm; the collection is
+        a callable. "linear" is taken about the median of each column, so that it does not matter
+        where the origin is. A list is summed, each kernel scaled to unit centred norm; the collection is
         then a list too, one entry for each kernel, or one array for all. Kernels on different
         features can match far more than the best of them alone, if each is informative.
     kernel_y : str, callable, list of these, or None, default=None
@@ -315,7 +317,9 @@ class KernelizedSorting(BaseEstimator):
         if self.method == "entropy":
             check.check_equal_sizes(n_first, n_second, method=self.method)
         if linear is not None and self.unmatched_cost is None:
-            linear = linear - linear.mean()  # a constant changes no full matching
+            # A constant changes no full matching, but takes the digits of what does.
+            with np.errstate(over="ignore"):  # cut off below
+                linear = linear - middle(linear.reshape(-1, 1))[0]
 
         swapped = n_first > n_second
         if swapped:
@@ -374,7 +378,9 @@ class KernelizedSorting(BaseEstimator):
             # Weights of one side's list are no mistake where the other side has a single kernel.
             single = not isinstance(kernel, list | tuple)
             weights = None if several and single else self.kernel_weights
-            gram = combined_gram(collection, kernel, gamma=self.gamma, weights=weights, name=name)
+            gram = gram_about_middle(
+                collection, kernel, gamma=self.gamma, weights=weights, name=name
+            )
             check.check_varied(gram, name)
             grams.append(gram)
         largest = max(gram.shape[0] for gram in grams)
@@ -411,7 +417,7 @@ class KernelizedSorting(BaseEstimator):
     def _store(self, pair: KernelPair, outcome: Outcome, search: Search, swapped: bool) -> None:
         """Keep the matching, not yet judged: what is lost to an interrupt after this is little."""
         permutation = outcome.permutation
-        problems = pair.problem(), pair.problem(outcome.exponent)
+        problems = pair.full_problem, outcome.problem
         # Broad similarities for soft matches, fine ones to rank candidates.
         slopes = [problem.gradient(permutation) for problem in problems]
         linear = 0.0 if pair.cost is None else pair.cost
@@ -438,7 +444,7 @@ class KernelizedSorting(BaseEstimator):
         self, pair: KernelPair, outcome: Outcome, swapped: bool, *, n_resamples: int
     ) -> None:
         """Say how far to trust the matching, pair by pair and as a whole."""
-        full, problem = pair.problem(), pair.problem(outcome.exponent)
+        full, problem = pair.full_problem, outcome.problem
         self.ambiguity_ = ambiguity(full, problem, pair.L, outcome.ends)
         permutation = (
             _inverse(self.permutation_, pair.K.shape[0]) if swapped else self.permutation_

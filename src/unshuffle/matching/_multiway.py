@@ -191,7 +191,7 @@ def start_from(
         if t == reference:
             continue
         pair = KernelPair(kernels[reference], kernels[t], None, NOTHING_FROZEN)
-        problem = pair.problem()
+        problem = pair.full_problem
         ends = [climb(problem, maker()) for maker in starts(pair, n_makers, rng)]
         search.count(sum(end.n_assignments for end in ends))
         permutations[t] = max(ends, key=lambda end: end.value).permutation

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from unshuffle import _validation as check
 from unshuffle._progress import Callback, Reporter, Stopped, refitting
-from unshuffle.kernels import gram_matrix
+from unshuffle.kernels._gram import gram_about_middle
 from unshuffle.matching._collections import take
 from unshuffle.matching._multiway import Alignment, Ensemble, Search, onto_first, solve_multiway
 
@@ -40,7 +40,8 @@ class MultiwaySorting(BaseEstimator):
     kernel : str, callable or list of these, default="rbf"
         Similarity inside the collections: "linear", "rbf", "laplacian", "chi2", "geodesic",
         "text" (collections are lists of str), "precomputed" (collections are kernel matrices), or
-        a callable. A list has one entry for each collection.
+        a callable. "linear" is taken about the median of each column, so that it does not matter
+        where the origin is. A list has one entry for each collection.
     gamma : float, list of these, or None, default=None
         Width of "rbf" (exp(-gamma d^2)), "laplacian", "chi2" and "geodesic". Larger sees finer
         differences. None is one over the median off-diagonal (squared) distance. A list has one
@@ -246,7 +247,7 @@ class MultiwaySorting(BaseEstimator):
         for t, (collection, spec, gamma) in enumerate(
             zip(collections, specs, gammas, strict=True)
         ):
-            kernels.append(gram_matrix(collection, spec, gamma=gamma, name=f"X[{t}]"))
+            kernels.append(gram_about_middle(collection, spec, gamma=gamma, name=f"X[{t}]"))
             check.check_varied(kernels[-1], f"X[{t}]")
         n_items = check.check_common_size([K.shape[0] for K in kernels])
         if self.objective == "entropy":

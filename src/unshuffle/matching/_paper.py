@@ -40,7 +40,7 @@ def solve_classic(
         search.count(climbed.n_assignments)
         return climbed.value, climbed.permutation, climbed.converged, path
 
-    return _best(map_parallel(run, spectral_starts(pair), n_jobs=n_jobs))
+    return _best(pair, map_parallel(run, spectral_starts(pair), n_jobs=n_jobs))
 
 
 def solve_unbiased(
@@ -53,7 +53,7 @@ def solve_unbiased(
     n_jobs: int | None,
 ) -> Outcome:
     """Partial steps on the objective with zeroed diagonals, which is not convex, eq. (10)."""
-    problem = pair.problem()
+    problem = pair.full_problem
 
     def run(maker: Callable[[], Permutation]) -> tuple[float, Permutation, bool, list[float]]:
         path: list[float] = []
@@ -89,7 +89,7 @@ def solve_unbiased(
         record(problem.value(permutation), permutation)
         return problem.value(permutation), permutation, converged, path
 
-    return _best(map_parallel(run, spectral_starts(pair), n_jobs=n_jobs))
+    return _best(pair, map_parallel(run, spectral_starts(pair), n_jobs=n_jobs))
 
 
 def solve_entropy(
@@ -134,7 +134,7 @@ def solve_entropy(
         return value, permutation, converged, path
 
     try:
-        return _best(map_parallel(run, spectral_starts(pair), n_jobs=n_jobs))
+        return _best(pair, map_parallel(run, spectral_starts(pair), n_jobs=n_jobs))
     except LinAlgError as error:
         raise ValueError(
             'method="entropy" needs positive semi-definite kernels, and the product of these is '
@@ -142,13 +142,14 @@ def solve_entropy(
         ) from error
 
 
-def _best(runs: list[tuple[float, Permutation, bool, list[float]]]) -> Outcome:
+def _best(pair: KernelPair, runs: list[tuple[float, Permutation, bool, list[float]]]) -> Outcome:
     best = max(runs, key=lambda run: run[0])
     return Outcome(
         permutation=best[1],
         converged=best[2],
         objective_path=best[3],
         ends=[best[1], *(run[1] for run in runs)],
+        problem=pair.full_problem,
     )
 
 

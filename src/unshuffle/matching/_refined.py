@@ -71,7 +71,7 @@ def solve_refined(
         converged=best.converged,
         objective_path=best.path,
         ends=[run.climbed.permutation for run in (best, *leaders)],
-        exponent=POWERS[-1],
+        problem=problem,
     )
 
 
@@ -83,7 +83,7 @@ def _climb_from_starts(
     n_jobs: int | None,
     rng: np.random.RandomState,
 ) -> list[_Run]:
-    full = pair.problem()
+    full = pair.full_problem
     makers = list(starts(pair, n_init, rng))
 
     def run(numbered: tuple[int, Callable[[], Permutation]]) -> _Run:

@@ -2,12 +2,13 @@
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._progress import Reporter
+from unshuffle.assignment import QuadraticProblem
 from unshuffle.matching._kernel_pair import KernelPair
 
 Permutation = NDArray[np.intp]
@@ -26,17 +27,16 @@ class Outcome:
     objective_path : list of float
         Full-spectrum objective after each accepted step that led to it.
     ends : list of ndarray of shape (n,)
-        Matchings that were compared in the end, by the problem at `exponent`; first the one
-        that was chosen.
-    exponent : float
-        Spectral power of the problem that the permutation solves.
+        Matchings that were compared in the end, by `problem`; first the one that was chosen.
+    problem : QuadraticProblem
+        What the permutation solves, at the spectral power of the last stage.
     """
 
     permutation: Permutation
     converged: bool
     objective_path: list[float]
-    ends: list[Permutation] = field(default_factory=list)
-    exponent: float = 1.0
+    ends: list[Permutation]
+    problem: QuadraticProblem
 
 
 class Search:
@@ -102,4 +102,5 @@ class Search:
             converged=False,
             objective_path=[self.pair.objective(self.best)],
             ends=[self.best],
+            problem=self.pair.full_problem,
         )

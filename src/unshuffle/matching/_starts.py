@@ -77,7 +77,7 @@ def by_profile(
 
 def by_annealing(pair: KernelPair) -> Permutation:
     """Let soft shares by sorted profiles cool down into a matching."""
-    problem = pair.problem()
+    problem = pair.full_problem
     cost = profile_cost(pair, _kernel, "cityblock")
     return anneal(problem, soften(problem, -cost, temperature=SOFT_START))
 

@@ -1436,9 +1436,18 @@ _display(
         "permutations": SUBJECTS["plotting.AlignmentDisplay"].arguments["permutations"],
     },
 )
+
+
+def _check_bag_estimator(**arguments: Any) -> Any:
+    try:
+        unshuffle.testing.check_bag_estimator(**arguments)
+    except AssertionError:  # its answer where an estimator breaks a promise, or tol is too small
+        return None
+
+
 _add(
     "testing.check_bag_estimator",
-    lambda estimator, **more: unshuffle.testing.check_bag_estimator(estimator, **more),
+    _check_bag_estimator,
     {
         "estimator": Kind(
             lambda case, rng: preprocessing.SetNormalizer(),

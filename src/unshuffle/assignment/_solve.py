@@ -1,6 +1,6 @@
 """One entry to the assignment solvers: validation, special rows and columns, choice of solver."""
 
-from functools import cache
+from functools import cache, partial
 from types import ModuleType
 from typing import Any
 
@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
 from unshuffle import _validation as check
+from unshuffle._parallel import wait_for
 from unshuffle.assignment._result import Assignment
 
 SOLVERS = ("auto", "exact", "auction")
@@ -21,6 +22,8 @@ THINNEST = 0.5
 # Smooth costs take 30 to 60 bids a row; where this many are not enough, the exact
 # solver is the faster way to finish.
 MAX_BIDS_PER_ROW = 300
+# Costs from which the exact solver may take a tenth of a second or more.
+LONG = 250_000
 
 
 def solve_assignment(
@@ -193,7 +196,8 @@ def assign(
 
 
 def _exact(benefit: NDArray[Any]) -> Assignment:
-    rows, cols = linear_sum_assignment(benefit, maximize=True)
+    solve = partial(linear_sum_assignment, maximize=True)
+    rows, cols = wait_for(solve, benefit) if benefit.size > LONG else solve(benefit)
     columns = np.full(benefit.shape[0], -1, dtype=np.intp)
     columns[rows] = cols
     value = float(benefit[rows, cols].sum(dtype=np.float64))

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from unshuffle._parallel import eigh, product
 from unshuffle._validation import check_centred_norm, check_gram, check_positive
 
 _BLOCK = 256
@@ -143,7 +144,7 @@ class SpectralPower:
 
     def __init__(self, K: ArrayLike, *, centered: bool = True) -> None:
         centred = center(K) if centered else check_gram(K, "K")
-        values, vectors = np.linalg.eigh(centred)
+        values, vectors = eigh(centred)
         values, vectors = values[::-1], vectors[:, ::-1]
         # Relative to K itself: of a constant K nothing but rounding is left after centring.
         scale = max(float(np.abs(values).max()), float(np.abs(np.asarray(K)).max()))
@@ -167,8 +168,7 @@ class SpectralPower:
         """
         exponent = check_positive(exponent, "exponent")
         half = self.eigenvectors_ * self.eigenvalues_ ** (exponent / 2)
-        product: NDArray[np.float64] = half @ half.T
-        return product
+        return product(half, half.T)
 
 
 def spectral_power(K: ArrayLike, exponent: float) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from unshuffle import _validation as check
 from unshuffle._bag_estimator import BagEstimatorMixin
 from unshuffle._bags import Bags
-from unshuffle._parallel import map_parallel
+from unshuffle._parallel import check_n_jobs, map_parallel
 
 Array = NDArray[np.float64]
 
@@ -74,7 +74,7 @@ class SetKernel(
             Fitted.
         """
         self._validate_params()
-        check.check_n_jobs(self.n_jobs)
+        check_n_jobs(self.n_jobs)
         given = Bags.of(bags)
         check.check_gap(given.points, "bags")
         self._record_columns(bags, given)
@@ -185,7 +185,7 @@ class SetKernel(
             return self, a, None if bags_b is None else self._bags_like_fitted(bags_b).sorted()
         settled = clone(self)
         settled._validate_params()
-        check.check_n_jobs(self.n_jobs)
+        check_n_jobs(self.n_jobs)
         a = Bags.of(bags_a, name="bags_a")
         settled._record_columns(bags_a, a)
         a, b, together = a.sorted(), None, a

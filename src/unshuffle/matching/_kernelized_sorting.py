@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle import _validation as check
+from unshuffle._parallel import check_n_jobs
 from unshuffle._progress import Callback, Reporter, Stopped
 from unshuffle.assignment import interaction_spread, soft_assignment
 from unshuffle.kernels import combined_gram
@@ -224,6 +225,7 @@ class KernelizedSorting(BaseEstimator):
             estimator is fitted so too, and the interrupt goes on to the caller.
         """
         self._validate_params()
+        check_n_jobs(self.n_jobs)
         check.check_two_collections(X, y)
         K, L = self._kernels(X, y)
         n_first, n_second = K.shape[0], L.shape[0]

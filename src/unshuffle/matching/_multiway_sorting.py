@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle import _validation as check
+from unshuffle._parallel import check_n_jobs
 from unshuffle._progress import Callback, Reporter, Stopped
 from unshuffle.kernels import gram_matrix
 from unshuffle.matching._collections import take
@@ -180,6 +181,7 @@ class MultiwaySorting(BaseEstimator):
             estimator is fitted so too, and the interrupt goes on to the caller.
         """
         self._validate_params()
+        check_n_jobs(self.n_jobs)
         search = Search(self._ensemble(X), Reporter(self.callback))
         try:
             found = solve_multiway(

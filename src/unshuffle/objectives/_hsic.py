@@ -8,6 +8,8 @@ those inside the second, and `permutation` (n,) sends item i of the first to ite
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._parallel import product
+
 Array = NDArray[np.float64]
 Permutation = NDArray[np.intp]
 
@@ -93,7 +95,7 @@ def trace_value(K: Array, L: Array, permutation: Permutation) -> float:
 
 def trace_gradient(K: Array, L: Array, permutation: Permutation) -> Array:
     """Gradient 2 K P L of `trace_value` in the matrix P, shape (n, m)."""
-    return 2.0 * (K @ L[permutation])
+    return 2.0 * product(K, L[permutation])
 
 
 def squared_value(K: Array, L: Array, permutation: Permutation) -> float:
@@ -109,7 +111,7 @@ def squared_value(K: Array, L: Array, permutation: Permutation) -> float:
 
 def squared_gradient(K: Array, L: Array, squared_L: Array, permutation: Permutation) -> Array:
     """Gradient of `squared_value` in the matrix P, shape (n, m); `squared_L` is L * L."""
-    return 2.0 * (K @ L[permutation]) - squared_L[permutation].sum(axis=0)
+    return 2.0 * product(K, L[permutation]) - squared_L[permutation].sum(axis=0)
 
 
 def _centered(K: Array) -> Array:

@@ -1,14 +1,113 @@
-"""The one place that starts workers."""
+"""The one place that starts threads, and that cuts long work so that Ctrl-C can stop it."""
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextvars import copy_context
+from numbers import Integral
 from types import TracebackType
 from typing import Any, TypeVar
 
-from joblib import Parallel, delayed, effective_n_jobs
+import numpy as np
+from joblib import Parallel, cpu_count, delayed, effective_n_jobs
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 Result = TypeVar("Result")
+
+# More threads than this many for each core only wait for one another.
+THREADS_PER_CORE = 4
+# Work of one compiled call, in steps of about a nanosecond: a tenth of a second.
+WORK_PER_CALL = 1e8
+# Products of so many pairs of numbers take a tenth of a second or more; a thread to wait for
+# them, a tenth of a millisecond.
+LONG_PRODUCT = 1e9
+
+
+def spans(n: int, work: float) -> Iterator[tuple[int, int]]:
+    """Ranges of `range(n)` that are short enough for one compiled call each.
+
+    Python sees Ctrl-C between two calls, never during one.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows, pairs, rounds or whatever the call goes through.
+    work : float
+        What one of them takes, in nanoseconds; a generous guess.
+
+    Examples
+    --------
+    >>> list(spans(5, 4e7))
+    [(0, 2), (2, 4), (4, 5)]
+    """
+    step = per_call(work)
+    for start in range(0, n, step):
+        yield start, min(start + step, n)
+
+
+def per_call(work: float) -> int:
+    """How many pieces that take so many nanoseconds each one compiled call may do."""
+    return int(max(1.0, WORK_PER_CALL / max(work, 1.0)))
+
+
+def wait_for(function: Callable[..., Result], *arguments: Any) -> Result:
+    """Return what a long call into a library gives; Ctrl-C gets through while it runs.
+
+    For calls that cannot be cut into pieces and that release the interpreter lock: products and
+    decompositions of NumPy, SciPy's assignment, libsvm. The call runs in a thread of its own.
+    After Ctrl-C it goes on in the background until it is done, and its result is dropped; so it
+    must not write to anything that is used later.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return function(*arguments)  # signals only ever reach the main thread
+    outcome: Future[Result] = Future()
+    context = copy_context()  # NumPy keeps its error state there
+
+    def run() -> None:
+        try:
+            outcome.set_result(context.run(function, *arguments))
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return outcome.result()
+
+
+def product(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+    """`a @ b` of two matrices, while which Ctrl-C gets through if it takes long."""
+    if a.shape[0] * a.shape[1] * b.shape[1] > LONG_PRODUCT:
+        return wait_for(np.matmul, a, b)
+    return np.asarray(a @ b)
+
+
+def eigh(A: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Eigenvalues of a symmetric matrix in ascending order, and eigenvectors, as `product`."""
+    if A.shape[0] ** 3 > LONG_PRODUCT / 10:
+        return wait_for(np.linalg.eigh, A)
+    return np.linalg.eigh(A)
+
+
+def check_n_jobs(n_jobs: Any) -> None:
+    """Refuse what is no number of threads."""
+    if n_jobs is not None and (not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool)):
+        raise ValueError(f"`n_jobs` must be a whole number or None, got {n_jobs!r}.")
+    if n_jobs == 0:
+        raise ValueError(
+            "`n_jobs` must not be 0. Pass the number of threads, -1 for one on every core, or "
+            "None for one."
+        )
+
+
+def count_threads(n_jobs: int | None, n_tasks: int | None = None) -> int:
+    """Threads to start for `n_jobs`: no more than tasks, nor than a few for each core."""
+    check_n_jobs(n_jobs)
+    n_threads = int(effective_n_jobs(n_jobs))
+    if n_tasks is not None:
+        n_threads = max(1, min(n_threads, n_tasks))
+    if n_threads > THREADS_PER_CORE:  # counting the cores takes a millisecond
+        n_threads = min(n_threads, THREADS_PER_CORE * cpu_count())
+    return n_threads
 
 
 def map_parallel(
@@ -29,17 +128,19 @@ def map_parallel(
         One call is made for each.
     n_jobs : int or None, default=None
         Number of threads; None is 1 unless a `joblib.parallel_config` says
-        otherwise, -1 is all cores. More threads use more cores.
+        otherwise, -1 is all cores. More threads use more cores. There are never more threads
+        than arguments, nor than four for each core.
 
     Returns
     -------
     results : list
         `function` of each argument, in order.
     """
+    tasks = list(arguments)
     with one_blas_thread():
         return list(
-            Parallel(n_jobs=n_jobs, prefer="threads")(
-                delayed(function)(each) for each in arguments
+            Parallel(n_jobs=count_threads(n_jobs, len(tasks)), prefer="threads")(
+                delayed(function)(each) for each in tasks
             )
         )
 
@@ -72,7 +173,7 @@ class Workers:
     """
 
     def __init__(self, n_jobs: int | None = None) -> None:
-        self.n_threads = effective_n_jobs(n_jobs)
+        self.n_threads = count_threads(n_jobs)
         self._pool: ThreadPoolExecutor | None = None
 
     def __enter__(self) -> "Workers":

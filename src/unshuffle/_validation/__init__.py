@@ -214,7 +214,6 @@ from unshuffle._validation._pairs import (
 )
 from unshuffle._validation._parameters import (
     check_count,
-    check_n_jobs,
     check_option,
     check_positive,
     check_real,
@@ -356,7 +355,6 @@ __all__ = [
     "check_n_components",
     "check_n_generators",
     "check_n_items",
-    "check_n_jobs",
     "check_names",
     "check_new_vectors",
     "check_no_larger",

@@ -19,15 +19,6 @@ def check_count(value: Any, name: str, *, least: int = 1, most: int | None = Non
     return number
 
 
-def check_n_jobs(n_jobs: int | None) -> None:
-    """Refuse to work without threads."""
-    if n_jobs == 0:
-        raise ValueError(
-            "n_jobs=0 leaves nobody to work. Pass the number of threads, -1 for one on every "
-            "core, or None for one."
-        )
-
-
 def check_real(
     value: Any,
     name: str,

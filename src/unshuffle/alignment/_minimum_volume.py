@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from unshuffle import _validation as check
 from unshuffle._bag_estimator import BagEstimatorMixin
 from unshuffle._bags import Bags
-from unshuffle._parallel import map_parallel
+from unshuffle._parallel import check_n_jobs, map_parallel
 from unshuffle._progress import Callback, Reporter, Stopped, refitting
 from unshuffle._sizes import MISSING, equal_sizes, gathered
 from unshuffle.alignment._arrangement import Arrangement
@@ -255,6 +255,7 @@ class MinimumVolumePCA(
             estimator is fitted so too, and the interrupt goes on to the caller.
         """
         self._validate_params()
+        check_n_jobs(self.n_jobs)
         check.check_missing_estimator(self.unequal, self.estimator, self.n_points)
         given = Bags.of(bags)
         check.check_several_bags(len(given), "bags")

@@ -8,12 +8,18 @@ from unshuffle.assignment._quadratic import Array, Permutation
 
 
 @compiled()
-def matched_sums(K: Array, L: Array, permutation: Permutation) -> tuple[float, float]:
-    """Sums of K[i, j] L[p(i), p(j)] and of L[p(i), p(j)]^2 over all i and j."""
+def matched_sums(
+    K: Array,
+    L: Array,
+    permutation: Permutation,
+    start: int,
+    stop: int,
+    product: float,
+    square: float,
+) -> tuple[float, float]:
+    """Add K[i, j] L[p(i), p(j)] and L[p(i), p(j)]^2 to two sums, for some rows i and all j."""
     n = permutation.shape[0]
-    product = 0.0
-    square = 0.0
-    for i in range(n):
+    for i in range(max(start, 0), stop):
         similar = K[i]
         partner = L[permutation[i]]
         row_product = 0.0
@@ -29,26 +35,32 @@ def matched_sums(K: Array, L: Array, permutation: Permutation) -> tuple[float, f
 
 @compiled()
 def swap_gains(
-    slopes: Array, K: Array, L: Array, rows: Permutation, partners: Permutation
+    slopes: Array,
+    K: Array,
+    L: Array,
+    rows: Permutation,
+    partners: Permutation,
+    start: int,
+    stop: int,
 ) -> Array:
-    """Gain of exchanging the partners of each two of `rows`, upper triangle; the rest is zero.
+    """Gain of exchanging the partners of items i < j of `rows`, i from `start` to `stop`; else 0.
 
     The slope of giving i the partner of j counts the others as they stand, so what i and j are
     to each other, which an exchange does not change, is counted wrongly twice: hence the last
     term.
     """
     n = rows.shape[0]
-    gains = np.zeros((n, n))
+    gains = np.zeros((stop - start, n))
     stay = np.empty(n)
     for i in range(n):
         stay[i] = slopes[rows[i], partners[i]]
-    for i in range(n):
+    for i in range(max(start, 0), stop):  # numba must know that no index is negative
         own = slopes[rows[i]]
         similar = K[rows[i]]
         partner = L[partners[i]]
         column = partners[i]
         for j in range(i + 1, n):
-            gains[i, j] = (
+            gains[i - start, j] = (
                 own[partners[j]]
                 + slopes[rows[j], column]
                 - stay[i]

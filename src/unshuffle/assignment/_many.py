@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._parallel import spans
 from unshuffle.assignment._solve import assign
 
 Array = NDArray[np.float64]
@@ -40,11 +41,35 @@ def assign_many(costs: Array, prices: Array) -> NDArray[np.intp]:
     """
     from unshuffle.assignment._many_loops import assign_each
 
-    if costs.shape[1] >= LARGE:
-        for cost, price in zip(costs, prices, strict=True):
-            if not price.any():
-                found = assign(-cost).prices
-                price[:] = 0.0 if found is None else found
-    columns = np.empty(costs.shape[:2], dtype=np.intp)
-    assign_each(costs, prices, columns)
+    n_problems, n = costs.shape[:2]
+    columns = np.empty((n_problems, n), dtype=np.intp)
+    if n >= LARGE:
+        parts = zip(costs, prices, columns, strict=True)
+        solved = all(_assign_large(*each) for each in parts)
+    else:
+        solved = all(
+            assign_each(costs[start:stop], prices[start:stop], columns[start:stop])
+            for start, stop in spans(n_problems, 2.0 * n**3)
+        )
+    if not solved:
+        raise ValueError(
+            "Some costs of an assignment are infinite or NaN, or so large that their sums are. "
+            "Divide the points by a common number first."
+        )
     return columns
+
+
+def _assign_large(cost: Array, price: Array, column_of: NDArray[np.intp]) -> bool:
+    """One problem, a few rows to a compiled call."""
+    from unshuffle.assignment._many_loops import augment_rows, take_cheapest
+
+    n = len(cost)
+    if not price.any():
+        found = assign(-cost).prices
+        price[:] = 0.0 if found is None else found
+    row_of, free = np.empty(n, dtype=np.intp), np.empty(n, dtype=np.intp)
+    free = free[: take_cheapest(cost, price, row_of, column_of, free)]
+    return all(
+        augment_rows(cost, price, row_of, column_of, free[start:stop])
+        for start, stop in spans(free.size, 2.0 * n**2)
+    )

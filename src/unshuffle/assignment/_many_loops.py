@@ -10,7 +10,7 @@ Index = NDArray[np.intp]
 
 
 @compiled()
-def assign_each(costs: Array, prices: Array, columns: Index) -> None:
+def assign_each(costs: Array, prices: Array, columns: Index) -> bool:
     """Solve square problems one after the other by shortest augmenting paths, exactly.
 
     Parameters
@@ -21,22 +21,39 @@ def assign_each(costs: Array, prices: Array, columns: Index) -> None:
         Prices of columns to start from, any; replaced by those of the solution.
     columns : ndarray of shape (n_problems, n)
         Filled with the column of each row.
+
+    Returns
+    -------
+    solved : bool
+        False where a cost or a price is not a number that paths can be measured by.
     """
     n = costs.shape[1]
     row_of = np.empty(n, dtype=np.intp)
-    before = np.empty(n, dtype=np.intp)
     free = np.empty(n, dtype=np.intp)
-    distance = np.empty(n)
-    reached = np.empty(n, dtype=np.bool_)
     for each in range(costs.shape[0]):
         cost, price, column_of = costs[each], prices[each], columns[each]
-        n_free = _take_cheapest(cost, price, row_of, column_of, free)
-        for place in range(n_free):
-            _augment(cost, price, row_of, column_of, free[place], distance, before, reached)
+        n_free = take_cheapest(cost, price, row_of, column_of, free)
+        if not augment_rows(cost, price, row_of, column_of, free[:n_free]):
+            return False
+    return True
 
 
 @compiled()
-def _take_cheapest(cost: Array, price: Array, row_of: Index, column_of: Index, free: Index) -> int:
+def augment_rows(cost: Array, price: Array, row_of: Index, column_of: Index, free: Index) -> bool:
+    """Match the rows that are still free, one after the other; False as `assign_each` says."""
+    n = cost.shape[0]
+    before = np.empty(n, dtype=np.intp)
+    distance = np.empty(n)
+    reached = np.empty(n, dtype=np.bool_)
+    for place in range(free.shape[0]):
+        start = free[place]
+        if not _augment(cost, price, row_of, column_of, start, distance, before, reached):
+            return False
+    return True
+
+
+@compiled()
+def take_cheapest(cost: Array, price: Array, row_of: Index, column_of: Index, free: Index) -> int:
     """Give rows the column that is cheapest to them, first come first served; the rest stay free.
 
     Such pairs are part of an optimum at these prices, which makes the start worth having: with
@@ -70,7 +87,7 @@ def _augment(
     distance: Array,
     before: Index,
     reached: NDArray[np.bool_],
-) -> None:
+) -> bool:
     """Match one more row, by Dijkstra's shortest path from it to a column that is not taken."""
     n = cost.shape[0]
     for j in range(n):
@@ -82,6 +99,8 @@ def _augment(
         for j in range(n):
             if not reached[j] and distance[j] < least:
                 least, nearest = distance[j], j
+        if nearest < 0:  # infinity and NaN are below nothing: the search would never end
+            return False
         reached[nearest] = True
         i = row_of[nearest]
         if i < 0:
@@ -102,4 +121,4 @@ def _augment(
         row_of[j] = i
         column_of[i], j = j, column_of[i]
         if i == start:
-            break
+            return True

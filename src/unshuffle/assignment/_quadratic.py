@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._middle import middle
+from unshuffle._parallel import product, spans
 from unshuffle.objectives import squared_gradient, trace_gradient
 
 Array = NDArray[np.float64]
@@ -15,6 +16,8 @@ Permutation = NDArray[np.intp]
 LARGEST = 1e300
 # A constant so many times larger than what varies begins to take its digits.
 FAR = 16.0
+# Nanoseconds to read an entry that lies where a permutation leads to.
+READ = 4.0
 
 
 @dataclass(frozen=True)
@@ -92,8 +95,8 @@ class QuadraticProblem:
 
     def value(self, permutation: Permutation) -> float:
         """Objective of a matching; larger is better."""
-        product, square = matched_sums(self.K, self.L, permutation)
-        value = product if self.squared_L is None else product - 0.5 * square
+        trace, square = matched_sums(self.K, self.L, permutation)
+        value = trace if self.squared_L is None else trace - 0.5 * square
         if self.cost is not None:
             value -= float(self.cost[np.arange(permutation.size), permutation].sum())
         return value
@@ -118,13 +121,14 @@ class QuadraticProblem:
         if moved.size > self.K.shape[0] // 2:
             slopes[...] = self.gradient(after)
             return
-        slopes += (2.0 * self.K[:, moved]) @ (self.L[after[moved]] - self.L[before[moved]])
+        change = self.L[after[moved]] - self.L[before[moved]]
+        slopes += product(2.0 * self.K[:, moved], change)
         if self.squared_L is not None:
             slopes += (self.squared_L[before[moved]] - self.squared_L[after[moved]]).sum(axis=0)
 
     def gradient_at(self, shares: Array) -> Array:
         """`gradient` at a soft matching: row i of `shares` (n, m) divides item i."""
-        gradient: Array = 2.0 * (self.K @ shares @ self.L)
+        gradient: Array = 2.0 * product(product(self.K, shares), self.L)
         if self.squared_L is not None:
             gradient -= shares.sum(axis=0) @ self.squared_L
         if self.cost is not None:
@@ -133,7 +137,7 @@ class QuadraticProblem:
 
     def curvature(self, direction: Array) -> float:
         """Second-order term of the objective along a change of `shares`, shape (n, m)."""
-        curvature = float(np.vdot(self.K @ direction @ self.L, direction))
+        curvature = float(np.vdot(product(product(self.K, direction), self.L), direction))
         if self.squared_L is not None:
             masses = direction.sum(axis=0)
             curvature -= 0.5 * float(masses @ self.squared_L @ masses)
@@ -183,5 +187,8 @@ def matched_sums(K: Array, L: Array, permutation: Permutation) -> tuple[float, f
     """Sums of K[i, j] L[p(i), p(j)] and of L[p(i), p(j)]^2, in one pass that copies nothing."""
     from unshuffle.assignment import _loops  # numba is slow to load
 
-    product, square = _loops.matched_sums(K, L, permutation)
-    return float(product), float(square)
+    n = permutation.size
+    trace = square = 0.0
+    for start, stop in spans(n, READ * n):
+        trace, square = _loops.matched_sums(K, L, permutation, start, stop, trace, square)
+    return float(trace), float(square)

@@ -1,6 +1,6 @@
 """One entry to the assignment solvers: validation, special rows and columns, choice of solver."""
 
-from functools import cache
+from functools import cache, partial
 from types import ModuleType
 from typing import Any
 
@@ -10,6 +10,7 @@ from scipy.optimize import linear_sum_assignment
 
 from unshuffle import _validation as check
 from unshuffle._middle import middle
+from unshuffle._parallel import wait_for
 from unshuffle.assignment._result import Assignment
 
 SOLVERS = ("auto", "exact", "auction")
@@ -24,6 +25,8 @@ THINNEST = 0.5
 MAX_BIDS_PER_ROW = 300
 # Beyond these, sums of costs leave the floats.
 LARGEST_TOTAL, LARGEST_SINGLE = 1e300, 1e36
+# Costs from which the exact solver may take a tenth of a second or more.
+LONG = 250_000
 
 
 def solve_assignment(
@@ -94,9 +97,7 @@ def solve_assignment(
     tol = check.check_positive(tol, "tol")
     n_rows, n_cols = cost.shape
     start = None if prices is None else check.check_prices(prices, n_cols)
-    apart = (
-        None if unmatched_cost is None else check.check_real(unmatched_cost, "unmatched_cost")
-    )
+    apart = None if unmatched_cost is None else check.check_real(unmatched_cost, "unmatched_cost")
     kept = check.check_frozen(frozen, n_rows, n_cols, first="rows", second="columns")
     barred = None
     if forbidden is not None:
@@ -239,7 +240,8 @@ def assign(
 
 
 def _exact(benefit: NDArray[Any]) -> Assignment:
-    rows, cols = linear_sum_assignment(benefit, maximize=True)
+    solve = partial(linear_sum_assignment, maximize=True)
+    rows, cols = wait_for(solve, benefit) if benefit.size > LONG else solve(benefit)
     columns = np.full(benefit.shape[0], -1, dtype=np.intp)
     columns[rows] = cols
     value = float(benefit[rows, cols].sum(dtype=np.float64))

@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle.assignment._quadratic import Array, Permutation, QuadraticProblem
+from unshuffle._parallel import per_call, spans
+from unshuffle.assignment._quadratic import READ, Array, Permutation, QuadraticProblem
 
 # Gains below this share of the objective per item are rounding, and would cycle.
 RELATIVE_GAIN = 1e-11
@@ -65,7 +66,10 @@ def swap_ascent(
     for _ in range(max_sweeps):
         before = permutation.copy()
         first, second = _best_first(_swap_gains(problem, permutation, slopes, rows), least_gain)
-        _, moved = apply_swaps(K, L, cost, permutation, rows[first], rows[second], least_gain)
+        first, second, moved = rows[first], rows[second], 0
+        for start, stop in spans(first.size, 3 * READ * rows.size):
+            pairs = first[start:stop], second[start:stop]
+            moved += apply_swaps(K, L, cost, permutation, *pairs, least_gain)[1]
         if problem.squared_L is not None:
             used = np.zeros(L.shape[0], dtype=np.bool_)
             used[permutation] = True
@@ -73,10 +77,10 @@ def swap_ascent(
             free = free[~used[free]]
             gains = _replacement_gains(problem, permutation, slopes, rows, free)
             items, unused = _best_first(gains, least_gain)
-            _, replaced = apply_replacements(
-                K, L, cost, permutation, rows[items], free[unused], used, least_gain
-            )
-            moved += replaced
+            items, unused = rows[items], free[unused]
+            for start, stop in spans(items.size, 3 * READ * rows.size):
+                pairs = items[start:stop], unused[start:stop]
+                moved += apply_replacements(K, L, cost, permutation, *pairs, used, least_gain)[1]
         n_moves += moved
         if moved == 0:
             break
@@ -90,7 +94,14 @@ def _swap_gains(
     """Gain of exchanging the partners of each two of `rows`, upper triangle."""
     from unshuffle.assignment._loops import swap_gains
 
-    return swap_gains(slopes, problem.K, problem.L, rows, permutation[rows])
+    n = rows.size
+    known = slopes, problem.K, problem.L, rows, permutation[rows]
+    if per_call(4 * READ * n) >= n:
+        return swap_gains(*known, 0, n)
+    gains = np.empty((n, n))
+    for start, stop in spans(n, 4 * READ * n):
+        gains[start:stop] = swap_gains(*known, start, stop)
+    return gains
 
 
 def _replacement_gains(

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unshuffle._middle import middle
+from unshuffle._parallel import eigh, product
 from unshuffle._validation import check_centred_norm, check_gram, check_positive
 from unshuffle._validation._kernels import check_exponent
 
@@ -160,7 +161,7 @@ class SpectralPower:
 
     def __init__(self, K: ArrayLike, *, centered: bool = True) -> None:
         centred = center(K) if centered else check_gram(K, "K")
-        values, vectors = np.linalg.eigh(centred)
+        values, vectors = eigh(centred)
         values, vectors = values[::-1], vectors[:, ::-1]
         # Relative to K itself: of a constant K nothing but rounding is left after centring.
         scale = max(float(np.abs(values).max()), float(np.abs(np.asarray(K)).max()))
@@ -188,8 +189,7 @@ class SpectralPower:
             check_exponent(exponent, float(self.eigenvalues_[0]))
         with np.errstate(under="ignore"):  # next to the largest, what underflows is zero
             half = self.eigenvectors_ * self.eigenvalues_ ** (exponent / 2)
-        product: NDArray[np.float64] = half @ half.T
-        return product
+        return product(half, half.T)
 
 
 def spectral_power(K: ArrayLike, exponent: float) -> NDArray[np.float64]:

@@ -8,6 +8,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from unshuffle._middle import middle
+from unshuffle._parallel import spans
 from unshuffle._validation import (
     check_count,
     check_kernel_memory,
@@ -82,7 +83,11 @@ def geodesic_distances(
     graph = _join_parts(_neighbor_graph(D, n_neighbors), D)
     del D
     # The graph is symmetric already, so the directed search suffices.
-    return mirror_upper(dijkstra(graph, directed=True))
+    lengths = np.empty((n_items, n_items))
+    # a step to a neighbor takes about a tenth of a microsecond
+    for start, stop in spans(n_items, 100.0 * graph.nnz):
+        lengths[start:stop] = dijkstra(graph, directed=True, indices=range(start, stop))
+    return mirror_upper(lengths)
 
 
 def geodesic_kernel(

@@ -12,6 +12,7 @@ Offsets = NDArray[np.intp]
 FULL, TIED, DIAGONAL, SPHERICAL = 0, 1, 2, 3
 # Rounds after which starts are compared, enough to tell good ones from bad.
 SHORT_ROUNDS = 5
+MANY_ROUNDS = 2**40
 LOG_2_PI = float(np.log(2.0 * np.pi))
 
 
@@ -184,22 +185,29 @@ def climb(
     shares: Array,
     kind: int,
     floor: float,
-    max_iter: int,
+    done: int,
+    stop: int,
+    before: float,
     tol: float,
     weights: Array,
     means: Array,
     covariances: Array,
     gaps: Array,
 ) -> tuple[float, int, bool]:
-    """Expectation maximisation from given shares: log-likelihood, rounds, and whether settled."""
-    before = score = -np.inf
-    for done in range(max_iter):
+    """Rounds `done` to `stop` of expectation maximisation, in which `shares` change.
+
+    Returns the log-likelihood, which was `before` at the start, the rounds done by now, and
+    whether it settled.
+    """
+    score = before
+    for number in range(done, stop):
         maximize(X, shares, kind, floor, weights, means, covariances, gaps)
         score = expect(X, weights, means, covariances, gaps, shares)
-        if len(shares) == 1 or score - before < tol * X.shape[1]:
-            return score, done + 1, True
+        # at most, not below: with tol=0 a climb ends where nothing is gained
+        if len(shares) == 1 or score - before <= tol * X.shape[1]:
+            return score, number + 1, True
         before = score
-    return score, max_iter, False
+    return score, stop, False
 
 
 @compiled(error_model="numpy")
@@ -208,6 +216,72 @@ def set_shares(labels: Offsets, shares: Array) -> None:
     for m in range(len(shares)):
         for t in range(len(labels)):
             shares[m, t] = 1.0 if labels[t] == m else 0.0
+
+
+@compiled(error_model="numpy")
+def fit_set(
+    X: Array,
+    draws: Array,
+    kind: int,
+    floor: float,
+    max_iter: int,
+    tol: float,
+    weights: Array,
+    means: Array,
+    covariances: Array,
+    labels: Offsets,
+    shares: Array,
+    likeliest: Array,
+    gaps: Array,
+    state: Array,
+    n_rounds: int,
+) -> bool:
+    """Go on for `n_rounds` with the mixture of one set; return whether it is done.
+
+    Parameters
+    ----------
+    X : ndarray of shape (d, n)
+    draws : ndarray of shape (n_starts, n_trials, at least m)
+    kind, floor, max_iter, tol : int, float, int, float
+        As in `fit_sets`.
+    weights, means, covariances : ndarray of shapes (m,), (m, d), (m, p)
+        Take the mixture.
+    labels, shares, likeliest, gaps : ndarray of shapes (n,), (m, n), (m, n), (d, n)
+        Room to work in. At first all labels are 0, and `likeliest` gives all points to the first
+        component.
+    state : ndarray of shape (5,)
+        The start under way (the last "start" goes on from the likeliest), its rounds so far and
+        its log-likelihood, the log-likelihood of the likeliest, and whether it settled. At first
+        0, 0, -inf, -inf, 0.
+    n_rounds : int
+        Rounds at most before this returns.
+    """
+    m = len(shares)
+    n_starts = len(draws) if m > 1 else 0
+    few = min(max_iter, SHORT_ROUNDS)
+    while n_rounds > 0:
+        start, done = int(state[0]), int(state[1])
+        last = start == n_starts
+        if done == 0 and not last:
+            clustered(X, m, draws[start], labels)
+            set_shares(labels, shares)
+        most = max_iter if last else few
+        score, reached, settled = climb(
+            X, likeliest if last else shares, kind, floor, done, min(most, done + n_rounds),
+            state[2], tol, weights, means, covariances, gaps,
+        )  # fmt: skip
+        n_rounds -= reached - done
+        state[1], state[2] = reached, score
+        if reached < most and not settled:
+            continue
+        if last:
+            state[4] = settled
+            return True
+        if score > state[3]:
+            state[3] = score
+            likeliest[:] = shares
+        state[0], state[1], state[2] = start + 1, 0, -np.inf
+    return False
 
 
 @compiled(error_model="numpy")
@@ -254,24 +328,16 @@ def fit_sets(
         X = transposed(points, offsets[s], offsets[s + 1])
         d, n = X.shape
         m = n_components[s]
-        shares, gaps = np.zeros((m, n)), np.empty((d, n))
-        labels = np.zeros(n, dtype=np.intp)
-        own = (weights[s, :m], means[s, :m], covariances[s, :m])
-        best, likeliest = -np.inf, np.zeros((m, n))
+        labels, gaps = np.zeros(n, dtype=np.intp), np.empty((d, n))
+        shares, likeliest = np.zeros((m, n)), np.zeros((m, n))
         set_shares(labels, likeliest)
-        for start in range(len(draws) if m > 1 else 0):
-            clustered(X, m, draws[start], labels)
-            set_shares(labels, shares)
-            few = min(max_iter, SHORT_ROUNDS)
-            score, _, _ = climb(X, shares, kind, floor, few, tol, own[0], own[1], own[2], gaps)
-            if score > best:
-                best = score
-                for k in range(m):
-                    for t in range(n):
-                        likeliest[k, t] = shares[k, t]
-        scores[s], rounds[s], settled[s] = climb(
-            X, likeliest, kind, floor, max_iter, tol, own[0], own[1], own[2], gaps
-        )
+        state = np.array([0.0, 0.0, -np.inf, -np.inf, 0.0])
+        own = weights[s, :m], means[s, :m], covariances[s, :m]
+        fit_set(
+            X, draws, kind, floor, max_iter, tol, own[0], own[1], own[2], labels, shares,
+            likeliest, gaps, state, MANY_ROUNDS,
+        )  # fmt: skip
+        scores[s], rounds[s], settled[s] = state[2], state[1], state[4] > 0.0
 
 
 @compiled(error_model="numpy")

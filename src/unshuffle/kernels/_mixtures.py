@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from unshuffle import _validation as check
 from unshuffle._bags import Bags
-from unshuffle._parallel import map_parallel
+from unshuffle._parallel import map_parallel, per_call, spans
 from unshuffle.kernels._distances import mirror_upper
 
 Array = NDArray[np.float64]
@@ -129,7 +129,11 @@ class Mixtures:
 
         beside = self if other is None else other
         found = np.zeros((len(self), len(beside)))
-        log_products(*self._lanes(), *beside._lanes(), other is None, found)
+        lanes = *self._lanes(), *beside._lanes(), other is None
+        d, n_numbers = self.means.shape[1], self.covariances.shape[1]
+        pairs = len(self.logs) / len(self) * len(beside.logs)  # of components, for each set
+        for start, stop in spans(len(self), pairs * (20.0 + n_numbers * d / 3)):
+            log_products(*lanes, start, stop, found)
         return mirror_upper(found) if other is None else found
 
     def _lanes(self) -> tuple[Array, Array, Array, Indices]:
@@ -181,18 +185,43 @@ def fitted(bags: Bags, n_components: Indices, climb: Climb) -> Fits:
         np.zeros(n, dtype=np.intp),
         np.zeros(n, dtype=np.bool_),
     )
-    loops.fit_sets(
-        bags.points,
-        bags.offsets,
-        n_components,
-        climb.draws.copy(),  # one that can be written to: see `Mixtures._lanes`
-        kind,
-        climb.floor,
-        climb.max_iter,
-        climb.tol,
-        *found[1:],
-    )
+    draws = climb.draws.copy()  # one that can be written to: see `Mixtures._lanes`
+    how: Any = draws, kind, climb.floor, climb.max_iter, climb.tol
+    round_work = _round_work(bags, most, p)
+    # k-means at each start takes about as long as ten rounds
+    n_rounds = climb.max_iter + len(draws) * (10 + loops.SHORT_ROUNDS)
+    if n_rounds <= per_call(round_work):
+        for start, stop in spans(n, n_rounds * round_work):
+            part: Any = [each[start:stop] for each in found]
+            offsets = bags.offsets[start : stop + 1]
+            loops.fit_sets(bags.points, offsets, part[0], *how, *part[1:])
+    else:
+        for s in range(n):
+            _fit_in_pieces(bags[s], found, s, how, per_call(round_work))
     return found
+
+
+def _round_work(bags: Bags, n_components: int, n_numbers: int) -> float:
+    """Nanoseconds that a round of expectation maximisation takes for the largest set."""
+    return float(bags.sizes.max()) * n_components * (20.0 + 2.0 * n_numbers)
+
+
+def _fit_in_pieces(points: Array, found: Fits, s: int, how: Any, n_rounds: int) -> None:
+    """Mixture of one large set, so many rounds to a compiled call."""
+    from unshuffle.kernels import _mixture_loops as loops
+
+    X = np.ascontiguousarray(points.T)
+    (d, n), m = X.shape, int(found.n_components[s])
+    labels, gaps = np.zeros(n, dtype=np.intp), np.empty((d, n))
+    shares, likeliest = np.zeros((m, n)), np.zeros((m, n))
+    likeliest[0] = 1.0
+    state = np.array([0.0, 0.0, -np.inf, -np.inf, 0.0])
+    own = found.weights[s, :m], found.means[s, :m], found.covariances[s, :m]
+    books = *how, *own, labels, shares, likeliest, gaps, state
+    go_on: Any = loops.fit_set
+    while not go_on(X, *books, n_rounds):
+        pass
+    found.scores[s], found.rounds[s], found.settled[s] = state[2], state[1], state[4]
 
 
 def chosen_numbers(bags: Bags, distinct: Indices, climb: Climb) -> Indices:
@@ -235,7 +264,10 @@ def held_out_loss(bags: Bags, m: int, climb: Climb) -> Array:
             kept, left = _chosen(kept, enough), _chosen(left, enough)
             found = fitted(kept, np.full(enough.size, m, dtype=np.intp), climb)
             scores = np.zeros(enough.size)
-            loops.score_sets(left.points, left.offsets, *found[:4], scores)
+            work = _round_work(left, m, found.covariances.shape[2])
+            for start, stop in spans(len(left), work):
+                part: Any = [each[start:stop] for each in (*found[:4], scores)]
+                loops.score_sets(left.points, left.offsets[start : stop + 1], *part)
             loss[enough] -= scores
         loss[np.setdiff1d(np.arange(len(bags)), enough)] += 0.0 if m == 1 else np.inf
     return loss

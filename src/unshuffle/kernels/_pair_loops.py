@@ -126,6 +126,8 @@ def log_products(
     other_covariances: Array,
     other_offsets: Offsets,
     above: bool,
+    start: int,
+    stop: int,
     out: Array,
 ) -> None:
     """Logarithms of sums over components of exp(a_i + a_j) |C_i + C_j|^-1/2 exp(-q_ij / 2).
@@ -147,32 +149,35 @@ def log_products(
         The same of the sets to compare with.
     above : bool
         Whether only sets from the same number on are wanted: the upper triangle.
+    start, stop : int
+        The sets whose rows are filled.
     out : ndarray of shape (n_sets, n_other_sets)
         Takes the answer.
     """
     d, n_numbers = means.shape[0], covariances.shape[0]
-    n_sets, n_others, n_lanes = len(offsets) - 1, len(other_offsets) - 1, len(other_logs)
+    n_others, n_lanes = len(other_offsets) - 1, len(other_logs)
     width = max(16, LANE_NUMBERS // n_numbers)
     A, z = np.empty((n_numbers, width)), np.empty((d + 1, width))
     inverse, ratio, log_det = np.empty(width), np.empty(width), np.empty(width)
     most = 0
-    for s in range(n_sets):
+    for s in range(start, stop):
         most = max(most, offsets[s + 1] - offsets[s])
     terms = np.empty((most, n_lanes))
-    for s in range(n_sets):
+    for s in range(start, stop):
         first_set = s if above else 0
         n_rows = offsets[s + 1] - offsets[s]
-        for start in range(other_offsets[first_set], n_lanes, width):
-            n = min(width, n_lanes - start)
+        for lane_start in range(other_offsets[first_set], n_lanes, width):
+            n = min(width, n_lanes - lane_start)
+            lanes = slice(lane_start, lane_start + n)
             for row in range(n_rows):
                 i = offsets[s] + row
                 for k in range(n_numbers):
                     own, lane = covariances[k, i], A[k]
-                    other = other_covariances[k, start : start + n]
+                    other = other_covariances[k, lanes]
                     for t in range(n):
                         lane[t] = own + other[t]
                 for k in range(d):
-                    own, lane, other = means[k, i], z[k], other_means[k, start : start + n]
+                    own, lane, other = means[k, i], z[k], other_means[k, lanes]
                     for t in range(n):
                         lane[t] = own - other[t]
                 if n_numbers > d:
@@ -181,8 +186,8 @@ def log_products(
                     divide_lanes(A, z, ratio, log_det, n)
                 own, form = logs[i], z[d]
                 for t in range(n):
-                    terms[row, start + t] = (
-                        own + other_logs[start + t] - 0.5 * (log_det[t] + form[t])
+                    terms[row, lane_start + t] = (
+                        own + other_logs[lane_start + t] - 0.5 * (log_det[t] + form[t])
                     )
         for o in range(first_set, n_others):
             out[s, o] = log_sum(terms, n_rows, other_offsets[o], other_offsets[o + 1])

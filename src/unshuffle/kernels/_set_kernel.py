@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from unshuffle import _validation as check
 from unshuffle._bag_estimator import BagEstimatorMixin
 from unshuffle._bags import Bags
-from unshuffle._parallel import map_parallel
+from unshuffle._parallel import check_n_jobs, map_parallel
 from unshuffle._progress import refitting
 from unshuffle._validation._bags import listed
 from unshuffle._validation._collections import table_shape
@@ -78,7 +78,7 @@ class SetKernel(
             Fitted.
         """
         self._validate_params()
-        check.check_n_jobs(self.n_jobs)
+        check_n_jobs(self.n_jobs)
         given = Bags.of(bags)
         check.check_gap(given.points, "bags")
         with refitting(self):
@@ -218,7 +218,7 @@ class SetKernel(
             return self, a, b
         settled = clone(self)
         settled._validate_params()
-        check.check_n_jobs(self.n_jobs)
+        check_n_jobs(self.n_jobs)
         a = Bags.of(bags_a, name="bags_a")
         settled._record_columns(bags_a, a)
         a, b, together = a.sorted(), None, a

@@ -13,6 +13,9 @@ from unshuffle._compile import compiled
 _compiled: Any = compiled(error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
 
 N_SAMPLED = 512
+# Taps along an axis, and taps for each of its cells, beyond which those that fall on one cell are
+# taken together: a wide kernel goes over a short side many times.
+MANY_TAPS, MANY_LAPS = 4096, 8
 REACH = 3.0  # bandwidths after which the kernel is cut off: 0.3 % of its mass lie beyond
 
 
@@ -59,6 +62,19 @@ def gaussian_taps(size: int, bandwidth: float, n_samples: int, wrap: bool) -> An
 
 
 @_compiled
+def _folded(index: Any, weights: Any, size: int) -> Any:
+    """The same taps with one for each of `size` cells."""
+    cells = np.empty((index.shape[0], size), np.int32)
+    sums = np.zeros((index.shape[0], size), np.float32)
+    for sample in range(index.shape[0]):
+        for cell in range(size):
+            cells[sample, cell] = cell
+        for tap in range(index.shape[1]):
+            sums[sample, index[sample, tap]] += weights[sample, tap]
+    return cells, sums
+
+
+@_compiled
 def average(
     values: Any, rows: int, columns: int, bandwidth: float, wrap: bool, out: Any, start: int,
     stop: int,
@@ -69,6 +85,8 @@ def average(
     """
     n_planes = values.shape[0]
     down, down_weights = gaussian_taps(rows, bandwidth, out.shape[1], wrap)
+    if down.shape[1] > max(MANY_TAPS, MANY_LAPS * rows):
+        down, down_weights = _folded(down, down_weights, rows)
     across, across_weights = gaussian_taps(columns, bandwidth, out.shape[2], wrap)
     n_taps = across.shape[1]
     line = np.empty(columns, np.float32)

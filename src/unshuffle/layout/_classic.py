@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from unshuffle import _validation as check
+from unshuffle._parallel import eigh
 from unshuffle.assignment import QuadraticProblem, assign_free, climb
 from unshuffle.kernels import center, median_gamma
 
@@ -19,6 +20,8 @@ Report = Callable[[float, float, Permutation], None]
 # Matrices of n^2 numbers that are held at the peak.
 N_MATRICES = 8
 N_RANDOM = 3
+# From here on SciPy takes a second or more for one eigenvector, and keeps Ctrl-C out meanwhile.
+LARGE = 1000
 
 
 def check_classic_memory(n_items: int, n_cells: int) -> None:
@@ -78,17 +81,22 @@ def solve_classic(
 
 def _by_leading_vectors(problem: QuadraticProblem) -> Iterator[Permutation]:
     """The paper's start: items and cells in the order of their leading eigenvectors."""
-    items, cells = (
-        linalg.eigh(each, subset_by_index=(len(each) - 1, len(each) - 1))[1][:, 0]
-        for each in (problem.K, problem.L)
-    )
+    items, cells = _leading_vector(problem.K), _leading_vector(problem.L)
     for sign in (1.0, -1.0):
         yield assign_free(problem, sign * np.outer(items, cells))[0]
 
 
+def _leading_vector(A: Array) -> Array:
+    """Eigenvector of the largest eigenvalue."""
+    last = len(A) - 1
+    if last >= LARGE:
+        return np.asarray(eigh(A)[1][:, -1])
+    return np.asarray(linalg.eigh(A, subset_by_index=(last, last))[1][:, 0])
+
+
 def _by_components(problem: QuadraticProblem, places: Array) -> Iterator[Permutation]:
     """The two leading components laid along rows and columns, in either order and direction."""
-    values, vectors = np.linalg.eigh(problem.K)
+    values, vectors = eigh(problem.K)
     components = vectors[:, :-3:-1] * np.sqrt(np.maximum(values[:-3:-1], 0.0))
     if components.shape[1] < 2:
         components = np.hstack([components, np.zeros_like(components)])

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle import _validation as check
-from unshuffle._parallel import Workers
+from unshuffle._parallel import Workers, check_n_jobs
 from unshuffle._progress import Callback, Reporter, Stopped
 from unshuffle.assignment import solve_assignment
 from unshuffle.kernels._distances import squared_distances
@@ -160,6 +160,7 @@ class Collage(BaseEstimator):
             estimator is fitted so too, once there is a first collage, and the interrupt goes on.
         """
         self._validate_params()
+        check_n_jobs(self.n_jobs)
         template = check.check_picture(self.template, "template")
         tiles = check.check_images(X, "X")
         shape = self._grid(template, tiles)

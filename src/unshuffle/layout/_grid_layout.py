@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
 
 from unshuffle import _validation as check
-from unshuffle._parallel import Workers
+from unshuffle._parallel import Workers, check_n_jobs
 from unshuffle._progress import Callback, Reporter, Stopped, refitting
 from unshuffle.kernels import combined_gram
 from unshuffle.layout._classic import check_classic_memory, solve_classic
@@ -180,6 +180,7 @@ class GridLayout(BaseEstimator):
             is fitted so too, and the interrupt goes on to the caller.
         """
         self._validate_params()
+        check_n_jobs(self.n_jobs)
         kernel = self._effective_kernel()
         items = check_items(X, kernel)
         n_items = len_of(items)

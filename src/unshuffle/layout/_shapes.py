@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from unshuffle import _validation as check
 
+# Items for which all widths of a rectangle are tried in less than a second.
+MOST_ITEMS = 10**12
+
 
 @dataclass(frozen=True)
 class Shape:
@@ -78,7 +81,7 @@ def rectangle_for(n_items: int) -> tuple[int, int]:
     Parameters
     ----------
     n_items : int
-        Number of items, at least 1.
+        Number of items, from 1 to a trillion.
 
     Returns
     -------
@@ -90,7 +93,7 @@ def rectangle_for(n_items: int) -> tuple[int, int]:
     >>> rectangle_for(320)
     (16, 20)
     """
-    n_items = check.check_count(n_items, "n_items")
+    n_items = check.check_count(n_items, "n_items", most=MOST_ITEMS)
     least = ceil(sqrt(n_items))
     most = max(least, floor(sqrt(n_items * 16 / 9)))
     columns = min(range(least, most + 1), key=lambda each: (-n_items % each, each))

@@ -165,8 +165,8 @@ class Raster:
     ) -> Iterator[tuple[int, int, int, int, int]]:
         """Parts of the grid: (top, left, rows, columns, stride), each cell in one of them."""
         roll = rng.integers(0, (self.rows, self.columns)) if self.wrap else (0, 0)
-        for down in range(stride):
-            for across in range(stride):
+        for down in range(min(stride, self.rows)):
+            for across in range(min(stride, self.columns)):
                 height = -(-(self.rows - down) // stride)
                 width = -(-(self.columns - across) // stride)
                 for top, n_rows in _cut(height, rng):

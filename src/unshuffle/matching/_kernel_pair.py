@@ -6,6 +6,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._parallel import eigh
 from unshuffle._validation import check_similarities
 from unshuffle.assignment import QuadraticProblem, matched_sums
 from unshuffle.kernels import SpectralPower, center, zero_diagonal
@@ -70,6 +71,11 @@ class KernelPair:
         if self.same_size:
             return self.spectra
         return SpectralPower(self.K, centered=False), SpectralPower(self.L, centered=False)
+
+    @cached_property
+    def plain_vectors(self) -> tuple[Array, Array]:
+        """Last two eigenvectors of each kernel as it is, not centred; the leading one last."""
+        return eigh(self.K)[1][:, -2:], eigh(self.L)[1][:, -2:]
 
     @property
     def centered(self) -> tuple[Array, Array]:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from unshuffle import _validation as check
 from unshuffle._middle import middle
+from unshuffle._parallel import check_n_jobs
 from unshuffle._progress import Callback, Reporter, Stopped, refitting
 from unshuffle.assignment import interaction_spread, soft_assignment
 from unshuffle.kernels._gram import gram_about_middle
@@ -51,8 +52,8 @@ class KernelizedSorting(BaseEstimator):
         Similarity inside the first collection: "linear", "rbf", "laplacian", "chi2", "geodesic",
         "text" (collections are lists of str), "precomputed" (collections are kernel matrices), or
         a callable. "linear" is taken about the median of each column, so that it does not matter
-        where the origin is. A list is summed, each kernel scaled to unit centred norm; the collection is
-        then a list too, one entry for each kernel, or one array for all. Kernels on different
+        where the origin is. A list is summed, each kernel scaled to unit centered norm; the
+        collection is then a list too, one entry for each kernel, or one array for all. Kernels on different
         features can match far more than the best of them alone, if each is informative.
     kernel_y : str, callable, list of these, or None, default=None
         Similarity inside the second collection; None is the same as `kernel`.
@@ -227,6 +228,7 @@ class KernelizedSorting(BaseEstimator):
             estimator is fitted so too, and the interrupt goes on to the caller.
         """
         self._validate_params()
+        check_n_jobs(self.n_jobs)
         check.check_two_collections(X, y)
         with refitting(self) as done:
             self._fit(X, y, frozen, cost, done)

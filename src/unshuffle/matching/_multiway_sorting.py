@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle import _validation as check
+from unshuffle._parallel import check_n_jobs
 from unshuffle._progress import Callback, Reporter, Stopped, refitting
 from unshuffle.kernels._gram import gram_about_middle
 from unshuffle.matching._collections import take
@@ -182,6 +183,7 @@ class MultiwaySorting(BaseEstimator):
             estimator is fitted so too, and the interrupt goes on to the caller.
         """
         self._validate_params()
+        check_n_jobs(self.n_jobs)
         search = Search(self._ensemble(X), Reporter(self.callback))
         with refitting(self) as done:
             self._solve(search, done)

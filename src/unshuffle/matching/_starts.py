@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 from scipy.spatial.distance import cdist
 
+from unshuffle._parallel import spans
 from unshuffle.assignment import QuadraticProblem, anneal, assign_free, soften
 from unshuffle.kernels import zero_diagonal
 from unshuffle.matching._kernel_pair import Array, KernelPair, root_mean_square
@@ -93,9 +93,7 @@ def by_plain_eigenvector(pair: KernelPair, number: int, sign: float) -> Permutat
 
     The first of these follows the mean, the second is near the first principal component.
     """
-    first, second = (
-        eigh(K, subset_by_index=[K.shape[0] - number] * 2)[1][:, 0] for K in (pair.K, pair.L)
-    )
+    first, second = (vectors[:, -number] for vectors in pair.plain_vectors)
     return _by_order(pair, first, sign * second)
 
 
@@ -119,7 +117,7 @@ def by_embedding(pair: KernelPair, signs: Array | None) -> Permutation:
     first, second = coordinates
     if signs is not None:
         second = second * signs[:rank]
-    return _assign(pair, -cdist(first, second, "sqeuclidean"))
+    return _assign(pair, -_distances(first, second, "sqeuclidean"))
 
 
 def by_cost(pair: KernelPair) -> Permutation:
@@ -135,15 +133,23 @@ def profile_cost(
     """Distance between the sorted similarities of each two items, shape (n, m)."""
     K, L = similarity(pair)
     length = profile_length(K.shape[0], L.shape[0])
-    cost: Array = cdist(profiles(K, length), profiles(L, length), metric) / length
+    cost: Array = _distances(profiles(K, length), profiles(L, length), metric) / length
     if pair.frozen.size:
         # Similarities to the frozen items are comparable one by one, not just when sorted.
         known = [
             S[:, column] / root_mean_square(zero_diagonal(S))
             for S, column in zip((K, L), pair.frozen.T, strict=True)
         ]
-        cost += cdist(known[0], known[1], metric) / pair.frozen.shape[0]
+        cost += _distances(known[0], known[1], metric) / pair.frozen.shape[0]
     return cost
+
+
+def _distances(first: Array, second: Array, metric: str) -> Array:
+    """Distances between all rows of two tables, some rows to a call."""
+    distances = np.empty((len(first), len(second)))
+    for start, stop in spans(len(first), 1.0 * second.size):
+        distances[start:stop] = cdist(first[start:stop], second, metric)
+    return distances
 
 
 def profile_length(n_first: int, n_second: int) -> int:

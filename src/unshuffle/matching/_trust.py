@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._parallel import map_parallel
+from unshuffle._parallel import map_parallel, product
 from unshuffle.assignment import QuadraticProblem, assign_free
 
 Array = NDArray[np.float64]
@@ -54,7 +54,7 @@ def confidence(
         rows = matched[chosen]
         if rows.size == 0:
             return np.zeros(permutation.size, dtype=bool)
-        benefit = 2.0 * (problem.K[:, rows] @ problem.L[permutation[rows]])
+        benefit = 2.0 * product(problem.K[:, rows], problem.L[permutation[rows]])
         if problem.squared_L is not None:
             benefit -= problem.squared_L[permutation[rows]].sum(axis=0)
         if problem.cost is not None:

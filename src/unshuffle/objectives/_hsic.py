@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._contracts import takes
+from unshuffle._parallel import product
 
 Array = NDArray[np.float64]
 Permutation = NDArray[np.intp]
@@ -100,7 +101,7 @@ def trace_value(K: Array, L: Array, permutation: Permutation) -> float:
 @takes(K="n n", L="m m", permutation="n among m")
 def trace_gradient(K: Array, L: Array, permutation: Permutation) -> Array:
     """Gradient 2 K P L of `trace_value` in the matrix P, shape (n, m)."""
-    return 2.0 * (K @ L[permutation])
+    return 2.0 * product(K, L[permutation])
 
 
 @takes(K="n n", L="m m", permutation="n among m")
@@ -118,7 +119,7 @@ def squared_value(K: Array, L: Array, permutation: Permutation) -> float:
 @takes(K="n n", L="m m", squared_L="m m", permutation="n among m")
 def squared_gradient(K: Array, L: Array, squared_L: Array, permutation: Permutation) -> Array:
     """Gradient of `squared_value` in the matrix P, shape (n, m); `squared_L` is L * L."""
-    return 2.0 * (K @ L[permutation]) - squared_L[permutation].sum(axis=0)
+    return 2.0 * product(K, L[permutation]) - squared_L[permutation].sum(axis=0)
 
 
 def _centered(K: Array) -> Array:

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from unshuffle import _validation as check
-from unshuffle._parallel import one_blas_thread
+from unshuffle._parallel import check_n_jobs, one_blas_thread
 from unshuffle._progress import Callback, Reporter, Stopped, refitting
 from unshuffle._validation._collections import as_numbers, as_rows
 from unshuffle._validation._parameters import check_seed
@@ -269,6 +269,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             is fitted so too, if a step was taken, and the interrupt goes on to the caller.
         """
         self._validate_params()
+        check_n_jobs(self.n_jobs)
         if self.loss == "logtrace":
             check.check_log_trace(self.structure)
         rows = _orbit_rows(X).copy()  # which are kept, and must not change with the user's

@@ -5,6 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._parallel import spans
+
 Array = NDArray[np.float64]
 
 # Largest violation of the optimality conditions, as a share of the mean squared length.
@@ -75,5 +77,8 @@ def _exchanged(K: Array, squares: Array, weights: Array, bound: float, scale: fl
 
     slope = 2.0 * (K @ weights) - squares
     n = len(weights)
-    exchange_weights(K, weights, slope, bound, PRECISION * scale, MAX_STEPS_PER_ITEM * n)
+    for start, stop in spans(MAX_STEPS_PER_ITEM * n, 4.0 * n):
+        n_steps = exchange_weights(K, weights, slope, bound, PRECISION * scale, stop - start)
+        if n_steps < stop - start:
+            break
     return weights

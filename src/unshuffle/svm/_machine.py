@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 from unshuffle import _validation as check
-from unshuffle._parallel import map_parallel
+from unshuffle._parallel import map_parallel, wait_for
 from unshuffle.kernels._points import PointKernel
 
 Array = NDArray[np.float64]
@@ -19,8 +19,10 @@ Array = NDArray[np.float64]
 ROWS = 64
 # Squared distance of the origin from all points, over their variance, that counts as far.
 FAR = 1e6
-# Steps of the solver, many more than it takes where kernel values are not huge.
+# Steps of the solver, many more than it takes where kernel values are not huge; and of many sets,
+# whose steps take longer, steps times sets. libsvm cannot be stopped before that.
 MOST_STEPS = 10_000_000
+MOST_WORK = 20_000_000_000
 
 
 def slot_gram(
@@ -99,11 +101,12 @@ class Machine:
         sets = sets - center
         K = slot_gram(kernel, sets, sets, n_jobs=n_jobs)
         # a seed that nothing depends on: without one it would draw from the user's own generator
-        svc = SVC(C=C, kernel="precomputed", max_iter=MOST_STEPS, random_state=0)
+        most_steps = min(MOST_STEPS, MOST_WORK // len(sets))
+        svc = SVC(C=C, kernel="precomputed", max_iter=most_steps, random_state=0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # said in other words below
             try:
-                svc.fit(K, y, sample_weight=weights)
+                wait_for(svc.fit, K, y, weights)
             except ValueError as error:
                 check.raise_machine_failed(error, K)
         check.warn_machine_unsettled(bool(svc.fit_status_ == 0), K, C)

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from unshuffle import _validation as check
 from unshuffle._bag_estimator import BagEstimatorMixin
 from unshuffle._bags import Bags
+from unshuffle._parallel import check_n_jobs
 from unshuffle._progress import Callback, Reporter, refitting
 from unshuffle.svm._calibration import Sigmoids
 from unshuffle.svm._learning import Learning, Settings
@@ -42,7 +43,7 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
     lam : float, default=0.0
         How far sets are also moved to the side of their class, relative to the template. 0 aligns
         to the template alone. Larger widens the margin of the training sets by the help of their
-        labels, which new sets do not have: see Notes before you raise it.
+        labels, which new sets do not have: see Notes before you raise it. At most 1e8.
     kernel : {"linear", "poly", "rbf"} or callable, default="linear"
         Similarity of points. "poly" is (gamma x'y + 1)^degree, "rbf" exp(-gamma |x - y|^2). A
         callable takes two arrays of points and gives a matrix, or two points and gives a number;
@@ -166,7 +167,8 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "C": [Interval(Real, 0, None, closed="neither")],
-        "lam": [Interval(Real, 0, None, closed="left")],
+        # Beyond 1e8 squared distances lose the points in the rounding of the push.
+        "lam": [Interval(Real, 0, 1e8, closed="both")],
         "kernel": [StrOptions({"linear", "poly", "rbf"}), callable],
         "gamma": [Interval(Real, 0, None, closed="neither"), None],
         "degree": [Interval(Integral, 1, None, closed="left")],
@@ -243,7 +245,7 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
             estimator is fitted so too, and the interrupt goes on to the caller.
         """
         self._validate_params()
-        check.check_n_jobs(self.n_jobs)
+        check_n_jobs(self.n_jobs)
         check.check_slack_template(self.slack, self.template)
         check.check_bisect(self.bisect, self.lam)
         given = Bags.of(bags)

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from unshuffle import _validation as check
 from unshuffle._bag_estimator import BagEstimatorMixin
 from unshuffle._bags import Bags
+from unshuffle._parallel import check_n_jobs
 from unshuffle._progress import Callback, Reporter, Stopped, refitting
 from unshuffle._sizes import gathered
 from unshuffle.svm._placing import Placing
@@ -245,7 +246,7 @@ class SetAligner(
 
     def _fit(self, bags: Any) -> Bags:
         self._validate_params()
-        check.check_n_jobs(self.n_jobs)
+        check_n_jobs(self.n_jobs)
         check.check_slack_template(self.slack, self.template)
         given = Bags.of(bags)
         seed = int(check_random_state(self.random_state).randint(2**31))

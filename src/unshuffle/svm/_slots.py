@@ -110,6 +110,7 @@ def nearest_candidates(
         return np.zeros((n_sets, 1), dtype=np.intp)
     if square and features.width == 1:
         return _sorted_alike(template[..., 0], features.points.reshape(n_sets, n_slots))
+    _check_range(template, features.points)
     prices = np.zeros((n_sets, n_slots)) if prices is None else prices
     orders = np.empty((n_sets, n_slots), dtype=np.intp)
 
@@ -125,6 +126,17 @@ def nearest_candidates(
 
     map_parallel(place, range(0, n_sets, PORTION), n_jobs=n_jobs)
     return orders
+
+
+def _check_range(template: Array, points: Array) -> None:
+    """Refuse features whose squared distances, added up over the slots, are no floats."""
+    largest = max(float(np.abs(each).max(initial=0.0)) for each in (template, points))
+    if largest > 1e150 / np.sqrt(max(template[..., 0].size, 1) * max(points.shape[1], 1)):
+        raise ValueError(
+            f"Features of points, or of the template moved by `lam`, are as large as "
+            f"{largest:.3g}: their squared distances are too large for a float. Divide the "
+            "points by a common number first, or pass a smaller `lam`."
+        )
 
 
 def _square_costs(template: Array, features: Bags, sets: range) -> Array:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils._param_validation import InvalidParameterError
-from tests.fuzz.subjects import Subject
+from tests.fuzz.subject import Subject
 from tests.fuzz.values import CallbackError, Case
 
 import unshuffle
@@ -290,7 +290,7 @@ def _short(value: Any) -> str:
         return f"[{_short(value[0])}, ... {len(value)} in all]"
     if callable(value):
         return getattr(value, "__name__", "callable")
-    return f"{value!r:.60}"
+    return re.sub(" at 0x[0-9A-Fa-f]+", "", repr(value))[:60]
 
 
 def reduced(subject: Subject, seed: int) -> frozenset[str]:

@@ -6,7 +6,8 @@ import warnings
 import numpy as np
 import pytest
 from tests.fuzz.judge import FAULTS, described, judge
-from tests.fuzz.subjects import NOT_CALLED, SUBJECTS, Subject, seeds_of, subject_of
+from tests.fuzz.subject import SUBJECTS, Subject
+from tests.fuzz.subjects import NOT_CALLED, seeds_of, subject_of
 from tests.fuzz.values import Kind, count, needed, stack, table
 
 ROOMS = [
@@ -60,7 +61,7 @@ def _raise(error):
 
 
 def _warn(X):
-    warnings.warn("invalid value", RuntimeWarning, stacklevel=2)
+    warnings.warn_explicit("invalid value", RuntimeWarning, np.__file__, 1)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,165 @@
+"""Layouts, collages and summaries."""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from tests.fuzz import values as v
+from tests.fuzz.subject import VECTOR_KERNELS, add, eight_rows, estimator, function, method, saved
+from tests.fuzz.values import Kind, needed
+
+from unshuffle import layout
+
+
+def _check_layout(result: Any, arguments: dict[str, Any]) -> str | None:
+    placed = result.grid_[result.grid_ >= 0]
+    n_items = len(result.positions_)
+    if not (np.sort(placed, axis=None) == np.arange(n_items)).all():
+        return f"grid_ does not hold every item once: {result.grid_}"
+    if not result.score_ <= 1 + 1e-9:
+        return f"score_ is {result.score_}"
+    return None
+
+
+def _shape() -> Kind:
+    def ordinary(case: Any, rng: Any) -> Any:
+        n_items = case.sizes["n"]
+        return v.pick(
+            rng,
+            [
+                None,
+                (2, n_items),
+                np.ones((3, n_items), dtype=bool),
+                v.numbers(np.random.default_rng(case.seed), (n_items + 1, 2)),
+            ],
+        )
+
+    def hostile(case: Any, rng: Any) -> Any:
+        odd = [
+            (0, 5),
+            (-1, 4),
+            (10**9, 10**9),
+            (1, 1),
+            (2.5, 3),
+            ("a", 3),
+            (1, 2, 3),
+            "3x4",
+            5,
+            [],
+        ]
+        odd += [np.zeros((3, 3), dtype=bool), np.full((20, 2), np.nan), (np.int8(100), np.int8(2))]
+        odd += [np.zeros((20, 2)), np.ones((20, 3)), (True, 20), (np.nan, 3), {}, object()]
+        return v.pick(rng, odd)
+
+    return Kind(ordinary, hostile)
+
+
+estimator(
+    "layout.GridLayout",
+    {"X": v.table("n", "d"), "frozen": v.pairs("n", "n")},
+    {
+        "shape": _shape(),
+        "wrap": v.flag(),
+        "kernel": v.kernel(*VECTOR_KERNELS, None, several=True),
+        "quality": v.option("fast", "balanced", "best", "classic"),
+        "gamma": v.real(None, 0.5),
+        "random_state": v.seed(),
+        "n_jobs": v.jobs(),
+        "callback": v.callback(),
+    },
+    check=_check_layout,
+)
+
+
+@cache
+def _layout() -> Any:
+    X = v.numbers(np.random.default_rng(0), (8, 3))
+    return layout.GridLayout((3, 5), random_state=0).fit(X)
+
+
+method("layout.GridLayout.add", _layout, {"X": eight_rows(v.table("three", "d"))})
+method(
+    "layout.GridLayout.arrange",
+    _layout,
+    {"values": eight_rows(v.table("n", "d")), "fill": v.real(None, 0)},
+    gaps={""},
+)
+
+
+def template() -> Kind:
+    def draw(case: Any, rng: Any) -> Any:
+        return rng.integers(0, 256, (8, 8, 3), dtype=np.uint8)
+
+    return Kind(draw, lambda case, rng: v.spoiled(draw(case, rng).astype(float), rng), needed=True)
+
+
+estimator(
+    "layout.Collage",
+    {"X": v.images("n", size=4)},
+    {
+        "template": template(),
+        "shape": Kind(lambda case, rng: v.pick(rng, [None, (2, 2), (3, 4)]), _shape().hostile),
+        "smoothness": v.real(0, 0.3, 1),
+        "repeat": v.count(None, 1, 5),
+        "detail": v.count(1, 3),
+        "neighbors": v.option("kernel", "laplacian"),
+        "random_state": v.seed(),
+        "n_jobs": v.jobs(),
+        "callback": v.callback(),
+    },
+    words={"tiles"},
+)
+
+
+@cache
+def _collage() -> Any:
+    rng = np.random.default_rng(0)
+    template = rng.integers(0, 256, (8, 8, 3), dtype=np.uint8)
+    tiles = rng.integers(0, 256, (8, 4, 4, 3), dtype=np.uint8)
+    return layout.Collage(template, (2, 2), random_state=0).fit(tiles)
+
+
+method(
+    "layout.Collage.render",
+    _collage,
+    {"X": eight_rows(v.images("n", size=6))},
+    words={"tiles", "images"},
+)
+add(
+    "layout.Positions",
+    layout.Positions,
+    {
+        "grid": v.grid("n"),
+        "names": Kind(
+            lambda case, rng: [f"x{i}" for i in range(case.sizes["n"])],
+            v.texts("n").hostile,
+            needed=True,
+        ),
+    },
+)
+
+
+@cache
+def _positions() -> Any:
+    return layout.Positions(_layout().grid_, [f"item {i}" for i in range(8)])
+
+
+add(
+    "layout.Positions.save",
+    lambda path: saved(_positions(), path),
+    {"path": v.output(".csv", ".json")},
+)
+add("layout.Positions.load", layout.Positions.load, {"path": v.path("notes.txt")})
+for _name in ("choose_representatives", "summarize"):
+    function(
+        layout,
+        _name,
+        {
+            "X": v.table("n", "d"),
+            "k": needed(v.count(1, 2, 3)),
+            "kernel": v.kernel("linear", "rbf"),
+            "gamma": v.real(None, 0.5),
+            "random_state": v.seed(),
+        },
+    )
+function(layout, "rectangle_for", {"n_items": needed(v.count(1, 7, 100))})

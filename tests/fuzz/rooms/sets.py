@@ -1,0 +1,284 @@
+"""Estimators and kernels of sets."""
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+from tests.fuzz import values as v
+from tests.fuzz.subject import SETS, add, eight_rows, estimator, function, method, search
+from tests.fuzz.values import Kind, needed
+
+import unshuffle
+from unshuffle import alignment, kernels, preprocessing
+
+_POINT_KERNEL = {
+    "kernel": v.kernel("linear", "rbf", "poly"),
+    "gamma": v.real(None, 0.5),
+    "degree": v.count(1, 2, 3),
+    "rank": v.count(2, 60),
+    "n_points": v.count(None, 3, 5),
+}
+estimator(
+    "alignment.MinimumVolumePCA",
+    {"bags": v.bags()},
+    search(
+        n_components=v.real(None, 1, 2, 0.9),
+        estimator=v.option("mean", "covariance", "variational"),
+        regularization=v.real(0.1, 1.0),
+        unequal=v.option("resample", "missing"),
+        swaps=v.flag(),
+        init=Kind(lambda case, rng: None, v.table("n", "d").hostile),
+        n_init=v.count(1, 2),
+        **_POINT_KERNEL,
+    ),
+    words=SETS,
+)
+
+
+@cache
+def _volume() -> Any:
+    sets = v.numbers(np.random.default_rng(0), (6, 5, 2))
+    return alignment.MinimumVolumePCA(2, random_state=0).fit(sets)
+
+
+method("alignment.MinimumVolumePCA.transform", _volume, {"bags": v.bags()}, words=SETS)
+method("alignment.MinimumVolumePCA.align", _volume, {"bags": v.bags()}, words=SETS)
+method("alignment.MinimumVolumePCA.inverse_transform", _volume, {"Y": v.table("n", "two")})
+method(
+    "alignment.MinimumVolumePCA.morph",
+    _volume,
+    {
+        "i": needed(v.count(0, 5)),
+        "j": needed(v.count(1, 2)),
+        "t": Kind(lambda case, rng: [0.0, 0.5, 1.0], v.stack("n").hostile, needed=True),
+    },
+)
+function(
+    alignment,
+    "match_shapes",
+    {
+        "first": v.table("n", "two"),
+        "second": v.table("n", "two"),
+        "stiffness": v.real(0.1, 1.0, 10),
+    },
+)
+
+estimator(
+    "svm.PermutationInvariantSVC",
+    {"bags": v.bags(), "y": v.labels("b")},
+    search(
+        C=v.real(0.1, 1.0, 10),
+        lam=v.real(0.0, 0.1),
+        template=v.option("mean", "ball"),
+        slack=v.real(None, 0.5),
+        bisect=v.flag(),
+        unequal=v.option("resample", "rectangular"),
+        class_weight=v.option(None, "balanced"),
+        probability=v.flag(),
+        **_POINT_KERNEL,
+    ),
+    words=SETS | {"classes", "class", "labels"},
+)
+estimator(
+    "svm.SetAligner",
+    {"bags": v.bags()},
+    search(
+        template=v.option("mean", "ball"),
+        slack=v.real(None, 0.5),
+        unequal=v.option("resample", "rectangular"),
+        **_POINT_KERNEL,
+    ),
+    words=SETS,
+)
+
+
+@cache
+def _classifier() -> Any:
+    sets = v.numbers(np.random.default_rng(0), (6, 5, 2))
+    return unshuffle.PermutationInvariantSVC(probability=True, random_state=0).fit(
+        sets, [0, 1, 0, 1, 0, 1]
+    )
+
+
+@cache
+def _aligner() -> Any:
+    sets = v.numbers(np.random.default_rng(0), (6, 5, 2))
+    return unshuffle.SetAligner(random_state=0).fit(sets)
+
+
+for _name in ("align", "decision_function", "predict", "predict_proba"):
+    method(f"svm.PermutationInvariantSVC.{_name}", _classifier, {"bags": v.bags()}, words=SETS)
+method(
+    "svm.PermutationInvariantSVC.score",
+    _classifier,
+    {"X": v.bags(), "y": eight_rows(v.labels("b"))},
+    words=SETS | {"labels"},
+)
+for _name in ("align", "transform"):
+    method(f"svm.SetAligner.{_name}", _aligner, {"bags": v.bags()}, words=SETS)
+
+
+def _check_gram(kernel: Any, arguments: dict[str, Any]) -> str | None:
+    K = kernel.fit_transform(arguments["bags"])
+    if not np.isfinite(K).all():
+        return f"the Gram matrix is not finite: {K!r:.200}"
+    if not np.allclose(K, K.T, rtol=1e-6, atol=1e-9 * np.abs(K).max()):
+        return "the Gram matrix is not symmetric"
+    if not np.allclose(K, kernel.transform(arguments["bags"]), rtol=1e-5, atol=1e-8):
+        return "fit_transform and transform differ"
+    return None
+
+
+def _reusable(check: Any) -> Any:
+    """Skips a check that draws again from an iterator that fit has used up."""
+
+    def run(result: Any, arguments: dict[str, Any]) -> str | None:
+        return None if hasattr(arguments["bags"], "__next__") else check(result, arguments)
+
+    return run
+
+
+_FEATURE_SPACE = {
+    "base_kernel": v.kernel(None, "rbf", "poly"),
+    "eta": v.real(0.02, 0.5),
+    "gamma": v.real(None, 0.5),
+    "degree": v.count(1, 2, 3),
+    "rank": v.count(2, 12),
+    "n_landmarks": v.count(20, 300),
+    "covariance_type": v.option("full", "diag", "spherical"),
+    "regularization": v.real(0.02, 0.5),
+    "n_jobs": v.jobs(),
+}
+_MIXTURE = {
+    "n_init": v.count(1, 4),
+    "max_iter": v.count(2, 100),
+    "tol": v.real(1e-3, 0.1),
+    "random_state": v.seed(),
+}
+_SET_KERNELS: dict[str, dict[str, Kind]] = {
+    "BhattacharyyaKernel": _FEATURE_SPACE,
+    "ExpectedLikelihoodKernel": {
+        **_FEATURE_SPACE,
+        **_MIXTURE,
+        "n_components": v.count(1, 2, "bic"),
+        "normalize": v.flag(),
+        "max_components": v.count(1, 3),
+    },
+    "FisherVectorKernel": {
+        "n_components": v.count(1, 2, 4),
+        "gamma": v.real(None, 0.5),
+        "power": v.real(0.5, 1.0),
+        "regularization": v.real(1e-4, 0.1),
+        "n_jobs": v.jobs(),
+        **{key: _MIXTURE[key] for key in ("max_iter", "tol", "random_state")},
+    },
+    "MeanMapKernel": {
+        "base_kernel": v.kernel("rbf", "linear", "poly", "laplacian"),
+        "gamma": v.real(None, 0.5),
+        "degree": v.count(1, 2, 3),
+        "n_features": v.count(None, 10),
+        "normalize": v.flag(),
+        "outer": v.option("linear", "rbf"),
+        "outer_gamma": v.real(None, 0.5),
+        "random_state": v.seed(),
+        "n_jobs": v.jobs(),
+    },
+    "SetKernelSum": {
+        "kernels": Kind(
+            lambda case, rng: [kernels.MeanMapKernel(), kernels.SlicedWassersteinKernel(10)],
+            lambda case, rng: v.pick(
+                rng, [[], None, "rbf", [5], [kernels.MeanMapKernel], kernels.MeanMapKernel()]
+            ),
+            needed=True,
+        ),
+        "weights": Kind(lambda case, rng: [1, 2], v.stack("two").hostile),
+        "n_jobs": v.jobs(),
+    },
+    "SlicedWassersteinKernel": {
+        "n_projections": v.count(5, 50),
+        "gamma": v.real(None, 0.5),
+        "n_quantiles": v.count(4, 64),
+        "random_state": v.seed(),
+        "n_jobs": v.jobs(),
+    },
+}
+
+
+def fitted_kernel(name: str) -> Callable[[], Any]:
+    @cache
+    def fitted() -> Any:
+        sets = list(v.numbers(np.random.default_rng(0), (6, 5, 2)))
+        parameters = {"n_components": 2} if "n_components" in _SET_KERNELS[name] else {}
+        if name == "SetKernelSum":
+            parameters = {"kernels": [kernels.MeanMapKernel(), kernels.SlicedWassersteinKernel(9)]}
+        return getattr(kernels, name)(**parameters).fit(sets)
+
+    return fitted
+
+
+for _name, _parameters in _SET_KERNELS.items():
+    estimator(
+        f"kernels.{_name}",
+        {"bags": v.bags()},
+        _parameters,
+        check=_reusable(_check_gram),
+        words=SETS,
+    )
+    method(f"kernels.{_name}.transform", fitted_kernel(_name), {"bags": v.bags()}, words=SETS)
+    method(
+        f"kernels.{_name}.kernel",
+        fitted_kernel(_name),
+        {"bags_a": v.bags(), "bags_b": v.bags()},
+        words=SETS,
+    )
+
+
+def _fit_transform(kind: Any, bags: Any, **parameters: Any) -> Any:
+    return kind(**parameters).fit_transform(bags)
+
+
+for _name, _parameters in {
+    "NeighborhoodShape": {
+        "n_neighbors": v.count(2, 8),
+        "weight": v.real(0.0, 0.75, 1.0),
+        "columns": Kind(lambda case, rng: [0, 1], v.permutation("two").hostile),
+    },
+    "SetNormalizer": {
+        "center": v.flag(),
+        "scale": v.option("set", "all", None),
+        "shear": v.flag(),
+        "columns": Kind(lambda case, rng: [0, 1], v.permutation("two").hostile),
+    },
+}.items():
+    estimator(f"preprocessing.{_name}", {"bags": v.bags()}, _parameters, words=SETS)
+    add(
+        f"preprocessing.{_name}.transform",
+        partial(_fit_transform, getattr(preprocessing, _name)),
+        {"bags": v.bags(), **_parameters},
+        words=SETS,
+    )
+
+
+def _check_bag_estimator(**arguments: Any) -> Any:
+    try:
+        unshuffle.testing.check_bag_estimator(**arguments)
+    except AssertionError:  # its answer where an estimator breaks a promise, or tol is too small
+        return None
+
+
+add(
+    "testing.check_bag_estimator",
+    _check_bag_estimator,
+    {
+        "estimator": Kind(
+            lambda case, rng: preprocessing.SetNormalizer(),
+            lambda case, rng: v.pick(
+                rng, [None, 5, "estimator", object(), preprocessing.SetNormalizer]
+            ),
+            needed=True,
+        ),
+        "tol": v.real(1e-6),
+        "on_fail": v.option("raise", "warn", None),
+    },
+)

@@ -2,8 +2,15 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+OLDEST := .venv-oldest
+# What touches another library, in every room.
+OLDEST_TESTS := src tests/cli tests/images tests/plotting tests/assignment \
+	$(addprefix tests/test_,compile.py import.py package.py parallel.py) \
+	$(wildcard tests/*/test_known_answers.py tests/*/test_scikit_learn.py) \
+	$(addprefix tests/kernels/test_,dask.py gram.py mixtures.py text.py) \
+	tests/svm/test_set_aligner.py
 
-.PHONY: demo test test-fast fuzz lint format bench clean
+.PHONY: demo test test-fast test-oldest fuzz lint format bench clean
 
 demo: $(VENV)/base.stamp
 	$(BIN)/unshuffle demo
@@ -16,6 +23,10 @@ test-fast: $(VENV)/dev.stamp
 
 fuzz: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.fuzz $(ARGS)
+
+# Part of the tests with the lowest versions that pyproject.toml allows, .ci/oldest.txt.
+test-oldest: $(OLDEST)/dev.stamp
+	$(OLDEST)/bin/pytest -n 2 --dist loadgroup -m "not slow" $(OLDEST_TESTS)
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
@@ -40,12 +51,18 @@ $(VENV)/base.stamp: $(VENV)/venv.stamp pyproject.toml
 	touch $@
 
 $(VENV)/dev.stamp: $(VENV)/venv.stamp pyproject.toml
-	$(BIN)/pip install --quiet --editable '.[test,lint,plot]'
+	$(BIN)/pip install --quiet --editable '.[test,lint]'
 	touch $@ $(VENV)/base.stamp
 
 $(VENV)/bench.stamp: $(VENV)/venv.stamp pyproject.toml
 	$(BIN)/pip install --quiet --editable '.[bench]'
 	touch $@ $(VENV)/base.stamp
 
+$(OLDEST)/dev.stamp: pyproject.toml .ci/oldest.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] not in {(3, 11), (3, 12)} and "The oldest versions need Python 3.11 or 3.12; run e.g. make PYTHON=python3.11 test-oldest")'
+	$(PYTHON) -m venv --clear $(OLDEST)
+	$(OLDEST)/bin/pip install --quiet --constraint .ci/oldest.txt --editable '.[test]'
+	touch $@
+
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis unshuffle-demo
+	rm -rf $(VENV) $(OLDEST) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis unshuffle-demo

@@ -1,3 +1,4 @@
+import ast
 import re
 import subprocess
 import sys
@@ -10,7 +11,22 @@ import pytest
 import unshuffle
 
 # Not pandas and rich, which scikit-learn itself imports where it finds them.
-HEAVY = ["torch", "matplotlib", "numba", "typer", "PIL", "dask", "starlette", "uvicorn"]
+HEAVY = ["torch", "matplotlib", "numba", "typer", "PIL", "dask"]
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+# Modules of distributions that are named otherwise.
+MODULES = {
+    "dask[distributed]": {"dask", "distributed"},
+    "pillow": {"PIL"},
+    "pot": {"ot"},
+    "scikit-image": {"skimage"},
+    "scikit-learn": {"sklearn"},
+}
+RUN_NOT_IMPORTED = {"import-linter", "mypy", "pytest-xdist", "ruff"}
+in_the_checkout = pytest.mark.skipif(
+    not (ROOT / "benchmarks").exists(), reason="a source archive holds neither benchmarks nor .ci"
+)
 
 
 def loaded_after(statement):
@@ -65,8 +81,7 @@ def test_public_names_are_there_and_listed(room, names):
 def test_versions_agree():
     assert re.fullmatch(r"\d+\.\d+\.\d+", unshuffle.__version__)
     assert version("unshuffle") == unshuffle.__version__
-    pyproject = Path(__file__).resolve().parents[1] / "pyproject.toml"
-    assert tomllib.loads(pyproject.read_text())["project"]["version"] == unshuffle.__version__
+    assert PROJECT["version"] == unshuffle.__version__
 
 
 def test_type_checkers_are_told_that_the_package_is_typed():
@@ -81,3 +96,40 @@ def test_names_are_loaded_when_first_asked_for():
     assert {"KernelizedSorting", "kernels", "matching"} <= set(dir(unshuffle))
     with pytest.raises(AttributeError, match="'unshuffle' has no attribute 'KernelisedSorting'"):
         _ = unshuffle.KernelisedSorting
+
+
+def lowest_versions(*, without=()):
+    """Lowest version of each distribution that the package and its extras ask for."""
+    extras = PROJECT["optional-dependencies"]
+    lines = sum((extras[name] for name in extras if name not in without), PROJECT["dependencies"])
+    return dict(line.lower().split(">=") for line in lines if not line.startswith("unshuffle["))
+
+
+def imported_modules(folder):
+    """First parts of the names of all modules that the files of a folder import."""
+    for path in (ROOT / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                yield from (alias.name.split(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                yield node.module.split(".")[0]
+            elif isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.importorskip":
+                yield node.args[0].value.split(".")[0]
+
+
+@in_the_checkout
+def test_all_that_is_imported_is_declared_and_all_that_is_declared_is_imported():
+    declared = lowest_versions().keys() - RUN_NOT_IMPORTED
+    modules = [MODULES.get(name, {name.replace("-", "_")}) for name in declared]
+    folders = ["src", "tests", "benchmarks", "examples"]
+    imported = {module for folder in folders for module in imported_modules(folder)}
+    ours = {"unshuffle", "benchmarks", "tests"}
+    assert imported - ours - sys.stdlib_module_names == set().union(*modules)
+
+
+@in_the_checkout
+def test_the_oldest_versions_that_are_tested_are_those_declared():
+    pins = re.findall(r"(?m)^([\w-]+)==([\d.]+)", (ROOT / ".ci" / "oldest.txt").read_text())
+    tested = {name: re.sub(r"(\.0)+$", "", version) for name, version in pins}
+    for name, lowest in lowest_versions(without=["bench", "lint"]).items():
+        assert tested[name.split("[")[0]] == re.sub(r"(\.0)+$", "", lowest)

@@ -56,8 +56,10 @@ def run() -> int:
     except _WRONG_USE as error:
         context = getattr(error, "ctx", None)
         command = "unshuffle" if context is None else context.command_path
-        # Some versions of typer leave the words of another library in.
-        why = error.format_message().replace("Value error, ", "").strip().rstrip(".")
+        # Some versions of typer leave the words of another library in, and click 8.2 names an
+        # environment variable where there is none.
+        why = error.format_message().replace("Value error, ", "").replace(" (env var: 'None')", "")
+        why = why.strip().rstrip(".")
         complain(f"{why}. Try '{command} --help'.")
         return int(error.exit_code)
     except (typer.Abort, KeyboardInterrupt):

@@ -183,8 +183,8 @@ def _regress(features: Array, points: Array) -> Array:
     means, middle = features.mean(axis=0), points.mean(axis=0)
     centered = features - means
     covariance = centered.T @ centered
-    covariance[np.diag_indices_from(covariance)] += PREIMAGE_RIDGE * max(
-        float(np.trace(covariance)) / len(covariance), np.finfo(float).tiny
-    )
+    # Features that are all equal have no scale; any ridge then gives slopes of zero.
+    scale = float(np.trace(covariance)) / len(covariance) or 1.0
+    covariance[np.diag_indices_from(covariance)] += PREIMAGE_RIDGE * scale
     slopes = linalg.solve(covariance, centered.T @ (points - middle), assume_a="pos")
     return np.vstack([slopes, middle - means @ slopes])

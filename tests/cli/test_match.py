@@ -141,6 +141,30 @@ def test_folders_of_text_are_matched(run, tmp_path):
     assert {each["name"] for each in answer["skipped"]["x"]} == {"empty.txt", "binary.txt"}
 
 
+def test_sub_folders_are_matched_too_unless_told_otherwise(run, tmp_path, pictures):
+    words = ["red blue green", "red blue", "one two three", "one two", "north south", "north east"]
+    for side in ("en", "de"):
+        (tmp_path / side / "deep").mkdir(parents=True)
+        for i, text in enumerate(words):
+            place = tmp_path / side / ("deep" if i < 2 else "")
+            (place / f"{i}.txt").write_text(text)
+    answer = json.loads(run("match", "en", "de", "--json").stdout)
+    assert (answer["kind"], answer["n_x"]) == ("text", 6)
+    assert {"deep/0.txt", "deep/1.txt"} < {row["name_x"] for row in answer["pairs"]}
+    result = run("match", "en", "de", "--no-recursive")
+    assert result.stdout.startswith("A: read 4 files in 1 folder (en); skipped 0.\n")
+    left, right, _ = pictures
+    for folder in (left, right):
+        (folder / "deep").mkdir()
+        for path in sorted(folder.glob("*.png"))[:10]:
+            path.rename(folder / "deep" / path.name)
+    result = run("match", left, right, "--sheet", "sheet.png")
+    assert result.exit_code == 0, result.output
+    assert f"A: read 30 files in 2 folders ({left}); skipped 0.\n" in result.stdout
+    with Image.open("sheet.png") as sheet:
+        assert sheet.width > 300
+
+
 def test_items_without_partner_are_listed_on_both_sides(run, tables):
     a, b, _ = tables
     lines = b.read_text().splitlines()

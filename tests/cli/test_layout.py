@@ -1,7 +1,6 @@
 import csv
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +8,7 @@ from PIL import Image
 
 import unshuffle
 from unshuffle.images import _decoding
-from unshuffle.layout import Positions, _positions, rectangle_for
+from unshuffle.layout import Positions, rectangle_for
 
 
 def agreement(grid):
@@ -294,20 +293,6 @@ def test_interrupt_before_there_is_anything_writes_nothing(run, album, monkeypat
     assert result.exit_code == 130
     assert result.stderr == "Error: Interrupted before there was a result; nothing was written.\n"
     assert not (tmp_path / "wall.html").exists()
-
-
-def test_positions_are_saved_elsewhere_when_the_disk_fails(run, album, monkeypatch, tmp_path):
-    replace = _positions.replace_file
-
-    def fail(path, data):
-        if path.parent == Path():
-            raise OSError("No space left on device")
-        replace(path, data)
-
-    monkeypatch.setattr(_positions, "replace_file", fail)
-    answer = json.loads(run("layout", album, "-o", "wall.csv", "--json").stdout)
-    assert answer["outputs"] != ["wall.csv"]
-    assert len(Positions.load(answer["outputs"][0]).names) == 40
 
 
 @pytest.mark.parametrize(

@@ -172,7 +172,7 @@ def _read_texts(
         try:
             documents.append(_read_document(file))
             names.append(name)
-        except (BadInput, OSError) as error:
+        except (BadInput, ValueError, OSError) as error:
             why = getattr(error, "strerror", None) or str(error)
             skipped.append((name, why.lower()))
         step(done, len(listing.files))
@@ -187,11 +187,11 @@ def _read_texts(
 
 
 def _read_document(path: Path) -> str:
+    from unshuffle.images._decoding import file_size
+
     if path.suffix.lower() not in TEXT_SUFFIXES:
         raise BadInput("not a text file by its name")
-    if not path.is_file():
-        raise BadInput("not a regular file")
-    if path.stat().st_size > MAX_TEXT_BYTES:
+    if file_size(path) > MAX_TEXT_BYTES:
         raise BadInput(f"larger than {MAX_TEXT_BYTES // 2**20} MB")
     try:
         text = _tables.read_text_file(path)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from unshuffle._validation._files import check_regular_file
 from unshuffle.cli._console import (
     BadInput,
     answer,
@@ -115,6 +116,8 @@ def _check_outputs(options: Options) -> None:
         (options.path_a, options.path_b, options.frozen),
         recursive=options.recursive,
     )
+    if options.frozen is not None:
+        check_regular_file(options.frozen, "--frozen")
     if options.sheet is not None:
         for path in (options.path_a, options.path_b):
             kind = find_kind(path, precomputed=options.precomputed, recursive=options.recursive)

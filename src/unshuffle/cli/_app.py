@@ -10,17 +10,21 @@ from unshuffle import __version__
 from unshuffle.cli import NOTHING_WRITTEN
 from unshuffle.cli._console import BadInput, complain
 from unshuffle.cli._options import (
+    ID_HELP,
     AsJson,
+    Header,
     Jobs,
     Kernel,
     Method,
     Neighbors,
     NoCache,
+    NoId,
     Outputs,
     Quality,
     Quiet,
     Recursive,
     Seed,
+    Spreadsheet,
     a_cost,
     a_detail,
     a_smoothness,
@@ -101,6 +105,7 @@ def _unshuffle(
     "unshuffle match left-halves/ right-halves/ -o pairs.csv --sheet pairs.png\n\n"
     "unshuffle match english/ deutsch/ -o pairs.csv --candidates 3\n\n"
     "unshuffle match rna.csv atac.csv --kernel geodesic --frozen known.csv\n\n"
+    "unshuffle match old.csv new.csv --id customer --kernel rbf --kernel laplacian\n\n"
     "unshuffle match K.npy L.npy --precomputed --json"
 )
 def match(
@@ -117,8 +122,13 @@ def match(
         ),
     ] = None,
     kernel: Annotated[
-        Kernel | None,
-        typer.Option(help="Similarity inside each collection. Default: what suits the kind."),
+        list[Kernel] | None,
+        typer.Option(
+            help="Similarity inside each collection. Several are summed: give the option once for "
+            "each. Tables take all but text, pictures all but text and chi2, texts text alone. "
+            "Default: what suits the kind.",
+            show_default=False,
+        ),
     ] = None,
     precomputed: Annotated[
         bool, typer.Option("--precomputed", help="A and B are Gram matrices (.npy).")
@@ -130,6 +140,14 @@ def match(
             callback=one_or_more, help="Starting points; more take longer and miss less."
         ),
     ] = 8,
+    max_iter: Annotated[
+        int,
+        typer.Option(
+            callback=one_or_more,
+            help="Steps after which a search from one starting point is cut off; more take "
+            "longer.",
+        ),
+    ] = 100,
     frozen: Annotated[
         Path | None,
         typer.Option(
@@ -151,6 +169,18 @@ def match(
     sheet: Annotated[
         Path | None, typer.Option(help="For pictures: draw the pairs into this file (.png).")
     ] = None,
+    id_column: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--id",
+            metavar="COLUMN",
+            help=f"{ID_HELP} Give it twice where A and B have other headings.",
+            show_default=False,
+        ),
+    ] = None,
+    no_id: NoId = False,
+    header: Header = None,
+    spreadsheet: Spreadsheet = False,
     seed: Seed = 0,
     jobs: Jobs = -1,
     as_json: AsJson = False,
@@ -168,20 +198,24 @@ def match(
     def work() -> int:
         # Loading takes long enough to be interrupted.
         from unshuffle.cli import _match
+        from unshuffle.cli._tables import readings
 
         return _match.match(
             _match.Options(
                 path_a=a,
                 path_b=b,
                 output=output,
-                kernel=None if kernel is None else kernel.value,
+                kernels=[each.value for each in kernel or ()],
+                readings=readings(header, id_column or [], no_id, 2),
                 precomputed=precomputed,
                 method=method.value,
                 n_init=n_init,
+                max_iter=max_iter,
                 frozen=frozen,
                 unmatched_cost=unmatched_cost,
                 candidates=candidates,
                 sheet=sheet,
+                spreadsheet=spreadsheet,
                 seed=seed,
                 jobs=jobs,
                 as_json=as_json,
@@ -251,6 +285,12 @@ def layout(
             help="CSV of items with a fixed place: name or position, row, column, counted from 0."
         ),
     ] = None,
+    id_column: Annotated[
+        str | None, typer.Option("--id", metavar="COLUMN", help=ID_HELP, show_default=False)
+    ] = None,
+    no_id: NoId = False,
+    header: Header = None,
+    spreadsheet: Spreadsheet = False,
     seed: Seed = 0,
     jobs: Jobs = -1,
     as_json: AsJson = False,
@@ -266,7 +306,9 @@ def layout(
     def work() -> int:
         from unshuffle.cli import _layout
         from unshuffle.cli._layout_items import Options
+        from unshuffle.cli._tables import readings
 
+        columns = [] if id_column is None else [id_column]
         return _layout.layout(
             Options(
                 path=path,
@@ -283,6 +325,8 @@ def layout(
                 recursive=recursive,
                 use_cache=not no_cache,
                 frozen=frozen,
+                reading=readings(header, columns, no_id, 1)[0],
+                spreadsheet=spreadsheet,
                 seed=seed,
                 jobs=jobs,
                 as_json=as_json,
@@ -349,6 +393,7 @@ def collage(
     ] = 32,
     recursive: Recursive = False,
     no_cache: NoCache = False,
+    spreadsheet: Spreadsheet = False,
     seed: Seed = 0,
     jobs: Jobs = -1,
     as_json: AsJson = False,
@@ -375,6 +420,7 @@ def collage(
                 tile=tile,
                 recursive=recursive,
                 use_cache=not no_cache,
+                spreadsheet=spreadsheet,
                 seed=seed,
                 jobs=jobs,
                 as_json=as_json,

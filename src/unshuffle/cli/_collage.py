@@ -28,7 +28,12 @@ from unshuffle.cli._walls import (
     wants_pictures,
     write_all,
 )
-from unshuffle.cli._writing import check_not_among, check_outputs, unbothered
+from unshuffle.cli._writing import (
+    check_not_among,
+    check_outputs,
+    check_spreadsheet,
+    unbothered,
+)
 from unshuffle.images import SUFFIXES, ImageCollection, read_image
 from unshuffle.images._decoding import explain
 from unshuffle.layout import Positions
@@ -52,6 +57,7 @@ class Options:
     tile: int
     recursive: bool
     use_cache: bool
+    spreadsheet: bool
     seed: int
     jobs: int
     as_json: bool
@@ -70,6 +76,7 @@ def collage(options: Options) -> int:
     outputs = options.outputs or ([] if options.as_json else [Path("collage.png")])
     check_outputs(outputs, WALL_SUFFIXES, (options.template, options.path))
     check_not_among(outputs, options.path, SUFFIXES)
+    check_spreadsheet(options.spreadsheet, outputs)
     shape = None if options.shape is None else parse_shape(options.shape)
     check_drawable(outputs, shape or (1, 1))
     template = _read_template(options.template)
@@ -87,7 +94,15 @@ def collage(options: Options) -> int:
             images = _pictures.drawn(options.source, pictures, options.tile)
         title = options.template.stem
         # Without gaps: the eye is to see one picture.
-        wall = Wall(positions, dict(report), title, images, tile=options.tile, gap=0)
+        wall = Wall(
+            positions,
+            dict(report),
+            title,
+            images,
+            tile=options.tile,
+            gap=0,
+            spreadsheet=options.spreadsheet,
+        )
         report["outputs"] = write_all(wall, outputs)
         if options.as_json:
             # One object and nothing else.

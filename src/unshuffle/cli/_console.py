@@ -36,6 +36,11 @@ def say(message: str, *, indent: int = 0) -> None:
     typer.echo(" " * indent + one_line(message))
 
 
+def note(message: str) -> None:
+    """Print one line about what is being done, on standard error."""
+    typer.echo(one_line(message), err=True)
+
+
 def warn(message: object) -> None:
     """Print one line that asks for attention, on standard error."""
     typer.echo(typer.style("Warning: ", fg="yellow", bold=True) + one_line(message), err=True)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._validation import check_frozen
+from unshuffle._validation._files import check_regular_file
 from unshuffle.cli._console import BadInput
 from unshuffle.cli._tables import read_text_file
 
@@ -63,8 +64,7 @@ def read_frozen(path: Path, names_a: list[str], names_b: list[str]) -> NDArray[n
 
 def read_rows(path: Path, expected: str) -> list[tuple[int, list[str]]]:
     """Lines of a CSV file that hold anything, with their numbers; `expected` says what should."""
-    if not path.is_file():
-        raise BadInput(f"There is no file {path} to read frozen items from. Check the name.")
+    check_regular_file(path, "--frozen")
     reader = csv.reader(io.StringIO(read_text_file(path), newline=""))
     try:
         rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]

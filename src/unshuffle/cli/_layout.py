@@ -9,10 +9,12 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from unshuffle._validation._files import check_regular_file
 from unshuffle.cli import _pictures
 from unshuffle.cli._cells import FROZEN_LINES, parse_shape, read_cells
 from unshuffle.cli._console import (
     BadInput,
+    note,
     one_line,
     progress_bar,
     reporting,
@@ -20,7 +22,7 @@ from unshuffle.cli._console import (
     warn,
 )
 from unshuffle.cli._frozen import read_rows
-from unshuffle.cli._inputs import find_kind
+from unshuffle.cli._inputs import KINDS, find_kind
 from unshuffle.cli._layout_items import Items, Options, read_items
 from unshuffle.cli._walls import (
     WALL_SUFFIXES,
@@ -31,7 +33,12 @@ from unshuffle.cli._walls import (
     wants_pictures,
     write_all,
 )
-from unshuffle.cli._writing import check_not_among, check_outputs, unbothered
+from unshuffle.cli._writing import (
+    check_not_among,
+    check_outputs,
+    check_spreadsheet,
+    unbothered,
+)
 from unshuffle.images import FEATURES, SUFFIXES, read_mask, text_mask
 from unshuffle.layout import Positions, rectangle_for
 
@@ -49,6 +56,8 @@ def layout(options: Options) -> int:
     frozen = None
     if options.frozen is not None:
         frozen = read_cells(options.frozen, items.names, cells)
+    if items.table is not None and not options.quiet:
+        note(items.table.note)
     estimator, remarks, interrupted = _fit(items, cells, frozen, options)
     with unbothered():
         report = _describe(items, cells, estimator, options)
@@ -82,8 +91,10 @@ def _outputs(options: Options, kind: str) -> list[Path]:
         raise BadInput("--invert takes the other parts of a --mask. Give one, or leave it out.")
     own = Path(options.features) if options.features not in (None, *FEATURES) else None
     check_outputs(outputs, WALL_SUFFIXES, (options.path, options.mask, options.frozen, own))
+    check_spreadsheet(options.spreadsheet, outputs)
     if kind == "images":
         check_not_among(outputs, options.path, SUFFIXES)
+        options.reading.check_unused(options.path, KINDS[kind])
         return outputs
     if wants_pictures(outputs):
         raise BadInput(
@@ -112,8 +123,7 @@ def _check_early(options: Options) -> None:
                 f"--features {path} is not understood. Give {', '.join(FEATURES)}, or a .npy "
                 "file with one row for each picture."
             )
-        if not path.is_file():
-            raise BadInput(f"There is no file {path} to read features from. Check the name.")
+        check_regular_file(path, "--features")
 
 
 def _as_lines(text: str) -> str:
@@ -187,6 +197,7 @@ def _describe(
         "quality": options.quality,
         "score": float(estimator.score_),
         "skipped": [{"name": one_line(name), "reason": why} for name, why in skipped],
+        "table": None if items.table is None else items.table.described(),
     }
 
 
@@ -211,6 +222,7 @@ def _wall(
         tile=options.tile,
         captions=items.captions,
         previews=larger,
+        spreadsheet=options.spreadsheet,
     )
 
 

@@ -11,6 +11,7 @@ from unshuffle._validation import check_n_items
 from unshuffle.cli import _pictures
 from unshuffle.cli._console import BadInput, list_skipped, progress_bar
 from unshuffle.cli._inputs import read_vectors
+from unshuffle.cli._tables import Reading, Table
 from unshuffle.images import FEATURES, ImageCollection, describe, read_features
 from unshuffle.layout import summarize
 
@@ -33,6 +34,8 @@ class Options:
     recursive: bool
     use_cache: bool
     frozen: Path | None
+    reading: Reading
+    spreadsheet: bool
     seed: int
     jobs: int
     as_json: bool
@@ -66,6 +69,8 @@ class Items:
         How many there were before a summary was made.
     captions : list of str or None
         What to say about each.
+    table : Table or None
+        What was read, where it is a table.
     """
 
     names: list[str]
@@ -75,6 +80,7 @@ class Items:
     chosen: NDArray[np.intp]
     n_read: int
     captions: list[str] | None = None
+    table: Table | None = None
 
     def __len__(self) -> int:
         return len(self.names)
@@ -91,8 +97,9 @@ def read_items(options: Options, kind: str) -> Items:
 
 def _read(options: Options, kind: str) -> Items:
     if kind != "images":
-        names, vectors = read_vectors(options.path)
-        return Items(names, vectors, "linear", None, np.arange(len(names)), len(names))
+        read = read_vectors(options.path, options.reading)
+        n = len(read)
+        return Items(read.names, read.items, "linear", None, np.arange(n), n, table=read.table)
     pictures = options.source.read(side=_pictures.SIDE, fit="crop", words="Reading")
     if not options.quiet:
         list_skipped(pictures.skipped, str(options.path))
@@ -134,4 +141,5 @@ def _summarized(items: Items, k: int, seed: int) -> Items:
         chosen=chosen,
         n_read=items.n_read,
         captions=[f"stands for {count:,}" if count > 1 else "" for count in counts],
+        table=items.table,
     )

@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 import typer
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from unshuffle.cli._console import (
     BadInput,
     list_skipped,
+    note,
     one_line,
     progress_bar,
     reporting,
@@ -19,14 +22,21 @@ from unshuffle.cli._console import (
     warn,
 )
 from unshuffle.cli._frozen import read_frozen
-from unshuffle.cli._inputs import Collection, find_kind, read_pair
-from unshuffle.cli._writing import check_outputs, save_somewhere, unbothered
+from unshuffle.cli._inputs import KERNELS, Collection, find_kind, read_pair
+from unshuffle.cli._tables import Reading
+from unshuffle.cli._writing import (
+    check_outputs,
+    check_spreadsheet,
+    save_somewhere,
+    unbothered,
+)
 from unshuffle.images._sheets import SHEET_SUFFIXES
 from unshuffle.matching import AmbiguityWarning, Matches
 
 PAIRS_SUFFIXES = (".csv", ".json")
 SHEET_HEIGHT = 72
 SHEET_PAIRS = 2000
+_AMBIGUOUS = "Another matching with clearly different partners"
 
 
 @dataclass(frozen=True)
@@ -36,14 +46,17 @@ class Options:
     path_a: Path
     path_b: Path
     output: Path | None
-    kernel: str | None
+    kernels: list[str]
+    readings: list[Reading]
     precomputed: bool
     method: str
     n_init: int
+    max_iter: int
     frozen: Path | None
     unmatched_cost: float | None
     candidates: int | None
     sheet: Path | None
+    spreadsheet: bool
     seed: int | None
     jobs: int | None
     as_json: bool
@@ -59,24 +72,33 @@ def match(options: Options) -> int:
             options.path_a,
             options.path_b,
             precomputed=options.precomputed,
-            kernel=options.kernel,
+            kernels=options.kernels,
+            readings=options.readings,
             n_jobs=options.jobs,
             on_progress=lambda fraction: advance(fraction, ""),
         )
+    frozen = None
+    if options.frozen is not None:
+        frozen = read_frozen(options.frozen, a.names, b.names)
     if loud:
         for side, path in ((a, options.path_a), (b, options.path_b)):
             list_skipped(side.skipped, str(path))
-    estimator, remarks, interrupted = _fit(a, b, options)
+            if side.table is not None:
+                note(side.table.note)
+    estimator, remarks, interrupted = _fit(a, b, frozen, options)
     with unbothered():
         matches = _matches(a, b, estimator, options, interrupted)
         report = _describe(a, b, estimator, options, remarks)
         report["interrupted"] = interrupted
         written: dict[str, str | None] = {"output": None, "sheet": None}
         if options.output is not None:
-            written["output"] = str(_write_pairs(options.output, matches, report))
+            written["output"] = str(_write_pairs(options.output, matches, report, options))
         if options.sheet is not None:
             written["sheet"] = _write_sheet(a, b, estimator, options, options.sheet)
         report |= written
+        if report["ambiguous"]:
+            # Said whatever is left out: nothing else tells that half the pairs may be wrong.
+            warn(_ambiguous(a, estimator.ambiguity_))
         if options.as_json:
             # One object and nothing else.
             typer.echo(json.dumps({**report, "pairs": matches.rows()}, allow_nan=False))
@@ -88,8 +110,9 @@ def match(options: Options) -> int:
 def _check_outputs(options: Options) -> None:
     # All that can be known to fail is known before the work starts.
     inputs = (options.path_a, options.path_b, options.frozen)
-    if options.output is not None:
-        check_outputs([options.output], PAIRS_SUFFIXES, inputs)
+    outputs = [] if options.output is None else [options.output]
+    check_outputs(outputs, PAIRS_SUFFIXES, inputs)
+    check_spreadsheet(options.spreadsheet, outputs)
     if options.sheet is not None:
         check_outputs([options.sheet], SHEET_SUFFIXES, inputs)
         for path in (options.path_a, options.path_b):
@@ -99,13 +122,10 @@ def _check_outputs(options: Options) -> None:
 
 
 def _fit(
-    a: Collection, b: Collection, options: Options
+    a: Collection, b: Collection, frozen: NDArray[np.intp] | None, options: Options
 ) -> tuple[Any, list[warnings.WarningMessage], bool]:
     from unshuffle import KernelizedSorting
 
-    frozen = None
-    if options.frozen is not None:
-        frozen = read_frozen(options.frozen, a.names, b.names)
     with (
         progress_bar("Matching", show=not options.quiet) as advance,
         warnings.catch_warnings(record=True) as remarks,
@@ -116,6 +136,7 @@ def _fit(
             kernel=a.kernel,
             method=options.method,
             n_init=options.n_init,
+            max_iter=options.max_iter,
             unmatched_cost=options.unmatched_cost,
             random_state=options.seed,
             n_jobs=options.jobs,
@@ -161,16 +182,52 @@ def _describe(
         "ambiguity": float(estimator.ambiguity_),
         "ambiguous": any(issubclass(each.category, AmbiguityWarning) for each in remarks),
         "converged": bool(estimator.converged_),
-        "warnings": [one_line(remark.message) for remark in remarks],
+        "warnings": [_advice(remark, a, estimator, options) for remark in remarks],
         "skipped": {
             side: [{"name": one_line(name), "reason": why} for name, why in each.skipped]
             for side, each in (("x", a), ("y", b))
         },
+        "tables": {
+            side: each.table.described()
+            for side, each in (("x", a), ("y", b))
+            if each.table is not None
+        },
     }
 
 
-def _write_pairs(path: Path, matches: Matches, report: dict[str, Any]) -> Path:
-    return save_somewhere(path, lambda place: matches.save(place, details=report))
+def _advice(
+    remark: warnings.WarningMessage, a: Collection, estimator: Any, options: Options
+) -> str:
+    """A warning in one line, with what the command line offers against it."""
+    if issubclass(remark.category, AmbiguityWarning):
+        return _ambiguous(a, estimator.ambiguity_)
+    if issubclass(remark.category, ConvergenceWarning):
+        return (
+            f"The search was cut off at --max-iter {options.max_iter} before it ended. Raise it "
+            "to let the search end."
+        )
+    return one_line(remark.message)
+
+
+def _ambiguous(a: Collection, ambiguity: float) -> str:
+    """What it means that another matching is about as good, and what to do about it."""
+    # Counts need not be what a table holds, so chi2 is for the user to think of.
+    unused = [each for each in KERNELS[a.kind] if each not in (*a.kernels, "chi2")]
+    kernels = ""
+    if a.kernels and unused:
+        several = " ".join(f"--kernel {each}" for each in [*a.kernels, unused[0]])
+        kernels = f" compare by several kernels at once ({several}),"
+    return (
+        f"{_AMBIGUOUS} reaches {ambiguity:.1%} of the best objective, so the objective cannot "
+        f"tell which is right. Give a few known pairs with --frozen,{kernels} or raise --n-init."
+    )
+
+
+def _write_pairs(path: Path, matches: Matches, report: dict[str, Any], options: Options) -> Path:
+    def save(place: Path) -> None:
+        matches.save(place, details=report, spreadsheet=options.spreadsheet)
+
+    return save_somewhere(path, save)
 
 
 def _write_sheet(
@@ -207,7 +264,9 @@ def _show(report: dict[str, Any], options: Options) -> None:
     if report["interrupted"]:
         warn("Interrupted: this is the best match found so far, not a finished one.")
     for message in report["warnings"]:
-        warn(message)
+        # Said already, whether quiet or not.
+        if not message.startswith(_AMBIGUOUS):
+            warn(message)
     say(
         f"{_count_pairs(n_x, n_y, n_matched)}: objective {report['objective']:.6g}, "
         f"mean confidence {report['mean_confidence']:.2f} ({_reliability(report)})."

@@ -51,6 +51,15 @@ def check_outputs(
         seen.add(place)
 
 
+def check_spreadsheet(spreadsheet: bool, outputs: Sequence[Path]) -> None:
+    """Refuse to escape names for a spreadsheet where no output is one."""
+    if spreadsheet and not any(path.suffix.lower() == ".csv" for path in outputs):
+        raise BadInput(
+            "--spreadsheet changes how names are written to .csv, and no output ends in .csv. "
+            "Leave it out, or add -o with such a name."
+        )
+
+
 def check_not_among(outputs: Sequence[Path], folder: Path, suffixes: Sequence[str]) -> None:
     """Refuse a picture that would be written among those it is made from."""
     for output in outputs:

@@ -85,7 +85,13 @@ class Positions:
             empty = empty[empty == cells.size - 1]
         return rows + [self._record(None, cell) for cell in empty.tolist()]
 
-    def save(self, path: str | Path, *, details: Mapping[str, Any] | None = None) -> None:
+    def save(
+        self,
+        path: str | Path,
+        *,
+        details: Mapping[str, Any] | None = None,
+        spreadsheet: bool = False,
+    ) -> None:
         """Write the table to a .csv or .json file.
 
         Parameters
@@ -96,6 +102,10 @@ class Positions:
         details : mapping or None, default=None
             What else to say at the top of a JSON file, ahead of the list "positions": the
             score, for one. A CSV file has no room for it.
+        spreadsheet : bool, default=False
+            Put an apostrophe ahead of names that begin with =, +, - or @ in a CSV file, so that
+            no spreadsheet takes them for formulas. `load` keeps the apostrophes: save without
+            this to get the same names back.
 
         Notes
         -----
@@ -106,7 +116,7 @@ class Positions:
         if path.suffix.lower() == ".json":
             text = json.dumps({**(details or {}), "positions": self.rows()}, indent=1) + "\n"
         else:
-            text = csv_text(COLUMNS, self.rows())
+            text = csv_text(COLUMNS, self.rows(), spreadsheet=spreadsheet)
         replace_file(path, encode_text(text))
 
     @classmethod

@@ -93,7 +93,13 @@ class Matches:
                 ]
         return rows
 
-    def save(self, path: str | Path, *, details: Mapping[str, Any] | None = None) -> None:
+    def save(
+        self,
+        path: str | Path,
+        *,
+        details: Mapping[str, Any] | None = None,
+        spreadsheet: bool = False,
+    ) -> None:
         """Write the table to a .csv or .json file.
 
         Parameters
@@ -104,6 +110,10 @@ class Matches:
         details : mapping or None, default=None
             What else to say at the top of a JSON file, ahead of the list "pairs": the objective,
             for one. A CSV file has no room for it.
+        spreadsheet : bool, default=False
+            Put an apostrophe ahead of names that begin with =, +, - or @ in a CSV file, so that
+            no spreadsheet takes them for formulas. `load` keeps the apostrophes: save without
+            this to get the same names back.
 
         Notes
         -----
@@ -114,7 +124,7 @@ class Matches:
         if path.suffix.lower() == ".json":
             text = json.dumps({**(details or {}), "pairs": self.rows()}, indent=1) + "\n"
         else:
-            text = self._as_csv()
+            text = self._as_csv(spreadsheet)
         replace_file(path, encode_text(text))
 
     @classmethod
@@ -156,7 +166,7 @@ class Matches:
             candidates=candidates,
         )
 
-    def _as_csv(self) -> str:
+    def _as_csv(self, spreadsheet: bool) -> str:
         n_candidates = 0 if self.candidates is None else self.candidates.shape[1]
         numbers = range(1, n_candidates + 1)
         extra = [key for number in numbers for key in _candidate_columns(number)]
@@ -164,7 +174,7 @@ class Matches:
         for row in rows:
             for number, each in enumerate(row.pop("candidates", ()), start=1):
                 row.update(zip(_candidate_columns(number), each.values(), strict=True))
-        return csv_text([*COLUMNS, *extra], rows)
+        return csv_text([*COLUMNS, *extra], rows, spreadsheet=spreadsheet)
 
 
 def _candidate_columns(number: int) -> tuple[str, str]:

@@ -1,4 +1,6 @@
-"""Colours as the eye compares them."""
+"""Colors as the eye compares them."""
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,22 +16,21 @@ _XYZ_FROM_RGB = np.array(
 _WHITE = _XYZ_FROM_RGB.sum(axis=1)
 
 
-def _linear_light() -> NDArray[np.float64]:
-    """Linear intensity of each 8-bit sRGB level."""
-    level = np.arange(256) / 255.0
+def _linear_light(level: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Linear intensity of sRGB levels from 0 to 1."""
     return np.where(level <= 0.04045, level / 12.92, ((level + 0.055) / 1.055) ** 2.4)
 
 
-_LINEAR = _linear_light()
+_LINEAR = _linear_light(np.arange(256) / 255.0)
 
 
 def rgb_to_lab(rgb: ArrayLike) -> NDArray[np.float64]:
-    """Colours in CIE Lab, where distances follow what the eye sees as different.
+    """Colors in CIE Lab, where distances follow what the eye sees as different.
 
     Parameters
     ----------
-    rgb : array of shape (..., 3), uint8
-        sRGB colours.
+    rgb : array of shape (..., 3)
+        sRGB colors: integers from 0 to 255, or floats from 0 to 1.
 
     Returns
     -------
@@ -43,13 +44,44 @@ def rgb_to_lab(rgb: ArrayLike) -> NDArray[np.float64]:
     >>> from unshuffle.images import rgb_to_lab
     >>> rgb_to_lab(np.array([255, 0, 0], dtype=np.uint8)).round(1)
     array([53.2, 80.1, 67.2])
+    >>> rgb_to_lab([1.0, 0.0, 0.0]).round(1)
+    array([53.2, 80.1, 67.2])
     """
-    return lab_of_light(light_of_rgb(rgb))
+    colors = _check_rgb(rgb)
+    if colors.dtype.kind == "f":
+        return lab_of_light(_linear_light(colors.astype(np.float64)))
+    return lab_of_light(_LINEAR[colors])
 
 
-def light_of_rgb(rgb: ArrayLike) -> NDArray[np.float64]:
-    """Linear intensities from 0 to 1 of sRGB colours: what adds up when colours are mixed."""
-    return _LINEAR[np.asarray(rgb, dtype=np.uint8)]
+def _check_rgb(rgb: ArrayLike) -> NDArray[Any]:
+    """Colors as integers from 0 to 255 or floats from 0 to 1; nothing else is guessed at."""
+    if np.ma.is_masked(rgb):
+        raise ValueError("`rgb` has masked entries. Fill them in or drop those colors.")
+    colors = np.asarray(rgb)
+    if colors.ndim == 0 or colors.shape[-1] != 3:
+        raise ValueError(
+            f"`rgb` must have shape (..., 3): red, green, blue. Got shape {colors.shape}."
+        )
+    if colors.dtype.kind not in "iuf":
+        raise ValueError(
+            f"`rgb` must hold integers from 0 to 255 or floats from 0 to 1, got dtype "
+            f"{colors.dtype}."
+        )
+    most = 1 if colors.dtype.kind == "f" else 255
+    # Bytes need no look. Written so that NaN is refused too.
+    known = colors.dtype == np.uint8 or colors.size == 0
+    if not known and not (colors.min() >= 0 and colors.max() <= most):
+        raise ValueError(
+            f"`rgb` holds values from {colors.min():g} to {colors.max():g} of dtype "
+            f"{colors.dtype}. Integers must be from 0 to 255, floats from 0 to 1; convert with "
+            ".astype('uint8'), or divide by 255."
+        )
+    return colors
+
+
+def light_of_rgb(rgb: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """Linear intensities from 0 to 1 of sRGB colors: what adds up when colors are mixed."""
+    return _LINEAR[rgb]
 
 
 def lab_of_light(light: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,6 +1,7 @@
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -73,6 +74,51 @@ def test_a_touched_picture_is_read_anew(photos, kept, decoded):
     os.utime(photos / "1.jpg", ns=(10**18, 10**18))
     read_folder(photos, cache=kept)
     assert decoded == ["1.jpg"]
+
+
+@pytest.mark.parametrize("same_inode", [True, False])
+def test_another_picture_with_the_size_and_time_of_the_old_one_is_read_anew(
+    photos, kept, decoded, same_inode
+):
+    old = photos / "1.jpg"
+    before, n_bytes = old.stat(), old.stat().st_size
+    other = (photos / "2.jpg").read_bytes()
+    # What follows the end of a picture is ignored.
+    data = other[:n_bytes].ljust(n_bytes, b"\0")
+    if not same_inode:
+        old.unlink()
+    old.write_bytes(data)
+    os.utime(old, ns=(before.st_atime_ns, before.st_mtime_ns))
+    found = read_folder(photos, cache=kept)
+    assert decoded == ["1.jpg"]
+    np.testing.assert_array_equal(found.arrays, read_folder(photos).arrays)
+
+
+def test_the_ends_of_a_file_tell_it_from_another(tmp_path, monkeypatch):
+    real = os.fstat
+
+    def same_times(handle):
+        fields = dict.fromkeys(("st_mtime_ns", "st_ctime_ns"), 0)
+        return SimpleNamespace(st_size=real(handle).st_size, **fields)
+
+    monkeypatch.setattr(_cache.os, "fstat", same_times)
+    path, keys = tmp_path / "a.bmp", set()
+    middle = bytes(100_000)
+    for data in (b"a" + middle + b"a", b"b" + middle + b"a", b"a" + middle + b"b"):
+        path.write_bytes(data)
+        keys.add(_cache.thumbnail_key(path, (40, 40), "crop"))
+    assert len(keys) == 3
+
+
+def test_parts_of_a_killed_run_are_removed_once_they_are_old(photos, kept):
+    young, old = kept / "unshuffle-a.thumb-part", kept / "unshuffle-b.thumb-part"
+    for part in (young, old):
+        part.write_bytes(b"half")
+    os.utime(old, (0, 0))
+    Image.new("RGB", (50, 30), "red").save(photos / "new.png")
+    read_folder(photos, cache=kept)
+    assert young.exists()
+    assert not old.exists()
 
 
 def damage(path, how):

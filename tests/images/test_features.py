@@ -28,6 +28,56 @@ def test_known_colours_have_their_known_lab_values(rgb, lab):
     np.testing.assert_allclose(rgb_to_lab(np.array(rgb, np.uint8)), lab, atol=0.01)
 
 
+def test_floats_are_shares_and_integers_are_levels():
+    levels = np.random.RandomState(0).randint(0, 256, (20, 3))
+    expected = rgb_to_lab(levels.astype(np.uint8))
+    np.testing.assert_allclose(rgb_to_lab(levels), expected)
+    np.testing.assert_allclose(rgb_to_lab(levels / 255), expected)
+    np.testing.assert_allclose(rgb_to_lab((levels / 255).astype(np.float32)), expected, atol=1e-4)
+    np.testing.assert_allclose(rgb_to_lab([0.5, 0.5, 0.5]), [53.39, 0, 0], atol=0.01)
+    assert rgb_to_lab(np.zeros((0, 3))).shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("rgb", "message"),
+    [
+        ([128.0, 0.0, 0.0], "from 0 to 128 of dtype float64. Integers must be from 0 to 255, fl"),
+        ([0.5, 0.5, 1.5], "from 0.5 to 1.5 of dtype float64"),
+        ([0.5, np.nan, 0.5], "values from nan to nan"),
+        ([300, 0, 0], "from 0 to 300 of dtype int64"),
+        ([-1, 0, 0], "from -1 to 0"),
+        ([0.1, 0.2], r"shape \(..., 3\)"),
+        (0.5, r"Got shape \(\)"),
+        ([True, False, True], "got dtype bool"),
+        (["1", "2", "3"], "got dtype <U1"),
+        (np.ma.masked_equal([1, 2, 3], 2), "masked entries"),
+    ],
+)
+def test_colors_that_would_have_to_be_guessed_at_are_refused(rgb, message):
+    with pytest.raises(ValueError, match=message):
+        rgb_to_lab(rgb)
+
+
+def test_histograms_larger_than_memory_are_refused():
+    picture = np.zeros((1, 4, 4, 3), np.uint8)
+    with pytest.raises(MemoryError, match=r"1,000,000,000,000,000 bins .* GB; .* fewer `bins`"):
+        color_histogram(picture, bins=(100_000,) * 3)
+    # The product of small integers of NumPy would overflow.
+    assert color_histogram(picture, bins=np.array([100, 2, 2], np.int8)).shape == (1, 400)
+
+
+@pytest.mark.parametrize("bins", [8, (8, 8), (8, 8, 0), (8, 8, 2.5), (8, 8, -1), "888", None])
+def test_impossible_bins_are_refused(bins):
+    with pytest.raises(ValueError, match="`bins` must be"):
+        color_histogram(np.zeros((1, 4, 4, 3), np.uint8), bins=bins)
+
+
+def test_lab_pixels_larger_than_memory_are_refused():
+    many = np.broadcast_to(np.uint8(0), (10**7, 300, 300, 3))
+    with pytest.raises(MemoryError, match="10,000,000 pictures of 300 x 300 pixels in Lab needs"):
+        lab_pixels(many)
+
+
 def test_lab_agrees_with_scikit_image():
     color = pytest.importorskip("skimage.color", reason="scikit-image is not installed")
     rgb = np.random.RandomState(0).randint(0, 256, (50, 7, 3)).astype(np.uint8)

@@ -41,6 +41,14 @@ def test_few_items_still_get_legible_letters():
     assert n_holes(text_mask("OOOO OOOO", 1)) == 8
 
 
+@pytest.mark.parametrize("text", ["''", "-", "|", "."])
+def test_marks_too_slight_to_cover_a_cell_are_drawn_all_the_same(text):
+    # A warning of NumPy would be an error here.
+    assert text_mask(text, height=5).any()
+    for n_cells in (1, 5, 40):
+        assert text_mask(text, n_cells).sum() >= n_cells
+
+
 def test_height_and_margin_are_kept():
     assert text_mask("HI", height=9, margin=0).shape[0] == 9
     padded = text_mask("HI", height=9, margin=3)

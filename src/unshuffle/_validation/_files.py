@@ -63,10 +63,16 @@ def check_output_path(path: str | os.PathLike[str], suffixes: Sequence[str]) -> 
         raise ValueError(
             f"Cannot write {target}: its name {ending}. Give a name that ends in {listed}."
         )
-    if not target.parent.is_dir():
+    place = Path(os.path.realpath(target))
+    if os.path.islink(place):
         raise ValueError(
-            f"Cannot write {target}: there is no folder {target.parent}. Create it first."
+            f"Cannot write {target}: it is a link that leads in a circle. Give another name."
         )
+    for folder in (target.parent, place.parent):
+        if not folder.is_dir():
+            raise ValueError(
+                f"Cannot write {target}: there is no folder {folder}. Create it first."
+            )
     if target.exists() and not target.is_file():
         # A finished file is moved into place, which would put it where the device was.
         raise ValueError(
@@ -76,7 +82,7 @@ def check_output_path(path: str | os.PathLike[str], suffixes: Sequence[str]) -> 
         raise ValueError(f"Cannot write {target}: the file is read-only. Give another name.")
     try:
         # Only an attempt tells about read-only disks, quotas and network shares.
-        with tempfile.TemporaryFile(dir=target.parent):
+        with tempfile.TemporaryFile(dir=place.parent):
             pass
     except OSError as error:
         raise ValueError(

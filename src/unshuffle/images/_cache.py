@@ -8,6 +8,7 @@ import struct
 import sys
 import tempfile
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,6 +22,10 @@ MAX_CACHE_BYTES = 512 * 2**20
 _MAGIC = b"unshuffle thumbnail 1\n"
 _SIZES = struct.Struct("<4I")
 _DIGEST_BYTES = 16
+# Of each end of a file that is compared.
+_ENDS_BYTES = 16 * 1024
+# A thumbnail is written in one go: a part as old as this was left by a run that was killed.
+_ABANDONED_NS = 3600 * 10**9
 _ENTRY_NAME = re.compile(r"[0-9a-f]{40}\.thumb")
 _PART_PREFIX = "unshuffle-"
 _PART_SUFFIX = ".thumb-part"
@@ -125,7 +130,10 @@ class ThumbnailCache:
                 self._n_written += 1
 
     def prune(self, max_bytes: int | None = None) -> None:
-        """Remove what was not used for longest, until the rest is at most `max_bytes`."""
+        """Remove what was not used for longest, until the rest is at most `max_bytes`.
+
+        Parts that a killed run left are removed too.
+        """
         if self._n_written == 0:
             return
         limit = MAX_CACHE_BYTES if max_bytes is None else max_bytes
@@ -136,10 +144,10 @@ class ThumbnailCache:
                     if _is_ours(entry):
                         found = entry.stat(follow_symlinks=False)
                         entries.append((found.st_mtime_ns, found.st_size, entry.path))
-        kept = 0
-        for _, n_bytes, path in sorted(entries, reverse=True):
+        kept, now = 0, time.time_ns()
+        for used, n_bytes, path in sorted(entries, reverse=True):
             kept += n_bytes
-            if kept > limit:
+            if kept > limit or (path.endswith(_PART_SUFFIX) and now - used > _ABANDONED_NS):
                 with suppress(OSError):
                     os.unlink(path)
 
@@ -154,10 +162,18 @@ class ThumbnailCache:
 
 def thumbnail_key(path: Path, size: tuple[int, int], fit: str) -> str:
     """Name of the thumbnail of a file as it is now: another once the file has changed."""
-    found = os.stat(path)
-    # The version of Pillow too, since what it decodes may differ by a grey level.
-    parts = (found.st_size, found.st_mtime_ns, *size, fit, PIL.__version__)
     digest = hashlib.sha256(os.fsencode(os.path.realpath(path)))
+    with open(path, "rb") as file:
+        found = os.fstat(file.fileno())
+        # A tool may put another picture of the same size in its place and set the time back.
+        # Its ends tell almost always, and the time of the last change to the file, which
+        # cannot be set, tells the rest.
+        digest.update(file.read(_ENDS_BYTES))
+        file.seek(max(found.st_size - _ENDS_BYTES, 0))
+        digest.update(file.read(_ENDS_BYTES))
+    times = found.st_mtime_ns, found.st_ctime_ns
+    # The version of Pillow too, since what it decodes may differ by a gray level.
+    parts = (found.st_size, *times, *size, fit, PIL.__version__)
     digest.update(b"\0" + "\0".join(map(str, parts)).encode())
     return digest.hexdigest()[:40]
 

@@ -23,6 +23,7 @@ MAX_PIXELS = 80_000_000
 
 FITS = ("stretch", "crop")
 
+_TOO_LARGE = f"more than the {MAX_PIXELS // 10**6} million pixels that are decoded"
 _INSTALL_HEIC = "a HEIC picture; to read it: pip install 'unshuffle[images]'"
 _HEIC_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
 # The HEIC decoder takes the whole file into memory before it looks at the size of the picture.
@@ -72,10 +73,7 @@ def read_image(
     path = Path(path)
     with Image.open(path, formats=_formats_for(path)) as image:
         if image.width * image.height > MAX_PIXELS:
-            raise ValueError(
-                f"{image.width} x {image.height} pixels, more than the {MAX_PIXELS // 10**6} "
-                "million that are decoded"
-            )
+            raise ValueError(f"{_TOO_LARGE} ({image.width} x {image.height})")
         orientation = _orientation(image)
         turned = orientation >= 5
         height, width = size[::-1] if turned else size
@@ -96,7 +94,7 @@ def explain(error: Exception) -> str:
     if isinstance(error, Image.UnidentifiedImageError):
         return "not a picture in a format that is read (PNG, JPEG, GIF, BMP, TIFF, WebP)"
     if isinstance(error, Image.DecompressionBombError):
-        return f"more than the {MAX_PIXELS // 10**6} million pixels that are decoded"
+        return _TOO_LARGE
     if isinstance(error, ValueError):
         return str(error) or "damaged"
     if isinstance(error, OSError) and error.strerror:
@@ -104,16 +102,22 @@ def explain(error: Exception) -> str:
     return f"damaged ({' '.join(str(error).split())[:80] or type(error).__name__})"
 
 
-def _formats_for(path: Path) -> tuple[str, ...]:
-    """Formats to try on a file, once it is clear that it can be opened without harm."""
-    if path.is_symlink() and not path.exists():
-        raise ValueError("a link that leads nowhere")
+def file_size(path: Path) -> int:
+    """Bytes of a file that can be opened without harm; otherwise the reason as a ValueError."""
+    if not path.exists():
+        raise ValueError("a link that leads nowhere" if path.is_symlink() else "no such file")
     if not path.is_file():
         # A pipe or a device would wait for ever.
         raise ValueError("not a regular file")
     n_bytes = path.stat().st_size
     if n_bytes == 0:
         raise ValueError("empty file")
+    return n_bytes
+
+
+def _formats_for(path: Path) -> tuple[str, ...]:
+    """Formats to try on a file, once it is clear that it can be opened without harm."""
+    n_bytes = file_size(path)
     with open(path, "rb") as file:
         head = file.read(12)
     if head[4:8] != b"ftyp" or head[8:12] not in _HEIC_BRANDS:

@@ -1,12 +1,13 @@
 """What pictures are compared by: Lab pixels and Lab colour histograms."""
 
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from unshuffle._color import rgb_to_lab
-from unshuffle._validation import check_images
+from unshuffle._validation import check_count, check_images, check_memory
 
 _LAB_RANGES = ((0.0, 100.0), (-60.0, 60.0), (-60.0, 60.0))
 # Pictures converted at once: enough to keep NumPy busy, few enough to stay in cache.
@@ -31,10 +32,16 @@ def lab_pixels(images: ArrayLike, *, dtype: DTypeLike = np.float64) -> NDArray[A
 
     Notes
     -----
-    Takes 8 bytes for each pixel and channel, or 4 as float32.
+    Takes 8 bytes for each pixel and channel, or 4 as float32; that is checked before it is
+    taken.
     """
     images = check_images(images)
     n_images, height, width, _ = images.shape
+    check_memory(
+        np.dtype(dtype).itemsize * images.size,
+        what=f"{n_images:,} pictures of {height} x {width} pixels in Lab",
+        instead="Scale the pictures down.",
+    )
     features = np.empty((n_images, height * width * 3), dtype=dtype)
     for start in range(0, n_images, CHUNK):
         chunk = rgb_to_lab(images[start : start + CHUNK])
@@ -52,18 +59,28 @@ def color_histogram(
     images : array of shape (n_images, height, width, 3) or (n_images, height, width), uint8
         RGB or grey pictures of one size.
     bins : (int, int, int), default=(8, 8, 8)
-        Number of bins along L (0 to 100), a and b (-60 to 60 each; stronger colours count
-        in the outermost bin). More bins tell finer colours apart, and need more pixels.
+        Number of bins along L (0 to 100), a and b (-60 to 60 each; stronger colors count
+        in the outermost bin). More bins tell finer colors apart, and need more pixels.
 
     Returns
     -------
     features : ndarray of shape (n_images, bins[0] * bins[1] * bins[2])
         Square root of the share of pixels in each bin: rows have Euclidean length 1, and
         distances between them are Hellinger distances.
+
+    Notes
+    -----
+    Takes 8 bytes for each picture and bin; that is checked before it is taken.
     """
     images = check_images(images)
     n_images, height, width, _ = images.shape
-    n_bins = int(np.prod(bins))
+    bins = _check_bins(bins)
+    n_bins = prod(bins)
+    check_memory(
+        8 * n_bins * (n_images + 1),
+        what=f"A histogram of {n_bins:,} bins for {n_images:,} picture(s)",
+        instead="Choose fewer `bins`.",
+    )
     shares = np.empty((n_images, n_bins))
     for start in range(0, n_images, CHUNK):
         lab = rgb_to_lab(images[start : start + CHUNK])
@@ -73,4 +90,13 @@ def color_histogram(
             cell = cell * n + np.clip(step, 0, n - 1)
         for offset, cells in enumerate(cell.reshape(len(lab), -1)):
             shares[start + offset] = np.bincount(cells, minlength=n_bins)
-    return np.sqrt(shares / (height * width))
+    # In place: a copy would take the memory twice.
+    shares /= height * width
+    return np.sqrt(shares, out=shares)
+
+
+def _check_bins(bins: Any) -> tuple[int, int, int]:
+    if np.ndim(bins) != 1 or len(bins) != 3:
+        raise ValueError(f"`bins` must be three numbers, for L, a and b, got {bins!r}.")
+    n_lightness, n_a, n_b = (check_count(each, "bins") for each in bins)
+    return n_lightness, n_a, n_b

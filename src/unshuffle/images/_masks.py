@@ -16,7 +16,7 @@ from unshuffle._validation import (
     check_tall_enough,
     raise_no_mask,
 )
-from unshuffle.images._decoding import FORMATS, MAX_PIXELS, explain
+from unshuffle.images._decoding import FORMATS, MAX_PIXELS, explain, file_size
 from unshuffle.images._letters import (
     Coverage,
     clumsiness,
@@ -195,6 +195,9 @@ def _most_legible(
         for weight in _WEIGHTS if height <= 2 * DEFAULT_HEIGHT else (_WEIGHT,):
             coverage = draw_letters(lines, height, weight)
             cells = coverage >= 0.5 if n_cells is None else _take(coverage, n_cells)
+            if not cells.any():
+                # An apostrophe may be too slight for any cell: those that it covers most, then.
+                cells = coverage >= coverage.max()
             excess = 0 if n_cells is None else int(cells.sum()) - n_cells
             # Letters with too few cells for all items are the last resort.
             excess = excess if excess >= 0 else MOST_CELLS - excess
@@ -208,8 +211,7 @@ def _most_legible(
 def _ink(path: Path, *, exact: bool) -> Coverage:
     """How dark each pixel is, from 0 to 1; or how opaque, where a picture is partly clear."""
     try:
-        if not path.is_file():
-            raise ValueError("no such file")
+        file_size(path)
         with Image.open(path, formats=FORMATS) as image:
             if image.width * image.height > MAX_PIXELS:
                 raise ValueError(f"more than the {MAX_PIXELS // 10**6} million pixels decoded")

@@ -22,20 +22,20 @@ def check_grid(grid: ArrayLike, n_items: int, *, n_axes: int = 2) -> NDArray[np.
     return cells.astype(np.intp)
 
 
-def check_names(names: Any) -> list[str]:
+def check_names(names: Any, name: str = "names") -> list[str]:
     """Names of the items, each a string."""
     if isinstance(names, str) or np.ndim(np.asarray(names, dtype=object)) != 1:
         raise ValueError(
-            f"`names` must be a list of strings, got {type(names).__name__}. Give one name for "
+            f"`{name}` must be a list of strings, got {type(names).__name__}. Give one name for "
             "each item."
         )
-    odd = next((k for k, name in enumerate(names) if not isinstance(name, str)), None)
+    odd = next((k for k, each in enumerate(names) if not isinstance(each, str)), None)
     if odd is not None:
         raise ValueError(
-            f"`names` must hold strings; number {odd} is a {type(names[odd]).__name__}. Convert "
+            f"`{name}` must hold strings; number {odd} is a {type(names[odd]).__name__}. Convert "
             "it with str()."
         )
-    return [str(name) for name in names]
+    return [str(each) for each in names]
 
 
 def check_cell_points(points: ArrayLike, n_cells: int) -> NDArray[np.float64]:

@@ -5,6 +5,10 @@ import stat
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 def check_folder(folder: str | os.PathLike[str]) -> Path:
@@ -44,6 +48,31 @@ def check_regular_file(path: str | os.PathLike[str], name: str) -> Path:
             "holds into a file and give that."
         )
     return file
+
+
+def check_array_file(path: Path) -> NDArray[Any]:
+    """Array of real numbers, mapped from a .npy file; never a pickle, which could run anything."""
+    try:
+        # Mapped: a header that promises more than the file holds is refused before memory is
+        # taken for it.
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError, OSError, MemoryError, SyntaxError) as error:
+        # NumPy's own words would have the user load what may run anything.
+        objects = "pickle" in str(error) or "Python objects" in str(error)
+        why = "it is not a .npy file, or it holds Python objects, which are never loaded"
+        raise ValueError(
+            f"{path} cannot be read as an array of numbers: "
+            f"{why if objects else str(error).rstrip('.')}. Write it with numpy.save."
+        ) from error
+    if not isinstance(array, np.ndarray):
+        array.close()
+        raise ValueError(
+            f"{path} holds several arrays. Write the one to be used to a .npy file with "
+            "numpy.save."
+        )
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{path} holds {array.dtype} values. Give real numbers.")
+    return array
 
 
 def check_output_path(path: str | os.PathLike[str], suffixes: Sequence[str]) -> Path:

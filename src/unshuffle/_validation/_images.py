@@ -1,7 +1,7 @@
 """What is asked of pictures and of the sheets they are laid out on."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from numbers import Integral
 from pathlib import Path
 from typing import Any, NoReturn
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unshuffle._validation._collections import check_finite
+from unshuffle._validation._files import check_array_file, check_regular_file
 from unshuffle._validation._parameters import check_count
 
 
@@ -93,24 +94,9 @@ def check_cache_folder(cache: str | os.PathLike[str], folder: Path) -> Path:
     return path
 
 
-def check_feature_file(
-    load: Callable[[], Any], path: Path, n_items: int, names: Sequence[str] | None
-) -> NDArray[Any]:
+def check_feature_file(path: Path, n_items: int, names: Sequence[str] | None) -> NDArray[Any]:
     """Finite numbers from a file, one row for each picture."""
-    try:
-        array = load()
-    except (ValueError, EOFError, OSError, MemoryError, SyntaxError) as error:
-        raise ValueError(
-            f"{path} cannot be read as an array of numbers: {error}. Write it with numpy.save."
-        ) from error
-    if not isinstance(array, np.ndarray):
-        array.close()
-        raise ValueError(
-            f"{path} holds several arrays. Write the one to be used to a .npy file with "
-            "numpy.save."
-        )
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"{path} holds {array.dtype} values. Give real numbers.")
+    array = check_array_file(check_regular_file(path, "`path`"))
     if array.ndim != 2 or array.shape[1] == 0:
         raise ValueError(
             f"{path} has shape {array.shape}. Give a 2-D array with one row for each picture and "

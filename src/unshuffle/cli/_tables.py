@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._validation._files import check_regular_file
+from unshuffle._validation._files import check_array_file, check_regular_file
 from unshuffle.cli._console import BadInput
 
 SUFFIXES = (".csv", ".tsv", ".npy", ".parquet")
@@ -145,20 +145,7 @@ def read_table(path: Path, reading: Reading | None = None, *, n_least: int = 1) 
 
 def read_array(path: Path) -> NDArray[Any]:
     """Read a .npy file; never a pickle, which could run anything."""
-    check_regular_file(path, "an array")
-    try:
-        # Mapped first: a header that promises more than the file holds is then refused
-        # before memory is taken for it.
-        array = np.array(np.load(path, mmap_mode="r", allow_pickle=False))
-    except (ValueError, EOFError, OSError, MemoryError, SyntaxError) as error:
-        # NumPy's own words would have the user load what may run anything.
-        objects = "pickle" in str(error) or "Python objects" in str(error)
-        why = "it is no .npy file, or holds objects" if objects else str(error).rstrip(".")
-        raise BadInput(
-            f"{path} cannot be read as an array of numbers: {why}. Write it with numpy.save."
-        ) from error
-    if array.dtype.kind not in "biuf":
-        raise BadInput(f"{path} holds {array.dtype} values. Give real numbers.")
+    array = check_array_file(check_regular_file(path, "an array"))
     if array.ndim != 2:
         raise BadInput(
             f"{path} has {array.ndim} dimension(s), shape {array.shape}. Give a 2-D array with "

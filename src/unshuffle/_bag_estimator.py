@@ -6,6 +6,7 @@ from sklearn.utils.validation import _check_feature_names
 
 from unshuffle import _validation as check
 from unshuffle._bags import Bags
+from unshuffle._validation._bags import listed
 
 
 class BagEstimatorMixin:
@@ -24,12 +25,13 @@ class BagEstimatorMixin:
 
     def _record_columns(self, bags: Any, given: Bags) -> None:
         """Remember the columns of the bags that are fitted."""
-        _check_feature_names(self, _named(bags), reset=True)
+        _check_feature_names(self, _named(listed(bags)), reset=True)
         self._bags_of_one = bool(given.sizes.max() == 1)
         self.n_features_in_ = given.width
 
     def _bags_like_fitted(self, bags: Any) -> Bags:
         """Bags with the columns of the fitted ones."""
+        bags = listed(bags)
         _check_feature_names(self, _named(bags), reset=False)
         given = Bags.of(bags)
         if not self._bags_of_one:

@@ -42,12 +42,13 @@ class Bags:
 
     @classmethod
     def of(cls, bags: Any, *, name: str = "bags") -> "Bags":
-        """Bags from a list of (n_i, d) arrays, a 3-D array, or 2-D (bags of one point).
+        """Bags from a list of (n_i, d) arrays, a groupby, or an array of 3 or 2 dimensions.
 
         Parameters
         ----------
-        bags : list of array-like of shape (n_i, d), or array-like of 3 or 2 dimensions
-            Points may stand in any order inside a bag.
+        bags : list of array-like of shape (n_i, d), pandas groupby, or array-like
+            Points may stand in any order inside a bag. Each group is a bag, without the columns
+            grouped by; the rows of a 2-D array are bags of one point.
         name : str, default="bags"
             What to call them in an error message.
 

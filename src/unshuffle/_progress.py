@@ -1,8 +1,10 @@
-"""What a solver reports as it goes, and how a callback stops it."""
+"""What a solver reports as it goes, how a callback stops it, and what a failed fit leaves."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +37,27 @@ class State:
     stage: str = ""
     fraction: float = 0.0
     generators: NDArray[np.float64] | None = None
+
+
+@contextmanager
+def refitting(estimator: Any) -> Iterator[Callable[[], None]]:
+    """Put back an earlier fit, whole, where a new one fails.
+
+    Yields a function to call once the attributes of the new fit are complete: what fails or is
+    interrupted after that leaves the new fit.
+    """
+    before = vars(estimator).copy()
+
+    def done() -> None:
+        nonlocal before
+        before = vars(estimator).copy()
+
+    try:
+        yield done
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
 
 
 Callback = Callable[[State], bool | np.bool_ | None]

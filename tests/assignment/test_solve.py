@@ -322,7 +322,7 @@ def test_an_interrupt_gets_out_of_the_auction(monkeypatch):
         (np.empty((3, 0)), r"`cost` is empty: it has shape \(3, 0\)"),
         ([[1.0, np.nan]], "NaN"),
         ([[1.0, np.inf]], "infinity"),
-        ([1.0, 2.0], "Expected 2D array"),
+        ([1.0, 2.0], "must be 2-D"),
     ],
 )
 def test_unusable_costs_are_refused(cost, message):

@@ -146,7 +146,7 @@ def test_bad_exponents_are_refused(K, exponent):
         ([[1.0, np.nan], [np.nan, 1.0]], "NaN"),
         ([[1.0, np.inf], [np.inf, 1.0]], "infinity"),
         ([[1.0]], "at least two items"),
-        ([1.0, 2.0], "1D"),
+        ([1.0, 2.0], "must be 2-D"),
         (np.eye(2) * 1j, "Complex"),
     ],
 )

@@ -121,9 +121,9 @@ def test_columns_with_names_must_keep_them(colors, check_layout):
 BAD_ADDITIONS = {
     "too many": (np.ones((6, 3)), r"6 new items do not fit into the 5 cells that are empty.*Fit"),
     "columns": (np.ones((2, 4)), "X has 4 columns, but the items that are laid out have 3.*same"),
-    "none": (np.ones((0, 3)), "minimum of 1 is required"),
+    "none": (np.ones((0, 3)), "X is empty: found 0"),
     "nan": (np.full((1, 3), np.nan), "contains NaN.*Drop these rows"),
-    "one row": (np.ones(3), "Expected 2D array, got 1D array"),
+    "one row": (np.ones(3), "must be 2-D, got 1 dimension"),
     "text": (["a", "b"], "[Tt]ext|strings"),
 }
 

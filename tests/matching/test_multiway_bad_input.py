@@ -38,11 +38,11 @@ COLLECTIONS = {
     "None among them": ([A, None], {}, rf"`X\[1\]` is None, which is no collection.*{LIST}"),
     "array of arrays": (np.array([A, B[:5]], dtype=object), {}, "have 6, 5 items"),
     "numbers": ([1.0, 2.0, 3.0], {}, rf"list of 3 single values.*{LIST}"),
-    "rows": (A.tolist(), {}, "Expected 2D array, got 1D array"),
+    "rows": (A.tolist(), {}, "must be 2-D, got 1 dimension"),
     "nan": ([A, with_entry(B, np.nan)], {}, r"X\[1\] contains NaN .*row 2\). Drop these rows"),
     "inf": ([with_entry(A, np.inf), B], {}, r"X\[0\] contains infinity .*Drop these rows"),
     "too large": ([A, B * 1e200], {}, "too large for a float. Divide the values"),
-    "empty": ([A, np.empty((0, 2))], {}, r"0 sample\(s\).*minimum of 1 is required"),
+    "empty": ([A, np.empty((0, 2))], {}, r"empty: found 0 sample\(s\)"),
     "one item": ([A[:1], B[:1]], {}, r"X\[0\] has 1 item.*each needs at least two items"),
     "all equal": ([A, np.ones((6, 2))], {}, r"All items of X\[1\] are equal.*right columns"),
     "all equal, linear": (

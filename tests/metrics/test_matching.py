@@ -105,7 +105,7 @@ def test_foscttm_ignores_order_and_common_shift(seed, shift):
         (np.ones((1, 2)), np.ones((1, 2)), "at least two items"),
         (np.ones((3, 2)) * np.nan, np.ones((3, 2)), "NaN"),
         (np.ones((3, 2)), np.ones((3, 2)) * np.inf, "infinity"),
-        (np.ones(3), np.ones(3), "1D"),
+        (np.ones(3), np.ones(3), "must be 2-D"),
         (["a", "b"], ["a", "b"], "strings"),
     ],
 )

@@ -1,19 +1,24 @@
 """What is asked of bags: sets of points of one width."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils import check_array
 
-from unshuffle._validation._collections import check_magnitude, is_text
+from unshuffle._validation._collections import (
+    as_numbers,
+    as_rows,
+    check_magnitude,
+    is_text,
+    table_shape,
+)
 from unshuffle._validation._memory import check_memory
 
 _FORMS = (
-    "Pass a list with one (n_points, n_features) array for each bag, a 3-D array, or a 2-D array "
-    "whose rows are bags of one point."
+    "Pass a list with one (n_points, n_features) array for each bag, a 3-D array, a data frame's "
+    "groupby, or a 2-D array whose rows are bags of one point."
 )
 
 
@@ -31,8 +36,7 @@ def check_bags(bags: Any, name: str) -> tuple[NDArray[np.float64], NDArray[np.in
         )
     if isinstance(bags, str) or is_text(bags):
         raise ValueError(f"{name} holds strings, but bags hold points: rows of numbers. {_FORMS}")
-    if isinstance(bags, Iterator):
-        bags = list(bags)
+    bags = listed(bags)
     if is_list_of_bags(bags):
         return _stack(list(bags), name)
     shape = _shape(bags, name)
@@ -45,8 +49,39 @@ def check_bags(bags: Any, name: str) -> tuple[NDArray[np.float64], NDArray[np.in
         what = "is empty: found 0 bags" if shape == (0,) else what
         # scikit-learn's checks look for the first three words.
         raise ValueError(f"{name} {what}. Reshape your data: {_FORMS[0].lower()}{_FORMS[1:]}")
-    points = _check_points(bags, name, holder=name)
+    _check_no_names(bags, name)
+    points = _check_points(bags, holder=name).copy()  # which is kept, and must not change
     return points, np.arange(len(points) + 1)
+
+
+def listed(bags: Any) -> Any:
+    """Sets that come one after the other as a list: of an iterator, or of a pandas groupby."""
+    if isinstance(bags, Iterator):
+        return list(bags)
+    if hasattr(bags, "groups") and hasattr(bags, "exclusions"):
+        return [_without(group, bags.exclusions) for _, group in bags]
+    return bags
+
+
+def _without(group: Any, exclusions: Collection[Any]) -> Any:
+    """One group of a frame without the columns it was grouped by; of a single column, that."""
+    if group.ndim == 1:
+        return group.to_frame()
+    return group.drop(columns=[column for column in group.columns if column in exclusions])
+
+
+def _check_no_names(table: Any, name: str) -> None:
+    """Refuse a data frame with a column of text: it likely says which set each row is in."""
+    if not hasattr(table, "iloc"):
+        return
+    for place, column in enumerate(table.columns):
+        values = np.asarray(table.iloc[:, place])
+        if values.dtype.kind in "US" or any(isinstance(each, str) for each in values[:1]):
+            raise ValueError(
+                f"Column {column!r} of {name} holds text. If it says which set each row belongs "
+                f"to, pass {name}.groupby({column!r}): one set for each group. Otherwise drop it, "
+                "or encode it as numbers."
+            )
 
 
 def check_several_bags(n_bags: int, name: str) -> None:
@@ -82,9 +117,7 @@ def check_gap(points: NDArray[np.float64], name: str) -> None:
 
 def check_not_one_bag(bags: Any, name: str, *, others: str = "the fitted bags") -> None:
     """Refuse a table where other bags have several points: it would be bags of one."""
-    if getattr(bags, "ndim", 0) == 2 or (
-        isinstance(bags, list | tuple) and not is_list_of_bags(bags)
-    ):
+    if _dimensions(bags) == 2 and not is_list_of_bags(bags):
         raise ValueError(
             f"{name} is 2-D, {len(bags)} bags of one point each, but {others} have "
             "several. For a single bag pass [bag]; for bags of one point, a list of arrays with "
@@ -168,9 +201,9 @@ def check_n_components(n_components: Any, most: int) -> None:
 def check_scores(scores: Any, n_components: int) -> NDArray[np.float64]:
     """Coordinates of bags, one row of `n_components` numbers for each."""
     try:
-        values: NDArray[np.float64] = check_array(scores, dtype=np.float64, input_name="Y")
+        values: NDArray[np.float64] = as_rows(as_numbers(scores, "Y"), "Y")
     except ValueError as error:
-        if "could not convert string" not in str(error) and "inhomogeneous" not in str(error):
+        if "holds text" not in str(error) and "different lengths" not in str(error):
             raise
         raise ValueError(
             f"Y must hold real numbers, {n_components} in every row. Pass what transform "
@@ -211,8 +244,8 @@ def _holds_a_table(bags: Any) -> bool:
 
 
 def _dimensions(item: Any) -> int:
-    if hasattr(item, "ndim"):
-        return int(item.ndim)
+    if isinstance(getattr(item, "shape", None), tuple):
+        return len(item.shape)
     if isinstance(item, list | tuple):
         return 1 + max((_dimensions(each) for each in item), default=0)
     return 0
@@ -233,9 +266,9 @@ def _stack(bags: list[Any], name: str) -> tuple[NDArray[np.float64], NDArray[np.
                 f"Bag {i} of {name} has {_dimensions(bag)} dimension(s); a bag has 2, points by "
                 f"features. {_FORMS}"
             )
-        if len(bag) == 0:
+        if table_shape(bag)[0] == 0:
             raise ValueError(f"Bag {i} of {name} is empty. Drop it, or give it a point.")
-        points.append(_check_points(bag, name, holder=holder))
+        points.append(_check_points(bag, holder=holder))
         _check_same_columns(bag, bags[0], i, name)
         if points[i].shape[1] != points[0].shape[1]:
             raise ValueError(
@@ -248,7 +281,7 @@ def _stack(bags: list[Any], name: str) -> tuple[NDArray[np.float64], NDArray[np.
 
 def _shape(bags: Any, name: str) -> tuple[int, ...]:
     try:
-        return tuple(bags.shape if hasattr(bags, "ndim") else np.asarray(bags).shape)
+        return tuple(bags.shape if hasattr(bags, "shape") else np.asarray(bags).shape)
     except ValueError as error:
         raise ValueError(f"{name} holds rows of different lengths. {_FORMS}") from error
 
@@ -273,38 +306,35 @@ def _check_unmasked(bag: Any, holder: str) -> None:
         )
 
 
-def _check_points(bag: Any, name: str, *, holder: str) -> NDArray[np.float64]:
+def _check_points(bag: Any, *, holder: str) -> NDArray[np.float64]:
     _check_unmasked(bag, holder)
-    kind = np.asarray(bag).dtype.kind if hasattr(bag, "dtype") else "f"
-    if kind == "c":
-        # scikit-learn's checks look for the first four words.
-        raise ValueError(
-            f"Complex data not supported: {holder} holds complex numbers. Pass real and imaginary "
-            "parts as two columns."
-        )
-    if kind in "mM":
+    if getattr(getattr(bag, "dtype", None), "kind", "f") in "mM":
         raise ValueError(
             f"Points of {holder} hold dates or times, which have no unit as numbers. Pass them in "
             "a unit of your choice, such as seconds as floats."
         )
     try:
-        points: NDArray[np.float64] = check_array(
-            bag,
-            dtype=np.float64,
-            ensure_all_finite=False,
-            input_name=name,
-        )
+        points = as_numbers(bag, holder)
     except ValueError as error:
-        if "inhomogeneous" in str(error) or "with a sequence" in str(error):
+        if "different lengths" in str(error):
             raise ValueError(
                 f"Points of {holder} have different numbers of columns. Describe all points by "
                 "the same columns."
             ) from error
-        if "could not convert string" not in str(error):
+        if "holds text" not in str(error):
             raise
         raise ValueError(
-            f"Points of {holder} hold text ({error}). Encode it as numbers, or drop these columns."
+            f"Points of {holder} hold text ({error.__cause__}). Encode it as numbers, or drop "
+            "these columns."
         ) from error
+    if len(points) == 0:
+        raise ValueError(f"{holder} is empty: found 0 sample(s). {_FORMS}")
+    if points.shape[1] == 0:
+        # scikit-learn's checks look for these words.
+        raise ValueError(
+            f"{holder} has 0 feature(s) (shape={points.shape}) while a minimum of 1 is required. "
+            "Describe the points by at least one column."
+        )
     bad = np.flatnonzero(~np.isfinite(points).all(axis=1))
     if bad.size:
         what = "NaN" if np.isnan(points).any() else "infinity"

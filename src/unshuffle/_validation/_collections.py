@@ -1,6 +1,6 @@
 """What is asked of collections of items: vectors, documents, and how many there are."""
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,14 +12,14 @@ def is_text(collection: Any) -> bool:
     """Tell whether `collection` is a sequence of strings."""
     if isinstance(collection, str):
         return False
+    if len(getattr(collection, "shape", (0,))) != 1:
+        return False
     if isinstance(collection, np.ndarray):
         if collection.dtype.kind in "US":
-            return collection.ndim == 1
-        if collection.dtype != object or collection.ndim != 1:
+            return True
+        if collection.dtype != object:
             return False
     elif not hasattr(collection, "__len__") or sparse.issparse(collection):
-        return False
-    if getattr(collection, "ndim", 1) != 1:
         return False
     return len(collection) > 0 and all(isinstance(item, str) for item in collection)
 
@@ -48,29 +48,123 @@ def check_partner_vectors(Y: Any, X: Any, name: str) -> Any:
 
 
 def as_rows(X: Any, name: str) -> Any:
-    """Finite 2-D float array, dense, or CSR if sparse."""
-    try:
-        X = check_array(
-            X,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=False,
-            input_name=name,
-            estimator="unshuffle",
+    """Finite 2-D array as `as_numbers` gives it, or CSR with sorted indices if sparse."""
+    if X is None:
+        raise ValueError(f"{name} is None. Pass one row of numbers for each item.")
+    X = table_of(X, name)
+    rows = _as_csr(X, name) if sparse.issparse(X) else as_numbers(X, name)
+    if rows.shape == (0,) or (rows.ndim == 2 and rows.shape[0] == 0):
+        raise ValueError(f"{name} is empty: found 0 sample(s). Pass one row for each item.")
+    if rows.ndim < 2:
+        # scikit-learn's checks look for "Reshape your data" and, below, for "0 feature(s)".
+        raise ValueError(
+            f"{name} must be 2-D, got {rows.ndim} dimension(s), shape {rows.shape}. Reshape your "
+            "data: one row for each item, so array.reshape(-1, 1) for items with a single number, "
+            "array.reshape(1, -1) for a single item."
         )
-    except ValueError as error:
-        if "inhomogeneous" in str(error):
-            raise ValueError(
-                f"{name} holds rows of different lengths. Describe all items by the same columns."
-            ) from error
-        if "could not convert string" not in str(error):
-            raise
+    if rows.ndim > 2:
+        raise ValueError(
+            f"{name} must be 2-D, got {rows.ndim} dimensions, shape {rows.shape}. Reshape your "
+            "data: one row for each item, such as array.reshape(len(array), -1)."
+        )
+    if rows.shape[1] == 0:
+        raise ValueError(
+            f"{name} has 0 feature(s) (shape={rows.shape}) while a minimum of 1 is required. "
+            "Describe the items by at least one column."
+        )
+    check_finite(rows, name)
+    return rows
+
+
+def as_numbers(values: Any, name: str) -> NDArray[np.float64]:
+    """Array of any shape in double precision, row after row in memory, and writable.
+
+    Sums and matrix products round differently for other precisions and memory layouts. Equal
+    numbers are brought to one form here, so that every container gives the same result.
+    """
+    values = table_of(values, name)
+    if type(values) is np.ndarray and values.dtype == np.float64 and values.flags.carray:
+        return values
+    if sparse.issparse(values):
+        raise TypeError(
+            f"{name} is a sparse matrix, but dense numbers are needed here. Call toarray() on it "
+            "first."
+        )
+    try:
+        array = check_array(
+            values,
+            dtype=np.float64,
+            order="C",
+            ensure_2d=False,
+            allow_nd=True,
+            ensure_all_finite=False,
+            ensure_min_samples=0,
+            ensure_min_features=0,
+            input_name=name,
+        )
+    except (TypeError, ValueError, RuntimeError) as error:
+        _raise_no_numbers(values, name, error)
+    # Compiled loops, ours and scikit-learn's, refuse memory that is read-only or not aligned.
+    return np.require(array, requirements=("C", "A", "W"))
+
+
+def table_of(X: Any, name: str) -> Any:
+    """Matrix X of an AnnData object; anything else as it is."""
+    if not all(hasattr(X, part) for part in ("X", "obs_names", "obsm")):
+        return X
+    if X.X is None:
+        raise ValueError(
+            f"{name} is an AnnData object whose X is None. Pass one of its parts, such as "
+            'adata.obsm["X_pca"].'
+        )
+    return X.X.to_memory() if hasattr(X.X, "to_memory") else X.X  # backed by a file
+
+
+def table_shape(X: Any) -> tuple[int, int]:
+    """Rows and columns of what may be a table, before it is read; zeros where it does not say."""
+    shape = getattr(X, "shape", None)
+    if isinstance(shape, tuple):
+        n_rows, n_columns = (*shape, 0, 0)[:2]
+        return int(n_rows), int(n_columns)
+    if isinstance(X, list | tuple) and X:
+        return len(X), len(X[0]) if hasattr(X[0], "__len__") else 0
+    return (len(X) if hasattr(X, "__len__") else 0), 0
+
+
+def _as_csr(X: Any, name: str) -> sparse.csr_matrix:
+    """Sparse matrix of real numbers, each entry once and sorted, not shared where that differs."""
+    if X.dtype.kind not in "biuf" or X.ndim != 2:
+        return as_numbers(X.toarray(), name)  # which says what is wrong with it
+    rows = sparse.csr_matrix(X)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    return rows.astype(np.float64, copy=False)
+
+
+def _raise_no_numbers(values: Any, name: str, error: Exception) -> NoReturn:
+    """Say why something is no array of real numbers."""
+    text = str(error)
+    if "inhomogeneous" in text or "with a sequence" in text:
+        raise ValueError(
+            f"{name} holds rows of different lengths. Describe all items by the same columns."
+        ) from error
+    if "Complex" in text:
+        # scikit-learn's checks look for the first four words.
+        raise ValueError(
+            f"Complex data not supported: {name} holds complex numbers. Pass real and imaginary "
+            "parts as two columns."
+        ) from error
+    if "could not convert string" in text:
         raise ValueError(
             f"{name} holds text among its features ({error}). Drop these columns or encode them "
             'as numbers; to compare documents, pass a list of str and kernel="text".'
         ) from error
-    check_finite(X, name)
-    return X
+    kind = TypeError if isinstance(error, TypeError) else ValueError
+    raise kind(
+        f"{name} is a {type(values).__name__} that cannot be read as real numbers ({error}). Pass "
+        "an array, a data frame, or a list of rows of numbers."
+    ) from error
 
 
 def check_finite(X: Any, name: str) -> None:

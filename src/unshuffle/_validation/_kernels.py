@@ -5,21 +5,21 @@ from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_array
 
-from unshuffle._validation._collections import check_finite, check_magnitude, check_n_items
+from unshuffle._validation._collections import (
+    as_numbers,
+    as_rows,
+    check_magnitude,
+    check_n_items,
+    table_shape,
+)
+from unshuffle._validation._memory import check_kernel_memory
 
 
 def check_gram(gram: ArrayLike, name: str) -> NDArray[np.float64]:
     """Square, symmetric, finite kernel matrix as float64."""
-    K: NDArray[np.float64] = check_array(
-        gram,
-        dtype=np.float64,
-        ensure_all_finite=False,
-        input_name=name,
-        estimator="unshuffle",
-    )
-    check_finite(K, name)
+    check_gram_memory(gram)
+    K = as_rows(as_numbers(gram, name), name)
     check_magnitude(K, name)
     if K.shape[0] != K.shape[1]:
         raise ValueError(
@@ -43,6 +43,13 @@ def check_gram(gram: ArrayLike, name: str) -> NDArray[np.float64]:
     symmetric: NDArray[np.float64] = K + K.T
     symmetric *= 0.5
     return symmetric
+
+
+def check_gram_memory(gram: Any) -> None:
+    """Refuse a kernel matrix whose symmetric copy would not fit into the memory that is free."""
+    n_items, n_columns = table_shape(gram)
+    ready = isinstance(gram, np.ndarray) and gram.dtype == np.float64 and gram.flags.carray
+    check_kernel_memory(n_items, n_columns, n_copies=1.0 if ready else 2.0)
 
 
 def check_varied(K: NDArray[np.float64], name: str) -> None:

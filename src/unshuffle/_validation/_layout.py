@@ -152,7 +152,7 @@ def check_items_of_layout(X: Any, name: str, *, kernel: Any) -> Any:
         return check_vectors(X, name, kernel=getattr(kernel, "__name__", kernel))
     if kernel == "precomputed" and np.shape(X) != (1, 1):
         return check_gram(X, name)
-    return as_rows(X, name)
+    return as_rows(X, name).copy()  # which is kept, and must not change with the user's
 
 
 def check_new_vectors(X: Any, n_columns: int) -> Any:

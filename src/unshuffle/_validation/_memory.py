@@ -28,12 +28,11 @@ def check_memory(n_bytes: int, *, what: str, instead: str) -> None:
 
 
 def check_kernel_memory(n_rows: int, n_columns: int, *, n_copies: float = 1.0) -> None:
-    """Refuse a dense kernel matrix that would not fit into the memory that is free now."""
+    """Refuse a dense kernel matrix, and its copies, that would not fit into the free memory."""
     check_memory(
         int(8 * n_rows * n_columns * n_copies),
         what=f"The kernel matrix of {n_rows:,} by {n_columns:,} items",
-        instead="Use a sample of the items, or low-rank factors (unshuffle.kernels."
-        "pivoted_cholesky, nystroem_factors).",
+        instead="Use a sample of the items.",
     )
 
 

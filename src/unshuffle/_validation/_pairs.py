@@ -6,7 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import maximum_bipartite_matching
-from sklearn.utils import check_array
+
+from unshuffle._validation._collections import as_numbers, as_rows, check_finite, table_shape
+from unshuffle._validation._memory import check_memory
 
 
 def check_frozen(
@@ -131,28 +133,32 @@ def check_any_matched(permutation: NDArray[np.intp]) -> None:
 
 def check_cost(cost: ArrayLike, shape: tuple[int, int]) -> NDArray[np.float64]:
     """Finite matrix of the given shape."""
-    values: NDArray[np.float64] = check_array(
-        cost, dtype=np.float64, input_name="cost", estimator="unshuffle"
-    )
+    values: NDArray[np.float64] = as_rows(as_numbers(cost, "cost"), "cost")
     _check_shape(values, shape, "cost", "items of X by items of y")
     return values
 
 
 def check_assignment_cost(cost: Any) -> NDArray[Any]:
     """Finite C-contiguous matrix, float32 kept and all else as float64, at least 1 x 1."""
-    values: NDArray[Any] = check_array(
-        cost,
-        dtype=[np.float64, np.float32],
-        order="C",
-        input_name="cost",
-        ensure_min_samples=0,
-        ensure_min_features=0,
-        estimator="unshuffle",
+    n_rows, n_cols = table_shape(cost)
+    check_memory(
+        # the cost, its negative, and what SciPy's solver makes of that
+        24 * n_rows * n_cols,
+        what=f"Assigning {n_rows:,} rows to {n_cols:,} columns",
+        instead="Pass fewer rows or columns, such as those that are likely partners.",
     )
+    values: NDArray[Any]
+    if isinstance(cost, np.ndarray) and cost.dtype.type is np.float32:
+        values = np.require(cost, np.float32, ("C", "A", "W"))  # no copy of twice the size
+    else:
+        values = as_numbers(cost, "cost")
+    if values.ndim != 2 and values.size:
+        raise ValueError(f"`cost` must be 2-D, rows by columns, got shape {values.shape}.")
     if 0 in values.shape:
         raise ValueError(
             f"`cost` is empty: it has shape {values.shape}. Pass at least one row and one column."
         )
+    check_finite(values, "cost")
     return values
 
 

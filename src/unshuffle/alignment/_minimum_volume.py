@@ -16,7 +16,7 @@ from unshuffle import _validation as check
 from unshuffle._bag_estimator import BagEstimatorMixin
 from unshuffle._bags import Bags
 from unshuffle._parallel import map_parallel
-from unshuffle._progress import Callback, Reporter, Stopped
+from unshuffle._progress import Callback, Reporter, Stopped, refitting
 from unshuffle._sizes import MISSING, equal_sizes, gathered
 from unshuffle.alignment._arrangement import Arrangement
 from unshuffle.alignment._components import Components
@@ -260,7 +260,7 @@ class MinimumVolumePCA(
         check.check_several_bags(len(given), "bags")
         check.check_points_vary(given.points, "bags")
         random = check_random_state(self.random_state)
-        self._seed = seed = int(random.randint(2**31))
+        seed = int(random.randint(2**31))
         n_points = int(self.n_points or given.sizes.max())
         n_features = given.width if self.kernel == "linear" else self.rank
         check.check_bags_memory(len(given), n_points, n_features)
@@ -272,19 +272,22 @@ class MinimumVolumePCA(
         check.check_n_components(self.n_components, min(len(given) - 1, mapped[0].size))
         references = _references(present, self.n_init, random)
         search = self._new_search(mapped, chosen, references.size)
-        try:
-            run = self._descend(mapped, present, search, self._starts(given, chosen, references))
-        except Stopped:
-            assert search.best is not None
-            run = search.best
-        except KeyboardInterrupt:
-            search.reporter.stopped = True
-            if search.best is not None:
-                self._record_columns(bags, given)
-                self._store(given, chosen, features, mapped, search.best)
-            raise
-        self._record_columns(bags, given)
-        self._store(given, chosen, features, mapped, run)
+        with refitting(self) as done:
+            self._seed = seed
+            self._record_columns(bags, given)
+            try:
+                starts = self._starts(given, chosen, references)
+                run = self._descend(mapped, present, search, starts)
+            except Stopped:
+                assert search.best is not None
+                run = search.best
+            except KeyboardInterrupt:
+                search.reporter.stopped = True
+                if search.best is not None:
+                    self._store(given, chosen, features, mapped, search.best)
+                    done()
+                raise
+            self._store(given, chosen, features, mapped, run)
         if not (self.converged_ or search.reporter.stopped):
             self._warn()
         return self

@@ -80,7 +80,7 @@ class GaussianSetKernel(SetKernel):
         mixtures : list of Mixture
             With `weights`, `means` and `covariances`; for kernels with base_kernel=None.
         """
-        check_is_fitted(self, "_fitted_sets")
+        check_is_fitted(self, "_fitted_bags")
         check.check_input_space(self.base_kernel)
         space: Any = self._space
         given = self._bags_like_fitted(bags).sorted()

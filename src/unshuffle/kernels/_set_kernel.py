@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from copy import copy
+from dataclasses import fields, is_dataclass
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -13,6 +14,9 @@ from unshuffle import _validation as check
 from unshuffle._bag_estimator import BagEstimatorMixin
 from unshuffle._bags import Bags
 from unshuffle._parallel import map_parallel
+from unshuffle._progress import refitting
+from unshuffle._validation._bags import listed
+from unshuffle._validation._collections import table_shape
 
 Array = NDArray[np.float64]
 
@@ -77,8 +81,10 @@ class SetKernel(
         check.check_n_jobs(self.n_jobs)
         given = Bags.of(bags)
         check.check_gap(given.points, "bags")
-        self._record_columns(bags, given)
-        self._fitted_sets = self._learn(given.sorted())
+        with refitting(self):
+            self._record_columns(bags, given)
+            self._fitted_bags = given.sorted()
+            self._fitted_sets = self._learn(self._fitted_bags)
         return self
 
     def transform(self, bags: Any) -> Array:
@@ -94,9 +100,10 @@ class SetKernel(
         K : ndarray of shape (n_sets, n_fitted_sets)
             What `SVC(kernel="precomputed")` takes for prediction.
         """
-        check_is_fitted(self, "_fitted_sets")
+        check_is_fitted(self, "_fitted_bags")
         given = self._bags_like_fitted(bags).sorted()
-        return self._gram(self._summarize(given), self._fitted_sets)
+        check.check_set_gram_memory(len(given), len(self._fitted_bags))
+        return self._gram(self._summarize(given), self._summaries())
 
     def fit_transform(self, bags: Any, y: Any = None) -> Array:
         """Kernel between all pairs of the sets, which are fitted.
@@ -113,7 +120,10 @@ class SetKernel(
         K : ndarray of shape (n_sets, n_sets)
             Exactly symmetric; half of it is computed.
         """
-        return self.fit(bags, y)._gram(self._fitted_sets)
+        bags = listed(bags)
+        n_sets = table_shape(bags)[0]
+        check.check_set_gram_memory(n_sets, n_sets)
+        return self.fit(bags, y)._gram(self._summaries())
 
     def kernel(self, bags_a: Any, bags_b: Any = None) -> Array:
         """Kernel between two collections of sets, neither of which need be the fitted one.
@@ -131,7 +141,7 @@ class SetKernel(
             With the widths and directions of the fitted sets; of an estimator that is not fitted,
             with those that the given sets have together.
         """
-        settled, a, b = self._settled_on(bags_a, bags_b)
+        settled, a, b = self._settled_on(bags_a, bags_b, whole=True)
         return settled._gram(settled._summarize(a), None if b is None else settled._summarize(b))
 
     def dask_gram(self, bags_a: Any, bags_b: Any = None, *, block_size: int = 500) -> Any:
@@ -176,13 +186,36 @@ class SetKernel(
         """The same kernel without the sets that it was fitted to, for it to travel light."""
         light = copy(self)
         light.__dict__.pop("_fitted_sets", None)
+        light.__dict__.pop("_fitted_bags", None)
         return light
 
-    def _settled_on(self, bags_a: Any, bags_b: Any) -> tuple[Self, Bags, Bags | None]:
-        """Kernel that knows what is common to all sets, and the sets in canonical order."""
-        if hasattr(self, "_fitted_sets"):
-            a = self._bags_like_fitted(bags_a).sorted()
-            return self, a, None if bags_b is None else self._bags_like_fitted(bags_b).sorted()
+    def _summaries(self) -> Any:
+        """Summaries of the fitted sets, made again where they were left out of a pickle."""
+        if self._fitted_sets is None:
+            self._fitted_sets = self._summarize(self._fitted_bags)
+        return self._fitted_sets
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        # Points often take far less room than what describes them, and give it to the last digit.
+        if _n_bytes(state.get("_fitted_sets")) > _n_bytes(state.get("_fitted_bags")):
+            state["_fitted_sets"] = None
+        return state
+
+    def _settled_on(
+        self, bags_a: Any, bags_b: Any, *, whole: bool = False
+    ) -> tuple[Self, Bags, Bags | None]:
+        """Kernel that knows what is common to all sets, and the sets in canonical order.
+
+        Where the Gram matrix is wanted `whole`, its memory is asked for before sets are described.
+        """
+        if hasattr(self, "_fitted_bags"):
+            a, b = self._bags_like_fitted(bags_a).sorted(), None
+            if bags_b is not None:
+                b = self._bags_like_fitted(bags_b).sorted()
+            if whole:
+                check.check_set_gram_memory(len(a), len(a if b is None else b))
+            return self, a, b
         settled = clone(self)
         settled._validate_params()
         check.check_n_jobs(self.n_jobs)
@@ -201,6 +234,8 @@ class SetKernel(
                 np.concatenate([a.offsets, a.offsets[-1] + b.offsets[1:]]),
             )
         check.check_gap(together.points, "bags")
+        if whole:
+            check.check_set_gram_memory(len(a), len(a if b is None else b))
         settled._settle(together)
         return settled, a, b
 
@@ -231,4 +266,13 @@ class SetKernel(
 
     @property
     def _n_features_out(self) -> int:
-        return len(self._fitted_sets)
+        return len(self._fitted_bags)
+
+
+def _n_bytes(value: Any) -> int:
+    """Bytes of all arrays in summaries of sets."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if is_dataclass(value):
+        return sum(_n_bytes(getattr(value, each.name)) for each in fields(value))
+    return sum(map(_n_bytes, value)) if isinstance(value, tuple) else 0

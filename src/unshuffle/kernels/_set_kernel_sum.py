@@ -152,7 +152,7 @@ class SetKernelSum(_BaseComposition, SetKernel):
         """
         super().fit(bags, y)
         for kernel, summaries in zip(self.kernels_, self._fitted_sets.parts, strict=True):
-            kernel._fitted_sets = summaries
+            kernel._fitted_sets, kernel._fitted_bags = summaries, self._fitted_bags
             kernel.n_features_in_, kernel._bags_of_one = self.n_features_in_, self._bags_of_one
             if hasattr(self, "feature_names_in_"):
                 kernel.feature_names_in_ = self.feature_names_in_

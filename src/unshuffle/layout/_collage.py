@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,15 @@ from unshuffle.layout._mosaic import LOOK, grid_for, template_colors, tile_color
 _BLOCK = 256
 # Cells from which on an auction is the quicker, however many tiles there are to choose from.
 _MANY = 200
+
+
+class Found(NamedTuple):
+    """A collage: the tile in each cell, its costs, and the steps it took."""
+
+    grid: NDArray[np.intp]
+    cost: float
+    roughness: float
+    n_steps: int
 
 
 class Collage(BaseEstimator):
@@ -154,9 +163,23 @@ class Collage(BaseEstimator):
         template = check.check_picture(self.template, "template")
         tiles = check.check_images(X, "X")
         shape = self._grid(template, tiles)
-        with suppress(Stopped):
-            self._solve(template, tiles, shape, Reporter(self.callback))
+        found: list[Found] = []
+        try:
+            with suppress(Stopped):
+                self._solve(template, tiles, shape, Reporter(self.callback), found)
+        except KeyboardInterrupt:
+            if found:
+                self._store(found[-1], len(tiles))
+            raise
+        self._store(found[-1], len(tiles))
         return self
+
+    def _store(self, found: Found, n_tiles: int) -> None:
+        self.grid_ = found.grid
+        self.cost_ = found.cost
+        self.roughness_ = found.roughness
+        self.n_iter_ = found.n_steps
+        self.n_tiles_ = n_tiles
 
     def _grid(self, template: NDArray[np.uint8], tiles: NDArray[np.uint8]) -> tuple[int, int]:
         if self.shape is None:
@@ -171,7 +194,9 @@ class Collage(BaseEstimator):
         tiles: NDArray[np.uint8],
         shape: tuple[int, int],
         reporter: Reporter,
+        best: list[Found],
     ) -> None:
+        """Find ever better collages; `best` gets the latest."""
         from unshuffle.layout._smoothing import (  # numba is slow to load
             Mosaic,
             kernel_neighbors,
@@ -195,12 +220,10 @@ class Collage(BaseEstimator):
         items = _nearest(mosaic.colors, wanted)
 
         def report(found: NDArray[np.intp], value: float, done: float) -> None:
-            self.grid_ = copies[found].reshape(shape)
-            self.cost_ = mosaic.template_cost(found)
-            self.roughness_ = mosaic.roughness(found)
-            self.n_tiles_ = len(tiles)
-            self.n_iter_ = reporter.iteration + 1
-            reporter.step(-value, self.grid_.ravel(), stage="arranging", fraction=done)
+            grid = copies[found].reshape(shape)
+            cost, roughness = mosaic.template_cost(found), mosaic.roughness(found)
+            best[:] = [Found(grid, cost, roughness, reporter.iteration + 1)]
+            reporter.step(-value, grid.ravel(), stage="arranging", fraction=done)
 
         report(items, mosaic.value(items), 0.1 if self.smoothness > 0 else 1.0)
         if self.smoothness > 0:

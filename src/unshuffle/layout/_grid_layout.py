@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted, vali
 
 from unshuffle import _validation as check
 from unshuffle._parallel import Workers
-from unshuffle._progress import Callback, Reporter, Stopped
+from unshuffle._progress import Callback, Reporter, Stopped, refitting
 from unshuffle.kernels import combined_gram
 from unshuffle.layout._classic import check_classic_memory, solve_classic
 from unshuffle.layout._features import kernel_features, leading_components, unit_scale
@@ -182,11 +182,13 @@ class GridLayout(BaseEstimator):
         self._validate_params()
         kernel = self._effective_kernel()
         items = check_items(X, kernel)
-        if has_columns(kernel):
-            validate_data(self, X, reset=True, skip_check_array=True)  # records the columns
         n_items = len_of(items)
         cells = Shape.asked_for(self.shape, n_items, wrap=self.wrap)
-        self._lay_out(items, cells, check.check_frozen_cells(frozen, n_items, cells.cells))
+        pairs = check.check_frozen_cells(frozen, n_items, cells.cells)
+        with refitting(self) as done:
+            if has_columns(kernel):
+                validate_data(self, X, reset=True, skip_check_array=True)  # records the columns
+            self._lay_out(items, cells, pairs, done)
         return self
 
     def add(self, X: Any) -> "GridLayout":
@@ -211,7 +213,9 @@ class GridLayout(BaseEstimator):
         X = check_items(joined(self._items, X, kernel), kernel)
         check.check_added(len_of(X) - n_old, n_empty=self._cells.n_open - n_old)
         placed = np.flatnonzero(self.grid_.ravel() != EMPTY)
-        self._lay_out(X, self._cells, np.stack([self.grid_.ravel()[placed], placed], axis=1))
+        pairs = np.stack([self.grid_.ravel()[placed], placed], axis=1)
+        with refitting(self) as done:
+            self._lay_out(X, self._cells, pairs, done)
         return self
 
     def arrange(self, values: ArrayLike, *, fill: Any = None) -> NDArray[Any]:
@@ -264,7 +268,9 @@ class GridLayout(BaseEstimator):
             return self.kernel
         return "rbf" if self.quality == "classic" else "linear"
 
-    def _lay_out(self, X: Any, cells: Shape, frozen: NDArray[np.intp]) -> None:
+    def _lay_out(
+        self, X: Any, cells: Shape, frozen: NDArray[np.intp], done: Callable[[], None]
+    ) -> None:
         classic = self.quality == "classic" and len_of(X) > 1
         solve = self._solve_classic if classic else self._solve_annealed
         reporter, now = Reporter(self.callback), Placement()
@@ -275,6 +281,7 @@ class GridLayout(BaseEstimator):
         except KeyboardInterrupt:
             if now.look is not None:
                 self._store(X, cells, now, reporter)
+                done()
             raise
         self._store(X, cells, now, reporter)
 

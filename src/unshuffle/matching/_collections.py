@@ -10,14 +10,14 @@ from unshuffle._validation import check_length, is_text
 
 
 def item_names(collection: Any, n_items: int) -> list[str]:
-    """Name of each item: the index of a pandas object, else its position."""
-    if isinstance(collection, list | tuple) and collection and not is_text(collection):
-        # One table for each kernel: the first that has names gives them.
-        for part in collection:
-            if hasattr(part, "index") and hasattr(part, "iloc") and len(part) == n_items:
-                return [str(name) for name in part.index]
-    if hasattr(collection, "index") and hasattr(collection, "iloc"):
-        return [str(name) for name in collection.index]
+    """Name of each item: the index of a data frame, obs_names of AnnData, else its position."""
+    parts = [collection]
+    if isinstance(collection, list | tuple) and not is_text(collection):
+        parts = list(collection)  # one table for each kernel: the first that has names gives them
+    for part in parts:
+        names = part.index if hasattr(part, "iloc") else getattr(part, "obs_names", None)
+        if names is not None and len(names) == n_items:
+            return [str(name) for name in names]
     return [str(number) for number in range(n_items)]
 
 
@@ -30,7 +30,7 @@ def feature_names(collection: Any) -> tuple[int | None, NDArray[Any] | None]:
         shape = np.shape(collection) if _is_flat(collection) else ()
     if len(shape) != 2:
         return None, None
-    columns = getattr(collection, "columns", None)
+    columns = getattr(collection, "columns", getattr(collection, "var_names", None))
     if columns is not None and all(isinstance(name, str) for name in columns):
         return int(shape[1]), np.asarray(columns, dtype=object)
     return int(shape[1]), None
@@ -45,6 +45,8 @@ def take(collection: Any, indices: NDArray[np.intp], n_items: int, *, name: str 
         check_length(collection.shape[0], n_items, name=name)
         return collection.tocsr()[indices]
     check_length(len(collection), n_items, name=name)
+    if hasattr(collection, "obs_names"):
+        return collection[indices]
     if isinstance(collection, list | tuple):
         return type(collection)(collection[index] for index in indices)
     return np.asarray(collection)[indices]

@@ -1,6 +1,7 @@
 """KernelizedSorting: the estimator."""
 
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -14,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle import _validation as check
-from unshuffle._progress import Callback, Reporter, Stopped
+from unshuffle._progress import Callback, Reporter, Stopped, refitting
 from unshuffle.assignment import interaction_spread, soft_assignment
 from unshuffle.kernels import combined_gram
 from unshuffle.matching._collections import feature_names, item_names, take
@@ -225,44 +226,8 @@ class KernelizedSorting(BaseEstimator):
         """
         self._validate_params()
         check.check_two_collections(X, y)
-        K, L = self._kernels(X, y)
-        n_first, n_second = K.shape[0], L.shape[0]
-        fixed = check.check_frozen(frozen, n_first, n_second)
-        linear = None if cost is None else check.check_cost(cost, (n_first, n_second))
-        if self.method == "entropy":
-            check.check_equal_sizes(n_first, n_second, method=self.method)
-        if linear is not None and self.unmatched_cost is None:
-            linear = linear - linear.mean()  # a constant changes no full matching
-
-        swapped = n_first > n_second
-        if swapped:
-            linear = None if linear is None else np.ascontiguousarray(linear.T)
-            pair = KernelPair.scaled(L, K, linear, fixed[:, ::-1])
-        else:
-            pair = KernelPair.scaled(K, L, linear, fixed)
-
-        def to_user(permutation: NDArray[np.intp]) -> NDArray[np.intp]:
-            return _inverse(permutation, n_first) if swapped else permutation
-
-        search = Search(pair, Reporter(self.callback), to_user)
-        try:
-            outcome = self._solve(pair, search)
-        except Stopped:
-            outcome = search.outcome_so_far()
-        except KeyboardInterrupt:
-            search.reporter.stopped = True
-            if search.best is not None:
-                outcome = search.outcome_so_far()
-                self._set_names(X, y, n_first, n_second)
-                self._store(pair, outcome, search, swapped)
-                with suppress(KeyboardInterrupt):  # impatience costs the confidences, no more
-                    self._judge(pair, outcome, swapped, n_resamples=INTERRUPTED_RESAMPLES)
-            raise
-        self._set_names(X, y, n_first, n_second)
-        self._store(pair, outcome, search, swapped)
-        self._judge(pair, outcome, swapped, n_resamples=N_RESAMPLES)
-        if not search.reporter.stopped:
-            self._warn()
+        with refitting(self) as done:
+            self._fit(X, y, frozen, cost, done)
         return self
 
     def reorder(self, y: Any) -> Any:
@@ -334,6 +299,60 @@ class KernelizedSorting(BaseEstimator):
             list(self._names_first),
             list(self._names_second),
         )
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        frozen: ArrayLike | None,
+        cost: ArrayLike | None,
+        done: Callable[[], None],
+    ) -> None:
+        K, L = self._kernels(X, y)
+        n_first, n_second = K.shape[0], L.shape[0]
+        fixed = check.check_frozen(frozen, n_first, n_second)
+        linear = None if cost is None else check.check_cost(cost, (n_first, n_second))
+        if self.method == "entropy":
+            check.check_equal_sizes(n_first, n_second, method=self.method)
+        if linear is not None and self.unmatched_cost is None:
+            linear = linear - linear.mean()  # a constant changes no full matching
+
+        swapped = n_first > n_second
+        if swapped:
+            linear = None if linear is None else np.ascontiguousarray(linear.T)
+            pair = KernelPair.scaled(L, K, linear, fixed[:, ::-1])
+        else:
+            pair = KernelPair.scaled(K, L, linear, fixed)
+
+        def to_user(permutation: NDArray[np.intp]) -> NDArray[np.intp]:
+            return _inverse(permutation, n_first) if swapped else permutation
+
+        search = Search(pair, Reporter(self.callback), to_user)
+        try:
+            outcome = self._solve(pair, search)
+        except Stopped:
+            outcome = search.outcome_so_far()
+        except KeyboardInterrupt:
+            search.reporter.stopped = True
+            if search.best is not None:
+                outcome = search.outcome_so_far()
+                self._set_names(X, y, n_first, n_second)
+                self._store(pair, outcome, search, swapped)
+                done()
+                with suppress(KeyboardInterrupt):  # impatience costs the confidences, no more
+                    self._judge(pair, outcome, swapped, n_resamples=INTERRUPTED_RESAMPLES)
+                    done()
+            raise
+        self._set_names(X, y, n_first, n_second)
+        self._store(pair, outcome, search, swapped)
+        try:
+            self._judge(pair, outcome, swapped, n_resamples=N_RESAMPLES)
+        except KeyboardInterrupt:
+            done()  # the matching is there; its confidences are not
+            raise
+        done()
+        if not search.reporter.stopped:
+            self._warn()
 
     def _shares(self, number: int, temperature: float) -> NDArray[np.float64]:
         with warnings.catch_warnings():
@@ -437,7 +456,7 @@ class KernelizedSorting(BaseEstimator):
                 f"An ascent reached max_iter={self.max_iter} assignments before it ended. "
                 "Raise max_iter, or tol, to let it end.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         if self.ambiguity_ > WARN_ABOVE:
             warnings.warn(
@@ -445,7 +464,7 @@ class KernelizedSorting(BaseEstimator):
                 "the best objective, so the objective cannot tell which is right. Freeze a few "
                 "known pairs, or add a kernel on other features; raising n_init helps at times.",
                 AmbiguityWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _set_names(self, X: Any, y: Any, n_first: int, n_second: int) -> None:

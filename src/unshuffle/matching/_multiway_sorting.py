@@ -1,6 +1,7 @@
 """MultiwaySorting: the estimator."""
 
 import warnings
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -13,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle import _validation as check
-from unshuffle._progress import Callback, Reporter, Stopped
+from unshuffle._progress import Callback, Reporter, Stopped, refitting
 from unshuffle.kernels import gram_matrix
 from unshuffle.matching._collections import take
 from unshuffle.matching._multiway import Alignment, Ensemble, Search, onto_first, solve_multiway
@@ -181,6 +182,18 @@ class MultiwaySorting(BaseEstimator):
         """
         self._validate_params()
         search = Search(self._ensemble(X), Reporter(self.callback))
+        with refitting(self) as done:
+            self._solve(search, done)
+        if not (self.converged_ or search.reporter.stopped):
+            warnings.warn(
+                f"The ascent reached max_iter={self.max_iter} sweeps before it ended. "
+                "Raise max_iter, or tol, to let it end.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _solve(self, search: Search, done: Callable[[], None]) -> None:
         try:
             found = solve_multiway(
                 search,
@@ -196,16 +209,9 @@ class MultiwaySorting(BaseEstimator):
             search.reporter.stopped = True
             if search.best is not None:
                 self._store(search, search.alignment_so_far())
+                done()
             raise
         self._store(search, found)
-        if not (self.converged_ or search.reporter.stopped):
-            warnings.warn(
-                f"The ascent reached max_iter={self.max_iter} sweeps before it ended. "
-                "Raise max_iter, or tol, to let it end.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-        return self
 
     def reorder(self, X: Any) -> list[Any]:
         """Collections, or anything in their orders, in the order of the first.

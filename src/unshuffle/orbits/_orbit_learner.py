@@ -1,6 +1,7 @@
 """OrbitLearner: the estimator."""
 
 import warnings
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -14,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from unshuffle import _validation as check
 from unshuffle._parallel import one_blas_thread
-from unshuffle._progress import Callback, Reporter, Stopped
+from unshuffle._progress import Callback, Reporter, Stopped, refitting
+from unshuffle._validation._collections import as_numbers, as_rows
 from unshuffle.orbits._coefficients import locate, orbit_places
 from unshuffle.orbits._group import structure_constants
 from unshuffle.orbits._log_trace import (
@@ -268,17 +270,18 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self._validate_params()
         if self.loss == "logtrace":
             check.check_log_trace(self.structure)
-        self._forget()
-        rows: Array = validate_data(self, X, dtype=np.float64, ensure_all_finite=False)
-        check.check_orbit_rows(rows, "X")
+        rows = _orbit_rows(X).copy()  # which are kept, and must not change with the user's
         check.check_several_points(len(rows), "X")
         onto = check.check_regression_targets(y, rows)
         if onto is None:
             check.check_rows_differ(rows, "X")
-        with one_blas_thread():
-            return self._fit(rows, onto)
+        with refitting(self) as done, one_blas_thread():
+            self._forget()
+            validate_data(self, X, reset=True, skip_check_array=True)  # records the columns
+            self._fit(rows, onto, done)
+        return self
 
-    def _fit(self, X: Array, onto: Array | None) -> "OrbitLearner":
+    def _fit(self, X: Array, onto: Array | None, done: Callable[[], None]) -> None:
         seed = int(check_random_state(self.random_state).randint(2**31))
         subspace = self._subspace_of(X, onto)
         inner = X if subspace is None else subspace.inside(X)
@@ -296,15 +299,20 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         search = Search(space, scaled, settings, Reporter(self.callback), scale**2)
         self._seed, self._subspace = seed, subspace
         self.pairs_ = indices
-        self.prototype_ = prototype.vector
+        self.prototype_ = prototype.vector.copy()
         self._inner_rows = inner if onto is None else None
-        if self.loss == "squared":
-            self._learn_squared(search, self._inner_rows)
-        else:
-            self._learn_log_trace(search, constraints)
+        try:
+            if self.loss == "squared":
+                self._learn_squared(search, self._inner_rows)
+            else:
+                self._learn_log_trace(search, constraints)
+        except KeyboardInterrupt:
+            if hasattr(self, "generators_"):
+                done()
+            raise
+        done()
         if not (self.converged_ or search.reporter.stopped):
             self._warn()
-        return self
 
     def transform(self, X: ArrayLike) -> Array:
         """Coefficients of each row: how far along the generators the prototype comes closest.
@@ -431,17 +439,15 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return Motion(self.generators_, self._subspace)
 
     def _forget(self) -> None:
-        """Drop the last fit, which must not be mixed with parts of one that fails."""
+        """Drop what only some parameters give, and what tells whether a step was taken."""
         for name in ("generators_", "mean_", "components_"):
             if hasattr(self, name):
                 delattr(self, name)
 
     def _checked(self, X: ArrayLike) -> Array:
         check_is_fitted(self, "generators_")
-        rows: Array = validate_data(
-            self, X, dtype=np.float64, ensure_all_finite=False, reset=False
-        )
-        check.check_orbit_rows(rows, "X")
+        rows = _orbit_rows(X)
+        validate_data(self, X, reset=False, skip_check_array=True)  # compares the columns
         return rows
 
     def _subspace_of(self, X: Array, onto: Array | None) -> Subspace | None:
@@ -545,3 +551,10 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             ConvergenceWarning,
             stacklevel=4,
         )
+
+
+def _orbit_rows(X: Any) -> Array:
+    """Vectors as finite rows whose squares are finite too."""
+    rows: Array = as_rows(as_numbers(X, "X"), "X")
+    check.check_magnitude(rows, "X")
+    return rows

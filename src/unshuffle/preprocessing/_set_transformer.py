@@ -1,7 +1,6 @@
 """What transformers from sets to sets share."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from unshuffle import _validation as check
 from unshuffle._bag_estimator import BagEstimatorMixin
 from unshuffle._bags import Bags, canonical_order
+from unshuffle._progress import refitting
+from unshuffle._validation._bags import listed
 
 Array = NDArray[np.float64]
 
@@ -46,8 +47,10 @@ class SetTransformer(BagEstimatorMixin, TransformerMixin, BaseEstimator, ABC):
         """
         self._validate_params()
         given = Bags.of(bags)
-        self._columns = check.check_columns(self.columns, given.width)
-        self._record_columns(bags, given)
+        columns = check.check_columns(self.columns, given.width)
+        with refitting(self):
+            self._columns = columns
+            self._record_columns(bags, given)
         return self
 
     def fit_transform(self, bags: Any, y: Any = None) -> Any:
@@ -65,7 +68,7 @@ class SetTransformer(BagEstimatorMixin, TransformerMixin, BaseEstimator, ABC):
         bags : list of ndarray, 3-D array or 2-D array
             As `transform` gives them.
         """
-        bags = list(bags) if isinstance(bags, Iterator) else bags
+        bags = listed(bags)
         return self.fit(bags, y).transform(bags)
 
     def transform(self, bags: Any) -> Any:
@@ -83,7 +86,7 @@ class SetTransformer(BagEstimatorMixin, TransformerMixin, BaseEstimator, ABC):
             order inside each set.
         """
         check_is_fitted(self, "n_features_in_")
-        bags = list(bags) if isinstance(bags, Iterator) else bags
+        bags = listed(bags)
         given = self._bags_like_fitted(bags)
         check.check_gap(given.points, "bags")
         changed = [self._in_canonical_order(points) for points in given]

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from unshuffle import _validation as check
 from unshuffle._bag_estimator import BagEstimatorMixin
 from unshuffle._bags import Bags
-from unshuffle._progress import Callback, Reporter
+from unshuffle._progress import Callback, Reporter, refitting
 from unshuffle.svm._calibration import Sigmoids
 from unshuffle.svm._learning import Learning, Settings
 from unshuffle.svm._placing import Placing
@@ -250,23 +250,29 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
         classes, codes = check.check_classes(y, len(given), type(self).__name__)
         if self.probability:
             check.check_enough_to_calibrate(int(np.bincount(codes).min()))
-        self._forget()
         seed = int(check_random_state(self.random_state).randint(2**31))
         placing = self._placing_of(given, seed)
         reporter = Reporter(self.callback)
         learning = Learning(
             given, codes, placing, self._settings(), self._weights(classes, codes), reporter
         )
-        try:
-            learning.run()
-        except KeyboardInterrupt:
-            reporter.stopped = True
-            if learning.started:
-                self._store(bags, given, classes, learning)
-            raise
-        self._store(bags, given, classes, learning)
-        if self.probability:
-            self._calibrate(given, codes, seed)
+        with refitting(self) as done:
+            self._forget()
+            try:
+                learning.run()
+            except KeyboardInterrupt:
+                reporter.stopped = True
+                if learning.started:
+                    self._store(bags, given, classes, learning)
+                    done()
+                raise
+            self._store(bags, given, classes, learning)
+            if self.probability:
+                try:
+                    self._calibrate(given, codes, seed)
+                except KeyboardInterrupt:
+                    done()  # the machine is there; its probabilities are not
+                    raise
         if not (self.converged_ or reporter.stopped):
             check.warn_sets_unsettled(self.max_iter, stacklevel=3)
         return self

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from unshuffle import _validation as check
 from unshuffle._bag_estimator import BagEstimatorMixin
 from unshuffle._bags import Bags
-from unshuffle._progress import Callback, Reporter, Stopped
+from unshuffle._progress import Callback, Reporter, Stopped, refitting
 from unshuffle._sizes import gathered
 from unshuffle.svm._placing import Placing
 from unshuffle.svm._slots import nearest_candidates
@@ -268,16 +268,18 @@ class SetAligner(
             Reporter(self.callback),
             self.n_jobs,
         )
-        try:
-            settling.run(first_template(candidates.features, placing.n_points))
-        except Stopped:
-            pass
-        except KeyboardInterrupt:
-            settling.reporter.stopped = True
-            if settling.found is not None:
-                self._store(bags, given, placing, settling)
-            raise
-        self._store(bags, given, placing, settling)
+        with refitting(self) as done:
+            try:
+                settling.run(first_template(candidates.features, placing.n_points))
+            except Stopped:
+                pass
+            except KeyboardInterrupt:
+                settling.reporter.stopped = True
+                if settling.found is not None:
+                    self._store(bags, given, placing, settling)
+                    done()
+                raise
+            self._store(bags, given, placing, settling)
         if not (self.converged_ or settling.reporter.stopped):
             check.warn_sets_unsettled(self.max_iter, stacklevel=4)
         return given

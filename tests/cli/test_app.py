@@ -46,6 +46,8 @@ def test_version_and_help_are_printed():
         ("match a b --n-init 0", "'--n-init': give 1 or more, not 0."),
         ("match a b --candidates 0", "'--candidates': give 1 or more, not 0."),
         ("match a b --jobs 0", "'--jobs': give a number of cores, or -1 for all;"),
+        ("match a b --jobs 100000", "'--jobs': give a number of cores up to 1024, or -1 for all,"),
+        ("layout a --jobs -99999", "'--jobs': give a number of cores up to 1024, or -1 for all,"),
         ("demo --jobs 0", "'--jobs': give a number of cores, or -1 for all;"),
         ("match a b --unmatched-cost -1", "'--unmatched-cost': give a number above 0, not -1;"),
         ("match a b --unmatched-cost 0", "'--unmatched-cost': give a number above 0, not 0;"),

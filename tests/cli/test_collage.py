@@ -23,10 +23,11 @@ def greys(tmp_path):
 def test_pictures_stand_where_they_suit_the_template(run, greys):
     result = run("collage", *greys, "--shape", "8x8", "-o", "out.png", "-o", "out.csv")
     assert result.exit_code == 0, result.output
-    assert re.match(
-        r"Arranged 64 of 64 pictures on 8 x 8 cells: mean squared difference of colour [\d.]+ "
+    assert re.search(
+        r"^Arranged 64 of 64 pictures on 8 x 8 cells: mean squared difference of colour [\d.]+ "
         r"from the template, [\d.]+ between neighbours \(CIE Lab\)\.\n",
         result.stdout,
+        re.MULTILINE,
     )
     rows = Positions.load("out.csv").grid.mean(axis=1)
     assert np.all(np.diff(rows) > 0)
@@ -97,9 +98,8 @@ def test_more_cells_than_pictures_use_them_several_times(run, greys, tmp_path):
     result = run("collage", *greys, "--shape", "12x12", "--tile", 8, *outputs)
     grid = Positions.load("out.csv").grid
     used = np.unique(grid).size
-    assert result.stdout.startswith(
-        f"Arranged {used} of 64 pictures on 12 x 12 cells, up to 3 times each:"
-    )
+    line = f"\nArranged {used} of 64 pictures on 12 x 12 cells, up to 3 times each:"
+    assert line in result.stdout
     assert np.bincount(grid.ravel()).max() == 3
     with Image.open("out.png") as sheet:
         assert sheet.size == (96, 96)

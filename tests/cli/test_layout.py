@@ -1,13 +1,14 @@
+import csv
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
 import unshuffle
-from unshuffle.layout import Positions, _positions, rectangle_for
+from unshuffle.images import _decoding
+from unshuffle.layout import Positions, rectangle_for
 
 
 def agreement(grid):
@@ -26,7 +27,9 @@ def data_of(path):
 def test_a_folder_becomes_a_page_with_like_beside_like(run, album, tmp_path):
     result = run("layout", album)
     assert result.exit_code == 0, result.output
-    assert result.stdout.startswith("Laid out 40 items on 5 x 8 cells: distance preservation 0.")
+    first, second, _ = result.stdout.splitlines()
+    assert first == f"Read 40 files in 1 folder ({album}); skipped 0."
+    assert second.startswith("Laid out 40 items on 5 x 8 cells: distance preservation 0.")
     assert "Page, to open in a browser: wall.html" in result.stdout
     page = data_of(tmp_path / "wall.html")
     assert sorted(page["cells"]) == list(range(40))
@@ -213,21 +216,90 @@ def test_positions_for_spreadsheets_are_escaped_where_asked(run, album):
     assert "=1+1.png" in Positions.load("wall.csv").names
 
 
-def test_sub_folders_are_read_when_asked(run, album):
-    (album / "more").mkdir()
-    (album / "0.png").rename(album / "more" / "0.png")
-    assert json.loads(run("layout", album, "--json").stdout)["n_items"] == 39
-    answer = json.loads(run("layout", album, "--json", "--recursive").stdout)
-    assert "more/0.png" in [row["name"] for row in answer["positions"]]
-
-
-def test_skipped_files_are_listed_with_the_reason(run, album):
-    (album / "broken.jpg").write_text("no picture")
+def test_sub_folders_are_read_unless_told_otherwise(run, album):
+    (album / "more" / "deep").mkdir(parents=True)
+    for name, place in (("0.png", "more"), ("1.png", "more/deep"), ("2.png", "more/deep")):
+        (album / name).rename(album / place / name)
+    (album / "more" / "notes.txt").write_text("no picture")
     result = run("layout", album)
-    assert "Skipped 1 file in" in result.stderr
-    assert "broken.jpg: not a picture" in result.stderr
+    assert result.stdout.startswith(f"Read 40 files in 3 folders ({album}); skipped 1.\n")
     answer = json.loads(run("layout", album, "--json").stdout)
-    assert [each["name"] for each in answer["skipped"]] == ["broken.jpg"]
+    names = [row["name"] for row in answer["positions"]]
+    assert {"more/0.png", "more/deep/1.png", "more/deep/2.png"} < set(names)
+    assert (answer["n_read"], answer["n_folders"]) == (40, 3)
+    result = run("layout", album, "--no-recursive")
+    assert result.stdout.startswith(f"Read 37 files in 1 folder ({album}); skipped 0.\n")
+
+
+def spoil(folder):
+    """Files of several kinds that cannot be read; gives their names."""
+    (folder / "sub").mkdir()
+    for i in range(5):
+        (folder / "sub" / f"photo{i}.heic").write_bytes(b"\0\0\0\x18ftypheic" + bytes(200))
+        (folder / f"notes{i}.txt").write_text("no picture")
+        # Cut at different places, for which the decoder has different words.
+        data = (folder / f"{i}.png").read_bytes()
+        (folder / f"cut{i}.png").write_bytes(data[: 200 + 999 * i])
+    (folder / "empty.jpg").write_bytes(b"")
+    kinds = ("sub/photo{}.heic", "notes{}.txt", "cut{}.png")
+    return sorted(["empty.jpg", *(kind.format(i) for kind in kinds for i in range(5))])
+
+
+def test_skipped_files_are_grouped_by_reason_and_hints_come_first(run, album, monkeypatch):
+    monkeypatch.setattr(_decoding, "_has_heic", lambda: False)
+    spoil(album)
+    lines = run("layout", album).stderr.splitlines()
+    assert lines[0] == f"Skipped 16 files in {album}:"
+    assert lines[1] == (
+        "  5 files (sub/photo0.heic, sub/photo1.heic, sub/photo2.heic, ...): a HEIC picture; to "
+        "read it: pip install 'unshuffle[images]'"
+    )
+    assert {re.match(r"  \d+ files? \(.*?\)", line)[0] for line in lines[2:]} == {
+        "  5 files (cut0.png, cut1.png, cut2.png, ...)",
+        "  5 files (notes0.txt, notes1.txt, notes2.txt, ...)",
+        "  1 file (empty.jpg)",
+    }
+
+
+def test_all_skipped_files_are_listed_beside_the_output_and_in_json(run, album, tmp_path):
+    names = spoil(album)
+    result = run("layout", album, "-o", "wall.png", "-o", "wall.json")
+    assert "\nSkipped files, all of them: wall.skipped.csv\n" in result.stdout
+    with open("wall.skipped.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert sorted(row["name"] for row in rows) == names
+    assert all(row["reason"] for row in rows)
+    assert (tmp_path / "wall.skipped.csv").read_text().startswith("collection,name,reason\n")
+    written = json.loads((tmp_path / "wall.json").read_text())
+    assert sorted(each["name"] for each in written["skipped"]) == names
+    answer = json.loads(run("layout", album, "--json").stdout)
+    assert answer["skipped"] == written["skipped"]
+    assert answer["skipped_list"] is None
+
+
+def test_where_nothing_is_skipped_no_list_is_written_and_an_old_one_goes(run, album, tmp_path):
+    broken, listed = album / "broken.jpg", tmp_path / "wall.skipped.csv"
+    broken.write_text("no picture")
+    run("layout", album, "-q")
+    assert listed.exists()
+    broken.unlink()
+    run("layout", album, "-q")
+    assert not listed.exists()
+    listed.write_text("a file of the user's own\n")
+    run("layout", album, "-q")
+    broken.write_text("no picture")
+    result = run("layout", album)
+    assert "wall.skipped.csv exists and is no list of skipped files" in result.stderr
+    assert listed.read_text() == "a file of the user's own\n"
+
+
+def test_a_wall_written_into_the_folder_itself_is_not_counted_the_next_time(run, album):
+    (album / "notes.txt").write_text("no picture")
+    for _ in range(3):
+        result = run("layout", album, "-o", album / "wall.html", "-o", album / "wall.csv")
+        assert result.exit_code == 0, result.output
+        assert "Skipped 1 file in" in result.stderr
+    assert (album / "wall.skipped.csv").exists()
 
 
 def test_interrupt_writes_what_there_is(run, album, monkeypatch, tmp_path):
@@ -254,20 +326,6 @@ def test_interrupt_before_there_is_anything_writes_nothing(run, album, monkeypat
     assert result.exit_code == 130
     assert result.stderr == "Error: Interrupted before there was a result; nothing was written.\n"
     assert not (tmp_path / "wall.html").exists()
-
-
-def test_positions_are_saved_elsewhere_when_the_disk_fails(run, album, monkeypatch, tmp_path):
-    replace = _positions.replace_file
-
-    def fail(path, data):
-        if path.parent == Path():
-            raise OSError("No space left on device")
-        replace(path, data)
-
-    monkeypatch.setattr(_positions, "replace_file", fail)
-    answer = json.loads(run("layout", album, "-o", "wall.csv", "--json").stdout)
-    assert answer["outputs"] != ["wall.csv"]
-    assert len(Positions.load(answer["outputs"][0]).names) == 40
 
 
 @pytest.mark.parametrize(

@@ -327,8 +327,9 @@ def test_folders_that_cannot_be_laid_out_are_refused(refused, pictures, tmp_path
         assert "There is no" in refused(*command, tmp_path / "missing")
     assert "a folder of text files" in refused("layout", tmp_path / "texts")
     (tmp_path / "outer" / "inner").mkdir(parents=True)
-    assert "Give --recursive" in refused("layout", tmp_path / "outer")
-    assert "no files" in refused("layout", tmp_path / "outer", "--recursive")
+    assert "no files" in refused("layout", tmp_path / "outer")
+    line = refused("layout", tmp_path / "outer", "--no-recursive")
+    assert "Leave out --no-recursive" in line
     one = folder_of_pictures(tmp_path / "one", 1)
     assert "at least two items" in refused("layout", one)
 
@@ -360,6 +361,151 @@ def test_walls_that_cannot_be_written_are_refused_before_the_work(
         assert "would be lost" in frozen
         assert "would be lost" in refused(*arguments, "--mask", template, "-o", template)
     assert {path: path.read_bytes() for path in before} == before
+
+
+needs_links = pytest.mark.skipif(sys.platform == "win32", reason="needs links and pipes")
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("place", ["l1.png", "sub/l2.png", "sub/new.png", "photo.csv"])
+@pytest.mark.parametrize("command", ["match", "layout", "collage"])
+def test_no_picture_is_overwritten_by_an_output(refused, tmp_path, command, place):
+    left, right = (folder_of_pictures(tmp_path / name) for name in ("L", "R"))
+    (left / "0.png").rename(left / "l1.png")
+    (left / "sub").mkdir()
+    (left / "1.png").rename(left / "sub" / "l2.png")
+    # The content decides: this is read as a picture, and would be replaced by a table.
+    (left / "2.png").rename(left / "photo.csv")
+    before = contents(tmp_path)
+    arguments = {
+        "match": (left, right, "-o" if place.endswith("csv") else "--sheet"),
+        "layout": (left, "-o"),
+        "collage": (right / "0.png", left, "-o"),
+    }[command]
+    line = refused(command, *arguments, left / place)
+    assert f"{left / place} is in the folder it is made from" in line
+    if command == "match":
+        swapped = (right, left, *arguments[2:])
+        assert "is in the folder it is made from" in refused(command, *swapped, left / place)
+    assert contents(tmp_path) == before
+
+
+@needs_links
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_no_input_is_overwritten_through_a_link(refused, good, tmp_path, link):
+    left, right = (folder_of_pictures(tmp_path / name) for name in ("L", "R"))
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    for name in ("a", "b"):
+        (texts / f"{name}.txt").write_text(f"some words of {name}")
+    (tmp_path / "cells.csv").write_text("0.png,0,0\n")
+    for target, name in (
+        (left / "1.png", "out.png"),
+        (good, "pairs.csv"),
+        (tmp_path / "cells.csv", "cells2.csv"),
+        (texts / "a.txt", "text.csv"),
+    ):
+        link(target, tmp_path / name)
+    before = contents(tmp_path)
+    for arguments in (
+        ("match", left, right, "--sheet", "out.png"),
+        ("match", right, left, "--sheet", "out.png"),
+        ("layout", left, "-o", "out.png"),
+        ("collage", right / "0.png", left, "-o", "out.png"),
+        ("collage", left / "1.png", right, "-o", "out.png"),
+        ("layout", right, "--mask", left / "1.png", "-o", "out.png"),
+        ("morph", left / "1.png", right / "1.png", "-o", "out.png"),
+        ("match", texts, texts, "-o", "text.csv"),
+    ):
+        line = refused(*arguments)
+        assert "is in the folder" in line or "lost" in line
+    assert "would be lost" in refused("match", good, good, "-o", "pairs.csv")
+    assert "would be lost" in refused("layout", good, "-o", "pairs.csv")
+    line = refused("layout", right, "--frozen", "cells.csv", "-o", "cells2.csv")
+    assert "would be lost" in line
+    assert contents(tmp_path) == before
+
+
+def test_outputs_in_parts_of_the_folder_that_are_not_read_are_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pictures = folder_of_pictures(tmp_path / "pictures")
+    for name in ("sub", ".hidden"):
+        (pictures / name).mkdir()
+    for name, options in (("sub", ["--no-recursive"]), (".hidden", [])):
+        arguments = ["layout", str(pictures), "-o", str(pictures / name / "w.png"), *options]
+        result = CliRunner().invoke(app, [*arguments, "--no-cache"])
+        assert result.exit_code == 0, result.output
+
+
+def test_the_list_of_skipped_files_replaces_no_input_and_no_output(refused, pictures, tmp_path):
+    (tmp_path / "w.skipped.csv").write_text("0.png,0,0\n")
+    line = refused("layout", pictures, "--frozen", "w.skipped.csv", "-o", "w.png")
+    assert "w.skipped.csv is also an input" in line
+    line = refused("layout", pictures, "-o", "w.png", "-o", "w.skipped.csv")
+    assert "w.skipped.csv is kept for the list of skipped files" in line
+
+
+def test_collections_of_which_one_is_part_of_the_other_are_refused(refused, tmp_path):
+    outer = folder_of_pictures(tmp_path / "outer")
+    inner = folder_of_pictures(outer / "inner")
+    for arguments in ((outer, inner), (inner, outer)):
+        line = refused("match", *arguments)
+        assert f"{inner} lies inside {outer}, whose sub-folders are read too" in line
+    result = CliRunner().invoke(app, ["match", str(outer), str(inner), "--no-recursive"])
+    assert result.exit_code == 0, result.output
+    assert "A: read 3 files in 1 folder" in result.stdout
+
+
+@needs_links
+def test_circles_of_links_are_refused_wherever_they_are_named(refused, good, pictures, tmp_path):
+    for name in ("loop.png", "loop.csv", "loop.npy", "loop"):
+        (tmp_path / name).symlink_to(name)
+    for arguments in (
+        ("layout", pictures, "-o", "loop.png"),
+        ("layout", pictures, "-o", "loop.csv"),
+        ("layout", pictures, "-o", "loop/wall.png"),
+        ("layout", pictures, "--frozen", "loop.csv"),
+        ("layout", pictures, "--mask", "loop.png"),
+        ("layout", pictures, "--features", "loop.npy"),
+        ("layout", "loop"),
+        ("layout", "loop.csv"),
+        ("collage", "loop.png", pictures),
+        ("collage", pictures / "0.png", "loop"),
+        ("match", "loop", pictures),
+        ("match", pictures, "loop"),
+        ("match", good, good, "-o", "loop.csv"),
+        ("match", pictures, pictures, "--sheet", "loop.png"),
+        ("match", good, good, "--frozen", "loop.csv"),
+        ("morph", "loop.png", pictures / "0.png"),
+        ("morph", pictures / "0.png", pictures / "1.png", "-o", "loop.png"),
+        ("demo", "-o", "loop"),
+    ):
+        assert "loop" in refused(*arguments)
+
+
+@needs_links
+@pytest.mark.parametrize("endless", ["/dev/zero", "/dev/stdin", "pipe"])
+def test_devices_and_pipes_are_refused_and_never_waited_for(refused, pictures, tmp_path, endless):
+    os.mkfifo(tmp_path / "pipe")
+    # Another end of a pipe: what a program gets that is fed by another one.
+    reading, writing = os.pipe()
+    target = {"pipe": tmp_path / "pipe", "/dev/stdin": f"/dev/fd/{reading}"}.get(endless, endless)
+    for name in ("e.png", "e.csv", "e.npy"):
+        (tmp_path / name).symlink_to(target)
+    regular = "not a regular file"
+    assert regular in refused("layout", pictures, "--mask", "e.png")
+    assert regular in refused("collage", "e.png", pictures)
+    assert regular in refused("morph", "e.png", pictures / "0.png")
+    device = "leads to a device or a pipe"
+    for command in (("layout", pictures), ("match", pictures, pictures)):
+        assert f"e.csv (--frozen) {device}" in refused(*command, "--frozen", "e.csv")
+    assert f"e.npy (--features) {device}" in refused("layout", pictures, "--features", "e.npy")
+    assert device in refused("layout", pictures, "-o", "e.png")
+    os.close(reading)
+    os.close(writing)
 
 
 def test_features_that_do_not_suit_are_refused(refused, pictures, tmp_path):

@@ -1,3 +1,4 @@
+import json
 import os
 import signal
 import struct
@@ -10,7 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from typer.testing import CliRunner
 
+from unshuffle.cli._app import app
 from unshuffle.images import MAX_PIXELS, _decoding, read_folder
 
 needs_links = pytest.mark.skipif(sys.platform == "win32", reason="needs links and pipes")
@@ -120,6 +123,36 @@ def test_links_and_pipes_do_no_harm(folder):
     assert skipped.keys() == {"broken.png", "loop.png", "pipe.png"}
     assert skipped["broken.png"] == "a link that leads nowhere"
     assert skipped["pipe.png"] == "not a regular file"
+
+
+@needs_links
+@pytest.mark.parametrize("where", [".", "sub"])
+def test_endless_devices_are_skipped_among_pictures_and_texts(tmp_path, monkeypatch, where):
+    monkeypatch.chdir(tmp_path)
+    for kind in ("texts", "pictures"):
+        place = tmp_path / kind / where
+        place.mkdir(parents=True)
+        ending = "txt" if kind == "texts" else "png"
+        for i in range(3):
+            if kind == "texts":
+                (place / f"{i}.txt").write_text(("red blue", "red blue green", "one two")[i])
+            else:
+                Image.new("RGB", (8, 8), (80 * i, 0, 0)).save(place / f"{i}.png")
+        os.mkfifo(place / f"pipe.{ending}")
+        for name in ("zero", "stdin", "urandom"):
+            (place / f"{name}.{ending}").symlink_to(f"/dev/{name}")
+        (place / f"loop.{ending}").symlink_to(f"loop.{ending}")
+        result = CliRunner().invoke(app, ["match", kind, kind, "--json"])
+        assert result.exit_code == 0, result.output
+        answer = json.loads(result.stdout)
+        assert answer["n_x"] == 3
+        reasons = {Path(each["name"]).stem: each["reason"] for each in answer["skipped"]["x"]}
+        out = "a link that leads out of the folder"
+        assert reasons == {
+            **dict.fromkeys(("zero", "stdin", "urandom"), out),
+            "pipe": "not a regular file",
+            "loop": "a link that leads nowhere",
+        }
 
 
 @needs_links
@@ -259,7 +292,7 @@ def test_a_folder_without_pictures_says_so(tmp_path):
     with pytest.raises(ValueError, match="holds no picture: it has no files"):
         read_folder(tmp_path)
     (tmp_path / "a.png").write_text("no")
-    with pytest.raises(ValueError, match=r"1 file\(s\) were skipped, the first is a\.png: not a"):
+    with pytest.raises(ValueError, match=r"1 file\(s\) were skipped\. 1 such as a\.png: not a"):
         read_folder(tmp_path)
 
 

@@ -4,6 +4,8 @@ import sys
 
 __all__ = ["main"]
 
+# Exit status where a result is not where it was asked for.
+NOT_IN_PLACE = 3
 NOTHING_WRITTEN = "Interrupted before there was a result; nothing was written."
 
 

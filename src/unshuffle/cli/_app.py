@@ -7,8 +7,8 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from unshuffle import __version__
-from unshuffle.cli import NOTHING_WRITTEN
-from unshuffle.cli._console import BadInput, complain
+from unshuffle.cli import NOT_IN_PLACE, NOTHING_WRITTEN
+from unshuffle.cli._console import BadInput, NotDelivered, complain
 from unshuffle.cli._options import (
     ID_HELP,
     AsJson,
@@ -19,10 +19,10 @@ from unshuffle.cli._options import (
     Neighbors,
     NoCache,
     NoId,
+    NoRecursive,
     Outputs,
     Quality,
     Quiet,
-    Recursive,
     Seed,
     Spreadsheet,
     a_cost,
@@ -38,6 +38,9 @@ from unshuffle.cli._options import (
 app = typer.Typer(
     name="unshuffle",
     help="Find the order your data lost.",
+    epilog="Exit status: 0 done; 2 wrong use or input, nothing was written; 3 a result is not "
+    "where it was asked for, the message says where it is; 130 stopped by Ctrl-C, what there was "
+    "is written.",
     invoke_without_command=True,
     add_completion=False,
     rich_markup_mode="markdown",
@@ -67,15 +70,18 @@ def run() -> int:
     return code if isinstance(code, int) else 0
 
 
-def _finish(work: Callable[[], int]) -> NoReturn:
-    """Do the work of a command and leave with its exit code; never a traceback for bad input."""
+def _finish(work: Callable[[], int], *, stopped: str = NOTHING_WRITTEN) -> NoReturn:
+    """Do the work of a command and exit with its code; never a traceback for bad input."""
     try:
         code = work()
     except (BadInput, ValueError, MemoryError, OSError) as error:
         complain(error)
         raise typer.Exit(2) from error
+    except NotDelivered as error:
+        complain(error)
+        raise typer.Exit(NOT_IN_PLACE) from error
     except KeyboardInterrupt:
-        complain(NOTHING_WRITTEN)
+        complain(stopped)
         raise typer.Exit(130) from None
     raise typer.Exit(code)
 
@@ -181,6 +187,7 @@ def match(
     no_id: NoId = False,
     header: Header = None,
     spreadsheet: Spreadsheet = False,
+    no_recursive: NoRecursive = False,
     seed: Seed = 0,
     jobs: Jobs = -1,
     as_json: AsJson = False,
@@ -189,8 +196,9 @@ def match(
     """Find which item of A belongs to which item of B.
 
     A and B share no features: the pairing comes from the similarities inside each. They are
-    two folders of pictures, two folders of text files, two tables (.csv, .tsv, .npy, .parquet)
-    or, with --precomputed, two Gram matrices. Ctrl-C writes the best pairs found so far.
+    two folders of pictures or of text files, in sub-folders too, two tables (.csv, .tsv, .npy,
+    .parquet) or, with --precomputed, two Gram matrices. Ctrl-C writes the best pairs found so
+    far.
     """
     if output is None and not as_json:
         output = Path("pairs.csv")
@@ -216,6 +224,7 @@ def match(
                 candidates=candidates,
                 sheet=sheet,
                 spreadsheet=spreadsheet,
+                recursive=not no_recursive,
                 seed=seed,
                 jobs=jobs,
                 as_json=as_json,
@@ -277,7 +286,7 @@ def layout(
     tile: Annotated[
         int, typer.Option(callback=a_tile, help="Height of a picture in pixels.")
     ] = 64,
-    recursive: Recursive = False,
+    no_recursive: NoRecursive = False,
     no_cache: NoCache = False,
     frozen: Annotated[
         Path | None,
@@ -298,8 +307,9 @@ def layout(
 ) -> None:
     """Lay out pictures so that like stands beside like.
 
-    FOLDER holds pictures; a table (.csv, .tsv, .npy, .parquet) is laid out by its rows. Writes
-    wall.html unless told otherwise: one page to zoom and search, which needs no network.
+    FOLDER holds pictures, in sub-folders too; a table (.csv, .tsv, .npy, .parquet) is laid out
+    by its rows. Without -o it writes wall.html, one page to zoom and search, which needs no
+    network (wall.csv for a table); with --json it writes no file unless -o asks for one.
     Ctrl-C writes the best layout found so far.
     """
 
@@ -322,7 +332,7 @@ def layout(
                 summary=summary,
                 quality=quality.value,
                 tile=tile,
-                recursive=recursive,
+                recursive=not no_recursive,
                 use_cache=not no_cache,
                 frozen=frozen,
                 reading=readings(header, columns, no_id, 1)[0],
@@ -391,7 +401,7 @@ def collage(
     tile: Annotated[
         int, typer.Option(callback=a_tile, help="Height of a picture in pixels.")
     ] = 32,
-    recursive: Recursive = False,
+    no_recursive: NoRecursive = False,
     no_cache: NoCache = False,
     spreadsheet: Spreadsheet = False,
     seed: Seed = 0,
@@ -401,7 +411,8 @@ def collage(
 ) -> None:
     """Draw one picture with many: each is used where it suits the template.
 
-    Writes collage.png unless told otherwise. Ctrl-C writes the best collage found so far.
+    Without -o it writes collage.png; with --json it writes no file unless -o asks for one.
+    Ctrl-C writes the best collage found so far.
     """
 
     def work() -> int:
@@ -418,7 +429,7 @@ def collage(
                 detail=detail,
                 neighbors=neighbors.value,
                 tile=tile,
-                recursive=recursive,
+                recursive=not no_recursive,
                 use_cache=not no_cache,
                 spreadsheet=spreadsheet,
                 seed=seed,
@@ -506,13 +517,10 @@ def demo(
     jobs: Jobs = -1,
 ) -> None:
     """Make pictures and a page from data that ships with scikit-learn; needs no input."""
-    try:
+
+    def work() -> int:
         from unshuffle.cli import _demo
 
-        _demo.demo(output, n_jobs=jobs)
-    except (BadInput, ValueError, OSError) as error:
-        complain(error)
-        raise typer.Exit(2) from error
-    except KeyboardInterrupt:
-        complain("Interrupted; the demo is not complete.")
-        raise typer.Exit(130) from None
+        return _demo.demo(output, n_jobs=jobs)
+
+    _finish(work, stopped="Interrupted; the demo is not complete.")

@@ -1,20 +1,19 @@
 """`unshuffle collage`: draw one picture with many."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 
 from unshuffle.cli import _pictures
 from unshuffle.cli._cells import parse_shape
 from unshuffle.cli._console import (
     BadInput,
-    list_skipped,
-    one_line,
+    answer,
+    count_folders,
     progress_bar,
     reporting,
     say,
@@ -24,17 +23,20 @@ from unshuffle.cli._walls import (
     WALL_SUFFIXES,
     Wall,
     check_drawable,
+    describe_all,
     show_all,
     wants_pictures,
     write_all,
 )
 from unshuffle.cli._writing import (
-    check_not_among,
+    Written,
     check_outputs,
     check_spreadsheet,
+    complain_of,
+    exit_code,
     unbothered,
 )
-from unshuffle.images import SUFFIXES, ImageCollection, read_image
+from unshuffle.images import ImageCollection, read_image
 from unshuffle.images._decoding import explain
 from unshuffle.layout import Positions
 
@@ -67,22 +69,30 @@ class Options:
     def source(self) -> _pictures.Source:
         """The folder, and how it is read."""
         return _pictures.Source(
-            self.path, self.recursive, self.use_cache, self.jobs, show=not self.quiet
+            self.path,
+            self.recursive,
+            self.use_cache,
+            self.jobs,
+            show=not self.quiet,
+            count=not self.quiet and not self.as_json,
+            outputs=self.outputs,
         )
 
 
 def collage(options: Options) -> int:
-    """Do it, and return the exit code: 0, or 130 after Ctrl-C."""
+    """Do it, and return the exit code: 0, 130 after Ctrl-C, 3 if not written as asked."""
     outputs = options.outputs or ([] if options.as_json else [Path("collage.png")])
-    check_outputs(outputs, WALL_SUFFIXES, (options.template, options.path))
-    check_not_among(outputs, options.path, SUFFIXES)
+    options = replace(options, outputs=outputs)
+    check_outputs(
+        [(path, WALL_SUFFIXES) for path in outputs],
+        (options.template, options.path),
+        recursive=options.recursive,
+    )
     check_spreadsheet(options.spreadsheet, outputs)
     shape = None if options.shape is None else parse_shape(options.shape)
     check_drawable(outputs, shape or (1, 1))
     template = _read_template(options.template)
-    pictures = options.source.read(side=_pictures.SIDE, fit="crop", words="Reading")
-    if not options.quiet:
-        list_skipped(pictures.skipped, str(options.path))
+    pictures = options.source.read_first()
     _check_enough(len(pictures), shape, options.repeat)
     estimator, interrupted = _fit(template, pictures, shape, options)
     with unbothered():
@@ -103,14 +113,15 @@ def collage(options: Options) -> int:
             gap=0,
             spreadsheet=options.spreadsheet,
         )
-        report["outputs"] = write_all(wall, outputs)
+        written = write_all(wall, outputs)
+        report |= describe_all(written, pictures.skipped)
+        complain_of(written)
         if options.as_json:
             # One object and nothing else.
-            answer = {**report, "positions": positions.rows()}
-            typer.echo(json.dumps(answer, allow_nan=False))
+            answer(json.dumps({**report, "positions": positions.rows()}, allow_nan=False))
         elif not options.quiet:
-            _show(report, outputs)
-    return 130 if interrupted else 0
+            _show(report, written)
+    return exit_code(written, interrupted)
 
 
 def _read_template(path: Path) -> NDArray[np.uint8]:
@@ -175,6 +186,7 @@ def _describe(pictures: ImageCollection, estimator: Any, options: Options) -> di
     times = np.bincount(estimator.grid_.ravel())
     return {
         "n_items": len(pictures),
+        "n_folders": count_folders(pictures.names),
         "shape": list(estimator.grid_.shape),
         "n_used": int((times > 0).sum()),
         "most_used": int(times.max()),
@@ -183,11 +195,11 @@ def _describe(pictures: ImageCollection, estimator: Any, options: Options) -> di
         "neighbors": options.neighbors,
         "cost": float(estimator.cost_),
         "roughness": float(estimator.roughness_),
-        "skipped": [{"name": one_line(name), "reason": why} for name, why in pictures.skipped],
+        "skipped": [{"name": name, "reason": why} for name, why in pictures.skipped],
     }
 
 
-def _show(report: dict[str, Any], outputs: list[Path]) -> None:
+def _show(report: dict[str, Any], written: list[Written]) -> None:
     if report["interrupted"]:
         warn("Interrupted: this is the best collage found so far, not a finished one.")
     rows, columns = report["shape"]
@@ -197,4 +209,4 @@ def _show(report: dict[str, Any], outputs: list[Path]) -> None:
         f"cells{often}: mean squared difference of colour {report['cost']:.4g} from the template, "
         f"{report['roughness']:.4g} between neighbours (CIE Lab)."
     )
-    show_all(outputs, report["outputs"])
+    show_all(written, report["skipped_list"])

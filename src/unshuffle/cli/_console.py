@@ -1,8 +1,9 @@
 """What the terminal shows: plain lines, and a progress bar where someone is watching."""
 
+import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import typer
@@ -22,6 +23,10 @@ class BadInput(Exception):
     """Something the user can put right; its message is one line."""
 
 
+class NotDelivered(Exception):
+    """A result that is not where it was asked for; its message is one line."""
+
+
 def one_line(message: object) -> str:
     """Text on one line that is safe to print: no control characters, no broken encoding."""
     text = " ".join(str(message).split())
@@ -33,7 +38,20 @@ def one_line(message: object) -> str:
 
 def say(message: str, *, indent: int = 0) -> None:
     """Print one line of the answer."""
-    typer.echo(" " * indent + one_line(message))
+    answer(" " * indent + one_line(message))
+
+
+def answer(text: str) -> None:
+    """Print on standard output, or say that it cannot be done."""
+    try:
+        typer.echo(text)
+    except OSError as error:
+        # What is left in the buffer would fail again when Python exits.
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise NotDelivered(
+            f"Nothing can be written to standard output: {error.strerror or error}."
+        ) from error
 
 
 def note(message: str) -> None:
@@ -51,17 +69,35 @@ def complain(message: object) -> None:
     typer.echo(typer.style("Error: ", fg="red", bold=True) + one_line(message), err=True)
 
 
+def count_folders(names: Sequence[str]) -> int:
+    """How many folders files are in, by their names from the common folder on."""
+    return len({name.rpartition("/")[0] for name in names})
+
+
+def say_read(names: Sequence[str], n_skipped: int, where: str, *, side: str = "") -> None:
+    """Print how many files of a folder were read, in how many folders, and how many were not."""
+    n_folders = count_folders(names)
+    files, folders = "s" * (len(names) != 1), "s" * (n_folders != 1)
+    say(
+        f"{side}{'read' if side else 'Read'} {len(names):,} file{files} in {n_folders:,} "
+        f"folder{folders} ({where}); skipped {n_skipped:,}."
+    )
+
+
 def list_skipped(skipped: list[tuple[str, str]], where: str, *, at_most: int = 3) -> None:
-    """Print how many files were passed over, and why the first few were."""
+    """Print every reason for which files were passed over, and the first few names for each."""
+    from unshuffle.images._folders import by_reason
+
     if not skipped:
         return
     typer.echo(
-        one_line(f"Skipped {len(skipped)} file{'s' * (len(skipped) != 1)} in {where}:"), err=True
+        one_line(f"Skipped {len(skipped):,} file{'s' * (len(skipped) != 1)} in {where}:"), err=True
     )
-    for name, why in skipped[:at_most]:
-        typer.echo(f"  {one_line(name)}: {one_line(why)}", err=True)
-    if len(skipped) > at_most:
-        typer.echo(f"  and {len(skipped) - at_most} more", err=True)
+    for why, names in by_reason(skipped):
+        more = ", ..." if len(names) > at_most else ""
+        count = f"{len(names):,} file{'s' * (len(names) != 1)}"
+        listed = one_line(", ".join(names[:at_most]))
+        typer.echo(f"  {count} ({listed}{more}): {one_line(why)}", err=True)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle.cli._console import BadInput, progress_bar, reporting, say
+from unshuffle.cli._console import BadInput, NotDelivered, progress_bar, reporting, say
 
 N_HALVES = 240
 GRID = (20, 30)
@@ -29,9 +29,18 @@ INKS = np.array(
 )
 
 
-def demo(folder: Path, *, n_jobs: int | None = None) -> None:
+def demo(folder: Path, *, n_jobs: int | None = None) -> int:
     """Write the pictures and the pairs into `folder`, and say what to look at."""
     _make_folder(folder)
+    try:
+        _make_all(folder, n_jobs)
+    except OSError as error:
+        what = error.filename or folder
+        raise NotDelivered(f"{what} could not be written: {error.strerror or error}.") from error
+    return 0
+
+
+def _make_all(folder: Path, n_jobs: int | None) -> None:
     start = time.perf_counter()
     say(
         f"Matching {N_HALVES} left halves of photo crops, each crop in a light of its own, to "

@@ -1,7 +1,9 @@
 """The two collections that a user names: what kind they are, and what is compared."""
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +70,7 @@ class Collection:
         return len(self.names)
 
 
-def find_kind(path: Path, *, precomputed: bool = False) -> str:
+def find_kind(path: Path, *, precomputed: bool = False, recursive: bool = True) -> str:
     """What `path` holds: "images", "text", "table" or "gram"."""
     if not path.exists():
         raise BadInput(f"There is no file or folder {path}. Check the name.")
@@ -87,8 +89,11 @@ def find_kind(path: Path, *, precomputed: bool = False) -> str:
         return "table"
     check_folder(path)
     from unshuffle.images import SUFFIXES
+    from unshuffle.images._folders import list_files
 
-    endings = [each.suffix.lower() for each in path.iterdir() if not each.name.startswith(".")]
+    listing = list_files(path, recursive=recursive)
+    names = [name for name, _ in (*listing.files, *listing.skipped)]
+    endings = [Path(name).suffix.lower() for name in names]
     n_text = sum(ending in TEXT_SUFFIXES for ending in endings)
     n_images = sum(ending in SUFFIXES for ending in endings)
     return "text" if n_text > n_images else "images"
@@ -102,16 +107,21 @@ def read_pair(
     kernels: Sequence[str] = (),
     readings: Sequence[Reading] = (Reading(), Reading()),
     n_jobs: int | None = None,
+    recursive: bool = True,
     on_progress: Callable[[float], object] | None = None,
 ) -> tuple[Collection, Collection]:
     """Read both sides, once it is clear that they are of one kind."""
-    kinds = [find_kind(path, precomputed=precomputed) for path in (path_a, path_b)]
+    kinds = [
+        find_kind(path, precomputed=precomputed, recursive=recursive) for path in (path_a, path_b)
+    ]
     if kinds[0] != kinds[1]:
         raise BadInput(
             f"{path_a} is {KINDS[kinds[0]]} and {path_b} is {KINDS[kinds[1]]}. "
             "Give two of the same kind."
         )
     _check_kernels(kernels, kinds[0], path_a)
+    if recursive and path_a.is_dir() and path_b.is_dir():
+        _check_not_nested(path_a, path_b)
     both = []
     for side, path in enumerate((path_a, path_b)):
 
@@ -119,17 +129,32 @@ def read_pair(
             if on_progress is not None:
                 on_progress((side + done / max(total, 1)) / 2)
 
+        readers: dict[str, Callable[..., Collection]] = {
+            "images": partial(_read_images, recursive=recursive),
+            "text": partial(_read_texts, recursive=recursive),
+            "gram": _read_gram,
+        }
         if kinds[side] == "table":
             collection = _read_table(path, readings[side], kernels)
             advance(1, 1)
         else:
             readings[side].check_unused(path, KINDS[kinds[side]])
-            reader = {"images": _read_images, "text": _read_texts, "gram": _read_gram}
-            collection = reader[kinds[side]](path, kernels, n_jobs, advance)
+            collection = readers[kinds[side]](path, kernels, n_jobs, advance)
         if len(collection) < 2:
             check_n_items(len(collection), str(path))
         both.append(collection)
     return both[0], both[1]
+
+
+def _check_not_nested(path_a: Path, path_b: Path) -> None:
+    """Refuse a collection that is part of the other: its items would stand on both sides."""
+    a, b = (Path(os.path.realpath(path)) for path in (path_a, path_b))
+    for inner, outer, names in ((a, b, (path_a, path_b)), (b, a, (path_b, path_a))):
+        if inner != outer and inner.is_relative_to(outer):
+            raise BadInput(
+                f"{names[0]} lies inside {names[1]}, whose sub-folders are read too. Give "
+                "--no-recursive, or two folders that lie apart."
+            )
 
 
 Advance = Callable[[int, int], None]
@@ -154,11 +179,11 @@ def _check_kernels(kernels: Sequence[str], kind: str, path: Path) -> None:
 
 
 def _read_images(
-    path: Path, kernels: Sequence[str], n_jobs: int | None, step: Advance
+    path: Path, kernels: Sequence[str], n_jobs: int | None, step: Advance, *, recursive: bool
 ) -> Collection:
     from unshuffle.images import color_histogram, lab_pixels, read_folder
 
-    folder = read_folder(path, n_jobs=n_jobs, on_progress=step)
+    folder = read_folder(path, recursive=recursive, n_jobs=n_jobs, on_progress=step)
     named = list(kernels) or ["rbf"]
     return Collection(
         kind="images",
@@ -172,34 +197,37 @@ def _read_images(
 
 
 def _read_texts(
-    path: Path, kernels: Sequence[str], n_jobs: int | None, step: Advance
+    path: Path, kernels: Sequence[str], n_jobs: int | None, step: Advance, *, recursive: bool
 ) -> Collection:
-    from unshuffle.images import visible_files
+    from unshuffle.images._folders import by_reason, list_files, path_key
 
-    documents, names, skipped = [], [], []
-    files = visible_files(path)
-    for done, file in enumerate(files, start=1):
+    documents, names = [], []
+    listing = list_files(path, recursive=recursive)
+    skipped = listing.skipped
+    for done, (name, file) in enumerate(listing.files, start=1):
         try:
             documents.append(_read_document(file))
-            names.append(file.name)
-        except (BadInput, OSError) as error:
+            names.append(name)
+        except (BadInput, ValueError, OSError) as error:
             why = getattr(error, "strerror", None) or str(error)
-            skipped.append((file.name, why.lower()))
-        step(done, len(files))
+            skipped.append((name, why.lower()))
+        step(done, len(listing.files))
+    skipped.sort(key=lambda entry: path_key(entry[0]))
     if not documents:
-        first = f", the first is {skipped[0][0]}: {skipped[0][1]}" if skipped else ""
+        reasons = [f"{len(some):,} such as {some[0]}: {why}" for why, some in by_reason(skipped)]
         raise BadInput(
-            f"{path} holds no text that can be read: {len(skipped)} file(s) were skipped{first}."
+            f"{path} holds no text that can be read: {len(skipped):,} file(s) were skipped. "
+            f"{'; '.join(reasons)}."
         )
     return Collection("text", names, documents, "text", ["text"], skipped)
 
 
 def _read_document(path: Path) -> str:
+    from unshuffle.images._decoding import file_size
+
     if path.suffix.lower() not in TEXT_SUFFIXES:
         raise BadInput("not a text file by its name")
-    if not path.is_file():
-        raise BadInput("not a regular file")
-    if path.stat().st_size > MAX_TEXT_BYTES:
+    if file_size(path) > MAX_TEXT_BYTES:
         raise BadInput(f"larger than {MAX_TEXT_BYTES // 2**20} MB")
     try:
         text = _tables.read_text_file(path)

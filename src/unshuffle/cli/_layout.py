@@ -2,11 +2,11 @@
 
 import json
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 
 from unshuffle._validation._files import check_regular_file
@@ -14,6 +14,7 @@ from unshuffle.cli import _pictures
 from unshuffle.cli._cells import FROZEN_LINES, parse_shape, read_cells
 from unshuffle.cli._console import (
     BadInput,
+    answer,
     note,
     one_line,
     progress_bar,
@@ -28,27 +29,31 @@ from unshuffle.cli._walls import (
     WALL_SUFFIXES,
     Wall,
     check_drawable,
+    describe_all,
     show_all,
     wants_page,
     wants_pictures,
     write_all,
 )
 from unshuffle.cli._writing import (
-    check_not_among,
+    Written,
     check_outputs,
     check_spreadsheet,
+    complain_of,
+    exit_code,
     unbothered,
 )
-from unshuffle.images import FEATURES, SUFFIXES, read_mask, text_mask
+from unshuffle.images import FEATURES, read_mask, text_mask
 from unshuffle.layout import Positions, rectangle_for
 
 Grid = NDArray[np.intp]
 
 
 def layout(options: Options) -> int:
-    """Do it, and return the exit code: 0, or 130 after Ctrl-C."""
-    kind = find_kind(options.path)
+    """Do it, and return the exit code: 0, 130 after Ctrl-C, 3 if not written as asked."""
+    kind = find_kind(options.path, recursive=options.recursive)
     outputs = _outputs(options, kind)
+    options = replace(options, outputs=outputs)
     _check_early(options)
     items = read_items(options, kind)
     cells = _cells(options, len(items))
@@ -65,14 +70,16 @@ def layout(options: Options) -> int:
         report["interrupted"] = interrupted
         positions = Positions(estimator.grid_, items.names)
         wall = _wall(items, positions, dict(report), outputs, options)
-        report["outputs"] = write_all(wall, outputs)
+        written = write_all(wall, outputs)
+        skipped = items.pictures.skipped if items.pictures is not None else []
+        report |= describe_all(written, skipped)
+        complain_of(written)
         if options.as_json:
             # One object and nothing else.
-            answer = {**report, "positions": positions.rows()}
-            typer.echo(json.dumps(answer, allow_nan=False))
+            answer(json.dumps({**report, "positions": positions.rows()}, allow_nan=False))
         elif not options.quiet:
-            _show(report, outputs)
-    return 130 if interrupted else 0
+            _show(report, written)
+    return exit_code(written, interrupted)
 
 
 def _outputs(options: Options, kind: str) -> list[Path]:
@@ -90,10 +97,13 @@ def _outputs(options: Options, kind: str) -> list[Path]:
     if options.invert and options.mask is None:
         raise BadInput("--invert takes the other parts of a --mask. Give one, or leave it out.")
     own = Path(options.features) if options.features not in (None, *FEATURES) else None
-    check_outputs(outputs, WALL_SUFFIXES, (options.path, options.mask, options.frozen, own))
+    check_outputs(
+        [(path, WALL_SUFFIXES) for path in outputs],
+        (options.path, options.mask, options.frozen, own),
+        recursive=options.recursive,
+    )
     check_spreadsheet(options.spreadsheet, outputs)
     if kind == "images":
-        check_not_among(outputs, options.path, SUFFIXES)
         options.reading.check_unused(options.path, KINDS[kind])
         return outputs
     if wants_pictures(outputs):
@@ -188,6 +198,7 @@ def _describe(
     as_paper = options.quality == "classic" and items.kernel == "linear"
     return {
         "n_read": items.n_read,
+        "n_folders": items.n_folders,
         "n_items": len(items),
         "shape": list(cells.shape),
         "n_cells": int(cells.sum()),
@@ -196,7 +207,7 @@ def _describe(
         "kernel": "rbf" if as_paper else items.kernel,
         "quality": options.quality,
         "score": float(estimator.score_),
-        "skipped": [{"name": one_line(name), "reason": why} for name, why in skipped],
+        "skipped": [{"name": name, "reason": why} for name, why in skipped],
         "table": None if items.table is None else items.table.described(),
     }
 
@@ -226,7 +237,7 @@ def _wall(
     )
 
 
-def _show(report: dict[str, Any], outputs: list[Path]) -> None:
+def _show(report: dict[str, Any], written: list[Written]) -> None:
     if report["interrupted"]:
         warn("Interrupted: this is the best layout found so far, not a finished one.")
     for message in report["warnings"]:
@@ -242,4 +253,4 @@ def _show(report: dict[str, Any], outputs: list[Path]) -> None:
         f"Laid out {report['n_items']:,}{of_all} items {where}{left}: distance preservation "
         f"{report['score']:.3f} (1 is perfect, random order about 0.2 to 0.45)."
     )
-    show_all(outputs, report["outputs"])
+    show_all(written, report["skipped_list"])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from unshuffle._validation import check_n_items
 from unshuffle.cli import _pictures
-from unshuffle.cli._console import BadInput, list_skipped, progress_bar
+from unshuffle.cli._console import BadInput, count_folders, progress_bar
 from unshuffle.cli._inputs import read_vectors
 from unshuffle.cli._tables import Reading, Table
 from unshuffle.images import FEATURES, ImageCollection, describe, read_features
@@ -45,7 +45,13 @@ class Options:
     def source(self) -> _pictures.Source:
         """The folder, and how it is read."""
         return _pictures.Source(
-            self.path, self.recursive, self.use_cache, self.jobs, show=not self.quiet
+            self.path,
+            self.recursive,
+            self.use_cache,
+            self.jobs,
+            show=not self.quiet,
+            count=not self.quiet and not self.as_json,
+            outputs=self.outputs,
         )
 
 
@@ -85,6 +91,13 @@ class Items:
     def __len__(self) -> int:
         return len(self.names)
 
+    @property
+    def n_folders(self) -> int | None:
+        """How many folders the pictures were in; None for a table."""
+        if self.pictures is None:
+            return None
+        return count_folders(self.pictures.names)
+
 
 def read_items(options: Options, kind: str) -> Items:
     """The collection, or what stands for it where a summary is asked for."""
@@ -100,9 +113,7 @@ def _read(options: Options, kind: str) -> Items:
         read = read_vectors(options.path, options.reading)
         n = len(read)
         return Items(read.names, read.items, "linear", None, np.arange(n), n, table=read.table)
-    pictures = options.source.read(side=_pictures.SIDE, fit="crop", words="Reading")
-    if not options.quiet:
-        list_skipped(pictures.skipped, str(options.path))
+    pictures = options.source.read_first()
     vectors, kernel = _features(pictures, options)
     n = len(pictures)
     return Items(pictures.names, vectors, kernel, pictures, np.arange(n), n)

@@ -2,33 +2,40 @@
 
 import json
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from unshuffle._validation._files import check_regular_file
 from unshuffle.cli._console import (
     BadInput,
+    answer,
     list_skipped,
     note,
     one_line,
     progress_bar,
     reporting,
     say,
+    say_read,
     warn,
 )
 from unshuffle.cli._frozen import read_frozen
 from unshuffle.cli._inputs import KERNELS, Collection, find_kind, read_pair
 from unshuffle.cli._tables import Reading
 from unshuffle.cli._writing import (
+    Written,
     check_outputs,
     check_spreadsheet,
+    complain_of,
+    exit_code,
+    not_ours,
     save_somewhere,
     unbothered,
+    write_skipped,
 )
 from unshuffle.images._sheets import SHEET_SUFFIXES
 from unshuffle.matching import AmbiguityWarning, Matches
@@ -57,6 +64,7 @@ class Options:
     candidates: int | None
     sheet: Path | None
     spreadsheet: bool
+    recursive: bool
     seed: int | None
     jobs: int | None
     as_json: bool
@@ -64,7 +72,7 @@ class Options:
 
 
 def match(options: Options) -> int:
-    """Do it, and return the exit code: 0, or 130 after Ctrl-C."""
+    """Do it, and return the exit code: 0, 130 after Ctrl-C, 3 if not written as asked."""
     _check_outputs(options)
     loud = not options.quiet
     with progress_bar("Reading", show=loud) as advance:
@@ -75,50 +83,79 @@ def match(options: Options) -> int:
             kernels=options.kernels,
             readings=options.readings,
             n_jobs=options.jobs,
+            recursive=options.recursive,
             on_progress=lambda fraction: advance(fraction, ""),
         )
+    a, b = _without_own(a, options.path_a, options), _without_own(b, options.path_b, options)
     frozen = None
     if options.frozen is not None:
         frozen = read_frozen(options.frozen, a.names, b.names)
     if loud:
-        for side, path in ((a, options.path_a), (b, options.path_b)):
-            list_skipped(side.skipped, str(path))
+        for side in (a, b):
             if side.table is not None:
                 note(side.table.note)
+    if loud and a.kind in ("images", "text"):
+        sides = ((a, options.path_a, "A: "), (b, options.path_b, "B: "))
+        for side, path, label in sides if not options.as_json else ():
+            say_read(side.names, len(side.skipped), str(path), side=label)
+        for side, path, _ in sides:
+            list_skipped(side.skipped, str(path))
     estimator, remarks, interrupted = _fit(a, b, frozen, options)
     with unbothered():
         matches = _matches(a, b, estimator, options, interrupted)
         report = _describe(a, b, estimator, options, remarks)
         report["interrupted"] = interrupted
-        written: dict[str, str | None] = {"output": None, "sheet": None}
+        written = []
         if options.output is not None:
-            written["output"] = str(_write_pairs(options.output, matches, report, options))
+            written.append(_write_pairs(options.output, matches, dict(report), options))
         if options.sheet is not None:
-            written["sheet"] = _write_sheet(a, b, estimator, options, options.sheet)
-        report |= written
+            written.append(_write_sheet(a, b, estimator, options, options.sheet))
+        report |= _places(written, options)
+        skipped = {"A": a.skipped, "B": b.skipped}
+        report["skipped_list"] = write_skipped(written, skipped) or None
+        complain_of(written)
         if report["ambiguous"]:
             # Said whatever is left out: nothing else tells that half the pairs may be wrong.
             warn(_ambiguous(a, estimator.ambiguity_))
         if options.as_json:
             # One object and nothing else.
-            typer.echo(json.dumps({**report, "pairs": matches.rows()}, allow_nan=False))
+            answer(json.dumps({**report, "pairs": matches.rows()}, allow_nan=False))
         elif loud:
-            _show(report, options)
-    return 130 if interrupted else 0
+            _show(report)
+    return exit_code(written, interrupted)
 
 
 def _check_outputs(options: Options) -> None:
     # All that can be known to fail is known before the work starts.
-    inputs = (options.path_a, options.path_b, options.frozen)
-    outputs = [] if options.output is None else [options.output]
-    check_outputs(outputs, PAIRS_SUFFIXES, inputs)
-    check_spreadsheet(options.spreadsheet, outputs)
+    outputs = ((options.output, PAIRS_SUFFIXES), (options.sheet, SHEET_SUFFIXES))
+    check_outputs(
+        [(path, suffixes) for path, suffixes in outputs if path is not None],
+        (options.path_a, options.path_b, options.frozen),
+        recursive=options.recursive,
+    )
+    check_spreadsheet(options.spreadsheet, [path for path, _ in outputs if path is not None])
+    if options.frozen is not None:
+        check_regular_file(options.frozen, "--frozen")
     if options.sheet is not None:
-        check_outputs([options.sheet], SHEET_SUFFIXES, inputs)
         for path in (options.path_a, options.path_b):
-            kind = find_kind(path, precomputed=options.precomputed)
+            kind = find_kind(path, precomputed=options.precomputed, recursive=options.recursive)
             if kind != "images":
                 raise BadInput(f"--sheet shows pictures, and {path} holds none. Leave it out.")
+
+
+def _without_own(side: Collection, path: Path, options: Options) -> Collection:
+    outputs = [each for each in (options.output, options.sheet) if each is not None]
+    return replace(side, skipped=not_ours(side.skipped, path, outputs))
+
+
+def _places(written: list[Written], options: Options) -> dict[str, Any]:
+    """Where each output is, fit for JSON."""
+    places = {each.asked: None if each.place is None else str(each.place) for each in written}
+    return {
+        "output": None if options.output is None else places[options.output],
+        "sheet": None if options.sheet is None else places[options.sheet],
+        "not_in_place": [each.row() for each in written if not each.in_place],
+    }
 
 
 def _fit(
@@ -184,7 +221,7 @@ def _describe(
         "converged": bool(estimator.converged_),
         "warnings": [_advice(remark, a, estimator, options) for remark in remarks],
         "skipped": {
-            side: [{"name": one_line(name), "reason": why} for name, why in each.skipped]
+            side: [{"name": name, "reason": why} for name, why in each.skipped]
             for side, each in (("x", a), ("y", b))
         },
         "tables": {
@@ -223,7 +260,9 @@ def _ambiguous(a: Collection, ambiguity: float) -> str:
     )
 
 
-def _write_pairs(path: Path, matches: Matches, report: dict[str, Any], options: Options) -> Path:
+def _write_pairs(
+    path: Path, matches: Matches, report: dict[str, Any], options: Options
+) -> Written:
     def save(place: Path) -> None:
         matches.save(place, details=report, spreadsheet=options.spreadsheet)
 
@@ -232,16 +271,17 @@ def _write_pairs(path: Path, matches: Matches, report: dict[str, Any], options: 
 
 def _write_sheet(
     a: Collection, b: Collection, estimator: Any, options: Options, target: Path
-) -> str | None:
+) -> Written:
     from unshuffle.images import matched_sheet, read_folder, save_sheet
 
     pictures = []
     for side, path in ((a, options.path_a), (b, options.path_b)):
         width = int(np.clip(round(SHEET_HEIGHT * side.aspect), 8, 8 * SHEET_HEIGHT))
-        folder = read_folder(path, size=(SHEET_HEIGHT, width), n_jobs=options.jobs)
+        folder = read_folder(
+            path, size=(SHEET_HEIGHT, width), recursive=options.recursive, n_jobs=options.jobs
+        )
         if folder.names != side.names:
-            warn(f"{path} changed while it was matched, so no sheet was drawn.")
-            return None
+            return Written(target, None, f"{path} changed while it was matched")
         pictures.append(folder.arrays)
     sheet = matched_sheet(
         pictures[0],
@@ -251,15 +291,10 @@ def _write_sheet(
         height=SHEET_HEIGHT,
         max_pairs=SHEET_PAIRS,
     )
-    try:
-        save_sheet(sheet, target)
-    except OSError as error:
-        warn(f"The sheet could not be written to {target}: {error.strerror or error}.")
-        return None
-    return str(target)
+    return save_somewhere(target, lambda place: save_sheet(sheet, place))
 
 
-def _show(report: dict[str, Any], options: Options) -> None:
+def _show(report: dict[str, Any]) -> None:
     n_x, n_y, n_matched = report["n_x"], report["n_y"], report["n_matched"]
     if report["interrupted"]:
         warn("Interrupted: this is the best match found so far, not a finished one.")
@@ -271,15 +306,14 @@ def _show(report: dict[str, Any], options: Options) -> None:
         f"{_count_pairs(n_x, n_y, n_matched)}: objective {report['objective']:.6g}, "
         f"mean confidence {report['mean_confidence']:.2f} ({_reliability(report)})."
     )
-    if options.output is not None:
-        wrote = report["output"]
-        if wrote != str(options.output):
-            warn(f"{options.output} could not be written; the pairs were saved elsewhere.")
-        say(f"Pairs: {wrote}")
+    if report["output"] is not None:
+        say(f"Pairs: {report['output']}")
     if report["sheet"] is not None:
         shown = min(n_x, SHEET_PAIRS)
         more = f", the first {shown:,} pairs" if shown < n_x else ""
         say(f"Sheet: {report['sheet']} (frames from red, unsure, to green, sure{more})")
+    if report["skipped_list"] is not None:
+        say(f"Skipped files, all of them: {report['skipped_list']}")
 
 
 def _count_pairs(n_x: int, n_y: int, n_matched: int) -> str:

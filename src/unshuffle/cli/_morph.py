@@ -6,12 +6,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 
 from unshuffle.cli import _tables
-from unshuffle.cli._console import BadInput, progress_bar, say, warn
-from unshuffle.cli._writing import check_outputs, save_somewhere, unbothered
+from unshuffle.cli._console import BadInput, answer, progress_bar, say
+from unshuffle.cli._writing import (
+    Written,
+    check_outputs,
+    complain_of,
+    exit_code,
+    save_somewhere,
+    unbothered,
+)
 from unshuffle.images import (
     SUFFIXES,
     morph_frames,
@@ -79,24 +85,29 @@ class Morph:
 
 
 def morph(options: Options) -> int:
-    """Do it, and return the exit code."""
+    """Do it, and return the exit code: 0, or 3 if not written as asked."""
     outputs = options.outputs or ([] if options.as_json else [Path("morph.gif")])
-    check_outputs(outputs, MORPH_SUFFIXES, (options.path_a, options.path_b))
+    check_outputs([(path, MORPH_SUFFIXES) for path in outputs], (options.path_a, options.path_b))
     found = _match(_read(options))
     with unbothered():
         report = _describe(found, options)
+        written = []
         with progress_bar("Drawing", show=not options.quiet) as advance:
             for done, path in enumerate(outputs):
                 advance(done / len(outputs), path.name)
-                written = save_somewhere(path, lambda where: found.save(where, options.n_frames))
-                report["outputs"].append(str(written))
+                written.append(
+                    save_somewhere(path, lambda where: found.save(where, options.n_frames))
+                )
+        report["outputs"] = [None if each.place is None else str(each.place) for each in written]
+        report["not_in_place"] = [each.row() for each in written if not each.in_place]
+        complain_of(written)
         if options.as_json:
             # One object and nothing else.
             ends = {"start": found.start.points.tolist(), "end": found.end.points.tolist()}
-            typer.echo(json.dumps({**report, **ends}, allow_nan=False))
+            answer(json.dumps({**report, **ends}, allow_nan=False))
         elif not options.quiet:
-            _show(report, outputs, options)
-    return 0
+            _show(report, written, options)
+    return exit_code(written)
 
 
 def _read(options: Options) -> Morph:
@@ -188,17 +199,16 @@ def _describe(found: Morph, options: Options) -> dict[str, Any]:
         "seed": options.seed,
         "mean_distance": float(lengths.mean()),
         "longest_distance": float(lengths.max()),
-        "outputs": [],
     }
 
 
-def _show(report: dict[str, Any], outputs: list[Path], options: Options) -> None:
+def _show(report: dict[str, Any], written: list[Written], options: Options) -> None:
     say(
         f"Moved {report['n_points']:,} points from {options.path_a.name} to "
         f"{options.path_b.name}: by {report['mean_distance']:.0%} of the size of the shape on "
         f"average, {report['longest_distance']:.0%} at most."
     )
-    for asked, wrote in zip(outputs, report["outputs"], strict=True):
-        if wrote != str(asked):
-            warn(f"{asked} could not be written; it was saved elsewhere.")
-        say(f"{'Animation' if asked.suffix.lower() == '.gif' else 'Strip'}: {wrote}")
+    for each in written:
+        if each.place is not None:
+            kind = "Animation" if each.asked.suffix.lower() == ".gif" else "Strip"
+            say(f"{kind}: {each.place}")

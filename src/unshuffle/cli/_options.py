@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+MOST_CORES = 1024
+
 
 class Kernel(StrEnum):
     """Similarities that can be named on the command line."""
@@ -59,9 +61,13 @@ def two_or_more(value: int | None) -> int | None:
 
 
 def some_cores(value: int) -> int:
-    """A number of cores."""
+    """A number of cores that a machine may have."""
     if value == 0:
         raise typer.BadParameter("give a number of cores, or -1 for all; 0 would do no work.")
+    if abs(value) > MOST_CORES:
+        raise typer.BadParameter(
+            f"give a number of cores up to {MOST_CORES}, or -1 for all, not {value}."
+        )
     return value
 
 
@@ -130,7 +136,9 @@ Outputs = Annotated[
         show_default=False,
     ),
 ]
-Recursive = Annotated[bool, typer.Option("--recursive", help="Also read sub-folders.")]
+NoRecursive = Annotated[
+    bool, typer.Option("--no-recursive", help="Leave out sub-folders, which are read too.")
+]
 NoCache = Annotated[bool, typer.Option("--no-cache", help="Keep no thumbnails for the next time.")]
 Header = Annotated[
     bool | None,

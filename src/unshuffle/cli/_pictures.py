@@ -1,14 +1,16 @@
 """Folders of pictures as layouts need them: to compare, to draw, and to look at closely."""
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from unshuffle.cli._console import BadInput, progress_bar, warn
+from unshuffle.cli._console import BadInput, list_skipped, progress_bar, say_read, warn
+from unshuffle.cli._writing import not_ours
 from unshuffle.images import ImageCollection, default_cache, read_folder
 
 # One reading serves comparing and drawing: large enough for the tiles of a wall, and always the
@@ -22,19 +24,49 @@ MAX_PREVIEWS = 600
 
 @dataclass(frozen=True)
 class Source:
-    """Which folder to read, and how."""
+    """Which folder to read, and how.
+
+    Attributes
+    ----------
+    path : Path
+        The folder.
+    recursive : bool
+        Whether sub-folders are read too.
+    use_cache : bool
+        Whether thumbnails are kept for the next time.
+    n_jobs : int or None
+        Threads that decode.
+    show : bool
+        Whether progress and skipped files are shown.
+    count : bool
+        Whether it is said how many files were read.
+    outputs : sequence of Path
+        What will be written, perhaps into the same folder.
+    """
 
     path: Path
     recursive: bool
     use_cache: bool
     n_jobs: int | None
     show: bool
+    count: bool
+    outputs: Sequence[Path]
+
+    def read_first(self) -> ImageCollection:
+        """Every picture at the size that serves comparing and drawing; says what was read."""
+        pictures = self.read(side=SIDE, fit="crop", words="Reading")
+        skipped = not_ours(pictures.skipped, self.path, self.outputs)
+        if self.count:
+            say_read(pictures.names, len(skipped), str(self.path))
+        if self.show:
+            list_skipped(skipped, str(self.path))
+        return replace(pictures, skipped=skipped)
 
     def read(self, *, side: int, fit: str, words: str) -> ImageCollection:
         """Every picture at one size, with a progress bar."""
         if not self.recursive and _has_folders_only(self.path):
             raise BadInput(
-                f"{self.path} holds sub-folders and no pictures. Give --recursive to "
+                f"{self.path} holds sub-folders and no pictures. Leave out --no-recursive to "
                 "read those in the sub-folders."
             )
         with (

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle.cli._console import BadInput, say, warn
-from unshuffle.cli._writing import save_somewhere
+from unshuffle.cli._console import BadInput, say
+from unshuffle.cli._writing import Written, save_somewhere, write_skipped
 from unshuffle.images import grid_sheet, save_sheet, write_page
 from unshuffle.images._sheets import MAX_SHEET_SIDE, SHEET_SUFFIXES
 from unshuffle.layout import Positions
@@ -98,16 +98,26 @@ def check_drawable(outputs: Sequence[Path], shape: tuple[int, ...]) -> None:
         )
 
 
-def write_all(wall: Wall, outputs: Sequence[Path]) -> list[str]:
+def write_all(wall: Wall, outputs: Sequence[Path]) -> list[Written]:
     """Write every output and return where each went."""
-    return [str(save_somewhere(path, wall.save)) for path in outputs]
+    return [save_somewhere(path, wall.save) for path in outputs]
 
 
-def show_all(outputs: Sequence[Path], written: Sequence[str]) -> None:
-    """Print where each output went."""
-    for asked, wrote in zip(outputs, written, strict=True):
-        if wrote != str(asked):
-            warn(f"{asked} could not be written; it was saved elsewhere.")
-        suffix = asked.suffix.lower()
-        kind = "Page, to open in a browser" if suffix in PAGE_SUFFIXES else "Sheet"
-        say(f"{'Positions' if suffix in TABLE_SUFFIXES else kind}: {wrote}")
+def describe_all(written: Sequence[Written], skipped: list[tuple[str, str]]) -> dict[str, Any]:
+    """Where the outputs are, fit for JSON, and the list of skipped files written beside them."""
+    return {
+        "outputs": [None if each.place is None else str(each.place) for each in written],
+        "not_in_place": [each.row() for each in written if not each.in_place],
+        "skipped_list": write_skipped(written, {"": skipped}) or None,
+    }
+
+
+def show_all(written: Sequence[Written], skipped_list: str | None) -> None:
+    """Print where each output went; errors are said elsewhere, also if asked to be quiet."""
+    for each in written:
+        if each.place is not None:
+            suffix = each.asked.suffix.lower()
+            kind = "Page, to open in a browser" if suffix in PAGE_SUFFIXES else "Sheet"
+            say(f"{'Positions' if suffix in TABLE_SUFFIXES else kind}: {each.place}")
+    if skipped_list is not None:
+        say(f"Skipped files, all of them: {skipped_list}")

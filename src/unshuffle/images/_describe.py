@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unshuffle._validation import check_count, check_feature_file, check_option
+from unshuffle._validation._files import check_regular_file
 from unshuffle.images._counting import Progress
 from unshuffle.images._features import lab_pixels
 from unshuffle.images._texture import color_texture
@@ -87,6 +88,6 @@ def read_features(
     features : ndarray of shape (n_items, n_features)
         As float64.
     """
-    path = Path(path)
+    path = check_regular_file(path, "`path`")
     n_items = check_count(n_items, "n_items")
     return np.array(check_feature_file(path, n_items, names), dtype=np.float64)

@@ -40,6 +40,23 @@ def path_key(name: str) -> list[tuple[list[tuple[int, int | str]], str]]:
     return [natural_key(part) for part in name.split("/")]
 
 
+def by_reason(skipped: list[tuple[str, str]]) -> list[tuple[str, list[str]]]:
+    """Reasons why files were skipped, each with their names: what can be helped comes first.
+
+    What differs from file to file stands in brackets at the end of a reason, and is left out
+    where it does differ.
+    """
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for name, why in skipped:
+        groups.setdefault(why.split(" (")[0], []).append((name, why))
+    reasons = []
+    for short, entries in groups.items():
+        whole = {why for _, why in entries}
+        names = [name for name, _ in entries]
+        reasons.append((whole.pop() if len(whole) == 1 else short, names))
+    return sorted(reasons, key=lambda each: ("pip install" not in each[0], -len(each[1])))
+
+
 def visible_files(folder: Path) -> list[Path]:
     """Everything in `folder` but sub-folders and hidden files, in natural order."""
     entries = [

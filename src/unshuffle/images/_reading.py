@@ -19,7 +19,7 @@ from unshuffle._validation import (
 from unshuffle.images._cache import ThumbnailCache, thumbnail_key
 from unshuffle.images._counting import Counted, Progress
 from unshuffle.images._decoding import FITS, explain, read_image
-from unshuffle.images._folders import list_files, path_key
+from unshuffle.images._folders import by_reason, list_files, path_key
 
 
 @dataclass(frozen=True)
@@ -192,8 +192,10 @@ def _nothing_read(folder: Path, skipped: list[tuple[str, str]], recursive: bool)
             f"{folder} holds no picture: it has no files ({where} are not "
             "searched). Give a folder of PNG, JPEG, GIF, BMP, TIFF or WebP files."
         )
-    name, why = skipped[0]
+    reasons = "; ".join(
+        f"{len(names):,} such as {names[0]}: {why}" for why, names in by_reason(skipped)
+    )
     return (
-        f"{folder} holds no picture that can be read: {len(skipped)} file(s) were skipped, the "
-        f"first is {name}: {why}. Give a folder of PNG, JPEG, GIF, BMP, TIFF or WebP files."
+        f"{folder} holds no picture that can be read: {len(skipped):,} file(s) were skipped. "
+        f"{reasons}. Give a folder of PNG, JPEG, GIF, BMP, TIFF or WebP files."
     )

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unshuffle._validation._collections import check_finite
+from unshuffle._validation._collections import check_finite, check_plain
 from unshuffle._validation._files import check_array_file, check_regular_file
 from unshuffle._validation._parameters import check_count
 
@@ -28,6 +28,7 @@ def check_image_size(size: Any) -> tuple[int, int]:
 
 def check_images(images: Any, name: str = "images") -> NDArray[np.uint8]:
     """Pictures of one size as uint8 of shape (n_images, height, width, 3)."""
+    check_plain(images, f"`{name}`")
     try:
         array = np.asarray(images)
     except ValueError as error:
@@ -57,6 +58,7 @@ def check_images(images: Any, name: str = "images") -> NDArray[np.uint8]:
 
 def check_picture(picture: Any, name: str) -> NDArray[np.uint8]:
     """One picture as uint8 of shape (height, width, 3)."""
+    check_plain(picture, f"`{name}`")
     array = np.asarray(picture)
     if array.dtype != np.uint8 or array.ndim not in (2, 3) or array.shape[2:] not in ((), (3,)):
         clear = array.dtype == np.uint8 and array.shape[2:] == (4,)
@@ -74,6 +76,7 @@ def check_picture(picture: Any, name: str) -> NDArray[np.uint8]:
 
 def check_sheet_values(values: ArrayLike, n_items: int, name: str) -> NDArray[np.float64]:
     """One finite number for each item."""
+    check_plain(values, f"`{name}`")
     array = np.asarray(values, dtype=np.float64)
     if array.shape != (n_items,) or not np.isfinite(array).all():
         raise ValueError(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from unshuffle._records import SUFFIXES, Record, names_in_order, read_records
 from unshuffle._saving import csv_text, encode_text, replace_file
 from unshuffle._validation import check_names, check_output_path, check_permutation
+from unshuffle._validation._collections import check_plain
 
 COLUMNS = ("index_x", "name_x", "index_y", "name_y", "confidence")
 
@@ -52,6 +53,7 @@ class Matches:
         names_x = check_names(self.names_x, "names_x")
         names_y = check_names(self.names_y, "names_y")
         permutation = check_permutation(self.permutation, len(names_x), len(names_y))
+        check_plain(self.confidence, "`confidence`")
         trust = np.asarray(self.confidence)
         if trust.shape != permutation.shape or trust.dtype.kind not in "biuf":
             raise ValueError(
@@ -209,6 +211,7 @@ class Matches:
 
 def _check_candidates(candidates: Any, n_first: int, n_second: int) -> NDArray[np.intp]:
     """Positions in the second collection, at least one for each item of the first."""
+    check_plain(candidates, "`candidates`")
     chosen = np.asarray(candidates)
     whole = np.issubdtype(chosen.dtype, np.integer)
     if chosen.ndim != 2 or len(chosen) != n_first or chosen.shape[1] < 1 or not whole:

@@ -152,8 +152,19 @@ def decode_text(data: bytes) -> str:
     return data.decode("utf-8-sig", "surrogateescape")
 
 
-def csv_text(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
-    """Records as CSV with a heading; None is an empty cell."""
+# What makes a cell a formula in Excel, LibreOffice and Google Sheets; wide forms count too.
+_FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
+
+
+def csv_text(
+    columns: Sequence[str], rows: Sequence[Mapping[str, Any]], *, spreadsheet: bool = False
+) -> str:
+    """Records as CSV with a heading; None is an empty cell.
+
+    With `spreadsheet`, text that a spreadsheet would run as a formula gets an apostrophe ahead.
+    """
+    if spreadsheet:
+        rows = [{key: _escaped(cell) for key, cell in row.items()} for row in rows]
     # Python 3.11 leaves a lone carriage return unquoted, and then cannot read it.
     odd = any(isinstance(cell, str) and "\r" in cell for row in rows for cell in row.values())
     out = io.StringIO(newline="")
@@ -166,3 +177,8 @@ def csv_text(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return out.getvalue()
+
+
+def _escaped(cell: Any) -> Any:
+    formula = isinstance(cell, str) and cell.lstrip().startswith(_FORMULA)
+    return f"'{cell}" if formula else cell

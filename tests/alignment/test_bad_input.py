@@ -30,7 +30,7 @@ def without_numbers(given):
         ([[1, 2], [3, 4, 5]], "rows of different lengths. Pass a list"),
         ([[[1, 2], [3]], [[1, 2], [3, 4]]], "bag 0 of bags have different numbers of columns"),
         ([np.ma.masked_greater(bag, 0) for bag in bags()], "bag 0 of bags is masked"),
-        (np.ma.masked_greater(np.array(bags()), 0), "bags is masked.*Drop the points"),
+        (np.ma.masked_greater(np.array(bags()), 0), "bags is masked.*Drop the rows"),
         ([1e-160 * bag for bag in bags()], "differ by at most .* too small for a float. Multiply"),
         ([np.ones((5, 2))] * 4, "All points of bags are equal"),
         (np.full((6, 3), 7.0), "All points of bags are equal"),

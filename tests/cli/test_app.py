@@ -44,7 +44,7 @@ def test_version_and_help_are_printed():
     [
         ("shuffle", "No such command 'shuffle'."),
         ("match a", "Missing argument 'B'."),
-        ("match --nope", "No such option: --nope."),
+        ("match --zzz", "No such option: --zzz."),
         ("match a b --n-init 0", "'--n-init': give 1 or more, not 0."),
         ("match a b --candidates 0", "'--candidates': give 1 or more, not 0."),
         ("match a b --jobs 0", "'--jobs': give a number of cores, or -1 for all;"),

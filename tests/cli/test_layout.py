@@ -183,6 +183,39 @@ def test_tables_are_laid_out_by_their_rows(run, tables):
     assert sorted(loaded.grid.ravel()) == list(range(40))
 
 
+def test_the_column_that_names_the_rows_is_said_and_can_be_chosen(run, tmp_path):
+    rng = np.random.RandomState(0)
+    rows = [f"{100 + i},s{i % 9},{rng.rand():.3f},{rng.rand():.3f}" for i in range(9)]
+    (tmp_path / "songs.csv").write_text("\n".join(["nr,Name,x,y", *rows]) + "\n")
+    result = run("layout", "songs.csv")
+    assert "songs.csv: 9 rows; first line is the heading; column 'Name' names" in result.stderr
+    assert "'nr' left out (also names); 2 columns compared: x, y." in result.stderr
+    assert Positions.load("wall.csv").names[:2] == ["s0", "s1"]
+    answer = json.loads(run("layout", "songs.csv", "--id", "nr", "--json").stdout)
+    assert (answer["table"]["names"], answer["table"]["n_columns"]) == ("nr", 2)
+    assert run("layout", "songs.csv", "-q").output == ""
+
+
+@pytest.mark.parametrize("scale", ["1e160", "1e300"])
+def test_tables_of_huge_numbers_are_laid_out(run, tmp_path, scale):
+    rows = [f"{i % 4}{scale[1:]},{i * i % 7}{scale[1:]}" for i in range(12)]
+    (tmp_path / "huge.csv").write_text("\n".join(["x,y", *rows]) + "\n")
+    answer = json.loads(run("layout", "huge.csv", "--json").stdout)
+    (tmp_path / "small.csv").write_text("\n".join(["x,y", *rows]).replace(scale[1:], "") + "\n")
+    small = json.loads(run("layout", "small.csv", "--json").stdout)
+    assert answer["positions"] == small["positions"]
+
+
+def test_positions_for_spreadsheets_are_escaped_where_asked(run, album):
+    (album / "0.png").rename(album / "=1+1.png")
+    run("layout", album, "-o", "wall.csv", "--spreadsheet")
+    assert "'=1+1.png" in Positions.load("wall.csv").names
+    run("collage", album / "1.png", album, "-o", "wall.csv", "--shape", "5x5", "--spreadsheet")
+    assert "'=1+1.png" in Positions.load("wall.csv").names
+    run("collage", album / "1.png", album, "-o", "wall.csv", "--shape", "5x5")
+    assert "=1+1.png" in Positions.load("wall.csv").names
+
+
 def test_sub_folders_are_read_unless_told_otherwise(run, album):
     (album / "more" / "deep").mkdir(parents=True)
     for name, place in (("0.png", "more"), ("1.png", "more/deep"), ("2.png", "more/deep")):

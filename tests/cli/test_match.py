@@ -228,11 +228,112 @@ def test_ambiguous_answers_come_with_one_warning_line(run, tables, monkeypatch):
 
     monkeypatch.setattr(unshuffle, "KernelizedSorting", Unsure)
     result = run("match", *tables[:2])
-    assert result.stderr.count("Two opposite answers tie.\n") == 1
+    assert result.stderr.count("Warning: ") == 1
+    assert "Another matching with clearly different partners reaches " in result.stderr
     assert "(ambiguous, see the warning)" in result.stdout
-    answer = json.loads(run("match", *tables[:2], "--json").stdout)
-    assert answer["ambiguous"] is True
-    assert "Two opposite answers tie." in answer["warnings"]
+    for quiet in ((), ("-q",)):
+        result = run("match", *tables[:2], "--json", *quiet)
+        answer = json.loads(result.stdout)
+        assert answer["ambiguous"] is True
+        assert [f"Warning: {each}" for each in answer["warnings"]] == [
+            result.stderr.splitlines()[-1]
+        ]
+    result = run("match", *tables[:2], "-q")
+    assert result.stdout == ""
+    assert result.stderr.startswith("Warning: Another matching")
+    assert result.stderr.count("\n") == 1
+
+
+def test_the_advice_against_ambiguity_names_options_that_exist(run, tmp_path):
+    # A circle: turned or mirrored, it fits as well.
+    turn = np.linspace(0, 2 * np.pi, 24, endpoint=False)
+    circle = np.column_stack([np.cos(turn), np.sin(turn)])
+    np.save("a.npy", circle)
+    np.save("b.npy", np.roll(circle, 5, axis=0))
+    said = run("match", "a.npy", "b.npy", "-q").stderr
+    assert "(--kernel rbf --kernel laplacian)" in said
+    assert re.search(r"--frozen,.* or raise --n-init\.", said)
+    both = run("match", "a.npy", "b.npy", "--kernel", "laplacian", "--kernel", "rbf", "--json")
+    assert json.loads(both.stdout)["kernel"] == ["laplacian", "rbf"]
+    assert "(--kernel laplacian --kernel rbf --kernel geodesic)" in both.stderr
+    for name in ("a", "b"):
+        values = np.load(f"{name}.npy")
+        np.save(f"{name}.npy", values @ values.T)
+    gram = run("match", "a.npy", "b.npy", "--precomputed", "-q").stderr
+    assert "--frozen, or raise --n-init." in gram
+
+
+def test_several_kernels_are_summed_as_the_library_sums_them(run, arrays):
+    from unshuffle.cli._inputs import standardized
+
+    a, b, _ = arrays
+    two = ["--kernel", "rbf", "--kernel", "geodesic"]
+    answer = json.loads(run("match", a, b, *two, "--json").stdout)
+    X, y = (standardized(np.load(path)) for path in (a, b))
+    sorting = unshuffle.KernelizedSorting(["rbf", "geodesic"], random_state=0).fit(X, y)
+    assert [row["index_y"] for row in answer["pairs"]] == sorting.permutation_.tolist()
+    assert answer["objective"] == pytest.approx(sorting.objective_)
+
+
+def test_several_kernels_compare_both_features_of_pictures(run, pictures):
+    two = ["--kernel", "rbf", "--kernel", "laplacian"]
+    answer = json.loads(run("match", *pictures[:2], *two, "--json").stdout)
+    assert answer["kernel"] == ["rbf", "rbf", "laplacian", "laplacian"]
+
+
+def test_a_search_that_was_cut_off_names_the_option_that_lets_it_end(run, tables):
+    said = run("match", *tables[:2], "--max-iter", 1, "--method", "classic").stderr
+    assert "cut off at --max-iter 1 " in said
+    assert "tol" not in said
+
+
+@pytest.mark.parametrize("how", ["counts", "heading", "asked"])
+def test_numbers_of_the_rows_are_names_and_not_features(run, tables, how):
+    plain = json.loads(run("match", *tables[:2], "--json").stdout)
+    for path in tables[:2]:
+        numbers = {"counts": range(1000, 1040), "heading": range(0, 120, 3)}
+        lines = path.read_text().splitlines()
+        keys = numbers.get(how, (i * 7 % 41 for i in range(40)))
+        heading = {"counts": "nr", "heading": "ID", "asked": "customer"}[how]
+        cut = [line.split(",", 1)[1] for line in lines]
+        rows = [f"{key},{line}" for key, line in zip(keys, cut[1:], strict=True)]
+        path.write_text("\n".join([f"{heading},{cut[0]}", *rows]) + "\n")
+    options = ["--id", "customer"] if how == "asked" else []
+    result = run("match", *tables[:2], *options, "--json")
+    answer = json.loads(result.stdout)
+    for row, expected in zip(answer["pairs"], plain["pairs"], strict=True):
+        assert row["index_y"] == expected["index_y"]
+    assert answer["pairs"][2]["name_x"] == {"counts": "1002", "heading": "6", "asked": "14"}[how]
+    heading = {"counts": "nr", "heading": "ID", "asked": "customer"}[how]
+    assert answer["tables"]["y"]["names"] == heading
+    assert result.stderr.count(f"column '{heading}' names the rows") == 2
+    compared = json.loads(run("match", *tables[:2], "--no-id", "--json").stdout)
+    assert compared["tables"]["x"] == {
+        "heading": True,
+        "names": None,
+        "left_out": [],
+        "n_columns": plain["tables"]["x"]["n_columns"] + 1,
+    }
+
+
+def test_each_table_may_have_names_in_a_column_of_its_own(run, tables):
+    b = tables[1]
+    b.write_text(b.read_text().replace("name,", "who,", 1))
+    answer = json.loads(run("match", *tables[:2], "--id", "name", "--id", 1, "--json").stdout)
+    assert [answer["tables"][side]["names"] for side in "xy"] == ["name", "who"]
+
+
+def test_names_for_spreadsheets_are_escaped_only_where_asked(run, tables):
+    a, b, _ = tables
+    a.write_text(a.read_text().replace("a0,", "=1+1,", 1))
+    run("match", a, b)
+    assert rows_of("pairs.csv")[0]["name_x"] == "=1+1"
+    assert Matches.load("pairs.csv").names_x[0] == "=1+1"
+    run("match", a, b, "--spreadsheet")
+    assert rows_of("pairs.csv")[0]["name_x"] == "'=1+1"
+    # What was escaped is still found, by its position.
+    known = run("match", a, b, "--frozen", "pairs.csv", "-o", "again.csv")
+    assert known.exit_code == 0, known.output
 
 
 def test_interrupt_writes_what_there_is(run, tables, monkeypatch):
@@ -257,7 +358,8 @@ def test_interrupt_before_there_is_anything_writes_nothing(run, tables, monkeypa
     result = run("match", *tables[:2])
     assert result.exit_code == 130
     assert not (tables[0].parent / "pairs.csv").exists()
-    assert result.stderr == "Error: Interrupted before there was a result; nothing was written.\n"
+    said = "Error: Interrupted before there was a result; nothing was written.\n"
+    assert result.stderr.endswith(said)
 
 
 def test_written_pairs_are_read_by_the_library(run, tables):

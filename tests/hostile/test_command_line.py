@@ -43,6 +43,45 @@ def test_bad_tables_are_refused_with_the_place(refused, good, tmp_path, case):
     assert message in refused("match", bad, good, "--json")
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes in the file system are POSIX")
+def test_pipes_and_devices_are_refused_and_not_waited_for(refused, good, tmp_path):
+    for suffix in (".csv", ".tsv", ".npy", ".parquet"):
+        os.mkfifo(tmp_path / f"pipe{suffix}")
+        (tmp_path / f"device{suffix}").symlink_to("/dev/zero")
+    for name in ("pipe", "device"):
+        for suffix in (".csv", ".tsv", ".npy", ".parquet"):
+            odd = tmp_path / f"{name}{suffix}"
+            assert "leads to a device or a pipe" in refused("match", good, odd)
+            assert "leads to a device or a pipe" in refused("layout", odd)
+            assert "leads to a device or a pipe" in refused("morph", good, odd)
+        odd = tmp_path / f"{name}.csv"
+        assert "(--frozen) leads to" in refused("match", good, good, "--frozen", odd)
+        assert "(--frozen) leads to" in refused("layout", good, "--frozen", odd)
+        arrays = [tmp_path / f"{name}.npy"] * 2
+        assert "leads to a device or a pipe" in refused("match", *arrays, "--precomputed")
+
+
+BAD_OPTIONS = {
+    "--id z": "has no column 'z' for --id",
+    "--id x --no-id": "exclude each other",
+    "--id x --id y --id x": "--id is given 3 times",
+    "--spreadsheet -o pairs.json": "no output ends in .csv",
+    "--kernel rbf --kernel rbf": "--kernel rbf is given 2 times",
+    "--kernel text": "--kernel text does not compare what",
+}
+
+
+@pytest.mark.parametrize("options", BAD_OPTIONS)
+def test_options_that_do_not_suit_tables_are_refused(refused, good, options):
+    assert BAD_OPTIONS[options] in refused("match", good, good, *options.split())
+
+
+def test_counts_are_asked_for_where_a_kernel_needs_them(refused, good, tmp_path):
+    (tmp_path / "negative.csv").write_text("x,y\n1,-2\n3,5\n4,1\n")
+    line = refused("match", good, "negative.csv", "--kernel", "rbf", "--kernel", "chi2")
+    assert "negative.csv holds -2, and --kernel chi2 compares counts" in line
+
+
 def save(path, array):
     np.save(path, array, allow_pickle=True)
     return path
@@ -53,7 +92,7 @@ BAD_ARRAYS = {
     "1-D": (np.arange(5.0), "1 dimension"),
     "strings": (np.array([["a", "b"], ["c", "d"]]), "values. Give real numbers"),
     "complex": (np.ones((3, 2), complex), "complex128 values"),
-    "pickle": (np.array([[{}], [None]], dtype=object), "cannot be read"),
+    "pickle": (np.array([[{}], [None]], dtype=object), "holds Python objects"),
     "empty": (np.ones((0, 3)), "empty"),
 }
 
@@ -121,6 +160,9 @@ def test_folders_that_cannot_be_matched_are_refused(refused, good, tmp_path):
     assert "--kernel rbf" in refused(
         "match", tmp_path / "texts", tmp_path / "texts", "--kernel", "rbf"
     )
+    for option in ("--no-id", "--header"):
+        assert "are for tables" in refused("match", pictures, pictures, option)
+        assert "are for tables" in refused("layout", pictures, option)
 
 
 def test_outputs_that_cannot_be_written_are_refused_before_the_work(refused, good, tmp_path):
@@ -477,8 +519,10 @@ def test_features_that_do_not_suit_are_refused(refused, pictures, tmp_path):
     assert "5" in short
     assert "12" in short
     assert "NaN" in refused("layout", pictures, "--features", "gap.npy")
-    assert "cannot be read" in refused("layout", pictures, "--features", "pickle.npy")
-    assert "cannot be read" in refused("layout", pictures, "--features", "text.npy")
+    for name in ("pickle.npy", "text.npy"):
+        line = refused("layout", pictures, "--features", name)
+        assert "holds Python objects, which are never loaded" in line
+        assert "allow_pickle" not in line
     assert "There is no file missing.npy" in refused(
         "layout", pictures, "--features", "missing.npy"
     )

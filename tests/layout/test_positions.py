@@ -1,6 +1,7 @@
 import json
 import os
 import tempfile
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -94,23 +95,26 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(positions, tmp_path
 
 HEADING = "item,name,row,column,cell\n"
 BAD_FILES = {
-    "no object.json": ("[]", "not a file of positions.*could not be read"),
+    "no object.json": ("[]", "holds no list 'positions'"),
     "empty.json": ('{"positions": []}', "found none"),
     "broken.json": ("{", "could not be read"),
     "deep.json": ("[" * 100_000, "could not be read"),
     "number.json": (
         '{"positions": [{"item": 0, "name": 5, "row": 0, "column": 0, "cell": 0}]}',
-        "number 0 is a int",
+        "record 0: item is 0 and name is 5",
     ),
     "nowhere.csv": (f"{HEADING}0,a,,,\n", "puts no item into a cell"),
-    "nan.csv": (f"{HEADING}0,a,nan,0.5,0\n", "NaN or infinity"),
+    "nan.csv": (f"{HEADING}0,a,nan,0.5,0\n", "line 2: row is 'nan'"),
     "half.json": ('{"positions": [{"item": 0, "cell": 0, "row": 0, "column": 0}]}', "lacks name"),
-    "other.csv": ("a,b\n1,2\n", "'item' is missing"),
-    "words.csv": (f"{HEADING}x,a,0,0,0\n", "could not be read"),
-    "cut.csv": (f"{HEADING}1,b,0,1,1\n", "does not name item 0"),
-    "taken.csv": (f"{HEADING}0,a,0,0,0\n1,b,0,0,0\n", "names cell 0 of 1, which is taken"),
+    "other.csv": ("a,b\n1,2\n", "line 2 lacks item"),
+    "words.csv": (f"{HEADING}x,a,0,0,0\n", "line 2: item is 'x'"),
+    "cut.csv": (f"{HEADING}1,b,0,1,1\n", "line 2: item is 1, but no record has 0"),
+    "taken.csv": (
+        f"{HEADING}0,a,0,0,0\n1,b,0,0,0\n",
+        "line 3: cell 0 is taken already, in line 2",
+    ),
     "moved.csv": (f"{HEADING}0,a,0,1,0\n1,b,0,0,1\n", "puts cell 0 at row 0, column 1"),
-    "far.csv": (f"{HEADING}0,a,0.5,0.5,7\n", "names cell 7 of 1"),
+    "far.csv": (f"{HEADING}0,a,0.5,0.5,7\n", "line 2: cell is 7, and there are 1"),
     "wall.txt": ("", "names no known format"),
 }
 
@@ -133,8 +137,33 @@ def test_other_formats_and_missing_folders_are_refused(positions, tmp_path):
 def test_a_short_file_cannot_ask_for_all_memory(tmp_path):
     cell = 999_999 * 1_000_000 + 999_999
     (tmp_path / "wall.csv").write_text(f"{HEADING}0,a,999999,999999,{cell}\n")
-    with pytest.raises(MemoryError, match=r"1,000,000 x 1,000,000 cells, needs 8,000.0 GB"):
+    with pytest.raises(ValueError, match=r"line 2: .* 1,000,000 x 1,000,000 cells for 1 records"):
         Positions.load(tmp_path / "wall.csv")
+
+
+def test_a_file_of_two_records_takes_no_gigabytes(tmp_path):
+    last = 29_999 * 30_000 + 29_999
+    (tmp_path / "wall.csv").write_text(f"{HEADING}0,a,0,0,0\n1,b,29999,29999,{last}\n")
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=r"line 3: .* 30,000 x 30,000 cells for 2 records"):
+            Positions.load(tmp_path / "wall.csv")
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_large_grid_with_few_items_is_loaded(tmp_path):
+    grid = np.full((1000, 2000), -1)
+    grid[3, 5] = 0
+    Positions(grid, ["a"]).save(tmp_path / "wall.csv")
+    np.testing.assert_array_equal(Positions.load(tmp_path / "wall.csv").grid, grid)
+
+
+def test_a_layout_of_thousands_prints_as_one_line(positions):
+    assert str(positions) == "Positions(3 items on 2 x 3 cells, 3 of them empty)"
+    points = Positions(np.arange(5000), ["x"] * 5000, np.random.RandomState(0).rand(5000, 2))
+    assert repr(points) == "Positions(5,000 items on 5,000 points)"
 
 
 GRID = np.array([[0, 1], [2, -1]])

@@ -86,18 +86,19 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(matches, tmp_path, 
 RECORD = {"index_x": 0, "name_x": "a", "index_y": 0, "name_y": "b", "confidence": 1}
 HEADING = "index_x,name_x,index_y,name_y,confidence\n"
 BAD_FILES = {
-    "no object.json": ("[]", "could not be read"),
-    "no records.json": ('{"pairs": [1]}', "could not be read"),
+    "no object.json": ("[]", "holds no list 'pairs'"),
+    "no records.json": ('{"pairs": [1]}', "record 0: it is not an object"),
     "empty.json": ('{"pairs": []}', "found none"),
     "broken.json": ("{", "could not be read"),
-    "odd index.json": (json.dumps({"pairs": [{**RECORD, "index_x": [0]}]}), "could not be read"),
-    "cut.json": (json.dumps({"pairs": [{**RECORD, "index_x": 1}]}), "item 0 0 times in index_x"),
+    "odd index.json": (json.dumps({"pairs": [{**RECORD, "index_x": [0]}]}), r"index_x is \[0\]"),
+    "cut.json": (json.dumps({"pairs": [{**RECORD, "index_x": 1}]}), "no record has 0"),
     "unnamed.json": ('{"pairs": [{"index_x": 0, "index_y": 0, "confidence": 1}]}', "lacks name_x"),
     "empty.csv": ("", "found none"),
-    "other.csv": ("a,b\n1,2\n", "'index_x' is missing"),
-    "words.csv": (f"{HEADING}x,,,,\n", "could not be read"),
-    "short.csv": (f"{HEADING}0,a\n", "could not be read"),
-    "twice.csv": (f"{HEADING}0,a,0,b,1\n0,a,1,b,1\n", "item 0 2 times in index_x"),
+    "other.csv": ("a,b\n1,2\n", "line 2 lacks index_x"),
+    "words.csv": (f"{HEADING}x,,,,\n", "line 2: index_x is 'x'"),
+    "short.csv": (f"{HEADING}0,a\n", "line 2: it has 2 cells"),
+    "twice.csv": (f"{HEADING}0,a,0,b,1\n0,a,1,b,1\n", "line 3: index_x is 0, as in line 2"),
+    "columns.csv": ("a,a\n1,2\n", "line 1: two columns are called 'a'"),
     "pairs.txt": ("", "names no known format"),
 }
 
@@ -108,3 +109,40 @@ def test_files_that_hold_no_matches_are_refused(tmp_path, name):
     (tmp_path / name).write_text(content)
     with pytest.raises(ValueError, match=message):
         Matches.load(tmp_path / name)
+
+
+BAD_MATCHES = {
+    "confidence too high": (([0], [1.5], ["a"], ["b"]), "`confidence` must be from 0 to 1"),
+    "confidence NaN": (([0], [np.nan], ["a"], ["b"]), "`confidence` must be from 0 to 1"),
+    "confidences missing": (([0], [], ["a"], ["b"]), "`confidence` must be 1 numbers"),
+    "partner too far": (([1], [1.0], ["a"], ["b"]), "`permutation` names item 1"),
+    "name no string": (([0], [1.0], ["a"], [7]), "`names_y` must hold strings"),
+    "candidate too far": (([0], [1.0], ["a"], ["b"], [[1]]), "`candidates` must be positions"),
+    "no candidates": (([0], [1.0], ["a"], ["b"], [[]]), "`candidates` must hold whole numbers"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_MATCHES)
+def test_what_is_no_matching_is_refused_when_made(name):
+    arguments, message = BAD_MATCHES[name]
+    with pytest.raises(ValueError, match=message):
+        Matches(*arguments)
+
+
+def test_a_matching_of_thousands_prints_as_one_line(matches):
+    names = [f"photo{i}.jpg" for i in range(5000)]
+    many = Matches(np.arange(5000), np.full(5000, 0.5), names, names)
+    assert str(many) == "Matches(5,000 matched of 5,000 and 5,000 items, mean confidence 0.50)"
+    assert repr(matches) == "Matches(1 matched of 2 and 2 items, mean confidence 0.50)"
+
+
+def test_names_that_spreadsheets_would_run_are_escaped_where_asked(tmp_path):
+    names = ["=1+1", "+1", "-1", "@A1", " =1", "\t=1", "\uff1d1", "'=", "plain", "a=b"]
+    matches = Matches(np.arange(10), np.ones(10), names, names)
+    matches.save(tmp_path / "exact.csv")
+    assert Matches.load(tmp_path / "exact.csv").names_x == names
+    matches.save(tmp_path / "sheet.csv", spreadsheet=True)
+    escaped = [f"'{name}" for name in names[:7]] + names[7:]
+    assert Matches.load(tmp_path / "sheet.csv").names_y == escaped
+    matches.save(tmp_path / "exact.json", spreadsheet=True)
+    assert Matches.load(tmp_path / "exact.json").names_x == names

@@ -64,11 +64,7 @@ from unshuffle._validation._displays import (
 )
 from unshuffle._validation._files import (
     check_folder,
-    check_loaded_grid,
-    check_match_file,
-    check_numbering,
     check_output_path,
-    check_position_records,
     check_suffix,
 )
 from unshuffle._validation._grids import (
@@ -336,14 +332,12 @@ __all__ = [
     "check_length",
     "check_letters",
     "check_likelihood_range",
-    "check_loaded_grid",
     "check_log_lengths",
     "check_log_products",
     "check_log_trace",
     "check_magnitude",
     "check_mask_cells",
     "check_mask_text",
-    "check_match_file",
     "check_matches",
     "check_memory",
     "check_missing_estimator",
@@ -360,7 +354,6 @@ __all__ = [
     "check_no_larger",
     "check_nonnegative",
     "check_not_one_bag",
-    "check_numbering",
     "check_one_collection_per_kernel",
     "check_one_look",
     "check_option",
@@ -383,7 +376,6 @@ __all__ = [
     "check_points_end",
     "check_points_for_width",
     "check_points_vary",
-    "check_position_records",
     "check_positive",
     "check_previews",
     "check_prices",

@@ -11,6 +11,7 @@ from unshuffle._validation._collections import (
     as_numbers,
     as_rows,
     check_magnitude,
+    check_plain,
     is_text,
     table_shape,
 )
@@ -41,7 +42,7 @@ def check_bags(bags: Any, name: str) -> tuple[NDArray[np.float64], NDArray[np.in
         return _stack(list(bags), name)
     shape = _shape(bags, name)
     if len(shape) == 3:
-        _check_unmasked(bags, name)
+        check_plain(bags, name)
         return _stack(list(np.asarray(bags)), name)
     if len(shape) != 2:
         kind, n_axes = type(bags).__name__, len(shape)
@@ -219,6 +220,7 @@ def check_scores(scores: Any, n_components: int) -> NDArray[np.float64]:
 
 def check_fractions(t: Any) -> NDArray[np.float64]:
     """One moment of a morph, or several."""
+    check_plain(t, "`t`")
     try:
         values = np.asarray(t, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -298,21 +300,7 @@ def _check_same_columns(bag: Any, first: Any, i: int, name: str) -> None:
         )
 
 
-def _check_unmasked(bag: Any, holder: str) -> None:
-    if np.ma.is_masked(bag):
-        raise ValueError(
-            f"{holder} is masked, and what is under a mask is no point. Drop the points that are "
-            "masked, or fill in their values."
-        )
-
-
 def _check_points(bag: Any, *, holder: str) -> NDArray[np.float64]:
-    _check_unmasked(bag, holder)
-    if getattr(getattr(bag, "dtype", None), "kind", "f") in "mM":
-        raise ValueError(
-            f"Points of {holder} hold dates or times, which have no unit as numbers. Pass them in "
-            "a unit of your choice, such as seconds as floats."
-        )
     try:
         points = as_numbers(bag, holder)
     except ValueError as error:
@@ -348,6 +336,7 @@ def _check_points(bag: Any, *, holder: str) -> NDArray[np.float64]:
 
 def check_init_orders(init: Any, sizes: NDArray[np.intp], n_points: int) -> NDArray[np.intp]:
     """One order of all points for each bag, all bags of one size."""
+    check_plain(init, "`init`")
     orders = np.asarray(init)
     if (sizes != n_points).any():
         raise ValueError(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from unshuffle._validation._collections import check_finite, check_magnitude
+from unshuffle._validation._collections import check_finite, check_magnitude, check_plain
 
 
 def check_digits(digits: Any) -> list[int]:
@@ -53,6 +53,7 @@ def check_two_clouds(first: Any, second: Any) -> tuple[NDArray[np.float64], NDAr
 def _as_numbers(points: Any, name: str) -> NDArray[np.float64]:
     if sparse.issparse(points):
         raise TypeError(f"`{name}` is sparse. Call toarray() on it first.")
+    check_plain(points, f"`{name}`")
     try:
         given = np.asarray(points)
         if np.iscomplexobj(given):
@@ -92,6 +93,7 @@ def check_frames(frames: Any) -> list[Any]:
 
 def check_colors(colors: Any, shape: tuple[int, ...], name: str) -> NDArray[np.float64]:
     """Colours from 0 to 255, repeated to fill `shape`."""
+    check_plain(colors, f"`{name}`")
     try:
         array = np.asarray(colors, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -133,6 +135,7 @@ def raise_no_drawing(path: str | Path, why: str, cause: Exception) -> NoReturn:
 
 def check_alignment(permutations: Any, sizes: NDArray[np.intp]) -> NDArray[np.intp]:
     """Indices into each bag, as many for all; -1 is a missing point."""
+    check_plain(permutations, "`permutations`")
     try:
         orders = np.asarray(permutations)
     except ValueError:

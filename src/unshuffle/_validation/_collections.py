@@ -1,11 +1,61 @@
 """What is asked of collections of items: vectors, documents, and how many there are."""
 
+from datetime import date, time, timedelta
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.utils import check_array
+
+_TIMES = (date, time, timedelta, np.datetime64, np.timedelta64)
+
+
+def check_plain(values: Any, name: str) -> None:
+    """Refuse masked entries, and dates and times: NumPy would take both for numbers."""
+    parts = values if isinstance(values, list | tuple) else (values,)
+    if any(isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part) for part in parts):
+        raise ValueError(
+            f"{name} is masked, and a masked entry has no value. Drop the rows with masked "
+            "entries, or fill in their values with .filled()."
+        )
+    if _holds_times(values):
+        raise ValueError(
+            f"{name} holds dates or times, which have no unit as numbers. Pass them in a unit of "
+            "your choice, such as seconds as floats."
+        )
+
+
+def _holds_times(values: Any) -> bool:
+    """Tell whether an array, a data frame or a list has dates or times among its entries."""
+    if sparse.issparse(values) or isinstance(values, str):
+        return False
+    dtypes = getattr(values, "dtypes", None)
+    if dtypes is not None and np.ndim(dtypes) == 1:
+        kinds = [_kind(dtype) for dtype in dtypes]
+        objects = [k for k, kind in enumerate(kinds) if kind == "O"]
+        loose = objects if hasattr(values, "iloc") else []
+        return "M" in kinds or any(_holds_times(values.iloc[:, k].to_numpy()) for k in loose)
+    if isinstance(values, list | tuple):
+        if all(hasattr(each, "dtype") for each in values):
+            return any(_holds_times(each) for each in values)
+        try:
+            values = np.asarray(values)
+        except (ValueError, TypeError):  # rows of different lengths, which others refuse
+            return False
+    kind = _kind(getattr(values, "dtype", None))
+    if kind == "O" and isinstance(values, np.ndarray):
+        return any(isinstance(each, _TIMES) for each in values.flat)
+    return kind == "M"
+
+
+def _kind(dtype: Any) -> str:
+    """Kind of a NumPy, pandas or Polars type, "M" for dates, times and durations alike."""
+    temporal = getattr(dtype, "is_temporal", None)
+    if callable(temporal):
+        return "M" if temporal() else ""
+    kind = getattr(dtype, "kind", "")
+    return "M" if kind in ("m", "M") else str(kind)
 
 
 def is_text(collection: Any) -> bool:
@@ -85,6 +135,7 @@ def as_numbers(values: Any, name: str) -> NDArray[np.float64]:
     values = table_of(values, name)
     if type(values) is np.ndarray and values.dtype == np.float64 and values.flags.carray:
         return values
+    check_plain(values, name)
     if sparse.issparse(values):
         raise TypeError(
             f"{name} is a sparse matrix, but dense numbers are needed here. Call toarray() on it "
@@ -348,6 +399,7 @@ def check_enough_items(n_items: int, least: int, what: str) -> None:
 
 def check_labels(labels: ArrayLike, n_items: int, name: str) -> NDArray[Any]:
     """One label for each item, of which there are at least `n_items`."""
+    check_plain(labels, f"`{name}`")
     values = np.asarray(labels)
     if values.ndim != 1 or values.size < n_items:
         raise ValueError(

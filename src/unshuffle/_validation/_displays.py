@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._validation._collections import check_finite
+from unshuffle._validation._collections import check_finite, check_plain
 
 
 def check_set_kernel(estimator: Any) -> None:
@@ -43,6 +43,7 @@ def check_set_template(estimator: Any) -> None:
 
 def check_order(order: Any, n_items: int) -> NDArray[np.intp]:
     """Each of the items once."""
+    check_plain(order, "`order`")
     array = np.asarray(order)
     whole = array.shape == (n_items,) and array.dtype.kind in "iu"
     if not whole or not np.array_equal(np.sort(array), np.arange(n_items)):
@@ -55,6 +56,7 @@ def check_order(order: Any, n_items: int) -> NDArray[np.intp]:
 
 def check_template(template: Any, width: int, n_points: int) -> NDArray[np.float64]:
     """One point for each slot, with the columns of the sets."""
+    check_plain(template, "`template`")
     array = np.asarray(template, dtype=np.float64)
     if array.shape != (n_points, width):
         raise ValueError(
@@ -70,6 +72,8 @@ def check_mixture(
     mixture: Any, width: int, i: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Weights, means and covariances of one mixture that fit points of this width."""
+    for part in mixture if isinstance(mixture, Sequence) else ():
+        check_plain(part, f"Mixture {i}")
     try:
         weights, means, covariances = (np.asarray(each, dtype=np.float64) for each in mixture)
     except (TypeError, ValueError) as error:

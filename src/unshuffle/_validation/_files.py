@@ -1,16 +1,14 @@
 """What is asked of folders and files."""
 
-import csv
 import os
 import stat
 import tempfile
-from collections import Counter
-from collections.abc import Callable, Sequence
-from math import prod
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from unshuffle._validation._memory import check_memory
+import numpy as np
+from numpy.typing import NDArray
 
 
 def check_folder(folder: str | os.PathLike[str]) -> Path:
@@ -50,6 +48,31 @@ def check_regular_file(path: str | os.PathLike[str], name: str) -> Path:
             "holds into a file and give that."
         )
     return file
+
+
+def check_array_file(path: Path) -> NDArray[Any]:
+    """Array of real numbers, mapped from a .npy file; never a pickle, which could run anything."""
+    try:
+        # Mapped: a header that promises more than the file holds is refused before memory is
+        # taken for it.
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError, OSError, MemoryError, SyntaxError) as error:
+        # NumPy's own words would have the user load what may run anything.
+        objects = "pickle" in str(error) or "Python objects" in str(error)
+        why = "it is not a .npy file, or it holds Python objects, which are never loaded"
+        raise ValueError(
+            f"{path} cannot be read as an array of numbers: "
+            f"{why if objects else str(error).rstrip('.')}. Write it with numpy.save."
+        ) from error
+    if not isinstance(array, np.ndarray):
+        array.close()
+        raise ValueError(
+            f"{path} holds several arrays. Write the one to be used to a .npy file with "
+            "numpy.save."
+        )
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{path} holds {array.dtype} values. Give real numbers.")
+    return array
 
 
 def check_output_path(path: str | os.PathLike[str], suffixes: Sequence[str]) -> Path:
@@ -92,82 +115,7 @@ def check_output_path(path: str | os.PathLike[str], suffixes: Sequence[str]) -> 
 
 
 def check_suffix(path: Path, suffixes: Sequence[str]) -> None:
-    """Refuse a file whose suffix does not say which of the known formats it has, or a device."""
+    """Refuse a file whose suffix does not say which of the known formats it has."""
     if path.suffix.lower() not in suffixes:
         listed = " or ".join(suffixes)
         raise ValueError(f"The suffix of {str(path)!r} names no known format. Use {listed}.")
-    if path.exists():
-        check_regular_file(path, "`path`")
-
-
-def check_match_file(
-    read: Callable[[], Any], path: Path, columns: Sequence[str], *, what: str = "matches"
-) -> list[dict[str, Any]]:
-    """Records of a file of `what`, each with all of `columns`."""
-    wanted = ", ".join(columns)
-    expected = f"{str(path)!r} is not a file of {what}: expected records with {wanted}"
-    try:
-        rows = read()
-    except KeyError as error:
-        raise ValueError(f"{expected}; {error} is missing.") from error
-    except (ValueError, TypeError, AttributeError, RecursionError, csv.Error) as error:
-        raise ValueError(f"{expected}; it could not be read ({error}).") from error
-    if not isinstance(rows, list) or not rows:
-        raise ValueError(f"{expected}, found none.")
-    for number, row in enumerate(rows):
-        missing = [name for name in columns if not isinstance(row, dict) or name not in row]
-        if missing:
-            raise ValueError(f"{expected}; record {number} lacks {', '.join(missing)}.")
-    return rows
-
-
-def check_numbering(indices: Sequence[Any], path: Path, column: str) -> None:
-    """Refuse indices that do not number their items 0, 1, 2 and so on, each once."""
-    counts = Counter(index for index in indices if index is not None)
-    for index in range(len(counts)):
-        if counts[index] != 1:
-            raise ValueError(
-                f"{str(path)!r} names item {index} {counts[index]} times in {column}. Every item "
-                "stands there once, counted from 0; load the file as it was saved."
-            )
-
-
-def check_position_records(
-    rows: Sequence[dict[str, Any]], shape: tuple[int, ...], path: Path
-) -> None:
-    """Refuse positions of which items or cells are missing, or contradict one another."""
-    items = {row["item"] for row in rows if row["item"] is not None}
-    missing = next((item for item in range(len(items)) if item not in items), None)
-    if missing is not None:
-        raise ValueError(
-            f"{str(path)!r} does not name item {missing}, though it names {len(items)} items. "
-            "They are counted from 0; load the file as it was saved."
-        )
-    seen = set()
-    for number, row in enumerate(rows):
-        cell = row["cell"]
-        if cell is None:
-            continue
-        if len(shape) == 2 and cell != row["row"] * shape[1] + row["column"]:
-            raise ValueError(
-                f"Record {number} of {str(path)!r} puts cell {cell} at row {row['row']}, column "
-                f"{row['column']} of {shape[0]} x {shape[1]}, where another stands. Load the "
-                "file as it was saved."
-            )
-        if cell in seen or not 0 <= cell < prod(shape):
-            raise ValueError(
-                f"Record {number} of {str(path)!r} names cell {cell} of {prod(shape)}, which is "
-                "taken or does not exist. Each cell stands there once, counted from 0."
-            )
-        seen.add(cell)
-
-
-def check_loaded_grid(shape: tuple[int, ...], path: Path) -> None:
-    """Refuse a grid with no cell, or with more than memory holds: a short file can ask for it."""
-    if prod(shape) == 0:
-        raise ValueError(f"{str(path)!r} puts no item into a cell. Load the file as it was saved.")
-    check_memory(
-        8 * prod(shape),
-        what=f"The grid of {str(path)!r}, {' x '.join(f'{side:,}' for side in shape)} cells,",
-        instead="Load the file as it was saved.",
-    )

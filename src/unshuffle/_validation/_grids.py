@@ -5,9 +5,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from unshuffle._validation._collections import check_plain
+
 
 def check_grid(grid: ArrayLike, n_items: int, *, n_axes: int = 2) -> NDArray[np.intp]:
     """Item in each cell of a grid, -1 for empty; `n_axes=1` where cells are a list of points."""
+    check_plain(grid, "`grid`")
     cells = np.asarray(grid)
     if cells.ndim != n_axes or not np.issubdtype(cells.dtype, np.integer):
         raise ValueError(
@@ -22,24 +25,25 @@ def check_grid(grid: ArrayLike, n_items: int, *, n_axes: int = 2) -> NDArray[np.
     return cells.astype(np.intp)
 
 
-def check_names(names: Any) -> list[str]:
+def check_names(names: Any, name: str = "names") -> list[str]:
     """Names of the items, each a string."""
     if isinstance(names, str) or np.ndim(np.asarray(names, dtype=object)) != 1:
         raise ValueError(
-            f"`names` must be a list of strings, got {type(names).__name__}. Give one name for "
+            f"`{name}` must be a list of strings, got {type(names).__name__}. Give one name for "
             "each item."
         )
-    odd = next((k for k, name in enumerate(names) if not isinstance(name, str)), None)
+    odd = next((k for k, each in enumerate(names) if not isinstance(each, str)), None)
     if odd is not None:
         raise ValueError(
-            f"`names` must hold strings; number {odd} is a {type(names[odd]).__name__}. Convert "
+            f"`{name}` must hold strings; number {odd} is a {type(names[odd]).__name__}. Convert "
             "it with str()."
         )
-    return [str(name) for name in names]
+    return [str(each) for each in names]
 
 
 def check_cell_points(points: ArrayLike, n_cells: int) -> NDArray[np.float64]:
     """Where each cell of a list is, in the plane."""
+    check_plain(points, "`points`")
     places = np.asarray(points, dtype=np.float64)
     if places.shape != (n_cells, 2) or not np.isfinite(places).all():
         what = "NaN or infinity" if places.shape == (n_cells, 2) else f"shape {places.shape}"
@@ -78,6 +82,7 @@ def check_any_neighbors(n_pairs: int) -> None:
 
 def check_item_colors(values: ArrayLike, n_items: int) -> NDArray[np.float64]:
     """One finite number for each item, or red, green and blue from 0 to 1."""
+    check_plain(values, "`values`")
     array = np.asarray(values)
     if array.shape not in ((n_items,), (n_items, 3)) or array.dtype.kind not in "biuf":
         raise ValueError(

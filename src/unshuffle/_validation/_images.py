@@ -1,7 +1,7 @@
 """What is asked of pictures and of the sheets they are laid out on."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from numbers import Integral
 from pathlib import Path
 from typing import Any, NoReturn
@@ -9,7 +9,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unshuffle._validation._collections import check_finite
+from unshuffle._validation._collections import check_finite, check_plain
+from unshuffle._validation._files import check_array_file, check_regular_file
 from unshuffle._validation._parameters import check_count
 
 
@@ -27,6 +28,7 @@ def check_image_size(size: Any) -> tuple[int, int]:
 
 def check_images(images: Any, name: str = "images") -> NDArray[np.uint8]:
     """Pictures of one size as uint8 of shape (n_images, height, width, 3)."""
+    check_plain(images, f"`{name}`")
     try:
         array = np.asarray(images)
     except ValueError as error:
@@ -56,6 +58,7 @@ def check_images(images: Any, name: str = "images") -> NDArray[np.uint8]:
 
 def check_picture(picture: Any, name: str) -> NDArray[np.uint8]:
     """One picture as uint8 of shape (height, width, 3)."""
+    check_plain(picture, f"`{name}`")
     array = np.asarray(picture)
     if array.dtype != np.uint8 or array.ndim not in (2, 3) or array.shape[2:] not in ((), (3,)):
         clear = array.dtype == np.uint8 and array.shape[2:] == (4,)
@@ -73,6 +76,7 @@ def check_picture(picture: Any, name: str) -> NDArray[np.uint8]:
 
 def check_sheet_values(values: ArrayLike, n_items: int, name: str) -> NDArray[np.float64]:
     """One finite number for each item."""
+    check_plain(values, f"`{name}`")
     array = np.asarray(values, dtype=np.float64)
     if array.shape != (n_items,) or not np.isfinite(array).all():
         raise ValueError(
@@ -93,24 +97,9 @@ def check_cache_folder(cache: str | os.PathLike[str], folder: Path) -> Path:
     return path
 
 
-def check_feature_file(
-    load: Callable[[], Any], path: Path, n_items: int, names: Sequence[str] | None
-) -> NDArray[Any]:
+def check_feature_file(path: Path, n_items: int, names: Sequence[str] | None) -> NDArray[Any]:
     """Finite numbers from a file, one row for each picture."""
-    try:
-        array = load()
-    except (ValueError, EOFError, OSError, MemoryError, SyntaxError) as error:
-        raise ValueError(
-            f"{path} cannot be read as an array of numbers: {error}. Write it with numpy.save."
-        ) from error
-    if not isinstance(array, np.ndarray):
-        array.close()
-        raise ValueError(
-            f"{path} holds several arrays. Write the one to be used to a .npy file with "
-            "numpy.save."
-        )
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"{path} holds {array.dtype} values. Give real numbers.")
+    array = check_array_file(check_regular_file(path, "`path`"))
     if array.ndim != 2 or array.shape[1] == 0:
         raise ValueError(
             f"{path} has shape {array.shape}. Give a 2-D array with one row for each picture and "

@@ -11,6 +11,7 @@ from unshuffle._validation._collections import (
     as_rows,
     check_magnitude,
     check_n_items,
+    check_plain,
     table_shape,
 )
 from unshuffle._validation._memory import check_kernel_memory
@@ -101,6 +102,7 @@ def check_centred_norm(norm: float, scale: float, name: str) -> float:
 
 def check_distances(distances: ArrayLike, name: str) -> NDArray[np.float64]:
     """Distances as a 1-D array, or as a square matrix, without NaN or negative entries."""
+    check_plain(distances, name)
     values = np.asarray(distances, dtype=np.float64)
     if values.ndim not in (1, 2) or (values.ndim == 2 and values.shape[0] != values.shape[1]):
         raise ValueError(
@@ -172,6 +174,7 @@ def check_kernel_weights(weights: ArrayLike | None, n_kernels: int) -> NDArray[n
     """Non-negative weights, one for each kernel, not all zero; all one by default."""
     if weights is None:
         return np.ones(n_kernels)
+    check_plain(weights, "Kernel weights")
     try:
         values = np.asarray(weights, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -212,6 +215,7 @@ def check_one_collection_per_kernel(n_collections: int, n_kernels: int, name: st
 def check_kernel_block(block: Any, shape: tuple[int, int], kernel: Any) -> NDArray[np.float64]:
     """Similarities that a user's kernel gave for two sets of points."""
     label = getattr(kernel, "__name__", type(kernel).__name__)
+    check_plain(block, f"What the kernel {label} returned")
     given = np.asarray(block)
     try:
         if given.dtype.kind not in "buifO":

@@ -10,6 +10,7 @@ from unshuffle._validation._collections import (
     as_rows,
     check_documents,
     check_magnitude,
+    check_plain,
     check_vectors,
     is_text,
 )
@@ -30,6 +31,7 @@ def check_layout_shape(
     one_axis = isinstance(shape, tuple | list) or getattr(shape, "ndim", 0) == 1
     if one_axis and len(shape) == 2 and _are_counts(shape):
         return check_rectangle(shape)
+    check_plain(shape, "`shape`")
     try:
         cells = np.asarray(shape)
     except ValueError as error:

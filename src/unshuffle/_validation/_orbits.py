@@ -5,7 +5,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._validation._collections import check_finite, check_magnitude
+from unshuffle._validation._collections import check_finite, check_magnitude, check_plain
 from unshuffle._validation._memory import check_memory
 from unshuffle._validation._orbit_motions import as_real
 
@@ -64,6 +64,7 @@ def check_regression_targets(y: Any, X: NDArray[np.float64]) -> NDArray[np.float
     """Vectors to carry the rows of X onto, or None where y holds labels, which are not used."""
     if y is None:
         return None
+    check_plain(y, "`y`")
     try:
         targets = np.asarray(y)
     except ValueError as error:

@@ -7,7 +7,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from unshuffle._validation._collections import as_numbers, as_rows, check_finite, table_shape
+from unshuffle._validation._collections import (
+    as_numbers,
+    as_rows,
+    check_finite,
+    check_plain,
+    table_shape,
+)
 from unshuffle._validation._memory import check_memory
 
 
@@ -26,6 +32,7 @@ def check_frozen(
     """
     if frozen is None:
         return np.empty((0, 2), dtype=np.intp)
+    check_plain(frozen, "`frozen`")
     try:
         pairs = np.asarray(frozen)
     except ValueError as error:
@@ -73,6 +80,7 @@ def check_permutation(
     permutation: ArrayLike, n_first: int, n_second: int, *, name: str = "permutation"
 ) -> NDArray[np.intp]:
     """Injective map into `range(n_second)`, with -1 for unmatched."""
+    check_plain(permutation, f"`{name}`")
     values = np.asarray(permutation)
     if values.shape != (n_first,) or not np.issubdtype(values.dtype, np.integer):
         raise ValueError(
@@ -97,6 +105,7 @@ def check_permutation(
 
 def check_matches(matches: ArrayLike, name: str) -> NDArray[np.intp]:
     """Positions in y, one for each item of X, -1 for unmatched."""
+    check_plain(matches, f"`{name}`")
     values = np.asarray(matches)
     if values.ndim != 1 or values.size == 0 or not np.issubdtype(values.dtype, np.integer):
         raise ValueError(
@@ -164,6 +173,7 @@ def check_assignment_cost(cost: Any) -> NDArray[Any]:
 
 def check_forbidden(forbidden: ArrayLike, shape: tuple[int, int]) -> NDArray[np.bool_]:
     """Boolean matrix of the given shape."""
+    check_plain(forbidden, "`forbidden`")
     mask = np.asarray(forbidden)
     if mask.dtype != bool:
         raise ValueError(
@@ -206,6 +216,7 @@ def check_feasible(allowed: NDArray[np.bool_], *, n_required: int) -> None:
 
 def check_prices(prices: ArrayLike, n_columns: int) -> NDArray[np.float64]:
     """Finite vector with one price for each column."""
+    check_plain(prices, "`prices`")
     values = np.asarray(prices, dtype=np.float64)
     if values.shape != (n_columns,):
         raise ValueError(

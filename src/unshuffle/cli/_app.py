@@ -10,17 +10,21 @@ from unshuffle import __version__
 from unshuffle.cli import NOT_IN_PLACE, NOTHING_WRITTEN
 from unshuffle.cli._console import BadInput, NotDelivered, complain
 from unshuffle.cli._options import (
+    ID_HELP,
     AsJson,
+    Header,
     Jobs,
     Kernel,
     Method,
     Neighbors,
     NoCache,
+    NoId,
     NoRecursive,
     Outputs,
     Quality,
     Quiet,
     Seed,
+    Spreadsheet,
     a_cost,
     a_detail,
     a_smoothness,
@@ -109,6 +113,7 @@ def _unshuffle(
     "unshuffle match left-halves/ right-halves/ -o pairs.csv --sheet pairs.png\n\n"
     "unshuffle match english/ deutsch/ -o pairs.csv --candidates 3\n\n"
     "unshuffle match rna.csv atac.csv --kernel geodesic --frozen known.csv\n\n"
+    "unshuffle match old.csv new.csv --id customer --kernel rbf --kernel laplacian\n\n"
     "unshuffle match K.npy L.npy --precomputed --json"
 )
 def match(
@@ -125,8 +130,13 @@ def match(
         ),
     ] = None,
     kernel: Annotated[
-        Kernel | None,
-        typer.Option(help="Similarity inside each collection. Default: what suits the kind."),
+        list[Kernel] | None,
+        typer.Option(
+            help="Similarity inside each collection. Several are summed: give the option once for "
+            "each. Tables take all but text, pictures all but text and chi2, texts text alone. "
+            "Default: what suits the kind.",
+            show_default=False,
+        ),
     ] = None,
     precomputed: Annotated[
         bool, typer.Option("--precomputed", help="A and B are Gram matrices (.npy).")
@@ -138,6 +148,14 @@ def match(
             callback=one_or_more, help="Starting points; more take longer and miss less."
         ),
     ] = 8,
+    max_iter: Annotated[
+        int,
+        typer.Option(
+            callback=one_or_more,
+            help="Steps after which a search from one starting point is cut off; more take "
+            "longer.",
+        ),
+    ] = 100,
     frozen: Annotated[
         Path | None,
         typer.Option(
@@ -159,6 +177,18 @@ def match(
     sheet: Annotated[
         Path | None, typer.Option(help="For pictures: draw the pairs into this file (.png).")
     ] = None,
+    id_column: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--id",
+            metavar="COLUMN",
+            help=f"{ID_HELP} Give it twice where A and B have other headings.",
+            show_default=False,
+        ),
+    ] = None,
+    no_id: NoId = False,
+    header: Header = None,
+    spreadsheet: Spreadsheet = False,
     no_recursive: NoRecursive = False,
     seed: Seed = 0,
     jobs: Jobs = -1,
@@ -178,20 +208,24 @@ def match(
     def work() -> int:
         # Loading takes long enough to be interrupted.
         from unshuffle.cli import _match
+        from unshuffle.cli._tables import readings
 
         return _match.match(
             _match.Options(
                 path_a=a,
                 path_b=b,
                 output=output,
-                kernel=None if kernel is None else kernel.value,
+                kernels=[each.value for each in kernel or ()],
+                readings=readings(header, id_column or [], no_id, 2),
                 precomputed=precomputed,
                 method=method.value,
                 n_init=n_init,
+                max_iter=max_iter,
                 frozen=frozen,
                 unmatched_cost=unmatched_cost,
                 candidates=candidates,
                 sheet=sheet,
+                spreadsheet=spreadsheet,
                 recursive=not no_recursive,
                 seed=seed,
                 jobs=jobs,
@@ -262,6 +296,12 @@ def layout(
             help="CSV of items with a fixed place: name or position, row, column, counted from 0."
         ),
     ] = None,
+    id_column: Annotated[
+        str | None, typer.Option("--id", metavar="COLUMN", help=ID_HELP, show_default=False)
+    ] = None,
+    no_id: NoId = False,
+    header: Header = None,
+    spreadsheet: Spreadsheet = False,
     seed: Seed = 0,
     jobs: Jobs = -1,
     as_json: AsJson = False,
@@ -278,7 +318,9 @@ def layout(
     def work() -> int:
         from unshuffle.cli import _layout
         from unshuffle.cli._layout_items import Options
+        from unshuffle.cli._tables import readings
 
+        columns = [] if id_column is None else [id_column]
         return _layout.layout(
             Options(
                 path=path,
@@ -295,6 +337,8 @@ def layout(
                 recursive=not no_recursive,
                 use_cache=not no_cache,
                 frozen=frozen,
+                reading=readings(header, columns, no_id, 1)[0],
+                spreadsheet=spreadsheet,
                 seed=seed,
                 jobs=jobs,
                 as_json=as_json,
@@ -361,6 +405,7 @@ def collage(
     ] = 32,
     no_recursive: NoRecursive = False,
     no_cache: NoCache = False,
+    spreadsheet: Spreadsheet = False,
     seed: Seed = 0,
     jobs: Jobs = -1,
     as_json: AsJson = False,
@@ -388,6 +433,7 @@ def collage(
                 tile=tile,
                 recursive=not no_recursive,
                 use_cache=not no_cache,
+                spreadsheet=spreadsheet,
                 seed=seed,
                 jobs=jobs,
                 as_json=as_json,

@@ -32,6 +32,7 @@ from unshuffle.cli._walls import (
 from unshuffle.cli._writing import (
     Written,
     check_outputs,
+    check_spreadsheet,
     complain_of,
     exit_code,
     unbothered,
@@ -64,6 +65,7 @@ class Options:
     tile: int
     recursive: bool
     use_cache: bool
+    spreadsheet: bool
     seed: int
     jobs: int
     as_json: bool
@@ -92,6 +94,7 @@ def collage(options: Options) -> int:
         (options.template, options.path),
         recursive=options.recursive,
     )
+    check_spreadsheet(options.spreadsheet, outputs)
     shape = None if options.shape is None else parse_shape(options.shape)
     check_drawable(outputs, shape or (1, 1))
     template = _read_template(options.template)
@@ -108,7 +111,15 @@ def collage(options: Options) -> int:
             images = _pictures.drawn(options.source, pictures, options.tile)
         title = options.template.stem
         # Without gaps: the eye is to see one picture.
-        wall = Wall(positions, dict(report), title, images, tile=options.tile, gap=0)
+        wall = Wall(
+            positions,
+            dict(report),
+            title,
+            images,
+            tile=options.tile,
+            gap=0,
+            spreadsheet=options.spreadsheet,
+        )
         written = write_all(wall, outputs)
         report |= describe_all(written, pictures.skipped)
         complain_of(written)

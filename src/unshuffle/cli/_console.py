@@ -54,6 +54,11 @@ def answer(text: str) -> None:
         ) from error
 
 
+def note(message: str) -> None:
+    """Print one line about what is being done, on standard error."""
+    typer.echo(one_line(message), err=True)
+
+
 def warn(message: object) -> None:
     """Print one line that asks for attention, on standard error."""
     typer.echo(typer.style("Warning: ", fg="yellow", bold=True) + one_line(message), err=True)

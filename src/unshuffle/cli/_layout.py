@@ -15,6 +15,7 @@ from unshuffle.cli._cells import FROZEN_LINES, parse_shape, read_cells
 from unshuffle.cli._console import (
     BadInput,
     answer,
+    note,
     one_line,
     progress_bar,
     reporting,
@@ -22,7 +23,7 @@ from unshuffle.cli._console import (
     warn,
 )
 from unshuffle.cli._frozen import read_rows
-from unshuffle.cli._inputs import find_kind
+from unshuffle.cli._inputs import KINDS, find_kind
 from unshuffle.cli._layout_items import Items, Options, read_items
 from unshuffle.cli._walls import (
     WALL_SUFFIXES,
@@ -37,6 +38,7 @@ from unshuffle.cli._walls import (
 from unshuffle.cli._writing import (
     Written,
     check_outputs,
+    check_spreadsheet,
     complain_of,
     exit_code,
     unbothered,
@@ -59,6 +61,8 @@ def layout(options: Options) -> int:
     frozen = None
     if options.frozen is not None:
         frozen = read_cells(options.frozen, items.names, cells)
+    if items.table is not None and not options.quiet:
+        note(items.table.note)
     estimator, remarks, interrupted = _fit(items, cells, frozen, options)
     with unbothered():
         report = _describe(items, cells, estimator, options)
@@ -98,7 +102,9 @@ def _outputs(options: Options, kind: str) -> list[Path]:
         (options.path, options.mask, options.frozen, own),
         recursive=options.recursive,
     )
+    check_spreadsheet(options.spreadsheet, outputs)
     if kind == "images":
+        options.reading.check_unused(options.path, KINDS[kind])
         return outputs
     if wants_pictures(outputs):
         raise BadInput(
@@ -202,6 +208,7 @@ def _describe(
         "quality": options.quality,
         "score": float(estimator.score_),
         "skipped": [{"name": name, "reason": why} for name, why in skipped],
+        "table": None if items.table is None else items.table.described(),
     }
 
 
@@ -226,6 +233,7 @@ def _wall(
         tile=options.tile,
         captions=items.captions,
         previews=larger,
+        spreadsheet=options.spreadsheet,
     )
 
 

@@ -11,6 +11,7 @@ from unshuffle._validation import check_n_items
 from unshuffle.cli import _pictures
 from unshuffle.cli._console import BadInput, count_folders, progress_bar
 from unshuffle.cli._inputs import read_vectors
+from unshuffle.cli._tables import Reading, Table
 from unshuffle.images import FEATURES, ImageCollection, describe, read_features
 from unshuffle.layout import summarize
 
@@ -33,6 +34,8 @@ class Options:
     recursive: bool
     use_cache: bool
     frozen: Path | None
+    reading: Reading
+    spreadsheet: bool
     seed: int
     jobs: int
     as_json: bool
@@ -72,6 +75,8 @@ class Items:
         How many there were before a summary was made.
     captions : list of str or None
         What to say about each.
+    table : Table or None
+        What was read, where it is a table.
     """
 
     names: list[str]
@@ -81,6 +86,7 @@ class Items:
     chosen: NDArray[np.intp]
     n_read: int
     captions: list[str] | None = None
+    table: Table | None = None
 
     def __len__(self) -> int:
         return len(self.names)
@@ -104,8 +110,9 @@ def read_items(options: Options, kind: str) -> Items:
 
 def _read(options: Options, kind: str) -> Items:
     if kind != "images":
-        names, vectors = read_vectors(options.path)
-        return Items(names, vectors, "linear", None, np.arange(len(names)), len(names))
+        read = read_vectors(options.path, options.reading)
+        n = len(read)
+        return Items(read.names, read.items, "linear", None, np.arange(n), n, table=read.table)
     pictures = options.source.read_first()
     vectors, kernel = _features(pictures, options)
     n = len(pictures)
@@ -145,4 +152,5 @@ def _summarized(items: Items, k: int, seed: int) -> Items:
         chosen=chosen,
         n_read=items.n_read,
         captions=[f"stands for {count:,}" if count > 1 else "" for count in counts],
+        table=items.table,
     )

@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from unshuffle._validation._files import check_regular_file
 from unshuffle.cli._console import (
     BadInput,
     answer,
     list_skipped,
+    note,
     one_line,
     progress_bar,
     reporting,
@@ -21,10 +24,12 @@ from unshuffle.cli._console import (
     warn,
 )
 from unshuffle.cli._frozen import read_frozen
-from unshuffle.cli._inputs import Collection, find_kind, read_pair
+from unshuffle.cli._inputs import KERNELS, Collection, find_kind, read_pair
+from unshuffle.cli._tables import Reading
 from unshuffle.cli._writing import (
     Written,
     check_outputs,
+    check_spreadsheet,
     complain_of,
     exit_code,
     not_ours,
@@ -38,6 +43,7 @@ from unshuffle.matching import AmbiguityWarning, Matches
 PAIRS_SUFFIXES = (".csv", ".json")
 SHEET_HEIGHT = 72
 SHEET_PAIRS = 2000
+_AMBIGUOUS = "Another matching with clearly different partners"
 
 
 @dataclass(frozen=True)
@@ -47,14 +53,17 @@ class Options:
     path_a: Path
     path_b: Path
     output: Path | None
-    kernel: str | None
+    kernels: list[str]
+    readings: list[Reading]
     precomputed: bool
     method: str
     n_init: int
+    max_iter: int
     frozen: Path | None
     unmatched_cost: float | None
     candidates: int | None
     sheet: Path | None
+    spreadsheet: bool
     recursive: bool
     seed: int | None
     jobs: int | None
@@ -71,35 +80,43 @@ def match(options: Options) -> int:
             options.path_a,
             options.path_b,
             precomputed=options.precomputed,
-            kernel=options.kernel,
+            kernels=options.kernels,
+            readings=options.readings,
             n_jobs=options.jobs,
             recursive=options.recursive,
             on_progress=lambda fraction: advance(fraction, ""),
         )
     a, b = _without_own(a, options.path_a, options), _without_own(b, options.path_b, options)
+    frozen = None
+    if options.frozen is not None:
+        frozen = read_frozen(options.frozen, a.names, b.names)
+    if loud:
+        for side in (a, b):
+            if side.table is not None:
+                note(side.table.note)
     if loud and a.kind in ("images", "text"):
         sides = ((a, options.path_a, "A: "), (b, options.path_b, "B: "))
         for side, path, label in sides if not options.as_json else ():
             say_read(side.names, len(side.skipped), str(path), side=label)
         for side, path, _ in sides:
             list_skipped(side.skipped, str(path))
-    estimator, remarks, interrupted = _fit(a, b, options)
+    estimator, remarks, interrupted = _fit(a, b, frozen, options)
     with unbothered():
         matches = _matches(a, b, estimator, options, interrupted)
         report = _describe(a, b, estimator, options, remarks)
         report["interrupted"] = interrupted
         written = []
         if options.output is not None:
-            details = dict(report)
-            written.append(
-                save_somewhere(options.output, lambda place: matches.save(place, details=details))
-            )
+            written.append(_write_pairs(options.output, matches, dict(report), options))
         if options.sheet is not None:
             written.append(_write_sheet(a, b, estimator, options, options.sheet))
         report |= _places(written, options)
         skipped = {"A": a.skipped, "B": b.skipped}
         report["skipped_list"] = write_skipped(written, skipped) or None
         complain_of(written)
+        if report["ambiguous"]:
+            # Said whatever is left out: nothing else tells that half the pairs may be wrong.
+            warn(_ambiguous(a, estimator.ambiguity_))
         if options.as_json:
             # One object and nothing else.
             answer(json.dumps({**report, "pairs": matches.rows()}, allow_nan=False))
@@ -116,6 +133,7 @@ def _check_outputs(options: Options) -> None:
         (options.path_a, options.path_b, options.frozen),
         recursive=options.recursive,
     )
+    check_spreadsheet(options.spreadsheet, [path for path, _ in outputs if path is not None])
     if options.frozen is not None:
         check_regular_file(options.frozen, "--frozen")
     if options.sheet is not None:
@@ -141,13 +159,10 @@ def _places(written: list[Written], options: Options) -> dict[str, Any]:
 
 
 def _fit(
-    a: Collection, b: Collection, options: Options
+    a: Collection, b: Collection, frozen: NDArray[np.intp] | None, options: Options
 ) -> tuple[Any, list[warnings.WarningMessage], bool]:
     from unshuffle import KernelizedSorting
 
-    frozen = None
-    if options.frozen is not None:
-        frozen = read_frozen(options.frozen, a.names, b.names)
     with (
         progress_bar("Matching", show=not options.quiet) as advance,
         warnings.catch_warnings(record=True) as remarks,
@@ -158,6 +173,7 @@ def _fit(
             kernel=a.kernel,
             method=options.method,
             n_init=options.n_init,
+            max_iter=options.max_iter,
             unmatched_cost=options.unmatched_cost,
             random_state=options.seed,
             n_jobs=options.jobs,
@@ -203,12 +219,54 @@ def _describe(
         "ambiguity": float(estimator.ambiguity_),
         "ambiguous": any(issubclass(each.category, AmbiguityWarning) for each in remarks),
         "converged": bool(estimator.converged_),
-        "warnings": [one_line(remark.message) for remark in remarks],
+        "warnings": [_advice(remark, a, estimator, options) for remark in remarks],
         "skipped": {
             side: [{"name": name, "reason": why} for name, why in each.skipped]
             for side, each in (("x", a), ("y", b))
         },
+        "tables": {
+            side: each.table.described()
+            for side, each in (("x", a), ("y", b))
+            if each.table is not None
+        },
     }
+
+
+def _advice(
+    remark: warnings.WarningMessage, a: Collection, estimator: Any, options: Options
+) -> str:
+    """A warning in one line, with what the command line offers against it."""
+    if issubclass(remark.category, AmbiguityWarning):
+        return _ambiguous(a, estimator.ambiguity_)
+    if issubclass(remark.category, ConvergenceWarning):
+        return (
+            f"The search was cut off at --max-iter {options.max_iter} before it ended. Raise it "
+            "to let the search end."
+        )
+    return one_line(remark.message)
+
+
+def _ambiguous(a: Collection, ambiguity: float) -> str:
+    """What it means that another matching is about as good, and what to do about it."""
+    # Counts need not be what a table holds, so chi2 is for the user to think of.
+    unused = [each for each in KERNELS[a.kind] if each not in (*a.kernels, "chi2")]
+    kernels = ""
+    if a.kernels and unused:
+        several = " ".join(f"--kernel {each}" for each in [*a.kernels, unused[0]])
+        kernels = f" compare by several kernels at once ({several}),"
+    return (
+        f"{_AMBIGUOUS} reaches {ambiguity:.1%} of the best objective, so the objective cannot "
+        f"tell which is right. Give a few known pairs with --frozen,{kernels} or raise --n-init."
+    )
+
+
+def _write_pairs(
+    path: Path, matches: Matches, report: dict[str, Any], options: Options
+) -> Written:
+    def save(place: Path) -> None:
+        matches.save(place, details=report, spreadsheet=options.spreadsheet)
+
+    return save_somewhere(path, save)
 
 
 def _write_sheet(
@@ -241,7 +299,9 @@ def _show(report: dict[str, Any]) -> None:
     if report["interrupted"]:
         warn("Interrupted: this is the best match found so far, not a finished one.")
     for message in report["warnings"]:
-        warn(message)
+        # Said already, whether quiet or not.
+        if not message.startswith(_AMBIGUOUS):
+            warn(message)
     say(
         f"{_count_pairs(n_x, n_y, n_matched)}: objective {report['objective']:.6g}, "
         f"mean confidence {report['mean_confidence']:.2f} ({_reliability(report)})."

@@ -137,7 +137,8 @@ def _read(options: Options) -> Morph:
 def _cloud(points: NDArray[np.float64], colors: Any, ground: Any) -> Cloud:
     """Points about the origin, the longer side of the box around them 1."""
     low, high = points.min(axis=0), points.max(axis=0)
-    placed = (points - (low + high) / 2) / ((high - low).max() or 1.0)
+    # Halves are added, since the sum may be too large for a float.
+    placed = (points - (low / 2 + high / 2)) / ((high - low).max() or 1.0)
     return Cloud(placed, np.asarray(colors, dtype=float), np.asarray(ground, dtype=float))
 
 
@@ -156,7 +157,7 @@ def _is_picture(path: Path) -> bool:
 
 
 def _read_points(path: Path) -> NDArray[np.float64]:
-    points = _tables.read_table(path).values
+    points = _tables.read_table(path, n_least=2).values
     if points.shape[1] != 2:
         raise BadInput(f"{path} has {points.shape[1]} column(s) of numbers. Give two, x and y.")
     with np.errstate(over="ignore"):

@@ -119,7 +119,12 @@ Jobs = Annotated[
     typer.Option(callback=some_cores, help="Cores to use, -1 for all; the answer is the same."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+Quiet = Annotated[
+    bool,
+    typer.Option(
+        "--quiet", "-q", help="Print errors, and warnings that an answer is ambiguous, only."
+    ),
+]
 Outputs = Annotated[
     list[Path] | None,
     typer.Option(
@@ -135,3 +140,27 @@ NoRecursive = Annotated[
     bool, typer.Option("--no-recursive", help="Leave out sub-folders, which are read too.")
 ]
 NoCache = Annotated[bool, typer.Option("--no-cache", help="Keep no thumbnails for the next time.")]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Tables: whether the first line holds headings. Default: told by its cells.",
+        show_default=False,
+    ),
+]
+NoId = Annotated[
+    bool, typer.Option("--no-id", help="Tables: no column names the rows; compare them all.")
+]
+Spreadsheet = Annotated[
+    bool,
+    typer.Option(
+        "--spreadsheet",
+        help="In .csv, put an apostrophe ahead of names that a spreadsheet would run as formulas "
+        "(=, +, -, @). Such a file gives the names back with the apostrophes.",
+    ),
+]
+ID_HELP = (
+    "Tables: column that names the rows, by its heading or its number counted from 1. Default: a "
+    "first column that holds words, counts up by one or has no heading, or a column headed id, "
+    "index, key or name."
+)

@@ -3,13 +3,16 @@
 import csv
 import io
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._validation._files import check_array_file, check_regular_file
 from unshuffle.cli._console import BadInput
 
 SUFFIXES = (".csv", ".tsv", ".npy", ".parquet")
@@ -20,49 +23,129 @@ _SEPARATED = re.compile(
 _PLAIN_NUMBERS = (
     "Write numbers without thousands separators and with a point for decimals, as in 1000 or 0.5"
 )
+_PERCENT = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)\s*%")
+_HEXADECIMAL = re.compile(r"[-+]?0x[0-9a-f]+", re.IGNORECASE)
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-nan", "#n/a"}
+_TRUTH = {"true": 1.0, "false": 0.0}
+_NAME_HEADINGS = {"id", "index", "key", "name"}
+# What pandas calls an index that was written and read back.
+_NO_HEADINGS = {"", "Unnamed: 0"}
+_COUNTS_UP = "it counts up by one"
+_HOLDS_WORDS = "it holds words"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the user wants a table read; None leaves it to the file.
+
+    Attributes
+    ----------
+    header : bool or None
+        Whether the first line holds the headings.
+    names : str, False or None
+        Column that names the rows, by its heading or by its number counted from 1; False is
+        none.
+    """
+
+    header: bool | None = None
+    names: str | bool | None = None
+
+    def check_unused(self, path: Path, kind: str) -> None:
+        """Refuse options for tables where there is no table."""
+        if self != Reading():
+            raise BadInput(f"--id, --no-id and --header are for tables; {path} is {kind}.")
+
+
+def readings(
+    header: bool | None, columns: Sequence[str], no_names: bool, n_tables: int
+) -> list[Reading]:
+    """What was asked for, for each table: columns are named for all tables, or one for each."""
+    if no_names and columns:
+        raise BadInput("--id and --no-id exclude each other. Drop one.")
+    if len(columns) > n_tables:
+        times = "once" if n_tables == 1 else "once, or twice: for A and for B"
+        raise BadInput(f"--id is given {len(columns)} times. Give it {times}.")
+    if no_names or not columns:
+        return [Reading(header, False if no_names else None)] * n_tables
+    named = list(columns) if len(columns) == n_tables else [columns[0]] * n_tables
+    return [Reading(header, column) for column in named]
 
 
 @dataclass(frozen=True)
 class Table:
-    """Numbers of a file, with what its rows and columns are called."""
+    """Numbers of a file, with what its rows and columns are called.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_rows, n_columns)
+        The numbers.
+    names : list of str
+        Name of each row, "" where there is none.
+    columns : list of str
+        Heading of each column of numbers, or its number counted from 1.
+    heading : bool
+        Whether the first line was taken as headings.
+    names_from : str or None
+        Column that the names were taken from.
+    left_out : list of str
+        Columns that also name the rows, and are neither compared nor shown.
+    note : str
+        All this in one sentence.
+    """
 
     values: NDArray[np.float64]
     names: list[str]
     columns: list[str]
+    heading: bool = False
+    names_from: str | None = None
+    left_out: tuple[str, ...] = ()
+    note: str = ""
+
+    def described(self) -> dict[str, Any]:
+        """What was taken as what, fit for JSON."""
+        return {
+            "heading": self.heading,
+            "names": self.names_from,
+            "left_out": list(self.left_out),
+            "n_columns": len(self.columns),
+        }
 
 
-def read_table(path: Path) -> Table:
-    """Read a table of numbers, whatever its format, or say what is wrong with it."""
+def read_table(path: Path, reading: Reading | None = None, *, n_least: int = 1) -> Table:
+    """Read a table of numbers, whatever its format, or say what is wrong with it.
+
+    `n_least` columns of numbers are needed: a column that could also hold names is then one.
+    """
+    check_regular_file(path, "a table")
+    reading = reading or Reading()
     suffix = path.suffix.lower()
     if suffix == ".npy":
+        if reading.header or isinstance(reading.names, str):
+            raise BadInput(
+                f"{path} is an array: it has no headings and no names for --header or --id. "
+                "Leave these out, or save it as .csv."
+            )
         return check_finite(_from_array(read_array(path), path), path)
     if suffix == ".parquet":
-        return check_finite(_from_rows(*_read_parquet(path), path=path), path)
-    rows, lines = _read_delimited(path)
-    header = None
-    if _has_header(rows):
-        header, rows, lines = rows[0], rows[1:], lines[1:]
-    if not rows:
-        raise BadInput(f"{path} has a header and no rows. Give one row for each item.")
-    return check_finite(_from_rows(header, rows, path=path, lines=lines), path)
+        if reading.header is False:
+            raise BadInput(f"Columns of {path} have names by its format. Leave out --no-header.")
+        header: list[str] | None
+        header, rows = _read_parquet(path)
+        lines = list(range(1, len(rows) + 1))
+    else:
+        rows, lines = _read_delimited(path)
+        header = None
+        if _has_header(rows) if reading.header is None else reading.header:
+            header, rows, lines = rows[0], rows[1:], lines[1:]
+        if not rows:
+            raise BadInput(f"{path} has a header and no rows. Give one row for each item.")
+    table = _from_rows(header, rows, lines, path=path, reading=reading, n_least=n_least)
+    return check_finite(table, path)
 
 
 def read_array(path: Path) -> NDArray[Any]:
     """Read a .npy file; never a pickle, which could run anything."""
-    try:
-        # Mapped first: a header that promises more than the file holds is then refused
-        # before memory is taken for it.
-        array = np.array(np.load(path, mmap_mode="r", allow_pickle=False))
-    except (ValueError, EOFError, OSError, MemoryError, SyntaxError) as error:
-        # NumPy's own words would have the user load what may run anything.
-        objects = "pickle" in str(error) or "Python objects" in str(error)
-        why = "it is no .npy file, or holds objects" if objects else str(error).rstrip(".")
-        raise BadInput(
-            f"{path} cannot be read as an array of numbers: {why}. Write it with numpy.save."
-        ) from error
-    if array.dtype.kind not in "biuf":
-        raise BadInput(f"{path} holds {array.dtype} values. Give real numbers.")
+    array = check_array_file(check_regular_file(path, "an array"))
     if array.ndim != 2:
         raise BadInput(
             f"{path} has {array.ndim} dimension(s), shape {array.shape}. Give a 2-D array with "
@@ -87,7 +170,9 @@ def check_finite(table: Table, path: Path) -> Table:
 def _from_array(values: NDArray[np.float64], path: Path) -> Table:
     if 0 in values.shape:
         raise BadInput(f"{path} is empty: its shape is {values.shape}. Give at least two rows.")
-    return Table(values, [""] * len(values), [str(k + 1) for k in range(values.shape[1])])
+    columns = [str(k + 1) for k in range(values.shape[1])]
+    note = f"{path}: {_counted(len(values), 'row')}, {_counted(len(columns), 'column')}, no names."
+    return Table(values, [""] * len(values), columns, note=note)
 
 
 def read_text_file(path: Path) -> str:
@@ -152,10 +237,13 @@ def _read_parquet(path: Path) -> tuple[list[str], list[list[str]]]:
 
 
 def _number(cell: str) -> float | None:
+    if "_" in cell:
+        # Python reads 1_2 as 12; in a table it is a name.
+        return None
     try:
         return float(cell)
     except ValueError:
-        return np.nan if cell.lower() in _MISSING else None
+        return np.nan if cell.lower() in _MISSING else _TRUTH.get(cell.lower())
 
 
 def _has_header(rows: list[list[str]]) -> bool:
@@ -166,6 +254,8 @@ def _has_header(rows: list[list[str]]) -> bool:
         return any(words)
     first = [row[0] for row in below]
     worded = [_number(cell) is None for cell in first]
+    if head[0].lower() in _NAME_HEADINGS and head[0] not in first:
+        return True
     if len(head) > 1 and head[0] == "" and (any(words) or all(first)):
         # How pandas heads its index. Data with a gap there would hardly go on in order.
         return any(words) or any(worded) or _increases(head[1:])
@@ -177,7 +267,16 @@ def _has_header(rows: list[list[str]]) -> bool:
     if words[0]:
         rest = [row[1:] for row in below]
         return all(worded) and (_counts(head[1:], rest) or _are_years(head[1:], rest))
-    return _counts(head, below, starts=(0,))
+    # Numbers alone are a heading where they count 0, 1, 2 as pandas does, and no number below
+    # is written like them. A row of items is never given up on less.
+    plain = any(_integers([cell]) for row in below for cell in row)
+    return _is_numbering(head) and head[0] == "0" and len(below) > 1 and not plain
+
+
+def _is_numbering(cells: list[str]) -> bool:
+    """Tell whether cells count 0, 1, 2 or 1, 2, 3, as headings made by a program do."""
+    numbers, n = _integers(cells), len(cells)
+    return n > 1 and numbers in (list(range(n)), list(range(1, n + 1)))
 
 
 def _increases(cells: list[str]) -> bool:
@@ -191,14 +290,12 @@ def _integers(cells: list[str]) -> list[int] | None:
     return [int(cell) for cell in cells] if plain else None
 
 
-def _counts(head: list[str], below: list[list[str]], starts: tuple[int, ...] = ()) -> bool:
+def _counts(head: list[str], below: list[list[str]]) -> bool:
     """Tell whether `head` numbers its columns, and what is below does not go on like it."""
     numbers, n = _integers(head), len(head)
     if numbers is None or n < 2 or numbers != list(range(numbers[0], numbers[0] + n)):
         return False
     start = numbers[0]
-    if starts and start not in starts:
-        return False
     rows = [_integers(row) for row in below]
     if rows[0] == list(range(start + n, start + 2 * n)):
         # Numbers counted through the table.
@@ -229,47 +326,183 @@ def _are_years(head: list[str], below: list[list[str]]) -> bool:
     return ordered and not any(years(row) for row in below)
 
 
-def _is_separated_number(cell: str) -> bool:
-    """Tell numbers like 1,000 or 1.000,5 or 0,5, which float() does not read."""
-    return _SEPARATED.fullmatch(cell) is not None
+def _odd_number(cell: str) -> str | None:
+    """How to write a number that float() does not read, or None for other words."""
+    if _SEPARATED.fullmatch(cell) is not None:
+        return _PLAIN_NUMBERS
+    if _PERCENT.fullmatch(cell) is not None:
+        return "Write shares without a percent sign, as in 0.1 for 10%"
+    if _HEXADECIMAL.fullmatch(cell) is not None:
+        return "Write numbers in decimal, as in 16 for 0x10"
+    return None
+
+
+def _counts_up(cells: list[str]) -> bool:
+    """Tell whether cells number the rows: three or more integers, each one more than the last."""
+    if len(cells) < 3 or not all(
+        cell.isascii() and cell.isdigit() and len(cell) < 19 for cell in cells
+    ):
+        return False
+    return all(int(b) - int(a) == 1 for a, b in pairwise(cells))
+
+
+def _name_columns(header: list[str] | None, rows: list[list[str]]) -> dict[int, str]:
+    """Columns that name the rows rather than measure them, and how that is known."""
+    found = {}
+    first = [row[0] for row in rows]
+    if header is not None and header[0] in _NO_HEADINGS:
+        found[0] = "it has no heading"
+    elif header is not None and header[0].lower() in _NAME_HEADINGS:
+        found[0] = "by its heading"
+    elif any(_number(cell) is None for cell in first):
+        found[0] = _HOLDS_WORDS
+    elif _counts_up(first):
+        found[0] = _COUNTS_UP
+    for k, heading in enumerate(header or ()):
+        cells = [row[k] for row in rows]
+        # Elsewhere the heading alone is not enough: the key of a song is a measured number.
+        if (
+            k
+            and heading.lower() in _NAME_HEADINGS
+            and (
+                any(_number(cell) is None for cell in cells)
+                or (all(map(str.isdigit, cells)) and len(set(cells)) == len(cells))
+            )
+        ):
+            found[k] = "by its heading"
+    return found
+
+
+def _find_column(asked: str, header: list[str] | None, n_columns: int, path: Path) -> int:
+    """Column with a heading, or else with a number counted from 1."""
+    places = [k for k, heading in enumerate(header or ()) if heading == asked]
+    if len(places) > 1:
+        raise BadInput(
+            f"{path} has {len(places)} columns called {asked!r}. Give --id the number of the "
+            "column, counted from 1."
+        )
+    if places:
+        return places[0]
+    if asked.isascii() and asked.isdigit() and 1 <= int(asked[:9]) <= n_columns:
+        return int(asked[:9]) - 1
+    listed = "its columns have no headings"
+    if header is not None:
+        shown = ", ".join(repr(heading) for heading in header[:8])
+        listed = f"it has {shown}{', ...' if len(header) > 8 else ''}"
+    raise BadInput(
+        f"{path} has no column {asked!r} for --id: {listed}. Give a heading, or the number of the "
+        "column counted from 1."
+    )
 
 
 def _from_rows(
     header: list[str] | None,
     rows: list[list[str]],
+    lines: list[int],
     *,
     path: Path,
-    lines: list[int] | None = None,
+    reading: Reading,
+    n_least: int,
 ) -> Table:
-    """Table of the cells; a first column of words, or one without a heading, names the rows."""
-    numbers = lines or list(range(1, len(rows) + 1))
-    columns = header or [str(k + 1) for k in range(len(rows[0]))]
-    # What pandas calls an index that was written and read back.
-    unnamed = header is not None and header[0] in ("", "Unnamed: 0")
-    words = [k for k, row in enumerate(rows) if _number(row[0]) is None]
-    worded = len(words) > 0
-    if worded and not unnamed and all(_is_separated_number(rows[k][0]) for k in words):
-        raise BadInput(
-            f"{path}, line {numbers[words[0]]}: the first column holds "
-            f"{rows[words[0]][0][:40]!r}. {_PLAIN_NUMBERS}; if they are names, add a heading and "
-            "leave its first cell empty."
+    """Table of the cells, without the columns that name the rows."""
+    n_columns = len(rows[0])
+    columns = header or [str(k + 1) for k in range(n_columns)]
+    chosen = None
+    found = {} if reading.names is False else _name_columns(header, rows)
+    if isinstance(reading.names, str):
+        chosen = _find_column(reading.names, header, n_columns, path)
+        found[chosen] = "as asked"
+        if len(found) == n_columns:
+            raise BadInput(
+                f"{path} has no column of numbers beside the names in {columns[chosen]!r}. Give "
+                "at least one."
+            )
+    elif n_columns - len(found) < n_least:
+        worded = {k: why for k, why in found.items() if why == _HOLDS_WORDS}
+        found = worded if len(worded) < n_columns else {}
+    if found.get(0) == _HOLDS_WORDS:
+        _check_words(rows, lines, columns, path)
+    if chosen is None and found:
+        # Names that differ and that someone gave come before those that repeat or only count.
+        chosen = min(
+            found,
+            key=lambda k: (len({row[k] for row in rows}) < len(rows), found[k] == _COUNTS_UP),
         )
-    skip = 1 if len(rows[0]) > 1 and (unnamed or worded) else 0
-    names = [row[0] for row in rows] if skip else [""] * len(rows)
-    values = np.empty((len(rows), len(rows[0]) - skip))
+    kept = [k for k in range(n_columns) if k not in found]
+    values = np.empty((len(rows), len(kept)))
     for i, row in enumerate(rows):
-        for k, cell in enumerate(row[skip:]):
-            number = _number(cell)
-            if number is None and _is_separated_number(cell):
-                raise BadInput(
-                    f"{path}, line {numbers[i]}: column {columns[k + skip]!r} holds "
-                    f"{cell[:40]!r}. {_PLAIN_NUMBERS}."
-                )
-            if number is None:
-                raise BadInput(
-                    f"{path}, line {numbers[i]}: column {columns[k + skip]!r} holds "
-                    f"{cell[:40]!r}, which is no number. Only the first column may hold words "
-                    "(the names); drop or encode the others."
-                )
-            values[i, k] = number
-    return Table(values, names, columns[skip:])
+        for position, k in enumerate(kept):
+            number = _number(row[k])
+            values[i, position] = (
+                _refuse(row[k], lines[i], columns[k], path) if number is None else number
+            )
+    names = [""] * len(rows) if chosen is None else [row[chosen] for row in rows]
+    return Table(
+        values,
+        names,
+        [columns[k] for k in kept],
+        heading=header is not None,
+        names_from=None if chosen is None else columns[chosen],
+        left_out=tuple(columns[k] for k in found if k != chosen),
+        note=_note(path, header, rows, chosen, found, [columns[k] for k in kept]),
+    )
+
+
+def _check_words(rows: list[list[str]], lines: list[int], columns: list[str], path: Path) -> None:
+    """Refuse a first column of numbers in a form that is not read: they are no names."""
+    words = [k for k, row in enumerate(rows) if _number(row[0]) is None]
+    if all(_odd_number(rows[k][0]) for k in words):
+        cell = rows[words[0]][0]
+        raise BadInput(
+            f"{path}, line {lines[words[0]]}: column {columns[0]!r} holds {cell[:40]!r}. "
+            f"{_odd_number(cell)}; if these are names, head their column id."
+        )
+
+
+def _refuse(cell: str, line: int, column: str, path: Path) -> float:
+    """Say how to write a cell that is not a number."""
+    where = f"{path}, line {line}: column {column!r} holds {cell[:40]!r}"
+    advice = _odd_number(cell)
+    if advice is not None:
+        raise BadInput(f"{where}. {advice}.")
+    raise BadInput(
+        f"{where}, which is not a number. Only the first column, or one headed id, index, key or "
+        "name, may hold words: they name the rows. Drop or encode the others."
+    )
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n:,} {what}{'s' * (n != 1)}"
+
+
+def _note(
+    path: Path,
+    header: list[str] | None,
+    rows: list[list[str]],
+    chosen: int | None,
+    found: dict[int, str],
+    kept: list[str],
+) -> str:
+    """One sentence for the console: what was taken as what, and how to have it otherwise."""
+    called = header or [str(k + 1) for k in range(len(rows[0]))]
+    parts = [f"{path}: {_counted(len(rows), 'row')}"]
+    if header is not None and all(_number(cell) is not None for cell in header):
+        parts.append(f"heading {', '.join(header[:3])}, ... (--no-header to count it as a row)")
+    elif header is None and _is_numbering(rows[0]):
+        parts.append(f"no heading ({', '.join(rows[0][:3])} is a row; --header to change that)")
+    else:
+        parts.append("no heading" if header is None else "first line is the heading")
+    if chosen is None:
+        parts.append("no names")
+    else:
+        label = f"column {called[chosen]!r}" if called[chosen] else "the first column"
+        repeats = len({row[chosen] for row in rows}) < len(rows)
+        why = found[chosen] + (", and repeats" if repeats else "")
+        hint = "" if why == "as asked" else "; --id or --no-id to change that"
+        parts.append(f"{label} names the rows ({why}{hint})")
+    others = [repr(called[k]) for k in found if k != chosen]
+    if others:
+        parts.append(f"{', '.join(others)} left out (also names)")
+    listed = ", ".join(kept[:3]) + (f", ... {kept[-1]}" if len(kept) > 3 else "")
+    what = f": {listed}" if header is not None else ""
+    return f"{'; '.join(parts)}; {_counted(len(kept), 'column')} compared{what}."

@@ -42,6 +42,8 @@ class Wall:
         What a page says about each.
     previews : list of ndarray or None
         Larger pictures for a page.
+    spreadsheet : bool
+        Whether names in a CSV file are escaped for spreadsheets.
     """
 
     positions: Positions
@@ -52,12 +54,13 @@ class Wall:
     gap: int = 2
     captions: list[str] | None = None
     previews: list[NDArray[np.uint8]] | None = None
+    spreadsheet: bool = False
 
     def save(self, path: Path) -> None:
         """Write one file; its suffix says what."""
         suffix = path.suffix.lower()
         if suffix in TABLE_SUFFIXES or self.images is None:
-            self.positions.save(path, details=self.details)
+            self.positions.save(path, details=self.details, spreadsheet=self.spreadsheet)
         elif suffix in PAGE_SUFFIXES:
             write_page(
                 path,

@@ -138,6 +138,15 @@ def check_outputs(
                 raise BadInput(f"{output} is also an input and would be lost. Give another name.")
 
 
+def check_spreadsheet(spreadsheet: bool, outputs: Sequence[Path]) -> None:
+    """Refuse to escape names for a spreadsheet where no output is one."""
+    if spreadsheet and not any(path.suffix.lower() == ".csv" for path in outputs):
+        raise BadInput(
+            "--spreadsheet changes how names are written to .csv, and no output ends in .csv. "
+            "Leave it out, or add -o with such a name."
+        )
+
+
 def _is_same(one: Path, other: Path) -> bool:
     """Tell whether two names lead to one file, by links of either kind."""
     if os.path.realpath(one) == os.path.realpath(other):

@@ -90,9 +90,4 @@ def read_features(
     """
     path = check_regular_file(path, "`path`")
     n_items = check_count(n_items, "n_items")
-    # Mapped first: a header that promises more than the file holds is then refused before
-    # memory is taken for it.
-    array = check_feature_file(
-        lambda: np.load(path, mmap_mode="r", allow_pickle=False), path, n_items, names
-    )
-    return np.array(array, dtype=np.float64)
+    return np.array(check_feature_file(path, n_items, names), dtype=np.float64)

@@ -1,9 +1,6 @@
 """Where each item stands, as a table that can be saved and loaded."""
 
-import csv
-import io
 import json
-import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,20 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._saving import csv_text, decode_text, encode_text, replace_file
+from unshuffle._records import SUFFIXES, Record, names_in_order, read_records
+from unshuffle._saving import csv_text, encode_text, replace_file
 from unshuffle._validation import (
     check_cell_points,
     check_grid,
-    check_loaded_grid,
-    check_match_file,
     check_names,
     check_output_path,
-    check_position_records,
-    check_suffix,
 )
 
 COLUMNS = ("item", "name", "row", "column", "cell")
-SUFFIXES = (".csv", ".json")
+# A rectangle is saved without its empty cells, so a short file may ask for a large one: for so
+# many cells in any case (128 MB), and for so many for each of its records.
+FREE_CELLS = 2**24
+CELLS_PER_RECORD = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +59,15 @@ class Positions:
         if self.points is not None:
             object.__setattr__(self, "points", check_cell_points(self.points, grid.size))
 
+    def __repr__(self) -> str:
+        cells = self.grid
+        where = f"{cells.size:,} points"
+        if self.points is None:
+            where = f"{cells.shape[0]:,} x {cells.shape[1]:,} cells"
+        n_empty = int((cells < 0).sum())
+        left = f", {n_empty:,} of them empty" if n_empty else ""
+        return f"Positions({len(self.names):,} items on {where}{left})"
+
     def rows(self) -> list[dict[str, Any]]:
         """One record for each place of each item, in the order of the items.
 
@@ -85,7 +91,13 @@ class Positions:
             empty = empty[empty == cells.size - 1]
         return rows + [self._record(None, cell) for cell in empty.tolist()]
 
-    def save(self, path: str | Path, *, details: Mapping[str, Any] | None = None) -> None:
+    def save(
+        self,
+        path: str | Path,
+        *,
+        details: Mapping[str, Any] | None = None,
+        spreadsheet: bool = False,
+    ) -> None:
         """Write the table to a .csv or .json file.
 
         Parameters
@@ -96,6 +108,10 @@ class Positions:
         details : mapping or None, default=None
             What else to say at the top of a JSON file, ahead of the list "positions": the
             score, for one. A CSV file has no room for it.
+        spreadsheet : bool, default=False
+            Put an apostrophe ahead of names that begin with =, +, - or @ in a CSV file, so that
+            no spreadsheet takes them for formulas. `load` keeps the apostrophes: save without
+            this to get the same names back.
 
         Notes
         -----
@@ -106,7 +122,7 @@ class Positions:
         if path.suffix.lower() == ".json":
             text = json.dumps({**(details or {}), "positions": self.rows()}, indent=1) + "\n"
         else:
-            text = csv_text(COLUMNS, self.rows())
+            text = csv_text(COLUMNS, self.rows(), spreadsheet=spreadsheet)
         replace_file(path, encode_text(text))
 
     @classmethod
@@ -122,28 +138,47 @@ class Positions:
         -------
         positions : Positions
             Equal to the one saved.
+
+        Raises
+        ------
+        ValueError
+            Where a field is not what `save` writes; the message names the line or record. Also
+            where a rectangle has more than 16 million cells, and more than a thousand for each
+            record: so short a file may not ask for so much memory.
         """
-        path = Path(path)
-        check_suffix(path, SUFFIXES)
-        text = decode_text(path.read_bytes())
-        read = _from_json if path.suffix.lower() == ".json" else _from_csv
-        rows = check_match_file(lambda: read(text), path, COLUMNS, what="positions")
-        names = {row["item"]: row["name"] for row in rows if row["item"] is not None}
-        placed = [row for row in rows if row["cell"] is not None]
-        is_grid = all(isinstance(row[key], int) for row in placed for key in ("row", "column"))
-        shape = _shape(placed) if is_grid else (len(placed),)
-        check_position_records(rows, shape, path)
-        check_loaded_grid(shape, path)
+        records = read_records(Path(path), "positions", COLUMNS)
+        found, places = [], []
+        for record in records:
+            item = record.item("item", "name")
+            cell, row, column = _place(record)
+            if item is None and cell is None:
+                raise record.wrong("it names neither an item nor a cell. Drop it.")
+            if item is not None:
+                found.append((*item, record))
+            if cell is not None:
+                places.append((record, -1 if item is None else item[0], cell, row, column))
+        names = names_in_order(found, "item", once=False)
+        if not places:
+            raise ValueError(
+                f"{str(path)!r} puts no item into a cell. Load the file as it was saved."
+            )
+        is_grid = _are_whole(places)
+        shape = _shape(places, len(records)) if is_grid else (len(places),)
         grid = np.full(shape, -1, dtype=np.intp)
-        for row in placed:
-            if row["item"] is not None:
-                grid.flat[row["cell"]] = row["item"]
-        points = None
-        if not is_grid:
-            points = np.empty((len(placed), 2))
-            for row in placed:
-                points[row["cell"]] = row["row"], row["column"]
-        return cls(grid, [names[item] for item in range(len(names))], points)
+        points = None if is_grid else np.empty((len(places), 2))
+        seen: dict[int, Record] = {}
+        for record, number, cell, row, column in places:
+            _check_cell(record, cell, row, column, shape)
+            if cell in seen:
+                raise record.wrong(
+                    f"cell {cell} is taken already, in {seen[cell].place}. Each "
+                    "cell stands there once."
+                )
+            seen[cell] = record
+            grid.flat[cell] = number
+            if points is not None:
+                points[cell] = row, column
+        return cls(grid, names, points)
 
     def _record(self, item: int | None, cell: int) -> dict[str, Any]:
         name = None if item is None else self.names[item]
@@ -156,34 +191,50 @@ class Positions:
         return dict(zip(COLUMNS, (item, name, *place), strict=True))
 
 
-def _shape(placed: list[dict[str, Any]]) -> tuple[int, ...]:
-    return tuple(max((row[key] for row in placed), default=-1) + 1 for key in ("row", "column"))
+def _place(record: Record) -> tuple[Any, Any, Any]:
+    """Cell, row and column of a record: all three, or none."""
+    cell, row, column = record.index("cell"), record.real("row"), record.real("column")
+    if len({each is None for each in (cell, row, column)}) > 1:
+        raise record.wrong("it has some of row, column and cell. Give all three, or none.")
+    return cell, row, column
 
 
-def _from_json(text: str) -> Any:
-    rows = json.loads(text)["positions"]
-    for row in rows:
-        for key in ("item", "cell"):
-            row[key] = None if row[key] is None else operator.index(row[key])
-        for key in ("row", "column"):
-            row[key] = (
-                row[key] if row[key] is None or isinstance(row[key], int) else float(row[key])
+def _are_whole(places: list[tuple[Any, ...]]) -> bool:
+    """Tell a grid, whose rows and columns are whole numbers, from points, where none is."""
+    first = isinstance(places[0][3], int)
+    for record, _, _, row, column in places:
+        if isinstance(row, int) != first or isinstance(column, int) != first:
+            raise record.wrong(
+                f"row is {row} and column is {column}. In a grid all are whole numbers, and "
+                "points are all written with decimals, as in 1.0."
             )
-    return rows
+        if first and min(row, column) < 0:
+            raise record.wrong(f"row is {row} and column is {column}. They are counted from 0.")
+    return first
 
 
-def _from_csv(text: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = list(csv.DictReader(io.StringIO(text, newline="")))
-    for row in rows:
-        for key in ("item", "cell"):
-            row[key] = int(row[key]) if row[key] else None
-        for key in ("row", "column"):
-            row[key] = _number(row[key]) if row[key] else None
-    return rows
+def _shape(places: list[tuple[Any, ...]], n_records: int) -> tuple[int, int]:
+    """Rows and columns, refused where no file with so few records can have come from them."""
+    last = max(places, key=lambda each: max(each[3], each[4]))[0]
+    n_rows = max(each[3] for each in places) + 1
+    n_columns = max(each[4] for each in places) + 1
+    if n_rows * n_columns > max(FREE_CELLS, CELLS_PER_RECORD * n_records):
+        raise last.wrong(
+            f"with it the grid has {n_rows:,} x {n_columns:,} cells for {n_records:,} records, "
+            "too many to be loaded. Load the file as it was saved."
+        )
+    return n_rows, n_columns
 
 
-def _number(cell: str) -> int | float:
-    try:
-        return int(cell)
-    except ValueError:
-        return float(cell)
+def _check_cell(
+    record: Record, cell: int, row: float, column: float, shape: tuple[int, ...]
+) -> None:
+    """Refuse a cell that does not exist, or that is not where the record puts it."""
+    n_cells = shape[0] if len(shape) == 1 else shape[0] * shape[1]
+    if cell >= n_cells:
+        raise record.wrong(f"cell is {cell}, and there are {n_cells}, counted from 0.")
+    if len(shape) == 2 and cell != row * shape[1] + column:
+        raise record.wrong(
+            f"it puts cell {cell} at row {row}, column {column} of {shape[0]} x {shape[1]}, where "
+            "another stands. Load the file as it was saved."
+        )

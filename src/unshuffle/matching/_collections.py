@@ -49,7 +49,8 @@ def take(collection: Any, indices: NDArray[np.intp], n_items: int, *, name: str 
         return collection[indices]
     if isinstance(collection, list | tuple):
         return type(collection)(collection[index] for index in indices)
-    return np.asarray(collection)[indices]
+    # A masked array stays one.
+    return np.asanyarray(collection)[indices]
 
 
 def _is_flat(collection: Any) -> bool:

@@ -1,9 +1,6 @@
 """Matched pairs as a table that can be saved and loaded."""
 
-import csv
-import io
 import json
-import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,16 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._saving import csv_text, decode_text, encode_text, replace_file
-from unshuffle._validation import (
-    check_match_file,
-    check_numbering,
-    check_output_path,
-    check_suffix,
-)
+from unshuffle._records import SUFFIXES, Record, names_in_order, read_records
+from unshuffle._saving import csv_text, encode_text, replace_file
+from unshuffle._validation import check_names, check_output_path, check_permutation
+from unshuffle._validation._collections import check_plain
 
 COLUMNS = ("index_x", "name_x", "index_y", "name_y", "confidence")
-SUFFIXES = (".csv", ".json")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +48,38 @@ class Matches:
     names_x: list[str]
     names_y: list[str]
     candidates: NDArray[np.intp] | None = None
+
+    def __post_init__(self) -> None:
+        names_x = check_names(self.names_x, "names_x")
+        names_y = check_names(self.names_y, "names_y")
+        permutation = check_permutation(self.permutation, len(names_x), len(names_y))
+        check_plain(self.confidence, "`confidence`")
+        trust = np.asarray(self.confidence)
+        if trust.shape != permutation.shape or trust.dtype.kind not in "biuf":
+            raise ValueError(
+                f"`confidence` must be {permutation.size} numbers, one for each item of X, got "
+                f"shape {trust.shape} and dtype {trust.dtype}."
+            )
+        if not np.all((trust >= 0) & (trust <= 1)):
+            raise ValueError(
+                f"`confidence` must be from 0 to 1, got {trust.min():.6g} to {trust.max():.6g}."
+            )
+        object.__setattr__(self, "names_x", names_x)
+        object.__setattr__(self, "names_y", names_y)
+        object.__setattr__(self, "permutation", permutation)
+        object.__setattr__(self, "confidence", trust.astype(np.float64))
+        if self.candidates is not None:
+            chosen = _check_candidates(self.candidates, len(names_x), len(names_y))
+            object.__setattr__(self, "candidates", chosen)
+
+    def __repr__(self) -> str:
+        matched = self.permutation >= 0
+        sure = float(self.confidence[matched].mean()) if matched.any() else 0.0
+        best = "" if self.candidates is None else f", {self.candidates.shape[1]} candidates each"
+        return (
+            f"Matches({int(matched.sum()):,} matched of {len(self.names_x):,} and "
+            f"{len(self.names_y):,} items, mean confidence {sure:.2f}{best})"
+        )
 
     @property
     def pairs(self) -> NDArray[np.intp]:
@@ -93,7 +118,13 @@ class Matches:
                 ]
         return rows
 
-    def save(self, path: str | Path, *, details: Mapping[str, Any] | None = None) -> None:
+    def save(
+        self,
+        path: str | Path,
+        *,
+        details: Mapping[str, Any] | None = None,
+        spreadsheet: bool = False,
+    ) -> None:
         """Write the table to a .csv or .json file.
 
         Parameters
@@ -104,6 +135,10 @@ class Matches:
         details : mapping or None, default=None
             What else to say at the top of a JSON file, ahead of the list "pairs": the objective,
             for one. A CSV file has no room for it.
+        spreadsheet : bool, default=False
+            Put an apostrophe ahead of names that begin with =, +, - or @ in a CSV file, so that
+            no spreadsheet takes them for formulas. `load` keeps the apostrophes: save without
+            this to get the same names back.
 
         Notes
         -----
@@ -114,7 +149,7 @@ class Matches:
         if path.suffix.lower() == ".json":
             text = json.dumps({**(details or {}), "pairs": self.rows()}, indent=1) + "\n"
         else:
-            text = self._as_csv()
+            text = self._as_csv(spreadsheet)
         replace_file(path, encode_text(text))
 
     @classmethod
@@ -130,33 +165,40 @@ class Matches:
         -------
         matches : Matches
             Equal to the one saved, confidences to six digits.
+
+        Raises
+        ------
+        ValueError
+            Where a field is not what `save` writes; the message names the line or record.
         """
-        path = Path(path)
-        check_suffix(path, SUFFIXES)
-        text = decode_text(path.read_bytes())
-        read = _from_json if path.suffix.lower() == ".json" else _from_csv
-        rows = check_match_file(lambda: read(text), path, COLUMNS)
-        first = {row["index_x"]: row for row in rows if row["index_x"] is not None}
-        names_y = {row["index_y"]: row["name_y"] for row in rows if row["index_y"] is not None}
-        # A file cut down by hand has lost items: what is left would be numbered anew.
-        check_numbering([row["index_x"] for row in rows], path, "index_x")
-        check_numbering([row["index_y"] for row in rows], path, "index_y")
+        records = read_records(Path(path), "pairs", COLUMNS)
+        first: dict[int, tuple[str, int, float, Record]] = {}
+        found_x, found_y = [], []
+        for record in records:
+            x = record.item("index_x", "name_x")
+            y = record.item("index_y", "name_y")
+            trust = record.share("confidence")
+            if x is None and y is None:
+                raise record.wrong(
+                    "it names no item. Give index_x and name_x, index_y and name_y."
+                )
+            if x is not None:
+                found_x.append((*x, record))
+                first.setdefault(x[0], (x[1], -1 if y is None else y[0], trust, record))
+            if y is not None:
+                found_y.append((*y, record))
+        names_x = names_in_order(found_x, "index_x", once=True)
+        names_y = names_in_order(found_y, "index_y", once=True)
         ordered = [first[i] for i in range(len(first))]
-        partners = [-1 if row["index_y"] is None else row["index_y"] for row in ordered]
-        candidates = None
-        if ordered and all(row.get("candidates") for row in ordered):
-            candidates = np.array(
-                [[each["index_y"] for each in row["candidates"]] for row in ordered], dtype=np.intp
-            )
         return cls(
-            permutation=np.array(partners, dtype=np.intp),
-            confidence=np.array([row["confidence"] for row in ordered], dtype=np.float64),
-            names_x=[row["name_x"] for row in ordered],
-            names_y=[names_y[j] for j in range(len(names_y))],
-            candidates=candidates,
+            permutation=np.array([partner for _, partner, _, _ in ordered], dtype=np.intp),
+            confidence=np.array([trust for _, _, trust, _ in ordered], dtype=np.float64),
+            names_x=names_x,
+            names_y=names_y,
+            candidates=_read_candidates([record for *_, record in ordered], names_y),
         )
 
-    def _as_csv(self) -> str:
+    def _as_csv(self, spreadsheet: bool) -> str:
         n_candidates = 0 if self.candidates is None else self.candidates.shape[1]
         numbers = range(1, n_candidates + 1)
         extra = [key for number in numbers for key in _candidate_columns(number)]
@@ -164,35 +206,70 @@ class Matches:
         for row in rows:
             for number, each in enumerate(row.pop("candidates", ()), start=1):
                 row.update(zip(_candidate_columns(number), each.values(), strict=True))
-        return csv_text([*COLUMNS, *extra], rows)
+        return csv_text([*COLUMNS, *extra], rows, spreadsheet=spreadsheet)
+
+
+def _check_candidates(candidates: Any, n_first: int, n_second: int) -> NDArray[np.intp]:
+    """Positions in the second collection, at least one for each item of the first."""
+    check_plain(candidates, "`candidates`")
+    chosen = np.asarray(candidates)
+    whole = np.issubdtype(chosen.dtype, np.integer)
+    if chosen.ndim != 2 or len(chosen) != n_first or chosen.shape[1] < 1 or not whole:
+        raise ValueError(
+            f"`candidates` must hold whole numbers, a row for each of {n_first} items of X, got "
+            f"shape {chosen.shape} and dtype {chosen.dtype}."
+        )
+    if chosen.size and (chosen.min() < 0 or chosen.max() >= n_second):
+        raise ValueError(
+            f"`candidates` must be positions in y, from 0 to {n_second - 1}, got "
+            f"{chosen.min()} to {chosen.max()}."
+        )
+    return chosen.astype(np.intp)
 
 
 def _candidate_columns(number: int) -> tuple[str, str]:
     return f"candidate_{number}_index_y", f"candidate_{number}_name_y"
 
 
-def _from_json(text: str) -> Any:
-    rows = json.loads(text)["pairs"]
-    for row in rows:
-        for key in ("index_x", "index_y"):
-            row[key] = None if row[key] is None else operator.index(row[key])
-        row["confidence"] = float(row["confidence"])
-    return rows
+def _read_candidates(records: list[Record], names_y: list[str]) -> NDArray[np.intp] | None:
+    """Best partners of each item of the first collection, or None where none were saved."""
+    rows = [_candidates_of(record) for record in records]
+    if not any(rows):
+        return None
+    for record, row in zip(records, rows, strict=True):
+        if len(row) != len(rows[0]):
+            raise record.wrong(
+                f"it has {len(row)} candidates, where {records[0].place} has "
+                f"{len(rows[0])}. Load the file as it was saved."
+            )
+        for index, name in row:
+            if index >= len(names_y) or names_y[index] != name:
+                raise record.wrong(
+                    f"candidate {index} is called {name!r}, which is no item of the second "
+                    "collection. Load the file as it was saved."
+                )
+    return np.array([[index for index, _ in row] for row in rows], dtype=np.intp)
 
 
-def _from_csv(text: str) -> list[dict[str, Any]]:
-    reader = csv.DictReader(io.StringIO(text, newline=""))
-    rows: list[dict[str, Any]] = list(reader)
-    columns = reader.fieldnames or []
-    for row in rows:
-        for key in ("index_x", "index_y"):
-            row[key] = int(row[key]) if row[key] else None
-        row["confidence"] = float(row["confidence"])
-        found = []
-        for number in range(1, len(columns)):
-            index, name = _candidate_columns(number)
-            if not row.get(index):
-                break
-            found.append({"index_y": int(row[index]), "name_y": row[name]})
-        row["candidates"] = found
-    return rows
+def _candidates_of(record: Record) -> list[tuple[int, str]]:
+    if record.written:
+        numbers = range(1, len(record.cells))
+        keys = [_candidate_columns(number) for number in numbers]
+        given = [pair for pair in keys if pair[0] in record.cells]
+        if any(pair[1] not in record.cells for pair in given) or given != keys[: len(given)]:
+            raise record.wrong(
+                "its columns of candidates are not complete. Load the file as saved."
+            )
+        found = [record.item(*pair) for pair in given]
+    else:
+        listed = record.cells.get("candidates", [])
+        if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
+            raise record.wrong("candidates must be a list of objects with index_y and name_y.")
+        parts = [
+            Record(record.path, f"{record.place}, candidate {k}", each, False)
+            for k, each in enumerate(listed)
+        ]
+        found = [part.item("index_y", "name_y") for part in parts]
+    if any(each is None for each in found):
+        raise record.wrong("a candidate is missing. Load the file as it was saved.")
+    return [each for each in found if each is not None]

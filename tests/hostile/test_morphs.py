@@ -53,7 +53,7 @@ def test_arrays_that_are_none_are_refused_without_a_word_about_pickles(refused, 
     np.save(tmp_path / "objects.npy", np.array([{}], dtype=object), allow_pickle=True)
     for name in ("text.npy", "objects.npy"):
         line = refused("morph", good, name)
-        assert "no .npy file, or holds objects. Write it with numpy.save" in line
+        assert "not a .npy file, or it holds Python objects, which are never loaded" in line
         assert "pickle" not in line
 
 

@@ -58,7 +58,7 @@ COLLECTIONS = {
     "1-D": (X[:, 0], Y, {}, r"Expected 2D array, got 1D array.*Reshape your data"),
     "1-D y": (X, Y[:, 0], {}, r"Expected 2D array, got 1D array.*Reshape your data"),
     "number": (3.0, Y, {}, r"Expected 2D array, got scalar.*Reshape your data"),
-    "3-D": (X[None], Y, {}, "array with dim 3, while dim <= 2 is required"),
+    "3-D": (X[None], Y, {}, "array with dim 3"),
     "strings": (TEXT, TEXT, {}, rf"X holds strings, but kernel='rbf'.*{PASS_TEXT}"),
     "strings in y": (X, TEXT, {}, rf"y holds strings, but kernel='rbf'.*{PASS_TEXT}"),
     "strings, linear": (TEXT, TEXT, {"kernel": "linear"}, rf"kernel='linear'.*{PASS_TEXT}"),

@@ -3,6 +3,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# Speed is not tested by a clock: a busy machine would fail tests of something else.
+settings.register_profile("unshuffle", deadline=None)
+settings.load_profile("unshuffle")
 
 
 @pytest.fixture(scope="session")

@@ -94,9 +94,7 @@ def solve_assignment(
     tol = check.check_positive(tol, "tol")
     n_rows, n_cols = cost.shape
     start = None if prices is None else check.check_prices(prices, n_cols)
-    apart = (
-        None if unmatched_cost is None else check.check_real(unmatched_cost, "unmatched_cost")
-    )
+    apart = None if unmatched_cost is None else check.check_real(unmatched_cost, "unmatched_cost")
     kept = check.check_frozen(frozen, n_rows, n_cols, first="rows", second="columns")
     barred = None
     if forbidden is not None:

@@ -4,9 +4,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from unshuffle.objectives._floats import within_floats
 from unshuffle.objectives._hsic import Array, Permutation
 
 
+@within_floats("K", "L")
 def entropy_value(K: Array, L: Array, permutation: Permutation, *, ridge: float) -> float:
     """Log-volume of the matched pairs in the product kernel's feature space, eq. (17).
 
@@ -32,6 +34,7 @@ def entropy_value(K: Array, L: Array, permutation: Permutation, *, ridge: float)
     return float(2.0 * np.sum(np.log(np.diag(factor))))
 
 
+@within_floats("K", "L")
 def entropy_weights(K: Array, L: Array, permutation: Permutation, *, ridge: float) -> Array:
     """Matrix A * K where A = H (H J H + ridge I)^-1 H is the slope of `entropy_value` in J.
 
@@ -46,6 +49,7 @@ def entropy_weights(K: Array, L: Array, permutation: Permutation, *, ridge: floa
     return np.asarray(centered * K)
 
 
+@within_floats("K", "L")
 def entropy_gradient(K: Array, L: Array, permutation: Permutation, *, ridge: float) -> Array:
     """Gradient 2 (A * K) P L of `entropy_value` in the matrix P, shape (n, m)."""
     weights = entropy_weights(K, L, permutation, ridge=ridge)

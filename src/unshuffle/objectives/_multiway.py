@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from unshuffle.objectives._floats import raise_not_float, within_floats
 from unshuffle.objectives._hsic import Array
 
 
+@within_floats("kernels")
 def multiway_hsic(kernels: Sequence[Array]) -> float:
     """Squared distance between the joint mean and the product of the means, eqs. (14) and (15).
 
@@ -35,6 +37,7 @@ def multiway_hsic(kernels: Sequence[Array]) -> float:
     return float(np.vdot(multiway_weights(kernels[1:]), kernels[0])) / kernels[0].shape[0] ** 2
 
 
+@within_floats("kernels")
 def multiway_weights(kernels: Sequence[Array]) -> Array:
     """Matrix W such that multiway HSIC with one more kernel K is m^-2 times the sum of W * K.
 
@@ -54,6 +57,7 @@ def multiway_weights(kernels: Sequence[Array]) -> Array:
     return joint
 
 
+@within_floats("kernels", "K")
 def multiway_gradient(
     kernels: Sequence[Array], K: Array, permutation: NDArray[np.intp]
 ) -> NDArray[np.float64]:
@@ -72,6 +76,7 @@ def multiway_gradient(
     return np.asarray(2.0 * (weights @ K[permutation]) / K.shape[0] ** 2)
 
 
+@within_floats("kernels")
 def multiway_entropy(kernels: Sequence[Array], *, ridge: float) -> float:
     """Log-volume of the items in the product feature space, eq. (17) for any number of kernels.
 
@@ -118,9 +123,15 @@ def entropy_swap_changes(others: Array, K: Array, *, ridge: float) -> Array:
     O(m^4) time in one matrix product, and about four arrays of m^3 / 2 numbers.
     """
     n_items = K.shape[0]
-    matrix = _centered(others * K)
+    with np.errstate(over="ignore", invalid="ignore"):
+        matrix = _centered(others * K)
+    if not np.isfinite(matrix).all():
+        raise_not_float("entropy_swap_changes", {"others": others, "K": K})
     matrix[np.diag_indices_from(matrix)] += ridge
-    G = _centered(linalg.inv(matrix, check_finite=False))
+    try:
+        G = _centered(np.linalg.inv(matrix))
+    except np.linalg.LinAlgError as error:
+        raise_not_float("entropy_swap_changes", {"others": others, "K": K, "ridge": ridge}, error)
     first, second = np.triu_indices(n_items, 1)
     gaps = K[second] - K[first]
     rows = others[first] * gaps  # what is added to row i of J

@@ -7,10 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle.objectives._exponentials import exponential_action, exponential_pullback
+from unshuffle.objectives._floats import within_floats
 
 Array = NDArray[np.float64]
 
 
+@within_floats("generators", "coefficients", "targets", "sources")
 def squared_orbit_cost(
     generators: Array, coefficients: Array, targets: Array, sources: Array
 ) -> float:
@@ -34,6 +36,7 @@ def squared_orbit_cost(
     return float(np.sum((targets - moved) ** 2))
 
 
+@within_floats("generators", "coefficients", "targets", "sources")
 def squared_orbit_gradient(
     generators: Array, coefficients: Array, targets: Array, sources: Array
 ) -> tuple[float, Array, Array]:
@@ -65,11 +68,13 @@ def squared_orbit_gradient(
     return float(np.sum(missed**2)), np.asarray(by_generators), np.asarray(by_coefficients)
 
 
+@within_floats("generators", "coefficients")
 def combined(generators: Array, coefficients: Array) -> Array:
     """Matrices sum_j c_nj V_j, shape (n, d, d)."""
     return np.asarray(np.tensordot(coefficients, generators, axes=(1, 0)))
 
 
+@within_floats("A", "targets", "sources")
 def log_trace_errors(A: Array, targets: Array, sources: Array) -> tuple[Array, Array]:
     """Errors log(x'exp(-A)x + z'exp(A)z) of symmetric matrices, with z = x', and their gradients.
 
@@ -104,6 +109,7 @@ def log_trace_errors(A: Array, targets: Array, sources: Array) -> tuple[Array, A
     return np.log(total) + shift[:, 0], gradients
 
 
+@within_floats("diagonals", "targets", "sources")
 def log_trace_errors_diagonal(
     diagonals: Array, targets: Array, sources: Array
 ) -> tuple[Array, Array]:
@@ -130,6 +136,7 @@ def log_trace_errors_diagonal(
     return np.log(total) + shift[:, 0], (on - back) / total[:, None]
 
 
+@within_floats("vectors")
 def matrix_volume(vectors: Array, *, eps1: float, eps2: float) -> tuple[float, Array]:
     """Volume log|M + eps1| + eps2 tr M of matrices written as vectors, M = mean of a a'.
 

@@ -201,7 +201,9 @@ class GridWaves:
         steps = 2.0 * np.pi / periods
         n_waves = np.ceil(2.0 * reach * np.sqrt(gamma) / steps)
         # Of a box of frequencies the ball inside counts: the more coordinates, the less of it.
-        if np.log(2.0 * n_waves + 1.0).sum() > np.log(8.0 * most):
+        with np.errstate(over="ignore"):
+            n_products = np.prod(2.0 * n_waves + 1.0)
+        if n_products > 8.0 * most:
             return None
         # |w|^2 / 4 gamma stands in the exponent of the weight of a frequency.
         exponents = [

@@ -20,7 +20,7 @@ def middle(X: NDArray[Any]) -> NDArray[Any]:
 
 
 def distances_from_middle(X: NDArray[Any]) -> NDArray[np.float64]:
-    """Largest difference of each row from the middle in any column: a size that never overflows."""
+    """Largest difference of each row from the middle, in any column: no square to overflow."""
     return np.asarray(np.abs(X - middle(X)).max(axis=1, initial=0.0), dtype=np.float64)
 
 

@@ -82,7 +82,7 @@ def test_exponentials_beyond_the_floats_are_refused_by_name(size):
         lambda: squared_orbit_cost(A, np.ones((1, 1)), z, z),
         lambda: squared_orbit_gradient(A, np.ones((1, 1)), z, z),
     ):
-        with pytest.raises(ValueError, match="`A`|`generators`"):
+        with pytest.raises(ValueError, match=r"`A`|`generators`"):
             refused()
 
 

@@ -19,8 +19,9 @@ class InputSpace:
     Attributes
     ----------
     center, scale : ndarray of shape (n_features,)
-        Mean and standard deviation of each column, wild entries left out. Of a column that is always the same, the scale
-        is that of the others: one that the new sets of `transform` may be measured by.
+        Mean and standard deviation of each column, wild entries left out. Of a column that is
+        always the same, the scale is that of the others: one that the new sets of `transform` may
+        be measured by.
     """
 
     center: Array

@@ -50,9 +50,9 @@ class KernelizedSorting(BaseEstimator):
         Similarity inside the first collection: "linear", "rbf", "laplacian", "chi2", "geodesic",
         "text" (collections are lists of str), "precomputed" (collections are kernel matrices), or
         a callable. "linear" is taken about the median of each column, so that it does not matter
-        where the origin is. A list is summed, each kernel scaled to unit centred norm; the collection is
-        then a list too, one entry for each kernel, or one array for all. Kernels on different
-        features can match far more than the best of them alone, if each is informative.
+        where the origin is. A list is summed, each kernel scaled to unit centered norm; the
+        collection is then a list too, one entry for each kernel, or one array for all. Kernels on
+        different features can match far more than the best of them alone, if each is informative.
     kernel_y : str, callable, list of these, or None, default=None
         Similarity inside the second collection; None is the same as `kernel`.
     gamma : float, list of these, or None, default=None

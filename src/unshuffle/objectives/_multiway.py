@@ -129,7 +129,7 @@ def entropy_swap_changes(others: Array, K: Array, *, ridge: float) -> Array:
         raise_not_float("entropy_swap_changes", {"others": others, "K": K})
     matrix[np.diag_indices_from(matrix)] += ridge
     try:
-        G = _centered(np.linalg.inv(matrix))
+        G = _centered(np.asarray(np.linalg.inv(matrix), dtype=np.float64))
     except np.linalg.LinAlgError as error:
         raise_not_float("entropy_swap_changes", {"others": others, "K": K, "ridge": ridge}, error)
     first, second = np.triu_indices(n_items, 1)

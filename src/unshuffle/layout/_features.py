@@ -100,7 +100,7 @@ def _shortening(lengths: NDArray[np.float64], near: NDArray[np.bool_]) -> NDArra
     """Factors that bring far rows close to the others, the farther ones less close."""
     most = float(lengths[near].max())
     factors = np.ones(lengths.size)
-    factors[~near] = most / lengths[~near] * (1.0 + np.log10(lengths[~near] / most))
+    factors[~near] = most / lengths[~near] * (1.0 + np.log10(lengths[~near] / most) / 50.0)
     return factors
 
 

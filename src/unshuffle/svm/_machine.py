@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 # Rows of a Gram matrix that one thread takes at a time; its temporaries stay in the cache.
 ROWS = 64
 # Squared distance of the origin from all points, over their variance, that counts as far.
-FAR = 1e6
+FAR = 100.0
 # Steps of the solver, many more than it takes where kernel values are not huge.
 MOST_STEPS = 10_000_000
 

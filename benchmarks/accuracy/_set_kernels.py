@@ -75,7 +75,7 @@ def objects(folder: Path, *, n_draws: int = 8) -> Iterator[str]:
             "sum of both": {
                 "": SetKernelSum([MeanMapKernel(outer="rbf"), SlicedWassersteinKernel()])
             },
-            "expected likelihood, M=1": {"": ExpectedLikelihoodKernel(1)},
+            "expected likelihood, M=1": {"": ExpectedLikelihoodKernel(1, random_state=0)},
             "Bhattacharyya": {"": BhattacharyyaKernel()},
         }.items()
     }
@@ -127,7 +127,10 @@ def kernels_between_sets() -> dict[str, Candidates]:
         ),
         "sliced Wasserstein": {"": SlicedWassersteinKernel()},
         "Fisher vectors": _each((f"M={M}", FisherVectorKernel(M)) for M in (8, 16, 32)),
-        **{f"expected likelihood, M={M}": {"": ExpectedLikelihoodKernel(M)} for M in (1, 3, 5, 8)},
+        **{
+            f"expected likelihood, M={M}": {"": ExpectedLikelihoodKernel(M, random_state=0)}
+            for M in (1, 3, 5, 8)
+        },
         "Bhattacharyya": {"": BhattacharyyaKernel()},
         **{
             f"{name} in feature space": _each(

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle import _validation as check
+from unshuffle._middle import distances_from_middle, ordinary
+from unshuffle._validation._collections import check_none_wild
 
 
 def canonical_order(points: NDArray[np.float64]) -> NDArray[np.intp]:
@@ -78,6 +80,16 @@ class Bags:
         """Bags whose points stand in an order that does not depend on how they were given."""
         holder = np.repeat(np.arange(len(self)), self.sizes)
         return Bags(self.points[np.lexsort((*self.points.T[::-1], holder))], self.offsets)
+
+    def check_none_wild(self) -> None:
+        """Refuse a point so far from all others that their squares are lost beside its own."""
+
+        def called(point: int) -> str:
+            bag = int(np.searchsorted(self.offsets, point, side="right")) - 1
+            return f"Point {point - self.offsets[bag]} of bag {bag}"
+
+        sizes = distances_from_middle(self.points)
+        check_none_wild(sizes, ordinary(sizes), called)
 
     @property
     def sizes(self) -> NDArray[np.intp]:

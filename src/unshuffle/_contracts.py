@@ -1,9 +1,9 @@
 """Shapes that a function of arrays asks for, stated above it and checked on each call."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import signature
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,9 @@ from unshuffle._validation._parameters import check_real
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
+
+# Arguments so large may be why a decomposition failed.
+LARGE = 1e100
 
 
 def takes(
@@ -28,8 +31,8 @@ def takes(
         Whether a result with NaN or infinity is refused.
     **shapes : str
         For each argument, one of: a shape such as ``"n n"``, where a letter stands for the same
-        size everywhere, a number for itself, and ``...`` for any further axes; ``"list of n n"``;
-        ``"n among m"``, n different indices below m; ``"above 0"``, a number.
+        size everywhere, a number for itself, and ``...``, first or last, for any further axes;
+        ``"list of n n"``; ``"n among m"``, n different indices below m; ``"above 0"``, a number.
 
     Examples
     --------
@@ -56,23 +59,44 @@ def takes(
             try:
                 with np.errstate(all="ignore"):
                     result = function(**given)  # type: ignore[call-arg]
-            except np.linalg.LinAlgError as error:
+            except ValueError as error:
+                if any(not _size(given[name]) < LARGE for name in shapes if name in given):
+                    raise_not_float(function.__name__, given, error)
+                if not isinstance(error, np.linalg.LinAlgError):
+                    raise
                 raise type(error)(
                     f"{function.__name__} has no value: a matrix made from "
                     f"{_listed(shapes)} is singular or not positive definite ({error})."
                 ) from error
-            except ZeroDivisionError:
-                result = None
-            if result is not None and (not finite or _is_finite(result)):
-                return result
-            raise ValueError(
-                f"{function.__name__} is not finite: {_listed(shapes)} hold too few items, NaN, "
-                "infinity, or numbers too large or too small for a float."
-            )
+            except ZeroDivisionError as error:
+                raise ValueError(
+                    f"{function.__name__} needs more items than {_listed(shapes)} hold."
+                ) from error
+            if finite and not _is_finite(result):
+                raise_not_float(function.__name__, given)
+            return result
 
         return checked
 
     return decorate
+
+
+def raise_not_float(
+    what: str, arguments: Mapping[str, Any], cause: Exception | None = None
+) -> NoReturn:
+    """Say that a result does not fit into a float, and how large its arguments were."""
+    sizes = [f"`{name}` of up to {_size(value):.3g}" for name, value in arguments.items()]
+    raise ValueError(
+        f"{what} does not fit into a float, given {', '.join(sizes)}. Pass finite numbers closer "
+        "to 1: divide them by a common one first."
+    ) from cause
+
+
+def _size(value: Any) -> float:
+    """Largest entry by magnitude; infinite where one is not finite."""
+    parts = value if isinstance(value, list | tuple) else [value]
+    sizes = [float(np.abs(np.asarray(part, dtype=np.float64)).max(initial=0.0)) for part in parts]
+    return max((np.inf if np.isnan(size) else size for size in sizes), default=0.0)
 
 
 def _checked(value: Any, name: str, shape: str, sizes: dict[str, tuple[int, str]]) -> Any:
@@ -135,11 +159,11 @@ def _check_shape(
     array: NDArray[Any], name: str, axes: list[str], sizes: dict[str, tuple[int, str]]
 ) -> None:
     """Compare a shape with letters, and note the sizes of letters that are new."""
-    rest = axes[-1:] == ["..."]
-    wanted = axes[:-1] if rest else axes
-    right = array.ndim >= len(wanted) if rest else array.ndim == len(wanted)
+    wanted = [axis for axis in axes if axis != "..."]
+    right = array.ndim == len(wanted) or ("..." in axes and array.ndim > len(wanted))
+    shape = array.shape[-len(wanted) :] if axes[0] == "..." else array.shape
     known = {}
-    for axis, size in zip(wanted, array.shape, strict=False):
+    for axis, size in zip(wanted, shape, strict=False):
         if axis.isdigit():
             right = right and size == int(axis)
         elif axis in sizes:

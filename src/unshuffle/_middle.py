@@ -33,13 +33,24 @@ def ordinary(sizes: NDArray[np.float64], factor: float = WILD) -> NDArray[np.boo
     return np.asarray(sizes <= factor * typical)
 
 
-def column_scales(X: NDArray[np.float64], center: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Root mean square of each column about its center, wild entries left out."""
-    scales = np.empty(X.shape[1])
-    for column, start in enumerate(center):
-        away = np.abs(X[:, column] - start)
-        kept = away[ordinary(away)]
-        # Scaled first: the squares of the largest and smallest floats do not exist.
-        largest = float(kept.max(initial=0.0)) or 1.0
-        scales[column] = largest * np.sqrt(np.mean((kept / largest) ** 2))
-    return scales
+def column_moments(
+    X: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean and standard deviation of each column, wild entries left out.
+
+    The deviation is 0 for a column that is constant but for rounding.
+    """
+    start = middle(X)
+    means, deviations = np.empty_like(start), np.empty_like(start)
+    for column, value in enumerate(start):
+        apart = X[:, column] - value
+        sizes = np.abs(apart)
+        kept = apart[ordinary(sizes)]
+        # By the largest first: squares of the largest and smallest floats do not exist.
+        unit = float(np.abs(kept).max()) or 1.0
+        mean = float((kept / unit).mean())
+        means[column] = value + unit * mean
+        deviation = unit * float(np.sqrt(((kept / unit - mean) ** 2).mean()))
+        rounding = 4 * np.finfo(np.float64).eps * abs(float(value))
+        deviations[column] = deviation if deviation > rounding else 0.0
+    return means, deviations

@@ -5,7 +5,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unshuffle.assignment import QuadraticProblem, assign_free, climb
+from unshuffle.assignment import (
+    QuadraticProblem,
+    anneal,
+    assign_free,
+    climb,
+    interaction_spread,
+    mean_field,
+    one_hot,
+    soften,
+    swap_ascent,
+)
 
 
 def zero_diagonal(S):
@@ -226,3 +236,53 @@ def test_an_updated_gradient_is_the_gradient_of_the_new_matching(drawn, data):
     slopes = problem.gradient(before)
     problem.update_gradient(slopes, before, after)
     assert slopes == pytest.approx(problem.gradient(after), abs=1e-9)
+
+
+@pytest.mark.parametrize("shift", [1e3, 1e8, 1e12])
+def test_constants_that_no_matching_changes_do_not_hide_gains(shift):
+    random = np.random.default_rng(0)
+    X = random.exponential(size=(30, 3))
+    K = X @ X.T
+    np.fill_diagonal(K, 0.0)
+    order, start = random.permutation(30), random.permutation(30)
+    L, cost, off = K[np.ix_(order, order)], 0.1 * random.random((30, 30)), 1.0 - np.eye(30)
+    far = QuadraticProblem(K + shift * off, L + shift * off, cost + shift)
+    held = QuadraticProblem(far.K - shift * off, far.L - shift * off, far.cost - shift)
+    for ended in (climb(far, start).permutation, swap_ascent(far, start)[0]):
+        better = held.value(climb(held, ended).permutation)
+        assert better <= held.value(ended) + 1e-3 * abs(better)
+        assert held.value(ended) > held.value(start)
+    seen = []
+    climbed = climb(far, start, report=lambda value, _: seen.append(value))
+    assert climbed.value == pytest.approx(far.value(climbed.permutation), rel=1e-12)
+    assert seen[-1] == pytest.approx(climbed.value, rel=1e-12)
+    shares = mean_field(far, one_hot(order.argsort(), 30))
+    assert (shares.argmax(axis=1) == order.argsort()).mean() > 0.8
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-150, 1e100, 1e200])
+def test_the_unit_of_similarities_changes_no_step(scale):
+    random = np.random.default_rng(0)
+    X = random.exponential(size=(20, 3))
+    K = X @ X.T
+    np.fill_diagonal(K, 0.0)
+    start = random.permutation(20)
+    plain, scaled = QuadraticProblem(K, K), QuadraticProblem(K * scale, K)
+    for search in (
+        lambda problem: climb(problem, start).permutation,
+        lambda problem: swap_ascent(problem, start)[0],
+        lambda problem: anneal(problem, one_hot(start, 20)),
+    ):
+        np.testing.assert_array_equal(search(scaled), search(plain))
+    assert interaction_spread(K * scale) == pytest.approx(interaction_spread(K) * scale)
+    np.testing.assert_allclose(
+        soften(scaled, K * scale, temperature=0.2), soften(plain, K, temperature=0.2), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("name", ["K", "L", "cost"])
+def test_similarities_whose_products_are_no_floats_are_refused_by_name(name):
+    parts = {"K": np.ones((3, 3)), "L": np.ones((4, 4)), "cost": np.zeros((3, 4))}
+    parts[name] = np.full(parts[name].shape, 1e300)
+    with pytest.raises(ValueError, match=rf"`{name}`( holds)? 1e\+300"):
+        QuadraticProblem(**parts)

@@ -118,3 +118,61 @@ def test_stopping_early_warns_and_rows_still_sum_to_one():
 def test_unusable_options_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         soft_assignment(np.eye(2), **options)
+
+
+SHAPES = [(12, 12), (8, 12), (12, 8)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shift", [1e3, 1e8, 1e12])
+def test_a_constant_added_to_all_costs_changes_no_share(shape, shift):
+    cost = np.random.default_rng(0).random(shape) + shift
+    np.testing.assert_allclose(
+        soft_assignment(cost), soft_assignment(cost - shift), rtol=0, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("scale", [1e-300, 1e-150, 1e154, 1e156, 1e300, 1.7e308])
+def test_shares_do_not_depend_on_the_unit_of_costs(shape, scale):
+    cost = np.random.default_rng(0).random(shape) - 0.5
+    np.testing.assert_allclose(
+        soft_assignment(cost * scale), soft_assignment(cost), rtol=0, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("wild", [1e20, 1e150, 1.7e308])
+def test_a_wild_cost_rules_its_pair_out_or_in_and_leaves_the_others_alone(shape, wild):
+    cost = np.random.default_rng(0).random(shape)
+    barred = np.zeros(shape, dtype=bool)
+    barred[2, 3] = True
+    epsilon = 0.05
+    changed = np.where(barred, wild, cost)
+    np.testing.assert_allclose(
+        soft_assignment(changed, epsilon=epsilon),
+        soft_assignment(cost, forbidden=barred, epsilon=epsilon),
+        atol=1e-6,
+    )
+    np.testing.assert_allclose(
+        soft_assignment(-changed, epsilon=epsilon, maximize=True),
+        soft_assignment(cost, forbidden=barred, epsilon=epsilon),
+        atol=1e-6,
+    )
+    changed = np.where(barred, -wild, cost)
+    np.testing.assert_allclose(
+        soft_assignment(changed, epsilon=epsilon),
+        soft_assignment(cost, frozen=[(2, 3)], epsilon=epsilon),
+        atol=1e-4,
+    )
+    others = soft_assignment(changed)  # the default epsilon is not that of the wild cost
+    assert others[np.arange(shape[0]) != 2].max() > 0.5
+
+
+@pytest.mark.parametrize("epsilon", [5e-324, 1e-300, 1e300, 1.7e308])
+@pytest.mark.parametrize("scale", [0.0, 1e-300, 1.0, 1e308])
+def test_any_positive_epsilon_gives_shares(epsilon, scale):
+    cost = scale * np.random.default_rng(0).random((7, 7))
+    shares = soft_assignment(cost, epsilon=epsilon)
+    np.testing.assert_allclose(shares.sum(axis=0), 1.0, atol=1e-5)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0, atol=1e-12)

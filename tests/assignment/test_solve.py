@@ -350,3 +350,63 @@ def test_unusable_costs_are_refused(cost, message):
 def test_unusable_options_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         solve_assignment(np.ones((2, 3)), **options)
+
+
+@pytest.mark.parametrize("shift", [1e3, 1e4, 1e8, 1e12])
+@pytest.mark.parametrize("maximize", [False, True])
+def test_a_constant_added_to_all_costs_makes_no_loss_small(shift, maximize):
+    cost = np.random.default_rng(0).random((300, 300)) + shift
+    found = solve_assignment(cost, solver="auction", maximize=maximize)
+    held = cost - shift  # what the shifted costs still tell apart
+    best = best_value(held, maximize=maximize)
+    assert held[np.arange(300), found.columns].sum() == pytest.approx(best, rel=1e-5)
+    assert found.gap <= 1e-6
+
+
+@pytest.mark.parametrize("share", [0.001, 0.3, 0.8])
+@pytest.mark.parametrize("barrier", [1e3, 1e6, 1e9, 1e20, 1e150])
+def test_costs_that_mean_never_do_not_hide_the_others(barrier, share):
+    random = np.random.default_rng(0)
+    cost = random.random((250, 250))
+    cost[random.random(cost.shape) < share] = barrier
+    found = solve_assignment(cost, solver="auction")
+    assert found.value == pytest.approx(best_value(cost), rel=1e-5)
+
+
+def test_a_dear_frozen_pair_does_not_hide_the_others():
+    cost = np.random.default_rng(0).random((250, 250))
+    cost[0, 0] = 1e20
+    columns = solve_assignment(cost, solver="auction", frozen=[(0, 0)]).columns
+    assert cost[np.arange(1, 250), columns[1:]].sum() == pytest.approx(
+        best_value(cost[1:, 1:]), rel=1e-5
+    )
+
+
+@pytest.mark.parametrize("solver", ["exact", "auction"])
+@pytest.mark.parametrize("scale", [5e-324, 1e-310, 1e-300, 1e-200, 1e150, 1e290])
+def test_costs_of_any_size_are_assigned_alike(scale, solver):
+    cost = np.random.default_rng(0).integers(1, 50, size=(60, 70)).astype(float)
+    for options in ({}, {"frozen": [(3, 4)]}, {"forbidden": cost == 1.0}):
+        found = solve_assignment(cost * scale, solver=solver, **options)
+        plain = solve_assignment(cost, solver="exact", **options)
+        assert found.value == pytest.approx(plain.value * scale, rel=1e-5)
+        assert found.prices is None or np.isfinite(found.prices).all()
+    part = solve_assignment(cost * scale, solver=solver, unmatched_cost=2 * scale)
+    assert (part.columns >= 0).sum() == (
+        solve_assignment(cost, solver="exact", unmatched_cost=2.0).columns >= 0
+    ).sum()
+
+
+def test_costs_whose_total_is_no_float_are_refused():
+    with pytest.raises(ValueError, match=r"`cost` holds 1e\+308, and a total of 4"):
+        solve_assignment(np.full((4, 4), 1e308))
+
+
+@pytest.mark.parametrize("unmatched_cost", [1e20, 1e300, 1.7e308])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_huge_cost_of_staying_apart_does_not_hide_the_others(unmatched_cost, dtype):
+    cost = np.random.default_rng(0).random((40, 40)).astype(dtype)
+    found = solve_assignment(cost, unmatched_cost=unmatched_cost)
+    assert found.value == pytest.approx(best_value(cost), rel=1e-6)
+    huge = solve_assignment(cost * dtype(3e38), unmatched_cost=unmatched_cost * 1e-300)
+    assert huge.columns.shape == (40,)

@@ -47,7 +47,7 @@ def test_affinity_of_equal_spreads_depends_on_the_distance_of_means():
 def test_it_lies_near_expected_likelihood_with_one_gaussian_where_spreads_are_alike(ellipses):
     shapes = [ellipses[0] + 0.1 * i for i in range(6)]
     affinity = BhattacharyyaKernel().fit_transform(shapes)
-    likelihood = ExpectedLikelihoodKernel(1).fit_transform(shapes)
+    likelihood = ExpectedLikelihoodKernel(1, random_state=0).fit_transform(shapes)
     # Equal covariances C: exponents of 1/8 and of 1/4 of the same square.
     np.testing.assert_allclose(affinity**2, likelihood, rtol=1e-10)
 

@@ -153,3 +153,26 @@ def test_bad_exponents_are_refused(K, exponent):
 def test_bad_matrices_are_refused(function, K, message):
     with pytest.raises(ValueError, match=message):
         function(K)
+
+
+@pytest.mark.parametrize("exponent", [1e300, 1e3, -1.0, 0.0, np.nan, np.inf])
+def test_powers_beyond_the_floats_are_refused_by_name(exponent):
+    with pytest.raises(ValueError, match="`exponent`"):
+        spectral_power(np.diag([4.0, 3.0, 2.0]), exponent)
+
+
+@pytest.mark.parametrize("exponent", [5e-324, 1e-300, 1e-9])
+def test_tiny_powers_give_the_projection_onto_what_varies(exponent):
+    expected = np.eye(3) - 1.0 / 3.0
+    np.testing.assert_allclose(
+        spectral_power(np.diag([4.0, 3.0, 2.0]), exponent), expected, atol=1e-8
+    )
+
+
+@pytest.mark.parametrize("constant", [1e6, 1e12])
+def test_a_constant_far_above_the_similarities_leaves_them_their_digits(constant):
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    K = X @ X.T + constant
+    np.testing.assert_array_equal(center(K), center(K - constant))
+    expected = np.linalg.norm(center(K - constant))
+    assert K[0, 0] / unit_norm(K)[0, 0] == pytest.approx(expected, rel=1e-9)

@@ -31,7 +31,9 @@ def grid(d, reach, step):
 def test_products_are_integrals(kind, d, step):
     rng = np.random.default_rng(d)
     bags = [rng.normal(size=(30, d)) @ rng.normal(size=(d, d)) for _ in range(4)]
-    kernel = ExpectedLikelihoodKernel(3, kind, normalize=False, regularization=0.05)
+    kernel = ExpectedLikelihoodKernel(
+        3, kind, normalize=False, regularization=0.05, random_state=0
+    )
     K = kernel.fit_transform(bags)
     at, volume = grid(d, 15.0, step)
     values = np.array([density(mixture, at) for mixture in kernel.mixtures(bags)])
@@ -41,8 +43,8 @@ def test_products_are_integrals(kind, d, step):
 
 def test_normalizing_divides_by_the_roots_of_the_diagonal():
     bags = mixture_sets(12, n_features=2).bags
-    plain = ExpectedLikelihoodKernel(2, normalize=False).fit_transform(bags)
-    K = ExpectedLikelihoodKernel(2).fit_transform(bags)
+    plain = ExpectedLikelihoodKernel(2, normalize=False, random_state=0).fit_transform(bags)
+    K = ExpectedLikelihoodKernel(2, random_state=0).fit_transform(bags)
     roots = np.sqrt(np.diag(plain))
     np.testing.assert_allclose(K, plain / np.outer(roots, roots), rtol=1e-12)
     np.testing.assert_array_equal(np.diag(K), 1.0)
@@ -51,7 +53,7 @@ def test_normalizing_divides_by_the_roots_of_the_diagonal():
 def test_one_gaussian_has_the_closed_form():
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(20, 3)), rng.normal(size=(30, 3)) + 1
-    kernel = ExpectedLikelihoodKernel(1, normalize=False)
+    kernel = ExpectedLikelihoodKernel(1, normalize=False, random_state=0)
     found = kernel.fit([a, b]).kernel([a], [b])[0, 0]
     (_, mean_a, C_a), (_, mean_b, C_b) = kernel.mixtures([a, b])
     np.testing.assert_allclose(mean_a[0], a.mean(axis=0))
@@ -64,27 +66,29 @@ def test_one_gaussian_has_the_closed_form():
 
 def test_units_of_columns_change_nothing():
     bags = mixture_sets(10, n_features=3).bags
-    K = ExpectedLikelihoodKernel(3).fit_transform(bags)
+    K = ExpectedLikelihoodKernel(3, random_state=0).fit_transform(bags)
     other = [bag * [1e6, 1.0, 1e-6] + [5.0, -3.0, 1.0] for bag in bags]
-    np.testing.assert_allclose(ExpectedLikelihoodKernel(3).fit_transform(other), K, atol=1e-6)
+    np.testing.assert_allclose(
+        ExpectedLikelihoodKernel(3, random_state=0).fit_transform(other), K, atol=1e-6
+    )
 
 
 def test_far_sets_keep_their_similarity_to_themselves():
     rng = np.random.default_rng(0)
     bags = [rng.normal(size=(20, 2)), rng.normal(size=(20, 2)) + 1e5]
     bags += [bag + 1e-3 for bag in bags]
-    K = ExpectedLikelihoodKernel(2, regularization=1e-9).fit_transform(bags)
+    K = ExpectedLikelihoodKernel(2, regularization=1e-9, random_state=0).fit_transform(bags)
     np.testing.assert_allclose(K, np.tile(np.eye(2), (2, 2)), atol=1e-3)
 
 
 def test_many_columns_do_not_overflow_once_normalized():
     rng = np.random.default_rng(0)
     bags = [1e-8 * rng.normal(size=(10, 60)) for _ in range(5)]
-    K = ExpectedLikelihoodKernel(2).fit_transform(bags)
+    K = ExpectedLikelihoodKernel(2, random_state=0).fit_transform(bags)
     assert np.isfinite(K).all()
     assert (np.diag(K) == 1).all()
     with pytest.raises(ValueError, match=r"more than a float can hold: .* Use normalize=True"):
-        ExpectedLikelihoodKernel(2, normalize=False).fit(bags).kernel(bags)
+        ExpectedLikelihoodKernel(2, normalize=False, random_state=0).fit(bags).kernel(bags)
 
 
 @pytest.mark.filterwarnings("ignore:.*fewer than n_components")
@@ -92,7 +96,7 @@ def test_many_columns_do_not_overflow_once_normalized():
 def test_gram_matrices_are_positive_semi_definite(kind):
     rng = np.random.default_rng(0)
     bags = [rng.normal(size=(rng.integers(1, 30), 4)) + rng.normal(size=4) for _ in range(150)]
-    K = ExpectedLikelihoodKernel(3, kind).fit_transform(bags)
+    K = ExpectedLikelihoodKernel(3, kind, random_state=0).fit_transform(bags)
     np.testing.assert_array_equal(K, K.T)
     values = np.linalg.eigvalsh(K)
     assert values[0] > -1e-12 * values[-1]
@@ -101,7 +105,7 @@ def test_gram_matrices_are_positive_semi_definite(kind):
 def test_sets_with_few_points_get_fewer_components_with_one_warning():
     rng = np.random.default_rng(0)
     bags = [rng.normal(size=(20, 2)), np.repeat(rng.normal(size=(3, 2)), 4, axis=0), [[0.0, 1.0]]]
-    kernel = ExpectedLikelihoodKernel(5)
+    kernel = ExpectedLikelihoodKernel(5, random_state=0)
     with pytest.warns(UserWarning, match="2 of 3 sets have fewer than n_components=5") as warned:
         K = kernel.fit_transform(bags)
     assert len(warned) == 1
@@ -114,14 +118,14 @@ def test_sets_with_few_points_get_fewer_components_with_one_warning():
 def test_sets_of_one_point_compare_as_by_a_gaussian():
     X = np.random.default_rng(0).normal(size=(8, 2))
     X = (X - X.mean(axis=0)) / X.std(axis=0)
-    K = ExpectedLikelihoodKernel(1, regularization=0.5).fit_transform(X)
+    K = ExpectedLikelihoodKernel(1, regularization=0.5, random_state=0).fit_transform(X)
     squares = ((X[:, np.newaxis] - X) ** 2).sum(axis=2)
     np.testing.assert_allclose(K, np.exp(-squares / (4 * 0.5)), rtol=1e-12)
 
 
 def test_a_floor_that_is_lost_in_rounding_is_told():
     rng = np.random.default_rng(0)
-    kernel = ExpectedLikelihoodKernel(1, regularization=1e-10)
+    kernel = ExpectedLikelihoodKernel(1, regularization=1e-10, random_state=0)
     kernel.fit([rng.normal(size=(20, 8)) for _ in range(3)])
     lines = [1e9 * np.outer(rng.normal(size=30), rng.normal(size=8)) for _ in range(8)]
     with pytest.raises(ValueError, match=r"`regularization` .* is too small"):
@@ -130,27 +134,35 @@ def test_a_floor_that_is_lost_in_rounding_is_told():
 
 def test_mixtures_stopped_early_say_so():
     bags = mixture_sets(5).bags
-    kernel = ExpectedLikelihoodKernel(5, max_iter=2, tol=0.0)
+    kernel = ExpectedLikelihoodKernel(5, max_iter=2, tol=0.0, random_state=0)
     with pytest.warns(ConvergenceWarning, match=r"of 5 sets were still changing after max_iter=2"):
         kernel.fit(bags)
     assert not kernel.converged_
     assert kernel.n_iter_ == 2
-    assert ExpectedLikelihoodKernel(5).fit(bags).converged_
+    assert ExpectedLikelihoodKernel(5, random_state=0).fit(bags).converged_
 
 
-def test_another_random_state_starts_elsewhere_and_none_repeats_itself():
+def test_a_number_repeats_the_starts_and_none_draws_anew():
     bags = mixture_sets(6).bags
-    first = ExpectedLikelihoodKernel(5, n_init=1).fit_transform(bags)
-    np.testing.assert_array_equal(ExpectedLikelihoodKernel(5, n_init=1).fit_transform(bags), first)
-    other = ExpectedLikelihoodKernel(5, n_init=1, random_state=7).fit_transform(bags)
-    assert not np.array_equal(other, first)
+
+    def gram(random_state):
+        kernel = ExpectedLikelihoodKernel(5, n_init=1, random_state=random_state)
+        K = kernel.fit_transform(bags)
+        np.testing.assert_allclose(kernel.transform(bags), K, atol=1e-12)  # drawn once, in fit
+        return K
+
+    first = gram(7)
+    np.testing.assert_array_equal(gram(7), first)
+    np.testing.assert_array_equal(gram(np.random.RandomState(7)), first)
+    assert not np.array_equal(gram(8), first)
+    assert not np.array_equal(gram(None), gram(None))
 
 
 def test_more_components_tell_mixtures_apart_that_one_does_not():
     bags, labels = mixture_sets(240, random_state=0)
     right = []
     for n_components in (1, 5):
-        kernel = ExpectedLikelihoodKernel(n_components)
+        kernel = ExpectedLikelihoodKernel(n_components, random_state=0)
         K = kernel.fit_transform(bags[:160])
         machine = SVC(C=10, kernel="precomputed").fit(K, labels[:160])
         right.append(machine.score(kernel.transform(bags[160:]), labels[160:]))
@@ -160,7 +172,9 @@ def test_more_components_tell_mixtures_apart_that_one_does_not():
 
 def test_parameters_of_the_kernel_are_found_by_grid_search():
     bags, labels = digit_clouds(60)
-    model = Pipeline([("sets", ExpectedLikelihoodKernel()), ("svc", SVC(kernel="precomputed"))])
+    model = Pipeline(
+        [("sets", ExpectedLikelihoodKernel(random_state=0)), ("svc", SVC(kernel="precomputed"))]
+    )
     grid = {"sets__n_components": [1, 3], "sets__regularization": [0.01, 0.1]}
     search = GridSearchCV(model, grid, cv=2).fit(list(bags), labels)
     assert search.best_params_["sets__n_components"] == 3
@@ -180,7 +194,7 @@ def test_parameters_of_the_kernel_are_found_by_grid_search():
     ],
 )
 def test_parameters_out_of_range_are_refused(parameters, message):
-    kernel = clone(ExpectedLikelihoodKernel()).set_params(**parameters)
+    kernel = clone(ExpectedLikelihoodKernel(random_state=0)).set_params(**parameters)
     with pytest.raises(ValueError, match=message):
         kernel.fit(mixture_sets(4).bags)
 
@@ -188,9 +202,9 @@ def test_parameters_out_of_range_are_refused(parameters, message):
 @pytest.mark.filterwarnings("ignore:.*fewer than n_components")
 @parametrize_with_checks(
     [
-        ExpectedLikelihoodKernel(),
-        ExpectedLikelihoodKernel("bic", "diag", False),
-        ExpectedLikelihoodKernel(2, "tied", base_kernel="rbf", n_landmarks=40),
+        ExpectedLikelihoodKernel(random_state=0),
+        ExpectedLikelihoodKernel("bic", "diag", False, random_state=0),
+        ExpectedLikelihoodKernel(2, "tied", base_kernel="rbf", n_landmarks=40, random_state=0),
     ]
 )
 def test_scikit_learn_checks(estimator, check):

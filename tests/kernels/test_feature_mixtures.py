@@ -48,10 +48,14 @@ def by_gram_blocks(a, b, gamma, eta, *, affinity=False):
 @pytest.mark.parametrize("normalize", [True, False])
 @pytest.mark.parametrize(("n_components", "kind"), [(1, "full"), (3, "full"), (3, "tied")])
 def test_the_linear_kernel_gives_what_input_space_gives(standard, n_components, kind, normalize):
-    own = ExpectedLikelihoodKernel(n_components, kind, normalize, regularization=0.06)
+    own = ExpectedLikelihoodKernel(
+        n_components, kind, normalize, regularization=0.06, random_state=0
+    )
     K = own.fit_transform(standard)
     # The variance of three standard columns is 3.
-    feature = ExpectedLikelihoodKernel(n_components, kind, normalize, "linear", eta=0.02)
+    feature = ExpectedLikelihoodKernel(
+        n_components, kind, normalize, "linear", eta=0.02, random_state=0
+    )
     found = feature.fit_transform(standard)
     assert feature.eta_ == pytest.approx(0.06)
     np.testing.assert_allclose(found, K, rtol=1e-9, atol=1e-10 * K.max())
@@ -70,7 +74,9 @@ def test_without_a_floor_the_linear_kernel_has_the_covariances_of_the_sets(stand
     expected = np.exp(-gap @ np.linalg.solve(C, gap) / 2) / np.sqrt(np.linalg.det(2 * np.pi * C))
     errors = []
     for eta in (1e-2, 1e-4, 1e-6):
-        kernel = ExpectedLikelihoodKernel(1, normalize=False, base_kernel="linear", eta=eta)
+        kernel = ExpectedLikelihoodKernel(
+            1, normalize=False, base_kernel="linear", eta=eta, random_state=0
+        )
         errors.append(abs(kernel.fit(standard).kernel([a], [b])[0, 0] / expected - 1))
     assert errors[0] > 50 * errors[1] > 2500 * errors[2]
     assert errors[2] < 1e-4
@@ -80,7 +86,9 @@ def test_gaussians_in_the_space_of_an_rbf_kernel_need_gram_matrices_only(small):
     for affinity, kernel in (
         (
             False,
-            ExpectedLikelihoodKernel(1, normalize=False, base_kernel="rbf", gamma=0.3, rank=20),
+            ExpectedLikelihoodKernel(
+                1, normalize=False, base_kernel="rbf", gamma=0.3, rank=20, random_state=0
+            ),
         ),
         (True, BhattacharyyaKernel(base_kernel="rbf", gamma=0.3, rank=20)),
     ):
@@ -100,15 +108,17 @@ def test_a_polynomial_kernel_is_the_linear_one_of_its_monomials():
         root = np.sqrt(2)
         return np.stack([x * x, y * y, root * x * y, root * x, root * y], axis=1)
 
-    K = ExpectedLikelihoodKernel(1, base_kernel="poly", gamma=1.0).fit_transform(bags)
-    linear = ExpectedLikelihoodKernel(1, base_kernel="linear")
+    K = ExpectedLikelihoodKernel(1, base_kernel="poly", gamma=1.0, random_state=0).fit_transform(
+        bags
+    )
+    linear = ExpectedLikelihoodKernel(1, base_kernel="linear", random_state=0)
     explicit = linear.fit_transform([monomials(bag) for bag in bags])
     np.testing.assert_allclose(K, explicit, atol=1e-8)
 
 
 def test_single_points_compare_by_their_distance_in_feature_space():
     X = np.random.default_rng(0).normal(size=(12, 2))
-    kernel = ExpectedLikelihoodKernel(1, base_kernel="rbf", gamma=0.5, eta=0.3)
+    kernel = ExpectedLikelihoodKernel(1, base_kernel="rbf", gamma=0.5, eta=0.3, random_state=0)
     K = kernel.fit_transform(X)
     squares = 2 - 2 * rbf_kernel(X, gamma=0.5)
     np.testing.assert_allclose(K, np.exp(-squares / (4 * kernel.eta_)), rtol=1e-8)
@@ -116,7 +126,9 @@ def test_single_points_compare_by_their_distance_in_feature_space():
 
 def test_more_directions_and_landmarks_come_closer(small):
     def found(**how):
-        kernel = ExpectedLikelihoodKernel(1, base_kernel="rbf", gamma=0.3, eta=0.01, **how)
+        kernel = ExpectedLikelihoodKernel(
+            1, base_kernel="rbf", gamma=0.3, eta=0.01, random_state=0, **how
+        )
         return kernel.fit_transform(small)
 
     whole = found(rank=40)
@@ -133,7 +145,12 @@ def test_gram_matrices_are_positive_semi_definite(n_components, base_kernel):
     rng = np.random.default_rng(0)
     bags = [rng.normal(size=(rng.integers(1, 25), 3)) + rng.normal(size=3) for _ in range(70)]
     kernel = ExpectedLikelihoodKernel(
-        n_components, base_kernel=base_kernel, eta=0.01, max_components=3, n_landmarks=80
+        n_components,
+        base_kernel=base_kernel,
+        eta=0.01,
+        max_components=3,
+        n_landmarks=80,
+        random_state=0,
     )
     K = kernel.fit_transform(bags)
     np.testing.assert_array_equal(K, K.T)
@@ -145,7 +162,7 @@ def test_gram_matrices_are_positive_semi_definite(n_components, base_kernel):
 def test_gram_matrices_of_written_digits_are_positive_semi_definite(shared_data, n_components):
     images = np.load(shared_data("mnist3000.npz"))["images"][:80]
     bags = [np.argwhere(image > 127) / 28 for image in images]
-    kernel = ExpectedLikelihoodKernel(n_components, base_kernel="rbf", gamma=50.0)
+    kernel = ExpectedLikelihoodKernel(n_components, base_kernel="rbf", gamma=50.0, random_state=0)
     K = kernel.fit_transform(bags)
     values = np.linalg.eigvalsh(K)
     assert values[0] > -1e-10 * values[-1]
@@ -155,14 +172,18 @@ def test_gram_matrices_of_written_digits_are_positive_semi_definite(shared_data,
 @pytest.mark.parametrize("n_components", [1, 3])
 def test_order_and_threads_change_nothing(standard, n_components):
     bags = [np.random.default_rng(0).permutation(bag) for bag in standard]
-    K = ExpectedLikelihoodKernel(n_components, base_kernel="rbf").fit_transform(standard)
-    other = ExpectedLikelihoodKernel(n_components, base_kernel="rbf", n_jobs=2).fit_transform(bags)
+    K = ExpectedLikelihoodKernel(n_components, base_kernel="rbf", random_state=0).fit_transform(
+        standard
+    )
+    other = ExpectedLikelihoodKernel(
+        n_components, base_kernel="rbf", n_jobs=2, random_state=0
+    ).fit_transform(bags)
     np.testing.assert_array_equal(K, other)
     np.testing.assert_array_equal(np.diag(K), 1.0)
 
 
 def test_the_floor_is_relative_to_the_spread_of_the_points(standard):
-    kernel = ExpectedLikelihoodKernel(2, base_kernel="linear", eta=0.05)
+    kernel = ExpectedLikelihoodKernel(2, base_kernel="linear", eta=0.05, random_state=0)
     K = kernel.fit_transform(standard)
     np.testing.assert_allclose(kernel.fit_transform([1e4 * bag for bag in standard]), K, atol=1e-9)
 
@@ -172,8 +193,8 @@ def test_components_are_the_clusters_that_lie_apart_in_feature_space():
     a, b = rng.normal(size=(30, 2)), rng.normal(size=(30, 2)) + 20
     bags = [a, b, np.concatenate([a, b])]
     how = {"normalize": False, "base_kernel": "rbf", "gamma": 0.1}
-    K = ExpectedLikelihoodKernel(1, **how).fit_transform(bags)
-    both = ExpectedLikelihoodKernel(2, **how).fit_transform(bags)[2, 2]
+    K = ExpectedLikelihoodKernel(1, random_state=0, **how).fit_transform(bags)
+    both = ExpectedLikelihoodKernel(2, random_state=0, **how).fit_transform(bags)[2, 2]
     assert both == pytest.approx((K[0, 0] + K[1, 1] + 2 * K[0, 1]) / 4, rel=1e-6)
 
 

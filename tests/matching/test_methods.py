@@ -1,9 +1,12 @@
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from unshuffle import KernelizedSorting
-from unshuffle.kernels import center, gram_matrix, zero_diagonal
+from unshuffle import KernelizedSorting, MultiwaySorting
+from unshuffle.kernels import SpectralPower, center, gram_matrix, zero_diagonal
+from unshuffle.kernels._gram import gram_about_middle
+from unshuffle.matching._refined import POWERS
 from unshuffle.objectives import entropy_value, hsic_biased
 
 pytestmark = pytest.mark.filterwarnings("ignore::unshuffle.matching.AmbiguityWarning")
@@ -170,3 +173,59 @@ def test_entropy_of_unequal_sizes_is_refused_with_a_way_out(cloud):
     X, y, _ = cloud(12)
     with pytest.raises(ValueError, match=r'one size, got 12 and 10 items.*method="refined"'):
         KernelizedSorting(method="entropy").fit(X, y[:10])
+
+
+@pytest.mark.parametrize("n_second", [25, 30])
+def test_each_stage_of_the_path_is_computed_once(monkeypatch, n_second):
+    powers, decomposed = [], []
+    whole, raised = SpectralPower.__init__, SpectralPower.__call__
+
+    def init(self, K, **options):
+        decomposed.append(len(K))
+        whole(self, K, **options)
+
+    def call(self, exponent):
+        powers.append((len(self.eigenvectors_), exponent))
+        return raised(self, exponent)
+
+    monkeypatch.setattr(SpectralPower, "__init__", init)
+    monkeypatch.setattr(SpectralPower, "__call__", call)
+    X = np.random.default_rng(0).exponential(size=(30, 3))
+    KernelizedSorting(n_init=4, random_state=0).fit(X[:25], 2.0 * X[:n_second])
+    assert sorted(powers) == sorted((size, power) for power in POWERS for size in (25, n_second))
+    assert len(decomposed) == (2 if n_second == 25 else 4)
+
+
+@pytest.mark.parametrize("shift", [1e6, 1e8, 1e12])
+def test_linear_kernels_find_all_pairs_however_far_the_origin_is(shift):
+    random = np.random.default_rng(0)
+    X = random.exponential(size=(40, 3)) * [3.0, 2.0, 1.0]
+    order = random.permutation(40)
+    y = (X @ np.linalg.qr(random.normal(size=(3, 3)))[0])[order]
+    sorting = KernelizedSorting("linear").fit(X + shift, y + shift)
+    np.testing.assert_array_equal(order[sorting.permutation_], np.arange(40))
+    several = MultiwaySorting("linear").fit([X + shift, y + shift, 2.0 * X[order] + shift])
+    for found in several.permutations_[1:]:
+        np.testing.assert_array_equal(order[found], np.arange(40))
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e100])
+def test_kernels_whose_objective_is_no_float_are_refused(scale):
+    X = np.random.default_rng(0).normal(size=(9, 2))
+    with pytest.raises(ValueError, match="objective, a sum of their products, does not fit"):
+        KernelizedSorting("linear").fit(scale * X, scale * X)
+
+
+def test_the_linear_kernel_is_the_same_for_sparse_and_dense():
+    X = np.random.default_rng(0).exponential(size=(30, 4)) * [0.0, 1.0, 2.0, 3.0]
+    X[::3, 1] = 0.0
+    dense = gram_about_middle(X, "linear")
+    np.testing.assert_allclose(
+        gram_about_middle(sparse.csr_matrix(X), "linear"), dense, atol=1e-12
+    )
+    thin = X * (np.random.default_rng(1).random(X.shape) < 0.3)
+    np.testing.assert_allclose(
+        gram_about_middle(sparse.csr_matrix(thin), "linear"),
+        gram_about_middle(thin, "linear"),
+        atol=1e-12,
+    )

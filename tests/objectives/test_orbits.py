@@ -39,16 +39,51 @@ def test_exponentials_and_their_action_agree_with_scipy(size):
 
 
 def test_exponentials_do_not_depend_on_what_stands_beside_them():
-    small, large = matrices(0.1), matrices(1e200)
+    small, large = matrices(0.1), 1e4 * (matrices() - matrices().transpose(0, 2, 1))
     both = matrix_exponentials(np.concatenate([small, large]))[: len(small)]
     np.testing.assert_array_equal(both, matrix_exponentials(small))
 
 
-def test_an_exponential_that_does_not_fit_is_infinite_and_a_long_turn_is_not():
-    assert not np.isfinite(matrix_exponentials(np.array([[[1e4]]]))).any()
-    assert not np.isfinite(matrix_exponentials(np.array([[[1e305]]]))).any()
+def test_an_exponential_that_does_not_fit_is_refused_and_a_long_turn_is_not():
+    with pytest.raises(ValueError, match="matrix 1 of `A` does not fit into a float"):
+        matrix_exponentials(np.array([[[1.0]], [[1e4]]]))
+    with pytest.raises(ValueError, match=r"Matrix 0 of `A` has the 1-norm 1e\+305"):
+        matrix_exponentials(np.array([[[1e305]]]))
     turn = 2 * np.pi * 1e5 * np.array([[[0.0, -1.0], [1.0, 0.0]]])
     np.testing.assert_allclose(matrix_exponentials(turn)[0], np.eye(2), atol=1e-6)
+
+
+@pytest.mark.parametrize("angle", [300.0, 1e5, 1e8])
+def test_long_turns_take_no_longer_than_short_ones(angle):
+    # Step by step, a norm of 1e5 took 65,536 steps of 25 terms.
+    plane = np.array([[0.0, -1.0], [1.0, 0.0]])
+    A, z, w = angle * plane[None], np.array([[1.0, 0.0]]), np.array([[0.0, 2.0]])
+    turned = np.array([[np.cos(angle), np.sin(angle)]])
+    atol = 1e-14 * angle
+    np.testing.assert_allclose(exponential_action(A, z), turned, atol=atol)
+    moved, jacobian = exponential_jacobian(A, z, np.stack([plane, np.eye(2)]))
+    np.testing.assert_allclose(moved, turned, atol=atol)
+    np.testing.assert_allclose(
+        jacobian[0], np.column_stack([plane @ turned[0], turned[0]]), atol=atol
+    )
+    moved, gradient = exponential_pullback(A, z, w)
+    np.testing.assert_allclose(moved, turned, atol=atol)
+    np.testing.assert_allclose(np.sum(gradient[0] * plane), w[0] @ plane @ turned[0], atol=atol)
+
+
+@pytest.mark.parametrize("size", [800.0, 1e5, 1e12, 1e300, np.inf, np.nan])
+def test_exponentials_beyond_the_floats_are_refused_by_name(size):
+    A, z = np.diag([size, 1.0])[None], np.ones((1, 2))
+    for refused in (
+        lambda: matrix_exponentials(A),
+        lambda: exponential_action(A, z),
+        lambda: exponential_jacobian(A, z, np.eye(2)[None]),
+        lambda: exponential_pullback(A, z, z),
+        lambda: squared_orbit_cost(A, np.ones((1, 1)), z, z),
+        lambda: squared_orbit_gradient(A, np.ones((1, 1)), z, z),
+    ):
+        with pytest.raises(ValueError, match=r"`A`|`generators`"):
+            refused()
 
 
 @pytest.mark.parametrize("size", [0.1, 1.5, 4.0])

@@ -12,6 +12,7 @@ from unshuffle._validation._collections import (
     as_rows,
     check_magnitude,
     check_plain,
+    check_resolved,
     is_text,
     table_shape,
 )
@@ -96,9 +97,7 @@ def check_several_bags(n_bags: int, name: str) -> None:
 
 def check_points_vary(points: NDArray[np.float64], name: str) -> None:
     """Refuse points that are all the same: any order of them is as good."""
-    # About the middle: as a share of the largest coordinate, a far-off origin would hide spread.
-    gap = float((points.max(axis=0) - points.min(axis=0)).max())
-    if not gap > 1e-14 * float(np.abs(points).max()):
+    if not np.ptp(points, axis=0).any():
         raise ValueError(
             f"All points of {name} are equal, so nothing tells one from another. Check that the "
             "right columns were passed."
@@ -107,13 +106,14 @@ def check_points_vary(points: NDArray[np.float64], name: str) -> None:
 
 
 def check_gap(points: NDArray[np.float64], name: str) -> None:
-    """Refuse points whose differences have no square among the floats."""
+    """Refuse points whose differences are rounding, or have no square among the floats."""
     gap = float((points.max(axis=0) - points.min(axis=0)).max())
     if 0.0 < gap < 1e-150:
         raise ValueError(
             f"Points of {name} differ by at most {gap:.3g}, whose square is too small for a "
             "float. Multiply the values by a common number first."
         )
+    check_resolved(points, name)
 
 
 def check_not_one_bag(bags: Any, name: str, *, others: str = "the fitted bags") -> None:

@@ -1,5 +1,6 @@
 """What is asked of collections of items: vectors, documents, and how many there are."""
 
+from collections.abc import Callable
 from datetime import date, time, timedelta
 from typing import Any, NoReturn
 
@@ -287,7 +288,8 @@ def check_resolved(X: Any, name: str) -> None:
         low, high = (each.toarray().ravel() for each in (X.min(axis=0), X.max(axis=0)))
     else:
         low, high = X.min(axis=0), X.max(axis=0)
-    gaps = high - low
+    with np.errstate(over="ignore"):
+        gaps = high - low
     widest = int(gaps.argmax())
     gap, size = float(gaps[widest]), float(max(abs(low[widest]), abs(high[widest])))
     if 0.0 < gap <= 8 * float(np.finfo(X.dtype).eps) * size:
@@ -300,17 +302,19 @@ def check_resolved(X: Any, name: str) -> None:
 
 
 def check_none_wild(
-    sizes: NDArray[np.float64], ordinary: NDArray[np.bool_], name: str, *, what: str = "row"
+    sizes: NDArray[np.float64], ordinary: NDArray[np.bool_], called: Callable[[int], str]
 ) -> None:
-    """Refuse outliers whose squares leave nothing of the others' in a sum of both."""
+    """Refuse outliers whose squares leave nothing of the others' in a sum of both.
+
+    `sizes` are distances from the middle of all; `called` names one of them.
+    """
     if ordinary.all():
         return
     first = int(np.flatnonzero(~ordinary)[0])
-    typical = float(np.median(sizes[ordinary]))
     raise ValueError(
-        f"{what.capitalize()} {first} of {name} lies {float(sizes[first]):.3g} from the middle of "
-        f"all, most others about {typical:.3g} ({int((~ordinary).sum())} such {what}(s)): beside "
-        "its square the others are lost to rounding. Drop it, or correct its values."
+        f"{called(first)} lies {float(sizes[first]):.3g} from the middle of all, most others "
+        f"about {float(np.median(sizes[ordinary])):.3g} ({int((~ordinary).sum())} such): beside "
+        "its square they are lost to rounding. Drop it, or correct its values."
     )
 
 

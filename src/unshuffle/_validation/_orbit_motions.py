@@ -38,9 +38,9 @@ def check_coefficients(c: Any, k: int, name: str = "c") -> NDArray[np.float64]:
     return values
 
 
-def check_moved(moved: NDArray[np.float64]) -> None:
-    """Refuse exponentials that overflow."""
-    wrong = np.flatnonzero(~np.isfinite(moved).all(axis=1))
+def check_moved(moved: NDArray[np.float64], norms: NDArray[np.float64]) -> None:
+    """Refuse exponentials that overflow, of matrices that `check_reach` does not refuse."""
+    wrong = np.flatnonzero(~np.isfinite(moved).all(axis=1) & (norms <= _LARGEST_NORM))
     if wrong.size:
         raise ValueError(
             f"The exponential of the generators overflows for row {wrong[0]} of the coefficients "

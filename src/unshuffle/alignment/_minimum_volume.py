@@ -260,6 +260,8 @@ class MinimumVolumePCA(
         given = Bags.of(bags)
         check.check_several_bags(len(given), "bags")
         check.check_points_vary(given.points, "bags")
+        if self.kernel == "linear":
+            given.check_none_wild()
         random = check_random_state(self.random_state)
         seed = int(random.randint(2**31))
         n_points = int(self.n_points or given.sizes.max())

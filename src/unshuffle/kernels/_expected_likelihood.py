@@ -67,7 +67,8 @@ class ExpectedLikelihoodKernel(GaussianSetKernel):
         A mixture has settled when a round gains less log-likelihood for each point. Larger stops
         earlier.
     random_state : int, RandomState instance or None, default=None
-        Draws the starting points, alike for all sets. None draws the same each time.
+        Draws the starting points, alike for all sets, once in `fit`. A number gives the same
+        result in every fit; None draws anew.
     n_jobs : int or None, default=None
         Threads; more are faster. The result does not depend on it.
 
@@ -116,7 +117,8 @@ class ExpectedLikelihoodKernel(GaussianSetKernel):
     >>> from unshuffle.datasets import mixture_sets
     >>> from unshuffle.kernels import ExpectedLikelihoodKernel
     >>> bags, labels = mixture_sets(300)
-    >>> model = make_pipeline(ExpectedLikelihoodKernel(), SVC(C=10, kernel="precomputed"))
+    >>> kernel = ExpectedLikelihoodKernel(random_state=0)
+    >>> model = make_pipeline(kernel, SVC(C=10, kernel="precomputed"))
     >>> bool(model.fit(bags[:200], labels[:200]).score(bags[200:], labels[200:]) > 0.9)
     True
     """

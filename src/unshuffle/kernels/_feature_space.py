@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from unshuffle import _validation as check
 from unshuffle._bags import Bags, canonical_order
+from unshuffle._middle import distances_from_middle, ordinary
 from unshuffle._parallel import map_parallel
 from unshuffle.kernels._feature_mixtures import FeatureMixtures
 from unshuffle.kernels._input_space import unpacked
@@ -102,6 +103,8 @@ class FeatureSpace:
             check.check_points_for_width(len(pool), "gamma")
         features = PointFeatures.of(pool, kernel, gamma=gamma, degree=degree, rank=n_landmarks)
         mapped = features.map(pool)
+        # One wild point would set the scale for all.
+        mapped = mapped[ordinary(distances_from_middle(mapped))]
         center, square = mapped.mean(axis=0), float((mapped**2).sum(axis=1).mean())
         variance = float(((mapped - center) ** 2).sum(axis=1).mean())
         if (pool == pool[0]).all():

@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from unshuffle import _validation as check
 from unshuffle._bags import Bags, canonical_order
+from unshuffle._middle import column_moments, ordinary
 from unshuffle.kernels._set_kernel import SetKernel
 from unshuffle.kernels._set_vectors import (
     SetVectors,
@@ -29,6 +30,8 @@ Array = NDArray[np.float64]
 
 # A mixture of this many points is as good a vocabulary as one of all.
 VOCABULARY_SAMPLE = 20_000
+# Beyond so many standard deviations all points are alike: squares must stay finite.
+FARTHEST = 1e60
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ class Vocabulary:
         Slopes by weights, means and deviations, one after the other: (1 + 2 width) numbers for
         each component.
         """
-        scaled = ((points - self.center) / self.spread)[:, None, :]
+        scaled = np.clip((points - self.center) / self.spread, -FARTHEST, FARTHEST)[:, None, :]
         steps = (scaled - self.means) / self.deviations
         logs = np.log(self.weights) - np.log(self.deviations).sum(axis=1)
         logs = logs - 0.5 * np.einsum("ikj,ikj->ik", steps, steps)
@@ -179,9 +182,10 @@ class FisherVectorKernel(SetKernel):
     def _settle(self, bags: Bags) -> None:
         # Sorted, so that neither which set a point is in nor the order of sets plays a part.
         points = bags.points[canonical_order(bags.points)]
-        center, spread = points.mean(axis=0), points.std(axis=0)
-        # The deviation of a constant column is 0 but for rounding, which must not be blown up.
-        spread = np.where((np.ptp(points, axis=0) > 0) & (spread > 0), spread, 1.0)
+        center, spread = column_moments(points)
+        spread = np.where(spread > 0, spread, 1.0)
+        # A wild point would be a vocabulary of its own.
+        points = points[ordinary(np.abs((points - center) / spread).max(axis=1))]
         points = points[evenly_spaced(len(points), VOCABULARY_SAMPLE)]
         mixture = self._mixture((points - center) / spread)
         deviations = np.sqrt(mixture.covariances_)

@@ -132,6 +132,6 @@ def normalized(mixtures: Mixtures | FeatureMixtures) -> Densities:
 
 
 def starting_draws(random_state: Any, n_init: int, n_components: int) -> Array:
-    """Numbers from 0 to 1 that choose where mixtures start; None repeats itself."""
-    random = check_random_state(0 if random_state is None else random_state)
+    """Numbers from 0 to 1 that choose where mixtures start."""
+    random = check_random_state(random_state)
     return np.asarray(random.random_sample((n_init, N_TRIALS, n_components)))

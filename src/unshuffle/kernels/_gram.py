@@ -194,7 +194,7 @@ def _check_about_middle(X: Any, name: str) -> None:
     check_resolved(X, name)
     if not sparse.issparse(X):
         sizes = distances_from_middle(X)
-        check_none_wild(sizes, ordinary(sizes), name)
+        check_none_wild(sizes, ordinary(sizes), lambda row: f"Row {row} of {name}")
 
 
 def _label(kernel: Kernel) -> str:

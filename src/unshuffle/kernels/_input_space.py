@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._bags import Bags
+from unshuffle._middle import column_moments
 from unshuffle.kernels._mixtures import Climb, Fits, Mixture, Mixtures, fit_mixtures, offsets_of
 
 Array = NDArray[np.float64]
@@ -18,8 +19,9 @@ class InputSpace:
     Attributes
     ----------
     center, scale : ndarray of shape (n_features,)
-        Mean and standard deviation of each column. Of a column that is always the same, the scale
-        is that of the others: one that the new sets of `transform` may be measured by.
+        Mean and standard deviation of each column, wild entries left out. Of a column that is
+        always the same, the scale is that of the others: one that the new sets of `transform` may
+        be measured by.
     """
 
     center: Array
@@ -28,9 +30,8 @@ class InputSpace:
     @classmethod
     def of(cls, points: Array) -> "InputSpace":
         """Space for points like these."""
-        center = points.mean(axis=0)
-        scale = np.sqrt(((points - center) ** 2).mean(axis=0))
-        varied = scale > 1e-12 * np.maximum(np.abs(center), np.finfo(float).tiny)
+        center, scale = column_moments(points)
+        varied = scale > 0.0
         usual = np.sqrt((scale[varied] ** 2).mean()) if varied.any() else 1.0
         return cls(center, np.where(varied, scale, usual))
 

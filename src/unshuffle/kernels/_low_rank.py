@@ -15,6 +15,7 @@ from unshuffle._validation import (
     check_real,
     check_vectors,
 )
+from unshuffle._validation._collections import check_resolved
 from unshuffle._validation._parameters import check_seed
 from unshuffle.kernels._distances import as_float64, inner_products, median_gamma
 from unshuffle.kernels._gram import Kernel, gram_matrix
@@ -182,6 +183,7 @@ def _evaluator(
         check_magnitude(X, name)
         if kernel == "linear":
             return _linear_evaluator(X)
+        check_resolved(X, name)
         if kernel == "chi2":
             check_nonnegative(X, name, kernel="chi2")
         return _exponential_evaluator(X, kernel, gamma, name)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from unshuffle import _validation as check
 from unshuffle._bags import Bags
+from unshuffle._middle import middle
 
 Array = NDArray[np.float64]
 
@@ -43,15 +44,21 @@ class Coordinates:
 
     Attributes
     ----------
-    length : int
-        Columns of a point.
+    center : ndarray of shape (width,)
+        Where they are counted from: the origin, or the middle of the fitted points where only
+        distances are asked for.
     """
 
-    length: int
+    center: Array
+
+    @property
+    def length(self) -> int:
+        """Number of features."""
+        return self.center.size
 
     def mean(self, points: Array) -> Array:
         """Mean of points."""
-        return np.asarray(points.mean(axis=0))
+        return np.asarray((points - self.center).mean(axis=0))
 
     def holds(self, points: Array) -> bool:
         """Whether the inner products are the kernel, as they always are."""
@@ -119,21 +126,24 @@ class RandomWaves:
 
     Attributes
     ----------
+    center : ndarray of shape (width,)
+        Middle of the fitted points, from which phases lose no digits.
     frequencies : ndarray of shape (width, n_frequencies)
         In radians per unit of each coordinate.
     """
 
+    center: Array
     frequencies: Array
 
     @classmethod
     def of(
-        cls, width: int, gamma: float, n_features: int, rng: np.random.RandomState
+        cls, points: Array, gamma: float, n_features: int, rng: np.random.RandomState
     ) -> "RandomWaves":
         """Frequencies as the kernel's spectrum has them, those of a block at right angles."""
-        n_frequencies = (n_features + 1) // 2
+        width, n_frequencies = points.shape[1], (n_features + 1) // 2
         directions = orthogonal_directions(n_frequencies, width, rng)
         lengths = np.sqrt(rng.chisquare(width, size=n_frequencies))
-        return cls((np.sqrt(2.0 * gamma) * lengths[:, None] * directions).T)
+        return cls(middle(points), (np.sqrt(2.0 * gamma) * lengths[:, None] * directions).T)
 
     @property
     def length(self) -> int:
@@ -142,7 +152,7 @@ class RandomWaves:
 
     def mean(self, points: Array) -> Array:
         """Mean features of points."""
-        phases = points @ self.frequencies
+        phases = (points - self.center) @ self.frequencies
         waves = np.concatenate([np.cos(phases).mean(axis=0), np.sin(phases).mean(axis=0)])
         return np.asarray(waves / np.sqrt(self.frequencies.shape[1]))
 
@@ -191,7 +201,9 @@ class GridWaves:
         steps = 2.0 * np.pi / periods
         n_waves = np.ceil(2.0 * reach * np.sqrt(gamma) / steps)
         # Of a box of frequencies the ball inside counts: the more coordinates, the less of it.
-        if np.prod(2.0 * n_waves + 1.0) > 8.0 * most:
+        with np.errstate(over="ignore"):
+            n_products = np.prod(2.0 * n_waves + 1.0)
+        if n_products > 8.0 * most:
             return None
         # |w|^2 / 4 gamma stands in the exponent of the weight of a frequency.
         exponents = [
@@ -208,7 +220,7 @@ class GridWaves:
         )
         for each in amplitudes:
             each[0] *= np.sqrt(0.5)  # other frequencies stand for themselves and their negatives
-        return cls(0.5 * (low + high), half_extent, steps, amplitudes, kept)
+        return cls(low + 0.5 * (high - low), half_extent, steps, amplitudes, kept)
 
     @property
     def length(self) -> int:

@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from unshuffle import _validation as check
 from unshuffle._bags import Bags, canonical_order
+from unshuffle._middle import middle
 from unshuffle.kernels._distances import mirror_upper, squared_distances
 from unshuffle.kernels._mean_features import (
     Coordinates,
@@ -227,7 +228,8 @@ class MeanMapKernel(SetKernel):
     def _features_for(self, bags: Bags) -> MeanFeatures | None:
         """Explicit features of points, where they are asked for or quicker than all pairs."""
         if self.base_kernel == "linear":
-            return Coordinates(bags.width)
+            differences = self.outer == "rbf" and not self.normalize
+            return Coordinates(middle(bags.points) if differences else np.zeros(bags.width))
         if self.base_kernel == "poly":
             if n_monomials(bags.width, self.degree) > most_features(bags):
                 return None
@@ -237,7 +239,7 @@ class MeanMapKernel(SetKernel):
         if self.n_features is not None:
             check.check_directions_memory(self.n_features, bags.width, 1, "n_features")
             rng = check_random_state(self.random_state)
-            return RandomWaves.of(bags.width, self.gamma_, self.n_features, rng)
+            return RandomWaves.of(bags.points, self.gamma_, self.n_features, rng)
         return GridWaves.of(bags.points, self.gamma_, most_features(bags))
 
     def _summarize(self, bags: Bags) -> MeanMaps:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._bags import Bags
+from unshuffle._middle import middle
 from unshuffle._parallel import map_parallel
 from unshuffle.kernels._points import PointKernel
 
@@ -36,7 +37,7 @@ class PairMeans:
     @classmethod
     def of(cls, kernel: PointKernel, points: Array) -> "PairMeans":
         """Means for points like these."""
-        return cls(kernel, 0.5 * (points.min(axis=0) + points.max(axis=0)))
+        return cls(kernel, middle(points))
 
     def means(self, a: Bags, b: Bags) -> Array:
         """Mean similarity of each set of `a` with each of `b`."""

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from unshuffle import _validation as check
+from unshuffle._middle import middle
 from unshuffle.kernels._distances import median_gamma, squared_distances
 from unshuffle.kernels._vectors import exponential
 
@@ -99,7 +100,7 @@ class PointFeatures:
         cls, points: Array, kernel: Any, *, gamma: float | None, degree: int, rank: int
     ) -> "PointFeatures":
         """Features for points like these: exact for "linear", else of at most `rank` numbers."""
-        center = points.mean(axis=0)
+        center = middle(points)
         if kernel == "linear":
             none = np.empty((0, 0))
             return cls(center, None, none, none, none)
@@ -180,11 +181,13 @@ def _diagonal(points: Array, kernel: PointKernel) -> Array:
 
 
 def _regress(features: Array, points: Array) -> Array:
-    means, middle = features.mean(axis=0), points.mean(axis=0)
+    means, start = features.mean(axis=0), middle(points)
+    near = points - start
+    mean = near.mean(axis=0)
     centered = features - means
     covariance = centered.T @ centered
     # Features that are all equal have no scale; any ridge then gives slopes of zero.
     scale = float(np.trace(covariance)) / len(covariance) or 1.0
     covariance[np.diag_indices_from(covariance)] += PREIMAGE_RIDGE * scale
-    slopes = linalg.solve(covariance, centered.T @ (points - middle), assume_a="pos")
-    return np.vstack([slopes, middle - means @ slopes])
+    slopes = linalg.solve(covariance, centered.T @ (near - mean), assume_a="pos")
+    return np.vstack([slopes, start + (mean - means @ slopes)])

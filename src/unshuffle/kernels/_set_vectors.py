@@ -109,5 +109,8 @@ def median_width(squared: Array, parameter: str) -> float:
 
 def unit_length(vectors: Array) -> Array:
     """Vectors scaled to length 1; those of length 0 stay."""
+    # By the largest number first, whose square may not be a float.
+    largest = np.abs(vectors).max(axis=1, initial=0.0)
+    vectors = vectors / np.where(largest > 0, largest, 1.0)[:, None]
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
     return vectors / np.where(lengths > 0, lengths, 1.0)[:, None]

@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval
 
 from unshuffle import _validation as check
 from unshuffle._bags import Bags
+from unshuffle._middle import middle
 from unshuffle.kernels._distances import squared_distances
 from unshuffle.kernels._mean_features import orthogonal_directions
 from unshuffle.kernels._set_kernel import SetKernel
@@ -115,8 +116,8 @@ class SlicedWassersteinKernel(SetKernel):
         self.directions_ = spread_directions(
             self.n_projections, bags.width, check_random_state(self.random_state)
         )
-        # From a middle of all sets, quantiles lose no digits to a far-off origin.
-        self._center = 0.5 * (bags.points.min(axis=0) + bags.points.max(axis=0))
+        # From the middle of all sets, quantiles lose no digits to a far-off origin.
+        self._center = middle(bags.points)
         if self.gamma is not None:
             self.gamma_ = float(self.gamma)
             return

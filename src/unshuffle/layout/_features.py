@@ -7,8 +7,10 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 from sklearn.utils.extmath import randomized_svd
 
+from unshuffle._middle import middle, ordinary
 from unshuffle._parallel import one_blas_thread
-from unshuffle.kernels import center, combined_gram, nystroem_factors
+from unshuffle.kernels import center, nystroem_factors
+from unshuffle.kernels._gram import gram_about_middle
 from unshuffle.layout._items import len_of
 
 # Up to so many items (or features) all components are computed, beyond that the leading ones.
@@ -18,6 +20,7 @@ DENSE_UP_TO = 6000
 THIN_KERNELS = ("rbf", "laplacian", "chi2", "text")
 N_LANDMARKS = 1000
 SCORED_COMPONENTS = 256
+FARTHEST = 2.0**12
 
 
 def kernel_features(
@@ -30,7 +33,7 @@ def kernel_features(
     if isinstance(kernel, str) and kernel in THIN_KERNELS and n_items > DENSE_UP_TO:
         factors = nystroem_factors(X, kernel, N_LANDMARKS, gamma=gamma, random_state=random_state)
         return leading_components(factors, SCORED_COMPONENTS, random_state)
-    return embedded(combined_gram(X, kernel, gamma=gamma), random_state)
+    return embedded(gram_about_middle(X, kernel, gamma=gamma), random_state)
 
 
 def embedded(K: NDArray[np.float64], random_state: np.random.RandomState) -> NDArray[np.float32]:
@@ -64,17 +67,41 @@ def leading_components(
     if sparse.issparse(X):
         return _sparse_components(X, min(n_components, n - 1, d), random_state)
     with np.errstate(over="ignore", invalid="ignore"):
-        centred = X - X.mean(axis=0)
+        centred = X - middle(X)
         largest = float(np.abs(centred).max())
     if not np.isfinite(largest):
         # sums of the largest floats overflow; a power of two rounds nothing
         return leading_components(X * X.dtype.type(2.0**-64), n_components, random_state)
+    centred = _tamed(centred)
+    centred -= centred.mean(axis=0)
+    largest = float(np.abs(centred).max())
     if largest > 0:
         centred /= largest  # the square of any float must not overflow
     if d <= n_components:
         return np.asarray(centred, dtype=np.float32)
     with one_blas_thread():
         return np.asarray(_dense_components(centred, n_components, random_state), dtype=np.float32)
+
+
+def _tamed(centred: NDArray[Any]) -> NDArray[Any]:
+    """Rows about their middle, those brought closer that are so far out as to hide all others.
+
+    Items are compared in single precision, which sees nothing of a number beside one 4,096 times
+    as large, once both are squared. The way they lie stays, and which of them is farther.
+    """
+    lengths = np.abs(centred).max(axis=1).astype(np.float64)
+    near = ordinary(lengths, FARTHEST)
+    if near.all():
+        return centred
+    return np.asarray(centred * _shortening(lengths, near)[:, None], dtype=centred.dtype)
+
+
+def _shortening(lengths: NDArray[np.float64], near: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Factors that bring far rows close to the others, the farther ones less close."""
+    most = float(lengths[near].max())
+    factors = np.ones(lengths.size)
+    factors[~near] = most / lengths[~near] * (1.0 + np.log10(lengths[~near] / most) / 50.0)
+    return factors
 
 
 def _dense_components(
@@ -101,11 +128,16 @@ def _largest(A: NDArray[Any], n_wanted: int) -> tuple[NDArray[Any], NDArray[Any]
 def _sparse_components(
     X: Any, n_components: int, random_state: np.random.RandomState
 ) -> NDArray[np.float32]:
-    """Leading components of a sparse matrix, whose zeros are not filled to centre it."""
-    mean = np.asarray(X.mean(axis=0)).ravel()
+    """Leading components of a sparse matrix, whose zeros are not filled to center it."""
     n, d = X.shape
-    if n_components < 1 or n_components >= min(n, d):
+    # Of what is mostly filled, the mean would take the digits: that is not centered first.
+    if n_components < 1 or n_components >= min(n, d) or 2 * X.nnz > n * d:
         return leading_components(X.toarray(), max(1, n_components), random_state)
+    lengths = np.asarray(abs(X).max(axis=1).toarray(), dtype=np.float64).ravel()
+    near = ordinary(lengths, FARTHEST)
+    if not near.all():
+        X = sparse.diags(_shortening(lengths, near)) @ X
+    mean = np.asarray(X.mean(axis=0)).ravel()
     centred = sparse.linalg.LinearOperator(
         (n, d),
         matvec=lambda v: X @ v.ravel() - mean @ v.ravel(),

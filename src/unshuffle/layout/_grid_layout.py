@@ -16,7 +16,8 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted, vali
 from unshuffle import _validation as check
 from unshuffle._parallel import Workers, check_n_jobs
 from unshuffle._progress import Callback, Reporter, Stopped, refitting
-from unshuffle.kernels import combined_gram
+from unshuffle._validation._collections import check_resolved
+from unshuffle.kernels._gram import gram_about_middle
 from unshuffle.layout._classic import check_classic_memory, solve_classic
 from unshuffle.layout._features import kernel_features, leading_components, unit_scale
 from unshuffle.layout._items import check_items, has_columns, joined, len_of
@@ -183,6 +184,8 @@ class GridLayout(BaseEstimator):
         check_n_jobs(self.n_jobs)
         kernel = self._effective_kernel()
         items = check_items(X, kernel)
+        if kernel == "linear":
+            check_resolved(items, "X")
         n_items = len_of(items)
         cells = Shape.asked_for(self.shape, n_items, wrap=self.wrap)
         pairs = check.check_frozen_cells(frozen, n_items, cells.cells)
@@ -346,7 +349,7 @@ class GridLayout(BaseEstimator):
             )
 
         solve_classic(
-            combined_gram(X, self._effective_kernel(), gamma=self.gamma),
+            gram_about_middle(X, self._effective_kernel(), gamma=self.gamma),
             cells.squared_distances(open_cells),
             cells.positions(open_cells).astype(np.float64),
             np.stack([frozen[:, 0], np.searchsorted(open_cells, frozen[:, 1])], axis=1),

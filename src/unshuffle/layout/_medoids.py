@@ -5,7 +5,7 @@ import heapq
 import numpy as np
 from numpy.typing import NDArray
 
-Distances = NDArray[np.float32]
+Distances = NDArray[np.float32] | NDArray[np.float64]
 
 # An exchange counts if it lowers the sum of distances by more than this share of it.
 _LEAST_GAIN = 1e-6
@@ -18,7 +18,7 @@ def find_medoids(
 
     Parameters
     ----------
-    D : ndarray of shape (n_candidates, n_items), float32
+    D : ndarray of shape (n_candidates, n_items), float32 or float64
         Distance of each candidate to each item.
     k : int
         How many to choose, at most `n_candidates`.

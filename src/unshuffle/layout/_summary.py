@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from unshuffle._middle import middle
 from unshuffle._validation import (
     check_magnitude,
     check_memory,
@@ -15,10 +16,11 @@ from unshuffle._validation import (
     check_representatives,
     check_vectors,
 )
+from unshuffle._validation._collections import check_resolved
 from unshuffle._validation._parameters import check_seed
-from unshuffle.kernels import combined_gram, median_gamma, text_features
+from unshuffle.kernels import median_gamma, text_features
 from unshuffle.kernels._distances import as_float64
-from unshuffle.kernels._gram import Kernel
+from unshuffle.kernels._gram import Kernel, gram_about_middle
 from unshuffle.kernels._vectors import DISTANCES, exponential
 from unshuffle.layout._medoids import Distances, find_medoids
 
@@ -29,6 +31,9 @@ _SLOW_CANDIDATES = 500
 _WIDTH_SAMPLE = 2000
 _BLOCK = 256
 # Squared distances below this share of the squared norms are rounding: the items are equal.
+_MATTERS = 1e-4  # what rounding may take of a typical squared distance
+# Beyond, and below its inverse, squares of distances leave single precision.
+_LARGEST_SINGLE = 1e15
 _ROUNDING = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
 
 Block = Callable[[NDArray[np.intp]], NDArray[np.float64]]
@@ -107,16 +112,16 @@ def summarize(
     >>> summary.indices, summary.counts, summary.labels
     (array([1, 3]), array([3, 2]), array([0, 0, 0, 1, 1]))
     """
-    block, squares, vectors = _evaluator(X, kernel, gamma)
+    block, squares, vectors, exact = _evaluator(X, kernel, gamma)
     k = check_representatives(k, squares.size)
     rng = check_seed(random_state)
     limit = _SLOW_CANDIDATES if kernel in ("chi2", "laplacian") else _MAX_CANDIDATES
     candidates = _drawn(vectors, squares.size, k, limit, rng)
-    indices, nearest, labels = _choose(block, squares, candidates, k)
+    indices, nearest, labels = _choose(block, squares, exact, candidates, k)
     if candidates.size < squares.size and isinstance(vectors, np.ndarray):
         # Now that the groups are known, those in the middle of them come into question.
         candidates = np.union1d(indices, _central(vectors, labels, candidates.size))
-        indices, nearest, labels = _choose(block, squares, candidates, k, start=indices)
+        indices, nearest, labels = _choose(block, squares, exact, candidates, k, start=indices)
     # An item stands for itself, also where an equal one was chosen too.
     labels[indices] = np.arange(k)
     counts = np.bincount(labels, minlength=k)
@@ -157,24 +162,33 @@ def choose_representatives(
 
 def _evaluator(
     X: Any, kernel: Kernel | Sequence[Kernel], gamma: float | None
-) -> tuple[Block, NDArray[np.float64], Any]:
-    """Rows of the kernel matrix on demand, its diagonal, and vectors if there are such."""
+) -> tuple[Block, NDArray[np.float64], Any, Any]:
+    """Rows of the kernel matrix on demand, its diagonal, and vectors if there are such.
+
+    The last are vectors whose distances are those in feature space, None elsewhere.
+    """
     if kernel == "text":
-        return (*_inner(text_features(X)), None)
+        return (*_inner(text_features(X)), None, None)
     if isinstance(kernel, str) and kernel in ("linear", *DISTANCES):
         X = check_vectors(X, "X", kernel=kernel)
         check_magnitude(X, "X")
         if kernel == "linear":
+            check_resolved(X, "X")
+            if sparse.issparse(X):
+                return (*_inner(X), X, None)
             # Distances do not change, and lose fewer digits.
-            centred = X if sparse.issparse(X) else X - X.mean(axis=0)
-            return (*_inner(centred), X)
+            centred = X - middle(X)
+            if float(np.abs(centred).max()) > _LARGEST_SINGLE:
+                centred = as_float64(centred)
+            return (*_inner(centred), X, X)
         if kernel == "chi2":
             check_nonnegative(X, "X", kernel=kernel)
         X = as_float64(X)
         width = _width(X, kernel) if gamma is None else gamma
-        return (lambda rows: exponential(kernel, X[rows], X, width)), np.ones(X.shape[0]), X
-    K = combined_gram(X, kernel, gamma=gamma)
-    return (lambda rows: K[rows]), K.diagonal().copy(), None
+        ones = np.ones(X.shape[0])
+        return (lambda rows: exponential(kernel, X[rows], X, width)), ones, X, None
+    K = gram_about_middle(X, kernel, gamma=gamma)
+    return (lambda rows: K[rows]), K.diagonal().copy(), None, None
 
 
 def _inner(X: Any) -> tuple[Block, NDArray[np.float64]]:
@@ -195,12 +209,13 @@ def _width(X: Any, kernel: str) -> float:
 def _choose(
     block: Block,
     squares: NDArray[np.float64],
+    exact: Any,
     candidates: NDArray[np.intp],
     k: int,
     start: NDArray[np.intp] | None = None,
 ) -> tuple[NDArray[np.intp], Distances, NDArray[np.intp]]:
     """The best k of the candidates, each item's distance to the nearest, and which that is."""
-    D = _distances(block, squares, candidates)
+    D = _distances(block, squares, exact, candidates)
     known = None if start is None else np.searchsorted(candidates, start)
     chosen = find_medoids(D, k, start=known)
     nearest = D[chosen]
@@ -238,21 +253,44 @@ def _central(
 
 
 def _distances(
-    block: Block, squares: NDArray[np.float64], candidates: NDArray[np.intp]
+    block: Block, squares: NDArray[np.float64], exact: Any, candidates: NDArray[np.intp]
 ) -> Distances:
     """Distance of each candidate (rows) to each item in the feature space of the kernel."""
     n_items = squares.size
+    typical = float(middle(squares[:, None])[0]) or 1.0
+    single = float(squares.max()) < _LARGEST_SINGLE**2 and typical > _LARGEST_SINGLE**-2
+    dtype: Any = np.float32 if single else np.float64
     check_memory(
-        4 * candidates.size * n_items + 4 * 8 * _BLOCK * n_items,
+        np.dtype(dtype).itemsize * candidates.size * n_items + 4 * 8 * _BLOCK * n_items,
         what=f"The distances of {candidates.size:,} candidates to {n_items:,} items",
         instead="Summarize a sample of the items, or choose a smaller `k`.",
     )
-    D = np.empty((candidates.size, n_items), dtype=np.float32)
+    D = np.empty((candidates.size, n_items), dtype=dtype)
     for start in range(0, candidates.size, _BLOCK):
         rows = candidates[start : start + _BLOCK]
         products = block(rows)
         scale = squares[rows, np.newaxis] + squares
         squared = scale - 2.0 * products
-        squared[squared <= _ROUNDING[products.dtype] * scale] = 0.0
+        rounding = _ROUNDING[products.dtype] * scale
+        lost = squared <= rounding
+        squared[lost] = 0.0
+        if exact is not None:
+            # Far from the middle, what is rounding there may be large beside other distances.
+            _measure(squared, exact, rows, *np.nonzero(lost & (rounding > _MATTERS * typical)))
         D[start : start + _BLOCK] = np.sqrt(squared)
     return D
+
+
+def _measure(
+    squared: NDArray[Any],
+    X: NDArray[Any],
+    rows: NDArray[np.intp],
+    first: NDArray[np.intp],
+    second: NDArray[np.intp],
+) -> None:
+    """Fill in the squared distances of some pairs, from the differences of their vectors."""
+    step = max(1, 2**22 // X.shape[1])
+    for start in range(0, first.size, step):
+        i, j = first[start : start + step], second[start : start + step]
+        apart = as_float64(X[rows[i]]) - as_float64(X[j])
+        squared[i, j] = np.einsum("ij,ij->i", apart, apart)

@@ -12,8 +12,8 @@ from unshuffle._validation import (
     check_option,
     check_same_items,
 )
-from unshuffle.kernels import center, combined_gram
-from unshuffle.kernels._gram import Kernel
+from unshuffle.kernels import center
+from unshuffle.kernels._gram import Kernel, gram_about_middle
 from unshuffle.objectives import hsic_biased, hsic_unbiased, hsic_zeroed
 
 Kernels = Kernel | Sequence[Kernel]
@@ -142,13 +142,17 @@ def cka(
 def _gram_matrices(
     X: Any, y: Any, kernel: Kernels, kernel_y: Kernels | None, gamma: Gamma
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    K = combined_gram(X, kernel, gamma=gamma, name="X")
-    L = combined_gram(y, kernel if kernel_y is None else kernel_y, gamma=gamma, name="y")
+    # Dependence does not change with the origin, which would take digits.
+    K = gram_about_middle(X, kernel, gamma=gamma, name="X")
+    L = gram_about_middle(y, kernel if kernel_y is None else kernel_y, gamma=gamma, name="y")
     check_same_items(K.shape[0], L.shape[0], "X", "y")
     return K, L
 
 
 def _centred(K: NDArray[np.float64], name: str) -> NDArray[np.float64]:
     centred = center(K)
-    check_centred_norm(float(np.linalg.norm(centred)), float(np.linalg.norm(K)), name)
+    largest = max(float(K.max()), -float(K.min())) or 1.0
+    # The alignment has no unit, and squares of the largest floats do not exist.
+    centred /= largest
+    check_centred_norm(float(np.linalg.norm(centred)), float(np.linalg.norm(K / largest)), name)
     return centred

@@ -30,7 +30,8 @@ def hsic_biased(K: Array, L: Array) -> float:
         (n - 1)^-2 tr(H K H L). Larger is more dependent; 0 is independent.
     """
     n_items = K.shape[0]
-    return float(np.sum(_centered(K) * L)) / (n_items - 1) ** 2
+    # L too: where it is far from zero, sums that cancel would leave rounding.
+    return float(np.sum(_centered(K) * _centered(L))) / (n_items - 1) ** 2
 
 
 @takes(K="n n", L="n n")
@@ -78,8 +79,10 @@ def hsic_unbiased(K: Array, L: Array) -> float:
     n_items = K.shape[0]
     if n_items < 4:
         raise ValueError(f"The unbiased HSIC needs at least 4 items, got {n_items}.")
-    K = K - np.diag(np.diag(K))
-    L = L - np.diag(np.diag(L))
+    # A constant off the diagonal changes nothing but takes digits.
+    K, L = K - K[0, -1], L - L[0, -1]
+    np.fill_diagonal(K, 0.0)
+    np.fill_diagonal(L, 0.0)
     row_k, row_l = K.sum(axis=1), L.sum(axis=1)
     return float(
         np.sum(K * L)
@@ -123,5 +126,6 @@ def squared_gradient(K: Array, L: Array, squared_L: Array, permutation: Permutat
 
 
 def _centered(K: Array) -> Array:
+    K = K - K[0, -1]  # a far-off constant would take digits of the means
     means = K.mean(axis=0)
     return np.asarray(K - means[:, None] - means[None, :] + means.mean())

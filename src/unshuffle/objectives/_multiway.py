@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from unshuffle._contracts import takes
+from unshuffle._contracts import raise_not_float, takes
 from unshuffle.objectives._hsic import Array
 
 
@@ -124,9 +124,15 @@ def entropy_swap_changes(others: Array, K: Array, *, ridge: float) -> Array:
     O(m^4) time in one matrix product, and about four arrays of m^3 / 2 numbers.
     """
     n_items = K.shape[0]
-    matrix = _centered(others * K)
+    with np.errstate(over="ignore", invalid="ignore"):
+        matrix = _centered(others * K)
+    if not np.isfinite(matrix).all():
+        raise_not_float("entropy_swap_changes", {"others": others, "K": K})
     matrix[np.diag_indices_from(matrix)] += ridge
-    G = _centered(linalg.inv(matrix, check_finite=False))
+    try:
+        G = _centered(np.asarray(np.linalg.inv(matrix), dtype=np.float64))
+    except np.linalg.LinAlgError as error:
+        raise_not_float("entropy_swap_changes", {"others": others, "K": K, "ridge": ridge}, error)
     first, second = np.triu_indices(n_items, 1)
     gaps = K[second] - K[first]
     rows = others[first] * gaps  # what is added to row i of J

@@ -6,11 +6,13 @@ Throughout, pair n asks that exp(A_n) carries `sources[n]` onto `targets[n]`.
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._contracts import takes
 from unshuffle.objectives._exponentials import exponential_action, exponential_pullback
 
 Array = NDArray[np.float64]
 
 
+@takes(generators="k d d", coefficients="n k", targets="n d", sources="n d")
 def squared_orbit_cost(
     generators: Array, coefficients: Array, targets: Array, sources: Array
 ) -> float:
@@ -34,6 +36,7 @@ def squared_orbit_cost(
     return float(np.sum((targets - moved) ** 2))
 
 
+@takes(generators="k d d", coefficients="n k", targets="n d", sources="n d")
 def squared_orbit_gradient(
     generators: Array, coefficients: Array, targets: Array, sources: Array
 ) -> tuple[float, Array, Array]:
@@ -65,11 +68,13 @@ def squared_orbit_gradient(
     return float(np.sum(missed**2)), np.asarray(by_generators), np.asarray(by_coefficients)
 
 
+@takes(generators="k d d", coefficients="n k")
 def combined(generators: Array, coefficients: Array) -> Array:
     """Matrices sum_j c_nj V_j, shape (n, d, d)."""
     return np.asarray(np.tensordot(coefficients, generators, axes=(1, 0)))
 
 
+@takes(A="n d d", targets="n d", sources="n d")
 def log_trace_errors(A: Array, targets: Array, sources: Array) -> tuple[Array, Array]:
     """Errors log(x'exp(-A)x + z'exp(A)z) of symmetric matrices, with z = x', and their gradients.
 
@@ -104,6 +109,7 @@ def log_trace_errors(A: Array, targets: Array, sources: Array) -> tuple[Array, A
     return np.log(total) + shift[:, 0], gradients
 
 
+@takes(diagonals="n d", targets="n d", sources="n d")
 def log_trace_errors_diagonal(
     diagonals: Array, targets: Array, sources: Array
 ) -> tuple[Array, Array]:
@@ -130,6 +136,7 @@ def log_trace_errors_diagonal(
     return np.log(total) + shift[:, 0], (on - back) / total[:, None]
 
 
+@takes(vectors="n d", eps1="above 0", eps2="above 0")
 def matrix_volume(vectors: Array, *, eps1: float, eps2: float) -> tuple[float, Array]:
     """Volume log|M + eps1| + eps2 tr M of matrices written as vectors, M = mean of a a'.
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from unshuffle._contracts import takes
+from unshuffle._contracts import raise_not_float, takes
 
 Array = NDArray[np.float64]
 
@@ -29,6 +29,7 @@ def trace_of_bags(points: Array) -> float:
     trace : float
         Smaller is better aligned. What the mean estimator lowers.
     """
+    points = points - points[0]  # means of numbers far from zero lose digits
     return float(np.sum((points - points.mean(axis=0)) ** 2)) / len(points)
 
 
@@ -49,7 +50,8 @@ def expected_trace(points: Array) -> float:
         Of independent random orders, on average.
     """
     n_bags, n_points, _ = points.shape
-    centered = points - points.mean(axis=(0, 1))  # no order moves the middle of all
+    centered = points - points[0, 0]  # means of numbers far from zero lose digits
+    centered -= centered.mean(axis=(0, 1))  # no order moves the middle of all
     squares = float(np.sum(centered**2))
     means = centered.mean(axis=1)
     # Two bags in random order meet at their means; a bag meets itself at every point.
@@ -94,7 +96,8 @@ def covariance_spectrum(points: Array) -> Array:
         None below zero.
     """
     vectors = points.reshape(len(points), -1)
-    vectors = vectors - vectors.mean(axis=0)
+    vectors = vectors - vectors[0]  # means of numbers far from zero lose digits
+    vectors -= vectors.mean(axis=0)
     n_bags, n_numbers = vectors.shape
     small = vectors @ vectors.T if n_bags <= n_numbers else vectors.T @ vectors
     values = np.linalg.eigvalsh(small)[::-1][: min(n_bags - 1, n_numbers)]
@@ -141,10 +144,20 @@ class LeaveOneOut:
             What the other bags say.
         """
         n_others = len(gram)
-        row_means = gram.mean(axis=0)
-        A = gram - row_means[:, None] - row_means[None, :] + row_means.mean()
+        with np.errstate(over="ignore", invalid="ignore"):
+            row_means = gram.mean(axis=0)
+            A = gram - row_means[:, None] - row_means[None, :] + row_means.mean()
+        if not np.isfinite(A).all():
+            raise_not_float("A mean of inner products", {"gram": gram})
         A[np.diag_indices(n_others)] += (n_others + 1) * ridge
-        factor = linalg.cholesky(A, lower=True, overwrite_a=True, check_finite=False)
+        try:
+            factor = linalg.cholesky(A, lower=True, overwrite_a=True, check_finite=False)
+        except linalg.LinAlgError as error:
+            raise linalg.LinAlgError(
+                f"`ridge` is {ridge:.3g}, too small beside `gram` of up to "
+                f"{float(np.abs(gram).max()):.3g}: the covariance has no inverse. Pass a larger "
+                "ridge."
+            ) from error
         return cls(ridge, row_means, np.asarray(factor))
 
     def products(self, inner: Array) -> Array:

@@ -3,12 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle.objectives import (
-    combined,
-    exponential_action,
-    exponential_jacobian,
-    matrix_exponentials,
-)
+from unshuffle.objectives import combined
+from unshuffle.objectives._exponentials import action, exponentials, jacobian
 
 Array = NDArray[np.float64]
 
@@ -65,7 +61,7 @@ def fit_coefficients(
         if not active.size:
             break
         c, x, z = found[active], targets[active], sources[active]
-        moved, J = exponential_jacobian(combined(generators, c), z, generators)
+        moved, J = jacobian(combined(generators, c), z, generators)
         H = np.swapaxes(J, 1, 2) @ J
         size = np.trace(H, axis1=1, axis2=2) / k
         H += (damping[active] * size + np.finfo(float).tiny)[:, None, None] * unit
@@ -94,7 +90,8 @@ def within_reach(generators: Array, coefficients: Array, reach: float = _REACH) 
 def matrix_norms(generators: Array, coefficients: Array) -> Array:
     """1-norms of sum c V, shape (n,); infinite where they overflow."""
     with np.errstate(over="ignore", invalid="ignore"):
-        norms = np.abs(combined(generators, coefficients)).sum(axis=1).max(axis=1, initial=0.0)
+        matrices = np.tensordot(coefficients, generators, axes=(1, 0))
+        norms = np.abs(matrices).sum(axis=1).max(axis=1, initial=0.0)
     return np.where(np.isnan(norms), np.inf, norms)
 
 
@@ -152,7 +149,10 @@ def moved_by(generators: Array, coefficients: Array, vector: Array) -> Array:
     block = max(1, _BLOCK // d**2)
     with np.errstate(over="ignore", invalid="ignore"):  # left to the caller
         parts = [
-            matrix_exponentials(combined(generators, coefficients[start : start + block])) @ vector
+            exponentials(
+                np.tensordot(coefficients[start : start + block], generators, axes=(1, 0))
+            )
+            @ vector
             for start in range(0, len(coefficients), block)
         ]
     return np.concatenate(parts) if parts else np.zeros((0, d))
@@ -208,5 +208,6 @@ def locate(
 
 
 def _squares(generators: Array, coefficients: Array, targets: Array, sources: Array) -> Array:
-    moved = exponential_action(combined(generators, coefficients), sources)
-    return np.asarray(np.sum((targets - moved) ** 2, axis=1))
+    with np.errstate(over="ignore", invalid="ignore"):  # a trial step may be wild
+        matrices = np.tensordot(coefficients, generators, axes=(1, 0))
+        return np.asarray(np.sum((targets - action(matrices, sources)) ** 2, axis=1))

@@ -75,9 +75,12 @@ class LogTraceCost:
         return float(errors.sum()), self.space.coordinates(slopes)
 
     def __call__(self, a: Array) -> tuple[float, Array]:
-        """The cost and its gradient."""
-        volume, by_volume = matrix_volume(a, eps1=self.eps1, eps2=self.eps2)
-        errors, by_errors = self.errors(a)
+        """The cost and its gradient; infinite where a trial step leads beyond the floats."""
+        try:
+            volume, by_volume = matrix_volume(a, eps1=self.eps1, eps2=self.eps2)
+            errors, by_errors = self.errors(a)
+        except ValueError:
+            return np.inf, np.zeros_like(a)
         return volume + self.lam * errors, by_volume + self.lam * by_errors
 
 

@@ -9,10 +9,10 @@ from scipy.optimize import minimize
 
 from unshuffle.objectives import (
     combined,
-    exponential_jacobian,
     squared_orbit_cost,
     squared_orbit_gradient,
 )
+from unshuffle.objectives._exponentials import jacobian
 from unshuffle.orbits._coefficients import fit_coefficients, linear_coefficients, within_reach
 from unshuffle.orbits._matrices import MatrixSpace
 from unshuffle.orbits._pairs import Pairs
@@ -58,7 +58,7 @@ def started(space: MatrixSpace, pairs: Pairs, generators: Array) -> Run:
     """The best coefficients of given generators, nothing else moved."""
     V = space.matrices(generators)
     start = linear_coefficients(V, pairs.targets, pairs.sources)
-    first = squared_orbit_cost(V, start, pairs.targets, pairs.sources)
+    first = _cost(V, start, pairs)
     found, squares = fit_coefficients(
         V, pairs.targets, pairs.sources, start, max_iter=10, tol=1e-6
     )
@@ -129,8 +129,8 @@ def _by_least_squares(
             generators = run.generators + by_generators
             V = space.matrices(generators)
             coefficients = within_reach(V, run.coefficients + by_coefficients)
-            cost = squared_orbit_cost(V, coefficients, pairs.targets, pairs.sources)
-            if cost < run.cost:  # false for NaN
+            cost = _cost(V, coefficients, pairs)
+            if cost < run.cost:
                 break
             damping *= 4.0
         else:
@@ -162,7 +162,7 @@ class _System:
         """Linearise all residuals at a run."""
         V, c = space.matrices(run.generators), run.coefficients
         n, k = c.shape
-        moved, J = exponential_jacobian(combined(V, c), pairs.sources, basis)
+        moved, J = jacobian(combined(V, c), pairs.sources, basis)
         missed = pairs.targets - moved
         p = J.shape[2]
         by_c = J @ run.generators.T
@@ -212,11 +212,11 @@ def _by_gradients(
 
     def cost(vector: Array) -> tuple[float, Array]:
         generators, coefficients = unpacked(vector)
-        with np.errstate(over="ignore", invalid="ignore"):
+        try:
             value, by_V, by_c = squared_orbit_gradient(
                 space.matrices(generators), coefficients, pairs.targets, pairs.sources
             )
-        if not np.isfinite(value):
+        except ValueError:  # beyond the floats
             return np.inf, np.zeros_like(vector)
         by_generators = space.coordinates(by_V) / weight
         return value, np.concatenate([by_generators.ravel(), by_c.ravel()])
@@ -233,6 +233,14 @@ def _by_gradients(
     found = minimize(cost, start, jac=True, method="L-BFGS-B", callback=step, options=options)
     run.converged = bool(found.success) or run.cost <= EXACT * n
     return run
+
+
+def _cost(V: Array, coefficients: Array, pairs: Pairs) -> float:
+    """Squared distances left; infinite where a trial step leads beyond the floats."""
+    try:
+        return squared_orbit_cost(V, coefficients, pairs.targets, pairs.sources)
+    except ValueError:
+        return np.inf
 
 
 def _orthonormal(generators: Array, coefficients: Array) -> tuple[Array, Array]:

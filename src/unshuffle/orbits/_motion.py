@@ -35,8 +35,9 @@ class Motion:
             inside = self.subspace.inside(x[None])[0]
             places = self.subspace.back(moved_by(self.generators, coefficients, inside))
             places = places + self.subspace.outside(x[None])
-        check.check_moved(places)
-        check.check_reach(matrix_norms(self.generators, coefficients))
+        norms = matrix_norms(self.generators, coefficients)
+        check.check_moved(places, norms)
+        check.check_reach(norms)
         return places
 
     def flow(self, x: Array) -> Array:

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
 from unshuffle import _validation as check
+from unshuffle._middle import middle
+from unshuffle.kernels._distances import squared_distances
 from unshuffle.orbits._subspace import Subspace
 
 Array = NDArray[np.float64]
@@ -145,7 +147,9 @@ def regression_pairs(X: Array, onto: Array) -> tuple[NDArray[np.intp], Pairs]:
 def neighbor_pairs(X: Array, n_neighbors: int) -> NDArray[np.intp]:
     """Each row with its nearest others, every pair once."""
     count = min(n_neighbors, len(X) - 1)
-    found = NearestNeighbors(n_neighbors=count).fit(X).kneighbors(return_distance=False)
+    # About the middle: squares of a far-off origin would take the digits of distances.
+    near = X - middle(X)
+    found = NearestNeighbors(n_neighbors=count).fit(near).kneighbors(return_distance=False)
     both = np.stack([np.repeat(np.arange(len(X)), count), found.ravel()], axis=1)
     return np.unique(np.sort(both, axis=1), axis=0).astype(np.intp)
 
@@ -166,10 +170,6 @@ def medoid(X: Array) -> int:
     sums = np.zeros(len(X))
     scaled = X / np.abs(X).max()
     for start in range(0, len(X), _BLOCK):
-        rows = scaled[start : start + _BLOCK]
-        for other in range(0, len(X), _BLOCK):
-            block = scaled[other : other + _BLOCK]
-            squares = np.sum(rows**2, axis=1)[:, None] - 2 * rows @ block.T
-            squares += np.sum(block**2, axis=1)
-            sums[start : start + _BLOCK] += np.sqrt(np.maximum(squares, 0.0)).sum(axis=1)
+        rows = slice(start, start + _BLOCK)
+        sums[rows] = np.sqrt(squared_distances(scaled[rows], scaled)).sum(axis=1)
     return int(np.argmin(sums))

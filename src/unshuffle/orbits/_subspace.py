@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._middle import middle
+
 Array = NDArray[np.float64]
 
 
@@ -26,11 +28,13 @@ class Subspace:
     @classmethod
     def of(cls, X: Array, n_components: int) -> "Subspace":
         """The centre of the rows and the directions in which they vary most."""
-        mean = X.mean(axis=0)
-        directions = np.linalg.svd(X - mean, full_matrices=False)[2][:n_components]
+        start = middle(X)
+        near = X - start
+        mean = near.mean(axis=0)
+        directions = np.linalg.svd(near - mean, full_matrices=False)[2][:n_components]
         largest = np.abs(directions).argmax(axis=1)
         signs = np.sign(directions[np.arange(len(directions)), largest])
-        return cls(mean, directions * signs[:, None])
+        return cls(start + mean, directions * signs[:, None])
 
     def inside(self, X: Array) -> Array:
         """Coordinates of rows."""

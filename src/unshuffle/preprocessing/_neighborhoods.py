@@ -119,7 +119,9 @@ def neighborhood_shapes(points: Array, centers: Array, n_neighbors: int) -> Arra
     covariance = np.einsum("cn,cnd,cne->cde", weights, offsets, offsets, optimize=True)
     covariance -= means[:, :, None] * means[:, None, :]
     traces = np.einsum("cdd->c", covariance)[:, None, None]
-    least = np.finfo(float).eps * squares.max(axis=1)[:, None, None]
+    # Beside those that count: a wild point far away makes no other shape rounding.
+    reach = np.where(weights > 0.0, squares, 0.0).max(axis=1)
+    least = np.finfo(float).eps * reach[:, None, None]
     round_part = np.eye(n_dims) / n_dims
     shapes = np.divide(
         covariance,

@@ -6,11 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
+from unshuffle._middle import distances_from_middle, middle, ordinary
+from unshuffle._validation._collections import check_none_wild
 from unshuffle.preprocessing._set_transformer import SetTransformer
 
 Array = NDArray[np.float64]
 
 # Spread below this share of the largest coordinate is rounding, and must not be blown up.
+ROUNDING = 8 * np.finfo(float).eps
+# So is what is left of a column, as a share of its square, once others predict it.
 NEGLIGIBLE = 1e-12
 
 
@@ -84,16 +88,22 @@ class SetNormalizer(SetTransformer):
         self.shear = shear
         self.columns = columns
 
+    def _check(self, points: Array, bag: int) -> None:
+        sizes = distances_from_middle(points[:, self._columns])
+        check_none_wild(sizes, ordinary(sizes), lambda point: f"Point {point} of bag {bag}")
+
     def _change(self, points: Array) -> Array:
         changed = points.copy()
         chosen = points[:, self._columns]
-        middle = chosen.mean(axis=0)
-        centered = chosen - middle
-        centered[:, np.ptp(chosen, axis=0) <= NEGLIGIBLE * np.abs(chosen).max(axis=0)] = 0.0
+        start = middle(chosen)
+        centered = chosen - start
+        mean = centered.mean(axis=0)
+        centered -= mean
+        centered[:, np.ptp(chosen, axis=0) <= ROUNDING * np.abs(chosen).max(axis=0)] = 0.0
         if self.shear:
             centered = straightened(centered)
         spread = _spread(centered, self.scale)
-        changed[:, self._columns] = (centered + (0.0 if self.center else middle)) / spread
+        changed[:, self._columns] = (centered + (0.0 if self.center else start + mean)) / spread
         return changed
 
 

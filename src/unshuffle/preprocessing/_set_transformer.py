@@ -30,6 +30,9 @@ class SetTransformer(BagEstimatorMixin, TransformerMixin, BaseEstimator, ABC):
     def _change(self, points: Array) -> Array:
         """One set, changed: a row for each row."""
 
+    def _check(self, points: Array, bag: int) -> None:
+        """Refuse a set that cannot be changed so; any will do unless a subclass says otherwise."""
+
     def fit(self, bags: Any, y: Any = None) -> Self:
         """Record the columns of the points.
 
@@ -89,6 +92,8 @@ class SetTransformer(BagEstimatorMixin, TransformerMixin, BaseEstimator, ABC):
         bags = listed(bags)
         given = self._bags_like_fitted(bags)
         check.check_gap(given.points, "bags")
+        for bag, points in enumerate(given):
+            self._check(points, bag)
         changed = [self._in_canonical_order(points) for points in given]
         n_axes = getattr(bags, "ndim", 1)
         if n_axes == 3:

@@ -59,6 +59,10 @@ def enclosing_ball(K: Array, slack: float | None = None) -> Ball:
     means = K.mean(axis=0)
     K = np.ascontiguousarray(K - means - means[:, None] + means.mean())
     squares = np.diag(K).copy()
+    # In units of about the largest: products of two would leave the floats sooner. A power of two
+    # rounds nothing.
+    unit = float(np.ldexp(1.0, int(np.frexp(squares.max(initial=0.0))[1])))
+    K, squares = K / unit, squares / unit
     scale = float(squares.mean())
     weights = np.full(n, 1.0 / n)
     bound = 1.0 if slack is None else min(1.0, 1.0 / (slack * n))
@@ -69,7 +73,8 @@ def enclosing_ball(K: Array, slack: float | None = None) -> Ball:
     slope = 2.0 * products - squares
     # Between the slopes of what may still gain and what may still lose lies the multiplier.
     level = 0.5 * (slope[weights > 0.0].max() + slope[weights < bound].min(initial=slope.max()))
-    return Ball(weights, max(inner - float(level), 0.0), float(squares @ weights) - inner)
+    cost = float(squares @ weights) - inner
+    return Ball(weights, unit * max(inner - float(level), 0.0), unit * cost)
 
 
 def _exchanged(K: Array, squares: Array, weights: Array, bound: float, scale: float) -> Array:

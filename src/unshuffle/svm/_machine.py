@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 from unshuffle import _validation as check
+from unshuffle._middle import middle
 from unshuffle._parallel import map_parallel, wait_for
 from unshuffle.kernels._points import PointKernel
 
@@ -18,7 +19,7 @@ Array = NDArray[np.float64]
 # Rows of a Gram matrix that one thread takes at a time; its temporaries stay in the cache.
 ROWS = 64
 # Squared distance of the origin from all points, over their variance, that counts as far.
-FAR = 1e6
+FAR = 100.0
 # Steps of the solver, many more than it takes where kernel values are not huge; and of many sets,
 # whose steps take longer, steps times sets. libsvm cannot be stopped before that.
 MOST_STEPS = 10_000_000
@@ -136,12 +137,12 @@ class Machine:
 
 
 def far_center(sets: Array) -> Array:
-    """Mean of all points where the origin is so far off that it takes their digits, else zeros.
+    """Middle of all points where the origin is so far off that it takes their digits, else zeros.
 
     Moving all sets moves the plane of the inner product with them and changes nothing else, but
     for where the solver happens to stop.
     """
-    center = sets.mean(axis=(0, 1))
+    center = middle(sets.reshape(-1, sets.shape[2]))
     spread = float(((sets - center) ** 2).sum(axis=2).mean())
     return center if center @ center > FAR * spread else np.zeros_like(center)
 

@@ -45,6 +45,8 @@ class Placing:
     ) -> "Placing":
         """Placing for sets like these; memory is asked for first."""
         check.check_gap(bags.points, "bags")
+        if kernel == "linear":
+            bags.check_none_wild()
         n_slots = int(n_points or bags.sizes.max())
         check.check_bags_memory(len(bags), n_slots, bags.width if kernel == "linear" else rank)
         if kernel == "rbf" and gamma is None:

@@ -1,7 +1,10 @@
+import inspect
+import pkgutil
 import re
 import subprocess
 import sys
 import tomllib
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
@@ -9,6 +12,7 @@ import pytest
 
 import unshuffle
 
+ROOMS = [info.name for info in pkgutil.iter_modules(unshuffle.__path__) if info.name[0] != "_"]
 # Not pandas and rich, which scikit-learn itself imports where it finds them.
 HEAVY = ["torch", "matplotlib", "numba", "typer", "PIL", "dask", "starlette", "uvicorn"]
 
@@ -81,3 +85,23 @@ def test_names_are_loaded_when_first_asked_for():
     assert {"KernelizedSorting", "kernels", "matching"} <= set(dir(unshuffle))
     with pytest.raises(AttributeError, match="'unshuffle' has no attribute 'KernelisedSorting'"):
         _ = unshuffle.KernelisedSorting
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_public_name_of_a_room_is_listed_once_and_in_order(room):
+    module = import_module(f"unshuffle.{room}")
+    listed = module.__all__
+    assert len(set(listed)) == len(listed)
+    # constants, then classes, then functions, as the linter sorts them
+    assert listed == sorted(listed, key=lambda name: (not name.isupper(), name.islower(), name))
+    imported = {
+        name
+        for name, value in vars(module).items()
+        if name[0] != "_"
+        and (inspect.isclass(value) or inspect.isfunction(value))
+        and value.__module__.startswith("unshuffle")
+    }
+    assert imported <= set(listed)
+    # the last word on what is listed, and the only one
+    source = Path(module.__file__).read_text(encoding="utf-8")
+    assert len(re.findall(r"^__all__\b", source, re.MULTILINE)) == 1

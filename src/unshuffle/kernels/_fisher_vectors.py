@@ -29,6 +29,8 @@ Array = NDArray[np.float64]
 
 # A mixture of this many points is as good a vocabulary as one of all.
 VOCABULARY_SAMPLE = 20_000
+# Log-likelihoods of points rise and fall by about this much where nothing is gained any more.
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -201,7 +203,7 @@ class FisherVectorKernel(SetKernel):
             covariance_type="diag",
             reg_covar=self.regularization,
             max_iter=self.max_iter,
-            tol=self.tol,
+            tol=max(self.tol, ROUNDING),  # below it a climb would only end at max_iter
             random_state=self.random_state,
         )
         # One thread: sums of several come in any order, and round differently every time.

@@ -1,4 +1,8 @@
 import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,3 +26,33 @@ def shared_data() -> Callable[[str], Path]:
         return path
 
     return find
+
+
+@pytest.fixture
+def sigint() -> None:
+    """For tests that press Ctrl-C: skips them where the signal is ignored and never arrives."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        pytest.skip("SIGINT is ignored, as in the background jobs of a shell")
+
+
+@pytest.fixture
+def press_ctrl_c(sigint: None) -> Callable[..., str]:
+    """Runs a script that prints "running" before long work, and interrupts it in the midst."""
+    if os.name == "nt":
+        pytest.skip("signals of this kind are those of Unix")
+
+    def press(script: str, *arguments: str) -> str:
+        command = [sys.executable, "-c", script, *arguments]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        try:
+            assert process.stdout.readline() == "running\n"
+            time.sleep(0.5)  # into the midst of the work
+            process.send_signal(signal.SIGINT)
+            rest = process.communicate(timeout=60)[0]
+        finally:
+            process.kill()
+        assert process.returncode == 0
+        return rest
+
+    return press

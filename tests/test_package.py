@@ -1,8 +1,11 @@
 import ast
+import inspect
+import pkgutil
 import re
 import subprocess
 import sys
 import tomllib
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 
@@ -10,6 +13,7 @@ import pytest
 
 import unshuffle
 
+ROOMS = [info.name for info in pkgutil.iter_modules(unshuffle.__path__) if info.name[0] != "_"]
 # Not pandas and rich, which scikit-learn itself imports where it finds them.
 HEAVY = ["torch", "matplotlib", "numba", "typer", "PIL", "dask"]
 
@@ -133,3 +137,23 @@ def test_the_oldest_versions_that_are_tested_are_those_declared():
     tested = {name: re.sub(r"(\.0)+$", "", version) for name, version in pins}
     for name, lowest in lowest_versions(without=["bench", "lint"]).items():
         assert tested[name.split("[")[0]] == re.sub(r"(\.0)+$", "", lowest)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_public_name_of_a_room_is_listed_once_and_in_order(room):
+    module = import_module(f"unshuffle.{room}")
+    listed = module.__all__
+    assert len(set(listed)) == len(listed)
+    # constants, then classes, then functions, as the linter sorts them
+    assert listed == sorted(listed, key=lambda name: (not name.isupper(), name.islower(), name))
+    imported = {
+        name
+        for name, value in vars(module).items()
+        if name[0] != "_"
+        and (inspect.isclass(value) or inspect.isfunction(value))
+        and value.__module__.startswith("unshuffle")
+    }
+    assert imported <= set(listed)
+    # the last word on what is listed, and the only one
+    source = Path(module.__file__).read_text(encoding="utf-8")
+    assert len(re.findall(r"^__all__\b", source, re.MULTILINE)) == 1

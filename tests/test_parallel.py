@@ -1,12 +1,23 @@
+import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from joblib import parallel_config
 from threadpoolctl import threadpool_info
 
-from unshuffle._parallel import Workers, map_parallel, one_blas_thread
+from unshuffle import _parallel
+from unshuffle._parallel import (
+    Workers,
+    count_threads,
+    map_parallel,
+    one_blas_thread,
+    per_call,
+    spans,
+    wait_for,
+)
 
 
 def blas_threads():
@@ -69,8 +80,74 @@ def test_the_number_of_threads_is_that_of_joblib():
     assert Workers(-1).n_threads >= 1
     with parallel_config(n_jobs=2, backend="threading"):
         assert Workers().n_threads == 2
-    with pytest.raises(ValueError, match="n_jobs == 0"):
+    with pytest.raises(ValueError, match="`n_jobs` must not be 0"):
         Workers(0)
+
+
+@pytest.mark.parametrize("n_jobs", [100_000, 10**18, np.int64(100_000)])
+def test_more_threads_than_cores_can_use_are_not_started(monkeypatch, n_jobs):
+    monkeypatch.setattr(_parallel, "cpu_count", lambda: 2)
+    assert Workers(n_jobs).n_threads == count_threads(n_jobs) == 8
+    assert count_threads(n_jobs, 3) == 3
+    assert count_threads(n_jobs, 0) == 1
+    threads = set()
+
+    def note(_):
+        threads.add(threading.current_thread())
+
+    map_parallel(note, range(200), n_jobs=n_jobs)
+    assert len(threads) <= 8
+    with parallel_config(n_jobs=100_000, backend="threading"):
+        assert Workers().n_threads == 8
+
+
+@pytest.mark.parametrize("n_jobs", [-100_000, -(10**18)])
+def test_less_than_no_threads_are_one(n_jobs):
+    assert count_threads(n_jobs) == 1
+    assert map_parallel(abs, [-1, 2], n_jobs=n_jobs) == [1, 2]
+
+
+@pytest.mark.parametrize("n_jobs", [True, np.True_, 2.0, np.nan, "2", [2], 1j])
+def test_what_is_no_number_of_threads_is_refused(n_jobs):
+    with pytest.raises(ValueError, match="`n_jobs` must be a whole number or None, got "):
+        map_parallel(abs, [1], n_jobs=n_jobs)
+    with pytest.raises(ValueError, match="`n_jobs` must be a whole number or None, got "):
+        Workers(n_jobs)
+
+
+def test_spans_cover_everything_and_are_short(monkeypatch):
+    for n, work in ((0, 1.0), (1, 1e30), (7, 5e7), (10**6, 1.0), (10**9, 0.0)):
+        ends = list(spans(n, work))
+        assert [start for start, _ in ends] == [0, *(stop for _, stop in ends)][: len(ends)]
+        assert (ends[-1][1] if ends else 0) == n
+        assert all(0 < stop - start <= per_call(work) for start, stop in ends)
+    assert per_call(1e30) == per_call(np.inf) == 1
+    assert per_call(_parallel.WORK_PER_CALL / 5) == 5
+
+
+def test_what_is_waited_for_runs_elsewhere_and_gives_its_result_or_error():
+    def where():
+        return threading.current_thread(), np.geterr()["divide"]
+
+    with np.errstate(divide="raise"):
+        thread, divide = wait_for(where)
+    assert thread is not threading.main_thread()
+    assert divide == "raise"
+    with pytest.raises(ZeroDivisionError):
+        wait_for(lambda x: 1 // x, 0)
+    # only the main thread is ever interrupted; others need nobody to wait in their place
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(wait_for, threading.current_thread).result() in pool._threads
+
+
+@pytest.mark.usefixtures("sigint")
+def test_an_interrupt_does_not_wait_for_what_is_waited_for():
+    done = threading.Event()
+    threading.Timer(0.2, signal.raise_signal, [signal.SIGINT]).start()
+    with pytest.raises(KeyboardInterrupt):
+        wait_for(done.wait, 60)
+    assert not done.is_set()
+    done.set()
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

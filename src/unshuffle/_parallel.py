@@ -1,7 +1,7 @@
 """The one place that starts threads, and that cuts long work so that Ctrl-C can stop it."""
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from numbers import Integral
@@ -136,11 +136,11 @@ def map_parallel(
     results : list
         `function` of each argument, in order.
     """
-    tasks = list(arguments)
+    n_tasks = len(arguments) if isinstance(arguments, Sized) else None
     with one_blas_thread():
         return list(
-            Parallel(n_jobs=count_threads(n_jobs, len(tasks)), prefer="threads")(
-                delayed(function)(each) for each in tasks
+            Parallel(n_jobs=count_threads(n_jobs, n_tasks), prefer="threads")(
+                delayed(function)(each) for each in arguments
             )
         )
 

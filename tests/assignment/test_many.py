@@ -45,6 +45,16 @@ def test_problems_do_not_depend_on_each_other():
 
 
 @pytest.mark.parametrize("large", [1, 10**6])
+@pytest.mark.parametrize("value", [np.inf, np.nan, 1e308])
+def test_costs_that_no_path_can_add_up_are_refused(monkeypatch, large, value):
+    monkeypatch.setattr(_many, "LARGE", large)
+    costs = np.random.default_rng(0).random((2, 6, 6))
+    costs[1] = value
+    with pytest.raises(ValueError, match="Some costs of an assignment are infinite or NaN"):
+        assign_many(costs, np.full((2, 6), value))
+
+
+@pytest.mark.parametrize("large", [1, 10**6])
 def test_large_problems_start_from_an_auction(monkeypatch, large):
     monkeypatch.setattr(_many, "LARGE", large)
     points = np.random.default_rng(0).normal(size=(2, 200, 2))

@@ -336,6 +336,13 @@ def test_walls_are_rectangle_for(n_items, shape):
     assert rectangle_for(n_items) == shape
 
 
+def test_walls_of_more_than_a_trillion_are_refused():
+    rows, columns = rectangle_for(10**12 - 11)  # a prime
+    assert 0 <= rows * columns - (10**12 - 11) < columns
+    with pytest.raises(ValueError, match="`n_items` must be from 1 to 1000000000000, got 1000000"):
+        rectangle_for(10**18)
+
+
 def test_walls_of_any_number_have_room_and_few_empty_cells():
     for n_items in range(1, 400):
         rows, columns = rectangle_for(n_items)

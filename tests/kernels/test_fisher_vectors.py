@@ -108,6 +108,11 @@ def test_stopping_early_is_said():
     assert kernel.n_iter_ == 1
 
 
+def test_a_vocabulary_without_tolerance_ends_where_nothing_is_gained():
+    kernel = FisherVectorKernel(2, tol=0.0, max_iter=10**9, random_state=0)
+    assert np.isfinite(kernel.fit_transform(sets())).all()
+
+
 def test_the_vocabulary_is_that_of_scikit_learn():
     bags = sets()
     kernel = FisherVectorKernel(1, regularization=1e-9, random_state=0).fit(bags)

@@ -64,6 +64,12 @@ def test_mixtures_are_about_as_likely_as_those_of_scikit_learn():
     assert np.mean(ours) > np.mean([peer.fit(bag).score(bag) for bag in bags]) - 0.02
 
 
+def test_a_climb_without_tolerance_ends_where_nothing_is_gained():
+    found = fitted([three_clusters()], climb(tol=0.0, max_iter=10**9))
+    assert found.settled.all()
+    assert found.rounds.max() < 10_000
+
+
 def test_one_gaussian_has_the_mean_and_covariance_of_the_set():
     points = three_clusters()
     found = fitted([points], climb(1, floor=0.5))

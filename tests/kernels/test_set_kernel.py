@@ -205,7 +205,7 @@ def test_numbers_that_cannot_be_compared_are_refused(bags, message):
 
 
 def test_nobody_to_work_is_refused(ragged):
-    with pytest.raises(ValueError, match="n_jobs=0 leaves nobody to work"):
+    with pytest.raises(ValueError, match="`n_jobs` must not be 0"):
         MeanMapKernel(n_jobs=0).fit(ragged[0])
 
 

@@ -70,6 +70,30 @@ def test_averages_do_not_depend_on_how_the_work_is_split(monkeypatch):
     assert np.array_equal(whole, parts)
 
 
+@pytest.mark.parametrize("wrap", [False, True])
+def test_averages_over_a_short_side_take_cells_together(monkeypatch, wrap):
+    planes = np.random.default_rng(0).normal(size=(2, 3, 4000)).astype(np.float32)
+    surface = Raster(3, 4000, wrap)
+    found = surface.average(planes.reshape(2, -1), 1500.0, ONE).reshape(planes.shape)
+    index, weights = _blur_loops.gaussian_taps(3, 1500.0, 1, wrap)
+    assert index.shape[1] > _blur_loops.MANY_TAPS  # 9,003 taps for three cells
+    cells, sums = _blur_loops._folded(index, weights, 3)
+    assert cells.tolist() == [[0, 1, 2]]
+    np.testing.assert_allclose(sums, np.bincount(index[0], weights[0], 3)[None], rtol=1e-4)
+    expected = smoothed(planes.mean(axis=1, keepdims=True).astype(float), 1500.0, wrap)
+    np.testing.assert_allclose(found, np.repeat(expected, 3, axis=1), atol=2e-3)
+
+
+@pytest.mark.parametrize("shape", [(1, 1_000_000), (1_000_000, 1), (3, 40_000)])
+def test_long_thin_boards_are_cut_into_few_parts_that_hold_each_cell_once(shape):
+    surface = Raster(*shape, wrap=False)
+    n_strides = -(-max(shape) // _surfaces.TILE)
+    tiles = list(surface._swap_tiles(n_strides, np.random.default_rng(0)))
+    assert len(tiles) <= 3 * surface.n_cells / _surfaces.TILE + 3
+    assert sum(rows * columns for _, _, rows, columns, _ in tiles) == surface.n_cells
+    assert min(min(rows, columns) for _, _, rows, columns, _ in tiles) > 0
+
+
 @some
 @given(n_points=st.integers(1, 40), bandwidth=st.sampled_from([0.8, 2.0, 9.0]), seed=seeds)
 def test_averages_over_points_lie_within_what_is_averaged(n_points, bandwidth, seed):

@@ -1,9 +1,3 @@
-import os
-import signal
-import subprocess
-import sys
-import time
-
 import numpy as np
 import pytest
 
@@ -172,18 +166,8 @@ else:
 """
 
 
-@pytest.mark.skipif(os.name == "nt", reason="signals of this kind are those of Unix")
 @pytest.mark.parametrize("step", [2, 32])  # swaps, assignments
-def test_a_real_interrupt_in_the_middle_of_a_large_fit_leaves_a_whole_layout(step):
-    command = [sys.executable, "-c", LONG_FIT, str(step)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout.readline() == "running\n"
-        time.sleep(0.2)  # into the midst of the threads' work
-        process.send_signal(signal.SIGINT)
-        word, whole, n_steps = process.communicate(timeout=60)[0].split()
-    finally:
-        process.kill()
+def test_a_real_interrupt_in_the_middle_of_a_large_fit_leaves_a_whole_layout(press_ctrl_c, step):
+    word, whole, n_steps = press_ctrl_c(LONG_FIT, str(step)).split()
     assert (word, whole) == ("interrupted", "True")
     assert int(n_steps) >= step
-    assert process.returncode == 0

@@ -231,6 +231,55 @@ def test_bad_looks_are_refused(options, message):
         LayoutDisplay.from_predictions(GRID, **options)
 
 
+@pytest.mark.parametrize("points", [None, CORNERS[:4]])
+@pytest.mark.parametrize(
+    "looks",
+    [
+        {},
+        {"X": np.ones((5, 2))},
+        {"values": np.arange(5.0)},
+        {"values": np.ones(5)},
+        {"values": np.ones((5, 3))},
+        {"values": []},
+        {"values": np.empty((0, 3))},
+        {"labels": list("ababa")},
+        {"labels": []},
+        {"images": np.zeros((5, 4, 6, 3), dtype=np.uint8)},
+    ],
+)
+def test_a_layout_of_empty_cells_is_drawn_empty(looks, points):
+    grid = np.full((2, 2) if points is None else 4, -1)
+    display = LayoutDisplay.from_predictions(grid, points=points, **looks).plot()
+    if points is None:
+        assert np.all(picture_of(display)[..., 3] == 0)
+    if "X" in looks:
+        assert np.isnan(display.plot_neighbors().neighbor_distances).all()
+    display.figure_.canvas.draw()
+
+
+@pytest.mark.parametrize(
+    ("grid", "options", "message"),
+    [
+        (np.empty((0, 0), dtype=int), {}, r"`grid` has no cells: its shape is \(0, 0\)"),
+        (np.empty((0, 3), dtype=int), {"values": [1.0]}, r"`grid` has no cells"),
+        ([[0]], {"values": []}, "`grid` must hold -1 alone, got values from 0 to 0"),
+        ([[0, 1]], {"values": [-1e308, 1e308]}, "`values` holds numbers beyond 1e300"),
+        ([0, 1], {"points": [[0, 0], [1e300, 0]]}, "`points` holds 1e\\+300, whose square"),
+        (np.empty(0, dtype=int), {"points": np.empty((0, 2))}, "`grid` has no cells"),
+    ],
+)
+def test_what_nothing_can_be_drawn_of_is_refused(grid, options, message):
+    with pytest.raises(ValueError, match=message):
+        LayoutDisplay.from_predictions(grid, **options)
+
+
+def test_a_single_cell_is_drawn():
+    display = LayoutDisplay.from_predictions([[0]], values=[3.0], X=[[1.0]])
+    display.plot().plot_neighbors().figure_.canvas.draw()
+    display = LayoutDisplay.from_predictions([0], points=[[3.0, 3.0]], labels=["one"])
+    display.plot().figure_.canvas.draw()
+
+
 def test_bad_points_and_gaps_are_refused():
     with pytest.raises(ValueError, match="`points` must be 5 pairs"):
         LayoutDisplay.from_predictions(range(5), points=np.ones((4, 2)))

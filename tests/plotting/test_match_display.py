@@ -115,6 +115,10 @@ def test_kernels_of_a_match_without_pairs_are_refused(views):
         display.plot_kernels()
     assert not plt.get_fignums()
     display.plot()
+    display.permutation[3] = 3
+    with pytest.raises(ValueError, match="Only one of the 30 items of X has a partner"):
+        display.plot_kernels()
+    display.plot()
 
 
 def test_lines_are_thinned_out_where_they_would_hide_each_other():

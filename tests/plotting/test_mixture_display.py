@@ -100,6 +100,8 @@ def test_bad_input_is_refused(normal, clouds):
         MixtureDisplay.from_predictions([points], [3])
     with pytest.raises(ValueError, match="NaN"):
         MixtureDisplay.from_predictions([points], [(mixture[0], mixture[1] * np.nan, mixture[2])])
+    with pytest.raises(ValueError, match="Mixture 0 has weights from 0 to 0"):
+        MixtureDisplay.from_predictions([points], [(0 * mixture[0], *mixture[1:])])
     with pytest.raises(ValueError, match="cannot be drawn in the plane"):
         MixtureDisplay.from_predictions([points[:, :1]], [mixture])
     display = MixtureDisplay.from_predictions([points], [mixture])

@@ -1,4 +1,5 @@
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -9,8 +10,10 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from unshuffle import PermutationInvariantSVC, SetAligner
+from unshuffle._bags import Bags
 from unshuffle.svm import _machine
 from unshuffle.svm._machine import slot_gram
+from unshuffle.svm._slots import nearest_candidates
 
 
 @parametrize_with_checks(
@@ -305,6 +308,9 @@ def test_too_few_rounds_are_reported(shapes):
         ({"bisect": True}, "lam=0"),
         ({"C": 0}, "C"),
         ({"lam": -1}, "lam"),
+        ({"lam": 1e90}, "lam"),
+        ({"lam": 1e155}, "lam"),
+        ({"lam": np.inf}, "lam"),
         ({"kernel": "cubic"}, "kernel"),
         ({"class_weight": "even"}, "class_weight"),
     ],
@@ -359,6 +365,30 @@ def test_huge_values_are_refused(shapes):
     bags, labels = shapes
     with pytest.raises(ValueError, match="too large for a support vector machine"):
         PermutationInvariantSVC().fit([1e60 * bag for bag in bags], labels)
+
+
+def test_a_push_beyond_all_floats_is_refused():
+    # with the rbf kernel no product of points is huge, but the distances to the template are
+    rng = np.random.default_rng(0)
+    bags = 1e140 * rng.normal(size=(12, 6, 2))
+    for kernel in ("rbf", lambda a, b: np.exp(-1e-290 * ((a[:, None] - b) ** 2).sum(-1))):
+        machine = PermutationInvariantSVC(lam=1e8, kernel=kernel).fit(bags, np.arange(12) % 2)
+        assert np.isfinite(machine.decision_function(bags)).all()
+    candidates = Bags.of(bags)
+    with pytest.raises(ValueError, match="template moved by `lam`, are as large as 1e\\+151"):
+        nearest_candidates(np.full((6, 2), 1e151), candidates)
+    with pytest.raises(ValueError, match="template moved by `lam`, are as large as 1e\\+151"):
+        nearest_candidates(np.full((7, 2), 1e151), candidates)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_the_largest_push_gives_finite_decisions(shapes, kernel):
+    bags, labels = shapes
+    machine = PermutationInvariantSVC(lam=1e8, kernel=kernel, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        machine.fit(bags, labels)
+    assert np.isfinite(machine.decision_function(bags)).all()
 
 
 def test_labels_of_two_types_are_refused(shapes):

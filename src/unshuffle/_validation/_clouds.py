@@ -146,6 +146,11 @@ def check_alignment(permutations: Any, sizes: NDArray[np.intp]) -> NDArray[np.in
             f"bags, got shape {orders.shape} and dtype {orders.dtype}. Pass `permutations_` of "
             "the estimator that was fitted to these bags."
         )
+    if orders.shape[1] == 0:
+        raise ValueError(
+            f"`permutations` has shape {orders.shape}: it orders no points. Pass at least one "
+            "column."
+        )
     wrong = (orders >= sizes[:, np.newaxis]) | (orders < -1)
     if wrong.any():
         bag, slot = np.argwhere(wrong)[0]

@@ -91,6 +91,11 @@ def check_mixture(
     for array, name in ((weights[:, None], "weights"), (means, "means")):
         check_finite(array, f"{name} of mixture {i}")
     check_finite(covariances.reshape(n, -1), f"covariances of mixture {i}")
+    if weights.min() < 0.0 or weights.max() == 0.0:
+        raise ValueError(
+            f"Mixture {i} has weights from {weights.min():.3g} to {weights.max():.3g}. Weights "
+            "are shares: none is below 0, and one at least is above."
+        )
     return weights, means, covariances
 
 

@@ -17,10 +17,16 @@ def check_grid(grid: ArrayLike, n_items: int, *, n_axes: int = 2) -> NDArray[np.
             f"`grid` must be a {n_axes}-D array of whole numbers, got shape {cells.shape} and "
             f"dtype {cells.dtype}. Give the item in each cell, -1 where it is empty."
         )
-    if cells.size == 0 or cells.max() >= n_items or cells.min() < -1:
+    if cells.size == 0:
         raise ValueError(
-            f"`grid` must hold items from 0 to {n_items - 1}, or -1 for empty, got "
-            + ("no cells." if cells.size == 0 else f"values from {cells.min()} to {cells.max()}.")
+            f"`grid` has no cells: its shape is {cells.shape}. Pass a grid of at least one cell; "
+            "-1 is an empty one."
+        )
+    if cells.max() >= n_items or cells.min() < -1:
+        items = f"items from 0 to {n_items - 1}, or -1 for empty" if n_items else "-1 alone"
+        raise ValueError(
+            f"`grid` must hold {items}, got values from {cells.min()} to {cells.max()}. There "
+            f"are {n_items} items."
         )
     return cells.astype(np.intp)
 
@@ -50,6 +56,12 @@ def check_cell_points(points: ArrayLike, n_cells: int) -> NDArray[np.float64]:
         raise ValueError(
             f"`points` must be {n_cells} pairs of finite numbers, one for each cell of `grid`, "
             f"got {what}. Pass the points that the items were laid out on."
+        )
+    largest = float(np.abs(places).max(initial=0.0))
+    if largest > 1e150:
+        raise ValueError(
+            f"`points` holds {largest:.3g}, whose square is too large for a float. Divide the "
+            "points by a common number first."
         )
     return places
 
@@ -94,7 +106,12 @@ def check_item_colors(values: ArrayLike, n_items: int) -> NDArray[np.float64]:
     numbers = array.astype(np.float64)
     if not np.isfinite(numbers).all():
         raise ValueError("`values` holds NaN or infinity. Give each item a finite number.")
-    if array.ndim == 2 and (numbers.min() < 0 or numbers.max() > 1):
+    if np.abs(numbers).max(initial=0.0) > 1e300:
+        raise ValueError(
+            "`values` holds numbers beyond 1e300, whose differences may be too large for a float. "
+            "Divide them by a common number first."
+        )
+    if array.ndim == 2 and numbers.size and (numbers.min() < 0 or numbers.max() > 1):
         raise ValueError(
             "Colours in `values` must be from 0 to 1 (or whole numbers from 0 to 255 of dtype "
             f"uint8), got values from {numbers.min():.6g} to {numbers.max():.6g}. Rescale them."

@@ -131,10 +131,12 @@ def check_all_matched(permutation: NDArray[np.intp]) -> None:
 
 
 def check_any_matched(permutation: NDArray[np.intp]) -> None:
-    """Refuse to draw pairs where there are none."""
-    if not np.any(permutation >= 0):
+    """Refuse to draw kernels of pairs where there are less than two."""
+    n_matched = int(np.count_nonzero(permutation >= 0))
+    if n_matched < 2:
+        count = "None" if n_matched == 0 else "Only one"
         raise ValueError(
-            f"None of the {permutation.size} items of X has a partner, so there is no common "
+            f"{count} of the {permutation.size} items of X has a partner, so there is no common "
             "order to draw the kernels in. Raise `unmatched_cost`, or use `plot`, which also "
             "shows items without a partner."
         )

@@ -32,6 +32,8 @@ Array = NDArray[np.float64]
 VOCABULARY_SAMPLE = 20_000
 # Beyond so many standard deviations all points are alike: squares must stay finite.
 FARTHEST = 1e60
+# Log-likelihoods of points rise and fall by about this much where nothing is gained any more.
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -205,7 +207,7 @@ class FisherVectorKernel(SetKernel):
             covariance_type="diag",
             reg_covar=self.regularization,
             max_iter=self.max_iter,
-            tol=self.tol,
+            tol=max(self.tol, ROUNDING),  # below it a climb would only end at max_iter
             random_state=self.random_state,
         )
         # One thread: sums of several come in any order, and round differently every time.

@@ -1,6 +1,7 @@
 """SlicedWassersteinKernel: sets compared by how far their projections must be moved."""
 
 from functools import lru_cache
+from math import sqrt
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -126,7 +127,7 @@ class SlicedWassersteinKernel(SetKernel):
 
     def _summarize(self, bags: Bags) -> SetVectors:
         n_directions = len(self.directions_)
-        scale = 1.0 / np.sqrt(self.n_quantiles * n_directions)
+        scale = 1.0 / sqrt(self.n_quantiles * n_directions)
         # A few sizes at a time: of thousands of different ones the weights would fill the memory.
         weights = lru_cache(16)(lambda size: scale * interval_means(size, self.n_quantiles))
 

@@ -130,7 +130,7 @@ class MultiwaySorting(BaseEstimator):
         "kernel": [str, callable, list, tuple],
         "gamma": [Interval(Real, 0, None, closed="neither"), list, tuple, None],
         "objective": [StrOptions({"hsic", "entropy"})],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [Interval(Integral, 1, 10**6, closed="both")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],

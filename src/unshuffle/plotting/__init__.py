@@ -6,6 +6,7 @@ from unshuffle.plotting._gram_display import GramDisplay
 from unshuffle.plotting._layout_display import LayoutDisplay
 from unshuffle.plotting._match_display import MatchDisplay
 from unshuffle.plotting._mixture_display import MixtureDisplay
+from unshuffle.plotting._orbit_display import OrbitDisplay
 from unshuffle.plotting._template_display import TemplateDisplay
 
 __all__ = [
@@ -15,8 +16,6 @@ __all__ = [
     "LayoutDisplay",
     "MatchDisplay",
     "MixtureDisplay",
+    "OrbitDisplay",
     "TemplateDisplay",
 ]
-from unshuffle.plotting._orbit_display import OrbitDisplay
-
-__all__ = ["AlignmentDisplay", "CollageDisplay", "LayoutDisplay", "MatchDisplay", "OrbitDisplay"]

@@ -13,11 +13,11 @@ from unshuffle._validation import (
     check_images,
     check_item_colors,
     check_item_labels,
+    check_items_of_layout,
     check_one_look,
     check_points_end,
     check_real,
     check_same_items,
-    check_vectors,
 )
 from unshuffle.metrics._layout import pair_distances, touching_cells
 from unshuffle.plotting._drawing import (
@@ -164,7 +164,7 @@ class LayoutDisplay:
         """
         looks = {"values": values, "labels": labels, "images": images}
         check_one_look(looks)
-        X = None if X is None else check_vectors(X, "X")
+        X = None if X is None else check_items_of_layout(X, "X", kernel="linear")
         n_items = int(np.max(grid, initial=0)) + 1 if X is None else X.shape[0]
         for name, look in looks.items():
             if look is not None:
@@ -260,8 +260,9 @@ class LayoutDisplay:
 
     def _in_cells(self, of_items: NDArray[np.float64]) -> NDArray[np.float64]:
         """What belongs to each item, moved to its cell; NaN where there is none."""
-        cells = of_items[self.grid]
-        cells[self.grid < 0] = np.nan
+        filled = self.grid >= 0
+        cells = np.full(self.grid.shape + of_items.shape[1:], np.nan)
+        cells[filled] = of_items[self.grid[filled]]
         return cells
 
     def _draw_numbers(self, cells: NDArray[np.float64], cmap: str, name: str = "") -> None:

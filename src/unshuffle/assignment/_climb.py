@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._printing import short_repr
 from unshuffle.assignment._quadratic import Array, Permutation, QuadraticProblem
 from unshuffle.assignment._solve import assign
 from unshuffle.assignment._swaps import swap_ascent
@@ -33,6 +34,9 @@ class Climbed:
     value: float
     converged: bool
     n_assignments: int
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 def assign_free(

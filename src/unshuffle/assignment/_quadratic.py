@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._printing import short_repr
 from unshuffle.objectives import squared_gradient, trace_gradient
 
 Array = NDArray[np.float64]
@@ -36,6 +37,9 @@ class QuadraticProblem:
     cost: Array | None = None
     frozen: NDArray[np.intp] = field(default_factory=lambda: np.empty((0, 2), dtype=np.intp))
     squared_L: Array | None = field(init=False, default=None)
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
     def __post_init__(self) -> None:
         if self.K.shape[0] < self.L.shape[0]:

@@ -9,6 +9,7 @@ from sklearn.datasets import load_digits
 from sklearn.utils import check_random_state
 
 from unshuffle._ink import as_points, draw_pixels
+from unshuffle._printing import short_repr
 from unshuffle._validation import check_count, check_digits, check_memory
 
 
@@ -25,6 +26,9 @@ class Clouds(NamedTuple):
 
     bags: NDArray[np.float64]
     labels: NDArray[np.intp]
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 def digit_clouds(

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from unshuffle._printing import short_repr
+
 Array = NDArray[np.float64]
 
 
@@ -117,6 +119,9 @@ class LeaveOneOut:
     ridge: float
     row_means: Array
     factor: Array
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
     @classmethod
     def of(cls, gram: Array, *, ridge: float) -> "LeaveOneOut":

@@ -33,7 +33,7 @@ $(VENV)/venv.stamp:
 	touch $@
 
 $(VENV)/base.stamp: $(VENV)/venv.stamp pyproject.toml
-	$(BIN)/pip install --quiet --editable .
+	$(BIN)/pip install --quiet --editable '.[plot]'
 	touch $@
 
 $(VENV)/dev.stamp: $(VENV)/venv.stamp pyproject.toml

@@ -10,6 +10,9 @@ import pytest
 from unshuffle import _saving
 from unshuffle._saving import replace_file
 from unshuffle._validation._files import check_regular_file
+from unshuffle.images import read_features
+from unshuffle.layout import Positions
+from unshuffle.matching import Matches
 
 needs_links = pytest.mark.skipif(sys.platform == "win32", reason="needs links and pipes")
 
@@ -44,6 +47,19 @@ def test_pipes_devices_and_circles_of_links_are_refused(tmp_path):
             check_regular_file(tmp_path / name, "A")
     with pytest.raises(ValueError, match=r"loop\.csv \(A\) cannot be opened: Too many levels"):
         check_regular_file(tmp_path / "loop.csv", "A")
+
+
+@needs_links
+def test_nothing_is_loaded_from_a_device_or_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "zero.json").symlink_to("/dev/zero")
+    (tmp_path / "zero.npy").symlink_to("/dev/zero")
+    for load in (Matches.load, Positions.load):
+        for name in ("pipe.csv", "zero.json"):
+            with pytest.raises(ValueError, match="leads to a device or a pipe"):
+                load(tmp_path / name)
+    with pytest.raises(ValueError, match="leads to a device or a pipe"):
+        read_features(tmp_path / "zero.npy", 3)
 
 
 HELD = """

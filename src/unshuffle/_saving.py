@@ -59,8 +59,7 @@ def _write_and_move(target: Path, data: bytes) -> None:
         with open(handle, "wb") as file:
             file.write(data)
             file.flush()
-            # Some full disks and quotas are only noticed here.
-            os.fsync(handle)
+            _sync(handle)
             if before is not None:
                 _give_mode(part, before)
             if fcntl is not None:
@@ -73,12 +72,25 @@ def _write_and_move(target: Path, data: bytes) -> None:
         part.unlink(missing_ok=True)
 
 
+def _sync(handle: int) -> None:
+    """Have the data written: some full disks and quotas are only noticed here."""
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        # Some file systems cannot be asked to.
+        if error.errno not in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
+            raise
+
+
 def _give_mode(part: Path, before: os.stat_result) -> None:
+    """Give a part the owner and permissions of the file it replaces, where that is allowed."""
     now = os.stat(part)
     if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
         with suppress(OSError):
             os.chown(part, before.st_uid, before.st_gid)
-    os.chmod(part, stat.S_IMODE(before.st_mode))
+    with suppress(OSError):
+        # Some shares know no permissions.
+        os.chmod(part, stat.S_IMODE(before.st_mode))
 
 
 def _open_part(folder: Path, mode: int) -> tuple[Path, int]:

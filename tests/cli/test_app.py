@@ -5,12 +5,14 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
 import unshuffle
+from unshuffle.cli import _demo
 from unshuffle.cli._app import run as run_app
 from unshuffle.cli._demo import neighbour_agreement
 from unshuffle.datasets import make_paired_views
@@ -188,6 +190,7 @@ def test_agreement_of_neighbours_counts_both_directions():
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_demo_writes_pictures_and_says_so(run):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     result = run("demo")
     assert result.exit_code == 0, result.output
     right = re.search(r"(\d+) of 240 right", result.stdout)
@@ -204,9 +207,27 @@ def test_demo_writes_pictures_and_says_so(run):
     template, collage = (part.reshape(26, 16, 39, 16) for part in (both[:, :624], both[:, 640:]))
     light = [part.mean(axis=(1, 3)).ravel() for part in (template, collage)]
     assert np.corrcoef(*light)[0, 1] > 0.8
+    for name in ("digit-morph.png", "set-upright.png", "turned-digits.png"):
+        assert f"unshuffle-demo/{name}" in result.stdout
+        with Image.open(f"unshuffle-demo/{name}") as picture:
+            assert np.asarray(picture.convert("L")).std() > 10
+    readme = Path(__file__).resolve().parents[2] / "README.md"
+    shown = re.findall(r"\(docs/images/([\w.-]+)\)", readme.read_text("utf-8"))
+    assert len(shown) == 6
+    assert set(shown) <= set(os.listdir("unshuffle-demo"))
     assert "unshuffle-demo/wall.html" in result.stdout
     with open("unshuffle-demo/wall.html", encoding="ascii") as page:
         assert "600 handwritten digits" in page.read()
+
+
+def test_without_matplotlib_the_demo_says_what_is_missing(run, monkeypatch):
+    for name, value in (("_halves", 179), ("_digits", 0.81), ("_flower", None)):
+        monkeypatch.setattr(_demo, name, lambda folder, n_jobs, value=value: value)
+    monkeypatch.setattr(_demo, "_has_matplotlib", lambda: False)
+    result = run("demo")
+    assert result.exit_code == 0, result.output
+    assert "Three more pictures need matplotlib: pip install 'unshuffle[plot]'" in result.stdout
+    assert "turned-digits" not in result.stdout
 
 
 def test_demo_refuses_a_folder_that_cannot_be_made(run, tmp_path):

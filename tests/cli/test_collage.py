@@ -43,6 +43,35 @@ def test_the_default_is_one_picture(run, greys, tmp_path):
     assert (tmp_path / "collage.png").exists()
 
 
+def test_a_poor_collage_comes_with_advice_that_helps(run, greys):
+    # A small moon in a black sky: most of sixty-four grays are too light for any place in it.
+    Image.fromarray(np.pad(np.full((20, 20), 255, np.uint8), 30)).save("moon.png")
+    result = run("collage", "moon.png", greys[1])
+    advice = re.search(
+        r"\nThe template is hard to see: (\d+)% of its variation is left\. To come closer, try "
+        r"(--shape 8x8 --repeat 5 --smoothness 0), or give more pictures in its colors\.\n",
+        result.stdout,
+    )
+    assert int(advice[1]) < 50
+    result = run("collage", "moon.png", greys[1], *advice[2].split())
+    assert result.exit_code == 0, result.output
+    assert "hard to see" not in result.stdout
+    answers = [
+        json.loads(run("collage", "moon.png", greys[1], "--json", *options).stdout)
+        for options in ((), advice[2].split())
+    ]
+    assert [answer["poor"] for answer in answers] == [True, False]
+    assert answers[0]["likeness"] < 0.5 < 0.8 < answers[1]["likeness"]
+
+
+def test_a_good_collage_and_a_flat_template_come_without_advice(run, greys):
+    assert "hard to see" not in run("collage", *greys).stdout
+    Image.new("RGB", (80, 80), (128, 128, 128)).save("flat.png")
+    options = ("--shape", "2x2", "--smoothness", 0)
+    answer = json.loads(run("collage", "flat.png", greys[1], *options, "--json").stdout)
+    assert not answer["poor"]
+
+
 def test_json_prints_one_object_and_nothing_else(run, greys, tmp_path):
     answer = json.loads(run("collage", *greys, "--json", "--shape", "6x6").stdout)
     assert answer["shape"] == [6, 6]

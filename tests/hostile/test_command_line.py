@@ -409,6 +409,7 @@ def test_no_input_is_overwritten_through_a_link(refused, good, tmp_path, link):
         (texts / "a.txt", "text.csv"),
     ):
         link(target, tmp_path / name)
+    link(texts / "a.txt", texts / "inside.csv")
     before = contents(tmp_path)
     for arguments in (
         ("match", left, right, "--sheet", "out.png"),
@@ -419,6 +420,7 @@ def test_no_input_is_overwritten_through_a_link(refused, good, tmp_path, link):
         ("layout", right, "--mask", left / "1.png", "-o", "out.png"),
         ("morph", left / "1.png", right / "1.png", "-o", "out.png"),
         ("match", texts, texts, "-o", "text.csv"),
+        ("match", texts, texts, "-o", texts / "inside.csv"),
     ):
         line = refused(*arguments)
         assert "is in the folder" in line or "lost" in line

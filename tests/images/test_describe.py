@@ -100,6 +100,8 @@ def test_files_that_are_no_arrays_are_refused(tmp_path):
         huge, {"descr": "<f8", "fortran_order": False, "shape": (4, 10**15)}
     )
     (tmp_path / "huge.npy").write_bytes(huge.getvalue())
+    with pytest.raises(ValueError, match=r"There is no file .*missing\.npy"):
+        read_features(tmp_path / "missing.npy", 4)
     for name in ("text.npy", "empty.npy", "cut.npy", "huge.npy"):
         with pytest.raises(ValueError, match=f"{name} cannot be read as an array of numbers"):
             read_features(tmp_path / name, 4)

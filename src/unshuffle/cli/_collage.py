@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from unshuffle.cli import _pictures
 from unshuffle.cli._cells import parse_shape
@@ -36,10 +37,15 @@ from unshuffle.cli._writing import (
     exit_code,
     unbothered,
 )
-from unshuffle.images import ImageCollection, read_image
+from unshuffle.images import ImageCollection, read_image, rgb_to_lab
 from unshuffle.images._decoding import explain
 from unshuffle.layout import Positions
 
+# Where less of the variation of the template than this is left, what it shows is hard to see; on
+# photographs .2 was a blur, .7 plain.
+POOR = 0.5
+# Squared difference in Lab that hardly shows, whatever the template.
+FAINT = 100.0
 # Enough for the finest collage: a tile covers several pixels of the template.
 TEMPLATE_SIDE = 1024
 
@@ -97,6 +103,7 @@ def collage(options: Options) -> int:
     estimator, interrupted = _fit(template, pictures, shape, options)
     with unbothered():
         report = _describe(pictures, estimator, options)
+        report |= _judge(template, pictures.arrays, estimator.grid_)
         report["interrupted"] = interrupted
         positions = Positions(estimator.grid_, pictures.names)
         images = None
@@ -199,6 +206,20 @@ def _describe(pictures: ImageCollection, estimator: Any, options: Options) -> di
     }
 
 
+def _judge(
+    template: NDArray[np.uint8], tiles: NDArray[np.uint8], grid: NDArray[np.intp]
+) -> dict[str, Any]:
+    """Share of the variation of the template that is seen from afar, and whether it is little."""
+    size = grid.shape[1], grid.shape[0]
+    small = Image.fromarray(template).resize(size, Image.Resampling.BOX)
+    wanted = rgb_to_lab(np.asarray(small))
+    shown = rgb_to_lab(tiles.mean(axis=(1, 2)) / 255)[grid]
+    variation = ((wanted - wanted.mean(axis=(0, 1))) ** 2).sum(axis=2).mean()
+    missed = ((wanted - shown) ** 2).sum(axis=2).mean()
+    likeness = 1.0 - float(missed / max(variation, FAINT))
+    return {"likeness": likeness, "poor": likeness < POOR and bool(missed > FAINT)}
+
+
 def _show(report: dict[str, Any], written: list[Written]) -> None:
     if report["interrupted"]:
         warn("Interrupted: this is the best collage found so far, not a finished one.")
@@ -209,4 +230,23 @@ def _show(report: dict[str, Any], written: list[Written]) -> None:
         f"cells{often}: mean squared difference of colour {report['cost']:.4g} from the template, "
         f"{report['roughness']:.4g} between neighbours (CIE Lab)."
     )
+    if report["poor"]:
+        say(_advice(report))
     show_all(written, report["skipped_list"])
+
+
+def _advice(report: dict[str, Any]) -> str:
+    """What brings a collage closer to its template."""
+    rows, columns = report["shape"]
+    # With so many to choose from, each cell gets a picture that suits it.
+    repeat = min(max(5, 2 * report["most_used"]), rows * columns)
+    closer = []
+    if repeat > report["most_used"]:
+        closer.append(f"--shape {rows}x{columns} --repeat {repeat}")
+    if report["smoothness"] > 0:
+        closer.append("--smoothness 0")
+    options = f"try {' '.join(closer)}, or " if closer else ""
+    return (
+        f"The template is hard to see: {max(report['likeness'], 0):.0%} of its variation is left. "
+        f"To come closer, {options}give more pictures in its colors."
+    )

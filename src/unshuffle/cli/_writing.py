@@ -167,7 +167,7 @@ def _check_not_among(output: Path, folder: Path, recursive: bool) -> None:
                 "input or be read as one. Write it to another folder."
             )
     # A second name of an input, wherever it stands.
-    elif place.is_file() and place.stat().st_nlink > 1:
+    if place.is_file() and place.stat().st_nlink > 1:
         for name, path in list_files(folder, recursive=recursive).files:
             if path.is_file() and os.path.samefile(path, place):
                 raise BadInput(

@@ -100,6 +100,29 @@ def read_folder(
     -----
     Time grows with the pixels in the files, memory with ``n_images * height * width * 3``
     bytes, plus one decoded picture for each thread.
+
+    Examples
+    --------
+    The pictures are in `arrays`, ready for `describe`, `lab_pixels` and the others:
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from PIL import Image
+    >>> from unshuffle.images import describe, read_folder
+    >>> with TemporaryDirectory() as folder:
+    ...     for color in ("red", "blue"):
+    ...         Image.new("RGB", (60, 40), color).save(Path(folder) / f"{color}.png")
+    ...     _ = (Path(folder) / "notes.txt").write_text("no picture")
+    ...     photos = read_folder(folder, size=8)
+    >>> photos.arrays.shape
+    (2, 8, 8, 3)
+    >>> photos.names
+    ['blue.png', 'red.png']
+    >>> [name for name, reason in photos.skipped]
+    ['notes.txt']
+    >>> vectors, kernel = describe(photos.arrays)
+    >>> vectors.shape
+    (2, 192)
     """
     size = check_image_size(size)
     check_option(fit, "fit", FITS)

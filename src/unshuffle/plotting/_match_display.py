@@ -52,12 +52,29 @@ class MatchDisplay:
 
     Examples
     --------
+    >>> from unshuffle import KernelizedSorting
     >>> from unshuffle.datasets import make_paired_views
     >>> from unshuffle.plotting import MatchDisplay
     >>> X, y, truth = make_paired_views(30, random_state=0)
-    >>> display = MatchDisplay.from_predictions(X, y, truth)
+    >>> sorting = KernelizedSorting(random_state=0).fit(X, y)
+    >>> display = MatchDisplay.from_estimator(sorting, X, y)
     >>> display.positions_x.shape
     (30, 2)
+
+    Both ways to look at it, and the figure to save:
+
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure(figsize=(9, 4)).add_subplot()
+    >>> figure = display.plot(ax, labels=("first", "second")).figure_
+    >>> len(figure.axes)  # the maps, and the scale of the confidence
+    2
+    >>> ax = Figure(figsize=(9, 4)).add_subplot()
+    >>> _ = display.plot_kernels(ax, labels=("first", "second"))
+
+    A match from elsewhere, here the truth:
+
+    >>> MatchDisplay.from_predictions(X, y, truth).permutation.shape
+    (30,)
     """
 
     def __init__(

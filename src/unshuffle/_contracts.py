@@ -60,6 +60,8 @@ def takes(
                 with np.errstate(all="ignore"):
                     result = function(**given)  # type: ignore[call-arg]
             except ValueError as error:
+                if "`" in str(error):  # it names an argument already
+                    raise
                 if any(not _size(given[name]) < LARGE for name in shapes if name in given):
                     raise_not_float(function.__name__, given, error)
                 if not isinstance(error, np.linalg.LinAlgError):

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._printing import short_repr
+
 
 @dataclass(frozen=True)
 class State:
@@ -37,6 +39,9 @@ class State:
     stage: str = ""
     fraction: float = 0.0
     generators: NDArray[np.float64] | None = None
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 @contextmanager

@@ -95,7 +95,7 @@ def check_permutation(
             f"Use positions from 0 to {n_second - 1}, -1 for unmatched."
         )
     if np.unique(used).size != used.size:
-        counts = np.bincount(used)
+        counts = np.bincount(used.astype(np.intp))
         raise ValueError(
             f"`{name}` uses item {int(counts.argmax())} of y {int(counts.max())} times. "
             "Each item of y may have one partner."

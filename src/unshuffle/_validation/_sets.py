@@ -167,7 +167,7 @@ def check_columns(columns: Any, width: int) -> NDArray[np.intp]:
             f"`columns` names column {beyond[0]}, but points have {width} columns. Count them "
             "from 0."
         )
-    chosen = chosen % width
+    chosen = chosen.astype(np.intp) % width
     if np.unique(chosen).size < chosen.size:
         raise ValueError(f"`columns` names a column twice: {columns!r}. Name each once.")
-    return chosen.astype(np.intp)
+    return chosen

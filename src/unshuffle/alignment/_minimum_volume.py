@@ -265,7 +265,7 @@ class MinimumVolumePCA(
         random = check_random_state(self.random_state)
         seed = int(random.randint(2**31))
         n_points = int(self.n_points or given.sizes.max())
-        n_features = given.width if self.kernel == "linear" else self.rank
+        n_features = given.width if self.kernel == "linear" else int(self.rank)
         check.check_bags_memory(len(given), n_points, n_features)
         chosen = equal_sizes(given, n_points, missing=self.unequal == "missing", seed=seed)
         features = self._features_of(given, chosen)
@@ -273,7 +273,7 @@ class MinimumVolumePCA(
         mapped = _mapped(features, gathered(given, chosen), present)
         check.check_features_vary(mapped[present], self.kernel)
         check.check_n_components(self.n_components, min(len(given) - 1, mapped[0].size))
-        references = _references(present, self.n_init, random)
+        references = _references(present, int(self.n_init), random)
         search = self._new_search(mapped, chosen, references.size)
         with refitting(self) as done:
             self._seed = seed
@@ -376,7 +376,7 @@ class MinimumVolumePCA(
     def _features_of(self, given: Bags, chosen: NDArray[np.intp]) -> PointFeatures:
         points = gathered(given, chosen)[chosen != MISSING]
         return PointFeatures.of(
-            points, self.kernel, gamma=self.gamma, degree=self.degree, rank=self.rank
+            points, self.kernel, gamma=self.gamma, degree=int(self.degree), rank=int(self.rank)
         )
 
     def _new_search(
@@ -390,7 +390,7 @@ class MinimumVolumePCA(
             estimator=self.estimator,
             ridge=self.regularization * max(scale, np.finfo(float).tiny),
             swaps=self.swaps,
-            max_iter=self.max_iter,
+            max_iter=int(self.max_iter),
             tol=self.tol,
         )
         return Search(

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._printing import short_repr
 from unshuffle.assignment._quadratic import Array, Permutation, QuadraticProblem
 from unshuffle.assignment._solve import assign
 from unshuffle.assignment._swaps import swap_ascent
@@ -34,6 +35,9 @@ class Climbed:
     value: float
     converged: bool
     n_assignments: int
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 def assign_free(

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from unshuffle._middle import middle
 from unshuffle._parallel import product, spans
+from unshuffle._printing import short_repr
 from unshuffle.objectives import squared_gradient, trace_gradient
 
 Array = NDArray[np.float64]
@@ -44,6 +45,9 @@ class QuadraticProblem:
     cost: Array | None = None
     frozen: NDArray[np.intp] = field(default_factory=lambda: np.empty((0, 2), dtype=np.intp))
     squared_L: Array | None = field(init=False, default=None)
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
     def __post_init__(self) -> None:
         _check_products(self.K, self.L, self.cost)

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._printing import short_repr
+
 
 @dataclass(frozen=True)
 class Assignment:
@@ -37,3 +39,6 @@ class Assignment:
     prices: NDArray[np.float64] | None
     gap: float
     solver: str
+
+    def __repr__(self) -> str:
+        return short_repr(self)

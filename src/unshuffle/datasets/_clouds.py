@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
 from unshuffle._ink import as_points, draw_pixels
+from unshuffle._printing import short_repr
 from unshuffle._validation import check_count, check_digits, check_memory
 from unshuffle._validation._parameters import check_seed
 
@@ -25,6 +26,9 @@ class Clouds(NamedTuple):
 
     bags: NDArray[np.float64]
     labels: NDArray[np.intp]
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 def digit_clouds(

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._printing import short_repr
 from unshuffle._validation import check_count, check_memory, check_real
 from unshuffle._validation._parameters import check_seed
 
@@ -22,6 +23,9 @@ class LabelledSets(NamedTuple):
 
     bags: list[NDArray[np.float64]]
     labels: NDArray[np.intp]
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 def mixture_sets(

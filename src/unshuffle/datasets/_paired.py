@@ -5,6 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._printing import short_repr
+
 
 class Paired(NamedTuple):
     """Two collections of the same things, the second in an order of its own.
@@ -22,6 +24,9 @@ class Paired(NamedTuple):
     X: NDArray
     y: NDArray
     truth: NDArray[np.intp]
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 def shuffle_second(X: NDArray, y: NDArray, rng: np.random.RandomState) -> Paired:

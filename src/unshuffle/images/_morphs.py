@@ -11,6 +11,7 @@ from PIL import Image, ImageDraw
 from scipy.spatial import cKDTree
 
 from unshuffle._ink import as_points, draw_pixels
+from unshuffle._printing import short_repr
 from unshuffle._saving import replace_file
 from unshuffle._validation import (
     check_colors,
@@ -57,6 +58,9 @@ class Drawing(NamedTuple):
     points: NDArray[np.float64]
     colors: NDArray[np.uint8]
     ground: NDArray[np.uint8]
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 def picture_points(

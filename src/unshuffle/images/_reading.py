@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._parallel import map_parallel
+from unshuffle._printing import short_repr
 from unshuffle._validation import (
     check_cache_folder,
     check_folder,
@@ -43,6 +44,9 @@ class ImageCollection:
     arrays: NDArray[np.uint8]
     sizes: NDArray[np.intp]
     skipped: list[tuple[str, str]]
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
     def __len__(self) -> int:
         return len(self.names)

@@ -181,15 +181,15 @@ class ExpectedLikelihoodKernel(GaussianSetKernel):
 
     def _climb(self, floor: float) -> Climb:
         counted = isinstance(self.n_components, str)
-        most = self.max_components if counted else int(self.n_components)
+        most = int(self.max_components if counted else self.n_components)
         return Climb(
             self.n_components if counted else most,
             most,
             self.covariance_type,
             floor,
-            self.max_iter,
+            int(self.max_iter),
             self.tol,
-            starting_draws(self.random_state, self.n_init, most),
+            starting_draws(self.random_state, int(self.n_init), most),
         )
 
     def _learn(self, bags: Bags) -> Densities:

@@ -203,10 +203,10 @@ class FisherVectorKernel(SetKernel):
         n_different = len(np.unique(points, axis=0))
         check.warn_small_vocabulary(n_different, self.n_components)
         mixture = GaussianMixture(
-            min(self.n_components, n_different),
+            min(int(self.n_components), n_different),
             covariance_type="diag",
             reg_covar=self.regularization,
-            max_iter=self.max_iter,
+            max_iter=int(self.max_iter),
             tol=max(self.tol, ROUNDING),  # below it a climb would only end at max_iter
             random_state=self.random_state,
         )

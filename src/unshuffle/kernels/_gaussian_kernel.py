@@ -96,10 +96,10 @@ class GaussianSetKernel(SetKernel):
                 bags.points,
                 self.base_kernel,
                 gamma=self.gamma,
-                degree=self.degree,
+                degree=int(self.degree),
                 eta=self.eta,
-                rank=self.rank,
-                n_landmarks=self.n_landmarks,
+                rank=int(self.rank),
+                n_landmarks=int(self.n_landmarks),
             )
             floor = self.eta_ = self._space.eta
             self.gamma_ = self._space.gamma

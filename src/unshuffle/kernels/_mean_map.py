@@ -205,7 +205,9 @@ class MeanMapKernel(SetKernel):
         similarity = (
             None
             if self.base_kernel == "linear"
-            else PointKernel.of(self.base_kernel, points, gamma=self.gamma, degree=self.degree)
+            else PointKernel.of(
+                self.base_kernel, points, gamma=self.gamma, degree=int(self.degree)
+            )
         )
         self.gamma_ = 1.0 if similarity is None else similarity.gamma
         self._features = self._features_for(bags)
@@ -231,15 +233,17 @@ class MeanMapKernel(SetKernel):
             differences = self.outer == "rbf" and not self.normalize
             return Coordinates(middle(bags.points) if differences else np.zeros(bags.width))
         if self.base_kernel == "poly":
-            if n_monomials(bags.width, self.degree) > most_features(bags):
+            degree = int(self.degree)
+            if n_monomials(bags.width, degree) > most_features(bags):
                 return None
-            return Monomials.of(bags.width, self.gamma_, self.degree)
+            return Monomials.of(bags.width, self.gamma_, degree)
         if self.base_kernel != "rbf":
             return None
         if self.n_features is not None:
-            check.check_directions_memory(self.n_features, bags.width, 1, "n_features")
+            n_features = int(self.n_features)
+            check.check_directions_memory(n_features, bags.width, 1, "n_features")
             rng = check_random_state(self.random_state)
-            return RandomWaves.of(bags.points, self.gamma_, self.n_features, rng)
+            return RandomWaves.of(bags.points, self.gamma_, n_features, rng)
         return GridWaves.of(bags.points, self.gamma_, most_features(bags))
 
     def _summarize(self, bags: Bags) -> MeanMaps:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from unshuffle import _validation as check
 from unshuffle._bags import Bags
 from unshuffle._parallel import map_parallel, per_call, spans
+from unshuffle._printing import short_repr
 from unshuffle.kernels._distances import mirror_upper
 
 Array = NDArray[np.float64]
@@ -38,6 +39,9 @@ class Mixture(NamedTuple):
     weights: Array
     means: Array
     covariances: Array
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 @dataclass(frozen=True)

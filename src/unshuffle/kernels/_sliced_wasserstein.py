@@ -111,11 +111,11 @@ class SlicedWassersteinKernel(SetKernel):
         self.n_jobs = n_jobs
 
     def _settle(self, bags: Bags) -> None:
-        n_directions = self.n_projections if bags.width > 1 else 1
+        n_directions = int(self.n_projections) if bags.width > 1 else 1
         largest = int(bags.sizes.max())
         check.check_directions_memory(n_directions, bags.width, largest, "n_projections")
         self.directions_ = spread_directions(
-            self.n_projections, bags.width, check_random_state(self.random_state)
+            int(self.n_projections), bags.width, check_random_state(self.random_state)
         )
         # From the middle of all sets, quantiles lose no digits to a far-off origin.
         self._center = middle(bags.points)
@@ -126,17 +126,17 @@ class SlicedWassersteinKernel(SetKernel):
         self.gamma_ = median_width(squared_distances(typical), "gamma")
 
     def _summarize(self, bags: Bags) -> SetVectors:
-        n_directions = len(self.directions_)
-        scale = 1.0 / sqrt(self.n_quantiles * n_directions)
+        n_directions, n_quantiles = len(self.directions_), int(self.n_quantiles)
+        scale = 1.0 / sqrt(n_quantiles * n_directions)
         # A few sizes at a time: of thousands of different ones the weights would fill the memory.
-        weights = lru_cache(16)(lambda size: scale * interval_means(size, self.n_quantiles))
+        weights = lru_cache(16)(lambda size: scale * interval_means(size, n_quantiles))
 
         def quantiles(points: Array) -> Array:
             projected = self.directions_ @ (points - self._center).T
             projected.sort(axis=1)
             return np.asarray((projected @ weights(len(points))).ravel())
 
-        length = self.n_quantiles * n_directions
+        length = n_quantiles * n_directions
         return SetVectors(describe(quantiles, bags, length, n_jobs=self.n_jobs))
 
     def _block(self, a: SetVectors, b: SetVectors | None) -> Array:

@@ -184,9 +184,10 @@ class Collage(BaseEstimator):
 
     def _grid(self, template: NDArray[np.uint8], tiles: NDArray[np.uint8]) -> tuple[int, int]:
         if self.shape is None:
-            return grid_for(len(tiles) * (self.repeat or 1), template, tiles)
+            return grid_for(len(tiles) * int(self.repeat or 1), template, tiles)
         rows, columns = check.check_rectangle(self.shape)
-        check.check_tiles(len(tiles), rows * columns, self.repeat)
+        repeat = None if self.repeat is None else int(self.repeat)
+        check.check_tiles(len(tiles), rows * columns, repeat)
         return rows, columns
 
     def _solve(
@@ -206,10 +207,10 @@ class Collage(BaseEstimator):
         )
 
         n_cells = shape[0] * shape[1]
-        times = self.repeat or -(-n_cells // len(tiles))
+        times = int(self.repeat or -(-n_cells // len(tiles)))
         check.check_collage_memory(len(tiles) * times, n_cells)
-        colors = tile_colors(tiles, self.detail)
-        wanted = template_colors(template, shape, self.detail)
+        colors = tile_colors(tiles, int(self.detail))
+        wanted = template_colors(template, shape, int(self.detail))
         near = kernel_neighbors(shape)
         if self.neighbors == "laplacian":
             near = template_neighbors(shape, wanted)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from unshuffle._middle import middle
+from unshuffle._printing import short_repr
 from unshuffle._validation import (
     check_magnitude,
     check_memory,
@@ -60,6 +61,9 @@ class Summary:
     counts: NDArray[np.intp]
     labels: NDArray[np.intp]
     mean_distance: float
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
 
 def summarize(

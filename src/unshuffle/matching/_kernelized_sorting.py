@@ -400,8 +400,8 @@ class KernelizedSorting(BaseEstimator):
             return solve_refined(
                 pair,
                 search,
-                n_init=self.n_init,
-                max_iter=self.max_iter,
+                n_init=int(self.n_init),
+                max_iter=int(self.max_iter),
                 n_jobs=self.n_jobs,
                 rng=check_random_state(self.random_state),
             )
@@ -409,13 +409,13 @@ class KernelizedSorting(BaseEstimator):
             return solve_unbiased(
                 pair,
                 search,
-                max_iter=self.max_iter,
+                max_iter=int(self.max_iter),
                 tol=self.tol,
                 step=self.step,
                 n_jobs=self.n_jobs,
             )
         solve = solve_classic if self.method == "classic" else solve_entropy
-        return solve(pair, search, max_iter=self.max_iter, tol=self.tol, n_jobs=self.n_jobs)
+        return solve(pair, search, max_iter=int(self.max_iter), tol=self.tol, n_jobs=self.n_jobs)
 
     def _store(self, pair: KernelPair, outcome: Outcome, search: Search, swapped: bool) -> None:
         """Keep the matching, not yet judged: what is lost to an interrupt after this is little."""

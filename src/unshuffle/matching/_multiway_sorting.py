@@ -200,8 +200,8 @@ class MultiwaySorting(BaseEstimator):
         try:
             found = solve_multiway(
                 search,
-                n_init=self.n_init,
-                max_iter=self.max_iter,
+                n_init=int(self.n_init),
+                max_iter=int(self.max_iter),
                 tol=self.tol,
                 n_jobs=self.n_jobs,
                 rng=check_random_state(self.random_state),

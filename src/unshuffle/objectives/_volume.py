@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from unshuffle._contracts import raise_not_float, takes
+from unshuffle._printing import short_repr
 
 Array = NDArray[np.float64]
 
@@ -126,6 +127,9 @@ class LeaveOneOut:
     ridge: float
     row_means: Array
     factor: Array
+
+    def __repr__(self) -> str:
+        return short_repr(self)
 
     @classmethod
     def of(cls, gram: Array, *, ridge: float) -> "LeaveOneOut":

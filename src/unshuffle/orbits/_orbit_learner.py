@@ -289,7 +289,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         inner = X if subspace is None else subspace.inside(X)
         prototype = chosen_prototype(self.prototype, X, inner, subspace)
         if onto is None:
-            indices, pairs = chosen_pairs(self.pairs, inner, prototype, self.n_neighbors)
+            indices, pairs = chosen_pairs(self.pairs, inner, prototype, int(self.n_neighbors))
         else:
             indices, pairs = regression_pairs(
                 inner, onto if subspace is None else subspace.inside(onto)
@@ -297,7 +297,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         constraints = check.check_constraints(self.constraints, inner.shape[1], self.loss)
         space = self._space_of(len(X), pairs)
         scaled, scale = pairs.scaled()
-        settings = Settings(self.n_init, self.max_iter, self.tol, seed, self.n_jobs)
+        settings = Settings(int(self.n_init), int(self.max_iter), self.tol, seed, self.n_jobs)
         search = Search(space, scaled, settings, Reporter(self.callback), scale**2)
         self._seed, self._subspace = seed, subspace
         self.pairs_ = indices
@@ -456,8 +456,9 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if self.n_components is None:
             return None
         rows = X if onto is None else np.concatenate([X, onto])
-        check.check_orbit_components(self.n_components, len(rows), X.shape[1])
-        subspace = Subspace.of(rows, self.n_components)
+        n_components = int(self.n_components)
+        check.check_orbit_components(n_components, len(rows), X.shape[1])
+        subspace = Subspace.of(rows, n_components)
         self.mean_, self.components_ = subspace.mean, subspace.components
         return subspace
 
@@ -467,7 +468,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         space = MatrixSpace.of(d, self.structure, pattern)
         check.check_any_matrix(space.n_dimensions, d, self.structure)
         if self.n_generators is not None:
-            check.check_n_generators(self.n_generators, n_points, n, space.n_dimensions)
+            check.check_n_generators(int(self.n_generators), n_points, n, space.n_dimensions)
         check.check_orbit_memory(n, d, space.n_dimensions)
         return space
 

@@ -84,7 +84,7 @@ class NeighborhoodShape(SetTransformer):
 
     def _change(self, points: Array) -> Array:
         coordinates = points[:, self._columns]
-        n_neighbors = min(self.n_neighbors, len(points))
+        n_neighbors = min(int(self.n_neighbors), len(points))
         step = max(1, min(BLOCK, MOST_NUMBERS // coordinates.size))
         parts = [
             neighborhood_shapes(coordinates, coordinates[start : start + step], n_neighbors)

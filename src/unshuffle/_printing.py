@@ -1,0 +1,26 @@
+"""One line for results that hold arrays, which Python would print in full."""
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+
+def short_repr(result: Any) -> str:
+    """Fields of a dataclass or a named tuple, arrays and lists by their sizes.
+
+    Meant to be its ``__repr__``.
+    """
+    named = getattr(result, "_fields", None)
+    names = [each.name for each in fields(result)] if named is None else named
+    shown = ", ".join(f"{name}={_shown(getattr(result, name))}" for name in names)
+    return f"{type(result).__name__}({shown})"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, np.ndarray) and value.ndim:
+        return f"<{' x '.join(f'{size:,}' for size in value.shape)} {value.dtype}>"
+    if isinstance(value, list | tuple | dict):
+        return f"<{type(value).__name__} of {len(value):,}>"
+    text = f"{value:.6g}" if isinstance(value, float) else repr(value)
+    return text if len(text) <= 60 else f"<{type(value).__name__}>"

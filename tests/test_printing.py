@@ -1,0 +1,30 @@
+import numpy as np
+import pytest
+
+from unshuffle import assignment, datasets, images, kernels, layout
+from unshuffle._progress import State
+
+MANY = np.arange(5000)
+TABLE = np.zeros((5000, 40))
+RESULTS = {
+    "Paired": (datasets._paired.Paired(TABLE, TABLE, MANY), "X=<5,000 x 40 float64>"),
+    "Clouds": (datasets.digit_clouds(3, n_points=20), "=<3 int64>"),
+    "Summary": (layout.Summary(MANY, MANY, MANY, 1 / 3), "mean_distance=0.333333"),
+    "ImageCollection": (
+        images.ImageCollection(["a.png"] * 5000, TABLE, TABLE, []),
+        "names=<list of 5,000>",
+    ),
+    "Assignment": (assignment.solve_assignment(np.eye(500)), "columns=<500 int64>"),
+    "State": (State(3, 0.5, MANY), "permutation=<5,000 int64>"),
+    "Mixture": (kernels._mixtures.Mixture(MANY, TABLE, TABLE), "<5,000 x 40 float64>"),
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_results_with_many_entries_print_as_one_short_line(name):
+    result, part = RESULTS[name]
+    for text in (repr(result), str(result)):
+        assert text.startswith(f"{name}(")
+        assert part in text
+        assert len(text) < 250
+        assert "\n" not in text

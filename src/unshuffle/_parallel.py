@@ -44,6 +44,11 @@ def map_parallel(
         )
 
 
+def n_threads(n_jobs: int | None, most: int) -> int:
+    """Threads that share `most` pieces of work, for memory that each of them takes."""
+    return min(effective_n_jobs(n_jobs or None), most)
+
+
 def one_blas_thread() -> threadpool_limits:
     """Context in which BLAS keeps to one thread.
 

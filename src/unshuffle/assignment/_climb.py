@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._validation import check_kernel_memory
+from unshuffle._validation._collections import as_numbers
 from unshuffle.assignment._quadratic import Array, Permutation, QuadraticProblem
 from unshuffle.assignment._solve import assign
 from unshuffle.assignment._swaps import swap_ascent
@@ -39,6 +41,7 @@ def assign_free(
     problem: QuadraticProblem, benefit: Array, prices: NDArray[np.float64] | None = None
 ) -> tuple[Permutation, NDArray[np.float64] | None]:
     """Matching with the largest total benefit that keeps the frozen pairs, and its prices."""
+    benefit = as_numbers(benefit, "benefit")
     if problem.frozen.size == 0:
         found = assign(benefit, prices)
         return found.columns, found.prices
@@ -84,6 +87,8 @@ def climb(
     climbed : Climbed
         Never worse than the start.
     """
+    check_kernel_memory(*problem.shape, n_copies=3.3)
+    permutation = np.array(permutation, dtype=np.intp)
     value = problem.value(permutation)
     slopes = problem.gradient(permutation)
     prices: NDArray[np.float64] | None = None

@@ -5,6 +5,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._validation import check_kernel_memory
+from unshuffle._validation._collections import as_numbers, table_shape
 from unshuffle.assignment._climb import assign_free
 from unshuffle.assignment._quadratic import Array, Permutation, QuadraticProblem
 
@@ -53,11 +55,12 @@ def mean_field(
     shares : ndarray of shape (n, m)
         Rows sum to 1; columns to at most 1, up to the tolerance of the scaling.
     """
+    check_kernel_memory(*problem.shape, n_copies=8.0)
+    shares = as_numbers(shares, "shares").copy()
     rows, columns = problem.free_rows, problem.free_columns
     if rows.size == 0:
         return shares
     everyone = rows.size == problem.K.shape[0]
-    shares = shares.copy()
     # Shares are read to a few digits, so the products may be; the scaling would overflow.
     half = problem.in_single_precision()
     scaling: Array | None = None
@@ -85,6 +88,8 @@ def mean_field(
 
 def one_hot(permutation: Permutation, n_partners: int) -> Array:
     """Permutation as a matrix of shares, shape (n, n_partners)."""
+    permutation = np.asarray(permutation)
+    check_kernel_memory(permutation.size, n_partners)
     shares = np.zeros((permutation.size, n_partners))
     shares[np.arange(permutation.size), permutation] = 1.0
     return shares
@@ -115,6 +120,8 @@ def anneal(problem: QuadraticProblem, shares: Array) -> Permutation:
 
 def soften(problem: QuadraticProblem, benefit: Array, *, temperature: float) -> Array:
     """Shares by a linear benefit alone, frozen pairs kept: a start for `anneal`."""
+    check_kernel_memory(*problem.shape, n_copies=7.0)
+    benefit = as_numbers(benefit, "benefit")
     rows, columns = problem.free_rows, problem.free_columns
     shares = np.zeros(benefit.shape)
     shares[problem.frozen[:, 0], problem.frozen[:, 1]] = 1.0
@@ -131,6 +138,8 @@ def interaction_spread(benefit: Array) -> float:
     Only this part tells which row suits which column: a constant added to a row, or to a column
     that must be taken, changes no assignment.
     """
+    check_kernel_memory(*table_shape(benefit), n_copies=2.0)
+    benefit = as_numbers(benefit, "benefit")
     rest = benefit - benefit.mean(axis=0) - benefit.mean(axis=1)[:, None] + benefit.mean()
     return float(rest.std()) or 1.0
 

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._validation import check_kernel_memory
+from unshuffle._validation._collections import as_numbers
 from unshuffle.objectives import squared_gradient, trace_gradient
 
 Array = NDArray[np.float64]
@@ -38,8 +40,20 @@ class QuadraticProblem:
     squared_L: Array | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
+        for name in ("K", "L", "cost"):
+            given = getattr(self, name)
+            if given is not None and getattr(given, "dtype", None) != np.float32:
+                object.__setattr__(self, name, as_numbers(given, name))
+        frozen = np.asarray(self.frozen, dtype=np.intp).reshape(-1, 2)
+        object.__setattr__(self, "frozen", frozen)
         if self.K.shape[0] < self.L.shape[0]:
+            check_kernel_memory(*self.L.shape)
             object.__setattr__(self, "squared_L", self.L * self.L)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Items of both collections."""
+        return self.K.shape[0], self.L.shape[0]
 
     @property
     def free_rows(self) -> NDArray[np.intp]:
@@ -125,5 +139,7 @@ def matched_sums(K: Array, L: Array, permutation: Permutation) -> tuple[float, f
     """Sums of K[i, j] L[p(i), p(j)] and of L[p(i), p(j)]^2, in one pass that copies nothing."""
     from unshuffle.assignment import _loops  # numba is slow to load
 
+    K, L = as_numbers(K, "K"), as_numbers(L, "L")
+    permutation = np.ascontiguousarray(permutation, dtype=np.intp)
     product, square = _loops.matched_sums(K, L, permutation)
     return float(product), float(square)

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._validation import check_kernel_memory
 from unshuffle.assignment._quadratic import Array, Permutation, QuadraticProblem
 
 # Gains below this share of the objective per item are rounding, and would cycle.
@@ -46,12 +47,13 @@ def swap_ascent(
     """
     from unshuffle.assignment._loops import NO_COST, apply_replacements, apply_swaps
 
-    permutation = permutation.copy()
+    check_kernel_memory(*problem.shape, n_copies=3.3)
+    permutation = np.array(permutation, dtype=np.intp)
     rows = problem.free_rows
     if rows.size < 1:
         return permutation, 0
-    K, L = np.ascontiguousarray(problem.K), np.ascontiguousarray(problem.L)
-    cost = NO_COST if problem.cost is None else np.ascontiguousarray(problem.cost)
+    K, L = problem.K, problem.L
+    cost = NO_COST if problem.cost is None else problem.cost
     least_gain = RELATIVE_GAIN * max(abs(problem.value(permutation)), np.finfo(float).tiny)
     n_moves = 0
     if slopes is None:

@@ -23,6 +23,7 @@ from unshuffle._validation import (
     is_text,
     raise_kernel_failed,
 )
+from unshuffle._validation._collections import table_shape
 from unshuffle.kernels._centering import scale_to_unit_norm
 from unshuffle.kernels._distances import inner_products
 from unshuffle.kernels._geodesic import geodesic_kernel
@@ -136,6 +137,8 @@ def combined_gram(
     gammas = check_per_kernel(gamma, len(kernels), "gamma")
     factors = check_kernel_weights(weights, len(kernels))
     apart = len({id(collection) for collection in collections}) > 1
+    n_items = max(table_shape(collection)[0] for collection in collections)
+    check_kernel_memory(n_items, n_items, n_copies=gram_copies(kernels))
     total: NDArray[np.float64] | None = None
     first = ""
     for k, (collection, spec) in enumerate(zip(collections, kernels, strict=True)):
@@ -149,6 +152,23 @@ def combined_gram(
             K *= factors[k]
             total += K
     return total if total is not None else np.empty((0, 0))
+
+
+def count_items(X: Any, kernel: Any, name: str = "X") -> int:
+    """Items of a collection before anything is made of it, for memory to be asked for in time.
+
+    What is no collection may count as none: it is refused when it is read.
+    """
+    several = isinstance(kernel, list | tuple) and len(kernel) > 0
+    parts = collection_for_each(X, len(kernel), name) if several else [X]
+    return max(table_shape(part)[0] for part in parts)
+
+
+def gram_copies(kernel: Any) -> float:
+    """Matrices of n^2 numbers that `combined_gram` holds at its peak, the result among them."""
+    if isinstance(kernel, list | tuple):
+        return 1.0 + max((gram_copies(each) for each in kernel), default=0.0)
+    return 2.2 if kernel == "precomputed" else 3.0
 
 
 def _label(kernel: Kernel) -> str:
@@ -184,7 +204,7 @@ def _call(kernel: Callable[..., Any], X: Any, name: str) -> NDArray[np.float64]:
     """Gram matrix by a user's function, on whole arrays or on pairs of rows."""
     X = check_vectors(X, name, kernel=getattr(kernel, "__name__", kernel))
     n_items = X.shape[0]
-    check_kernel_memory(n_items, n_items, n_copies=2.0)
+    check_kernel_memory(n_items, n_items, n_copies=gram_copies(kernel))
     error: Exception | None = None
     try:
         K = kernel(X, X)

@@ -18,8 +18,9 @@ from unshuffle._validation import (
 )
 from unshuffle.kernels import combined_gram, median_gamma, text_features
 from unshuffle.kernels._distances import as_float64
-from unshuffle.kernels._gram import Kernel
+from unshuffle.kernels._gram import Kernel, count_items, gram_copies
 from unshuffle.kernels._vectors import DISTANCES, exponential
+from unshuffle.layout._items import DENSE_UP_TO, whole_gram
 from unshuffle.layout._medoids import Distances, find_medoids
 
 # Beyond so many items only so many of them may stand for others; all are stood for.
@@ -29,7 +30,7 @@ _SLOW_CANDIDATES = 500
 _WIDTH_SAMPLE = 2000
 _BLOCK = 256
 # Squared distances below this share of the squared norms are rounding: the items are equal.
-_ROUNDING = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
+_ROUNDING = 1e-10
 
 Block = Callable[[NDArray[np.intp]], NDArray[np.float64]]
 
@@ -107,6 +108,13 @@ def summarize(
     >>> summary.indices, summary.counts, summary.labels
     (array([1, 3]), array([3, 2]), array([0, 0, 0, 1, 1]))
     """
+    if whole_gram(kernel, DENSE_UP_TO + 1):  # of the others, only the distances are held
+        n_items = count_items(X, kernel)
+        check_memory(
+            int(8 * (gram_copies(kernel) + 0.5) * n_items**2 + 4 * 8 * _BLOCK * n_items),
+            what=f"Choosing among {n_items:,} items by the similarities of all pairs",
+            instead='Summarize a sample of the items, or use kernel="linear" or "rbf".',
+        )
     block, squares, vectors = _evaluator(X, kernel, gamma)
     k = check_representatives(k, squares.size)
     rng = check_random_state(random_state)
@@ -178,7 +186,7 @@ def _evaluator(
 
 
 def _inner(X: Any) -> tuple[Block, NDArray[np.float64]]:
-    """Inner products in the precision of X: many long vectors are given as float32."""
+    """Inner products of some rows with all, and of each with itself."""
     if sparse.issparse(X):
         norms = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
         return (lambda rows: (X[rows] @ X.T).toarray()), norms
@@ -253,6 +261,6 @@ def _distances(
         products = block(rows)
         scale = squares[rows, np.newaxis] + squares
         squared = scale - 2.0 * products
-        squared[squared <= _ROUNDING[products.dtype] * scale] = 0.0
+        squared[squared <= _ROUNDING * scale] = 0.0
         D[start : start + _BLOCK] = np.sqrt(squared)
     return D

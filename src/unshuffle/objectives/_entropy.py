@@ -4,6 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from unshuffle._validation import check_kernel_memory
+from unshuffle._validation._collections import as_numbers
 from unshuffle.objectives._hsic import Array, Permutation
 
 
@@ -28,6 +30,8 @@ def entropy_value(K: Array, L: Array, permutation: Permutation, *, ridge: float)
         log det(H J H + ridge I) with J[i, j] = K[i, j] L[p(i), p(j)]. Smaller is more
         dependent.
     """
+    check_kernel_memory(len(permutation), len(permutation), n_copies=3.5)
+    K, L = as_numbers(K, "K"), as_numbers(L, "L")
     factor = _cholesky(K, L, permutation, ridge)
     return float(2.0 * np.sum(np.log(np.diag(factor))))
 
@@ -39,6 +43,8 @@ def entropy_weights(K: Array, L: Array, permutation: Permutation, *, ridge: floa
     for every other matching: any permutation that lowers the sum of
     (A * K)[i, j] L[p(i), p(j)] lowers the entropy too.
     """
+    check_kernel_memory(len(permutation), len(permutation), n_copies=4.0)
+    K, L = as_numbers(K, "K"), as_numbers(L, "L")
     factor = _cholesky(K, L, permutation, ridge)
     inverse = linalg.cho_solve((factor, True), np.eye(K.shape[0]))
     means = inverse.mean(axis=0)
@@ -48,6 +54,9 @@ def entropy_weights(K: Array, L: Array, permutation: Permutation, *, ridge: floa
 
 def entropy_gradient(K: Array, L: Array, permutation: Permutation, *, ridge: float) -> Array:
     """Gradient 2 (A * K) P L of `entropy_value` in the matrix P, shape (n, m)."""
+    check_kernel_memory(len(permutation), len(permutation), n_copies=4.0)
+    K, L = as_numbers(K, "K"), as_numbers(L, "L")
+    permutation = np.asarray(permutation)
     weights = entropy_weights(K, L, permutation, ridge=ridge)
     return np.asarray(2.0 * (weights @ L[permutation]))
 

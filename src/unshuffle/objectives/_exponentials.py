@@ -10,6 +10,8 @@ from math import factorial
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._validation._collections import as_numbers
+
 Array = NDArray[np.float64]
 
 _STEP = 2.0  # largest 1-norm of one Taylor step: no cancellation to speak of
@@ -29,7 +31,7 @@ def matrix_exponentials(A: Array) -> Array:
     exponentials : ndarray of shape (..., d, d)
         Infinite or NaN where an exponential does not fit into a float.
     """
-    matrices = np.asarray(A, dtype=np.float64)
+    matrices = as_numbers(A, "A")
     flat = matrices.reshape(-1, *matrices.shape[-2:])
     norms = np.abs(flat).sum(axis=1).max(axis=1, initial=0.0)
     n_squarings = np.ceil(np.log2(np.maximum(norms / 0.5, 1.0))).astype(int)
@@ -66,6 +68,7 @@ def exponential_action(A: Array, z: Array) -> Array:
     moved : ndarray of shape (n, d)
         exp(A_n) z_n.
     """
+    A, z = as_numbers(A, "A"), as_numbers(z, "z")
     result = np.empty(z.shape)
     for chosen, n_steps in _groups(A):
         step, moved = A[chosen] / n_steps, z[chosen]
@@ -94,6 +97,8 @@ def exponential_jacobian(A: Array, z: Array, directions: Array) -> tuple[Array, 
     jacobian : ndarray of shape (n, d, p)
         Column q is the derivative of exp(A_n + t D_q) z_n at t = 0.
     """
+    A, z = as_numbers(A, "A"), as_numbers(z, "z")
+    directions = as_numbers(directions, "directions")
     columns = np.ascontiguousarray(directions.transpose(2, 1, 0).reshape(z.shape[1], -1))
     result, jacobian = np.empty(z.shape), np.empty((*z.shape, len(directions)))
     for chosen, n_steps in _groups(A):
@@ -129,6 +134,8 @@ def exponential_pullback(A: Array, z: Array, w: Array) -> tuple[Array, Array]:
     gradient : ndarray of shape (n, d, d)
         Integral over s in (0, 1) of exp(sA)'w z'exp((1-s)A)', for each n.
     """
+    A, z = as_numbers(A, "A"), as_numbers(z, "z")
+    w = as_numbers(w, "w")
     result, gradient = np.empty(z.shape), np.empty(A.shape)
     for chosen, n_steps in _groups(A):
         found = _pullback(A[chosen] / n_steps, z[chosen], w[chosen], n_steps)

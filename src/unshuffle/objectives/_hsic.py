@@ -8,6 +8,9 @@ those inside the second, and `permutation` (n,) sends item i of the first to ite
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._validation import check_kernel_memory
+from unshuffle._validation._collections import as_numbers, table_shape
+
 Array = NDArray[np.float64]
 Permutation = NDArray[np.intp]
 
@@ -25,6 +28,8 @@ def hsic_biased(K: Array, L: Array) -> float:
     value : float
         (n - 1)^-2 tr(H K H L). Larger is more dependent; 0 is independent.
     """
+    check_kernel_memory(*table_shape(K), n_copies=2.0)
+    K, L = as_numbers(K, "K"), as_numbers(L, "L")
     n_items = K.shape[0]
     return float(np.sum(_centered(K) * L)) / (n_items - 1) ** 2
 
@@ -46,6 +51,8 @@ def hsic_zeroed(K: Array, L: Array) -> float:
     value : float
         (n - 1)^-2 times the sum of H K H * H L H off the diagonal.
     """
+    check_kernel_memory(*table_shape(K), n_copies=3.0)
+    K, L = as_numbers(K, "K"), as_numbers(L, "L")
     n_items = K.shape[0]
     product = _centered(K) * _centered(L)
     return float(np.sum(product) - np.trace(product)) / (n_items - 1) ** 2
@@ -69,6 +76,8 @@ def hsic_unbiased(K: Array, L: Array) -> float:
     Song, Smola, Gretton, Bedo, Borgwardt, "Feature selection via dependence
     maximization", JMLR 13 (2012), eq. (5).
     """
+    check_kernel_memory(*table_shape(K), n_copies=3.0)
+    K, L = as_numbers(K, "K"), as_numbers(L, "L")
     n_items = K.shape[0]
     if n_items < 4:
         raise ValueError(f"The unbiased HSIC needs at least 4 items, got {n_items}.")
@@ -88,11 +97,16 @@ def trace_value(K: Array, L: Array, permutation: Permutation) -> float:
     Printed as tr K P' L P, which with the paper's footnote 1 evaluates the inverse of P;
     this is tr K P L P'.
     """
+    check_kernel_memory(len(permutation), len(permutation))
+    K, L = as_numbers(K, "K"), as_numbers(L, "L")
     return float(np.vdot(K, L[np.ix_(permutation, permutation)]))
 
 
 def trace_gradient(K: Array, L: Array, permutation: Permutation) -> Array:
     """Gradient 2 K P L of `trace_value` in the matrix P, shape (n, m)."""
+    check_kernel_memory(len(permutation), table_shape(L)[0], n_copies=2.0)
+    K, L = as_numbers(K, "K"), as_numbers(L, "L")
+    permutation = np.asarray(permutation)
     return 2.0 * (K @ L[permutation])
 
 
@@ -103,12 +117,17 @@ def squared_value(K: Array, L: Array, permutation: Permutation) -> float:
     large similarities; the squared term, constant when sizes are equal, mends that. Up to
     a constant this is minus half the sum of (K[i, j] - L[p(i), p(j)])^2.
     """
+    check_kernel_memory(len(permutation), len(permutation))
+    K, L = as_numbers(K, "K"), as_numbers(L, "L")
     matched = L[np.ix_(permutation, permutation)]
     return float(np.vdot(K, matched) - 0.5 * np.vdot(matched, matched))
 
 
 def squared_gradient(K: Array, L: Array, squared_L: Array, permutation: Permutation) -> Array:
     """Gradient of `squared_value` in the matrix P, shape (n, m); `squared_L` is L * L."""
+    check_kernel_memory(len(permutation), table_shape(L)[0], n_copies=2.0)
+    K, L = as_numbers(K, "K"), as_numbers(L, "L")
+    squared_L, permutation = as_numbers(squared_L, "squared_L"), np.asarray(permutation)
     return 2.0 * (K @ L[permutation]) - squared_L[permutation].sum(axis=0)
 
 

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from unshuffle._validation import check_kernel_memory, check_memory
+from unshuffle._validation._collections import as_numbers, table_shape
 from unshuffle.objectives._hsic import Array
 
 
@@ -32,6 +34,7 @@ def multiway_hsic(kernels: Sequence[Array]) -> float:
     Eq. (15) is printed without the powers of m, and then measures something else: they are what
     makes means of the sums in eq. (14).
     """
+    kernels = [as_numbers(each, f"kernels[{t}]") for t, each in enumerate(kernels)]
     return float(np.vdot(multiway_weights(kernels[1:]), kernels[0])) / kernels[0].shape[0] ** 2
 
 
@@ -42,6 +45,8 @@ def multiway_weights(kernels: Sequence[Array]) -> Array:
     the product of the marginal means is moved to the origin. So W is positive semi-definite, and
     with the others fixed the objective is convex in the permutation matrix of one collection.
     """
+    check_kernel_memory(*table_shape(kernels[0]), n_copies=2.0)
+    kernels = [as_numbers(each, f"kernels[{t}]") for t, each in enumerate(kernels)]
     joint = np.ones_like(kernels[0])
     to_mean = np.ones(joint.shape[0])
     squared_mean = 1.0
@@ -68,6 +73,8 @@ def multiway_gradient(
     permutation : ndarray of shape (m,)
         Item of that collection at each place of the common order: P[i, permutation[i]] = 1.
     """
+    check_kernel_memory(*table_shape(K), n_copies=3.0)
+    K, permutation = as_numbers(K, "K"), np.asarray(permutation)
     weights = multiway_weights(kernels)
     return np.asarray(2.0 * (weights @ K[permutation]) / K.shape[0] ** 2)
 
@@ -88,6 +95,8 @@ def multiway_entropy(kernels: Sequence[Array], *, ridge: float) -> float:
     value : float
         log det(H J H + ridge I), J the elementwise product. Smaller is more dependent.
     """
+    check_kernel_memory(*table_shape(kernels[0]), n_copies=len(kernels) + 1.0)
+    kernels = [as_numbers(each, f"kernels[{t}]") for t, each in enumerate(kernels)]
     centered = _centered(np.prod(kernels, axis=0))
     centered[np.diag_indices_from(centered)] += ridge
     factor = linalg.cholesky(centered, lower=True, check_finite=False)
@@ -117,6 +126,13 @@ def entropy_swap_changes(others: Array, K: Array, *, ridge: float) -> Array:
     -----
     O(m^4) time in one matrix product, and about four arrays of m^3 / 2 numbers.
     """
+    n_pairs = table_shape(K)[0] ** 2 / 2
+    check_memory(
+        int(8 * 5 * n_pairs * table_shape(K)[0]),
+        what=f"Exchanging each two of {table_shape(K)[0]:,} items",
+        instead="Use a sample of the items.",
+    )
+    others, K = as_numbers(others, "others"), as_numbers(K, "K")
     n_items = K.shape[0]
     matrix = _centered(others * K)
     matrix[np.diag_indices_from(matrix)] += ridge

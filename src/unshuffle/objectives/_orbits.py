@@ -6,6 +6,7 @@ Throughout, pair n asks that exp(A_n) carries `sources[n]` onto `targets[n]`.
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._validation._collections import as_numbers
 from unshuffle.objectives._exponentials import exponential_action, exponential_pullback
 
 Array = NDArray[np.float64]
@@ -30,6 +31,7 @@ def squared_orbit_cost(
     cost : float
         Smaller is better; 0 where every pair lies on an orbit.
     """
+    targets, sources = as_numbers(targets, "targets"), as_numbers(sources, "sources")
     moved = exponential_action(combined(generators, coefficients), sources)
     return float(np.sum((targets - moved) ** 2))
 
@@ -57,6 +59,9 @@ def squared_orbit_gradient(
     by_coefficients : ndarray of shape (n, k)
         Gradient with respect to the coefficients.
     """
+    generators = as_numbers(generators, "generators")
+    coefficients = as_numbers(coefficients, "coefficients")
+    targets, sources = as_numbers(targets, "targets"), as_numbers(sources, "sources")
     A = combined(generators, coefficients)
     missed = exponential_action(A, sources) - targets
     _, by_matrix = exponential_pullback(A, sources, 2.0 * missed)
@@ -67,6 +72,8 @@ def squared_orbit_gradient(
 
 def combined(generators: Array, coefficients: Array) -> Array:
     """Matrices sum_j c_nj V_j, shape (n, d, d)."""
+    generators = as_numbers(generators, "generators")
+    coefficients = as_numbers(coefficients, "coefficients")
     return np.asarray(np.tensordot(coefficients, generators, axes=(1, 0)))
 
 
@@ -91,6 +98,8 @@ def log_trace_errors(A: Array, targets: Array, sources: Array) -> tuple[Array, A
     gradients : ndarray of shape (n, d, d)
         With respect to A, by divided differences of the exponential (Daleckii and Krein).
     """
+    A = as_numbers(A, "A")
+    targets, sources = as_numbers(targets, "targets"), as_numbers(sources, "sources")
     values, vectors = np.linalg.eigh(A)
     x = np.einsum("nij,ni->nj", vectors, targets)
     z = np.einsum("nij,ni->nj", vectors, sources)
@@ -123,6 +132,8 @@ def log_trace_errors_diagonal(
     gradients : ndarray of shape (n, d)
         With respect to the diagonals.
     """
+    diagonals = as_numbers(diagonals, "diagonals")
+    targets, sources = as_numbers(targets, "targets"), as_numbers(sources, "sources")
     shift = np.abs(diagonals).max(axis=1, keepdims=True)
     back = np.exp(-diagonals - shift) * targets**2
     on = np.exp(diagonals - shift) * sources**2
@@ -152,6 +163,7 @@ def matrix_volume(vectors: Array, *, eps1: float, eps2: float) -> tuple[float, A
     gradient : ndarray of shape (n, p)
         With respect to the vectors.
     """
+    vectors = as_numbers(vectors, "vectors")
     n, p = vectors.shape
     values, directions = np.linalg.eigh(vectors.T @ vectors / n)
     values = np.maximum(values, 0.0)

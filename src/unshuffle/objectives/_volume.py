@@ -10,6 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from unshuffle._validation import check_kernel_memory
+from unshuffle._validation._collections import as_numbers
+
 Array = NDArray[np.float64]
 
 
@@ -26,6 +29,7 @@ def trace_of_bags(points: Array) -> float:
     trace : float
         Smaller is better aligned. What the mean estimator lowers.
     """
+    points = as_numbers(points, "points")
     return float(np.sum((points - points.mean(axis=0)) ** 2)) / len(points)
 
 
@@ -44,6 +48,7 @@ def expected_trace(points: Array) -> float:
     trace : float
         Of independent random orders, on average.
     """
+    points = as_numbers(points, "points")
     n_bags, n_points, _ = points.shape
     centered = points - points.mean(axis=(0, 1))  # no order moves the middle of all
     squares = float(np.sum(centered**2))
@@ -69,6 +74,7 @@ def log_volume(points: Array, *, ridge: float) -> float:
         Over the n_bags - 1 leading eigenvalues (zeros included) of the covariance
         sum (x - mean)(x - mean)' / n_bags. Smaller is more compact.
     """
+    points = as_numbers(points, "points")
     n_bags = len(points)
     values = covariance_spectrum(points)
     return float(np.sum(np.log(values + ridge)) + (n_bags - 1 - values.size) * np.log(ridge))
@@ -87,6 +93,10 @@ def covariance_spectrum(points: Array) -> Array:
     eigenvalues : ndarray of shape (min(n_bags - 1, n_numbers in a bag),)
         None below zero.
     """
+    points = as_numbers(points, "points")
+    n_numbers = points.size // max(len(points), 1)
+    small = min(len(points), n_numbers)
+    check_kernel_memory(small, small, n_copies=4.0)
     vectors = points.reshape(len(points), -1)
     vectors = vectors - vectors.mean(axis=0)
     n_bags, n_numbers = vectors.shape
@@ -134,6 +144,7 @@ class LeaveOneOut:
         left : LeaveOneOut
             What the other bags say.
         """
+        gram = as_numbers(gram, "gram")
         n_others = len(gram)
         row_means = gram.mean(axis=0)
         A = gram - row_means[:, None] - row_means[None, :] + row_means.mean()

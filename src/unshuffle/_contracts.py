@@ -8,7 +8,9 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._validation._parameters import check_real
+from unshuffle._validation._collections import as_numbers
+from unshuffle._validation._memory import check_memory
+from unshuffle._validation._parameters import check_count, check_real
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -32,7 +34,9 @@ def takes(
     **shapes : str
         For each argument, one of: a shape such as ``"n n"``, where a letter stands for the same
         size everywhere, a number for itself, and ``...``, first or last, for any further axes;
-        ``"list of n n"``; ``"n among m"``, n different indices below m; ``"above 0"``, a number.
+        ``"list of n n"``; ``"n among m"``, n different indices below m; ``"problem n m"``, a
+        QuadraticProblem; ``"count"``, a whole number above 0; ``"above 0"`` or ``"at least 0"``,
+        a number.
 
     Examples
     --------
@@ -52,10 +56,8 @@ def takes(
             if len(args) > len(names):
                 return function(*args, **kwargs)  # Python's own words for too many arguments
             given: dict[str, Any] = {**dict(zip(names, args, strict=False)), **kwargs}
-            sizes: dict[str, tuple[int, str]] = {}
-            for name, shape in shapes.items():
-                if name in given:
-                    given[name] = _checked(given[name], name, shape, sizes)
+            given = shaped(given, shapes)
+            _check_room(given)
             try:
                 with np.errstate(all="ignore"):
                     result = function(**given)  # type: ignore[call-arg]
@@ -83,6 +85,19 @@ def takes(
     return decorate
 
 
+def _check_room(given: dict[str, Any]) -> None:
+    """Refuse large arrays where memory for a few more of their size is missing."""
+    largest = max(
+        (value.nbytes for value in given.values() if isinstance(value, np.ndarray)), default=0
+    )
+    if largest > 1e7:  # asking takes longer than small arrays do
+        check_memory(
+            3 * largest,
+            what=f"Computing with {_listed(given)}, of up to {largest / 1e9:.2f} GB,",
+            instead="Use a sample of the items.",
+        )
+
+
 def raise_not_float(
     what: str, arguments: Mapping[str, Any], cause: Exception | None = None
 ) -> NoReturn:
@@ -101,8 +116,28 @@ def _size(value: Any) -> float:
     return max((np.inf if np.isnan(size) else size for size in sizes), default=0.0)
 
 
+def shaped(given: Mapping[str, Any], shapes: Mapping[str, str]) -> dict[str, Any]:
+    """The same arguments as arrays of the shapes that `takes` describes."""
+    sizes: dict[str, tuple[int, str]] = {}
+    checked = {
+        name: _checked(given[name], name, shape, sizes)
+        for name, shape in shapes.items()
+        if name in given
+    }
+    return {**given, **checked}
+
+
 def _checked(value: Any, name: str, shape: str, sizes: dict[str, tuple[int, str]]) -> Any:
     """The argument as an array, a list of arrays or a number."""
+    if shape.startswith("problem "):
+        if not hasattr(value, "free_rows"):
+            raise TypeError(f"`{name}` must be a QuadraticProblem, got {_kind(value)}.")
+        sizes.update(
+            {axis: (size, name) for axis, size in zip(shape.split()[1:], value.shape, strict=True)}
+        )
+        return value
+    if shape in ("count", "at least 0"):
+        return check_count(value, name) if shape == "count" else check_real(value, name, least=0)
     if shape.startswith("above "):
         return check_real(value, name, above=float(shape.removeprefix("above ")))
     if shape.startswith("list of "):
@@ -112,7 +147,7 @@ def _checked(value: Any, name: str, shape: str, sizes: dict[str, tuple[int, str]
         return [_checked(each, f"{name}[{i}]", inner, sizes) for i, each in enumerate(value)]
     if " among " in shape:
         return _order(value, name, shape, sizes)
-    array = _as_array(value, name, "f")
+    array = as_numbers(value, f"`{name}`")
     _check_shape(array, name, shape.split(), sizes)
     return array
 
@@ -120,7 +155,7 @@ def _checked(value: Any, name: str, shape: str, sizes: dict[str, tuple[int, str]
 def _order(value: Any, name: str, shape: str, sizes: dict[str, tuple[int, str]]) -> Any:
     """Different indices below the size of another argument."""
     length, among = shape.split(" among ")
-    order = _as_array(value, name, "i")
+    order = _as_order(value, name)
     _check_shape(order, name, [length], sizes)
     most = sizes[among][0] if among in sizes else None
     if order.size and (
@@ -133,28 +168,14 @@ def _order(value: Any, name: str, shape: str, sizes: dict[str, tuple[int, str]])
     return order
 
 
-def _as_array(value: Any, name: str, kind: str) -> NDArray[Any]:
-    """An array of floats, or of indices; one that already is stays as it is."""
-    if type(value) is np.ndarray and value.dtype.kind == kind and value.dtype.isnative:
-        return value if kind == "f" else value.astype(np.intp, copy=False)
-    try:
-        array = np.asarray(value)
-    except Exception as error:
-        raise ValueError(f"`{name}` is not an array of numbers: {_kind(value)}.") from error
-    if array.dtype == object:
-        try:
-            array = array.astype(np.float64)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise ValueError(f"`{name}` holds objects that are not numbers.") from error
-    if isinstance(value, np.ma.MaskedArray) or array.dtype.kind not in "fiu":
-        raise ValueError(f"`{name}` must hold real numbers, got {_kind(value)}.")
-    if kind == "i":
-        if array.size and not np.array_equal(array, np.rint(array)):
-            raise ValueError(f"`{name}` must hold whole numbers, got {array!r}.")
-        if array.size and np.abs(array).max() > 2**53:
-            raise ValueError(f"`{name}` holds an index that is too large: {np.abs(array).max()}.")
-        return array.astype(np.intp)
-    return array.astype(np.float64)
+def _as_order(value: Any, name: str) -> NDArray[np.intp]:
+    """An array of indices."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "iu":
+        return value.astype(np.intp, copy=False)
+    numbers = as_numbers(value, f"`{name}`")
+    if not (np.abs(numbers) < 2**53).all() or (numbers != np.rint(numbers)).any():
+        raise ValueError(f"`{name}` must hold whole numbers, got {value!r:.200}.")
+    return numbers.astype(np.intp)
 
 
 def _check_shape(
@@ -201,6 +222,6 @@ def _kind(value: Any) -> str:
     )
 
 
-def _listed(shapes: dict[str, str]) -> str:
+def _listed(shapes: Mapping[str, Any]) -> str:
     *others, last = (f"`{name}`" for name in shapes)
     return f"{', '.join(others)} and {last}" if others else last

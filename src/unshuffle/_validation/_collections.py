@@ -134,8 +134,8 @@ def as_numbers(values: Any, name: str) -> NDArray[np.float64]:
     numbers are brought to one form here, so that every container gives the same result.
     """
     values = table_of(values, name)
-    if type(values) is np.ndarray and values.dtype == np.float64 and values.flags.carray:
-        return values
+    if type(values) is np.ndarray and values.dtype == np.float64:
+        return _ready(values)
     check_plain(values, name)
     if sparse.issparse(values):
         raise TypeError(
@@ -156,7 +156,11 @@ def as_numbers(values: Any, name: str) -> NDArray[np.float64]:
         )
     except (TypeError, ValueError, RuntimeError) as error:
         _raise_no_numbers(values, name, error)
-    # Compiled loops, ours and scikit-learn's, refuse memory that is read-only or not aligned.
+    return _ready(array)
+
+
+def _ready(array: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Same array, or a copy that compiled loops take: those refuse memory that is read-only."""
     return np.require(array, requirements=("C", "A", "W"))
 
 

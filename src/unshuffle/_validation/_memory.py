@@ -39,7 +39,8 @@ def check_kernel_memory(n_rows: int, n_columns: int, *, n_copies: float = 1.0) -
 def check_factor_memory(n_items: int, rank: int) -> None:
     """Refuse factors that would not fit into the memory that is free now."""
     check_memory(
-        16 * n_items * rank,
+        # the factors twice, and what the eigenvectors of a sample take
+        16 * n_items * rank + 40 * rank**2,
         what=f"Rank {rank:,} factors of {n_items:,} items",
         instead="Choose a smaller rank.",
     )

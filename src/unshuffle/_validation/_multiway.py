@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
-from scipy import sparse
 
+from unshuffle._validation._bags import listed
 from unshuffle._validation._collections import is_text
 
 
@@ -14,18 +14,19 @@ def check_several_collections(collections: Any, *, name: str = "X") -> list[Any]
     ask = "Pass a list with one collection in each place: fit([X1, X2, ...])."
     if collections is None:
         raise ValueError(f"`{name}` is None. {ask}")
+    collections = listed(collections)
     if isinstance(collections, dict) or not (
         hasattr(collections, "__iter__") or hasattr(collections, "__getitem__")
     ):
         raise TypeError(f"`{name}` must be a list, got {type(collections).__name__}. {ask}")
     if isinstance(collections, str) or is_text(collections):
         raise ValueError(f"`{name}` is one collection of texts, and needs a partner. {ask}")
-    if sparse.issparse(collections) or hasattr(collections, "iloc"):
+    if any(hasattr(collections, part) for part in ("iloc", "obs_names", "tocsr")):
         raise ValueError(
             f"`{name}` is one table of shape {collections.shape}, and needs a partner. {ask}"
         )
-    listed = isinstance(collections, np.ndarray) and collections.dtype == object
-    if isinstance(collections, np.ndarray) and collections.ndim != (1 if listed else 3):
+    of_objects = isinstance(collections, np.ndarray) and collections.dtype == object
+    if isinstance(collections, np.ndarray) and collections.ndim != (1 if of_objects else 3):
         raise ValueError(f"`{name}` is one array of shape {collections.shape}. {ask}")
     several = list(collections)
     if len(several) < 2:
@@ -44,9 +45,9 @@ def check_several_collections(collections: Any, *, name: str = "X") -> list[Any]
 def check_common_size(sizes: Sequence[int], *, name: str = "X") -> int:
     """Refuse collections of different sizes: every item needs one partner in each."""
     if len(set(sizes)) > 1:
-        listed = ", ".join(str(size) for size in sizes)
+        named = ", ".join(str(size) for size in sizes)
         raise ValueError(
-            f"The collections in `{name}` have {listed} items. Each item gets one partner in "
+            f"The collections in `{name}` have {named} items. Each item gets one partner in "
             "every other collection, so all must have one size: draw samples of the smallest "
             "size, or match two at a time by KernelizedSorting, which takes any sizes."
         )

@@ -7,7 +7,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._contracts import takes
 from unshuffle._printing import short_repr
+from unshuffle._validation import check_kernel_memory
+from unshuffle._validation._collections import as_numbers
 from unshuffle.assignment._quadratic import Array, Permutation, QuadraticProblem
 from unshuffle.assignment._solve import assign
 from unshuffle.assignment._swaps import swap_ascent
@@ -40,10 +43,12 @@ class Climbed:
         return short_repr(self)
 
 
+@takes(problem="problem n m", benefit="n m")
 def assign_free(
     problem: QuadraticProblem, benefit: Array, prices: NDArray[np.float64] | None = None
 ) -> tuple[Permutation, NDArray[np.float64] | None]:
     """Matching with the largest total benefit that keeps the frozen pairs, and its prices."""
+    benefit = as_numbers(benefit, "benefit")
     if problem.frozen.size == 0:
         found = assign(benefit, prices)
         return found.columns, found.prices
@@ -57,6 +62,7 @@ def assign_free(
     return permutation, found.prices
 
 
+@takes(problem="problem n m", permutation="n among m", max_iter="count", tol="at least 0")
 def climb(
     problem: QuadraticProblem,
     permutation: Permutation,
@@ -89,6 +95,8 @@ def climb(
     climbed : Climbed
         Never worse than the start.
     """
+    check_kernel_memory(*problem.shape, n_copies=3.3)
+    permutation = np.array(permutation, dtype=np.intp)
     # Gains are judged by what varies, not by a constant that every matching has.
     problem, constant = problem.about_middle()
     if report is not None:

@@ -6,6 +6,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._contracts import takes
+from unshuffle._validation import check_kernel_memory
+from unshuffle._validation._collections import as_numbers, table_shape
 from unshuffle.assignment._climb import assign_free
 from unshuffle.assignment._quadratic import Array, Permutation, QuadraticProblem
 
@@ -18,6 +21,9 @@ COOLING = (0.5, 0.35, 0.25, 0.15, 0.1)
 ROUNDS_PER_STEP = 4
 
 
+@takes(
+    problem="problem n m", shares="n m", temperature="above 0", max_iter="count", tol="at least 0"
+)
 def mean_field(
     problem: QuadraticProblem,
     shares: Array,
@@ -56,6 +62,8 @@ def mean_field(
     shares : ndarray of shape (n, m)
         Rows sum to 1; columns to at most 1, up to the tolerance of the scaling.
     """
+    check_kernel_memory(*problem.shape, n_copies=8.0)
+    shares = as_numbers(shares, "shares").copy()
     rows, columns = problem.free_rows, problem.free_columns
     if rows.size == 0:
         return shares
@@ -87,13 +95,21 @@ def mean_field(
     return shares
 
 
+@takes(permutation="n among m", n_partners="count")
 def one_hot(permutation: Permutation, n_partners: int) -> Array:
     """Permutation as a matrix of shares, shape (n, n_partners)."""
+    if permutation.max(initial=0) >= n_partners:
+        raise ValueError(
+            f"`permutation` names partner {permutation.max()}, but there are {n_partners}: "
+            "`n_partners` must be larger."
+        )
+    check_kernel_memory(permutation.size, n_partners)
     shares = np.zeros((permutation.size, n_partners))
     shares[np.arange(permutation.size), permutation] = 1.0
     return shares
 
 
+@takes(problem="problem n m", shares="n m")
 def anneal(problem: QuadraticProblem, shares: Array) -> Permutation:
     """Matching found by following the mean field from soft to hard.
 
@@ -117,8 +133,11 @@ def anneal(problem: QuadraticProblem, shares: Array) -> Permutation:
     return assign_free(problem, shares)[0]
 
 
+@takes(problem="problem n m", benefit="n m", temperature="above 0")
 def soften(problem: QuadraticProblem, benefit: Array, *, temperature: float) -> Array:
     """Shares by a linear benefit alone, frozen pairs kept: a start for `anneal`."""
+    check_kernel_memory(*problem.shape, n_copies=7.0)
+    benefit = as_numbers(benefit, "benefit")
     rows, columns = problem.free_rows, problem.free_columns
     shares = np.zeros(benefit.shape)
     shares[problem.frozen[:, 0], problem.frozen[:, 1]] = 1.0
@@ -129,12 +148,15 @@ def soften(problem: QuadraticProblem, benefit: Array, *, temperature: float) -> 
     return shares
 
 
+@takes(benefit="n m")
 def interaction_spread(benefit: Array) -> float:
     """Standard deviation of what is left of a matrix without its row and column means.
 
     Only this part tells which row suits which column: a constant added to a row, or to a column
     that must be taken, changes no assignment.
     """
+    check_kernel_memory(*table_shape(benefit), n_copies=2.0)
+    benefit = as_numbers(benefit, "benefit")
     largest = float(np.abs(benefit).max(initial=0.0))
     if not 1e-100 < largest < 1e100 and largest > 0.0:
         # Squares and sums of the largest and smallest floats do not exist.

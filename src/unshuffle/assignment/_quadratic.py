@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._contracts import shaped, takes
 from unshuffle._middle import middle
 from unshuffle._parallel import product, spans
 from unshuffle._printing import short_repr
-from unshuffle.objectives import squared_gradient, trace_gradient
+from unshuffle._validation import check_frozen, check_kernel_memory
 
 Array = NDArray[np.float64]
 Permutation = NDArray[np.intp]
@@ -50,9 +51,27 @@ class QuadraticProblem:
         return short_repr(self)
 
     def __post_init__(self) -> None:
+        if getattr(self.K, "dtype", None) != np.float32:  # made from a problem that was checked
+            given = {"K": self.K, "L": self.L, "cost": self.cost}
+            if self.cost is None:
+                del given["cost"]
+            for name, value in shaped(given, {"K": "n n", "L": "m m", "cost": "n m"}).items():
+                object.__setattr__(self, name, value)
+            if self.K.shape[0] > self.L.shape[0]:
+                raise ValueError(
+                    f"`K` has {self.K.shape[0]} items and `L` {self.L.shape[0]}. The first "
+                    "collection must not be the larger one; exchange the two."
+                )
+            object.__setattr__(self, "frozen", check_frozen(self.frozen, *self.shape))
         _check_products(self.K, self.L, self.cost)
         if self.K.shape[0] < self.L.shape[0]:
+            check_kernel_memory(*self.L.shape)
             object.__setattr__(self, "squared_L", self.L * self.L)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Items of both collections."""
+        return self.K.shape[0], self.L.shape[0]
 
     @property
     def free_rows(self) -> NDArray[np.intp]:
@@ -99,7 +118,7 @@ class QuadraticProblem:
 
     def value(self, permutation: Permutation) -> float:
         """Objective of a matching; larger is better."""
-        trace, square = matched_sums(self.K, self.L, permutation)
+        trace, square = _matched_sums(self.K, self.L, permutation)
         value = trace if self.squared_L is None else trace - 0.5 * square
         if self.cost is not None:
             value -= float(self.cost[np.arange(permutation.size), permutation].sum())
@@ -107,10 +126,9 @@ class QuadraticProblem:
 
     def gradient(self, permutation: Permutation) -> Array:
         """Slope of the objective in each entry of the permutation matrix, shape (n, m)."""
-        if self.squared_L is None:
-            gradient = trace_gradient(self.K, self.L, permutation)
-        else:
-            gradient = squared_gradient(self.K, self.L, self.squared_L, permutation)
+        gradient: Array = 2.0 * product(self.K, self.L[permutation])
+        if self.squared_L is not None:
+            gradient -= self.squared_L[permutation].sum(axis=0)
         if self.cost is not None:
             gradient -= self.cost
         return gradient
@@ -187,8 +205,14 @@ def _check_products(K: Array, L: Array, cost: Array | None) -> None:
             )
 
 
+@takes(K="n n", L="m m", permutation="n among m")
 def matched_sums(K: Array, L: Array, permutation: Permutation) -> tuple[float, float]:
     """Sums of K[i, j] L[p(i), p(j)] and of L[p(i), p(j)]^2, in one pass that copies nothing."""
+    return _matched_sums(K, L, permutation)
+
+
+def _matched_sums(K: Array, L: Array, permutation: Permutation) -> tuple[float, float]:
+    """The same without checks, for solvers."""
     from unshuffle.assignment import _loops  # numba is slow to load
 
     n = permutation.size

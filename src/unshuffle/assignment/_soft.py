@@ -8,6 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from unshuffle import _validation as check
 from unshuffle._middle import middle, ordinary
+from unshuffle._validation._collections import table_shape
 
 DEFAULT_EPSILON = 0.1  # of the standard deviation of the cost
 COOLING = 4.0
@@ -87,6 +88,7 @@ def soft_assignment(
     array([[1., 0.],
            [0., 1.]])
     """
+    check.check_kernel_memory(*table_shape(cost), n_copies=8.5)
     cost = check.check_assignment_cost(cost).astype(np.float64)
     if epsilon is not None:
         epsilon = check.check_positive(epsilon, "epsilon")

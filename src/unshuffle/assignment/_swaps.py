@@ -3,7 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._contracts import takes
 from unshuffle._parallel import per_call, spans
+from unshuffle._validation import check_kernel_memory
 from unshuffle.assignment._quadratic import READ, Array, Permutation, QuadraticProblem
 
 # Gains below this share of the objective per item are rounding, and would cycle.
@@ -12,6 +14,7 @@ RELATIVE_GAIN = 1e-11
 CANDIDATES_PER_ITEM = 16
 
 
+@takes(problem="problem n m", permutation="n among m", max_sweeps="count")
 def swap_ascent(
     problem: QuadraticProblem,
     permutation: Permutation,
@@ -47,7 +50,8 @@ def swap_ascent(
     """
     from unshuffle.assignment._loops import NO_COST, apply_replacements, apply_swaps
 
-    permutation = permutation.copy()
+    check_kernel_memory(*problem.shape, n_copies=3.3)
+    permutation = np.array(permutation, dtype=np.intp)
     rows = problem.free_rows
     if rows.size < 1:
         return permutation, 0
@@ -57,8 +61,8 @@ def swap_ascent(
         if slopes is not None:
             slopes[...] = problem.gradient(permutation)
         return permutation, n_moves
-    K, L = np.ascontiguousarray(problem.K), np.ascontiguousarray(problem.L)
-    cost = NO_COST if problem.cost is None else np.ascontiguousarray(problem.cost)
+    K, L = problem.K, problem.L
+    cost = NO_COST if problem.cost is None else problem.cost
     least_gain = RELATIVE_GAIN * max(abs(problem.value(permutation)), np.finfo(float).tiny)
     n_moves = 0
     if slopes is None:

@@ -7,7 +7,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from unshuffle._middle import middle
 from unshuffle._parallel import eigh, product
-from unshuffle._validation import check_centred_norm, check_gram, check_positive
+from unshuffle._validation import (
+    check_centred_norm,
+    check_gram,
+    check_kernel_memory,
+    check_positive,
+)
+from unshuffle._validation._collections import table_shape
 from unshuffle._validation._kernels import check_exponent
 
 _BLOCK = 256
@@ -146,7 +152,8 @@ class SpectralPower:
 
     Notes
     -----
-    O(n^3) time once and O(n^2 n_positive) for each power; three matrices of n^2 numbers.
+    O(n^3) time once and O(n^2 n_positive) for each power; up to six matrices of n^2 numbers, which
+    are checked first.
     Negative eigenvalues (of kernels that are not positive definite, such as the geodesic one) and
     those below rounding error are dropped: a small power would blow rounding error up, since
     (1e-16)^(1/4) is 1e-4.
@@ -160,6 +167,8 @@ class SpectralPower:
     """
 
     def __init__(self, K: ArrayLike, *, centered: bool = True) -> None:
+        # The matrix centred, its eigenvectors, and three that LAPACK takes to find them.
+        check_kernel_memory(*table_shape(K), n_copies=5.5)
         centred = center(K) if centered else check_gram(K, "K")
         values, vectors = eigh(centred)
         values, vectors = values[::-1], vectors[:, ::-1]

@@ -8,7 +8,12 @@ from scipy import sparse
 from sklearn.metrics.pairwise import additive_chi2_kernel, manhattan_distances
 
 from unshuffle._middle import middle
-from unshuffle._validation import check_distances, check_magnitude, raise_all_equal
+from unshuffle._validation import (
+    check_distances,
+    check_kernel_memory,
+    check_magnitude,
+    raise_all_equal,
+)
 
 # Below this share of |x|^2 + |y|^2 the expanded square has lost six of sixteen digits.
 _CANCELLED = 1e-6
@@ -151,6 +156,7 @@ def median_gamma(distances: ArrayLike, *, name: str = "distances") -> float:
     """
     values = check_distances(distances, name)
     if values.ndim == 2:
+        check_kernel_memory(*values.shape, n_copies=1.5)  # what is above the diagonal, and sorted
         values = _above_diagonal(values)
     smallest = np.finfo(float).tiny
     median = float(np.median(values))

@@ -62,7 +62,7 @@ def geodesic_distances(
     spanning tree between the parts, an edge being the shortest step from one part to another.
 
     O(n^2 d) time for the graph and O(n^2 (k + log n)) for the paths, with k neighbours; memory for
-    two n x n matrices, which is checked first.
+    two n x n matrices, more where k is a large share of n, which is checked first.
 
     Examples
     --------
@@ -78,7 +78,8 @@ def geodesic_distances(
     if n_neighbors is None:
         n_neighbors = min(max(5, round(n_items**0.5)), n_items - 1)
     n_neighbors = check_count(n_neighbors, "n_neighbors", least=1, most=n_items - 1)
-    check_kernel_memory(n_items, n_items, n_copies=2.0)
+    # distances and paths, and the edges of the graph with what sorts them
+    check_kernel_memory(n_items, n_items, n_copies=2.5 + 9.0 * n_neighbors / n_items)
     D = step_lengths(X, metric, name)
     graph = _join_parts(_neighbor_graph(D, n_neighbors), D)
     del D

@@ -24,7 +24,7 @@ from unshuffle._validation import (
     is_text,
     raise_kernel_failed,
 )
-from unshuffle._validation._collections import check_none_wild, check_resolved
+from unshuffle._validation._collections import check_none_wild, check_resolved, table_shape
 from unshuffle.kernels._centering import scale_to_unit_norm
 from unshuffle.kernels._distances import inner_products, products_about_middle
 from unshuffle.kernels._geodesic import geodesic_kernel
@@ -174,6 +174,8 @@ def _combined(
     gammas = check_per_kernel(gamma, len(kernels), "gamma")
     factors = check_kernel_weights(weights, len(kernels))
     apart = len({id(collection) for collection in collections}) > 1
+    n_items = max(table_shape(collection)[0] for collection in collections)
+    check_kernel_memory(n_items, n_items, n_copies=gram_copies(kernels))
     total: NDArray[np.float64] | None = None
     first = ""
     for k, (collection, spec) in enumerate(zip(collections, kernels, strict=True)):
@@ -195,6 +197,23 @@ def _check_about_middle(X: Any, name: str) -> None:
     if not sparse.issparse(X):
         sizes = distances_from_middle(X)
         check_none_wild(sizes, ordinary(sizes), lambda row: f"Row {row} of {name}")
+
+
+def count_items(X: Any, kernel: Any, name: str = "X") -> int:
+    """Items of a collection before anything is made of it, for memory to be asked for in time.
+
+    What is no collection may count as none: it is refused when it is read.
+    """
+    several = isinstance(kernel, list | tuple) and len(kernel) > 0
+    parts = collection_for_each(X, len(kernel), name) if several else [X]
+    return max(table_shape(part)[0] for part in parts)
+
+
+def gram_copies(kernel: Any) -> float:
+    """Matrices of n^2 numbers that `combined_gram` holds at its peak, the result among them."""
+    if isinstance(kernel, list | tuple):
+        return 1.0 + max((gram_copies(each) for each in kernel), default=0.0)
+    return 2.2 if kernel == "precomputed" else 3.0
 
 
 def _label(kernel: Kernel) -> str:
@@ -230,7 +249,7 @@ def _call(kernel: Callable[..., Any], X: Any, name: str) -> NDArray[np.float64]:
     """Gram matrix by a user's function, on whole arrays or on pairs of rows."""
     X = check_vectors(X, name, kernel=getattr(kernel, "__name__", kernel))
     n_items = X.shape[0]
-    check_kernel_memory(n_items, n_items, n_copies=2.0)
+    check_kernel_memory(n_items, n_items, n_copies=gram_copies(kernel))
     error: Exception | None = None
     try:
         K = kernel(X, X)

@@ -15,7 +15,7 @@ from unshuffle._validation import (
     check_real,
     check_vectors,
 )
-from unshuffle._validation._collections import check_resolved
+from unshuffle._validation._collections import check_resolved, table_shape
 from unshuffle._validation._parameters import check_seed
 from unshuffle.kernels._distances import as_float64, inner_products, median_gamma
 from unshuffle.kernels._gram import Kernel, gram_matrix
@@ -83,11 +83,12 @@ def pivoted_cholesky(
     array([[4., 2.],
            [2., 1.]])
     """
+    rank = check_count(rank, "rank")
+    tol = check_real(tol, "tol", least=0)
+    _check_memory(X, rank)
     columns, diagonal = _evaluator(X, kernel, gamma, name)
     n_items = diagonal.size
-    rank = min(check_count(rank, "rank"), n_items)
-    tol = check_real(tol, "tol", least=0)
-    check_factor_memory(n_items, rank)
+    rank = min(rank, n_items)
 
     residual = diagonal.copy()
     trace = float(residual.sum())
@@ -156,10 +157,11 @@ def nystroem_factors(
     >>> nystroem_factors([[0.0], [1.0], [2.0], [3.0]], "rbf", 2, random_state=0).shape
     (4, 2)
     """
+    rank = check_count(rank, "rank")
+    _check_memory(X, rank)
     columns, diagonal = _evaluator(X, kernel, gamma, name)
     n_items = diagonal.size
-    rank = min(check_count(rank, "rank"), n_items)
-    check_factor_memory(n_items, rank)
+    rank = min(rank, n_items)
     chosen = check_seed(random_state).choice(n_items, rank, replace=False)
     chosen.sort()
     block = columns(chosen)
@@ -168,6 +170,11 @@ def nystroem_factors(
     kept = values > rank * np.finfo(float).eps * max(float(values[-1]), 0.0)
     factors: NDArray[np.float64] = block @ (vectors[:, kept] / np.sqrt(values[kept]))
     return factors
+
+
+def _check_memory(X: Any, rank: int) -> None:
+    n_items = table_shape(X)[0]
+    check_factor_memory(n_items, min(rank, n_items))
 
 
 def _evaluator(

@@ -16,6 +16,7 @@ from unshuffle._validation import (
     check_real,
     check_words,
 )
+from unshuffle._validation._collections import table_shape
 from unshuffle.kernels._distances import inner_products
 
 # \w leaves out the vowel signs of many scripts, which would cut their words in two.
@@ -124,10 +125,11 @@ def text_kernel(
            [1., 1., 0.],
            [0., 0., 1.]])
     """
+    n_documents = table_shape(documents)[0]
+    check_kernel_memory(n_documents, n_documents, n_copies=3.0)
     features = text_features(
         documents, prefix_length=prefix_length, min_df=min_df, max_df=max_df, name=name
     )
-    check_kernel_memory(features.shape[0], features.shape[0], n_copies=2.0)
     return inner_products(features)
 
 

@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 Report = Callable[[float, float, Permutation], None]
 
 # Matrices of n^2 numbers that are held at the peak.
-N_MATRICES = 8
+N_MATRICES = 9
 N_RANDOM = 3
 # From here on SciPy takes a second or more for one eigenvector, and keeps Ctrl-C out meanwhile.
 LARGE = 1000
@@ -27,7 +27,11 @@ LARGE = 1000
 def check_classic_memory(n_items: int, n_cells: int) -> None:
     """Refuse kernels of items and cells that would not fit."""
     n = max(n_items, n_cells)
-    check.check_kernel_memory(n, n, n_copies=N_MATRICES)
+    check.check_memory(
+        8 * N_MATRICES * n**2,
+        what=f'quality="classic" on {n_items:,} items and {n_cells:,} cells',
+        instead='Use quality="best", which needs no matrix of all pairs, or fewer items.',
+    )
 
 
 def solve_classic(

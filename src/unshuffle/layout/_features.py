@@ -11,13 +11,10 @@ from unshuffle._middle import middle, ordinary
 from unshuffle._parallel import one_blas_thread
 from unshuffle.kernels import center, nystroem_factors
 from unshuffle.kernels._gram import gram_about_middle
-from unshuffle.layout._items import len_of
+from unshuffle.layout._items import len_of, whole_gram
 
 # Up to so many items (or features) all components are computed, beyond that the leading ones.
 EXACT_UP_TO = 1500
-# From so many items on, kernels are replaced by thin factors.
-DENSE_UP_TO = 6000
-THIN_KERNELS = ("rbf", "laplacian", "chi2", "text")
 N_LANDMARKS = 1000
 SCORED_COMPONENTS = 256
 FARTHEST = 2.0**12
@@ -30,7 +27,7 @@ def kernel_features(
     n_items = len_of(X)
     if n_items == 1:
         return np.zeros((1, 1), dtype=np.float32)
-    if isinstance(kernel, str) and kernel in THIN_KERNELS and n_items > DENSE_UP_TO:
+    if not whole_gram(kernel, n_items):
         factors = nystroem_factors(X, kernel, N_LANDMARKS, gamma=gamma, random_state=random_state)
         return leading_components(factors, SCORED_COMPONENTS, random_state)
     return embedded(gram_about_middle(X, kernel, gamma=gamma), random_state)

@@ -6,7 +6,14 @@ import numpy as np
 from scipy import sparse
 
 from unshuffle import _validation as check
-from unshuffle.kernels._gram import collection_for_each
+from unshuffle.kernels._gram import collection_for_each, count_items
+
+# From so many items on, kernels are replaced by thin factors.
+DENSE_UP_TO = 6000
+THIN_KERNELS = ("rbf", "laplacian", "chi2", "text")
+# Matrices of n^2 numbers that are held at the peak: two kernels, one of them centred, its
+# eigenvectors and what LAPACK takes to find them.
+N_MATRICES = 6
 
 
 def is_list(kernel: Any) -> bool:
@@ -21,6 +28,8 @@ def has_columns(kernel: Any) -> bool:
 
 def check_items(X: Any, kernel: Any, name: str = "X") -> Any:
     """Items that the kernel can compare; with a list of kernels, a list of one for each."""
+    if whole_gram(kernel, count_items(X, kernel)):
+        check_gram_memory(count_items(X, kernel))
     if is_list(kernel):
         kernels = check.check_kernel_list(kernel)
         given = collection_for_each(X, len(kernels), name)
@@ -33,6 +42,23 @@ def check_items(X: Any, kernel: Any, name: str = "X") -> Any:
             check.check_same_items(len_of(found[0]), len_of(each), f"{name}[0]", f"{name}[{k}]")
         return found
     return check.check_items_of_layout(X, name, kernel=kernel)
+
+
+def whole_gram(kernel: Any, n_items: int) -> bool:
+    """Whether all similarities between items are computed, or thin factors do."""
+    if is_list(kernel) or not isinstance(kernel, str):
+        return True
+    return kernel != "linear" and not (kernel in THIN_KERNELS and n_items > DENSE_UP_TO)
+
+
+def check_gram_memory(n_items: int) -> None:
+    """Refuse similarities of all items that would not fit, with what is computed from them."""
+    check.check_memory(
+        8 * N_MATRICES * n_items**2,
+        what=f"Laying out {n_items:,} items by the similarities of all pairs",
+        instead="Lay out a sample of the items (unshuffle.layout.choose_representatives chooses "
+        'some that stand for all), or use kernel="linear", which needs no such matrix.',
+    )
 
 
 def len_of(X: Any) -> int:

@@ -21,8 +21,9 @@ from unshuffle._validation._collections import check_resolved
 from unshuffle._validation._parameters import check_seed
 from unshuffle.kernels import median_gamma, text_features
 from unshuffle.kernels._distances import as_float64
-from unshuffle.kernels._gram import Kernel, gram_about_middle
+from unshuffle.kernels._gram import Kernel, count_items, gram_about_middle, gram_copies
 from unshuffle.kernels._vectors import DISTANCES, exponential
+from unshuffle.layout._items import DENSE_UP_TO, whole_gram
 from unshuffle.layout._medoids import Distances, find_medoids
 
 # Beyond so many items only so many of them may stand for others; all are stood for.
@@ -116,6 +117,13 @@ def summarize(
     >>> summary.indices, summary.counts, summary.labels
     (array([1, 3]), array([3, 2]), array([0, 0, 0, 1, 1]))
     """
+    if whole_gram(kernel, DENSE_UP_TO + 1):  # of the others, only the distances are held
+        n_items = count_items(X, kernel)
+        check_memory(
+            int(8 * (gram_copies(kernel) + 0.5) * n_items**2 + 4 * 8 * _BLOCK * n_items),
+            what=f"Choosing among {n_items:,} items by the similarities of all pairs",
+            instead='Summarize a sample of the items, or use kernel="linear" or "rbf".',
+        )
     block, squares, vectors, exact = _evaluator(X, kernel, gamma)
     k = check_representatives(k, squares.size)
     rng = check_seed(random_state)
@@ -196,7 +204,7 @@ def _evaluator(
 
 
 def _inner(X: Any) -> tuple[Block, NDArray[np.float64]]:
-    """Inner products in the precision of X: many long vectors are given as float32."""
+    """Inner products of some rows with all, and of each with itself."""
     if sparse.issparse(X):
         norms = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
         return (lambda rows: (X[rows] @ X.T).toarray()), norms

@@ -16,10 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from unshuffle import _validation as check
 from unshuffle._middle import middle
-from unshuffle._parallel import check_n_jobs
+from unshuffle._parallel import check_n_jobs, count_threads
 from unshuffle._progress import Callback, Reporter, Stopped, refitting
 from unshuffle.assignment import interaction_spread, soft_assignment
-from unshuffle.kernels._gram import gram_about_middle
+from unshuffle.kernels._gram import count_items, gram_about_middle
 from unshuffle.matching._collections import feature_names, item_names, take
 from unshuffle.matching._kernel_pair import KernelPair
 from unshuffle.matching._matches import Matches
@@ -29,8 +29,9 @@ from unshuffle.matching._refined import solve_refined
 from unshuffle.matching._search import Outcome, Search
 from unshuffle.matching._trust import N_RESAMPLES, WARN_ABOVE, ambiguity, confidence
 
-# Matrices of n^2 numbers that a fit holds at its peak, kernels of both sides counted.
-N_MATRICES = 14
+# Matrices of n^2 numbers that a fit holds at its peak, kernels of both sides counted; those that
+# each thread beyond the first adds; and those that a cost adds.
+N_MATRICES, PER_THREAD, WITH_COST = 17, 3, 4
 SOFT_TEMPERATURE = 0.2
 INTERRUPTED_RESAMPLES = 8
 
@@ -125,8 +126,9 @@ class KernelizedSorting(BaseEstimator):
     -----
     A local optimum is promised, not the best matching, which is NP-hard to find. Time grows as
     n^3 for the matrix products and about n^2 for each assignment: a second for 320 items, under
-    a minute for 2,000 on two cores. Memory: about fourteen matrices of n^2 numbers, checked
-    before they are taken; a fitted estimator keeps two of n_X * n_y.
+    a minute for 2,000 on two cores. Memory: about seventeen matrices of n^2 numbers and three
+    more for each further thread, checked before any is made; a fitted estimator keeps two of
+    n_X * n_y.
 
     References
     ----------
@@ -313,6 +315,7 @@ class KernelizedSorting(BaseEstimator):
         cost: ArrayLike | None,
         done: Callable[[], None],
     ) -> None:
+        self._check_memory(X, y, with_cost=cost is not None)
         K, L = self._kernels(X, y)
         n_first, n_second = K.shape[0], L.shape[0]
         fixed = check.check_frozen(frozen, n_first, n_second)
@@ -330,6 +333,7 @@ class KernelizedSorting(BaseEstimator):
             pair = KernelPair.scaled(L, K, linear, fixed[:, ::-1])
         else:
             pair = KernelPair.scaled(K, L, linear, fixed)
+        del K, L  # the pair has copies
 
         def to_user(permutation: NDArray[np.intp]) -> NDArray[np.intp]:
             return _inverse(permutation, n_first) if swapped else permutation
@@ -386,14 +390,18 @@ class KernelizedSorting(BaseEstimator):
             )
             check.check_varied(gram, name)
             grams.append(gram)
-        largest = max(gram.shape[0] for gram in grams)
-        # Both kernels are there by now; the other matrices are not.
+        return grams[0], grams[1]
+
+    def _check_memory(self, X: Any, y: Any, *, with_cost: bool) -> None:
+        kernel_y = self.kernel if self.kernel_y is None else self.kernel_y
+        largest = max(count_items(X, self.kernel), count_items(y, kernel_y, "y"))
+        more_threads = count_threads(self.n_jobs, self.n_init) - 1
+        n_matrices = N_MATRICES + PER_THREAD * more_threads + WITH_COST * with_cost
         check.check_memory(
-            (N_MATRICES - 2) * 8 * largest**2,
+            8 * n_matrices * largest**2,
             what=f"Matching {largest:,} items",
             instead="Fit a sample of the items, or match parts of the collections in turn.",
         )
-        return grams[0], grams[1]
 
     def _solve(self, pair: KernelPair, search: Search) -> Outcome:
         if self.method == "refined":

@@ -14,14 +14,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle import _validation as check
-from unshuffle._parallel import check_n_jobs
+from unshuffle._parallel import check_n_jobs, count_threads
 from unshuffle._progress import Callback, Reporter, Stopped, refitting
-from unshuffle.kernels._gram import gram_about_middle
+from unshuffle.kernels._gram import count_items, gram_about_middle
 from unshuffle.matching._collections import take
 from unshuffle.matching._multiway import Alignment, Ensemble, Search, onto_first, solve_multiway
 
-# Matrices of m^2 numbers that one start needs, beside four for each collection.
-N_MATRICES = 12
+# Matrices of m^2 numbers that a fit holds for each collection, and those that each thread takes
+# for a start.
+PER_COLLECTION, PER_THREAD = 3, 12
 # Kernels exp(-gamma d): a root of theirs is a wider kernel of the same kind.
 EXPONENTIAL = ("rbf", "laplacian", "chi2", "geodesic")
 # Beyond this many items the entropy takes minutes.
@@ -245,6 +246,14 @@ class MultiwaySorting(BaseEstimator):
         n_collections = len(collections)
         specs = check.check_per_collection(self.kernel, n_collections, "kernel")
         gammas = check.check_per_collection(self.gamma, n_collections, "gamma")
+        n_items = max(count_items(each, "rbf") for each in collections)
+        n_matrices = PER_COLLECTION * n_collections
+        n_matrices += PER_THREAD * count_threads(self.n_jobs, self.n_init)
+        check.check_memory(
+            8 * n_matrices * n_items**2,
+            what=f"Aligning {n_collections} collections of {n_items:,} items",
+            instead="Fit samples of the collections, or align parts of them in turn.",
+        )
         kernels: list[NDArray[np.float64]] = []
         for t, (collection, spec, gamma) in enumerate(
             zip(collections, specs, gammas, strict=True)
@@ -254,11 +263,6 @@ class MultiwaySorting(BaseEstimator):
         n_items = check.check_common_size([K.shape[0] for K in kernels])
         if self.objective == "entropy":
             check.check_entropy_size(n_items, MOST_ITEMS_ENTROPY)
-        check.check_memory(
-            (3 * n_collections + N_MATRICES) * 8 * n_items**2,
-            what=f"Aligning {n_collections} collections of {n_items:,} items",
-            instead="Fit samples of the collections, or align parts of them in turn.",
-        )
         # Entries of order one, so that products of many kernels stay finite.
         kernels = [K / np.abs(K).max() for K in kernels]
         # A product of T kernels exp(-gamma d) sums T distances; taken to the power 1 / T, their

@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 from unshuffle._validation import (
     check_centred_norm,
     check_enough_items,
+    check_memory,
     check_option,
     check_same_items,
 )
 from unshuffle.kernels import center
-from unshuffle.kernels._gram import Kernel, gram_about_middle
+from unshuffle.kernels._gram import Kernel, count_items, gram_about_middle, gram_copies
 from unshuffle.objectives import hsic_biased, hsic_unbiased, hsic_zeroed
 
 Kernels = Kernel | Sequence[Kernel]
@@ -60,7 +61,7 @@ def hsic(
 
     Notes
     -----
-    O(n^2) time and memory beyond the kernels.
+    O(n^2) time; five matrices of n^2 numbers, which are checked first.
 
     References
     ----------
@@ -114,7 +115,7 @@ def cka(
 
     Notes
     -----
-    O(n^2) time and memory beyond the kernels.
+    O(n^2) time; five matrices of n^2 numbers, which are checked first.
 
     References
     ----------
@@ -142,9 +143,18 @@ def cka(
 def _gram_matrices(
     X: Any, y: Any, kernel: Kernels, kernel_y: Kernels | None, gamma: Gamma
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    second = kernel if kernel_y is None else kernel_y
+    n_items = max(count_items(X, kernel), count_items(y, second, "y"))
+    check_memory(
+        # both kernels and three that are centred or multiplied; before, one kernel is there
+        # while the other is made
+        int(8 * n_items**2 * max(5.0, 1.0 + gram_copies(kernel), 1.0 + gram_copies(second))),
+        what=f"Measuring the dependence of {n_items:,} items",
+        instead="Use a sample of the items.",
+    )
     # Dependence does not change with the origin, which would take digits.
     K = gram_about_middle(X, kernel, gamma=gamma, name="X")
-    L = gram_about_middle(y, kernel if kernel_y is None else kernel_y, gamma=gamma, name="y")
+    L = gram_about_middle(y, second, gamma=gamma, name="y")
     check_same_items(K.shape[0], L.shape[0], "X", "y")
     return K, L
 

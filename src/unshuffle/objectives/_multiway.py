@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from unshuffle._contracts import raise_not_float, takes
+from unshuffle._validation._memory import check_memory
 from unshuffle.objectives._hsic import Array
 
 
@@ -124,8 +125,12 @@ def entropy_swap_changes(others: Array, K: Array, *, ridge: float) -> Array:
     O(m^4) time in one matrix product, and about four arrays of m^3 / 2 numbers.
     """
     n_items = K.shape[0]
-    with np.errstate(over="ignore", invalid="ignore"):
-        matrix = _centered(others * K)
+    check_memory(
+        20 * n_items**3,
+        what=f"Exchanging each two of {n_items:,} items",
+        instead="Use a sample of the items.",
+    )
+    matrix = _centered(others * K)
     if not np.isfinite(matrix).all():
         raise_not_float("entropy_swap_changes", {"others": others, "K": K})
     matrix[np.diag_indices_from(matrix)] += ridge

@@ -122,6 +122,7 @@ class Machine:
         return np.asarray(self.svc.predict(self._gram(sets, n_jobs)))
 
     def _gram(self, sets: Array, n_jobs: int | None) -> Array:
+        check.check_kernel_memory(len(sets), self.n_learnt, n_copies=2)
         # Columns of sets that do not support the machine are never looked at.
         K = np.zeros((len(sets), self.n_learnt))
         sets = sets - self.center

@@ -23,6 +23,7 @@ from unshuffle._progress import Callback, Reporter, refitting
 from unshuffle.svm._calibration import Sigmoids
 from unshuffle.svm._learning import Learning, Settings
 from unshuffle.svm._placing import Placing
+from unshuffle.svm._template import N_MATRICES
 
 # Parts in which decision values are held out for calibration.
 N_FOLDS = 5
@@ -252,6 +253,7 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
         classes, codes = check.check_classes(y, len(given), type(self).__name__)
         if self.probability:
             check.check_enough_to_calibrate(int(np.bincount(codes).min()))
+        check.check_kernel_memory(len(given), len(given), n_copies=N_MATRICES)
         seed = int(check_random_state(self.random_state).randint(2**31))
         placing = self._placing_of(given, seed)
         reporter = Reporter(self.callback)

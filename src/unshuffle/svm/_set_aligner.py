@@ -18,7 +18,7 @@ from unshuffle._progress import Callback, Reporter, Stopped, refitting
 from unshuffle._sizes import gathered
 from unshuffle.svm._placing import Placing
 from unshuffle.svm._slots import nearest_candidates
-from unshuffle.svm._template import Settling, first_template, share_outside
+from unshuffle.svm._template import N_MATRICES, Settling, first_template, share_outside
 
 
 class SetAligner(
@@ -249,6 +249,8 @@ class SetAligner(
         check_n_jobs(self.n_jobs)
         check.check_slack_template(self.slack, self.template)
         given = Bags.of(bags)
+        if share_outside(self.template, self.slack) != 1.0:
+            check.check_kernel_memory(len(given), len(given), n_copies=N_MATRICES)
         seed = int(check_random_state(self.random_state).randint(2**31))
         placing = Placing.of(
             given,

@@ -11,6 +11,8 @@ from unshuffle._sizes import equal_sizes, gathered
 from unshuffle.svm._ball import Ball, enclosing_ball
 from unshuffle.svm._slots import Array, Candidates, Orders, nearest_candidates
 
+# Matrices of n_sets^2 numbers that a ball, or a machine, takes at its peak.
+N_MATRICES = 4
 # Rounds in which the template moves so far that prices of the one before are no help.
 N_COLD = 2
 
@@ -56,7 +58,7 @@ def centered_on(ordered: Array, slack: float | None) -> tuple[Ball, Array]:
     flat = ordered.reshape(len(ordered), -1)
     if slack == 1.0:
         return _mean_ball(flat), ordered.mean(axis=0)
-    check.check_kernel_memory(len(flat), len(flat), n_copies=3)
+    check.check_kernel_memory(len(flat), len(flat), n_copies=N_MATRICES)
     ball = enclosing_ball(flat @ flat.T, slack)
     return ball, (ball.weights @ flat).reshape(ordered.shape[1:])
 

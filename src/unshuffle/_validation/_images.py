@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unshuffle._validation._collections import check_finite, check_plain
-from unshuffle._validation._files import check_array_file, check_regular_file
+from unshuffle._validation._files import check_array_file
 from unshuffle._validation._parameters import check_count
 
 
@@ -99,7 +99,7 @@ def check_cache_folder(cache: str | os.PathLike[str], folder: Path) -> Path:
 
 def check_feature_file(path: Path, n_items: int, names: Sequence[str] | None) -> NDArray[Any]:
     """Finite numbers from a file, one row for each picture."""
-    array = check_array_file(check_regular_file(path, "`path`"))
+    array = check_array_file(path)
     if array.ndim != 2 or array.shape[1] == 0:
         raise ValueError(
             f"{path} has shape {array.shape}. Give a 2-D array with one row for each picture and "

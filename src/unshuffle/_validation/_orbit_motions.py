@@ -80,7 +80,7 @@ def as_real(values: Any) -> NDArray[np.float64]:
     """Array of real numbers; complex ones, whose imaginary part would be lost, are refused."""
     if np.iscomplexobj(values):
         raise TypeError("complex numbers")
-    return np.asarray(values, dtype=np.float64)
+    return np.asarray(values, dtype=np.float64, order="C")
 
 
 def kind_of(values: Any) -> str:

@@ -5,7 +5,8 @@ import io
 import json
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,11 @@ class Matches:
     names_x: list[str]
     names_y: list[str]
     candidates: NDArray[np.intp] | None = None
+
+    def __post_init__(self) -> None:
+        # Copies: a table must not change with the arrays and lists it was made from.
+        for each in fields(self):
+            object.__setattr__(self, each.name, deepcopy(getattr(self, each.name)))
 
     @property
     def pairs(self) -> NDArray[np.intp]:

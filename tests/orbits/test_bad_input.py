@@ -27,7 +27,7 @@ def with_row(value):
         (1e-160 * points(), "differ by at most .*Multiply"),
         (1e160 * points(), "square is too large for a float"),
         (points(n=1), "1 row.*at least two"),
-        (np.arange(5.0), "Expected 2D array"),
+        (np.arange(5.0), "must be 2-D"),
         ([["a", "b"], ["c", "d"]], "could not convert string"),
     ],
 )

@@ -50,7 +50,7 @@ def check_names(names: Any, name: str = "names") -> list[str]:
 def check_cell_points(points: ArrayLike, n_cells: int) -> NDArray[np.float64]:
     """Where each cell of a list is, in the plane."""
     check_plain(points, "`points`")
-    places = np.asarray(points, dtype=np.float64)
+    places = np.array(points, dtype=np.float64, order="C")  # kept, so not the user's own
     if places.shape != (n_cells, 2) or not np.isfinite(places).all():
         what = "NaN or infinity" if places.shape == (n_cells, 2) else f"shape {places.shape}"
         raise ValueError(

@@ -30,7 +30,7 @@ def check_images(images: Any, name: str = "images") -> NDArray[np.uint8]:
     """Pictures of one size as uint8 of shape (n_images, height, width, 3)."""
     check_plain(images, f"`{name}`")
     try:
-        array = np.asarray(images)
+        array = np.asarray(images, order="C")
     except ValueError as error:
         sizes = sorted({np.shape(each) for each in images})
         raise ValueError(
@@ -59,7 +59,7 @@ def check_images(images: Any, name: str = "images") -> NDArray[np.uint8]:
 def check_picture(picture: Any, name: str) -> NDArray[np.uint8]:
     """One picture as uint8 of shape (height, width, 3)."""
     check_plain(picture, f"`{name}`")
-    array = np.asarray(picture)
+    array = np.asarray(picture, order="C")
     if array.dtype != np.uint8 or array.ndim not in (2, 3) or array.shape[2:] not in ((), (3,)):
         clear = array.dtype == np.uint8 and array.shape[2:] == (4,)
         raise ValueError(

@@ -83,7 +83,7 @@ def as_real(values: Any) -> NDArray[np.float64]:
     check_plain(values, "The argument")
     if np.iscomplexobj(values):
         raise TypeError("complex numbers")
-    return np.asarray(values, dtype=np.float64)
+    return np.asarray(values, dtype=np.float64, order="C")
 
 
 def kind_of(values: Any) -> str:

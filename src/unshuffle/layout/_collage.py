@@ -170,12 +170,13 @@ class Collage(BaseEstimator):
                 self._solve(template, tiles, shape, Reporter(self.callback), found)
         except KeyboardInterrupt:
             if found:
-                self._store(found[-1], len(tiles))
+                self._store(found[-1], template, len(tiles))
             raise
-        self._store(found[-1], len(tiles))
+        self._store(found[-1], template, len(tiles))
         return self
 
-    def _store(self, found: Found, n_tiles: int) -> None:
+    def _store(self, found: Found, template: NDArray[np.uint8], n_tiles: int) -> None:
+        self._template = template.copy()
         self.grid_ = found.grid
         self.cost_ = found.cost
         self.roughness_ = found.roughness

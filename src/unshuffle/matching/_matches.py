@@ -50,8 +50,9 @@ class Matches:
     candidates: NDArray[np.intp] | None = None
 
     def __post_init__(self) -> None:
-        names_x = check_names(self.names_x, "names_x")
-        names_y = check_names(self.names_y, "names_y")
+        # Copies: a table must not change with the arrays and lists it was made from.
+        names_x = list(check_names(self.names_x, "names_x"))
+        names_y = list(check_names(self.names_y, "names_y"))
         permutation = check_permutation(self.permutation, len(names_x), len(names_y))
         check_plain(self.confidence, "`confidence`")
         trust = np.asarray(self.confidence)
@@ -66,11 +67,11 @@ class Matches:
             )
         object.__setattr__(self, "names_x", names_x)
         object.__setattr__(self, "names_y", names_y)
-        object.__setattr__(self, "permutation", permutation)
+        object.__setattr__(self, "permutation", permutation.copy())
         object.__setattr__(self, "confidence", trust.astype(np.float64))
         if self.candidates is not None:
             chosen = _check_candidates(self.candidates, len(names_x), len(names_y))
-            object.__setattr__(self, "candidates", chosen)
+            object.__setattr__(self, "candidates", chosen.copy())
 
     def __repr__(self) -> str:
         matched = self.permutation >= 0

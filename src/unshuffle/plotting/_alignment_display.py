@@ -22,7 +22,7 @@ from unshuffle.plotting._alignment_drawing import (
     draw_points,
     point_colors,
 )
-from unshuffle.plotting._drawing import axes_or_new
+from unshuffle.plotting._drawing import axes_or_new, own
 
 Stack = NDArray[np.float64]
 
@@ -75,10 +75,10 @@ class AlignmentDisplay:
         log_volume_path: Stack | None = None,
         objective_path: Stack | None = None,
     ) -> None:
-        self.before = before
-        self.after = after
-        self.log_volume_path = log_volume_path
-        self.objective_path = objective_path
+        self.before = own(before)
+        self.after = own(after)
+        self.log_volume_path = own(log_volume_path)
+        self.objective_path = own(objective_path)
 
     @classmethod
     def from_estimator(cls, estimator: Any, bags: Any) -> "AlignmentDisplay":

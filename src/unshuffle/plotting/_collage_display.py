@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._validation import check_grid, check_images, check_picture
-from unshuffle.plotting._drawing import axes_or_new, cell_pictures
+from unshuffle.plotting._drawing import axes_or_new, cell_pictures, own
 
 
 class CollageDisplay:
@@ -47,9 +47,9 @@ class CollageDisplay:
         grid: NDArray[np.intp],
         tiles: NDArray[np.uint8],
     ) -> None:
-        self.template = template
-        self.grid = grid
-        self.tiles = tiles
+        self.template = own(template)
+        self.grid = own(grid)
+        self.tiles = own(tiles)
 
     @classmethod
     def from_estimator(cls, collage: Any, tiles: ArrayLike) -> "CollageDisplay":
@@ -68,7 +68,7 @@ class CollageDisplay:
             Ready to `plot`.
         """
         check_is_fitted(collage, "grid_")
-        return cls.from_predictions(collage.template, collage.grid_, tiles)
+        return cls.from_predictions(collage._template, collage.grid_, tiles)
 
     @classmethod
     def from_predictions(

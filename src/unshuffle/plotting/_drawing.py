@@ -1,5 +1,6 @@
 """What displays share: axes to draw on, pictures in cells, distances on paper and colours."""
 
+from copy import deepcopy
 from math import ceil, sqrt
 from typing import Any
 
@@ -12,6 +13,11 @@ from unshuffle._validation import check_axes
 # More would only be thrown away again by the screen.
 _MAX_PIXELS = 2**24
 EMPTY = (0.93, 0.92, 0.9)
+
+
+def own(values: Any) -> Any:
+    """Copy of what a display keeps, so that it does not change with the user's arrays."""
+    return deepcopy(values)
 
 
 def axes_or_new(ax: Any, size: tuple[float, float], *, space: bool = False) -> Any:

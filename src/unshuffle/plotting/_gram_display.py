@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from unshuffle._validation import check_gram, check_item_labels, check_order, check_set_kernel
 from unshuffle.layout import GridLayout
-from unshuffle.plotting._drawing import axes_or_new, kind_colors
+from unshuffle.plotting._drawing import axes_or_new, kind_colors, own
 
 Gram = NDArray[np.float64]
 # Kinds above which a legend is longer than it helps.
@@ -58,9 +58,9 @@ class GramDisplay:
     def __init__(
         self, gram: Gram, order: NDArray[np.intp], labels: NDArray[Any] | None = None
     ) -> None:
-        self.gram = gram
-        self.order = order
-        self.labels = labels
+        self.gram = own(gram)
+        self.order = own(order)
+        self.labels = own(labels)
 
     @classmethod
     def from_estimator(

@@ -27,6 +27,7 @@ from unshuffle.plotting._drawing import (
     cell_pictures,
     kind_colors,
     nearby,
+    own,
     spacing,
 )
 
@@ -87,13 +88,13 @@ class LayoutDisplay:
         images: NDArray[np.uint8] | None = None,
         X: Any = None,
     ) -> None:
-        self.grid = grid
-        self.points = points
+        self.grid = own(grid)
+        self.points = own(points)
         self.wrap = wrap
-        self.values = values
-        self.labels = labels
-        self.images = images
-        self.X = X
+        self.values = own(values)
+        self.labels = own(labels)
+        self.images = own(images)
+        self.X = own(X)
 
     @classmethod
     def from_estimator(
@@ -120,7 +121,7 @@ class LayoutDisplay:
             Ready to `plot`.
         """
         check_is_fitted(layout, "grid_")
-        points = layout.shape if layout.grid_.ndim == 1 else None
+        points = layout._cells.points if layout.grid_.ndim == 1 else None
         looks = {"values": values, "labels": labels, "images": images}
         return cls.from_predictions(layout.grid_, points=points, wrap=layout.wrap, X=X, **looks)
 

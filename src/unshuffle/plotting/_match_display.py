@@ -9,11 +9,13 @@ from sklearn.utils.validation import check_is_fitted
 from unshuffle._validation import (
     check_any_matched,
     check_gram,
+    check_kernel_memory,
     check_permutation,
     check_sheet_values,
 )
 from unshuffle.kernels import center, combined_gram, zero_diagonal
-from unshuffle.plotting._drawing import axes_or_new
+from unshuffle.kernels._gram import count_items, gram_copies
+from unshuffle.plotting._drawing import axes_or_new, own
 
 Grams = NDArray[np.float64]
 # Unsure to sure; dark enough in the middle for thin lines on white.
@@ -84,10 +86,10 @@ class MatchDisplay:
         permutation: NDArray[np.intp],
         confidence: NDArray[np.float64] | None = None,
     ) -> None:
-        self.gram_x = gram_x
-        self.gram_y = gram_y
-        self.permutation = permutation
-        self.confidence = confidence
+        self.gram_x = own(gram_x)
+        self.gram_y = own(gram_y)
+        self.permutation = own(permutation)
+        self.confidence = own(confidence)
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any) -> "MatchDisplay":
@@ -149,6 +151,9 @@ class MatchDisplay:
         display : MatchDisplay
             Ready to `plot`.
         """
+        second = kernel if kernel_y is None else kernel_y
+        largest = max(count_items(X, kernel), count_items(y, second, "y"))
+        check_kernel_memory(largest, largest, n_copies=4.0 + gram_copies(second))
         grams = []
         for items, how, name in ((X, kernel, "X"), (y, kernel_y or kernel, "y")):
             weights = kernel_weights if isinstance(how, list | tuple) else None

@@ -17,7 +17,7 @@ from unshuffle._validation import (
     check_set_mixtures,
 )
 from unshuffle.plotting._alignment_drawing import point_colors
-from unshuffle.plotting._drawing import axes_or_new
+from unshuffle.plotting._drawing import axes_or_new, own
 from unshuffle.plotting._panels import Panels
 
 Points = NDArray[np.float64]
@@ -66,9 +66,9 @@ class MixtureDisplay:
     def __init__(
         self, sets: list[Points], mixtures: list[Mixture], labels: NDArray[Any] | None = None
     ) -> None:
-        self.sets = sets
-        self.mixtures = mixtures
-        self.labels = labels
+        self.sets = own(sets)
+        self.mixtures = own(mixtures)
+        self.labels = own(labels)
 
     @classmethod
     def from_estimator(

@@ -22,7 +22,7 @@ from unshuffle._validation import (
 )
 from unshuffle.orbits._motion import Motion
 from unshuffle.orbits._subspace import Subspace
-from unshuffle.plotting._drawing import axes_or_new
+from unshuffle.plotting._drawing import axes_or_new, own
 from unshuffle.plotting._orbit_drawing import (
     CURVES,
     GIVEN,
@@ -101,15 +101,15 @@ class OrbitDisplay:
         mean: Array | None = None,
         components: Array | None = None,
     ) -> None:
-        self.points = points
-        self.generators = generators
-        self.prototype = prototype
-        self.coefficients = coefficients
-        self.unseen = unseen
-        self.spectrum = spectrum
-        self.objective_path = objective_path
-        self.mean = mean
-        self.components = components
+        self.points = own(points)
+        self.generators = own(generators)
+        self.prototype = own(prototype)
+        self.coefficients = own(coefficients)
+        self.unseen = own(unseen)
+        self.spectrum = own(spectrum)
+        self.objective_path = own(objective_path)
+        self.mean = own(mean)
+        self.components = own(components)
 
     @classmethod
     def from_estimator(

@@ -17,7 +17,7 @@ from unshuffle._validation import (
     check_template,
 )
 from unshuffle.plotting._alignment_drawing import point_colors
-from unshuffle.plotting._drawing import axes_or_new
+from unshuffle.plotting._drawing import axes_or_new, own
 from unshuffle.plotting._panels import Panels, in_plane
 
 Points = NDArray[np.float64]
@@ -61,9 +61,9 @@ class TemplateDisplay:
     """
 
     def __init__(self, template: Points, sets: Points, labels: NDArray[Any] | None = None) -> None:
-        self.template = template
-        self.sets = sets
-        self.labels = labels
+        self.template = own(template)
+        self.sets = own(sets)
+        self.labels = own(labels)
 
     @classmethod
     def from_estimator(

@@ -57,7 +57,10 @@ def _check_rgb(rgb: ArrayLike) -> NDArray[Any]:
     """Colors as integers from 0 to 255 or floats from 0 to 1; nothing else is guessed at."""
     if np.ma.is_masked(rgb):
         raise ValueError("`rgb` has masked entries. Fill them in or drop those colors.")
-    colors = np.asarray(rgb)
+    try:
+        colors = np.asarray(rgb)
+    except ValueError as error:
+        raise ValueError("`rgb` holds rows of different lengths. Pass one array.") from error
     if colors.ndim == 0 or colors.shape[-1] != 3:
         raise ValueError(
             f"`rgb` must have shape (..., 3): red, green, blue. Got shape {colors.shape}."

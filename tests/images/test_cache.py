@@ -37,8 +37,8 @@ def decoded(monkeypatch):
         names.append(path.name)
         return real(path, **options)
 
-    real = _reading.read_image
-    monkeypatch.setattr(_reading, "read_image", read)
+    real = _reading.decode
+    monkeypatch.setattr(_reading, "decode", read)
     return names
 
 

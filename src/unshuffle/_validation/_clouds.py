@@ -8,7 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from unshuffle._validation._collections import check_finite, check_magnitude, check_plain
+from unshuffle._validation._collections import (
+    as_numbers,
+    check_finite,
+    check_magnitude,
+    check_plain,
+)
 
 
 def check_digits(digits: Any) -> list[int]:
@@ -93,9 +98,8 @@ def check_frames(frames: Any) -> list[Any]:
 
 def check_colors(colors: Any, shape: tuple[int, ...], name: str) -> NDArray[np.float64]:
     """Colours from 0 to 255, repeated to fill `shape`."""
-    check_plain(colors, f"`{name}`")
     try:
-        array = np.asarray(colors, dtype=np.float64)
+        array = as_numbers(colors, f"`{name}`")
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"`{name}` must be colours (red, green, blue) from 0 to 255, got {colors!r}."

@@ -154,7 +154,7 @@ def as_numbers(values: Any, name: str) -> NDArray[np.float64]:
             ensure_min_features=0,
             input_name=name,
         )
-    except (TypeError, ValueError, RuntimeError) as error:
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         _raise_no_numbers(values, name, error)
     return _ready(array)
 

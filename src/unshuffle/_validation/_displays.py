@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._validation._collections import check_finite, check_plain
+from unshuffle._validation._collections import as_numbers, check_finite, check_plain
 
 
 def check_set_kernel(estimator: Any) -> None:
@@ -56,8 +56,7 @@ def check_order(order: Any, n_items: int) -> NDArray[np.intp]:
 
 def check_template(template: Any, width: int, n_points: int) -> NDArray[np.float64]:
     """One point for each slot, with the columns of the sets."""
-    check_plain(template, "`template`")
-    array = np.asarray(template, dtype=np.float64)
+    array = as_numbers(template, "`template`")
     if array.shape != (n_points, width):
         raise ValueError(
             f"`template` has shape {array.shape}; sets of {n_points} ordered points with {width} "
@@ -72,14 +71,12 @@ def check_mixture(
     mixture: Any, width: int, i: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Weights, means and covariances of one mixture that fit points of this width."""
-    for part in mixture if isinstance(mixture, Sequence) else ():
-        check_plain(part, f"Mixture {i}")
     try:
-        weights, means, covariances = (np.asarray(each, dtype=np.float64) for each in mixture)
+        weights, means, covariances = (as_numbers(each, f"Mixture {i}") for each in mixture)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"Mixture {i} must be weights, means and covariances, got {type(mixture).__name__}. "
-            "Pass what `mixtures` of a set kernel returns."
+            f"Mixture {i} of `mixtures` must be weights, means and covariances, got "
+            f"{type(mixture).__name__}. Pass what `mixtures` of a set kernel returns."
         ) from error
     n = weights.size
     shapes = (weights.shape, means.shape, covariances.shape)

@@ -11,9 +11,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 
+def as_path(path: Any, name: str) -> Path:
+    """A path from a str or a Path; `name` says what it is, as the user calls it."""
+    if not isinstance(path, str | os.PathLike) or isinstance(os.fspath(path), bytes):
+        raise TypeError(f"{name} must be a str or a Path, got {type(path).__name__}.")
+    text = os.fspath(path)
+    if not text:
+        raise ValueError(f"{name} is empty. Give the name of a file or folder.")
+    if "\0" in text:
+        raise ValueError(f"{name} is {text!r}, but no file has a NUL character in its name.")
+    return Path(text)
+
+
 def check_folder(folder: str | os.PathLike[str]) -> Path:
     """Existing folder that may be listed, as a path."""
-    path = Path(folder)
+    path = as_path(folder, "`folder`")
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise ValueError(
+            f"The folder {path} cannot be opened: {error.strerror or error}. Give another one."
+        ) from error
     if not path.exists():
         raise ValueError(f"There is no folder {path}. Check the name.")
     if not path.is_dir():
@@ -28,7 +48,7 @@ def check_regular_file(path: str | os.PathLike[str], name: str) -> Path:
 
     `name` says what the file is for, as the user calls it: "`path`", "--frozen", "A".
     """
-    file = Path(path)
+    file = as_path(path, name)
     try:
         mode = os.stat(file).st_mode
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -77,8 +97,16 @@ def check_array_file(path: Path) -> NDArray[Any]:
 
 def check_output_path(path: str | os.PathLike[str], suffixes: Sequence[str]) -> Path:
     """Path that a file with one of `suffixes` can be written to, found out by trying."""
-    target = Path(path)
+    target = as_path(path, "`path`")
     listed = " or ".join(suffixes)
+    try:
+        os.lstat(target)
+    except FileNotFoundError:
+        pass
+    except OSError as error:  # a name that is too long, a file where a folder should be
+        raise ValueError(
+            f"Cannot write {target}: {error.strerror or error}. Give another name."
+        ) from error
     if target.is_dir():
         raise ValueError(f"Cannot write {target}: it is a folder. Give a file name in it.")
     if target.suffix.lower() not in suffixes:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unshuffle._validation._collections import check_plain
+from unshuffle._validation._collections import as_numbers, check_plain
 
 
 def check_grid(grid: ArrayLike, n_items: int, *, n_axes: int = 2) -> NDArray[np.intp]:
@@ -47,20 +47,21 @@ def check_names(names: Any, name: str = "names") -> list[str]:
     return [str(each) for each in names]
 
 
-def check_cell_points(points: ArrayLike, n_cells: int) -> NDArray[np.float64]:
+def check_cell_points(
+    points: ArrayLike, n_cells: int, name: str = "points"
+) -> NDArray[np.float64]:
     """Where each cell of a list is, in the plane."""
-    check_plain(points, "`points`")
-    places = np.array(points, dtype=np.float64, order="C")  # kept, so not the user's own
+    places = as_numbers(points, f"`{name}`").copy()  # kept, so not the user's own
     if places.shape != (n_cells, 2) or not np.isfinite(places).all():
         what = "NaN or infinity" if places.shape == (n_cells, 2) else f"shape {places.shape}"
         raise ValueError(
-            f"`points` must be {n_cells} pairs of finite numbers, one for each cell of `grid`, "
-            f"got {what}. Pass the points that the items were laid out on."
+            f"`{name}` must be {n_cells} pairs of finite numbers, one for each cell or item, got "
+            f"{what}. Pass the points that the items were laid out on."
         )
     largest = float(np.abs(places).max(initial=0.0))
     if largest > 1e150:
         raise ValueError(
-            f"`points` holds {largest:.3g}, whose square is too large for a float. Divide the "
+            f"`{name}` holds {largest:.3g}, whose square is too large for a float. Divide the "
             "points by a common number first."
         )
     return places

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unshuffle._validation._collections import check_finite, check_plain
+from unshuffle._validation._collections import as_numbers, check_finite, check_plain
 from unshuffle._validation._files import check_array_file
 from unshuffle._validation._parameters import check_count
 
@@ -32,7 +32,14 @@ def check_images(images: Any, name: str = "images") -> NDArray[np.uint8]:
     try:
         array = np.asarray(images, order="C")
     except ValueError as error:
-        sizes = sorted({np.shape(each) for each in images})
+        try:
+            sizes = sorted({np.shape(each) for each in images})
+        except ValueError:  # not even one of them is an array
+            sizes = []
+        if len(sizes) < 2:
+            raise ValueError(
+                f"`{name}` must be an array of pictures, got rows of different lengths."
+            ) from error
         raise ValueError(
             f"`{name}` must be pictures of one size, got {len(sizes)} sizes such as {sizes[0]} "
             f"and {sizes[-1]}. Scale or crop them first."
@@ -76,8 +83,7 @@ def check_picture(picture: Any, name: str) -> NDArray[np.uint8]:
 
 def check_sheet_values(values: ArrayLike, n_items: int, name: str) -> NDArray[np.float64]:
     """One finite number for each item."""
-    check_plain(values, f"`{name}`")
-    array = np.asarray(values, dtype=np.float64)
+    array = as_numbers(values, f"`{name}`")
     if array.shape != (n_items,) or not np.isfinite(array).all():
         raise ValueError(
             f"`{name}` must be {n_items} finite numbers, one for each item, got shape "

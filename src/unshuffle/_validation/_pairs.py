@@ -218,8 +218,7 @@ def check_feasible(allowed: NDArray[np.bool_], *, n_required: int) -> None:
 
 def check_prices(prices: ArrayLike, n_columns: int) -> NDArray[np.float64]:
     """Finite vector with one price for each column."""
-    check_plain(prices, "`prices`")
-    values = np.asarray(prices, dtype=np.float64)
+    values = as_numbers(prices, "`prices`")
     if values.shape != (n_columns,):
         raise ValueError(
             f"`prices` must have shape ({n_columns},), one for each column, got {values.shape}. "

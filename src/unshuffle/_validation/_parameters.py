@@ -7,12 +7,17 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+# Counts beyond it are slips; products of three of them would overflow 64 bits.
+LARGEST_COUNT = 10**18
+
 
 def check_count(value: Any, name: str, *, least: int = 1, most: int | None = None) -> int:
     """Whole number within bounds."""
     if not isinstance(value, Integral) or isinstance(value, bool):
         raise ValueError(f"`{name}` must be a whole number, got {value!r}.")
     number = int(value)
+    if most is None and number > LARGEST_COUNT:
+        raise ValueError(f"`{name}` must be at most {LARGEST_COUNT:,}, got a larger number.")
     if number < least or (most is not None and number > most):
         bounds = f"at least {least}" if most is None else f"from {least} to {most}"
         raise ValueError(f"`{name}` must be {bounds}, got {number}.")
@@ -59,6 +64,28 @@ def check_option(value: Any, name: str, options: Sequence[str]) -> str:
         listed = ", ".join(repr(option) for option in options)
         raise ValueError(f"`{name}` must be one of {listed}, got {value!r}.")
     return str(value)
+
+
+def check_flag(value: Any, name: str) -> bool:
+    """True or False, NumPy's too, or 1 or 0."""
+    if not isinstance(value, bool | np.bool_ | Integral) or int(value) not in (0, 1):
+        raise ValueError(f"`{name}` must be True or False, got {value!r}.")
+    return bool(value)
+
+
+def check_callable(value: Any, name: str) -> None:
+    """Refuse a callback that cannot be called."""
+    if value is not None and not callable(value):
+        raise ValueError(f"`{name}` must be a function or None, got {value!r}.")
+
+
+def check_parameters(estimator: Any) -> None:
+    """Check the parameters of an estimator against its constraints."""
+    with np.errstate(all="ignore"):  # bounds do not fit into the half precision of some numbers
+        estimator._validate_params()
+    for name, value in estimator.get_params(deep=False).items():
+        if isinstance(value, Integral) and abs(int(value)) > LARGEST_COUNT:
+            raise ValueError(f"`{name}` must be at most {LARGEST_COUNT:,}, got a larger number.")
 
 
 def check_seed(random_state: Any) -> np.random.RandomState:

@@ -18,6 +18,7 @@ from unshuffle._bags import Bags
 from unshuffle._parallel import check_n_jobs, map_parallel
 from unshuffle._progress import Callback, Reporter, Stopped, refitting
 from unshuffle._sizes import MISSING, equal_sizes, gathered
+from unshuffle._validation._parameters import check_parameters
 from unshuffle.alignment._arrangement import Arrangement
 from unshuffle.alignment._components import Components
 from unshuffle.alignment._mean import filled, slot_means
@@ -254,7 +255,7 @@ class MinimumVolumePCA(
             Fitted, with the best order so far if the callback stopped it. After Ctrl-C the
             estimator is fitted so too, and the interrupt goes on to the caller.
         """
-        self._validate_params()
+        check_parameters(self)
         check_n_jobs(self.n_jobs)
         check.check_missing_estimator(self.unequal, self.estimator, self.n_points)
         given = Bags.of(bags)

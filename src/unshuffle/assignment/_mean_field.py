@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from unshuffle._contracts import takes
 from unshuffle._validation import check_kernel_memory
-from unshuffle._validation._collections import as_numbers, table_shape
+from unshuffle._validation._collections import check_finite, table_shape
 from unshuffle.assignment._climb import assign_free
 from unshuffle.assignment._quadratic import Array, Permutation, QuadraticProblem
 
@@ -63,7 +63,7 @@ def mean_field(
         Rows sum to 1; columns to at most 1, up to the tolerance of the scaling.
     """
     check_kernel_memory(*problem.shape, n_copies=8.0)
-    shares = as_numbers(shares, "shares").copy()
+    check_finite(shares, "`shares`")
     rows, columns = problem.free_rows, problem.free_columns
     if rows.size == 0:
         return shares
@@ -137,7 +137,7 @@ def anneal(problem: QuadraticProblem, shares: Array) -> Permutation:
 def soften(problem: QuadraticProblem, benefit: Array, *, temperature: float) -> Array:
     """Shares by a linear benefit alone, frozen pairs kept: a start for `anneal`."""
     check_kernel_memory(*problem.shape, n_copies=7.0)
-    benefit = as_numbers(benefit, "benefit")
+    check_finite(benefit, "`benefit`")
     rows, columns = problem.free_rows, problem.free_columns
     shares = np.zeros(benefit.shape)
     shares[problem.frozen[:, 0], problem.frozen[:, 1]] = 1.0
@@ -156,7 +156,6 @@ def interaction_spread(benefit: Array) -> float:
     that must be taken, changes no assignment.
     """
     check_kernel_memory(*table_shape(benefit), n_copies=2.0)
-    benefit = as_numbers(benefit, "benefit")
     largest = float(np.abs(benefit).max(initial=0.0))
     if not 1e-100 < largest < 1e100 and largest > 0.0:
         # Squares and sums of the largest and smallest floats do not exist.

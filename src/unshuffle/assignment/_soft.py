@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from unshuffle import _validation as check
 from unshuffle._middle import middle, ordinary
 from unshuffle._validation._collections import table_shape
+from unshuffle._validation._parameters import check_flag
 
 DEFAULT_EPSILON = 0.1  # of the standard deviation of the cost
 COOLING = 4.0
@@ -94,6 +95,7 @@ def soft_assignment(
         epsilon = check.check_positive(epsilon, "epsilon")
     max_iter = check.check_count(max_iter, "max_iter")
     tol = check.check_positive(tol, "tol")
+    maximize = check_flag(maximize, "maximize")
     n_rows, n_cols = cost.shape
     kept = check.check_frozen(frozen, n_rows, n_cols, first="rows", second="columns")
     allowed = np.ones(cost.shape, dtype=bool)

@@ -11,6 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from unshuffle import _validation as check
 from unshuffle._middle import middle
 from unshuffle._parallel import wait_for
+from unshuffle._validation._parameters import check_flag
 from unshuffle.assignment._result import Assignment
 
 SOLVERS = ("auto", "exact", "auction")
@@ -94,6 +95,7 @@ def solve_assignment(
     """
     cost, unit = _scaled_cost(check.check_assignment_cost(cost))
     solver = check.check_option(solver, "solver", SOLVERS)
+    maximize = check_flag(maximize, "maximize")
     tol = check.check_positive(tol, "tol")
     n_rows, n_cols = cost.shape
     start = None if prices is None else check.check_prices(prices, n_cols)

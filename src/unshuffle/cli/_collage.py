@@ -37,8 +37,8 @@ from unshuffle.cli._writing import (
     exit_code,
     unbothered,
 )
-from unshuffle.images import ImageCollection, read_image, rgb_to_lab
-from unshuffle.images._decoding import explain
+from unshuffle.images import ImageCollection, rgb_to_lab
+from unshuffle.images._decoding import decode, explain
 from unshuffle.layout import Positions
 
 # Where less of the variation of the template than this is left, what it shows is hard to see; on
@@ -137,10 +137,10 @@ def _read_template(path: Path) -> NDArray[np.uint8]:
         raise BadInput(f"There is no file {path} to take as a template. Check the name.")
     try:
         # The size is known once it is open; a first look costs little.
-        _, (height, width) = read_image(path, size=(1, 1))
+        _, (height, width) = decode(path, size=(1, 1))
         scale = min(1.0, TEMPLATE_SIDE / max(height, width))
         size = max(1, round(height * scale)), max(1, round(width * scale))
-        return read_image(path, size=size)[0]
+        return decode(path, size=size)[0]
     except Exception as error:
         # Decoders fail in any way they like on damaged data.
         raise BadInput(

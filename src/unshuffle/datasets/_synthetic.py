@@ -56,6 +56,8 @@ def make_paired_views(
     """
     n = check_count(n, "n", least=2)
     n_latent = check_count(n_latent, "n_latent")
+    if not isinstance(n_features, tuple | list | np.ndarray) or len(n_features) != 2:
+        raise ValueError(f"`n_features` must be two whole numbers, got {n_features!r}.")
     first, second = (check_count(each, "n_features") for each in n_features)
     bend = check_real(bend, "bend", least=0, most=1)
     noise = check_real(noise, "noise", least=0)

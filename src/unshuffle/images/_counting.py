@@ -4,6 +4,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from unshuffle._validation._parameters import check_callable
+
 Progress = Callable[[int, int], object]
 Result = TypeVar("Result")
 
@@ -23,6 +25,7 @@ class Counted:
     """
 
     def __init__(self, on_progress: Progress | None, total: int) -> None:
+        check_callable(on_progress, "on_progress")
         self.on_progress = on_progress
         self.total = total
         self._done = 0

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from unshuffle._validation import check_option
+from unshuffle._validation._files import as_path
+from unshuffle._validation._images import check_image_size
 
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP")
 """Formats that are decoded. Pillow knows many more, each a decoder that could be attacked."""
@@ -66,11 +68,21 @@ def read_image(
 
     Raises
     ------
-    Exception
-        Whatever the decoder raises on a file that is damaged or no picture.
+    ValueError
+        Where the file is damaged, too large or not a picture; the message says which.
     """
     check_option(fit, "fit", FITS)
-    path = Path(path)
+    file, size = as_path(path, "`path`"), check_image_size(size)
+    try:
+        return decode(file, size=size, fit=fit)
+    except Exception as error:  # decoders raise nearly anything on a damaged file
+        raise ValueError(f"{file} cannot be read as a picture: {explain(error)}.") from error
+
+
+def decode(
+    path: Path, *, size: tuple[int, int], fit: str = "stretch"
+) -> tuple[NDArray[np.uint8], tuple[int, int]]:
+    """As `read_image`, raising whatever the decoder raises; see `explain`."""
     with Image.open(path, formats=_formats_for(path)) as image:
         if image.width * image.height > MAX_PIXELS:
             raise ValueError(f"{_TOO_LARGE} ({image.width} x {image.height})")

@@ -37,12 +37,18 @@ def lab_pixels(images: ArrayLike, *, dtype: DTypeLike = np.float64) -> NDArray[A
     """
     images = check_images(images)
     n_images, height, width, _ = images.shape
+    try:
+        precision = np.dtype(dtype)
+    except TypeError as error:
+        raise ValueError(f"`dtype` must be a floating-point type, got {dtype!r}.") from error
+    if precision.kind != "f":
+        raise ValueError(f"`dtype` must be a floating-point type, got {precision}.")
     check_memory(
-        np.dtype(dtype).itemsize * images.size,
+        precision.itemsize * images.size,
         what=f"{n_images:,} pictures of {height} x {width} pixels in Lab",
         instead="Scale the pictures down.",
     )
-    features = np.empty((n_images, height * width * 3), dtype=dtype)
+    features = np.empty((n_images, height * width * 3), dtype=precision)
     for start in range(0, n_images, CHUNK):
         chunk = rgb_to_lab(images[start : start + CHUNK])
         features[start : start + CHUNK] = chunk.reshape(len(chunk), -1)

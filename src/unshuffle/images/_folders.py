@@ -5,6 +5,8 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from unshuffle._validation._files import check_folder
+
 LEADS_OUT = "a link that leads out of the folder"
 
 
@@ -57,10 +59,12 @@ def by_reason(skipped: list[tuple[str, str]]) -> list[tuple[str, list[str]]]:
     return sorted(reasons, key=lambda each: ("pip install" not in each[0], -len(each[1])))
 
 
-def visible_files(folder: Path) -> list[Path]:
+def visible_files(folder: str | Path) -> list[Path]:
     """Everything in `folder` but sub-folders and hidden files, in natural order."""
     entries = [
-        path for path in folder.iterdir() if not path.name.startswith(".") and not path.is_dir()
+        path
+        for path in check_folder(folder).iterdir()
+        if not path.name.startswith(".") and not path.is_dir()
     ]
     return sorted(entries, key=lambda path: natural_key(path.name))
 

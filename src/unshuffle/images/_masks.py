@@ -16,6 +16,8 @@ from unshuffle._validation import (
     check_tall_enough,
     raise_no_mask,
 )
+from unshuffle._validation._files import as_path
+from unshuffle._validation._parameters import check_flag
 from unshuffle.images._decoding import FORMATS, MAX_PIXELS, explain, file_size
 from unshuffle.images._letters import (
     Coverage,
@@ -118,8 +120,8 @@ def read_mask(
         True where an item may stand, for `shape` of `GridLayout`; without empty rows and
         columns at its sides.
     """
-    ink = _ink(Path(path), exact=n_cells is None)
-    ink = 1.0 - ink if invert else ink
+    ink = _ink(as_path(path, "`path`"), exact=n_cells is None)
+    ink = 1.0 - ink if check_flag(invert, "invert") else ink
     inside = ink >= 0.5
     check_mask_cells(int(inside.sum()), path)
     if n_cells is None:

@@ -24,8 +24,9 @@ from unshuffle._validation import (
     check_real,
     raise_no_drawing,
 )
+from unshuffle._validation._files import as_path
 from unshuffle._validation._parameters import check_seed
-from unshuffle.images._decoding import explain, read_image
+from unshuffle.images._decoding import decode, explain
 from unshuffle.images._sheets import PAPER, Color
 
 INK: Color = (34, 51, 59)
@@ -94,7 +95,7 @@ def picture_points(
     """
     n_points = check_count(n_points, "n_points")
     rng = check_seed(random_state)
-    pixels = _small(Path(path))
+    pixels = _small(as_path(path, "`path`"))
     edge = np.concatenate([pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]])
     ground = np.median(edge, axis=0)
     ink = np.linalg.norm(pixels - ground, axis=2)
@@ -214,10 +215,10 @@ def _small(path: Path) -> NDArray[np.uint8]:
     """The picture in its proportions, its longer side `_LONGER_SIDE` pixels."""
     try:
         # The size is known once it is open; a first look costs little.
-        _, (height, width) = read_image(path, size=(1, 1))
+        _, (height, width) = decode(path, size=(1, 1))
         scale = _LONGER_SIDE / max(height, width)
         size = max(1, round(height * scale)), max(1, round(width * scale))
-        return read_image(path, size=size)[0]
+        return decode(path, size=size)[0]
     except Exception as error:
         # Decoders fail in any way they like on damaged data.
         raise_no_drawing(path, explain(error), error)

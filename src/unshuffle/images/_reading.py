@@ -19,7 +19,7 @@ from unshuffle._validation import (
 )
 from unshuffle.images._cache import ThumbnailCache, thumbnail_key
 from unshuffle.images._counting import Counted, Progress
-from unshuffle.images._decoding import FITS, explain, read_image
+from unshuffle.images._decoding import FITS, decode, explain
 from unshuffle.images._folders import by_reason, list_files, path_key
 
 
@@ -202,12 +202,12 @@ def _read_cached(
     path: Path, size: tuple[int, int], fit: str, thumbnails: ThumbnailCache | None
 ) -> tuple[NDArray[np.uint8], tuple[int, int]]:
     if thumbnails is None or not os.path.isfile(path):
-        return read_image(path, size=size, fit=fit)
+        return decode(path, size=size, fit=fit)
     # Taken before the file is read: should it change meanwhile, the next reading sees that.
     key = thumbnail_key(path, size, fit)
     found = thumbnails.find(key, size)
     if found is None:
-        found = read_image(path, size=size, fit=fit)
+        found = decode(path, size=size, fit=fit)
         thumbnails.store(key, *found)
     return found
 

@@ -22,6 +22,7 @@ from unshuffle._validation import (
     check_sheet_values,
     raise_sheet_too_large,
 )
+from unshuffle._validation._clouds import check_colors
 
 Color = tuple[int, int, int]
 
@@ -187,7 +188,7 @@ def points_sheet(
         The pictures; later ones cover earlier ones where points are close.
     """
     images = check_images(images)
-    points = check_cell_points(positions, len(images))
+    points = check_cell_points(positions, len(images), "positions")
     tile = check_count(tile, "tile", most=2000)
     gap = check_count(gap, "gap", least=0)
     # In units of the distance between neighbours the points are a grid with holes.
@@ -197,7 +198,7 @@ def points_sheet(
     pitch = np.array([tile + gap, width + gap])
     corners = np.rint(points * pitch).astype(int) + gap
     shape = corners.max(axis=0) + pitch
-    sheet = np.full((*shape, 3), background, dtype=np.uint8)
+    sheet = _filled((*shape, 3), background)
     for image, (top, start) in zip(images, corners, strict=True):
         sheet[top : top + tile, start : start + width] = scaled(image, tile, width)
     return Image.fromarray(sheet)
@@ -216,6 +217,8 @@ def save_sheet(sheet: Image.Image, path: str | Path) -> None:
     """
     path = check_output_path(path, SHEET_SUFFIXES)
     format_name = _FORMATS[path.suffix.lower()]
+    if not isinstance(sheet, Image.Image):
+        raise TypeError(f"`sheet` must be a PIL image, got {type(sheet).__name__}.")
     check_sheet_fits(sheet.size, format_name, path)
     # Of the picture itself only: no place, no camera, no colour profile, no comment.
     plain = sheet.convert("RGB")
@@ -265,7 +268,11 @@ def _blank(
     rows: int, columns: int, cell: tuple[int, int], gap: int, color: Color = PAPER
 ) -> NDArray[np.uint8]:
     shape = (gap + rows * (cell[0] + gap), gap + columns * (cell[1] + gap), 3)
-    return np.full(shape, color, dtype=np.uint8)
+    return _filled(shape, color)
+
+
+def _filled(shape: tuple[int, ...], color: Color) -> NDArray[np.uint8]:
+    return np.rint(check_colors(color, shape, "background")).astype(np.uint8)
 
 
 def _inset(

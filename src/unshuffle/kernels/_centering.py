@@ -13,7 +13,7 @@ from unshuffle._validation import (
     check_kernel_memory,
     check_positive,
 )
-from unshuffle._validation._collections import table_shape
+from unshuffle._validation._collections import as_numbers, table_shape
 from unshuffle._validation._kernels import check_exponent
 
 _BLOCK = 256
@@ -250,5 +250,5 @@ def spectral_power_path(K: ArrayLike, exponents: Iterable[float]) -> Iterator[ND
     [1.0, 0.707107]
     """
     power = SpectralPower(K)
-    for exponent in exponents:
-        yield power(exponent)
+    for exponent in as_numbers(list(exponents), "`exponents`"):
+        yield power(float(check_positive(exponent, "exponents")))

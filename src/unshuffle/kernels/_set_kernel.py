@@ -17,6 +17,7 @@ from unshuffle._parallel import check_n_jobs, map_parallel
 from unshuffle._progress import refitting
 from unshuffle._validation._bags import listed
 from unshuffle._validation._collections import table_shape
+from unshuffle._validation._parameters import check_parameters
 
 Array = NDArray[np.float64]
 
@@ -77,7 +78,7 @@ class SetKernel(
         self : SetKernel
             Fitted.
         """
-        self._validate_params()
+        check_parameters(self)
         check_n_jobs(self.n_jobs)
         given = Bags.of(bags)
         check.check_gap(given.points, "bags")
@@ -217,7 +218,7 @@ class SetKernel(
                 check.check_set_gram_memory(len(a), len(a if b is None else b))
             return self, a, b
         settled = clone(self)
-        settled._validate_params()
+        check_parameters(settled)
         check_n_jobs(self.n_jobs)
         a = Bags.of(bags_a, name="bags_a")
         settled._record_columns(bags_a, a)

@@ -13,6 +13,7 @@ from sklearn.utils.metaestimators import _BaseComposition
 
 from unshuffle import _validation as check
 from unshuffle._bags import Bags
+from unshuffle._validation._parameters import check_parameters
 from unshuffle.kernels._set_kernel import SetKernel
 from unshuffle.kernels._set_vectors import typical_sets
 
@@ -174,7 +175,7 @@ class SetKernelSum(_BaseComposition, SetKernel):
         self.kernels_ = [clone(kernel) for _, kernel in self._named_kernels]
         self.named_kernels_ = Bunch(**dict(zip(names, self.kernels_, strict=True)))
         for kernel in self.kernels_:
-            kernel._validate_params()
+            check_parameters(kernel)
         found = SeveralSummaries(tuple(kernel._learn(bags) for kernel in self.kernels_))
         sample = typical_sets(bags)
         typical = found if sample is bags else self._summarize(sample)

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from unshuffle import _validation as check
 from unshuffle._parallel import Workers, check_n_jobs
 from unshuffle._progress import Callback, Reporter, Stopped
+from unshuffle._validation._parameters import check_parameters
 from unshuffle.assignment import solve_assignment
 from unshuffle.kernels._distances import squared_distances
 from unshuffle.layout._mosaic import LOOK, grid_for, template_colors, tile_colors
@@ -159,7 +160,7 @@ class Collage(BaseEstimator):
             Fitted, with the collage so far if the callback stopped it. After Ctrl-C the
             estimator is fitted so too, once there is a first collage, and the interrupt goes on.
         """
-        self._validate_params()
+        check_parameters(self)
         check_n_jobs(self.n_jobs)
         template = check.check_picture(self.template, "template")
         tiles = check.check_images(X, "X")

@@ -17,6 +17,7 @@ from unshuffle import _validation as check
 from unshuffle._parallel import Workers, check_n_jobs
 from unshuffle._progress import Callback, Reporter, Stopped, refitting
 from unshuffle._validation._collections import check_resolved
+from unshuffle._validation._parameters import check_parameters
 from unshuffle.kernels._gram import gram_about_middle
 from unshuffle.layout._classic import check_classic_memory, solve_classic
 from unshuffle.layout._features import kernel_features, leading_components, unit_scale
@@ -180,7 +181,7 @@ class GridLayout(BaseEstimator):
             Fitted, with the layout so far if the callback stopped it. After Ctrl-C the estimator
             is fitted so too, and the interrupt goes on to the caller.
         """
-        self._validate_params()
+        check_parameters(self)
         check_n_jobs(self.n_jobs)
         kernel = self._effective_kernel()
         items = check_items(X, kernel)
@@ -245,6 +246,11 @@ class GridLayout(BaseEstimator):
             dtype = np.result_type(dtype, np.asarray(fill).dtype)
         arranged = np.zeros(self.grid_.shape + array.shape[1:], dtype=dtype)
         if fill is not None:
+            if np.ndim(fill) != 0 and np.shape(fill) != array.shape[1:]:
+                raise ValueError(
+                    f"`fill` must be one value, or of shape {array.shape[1:]} like the entries of "
+                    f"`values`, got shape {np.shape(fill)}."
+                )
             arranged[...] = fill
         full = self.grid_ != EMPTY
         arranged[full] = array[self.grid_[full]]

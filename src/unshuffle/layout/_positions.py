@@ -17,6 +17,7 @@ from unshuffle._validation import (
     check_names,
     check_output_path,
 )
+from unshuffle._validation._files import as_path
 
 COLUMNS = ("item", "name", "row", "column", "cell")
 # A rectangle is saved without its empty cells, so a short file may ask for a large one: for so
@@ -146,7 +147,7 @@ class Positions:
             where a rectangle has more than 16 million cells, and more than a thousand for each
             record: so short a file may not ask for so much memory.
         """
-        records = read_records(Path(path), "positions", COLUMNS)
+        records = read_records(as_path(path, "`path`"), "positions", COLUMNS)
         found, places = [], []
         for record in records:
             item = record.item("item", "name")

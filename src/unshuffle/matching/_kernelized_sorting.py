@@ -18,6 +18,7 @@ from unshuffle import _validation as check
 from unshuffle._middle import middle
 from unshuffle._parallel import check_n_jobs, count_threads
 from unshuffle._progress import Callback, Reporter, Stopped, refitting
+from unshuffle._validation._parameters import check_parameters
 from unshuffle.assignment import interaction_spread, soft_assignment
 from unshuffle.kernels._gram import count_items, gram_about_middle
 from unshuffle.matching._collections import feature_names, item_names, take
@@ -230,7 +231,7 @@ class KernelizedSorting(BaseEstimator):
             Fitted, with the best matching so far if the callback stopped it. After Ctrl-C the
             estimator is fitted so too, and the interrupt goes on to the caller.
         """
-        self._validate_params()
+        check_parameters(self)
         check_n_jobs(self.n_jobs)
         check.check_two_collections(X, y)
         with refitting(self) as done:
@@ -372,7 +373,8 @@ class KernelizedSorting(BaseEstimator):
             return soft_assignment(
                 self._slopes[number],
                 maximize=True,
-                epsilon=temperature * self._spreads[number],
+                # A temperature near 0 is as good as 0; the product may underflow.
+                epsilon=max(temperature * self._spreads[number], np.finfo(float).tiny),
                 frozen=self._frozen,
                 tol=1e-3,
             )

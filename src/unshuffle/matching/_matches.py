@@ -13,6 +13,7 @@ from unshuffle._records import SUFFIXES, Record, names_in_order, read_records
 from unshuffle._saving import csv_text, encode_text, replace_file
 from unshuffle._validation import check_names, check_output_path, check_permutation
 from unshuffle._validation._collections import check_plain
+from unshuffle._validation._files import as_path
 
 COLUMNS = ("index_x", "name_x", "index_y", "name_y", "confidence")
 
@@ -172,7 +173,7 @@ class Matches:
         ValueError
             Where a field is not what `save` writes; the message names the line or record.
         """
-        records = read_records(Path(path), "pairs", COLUMNS)
+        records = read_records(as_path(path, "`path`"), "pairs", COLUMNS)
         first: dict[int, tuple[str, int, float, Record]] = {}
         found_x, found_y = [], []
         for record in records:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from unshuffle import _validation as check
 from unshuffle._parallel import check_n_jobs, count_threads
 from unshuffle._progress import Callback, Reporter, Stopped, refitting
+from unshuffle._validation._parameters import check_parameters
 from unshuffle.kernels._gram import count_items, gram_about_middle
 from unshuffle.matching._collections import take
 from unshuffle.matching._multiway import Alignment, Ensemble, Search, onto_first, solve_multiway
@@ -183,7 +184,7 @@ class MultiwaySorting(BaseEstimator):
             Fitted, with the best alignment so far if the callback stopped it. After Ctrl-C the
             estimator is fitted so too, and the interrupt goes on to the caller.
         """
-        self._validate_params()
+        check_parameters(self)
         check_n_jobs(self.n_jobs)
         search = Search(self._ensemble(X), Reporter(self.callback))
         with refitting(self) as done:

@@ -18,7 +18,7 @@ from unshuffle._validation import (
     check_real,
     check_vectors,
 )
-from unshuffle._validation._parameters import check_seed
+from unshuffle._validation._parameters import check_flag, check_seed
 from unshuffle.kernels._distances import as_float64, squared_distances
 
 # Numbers held at a time: a block of rows of the distance matrix, or differences of neighbours.
@@ -94,7 +94,7 @@ def distance_preservation_quality(
     p = check_real(p, "p", least=1)
     if points is None:
         cells = check_grid(grid, X.shape[0])
-        rings = _grid_rings(cells >= 0, wrap)
+        rings = _grid_rings(cells >= 0, check_flag(wrap, "wrap"))
     else:
         check_points_end(wrap)
         cells = check_grid(grid, X.shape[0], n_axes=1)
@@ -139,7 +139,7 @@ def neighbor_distance(X: Any, grid: ArrayLike, *, wrap: bool = False) -> float:
     X = check_vectors(X, "X")
     check_magnitude(X, "X")
     cells = check_grid(grid, X.shape[0])
-    first, second = touching_cells(cells >= 0, wrap)
+    first, second = touching_cells(cells >= 0, check_flag(wrap, "wrap"))
     check_any_neighbors(first.size)
     items = cells.ravel()
     return float(pair_distances(X, items[first], items[second]).mean())

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from unshuffle._contracts import raise_not_float, takes
+from unshuffle._contracts import raise_not_float, shaped, takes
 from unshuffle._printing import short_repr
 
 Array = NDArray[np.float64]
@@ -147,6 +147,8 @@ class LeaveOneOut:
         left : LeaveOneOut
             What the other bags say.
         """
+        given = shaped({"gram": gram, "ridge": ridge}, {"gram": "n n", "ridge": "above 0"})
+        gram, ridge = given["gram"], given["ridge"]
         n_others = len(gram)
         with np.errstate(over="ignore", invalid="ignore"):
             row_means = gram.mean(axis=0)

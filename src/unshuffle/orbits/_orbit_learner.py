@@ -17,7 +17,7 @@ from unshuffle import _validation as check
 from unshuffle._parallel import check_n_jobs, one_blas_thread
 from unshuffle._progress import Callback, Reporter, Stopped, refitting
 from unshuffle._validation._collections import as_numbers, as_rows
-from unshuffle._validation._parameters import check_seed
+from unshuffle._validation._parameters import check_parameters, check_seed
 from unshuffle.orbits._coefficients import locate, orbit_places
 from unshuffle.orbits._group import structure_constants
 from unshuffle.orbits._log_trace import (
@@ -268,7 +268,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             Fitted, with the best so far if the callback stopped it. After Ctrl-C the estimator
             is fitted so too, if a step was taken, and the interrupt goes on to the caller.
         """
-        self._validate_params()
+        check_parameters(self)
         check_n_jobs(self.n_jobs)
         if self.loss == "logtrace":
             check.check_log_trace(self.structure)

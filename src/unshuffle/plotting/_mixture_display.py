@@ -115,6 +115,8 @@ class MixtureDisplay:
         """
         given = Bags.of(bags)
         check_planar(given.width)
+        if not isinstance(mixtures, Sequence):
+            raise TypeError(f"`mixtures` must be a list, got {type(mixtures).__name__}.")
         check_same_number(len(mixtures), len(given), "mixtures")
         found = [check_mixture(each, given.width, i) for i, each in enumerate(mixtures)]
         kinds = None if labels is None else check_item_labels(labels, len(given))

@@ -13,6 +13,7 @@ from unshuffle._bag_estimator import BagEstimatorMixin
 from unshuffle._bags import Bags, canonical_order
 from unshuffle._progress import refitting
 from unshuffle._validation._bags import listed
+from unshuffle._validation._parameters import check_parameters
 
 Array = NDArray[np.float64]
 
@@ -48,7 +49,7 @@ class SetTransformer(BagEstimatorMixin, TransformerMixin, BaseEstimator, ABC):
         self : SetTransformer
             Fitted.
         """
-        self._validate_params()
+        check_parameters(self)
         given = Bags.of(bags)
         columns = check.check_columns(self.columns, given.width)
         with refitting(self):

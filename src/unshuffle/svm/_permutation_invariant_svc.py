@@ -20,6 +20,7 @@ from unshuffle._bag_estimator import BagEstimatorMixin
 from unshuffle._bags import Bags
 from unshuffle._parallel import check_n_jobs
 from unshuffle._progress import Callback, Reporter, refitting
+from unshuffle._validation._parameters import check_parameters
 from unshuffle.svm._calibration import Sigmoids
 from unshuffle.svm._learning import Learning, Settings
 from unshuffle.svm._placing import Placing
@@ -245,7 +246,7 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
             Fitted, with what was found so far if the callback stopped it. After Ctrl-C the
             estimator is fitted so too, and the interrupt goes on to the caller.
         """
-        self._validate_params()
+        check_parameters(self)
         check_n_jobs(self.n_jobs)
         check.check_slack_template(self.slack, self.template)
         check.check_bisect(self.bisect, self.lam)
@@ -335,6 +336,33 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
         check.check_calibrated(hasattr(self, "_sigmoids"))
         decisions = self.decision_function(bags)
         return self._sigmoids.probabilities(decisions.reshape(len(decisions), -1))
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Share of sets whose class is predicted rightly.
+
+        Parameters
+        ----------
+        X : what `fit` takes
+            New sets; a single one as [bag].
+        y : array-like of shape (n_sets,)
+            Their classes.
+        sample_weight : array-like of shape (n_sets,) or None, default=None
+            How much each set counts.
+
+        Returns
+        -------
+        score : float
+            From 0 to 1.
+        """
+        predicted = self.predict(X)
+        truth = np.asarray(y)
+        if truth.shape != predicted.shape:
+            raise ValueError(
+                f"`y` must hold one class for each set, {len(predicted)} in all, got shape "
+                f"{truth.shape}."
+            )
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        return float(np.average(predicted == truth, weights=weights))
 
     def align(self, bags: Any) -> NDArray[np.intp]:
         """Order of the points of sets in which they are compared.

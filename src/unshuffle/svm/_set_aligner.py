@@ -16,6 +16,7 @@ from unshuffle._bags import Bags
 from unshuffle._parallel import check_n_jobs
 from unshuffle._progress import Callback, Reporter, Stopped, refitting
 from unshuffle._sizes import gathered
+from unshuffle._validation._parameters import check_parameters
 from unshuffle.svm._placing import Placing
 from unshuffle.svm._slots import nearest_candidates
 from unshuffle.svm._template import N_MATRICES, Settling, first_template, share_outside
@@ -245,7 +246,7 @@ class SetAligner(
         return self._aligned(bags)[1]
 
     def _fit(self, bags: Any) -> Bags:
-        self._validate_params()
+        check_parameters(self)
         check_n_jobs(self.n_jobs)
         check.check_slack_template(self.slack, self.template)
         given = Bags.of(bags)

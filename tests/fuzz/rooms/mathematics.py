@@ -109,6 +109,7 @@ function(
     objectives,
     "entropy_swap_changes",
     {"others": v.gram("n"), "K": v.gram("n"), "ridge": needed(v.real(0.1, 1.0))},
+    gaps={""},
 )
 function(objectives, "multiway_hsic", {"kernels": v.grams("n")})
 function(objectives, "multiway_weights", {"kernels": v.grams("n")})
@@ -170,6 +171,7 @@ for _name in ("squared_orbit_cost", "squared_orbit_gradient"):
             "targets": _VECTORS,
             "sources": _VECTORS,
         },
+        words={"A"},  # the motions that generators and coefficients make
     )
 for _name in ("covariance_spectrum", "expected_trace", "trace_of_bags"):
     function(objectives, _name, {"points": v.stack("b", "n", "two")})
@@ -178,7 +180,7 @@ function(
 )
 add(
     "objectives.LeaveOneOut",
-    lambda gram, ridge: objectives.LeaveOneOut.of(gram, ridge),
+    lambda gram, ridge: objectives.LeaveOneOut.of(gram, ridge=ridge),
     {"gram": v.gram("n"), "ridge": needed(v.real(0.1, 1.0))},
 )
 

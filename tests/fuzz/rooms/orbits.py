@@ -50,8 +50,18 @@ method("orbits.OrbitLearner.flow", _learner, {"x": v.stack("three")}, words={"X"
 _ONE_COEFFICIENT = Kind(
     lambda case, rng: v.numbers(rng, (case.sizes["n"], 1)), v.table("n", "k").hostile, needed=True
 )
-method("orbits.OrbitLearner.inverse_transform", _learner, {"c": _ONE_COEFFICIENT})
-method("orbits.OrbitLearner.orbit", _learner, {"x": v.stack("three"), "c": _ONE_COEFFICIENT})
+method(
+    "orbits.OrbitLearner.inverse_transform",
+    _learner,
+    {"c": _ONE_COEFFICIENT},
+    words={"coefficients"},
+)
+method(
+    "orbits.OrbitLearner.orbit",
+    _learner,
+    {"x": v.stack("three"), "c": _ONE_COEFFICIENT},
+    words={"coefficients"},
+)
 method(
     "orbits.OrbitLearner.sample",
     _learner,

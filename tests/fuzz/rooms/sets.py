@@ -223,7 +223,7 @@ for _name, _parameters in _SET_KERNELS.items():
         {"bags": v.bags()},
         _parameters,
         check=_reusable(_check_gram),
-        words=SETS,
+        words=SETS | {"kernel"},
     )
     method(f"kernels.{_name}.transform", fitted_kernel(_name), {"bags": v.bags()}, words=SETS)
     method(

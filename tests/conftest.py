@@ -43,15 +43,15 @@ def press_ctrl_c(sigint: None) -> Callable[..., str]:
 
     def press(script: str, *arguments: str) -> str:
         command = [sys.executable, "-c", script, *arguments]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert process.stdout is not None
-        try:
-            assert process.stdout.readline() == "running\n"
-            time.sleep(0.5)  # into the midst of the work
-            process.send_signal(signal.SIGINT)
-            rest = process.communicate(timeout=60)[0]
-        finally:
-            process.kill()
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            try:
+                assert process.stdout.readline() == "running\n"
+                time.sleep(0.5)  # into the midst of the work
+                process.send_signal(signal.SIGINT)
+                rest = process.communicate(timeout=60)[0]
+            finally:
+                process.kill()
         assert process.returncode == 0
         return rest
 

@@ -163,10 +163,10 @@ def test_long_products_and_decompositions_are_waited_for(monkeypatch):
 
 LONG_WORK = {
     "SciPy's assignment": """
-        from unshuffle.assignment import assign
+        from unshuffle.assignment import solve_assignment
         steps = np.arange(6000.0)
-        benefit = -np.outer(steps, steps)  # the hardest costs there are for shortest paths
-        work = lambda: assign(benefit, solver="exact")
+        cost = np.outer(steps, steps)  # the hardest costs there are for shortest paths
+        work = lambda: solve_assignment(cost, solver="exact")
     """,
     "our own assignment": """
         from unshuffle.assignment._many import assign_many

@@ -67,9 +67,10 @@ def leading_components(
         centred = X - middle(X)
         largest = float(np.abs(centred).max())
     if not np.isfinite(largest):
-        # sums of the largest floats overflow; a power of two rounds nothing
+        # differences of the largest floats overflow
         return leading_components(X * X.dtype.type(2.0**-64), n_components, random_state)
-    centred = _tamed(centred)
+    # sums of the largest floats overflow; a power of two rounds nothing
+    centred = _tamed(np.ldexp(centred, -int(np.frexp(largest)[1])))
     centred -= centred.mean(axis=0)
     largest = float(np.abs(centred).max())
     if largest > 0:

@@ -148,7 +148,7 @@ def test_sheets_that_cannot_be_written_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda p: points_sheet(p, [[0, 0]]), "`points` must be 2 pairs"),
+        (lambda p: points_sheet(p, [[0, 0]]), "`positions` must be 2 pairs"),
         (lambda p: points_sheet(p, [[0, 0], [0, np.nan]]), "NaN or infinity"),
         (lambda p: grid_sheet(p, [[0]], tile=0), "`tile`"),
         (lambda p: matched_sheet(p, p, [0, 0]), "uses item 0 of y 2 times"),

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from unshuffle._validation._collections import as_numbers, check_finite, check_plain
 from unshuffle._validation._files import check_array_file
+from unshuffle._validation._memory import check_memory
 from unshuffle._validation._parameters import check_count
 
 
@@ -30,7 +31,7 @@ def check_images(images: Any, name: str = "images") -> NDArray[np.uint8]:
     """Pictures of one size as uint8 of shape (n_images, height, width, 3)."""
     check_plain(images, f"`{name}`")
     try:
-        array = np.asarray(images, order="C")
+        array = np.asarray(images)
     except ValueError as error:
         try:
             sizes = sorted({np.shape(each) for each in images})
@@ -60,7 +61,14 @@ def check_images(images: Any, name: str = "images") -> NDArray[np.uint8]:
             f"`{name}` must have shape (n_images, height, width, 3), or (n_images, height, width) "
             f"if grey, got {array.shape}. Stack the pictures along the first axis."
         )
-    return array
+    if not array.flags.c_contiguous:
+        n_images, height, width, _ = array.shape
+        check_memory(
+            array.size,
+            what=f"A copy of {n_images:,} pictures of {height} x {width} pixels",
+            instead="Scale the pictures down.",
+        )
+    return np.ascontiguousarray(array)
 
 
 def check_picture(picture: Any, name: str) -> NDArray[np.uint8]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from unshuffle._validation._collections import check_finite, check_magnitude
+from unshuffle._validation._collections import check_finite, check_magnitude, table_of
 
 
 def check_digits(digits: Any) -> list[int]:
@@ -54,10 +54,10 @@ def _as_numbers(points: Any, name: str) -> NDArray[np.float64]:
     if sparse.issparse(points):
         raise TypeError(f"`{name}` is sparse. Call toarray() on it first.")
     try:
-        given = np.asarray(points)
+        given = np.asarray(table_of(points, name))
         if np.iscomplexobj(given):
             raise TypeError("complex numbers")
-        return given.astype(np.float64)
+        return given.astype(np.float64, order="C")
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"`{name}` must hold real numbers, as many in every row, and this "

@@ -90,7 +90,7 @@ def check_centred_norm(norm: float, scale: float, name: str) -> float:
 
 def check_distances(distances: ArrayLike, name: str) -> NDArray[np.float64]:
     """Distances as a 1-D array, or as a square matrix, without NaN or negative entries."""
-    values = np.asarray(distances, dtype=np.float64)
+    values = as_numbers(distances, name)
     if values.ndim not in (1, 2) or (values.ndim == 2 and values.shape[0] != values.shape[1]):
         raise ValueError(
             f"{name} must be 1-D or a square matrix, got shape {values.shape}. Pass the distances "

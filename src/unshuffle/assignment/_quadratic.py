@@ -77,6 +77,7 @@ class QuadraticProblem:
 
     def value(self, permutation: Permutation) -> float:
         """Objective of a matching; larger is better."""
+        permutation = np.asarray(permutation)
         product, square = matched_sums(self.K, self.L, permutation)
         value = product if self.squared_L is None else product - 0.5 * square
         if self.cost is not None:

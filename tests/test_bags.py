@@ -3,7 +3,10 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
+from unshuffle import SetAligner
 from unshuffle._bags import Bags
+from unshuffle.kernels import MeanMapKernel
+from unshuffle.preprocessing import SetNormalizer
 
 
 def test_a_list_of_arrays_is_stacked_in_order():
@@ -84,3 +87,57 @@ def test_bad_bags_are_refused_in_words(bags, words):
 def test_sparse_points_are_refused(bags):
     with pytest.raises(TypeError, match=r"toarray\(\)"):
         Bags.of(bags)
+
+
+POINTS = pd.DataFrame(
+    {"x": [1.0, 2.0, 3.0], "mouse": ["b", "a", "b"], "y": [4.0, 5.0, 6.0], "day": [1, 1, 2]}
+)
+
+
+def test_each_group_of_a_frame_is_a_bag_without_the_columns_grouped_by():
+    bags = Bags.of(POINTS.groupby("mouse"))
+    assert [bag.tolist() for bag in bags] == [[[2, 5, 1]], [[1, 4, 1], [3, 6, 2]]]
+    assert Bags.of(POINTS.groupby("mouse", sort=False)).sizes.tolist() == [2, 1]
+    assert [bag.tolist() for bag in Bags.of(POINTS.groupby(["mouse", "day"]))] == [
+        [[2, 5]],
+        [[1, 4]],
+        [[3, 6]],
+    ]
+    assert [bag.tolist() for bag in Bags.of(POINTS.groupby("mouse")["x"])] == [[[2]], [[1], [3]]]
+
+
+def test_estimators_take_groups_as_the_bags_they_are():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(30, 2)), columns=["x", "y"]).assign(
+        mouse=np.repeat(list("abcdef"), 5)
+    )
+    groups = frame.groupby("mouse")
+    bags = [group[["x", "y"]] for _, group in groups]
+    plain, grouped = MeanMapKernel().fit(bags), MeanMapKernel().fit(groups)
+    assert grouped.feature_names_in_.tolist() == ["x", "y"]
+    assert np.array_equal(grouped.transform(groups), plain.transform(bags))
+    assert np.array_equal(grouped.kernel(groups, groups), plain.kernel(bags, bags))
+    assert np.array_equal(MeanMapKernel().fit_transform(groups), plain.fit_transform(bags))
+    normalized = SetNormalizer().fit_transform(groups)
+    assert [each.shape for each in normalized] == [(5, 2)] * 6
+    assert np.array_equal(
+        SetAligner().fit(groups).permutations_, SetAligner().fit(bags).permutations_
+    )
+
+
+def test_a_frame_with_a_column_of_text_is_told_to_group_by_it():
+    with pytest.raises(ValueError, match=r"Column 'mouse' of bags .*bags\.groupby\('mouse'\)"):
+        Bags.of(POINTS)
+
+
+@pytest.mark.parametrize("given", [object(), 3.0, np.float64(3), None, {1: 2}, range(3)])
+def test_what_is_no_set_of_points_is_refused_in_words(given):
+    with pytest.raises((ValueError, TypeError), match=r"Pass|pass"):
+        Bags.of(given)
+
+
+def test_bags_do_not_change_with_the_array_they_were_made_of():
+    given = np.ones((3, 2))
+    bags = Bags.of(given)
+    given[:] = 0
+    assert bags.points.all()

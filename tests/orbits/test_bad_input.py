@@ -130,19 +130,6 @@ def test_a_prototype_that_is_a_zero_row_is_refused():
         OrbitLearner(1, pairs=[[0, 1]], prototype=4).fit(with_row(0.0))
 
 
-def test_a_fit_that_fails_leaves_nothing_of_the_last_one(arc):
-    learner = OrbitLearner(1).fit(arc)
-    with pytest.raises(ZeroDivisionError):
-        learner.set_params(callback=lambda state: 1 / 0).fit(2 * arc)
-    with pytest.raises(NotFittedError):
-        learner.transform(arc)
-    learner.set_params(callback=None).fit(arc)
-    with pytest.raises(ValueError, match="All rows of X are equal"):
-        learner.fit(np.ones((5, 3)))
-    with pytest.raises(NotFittedError):
-        learner.transform(np.ones((5, 3)))
-
-
 @pytest.mark.parametrize(
     ("y", "words"),
     [

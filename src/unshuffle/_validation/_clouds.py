@@ -13,6 +13,7 @@ from unshuffle._validation._collections import (
     check_finite,
     check_magnitude,
     check_plain,
+    table_of,
 )
 
 
@@ -60,10 +61,10 @@ def _as_numbers(points: Any, name: str) -> NDArray[np.float64]:
         raise TypeError(f"`{name}` is sparse. Call toarray() on it first.")
     check_plain(points, f"`{name}`")
     try:
-        given = np.asarray(points)
+        given = np.asarray(table_of(points, name))
         if np.iscomplexobj(given):
             raise TypeError("complex numbers")
-        return given.astype(np.float64)
+        return given.astype(np.float64, order="C")
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"`{name}` must hold real numbers, as many in every row, and this "

@@ -118,6 +118,7 @@ class QuadraticProblem:
 
     def value(self, permutation: Permutation) -> float:
         """Objective of a matching; larger is better."""
+        permutation = np.asarray(permutation)
         trace, square = _matched_sums(self.K, self.L, permutation)
         value = trace if self.squared_L is None else trace - 0.5 * square
         if self.cost is not None:

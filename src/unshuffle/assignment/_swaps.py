@@ -48,9 +48,9 @@ def swap_ascent(
     n_moves : int
         Exchanges made.
     """
+    check_kernel_memory(*problem.shape, n_copies=3.3)
     from unshuffle.assignment._loops import NO_COST, apply_replacements, apply_swaps
 
-    check_kernel_memory(*problem.shape, n_copies=3.3)
     permutation = np.array(permutation, dtype=np.intp)
     rows = problem.free_rows
     if rows.size < 1:

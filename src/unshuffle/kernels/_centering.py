@@ -173,7 +173,7 @@ class SpectralPower:
         values, vectors = eigh(centred)
         values, vectors = values[::-1], vectors[:, ::-1]
         # Relative to K itself: of a constant K nothing but rounding is left after centring.
-        scale = max(float(np.abs(values).max()), float(np.abs(np.asarray(K)).max()))
+        scale = max(float(np.abs(values).max()), float(np.abs(as_numbers(K, "K")).max()))
         positive = values > values.size * np.finfo(float).eps * scale
         self.eigenvalues_: NDArray[np.float64] = values[positive]
         self.eigenvectors_: NDArray[np.float64] = vectors[:, positive]

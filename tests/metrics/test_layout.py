@@ -204,7 +204,7 @@ def test_metrics_leave_their_input_as_it_was():
         (SQUARE, [[0.0, 1.0]], "dtype float64"),
         (SQUARE, [[0, 4]], "items from 0 to 3, or -1 for empty, got values from 0 to 4"),
         (SQUARE, [[-2, 1]], "got values from -2 to 1"),
-        (SQUARE, np.empty((0, 3), int), "has no cells"),
+        (SQUARE, np.empty((0, 3), int), "`grid` has no cells"),
         (SQUARE * np.nan, [[0, 1]], "Input X contains NaN"),
         (SQUARE * 1e200, [[0, 1]], "too large for a float"),
         (SQUARE[:1], [[0]], "at least two items"),

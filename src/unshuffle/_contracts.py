@@ -20,7 +20,7 @@ LARGE = 1e100
 
 
 def takes(
-    *, finite: bool = True, **shapes: str
+    *, finite: bool = True, empty: bool = False, **shapes: str
 ) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
     """Check the arguments of a function against their shapes, and that its result is finite.
 
@@ -31,6 +31,8 @@ def takes(
     ----------
     finite : bool, default=True
         Whether a result with NaN or infinity is refused.
+    empty : bool, default=False
+        Whether arrays may hold nothing.
     **shapes : str
         For each argument, one of: a shape such as ``"n n"``, where a letter stands for the same
         size everywhere, a number for itself, and ``...``, first or last, for any further axes;
@@ -57,6 +59,9 @@ def takes(
                 return function(*args, **kwargs)  # Python's own words for too many arguments
             given: dict[str, Any] = {**dict(zip(names, args, strict=False)), **kwargs}
             given = shaped(given, shapes)
+            for name, value in given.items():
+                if not empty and isinstance(value, np.ndarray) and value.size == 0:
+                    raise ValueError(f"`{name}` is empty: it has shape {value.shape}.")
             _check_room(given)
             try:
                 with np.errstate(all="ignore"):
@@ -193,7 +198,6 @@ def _check_shape(
             right = right and size == sizes[axis][0]
             known[axis] = sizes[axis][0]
         else:
-            right = right and size > 0
             sizes[axis] = (size, name)
     if not right:
         listed = ", ".join(axes) + ("," if len(axes) == 1 else "")

@@ -113,5 +113,5 @@ def test_a_large_ridge_predicts_the_mean():
 
 
 def test_a_ridge_below_zero_has_no_volume():
-    with pytest.raises(np.linalg.LinAlgError):
+    with pytest.raises(ValueError, match="`ridge` must be a finite number above 0"):
         LeaveOneOut.of(np.eye(4), ridge=-1.0)

@@ -127,6 +127,13 @@ def check_item_labels(labels: ArrayLike, n_items: int) -> NDArray[Any]:
         raise ValueError(
             f"`labels` must be {n_items} labels, one for each item, got shape {array.shape}."
         )
+    try:
+        np.unique(array)
+    except TypeError as error:
+        raise ValueError(
+            "`labels` holds labels that cannot be put in order. Pass labels of one type, such as "
+            "all strings."
+        ) from error
     return array
 
 

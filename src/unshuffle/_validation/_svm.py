@@ -38,6 +38,8 @@ def check_classes(y: Any, n_sets: int, estimator: str) -> tuple[NDArray[Any], ND
         )
     if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
         raise ValueError("y is masked, and a masked entry is no label. Drop these sets.")
+    if np.ndim(y) == 0:
+        raise ValueError(f"y must hold one label for each set, got {y!r:.60}.")
     labels = column_or_1d(y, warn=True)
     if labels.dtype.kind in "fc" and not np.isfinite(labels).all():
         raise ValueError("Input y contains NaN or infinity. Drop these sets, or label them.")

@@ -206,7 +206,7 @@ def _check_products(K: Array, L: Array, cost: Array | None) -> None:
             )
 
 
-@takes(K="n n", L="m m", permutation="n among m")
+@takes(empty=True, K="n n", L="m m", permutation="n among m")
 def matched_sums(K: Array, L: Array, permutation: Permutation) -> tuple[float, float]:
     """Sums of K[i, j] L[p(i), p(j)] and of L[p(i), p(j)]^2, in one pass that copies nothing."""
     return _matched_sums(K, L, permutation)

@@ -87,7 +87,7 @@ def mixture_sets(
     most_points = check_count(most_points, "most_points", least=least_points)
     difference = check_real(difference, "difference", least=0)
     check_memory(
-        8 * n * most_points * n_features,
+        8 * n_features * (n * most_points + n_components * (n_classes + n_features)),
         what=f"Drawing {n:,} sets of up to {most_points:,} points",
         instead="Pass a smaller n or most_points.",
     )

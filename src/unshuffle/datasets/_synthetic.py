@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._validation import check_count, check_real
+from unshuffle._validation._memory import check_memory
 from unshuffle._validation._parameters import check_seed
 from unshuffle.datasets._paired import Paired, shuffle_second
 
@@ -61,6 +62,11 @@ def make_paired_views(
     first, second = (check_count(each, "n_features") for each in n_features)
     bend = check_real(bend, "bend", least=0, most=1)
     noise = check_real(noise, "noise", least=0)
+    check_memory(
+        16 * (n + n_latent) * (n_latent + first + second),
+        what=f"Two views of {n:,} items with {first:,} and {second:,} columns",
+        instead="Pass a smaller `n`, `n_latent` or `n_features`.",
+    )
     rng = check_seed(random_state)
     # Unequal spread and a long tail along each axis: a round cloud, or one that is its own
     # mirror image, has no shape to recognise it by.

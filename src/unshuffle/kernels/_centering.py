@@ -15,6 +15,7 @@ from unshuffle._validation import (
 )
 from unshuffle._validation._collections import as_numbers, table_shape
 from unshuffle._validation._kernels import check_exponent
+from unshuffle._validation._parameters import check_flag
 
 _BLOCK = 256
 
@@ -169,7 +170,7 @@ class SpectralPower:
     def __init__(self, K: ArrayLike, *, centered: bool = True) -> None:
         # The matrix centred, its eigenvectors, and three that LAPACK takes to find them.
         check_kernel_memory(*table_shape(K), n_copies=5.5)
-        centred = center(K) if centered else check_gram(K, "K")
+        centred = center(K) if check_flag(centered, "centered") else check_gram(K, "K")
         values, vectors = eigh(centred)
         values, vectors = values[::-1], vectors[:, ::-1]
         # Relative to K itself: of a constant K nothing but rounding is left after centring.

@@ -17,6 +17,7 @@ from unshuffle import _validation as check
 from unshuffle._parallel import check_n_jobs, one_blas_thread
 from unshuffle._progress import Callback, Reporter, Stopped, refitting
 from unshuffle._validation._collections import as_numbers, as_rows
+from unshuffle._validation._memory import check_memory
 from unshuffle._validation._parameters import check_parameters, check_seed
 from unshuffle.orbits._coefficients import locate, orbit_places
 from unshuffle.orbits._group import structure_constants
@@ -406,6 +407,11 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         check_is_fitted(self, "generators_")
         count = check.check_count(n, "n")
+        check_memory(
+            8 * count * (self.n_features_in_ + 4 * len(self.generators_)),
+            what=f"Drawing {count:,} vectors",
+            instead="Pass a smaller `n`.",
+        )
         random = check_seed(random_state)
         rows = self._inner_rows
         known = self.coefficients_ if rows is None else self._located(rows)

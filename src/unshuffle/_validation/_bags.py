@@ -19,7 +19,7 @@ from unshuffle._validation._collections import (
 from unshuffle._validation._memory import check_memory
 
 _FORMS = (
-    "Pass a list with one (n_points, n_features) array for each bag, a 3-D array, a data frame's "
+    "Pass a list with one (n_points, n_features) array for each bag, a 3-D array, a pandas "
     "groupby, or a 2-D array whose rows are bags of one point."
 )
 

@@ -25,19 +25,30 @@ class BagEstimatorMixin:
 
     def _record_columns(self, bags: Any, given: Bags) -> None:
         """Remember the columns of the bags that are fitted."""
-        _check_feature_names(self, _named(listed(bags)), reset=True)
+        self._check_names(listed(bags), reset=True)
         self._bags_of_one = bool(given.sizes.max() == 1)
         self.n_features_in_ = given.width
 
     def _bags_like_fitted(self, bags: Any) -> Bags:
         """Bags with the columns of the fitted ones."""
         bags = listed(bags)
-        _check_feature_names(self, _named(bags), reset=False)
+        self._check_names(bags, reset=False)
         given = Bags.of(bags)
         if not self._bags_of_one:
             check.check_not_one_bag(bags, "bags")
         check.check_bag_width(given.width, self.n_features_in_, type(self).__name__)
         return given
+
+    def _check_names(self, bags: Any, *, reset: bool) -> None:
+        """Compare the names of columns with those that were fitted, or remember them."""
+        named = _named(bags)
+        kinds = {type(name) for name in getattr(named, "columns", ())}
+        if str in kinds and len(kinds) > 1:
+            raise ValueError(
+                "bags has columns whose names are strings and columns whose names are not. Name "
+                "all of them by strings: frame.columns = frame.columns.astype(str)."
+            )
+        _check_feature_names(self, named, reset=reset)
 
 
 def _named(bags: Any) -> Any:

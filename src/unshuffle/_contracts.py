@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from unshuffle._validation._collections import as_numbers
 from unshuffle._validation._memory import check_memory
-from unshuffle._validation._parameters import check_count, check_real
+from unshuffle._validation._parameters import check_count, check_flag, check_real
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -38,7 +38,7 @@ def takes(
         size everywhere, a number for itself, and ``...``, first or last, for any further axes;
         ``"list of n n"``; ``"n among m"``, n different indices below m; ``"problem n m"``, a
         QuadraticProblem; ``"count"``, a whole number above 0; ``"above 0"`` or ``"at least 0"``,
-        a number.
+        a number; ``"flag"``, True or False.
 
     Examples
     --------
@@ -69,7 +69,8 @@ def takes(
             except ValueError as error:
                 if "`" in str(error):  # it names an argument already
                     raise
-                if any(not _size(given[name]) < LARGE for name in shapes if name in given):
+                arrays = [each for each in given.values() if isinstance(each, list | np.ndarray)]
+                if any(not _size(array) < LARGE for array in arrays):
                     raise_not_float(function.__name__, given, error)
                 if not isinstance(error, np.linalg.LinAlgError):
                     raise
@@ -107,7 +108,11 @@ def raise_not_float(
     what: str, arguments: Mapping[str, Any], cause: Exception | None = None
 ) -> NoReturn:
     """Say that a result does not fit into a float, and how large its arguments were."""
-    sizes = [f"`{name}` of up to {_size(value):.3g}" for name, value in arguments.items()]
+    sizes = [
+        f"`{name}` of up to {_size(value):.3g}"
+        for name, value in arguments.items()
+        if isinstance(value, float | list | np.ndarray)
+    ]
     raise ValueError(
         f"{what} does not fit into a float, given {', '.join(sizes)}. Pass finite numbers closer "
         "to 1: divide them by a common one first."
@@ -141,8 +146,12 @@ def _checked(value: Any, name: str, shape: str, sizes: dict[str, tuple[int, str]
             {axis: (size, name) for axis, size in zip(shape.split()[1:], value.shape, strict=True)}
         )
         return value
-    if shape in ("count", "at least 0"):
-        return check_count(value, name) if shape == "count" else check_real(value, name, least=0)
+    if shape == "flag":
+        return check_flag(value, name)
+    if shape == "count":
+        return check_count(value, name)
+    if shape == "at least 0":
+        return check_real(value, name, least=0)
     if shape.startswith("above "):
         return check_real(value, name, above=float(shape.removeprefix("above ")))
     if shape.startswith("list of "):

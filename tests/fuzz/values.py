@@ -392,6 +392,15 @@ def stack(*axes: str, scale: float = 1.0) -> Kind:
     )
 
 
+def shares(rows: str = "n", columns: str = "m") -> Kind:
+    """How each item is divided among its partners."""
+    return Kind(
+        lambda case, rng: rng.dirichlet(np.ones(case.sizes[columns]), case.sizes[rows]),
+        stack(rows, columns).hostile,
+        needed=True,
+    )
+
+
 def bags(*, equal: bool = False, width: str = "two") -> Kind:
     """Sets of points."""
 
@@ -549,9 +558,9 @@ def pairs(first: str = "n", second: str = "n") -> Kind:
 
     def ordinary(case: Case, rng: Rng) -> Any:
         found = draw(case, rng)
-        form = "intp" if case.plain else pick(rng, ["intp", "list", "int8", "empty"])
-        if form == "empty":
-            return found[:0]
+        if rng.random() < 0.2:
+            found = found[:0]
+        form = "intp" if case.plain else pick(rng, ["intp", "list", "int8"])
         return [tuple(pair) for pair in found.tolist()] if form == "list" else found.astype(form)
 
     def hostile(case: Case, rng: Rng) -> Any:

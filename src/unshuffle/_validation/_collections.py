@@ -1,6 +1,6 @@
 """What is asked of collections of items: vectors, documents, and how many there are."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import date, time, timedelta
 from typing import Any, NoReturn
 
@@ -70,7 +70,7 @@ def is_text(collection: Any) -> bool:
             return True
         if collection.dtype != object:
             return False
-    elif not hasattr(collection, "__len__") or sparse.issparse(collection):
+    elif not isinstance(collection, Collection) or sparse.issparse(collection):
         return False
     return len(collection) > 0 and all(isinstance(item, str) for item in collection)
 

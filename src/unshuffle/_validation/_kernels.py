@@ -73,9 +73,9 @@ def check_similarities(n_positive: int) -> None:
     """Refuse a kernel matrix without positive eigenvalues: distances, most likely."""
     if n_positive == 0:
         raise ValueError(
-            "A kernel matrix has no positive eigenvalue once centred, as if its entries were "
-            "distances: they must be larger the more alike two items are. Pass -distances or "
-            "exp(-gamma * distances**2) in their place."
+            "The kernel matrix of X or y has no positive eigenvalue once centered, as if its "
+            "entries were distances: they must be larger the more alike two items are. Pass "
+            "-distances or exp(-gamma * distances**2) in their place."
         )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._validation._collections import check_plain, table_of
+from unshuffle._validation._collections import as_numbers
 
 _LARGEST_NORM = 1e10  # an exponential errs by about 1e-16 of it, relative to itself
 
@@ -79,12 +79,8 @@ def check_orbit_vector(x: Any, n_features: int, name: str = "x") -> NDArray[np.f
 
 
 def as_real(values: Any) -> NDArray[np.float64]:
-    """Array of real numbers; complex ones, whose imaginary part would be lost, are refused."""
-    values = table_of(values, "X")
-    check_plain(values, "The argument")
-    if np.iscomplexobj(values):
-        raise TypeError("complex numbers")
-    return np.asarray(values, dtype=np.float64, order="C")
+    """Array of real numbers, whose caller says what they are where they are not."""
+    return as_numbers(values, "The argument")
 
 
 def kind_of(values: Any) -> str:

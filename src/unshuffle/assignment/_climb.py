@@ -62,7 +62,13 @@ def assign_free(
     return permutation, found.prices
 
 
-@takes(problem="problem n m", permutation="n among m", max_iter="count", tol="at least 0")
+@takes(
+    problem="problem n m",
+    permutation="n among m",
+    max_iter="count",
+    tol="at least 0",
+    swaps="flag",
+)
 def climb(
     problem: QuadraticProblem,
     permutation: Permutation,

@@ -63,7 +63,11 @@ def mean_field(
         Rows sum to 1; columns to at most 1, up to the tolerance of the scaling.
     """
     check_kernel_memory(*problem.shape, n_copies=8.0)
-    check_finite(shares, "`shares`")
+    if not (shares.min() >= 0.0 and shares.max() <= 1.001):
+        raise ValueError(
+            f"`shares` must be from 0 to 1, got values from {shares.min():.6g} to "
+            f"{shares.max():.6g}."
+        )
     rows, columns = problem.free_rows, problem.free_columns
     if rows.size == 0:
         return shares

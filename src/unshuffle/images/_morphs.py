@@ -93,7 +93,7 @@ def picture_points(
     middle of the ink that is nearest to it, a few times over (Lloyd's algorithm), so that they
     cover the shape evenly.
     """
-    n_points = check_count(n_points, "n_points")
+    n_points = check_count(n_points, "n_points", most=10_000_000)
     rng = check_seed(random_state)
     pixels = _small(as_path(path, "`path`"))
     edge = np.concatenate([pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]])

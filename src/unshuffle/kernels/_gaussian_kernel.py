@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from unshuffle import _validation as check
 from unshuffle._bags import Bags
+from unshuffle._validation._memory import check_memory
 from unshuffle.kernels._feature_mixtures import FeatureMixtures
 from unshuffle.kernels._feature_space import FeatureSpace
 from unshuffle.kernels._input_space import InputSpace
@@ -133,5 +134,10 @@ def normalized(mixtures: Mixtures | FeatureMixtures) -> Densities:
 
 def starting_draws(random_state: Any, n_init: int, n_components: int) -> Array:
     """Numbers from 0 to 1 that choose where mixtures start."""
+    check_memory(
+        8 * n_init * N_TRIALS * n_components,
+        what=f"Starting {n_init:,} times with {n_components:,} components",
+        instead="Pass a smaller `n_init` or `n_components`.",
+    )
     random = check_random_state(random_state)
     return np.asarray(random.random_sample((n_init, N_TRIALS, n_components)))

@@ -77,6 +77,10 @@ class MeanMaps:
         )
 
 
+# Share of the largest squared distance that rounding may reach.
+ROUNDING = 1e-14
+
+
 class MeanMapKernel(SetKernel):
     """Compare sets by the mean similarity of their points, over all pairs.
 
@@ -274,7 +278,10 @@ class MeanMapKernel(SetKernel):
         D = np.empty((len(a), len(a if b is None else b)))
         if vectors is not None:
             D = squared_distances(vectors.values, None if others is None else others.values)
-        return self._with_outside(D, a, b, distances=True)
+        D = self._with_outside(D, a, b, distances=True)
+        # Of one set with itself: what rounding leaves there, a large outer_gamma would show.
+        D[ROUNDING * D.max(initial=0.0) > D] = 0.0
+        return D
 
     def _vectors(self, maps: MeanMaps) -> SetVectors | None:
         """Explicit mean maps, of length 1 where that is asked for."""

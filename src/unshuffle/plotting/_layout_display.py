@@ -166,12 +166,16 @@ class LayoutDisplay:
         looks = {"values": values, "labels": labels, "images": images}
         check_one_look(looks)
         X = None if X is None else check_items_of_layout(X, "X", kernel="linear")
-        n_items = int(np.max(grid, initial=0)) + 1 if X is None else X.shape[0]
+        n_axes = 2 if points is None else 1
+        if X is None:
+            n_items = max(int(check_grid(grid, 2**62, n_axes=n_axes).max()), 0) + 1
+        else:
+            n_items = X.shape[0]
         for name, look in looks.items():
             if look is not None:
                 n_items = len(np.atleast_1d(look))
                 check_same_items(n_items, n_items if X is None else X.shape[0], name, "X")
-        cells = check_grid(grid, n_items, n_axes=2 if points is None else 1)
+        cells = check_grid(grid, n_items, n_axes=n_axes)
         if points is not None:
             check_points_end(wrap)
             points = check_cell_points(points, cells.size)

@@ -67,12 +67,12 @@ for _name, _more in {
     },
     "swap_ascent": {"permutation": v.permutation("n", "m"), "max_sweeps": v.count(1, 100)},
     "mean_field": {
-        "shares": v.stack("n", "m"),
+        "shares": v.shares("n", "m"),
         "temperature": v.real(0.1, 0.2),
         "max_iter": v.count(1, 12),
         "tol": v.real(0.01, 0.1),
     },
-    "anneal": {"shares": v.stack("n", "m")},
+    "anneal": {"shares": v.shares("n", "m")},
     "assign_free": {"benefit": v.stack("n", "m")},
     "soften": {"benefit": v.stack("n", "m"), "temperature": needed(v.real(0.1, 0.2))},
 }.items():

@@ -79,6 +79,7 @@ estimator(
         **_POINT_KERNEL,
     ),
     words=SETS | {"classes", "class", "labels"},
+    gaps={"margin_path_", "radius_path_"},
 )
 estimator(
     "svm.SetAligner",

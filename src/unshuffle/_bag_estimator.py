@@ -7,6 +7,7 @@ from sklearn.utils.validation import _check_feature_names
 from unshuffle import _validation as check
 from unshuffle._bags import Bags
 from unshuffle._validation._bags import listed
+from unshuffle._validation._collections import check_column_names
 
 
 class BagEstimatorMixin:
@@ -42,12 +43,7 @@ class BagEstimatorMixin:
     def _check_names(self, bags: Any, *, reset: bool) -> None:
         """Compare the names of columns with those that were fitted, or remember them."""
         named = _named(bags)
-        kinds = {type(name) for name in getattr(named, "columns", ())}
-        if str in kinds and len(kinds) > 1:
-            raise ValueError(
-                "bags has columns whose names are strings and columns whose names are not. Name "
-                "all of them by strings: frame.columns = frame.columns.astype(str)."
-            )
+        check_column_names(named, "bags")
         _check_feature_names(self, named, reset=reset)
 
 

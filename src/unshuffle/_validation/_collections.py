@@ -176,6 +176,16 @@ def table_of(X: Any, name: str) -> Any:
     return X.X.to_memory() if hasattr(X.X, "to_memory") else X.X  # backed by a file
 
 
+def check_column_names(X: Any, name: str) -> None:
+    """Refuse a data frame of which only some columns are named by strings."""
+    kinds = {type(column) for column in getattr(X, "columns", ())}
+    if str in kinds and len(kinds) > 1:
+        raise ValueError(
+            f"{name} has columns whose names are strings and columns whose names are not. Name "
+            "all of them by strings: frame.columns = frame.columns.astype(str)."
+        )
+
+
 def table_shape(X: Any) -> tuple[int, int]:
     """Rows and columns of what may be a table, before it is read; zeros where it does not say."""
     shape = getattr(X, "shape", None)
@@ -245,7 +255,7 @@ def check_documents(documents: Any, name: str) -> list[str]:
     """Documents as a list of at least two strings."""
     if isinstance(documents, str):
         raise ValueError(f"{name} is one string. Pass a list with one string for each document.")
-    if not hasattr(documents, "__len__"):
+    if not hasattr(documents, "__len__") or sparse.issparse(documents):
         raise TypeError(
             f'{name} must be a list of str with kernel="text", got {type(documents).__name__}. '
             "Pass a list with one string for each document."

@@ -40,6 +40,9 @@ def check_classes(y: Any, n_sets: int, estimator: str) -> tuple[NDArray[Any], ND
         raise ValueError("y is masked, and a masked entry is no label. Drop these sets.")
     if np.ndim(y) == 0:
         raise ValueError(f"y must hold one label for each set, got {y!r:.60}.")
+    if np.iscomplexobj(y):
+        # scikit-learn's checks look for the first three words.
+        raise ValueError("Complex data not supported: y holds complex numbers. Pass labels.")
     labels = column_or_1d(y, warn=True)
     if labels.dtype.kind in "fc" and not np.isfinite(labels).all():
         raise ValueError("Input y contains NaN or infinity. Drop these sets, or label them.")

@@ -1,7 +1,7 @@
 """The quadratic matching problem that every ascent in the library climbs."""
 
+from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,18 +51,17 @@ class QuadraticProblem:
         return short_repr(self)
 
     def __post_init__(self) -> None:
-        if getattr(self.K, "dtype", None) != np.float32:  # made from a problem that was checked
-            given = {"K": self.K, "L": self.L, "cost": self.cost}
-            if self.cost is None:
-                del given["cost"]
-            for name, value in shaped(given, {"K": "n n", "L": "m m", "cost": "n m"}).items():
-                object.__setattr__(self, name, value)
-            if self.K.shape[0] > self.L.shape[0]:
-                raise ValueError(
-                    f"`K` has {self.K.shape[0]} items and `L` {self.L.shape[0]}. The first "
-                    "collection must not be the larger one; exchange the two."
-                )
-            object.__setattr__(self, "frozen", check_frozen(self.frozen, *self.shape))
+        given = {"K": self.K, "L": self.L, "cost": self.cost}
+        if self.cost is None:
+            del given["cost"]
+        for name, value in shaped(given, {"K": "n n", "L": "m m", "cost": "n m"}).items():
+            object.__setattr__(self, name, value)
+        if self.K.shape[0] > self.L.shape[0]:
+            raise ValueError(
+                f"`K` has {self.K.shape[0]} items and `L` {self.L.shape[0]}. The first "
+                "collection must not be the larger one; exchange the two."
+            )
+        object.__setattr__(self, "frozen", check_frozen(self.frozen, *self.shape))
         _check_products(self.K, self.L, self.cost)
         if self.K.shape[0] < self.L.shape[0]:
             check_kernel_memory(*self.L.shape)
@@ -112,21 +111,37 @@ class QuadraticProblem:
 
     def in_single_precision(self) -> "QuadraticProblem":
         """Similarities alone in float32, for products whose last digits do not matter."""
-        K: Any = self.K.astype(np.float32)
-        L: Any = self.L.astype(np.float32)
-        return replace(self, K=K, L=L, cost=None)
+        half = copy(self)  # which checks nothing again, and keeps what it is given
+        object.__setattr__(half, "cost", None)
+        for name in ("K", "L", "squared_L"):
+            value = getattr(self, name)
+            object.__setattr__(half, name, None if value is None else value.astype(np.float32))
+        return half
 
     def value(self, permutation: Permutation) -> float:
         """Objective of a matching; larger is better."""
-        permutation = np.asarray(permutation)
+        permutation = self._order(permutation)
         trace, square = _matched_sums(self.K, self.L, permutation)
         value = trace if self.squared_L is None else trace - 0.5 * square
         if self.cost is not None:
             value -= float(self.cost[np.arange(permutation.size), permutation].sum())
         return value
 
+    def _order(self, permutation: Permutation) -> Permutation:
+        """A matching as compiled loops take it: they follow any index, wherever it leads."""
+        n, m = self.shape
+        order = np.require(
+            np.asarray(permutation).astype(np.intp, copy=False), requirements=("C", "A")
+        )
+        if order.shape != (n,) or (n > 0 and (order.min() < 0 or order.max() >= m)):
+            raise ValueError(
+                f"`permutation` must hold {n} indices from 0 to {m - 1}, got {permutation!r:.200}."
+            )
+        return order
+
     def gradient(self, permutation: Permutation) -> Array:
         """Slope of the objective in each entry of the permutation matrix, shape (n, m)."""
+        permutation = self._order(permutation)
         gradient: Array = 2.0 * product(self.K, self.L[permutation])
         if self.squared_L is not None:
             gradient -= self.squared_L[permutation].sum(axis=0)

@@ -254,4 +254,7 @@ def spectral_power_path(K: ArrayLike, exponents: Iterable[float]) -> Iterator[ND
     if not isinstance(exponents, Iterable):
         raise TypeError(f"`exponents` must be a list of numbers, got {type(exponents).__name__}.")
     for exponent in as_numbers(list(exponents), "`exponents`"):
-        yield power(float(check_positive(exponent, "exponents")))
+        try:
+            yield power(float(check_positive(exponent, "exponents")))
+        except ValueError as error:
+            raise ValueError(f"One of `exponents` is refused. {error}") from error

@@ -213,7 +213,7 @@ def gram_copies(kernel: Any) -> float:
     """Matrices of n^2 numbers that `combined_gram` holds at its peak, the result among them."""
     if isinstance(kernel, list | tuple):
         return 1.0 + max((gram_copies(each) for each in kernel), default=0.0)
-    return 2.2 if kernel == "precomputed" else 3.0
+    return 2.2 if isinstance(kernel, str) and kernel == "precomputed" else 3.0
 
 
 def _label(kernel: Kernel) -> str:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted, vali
 from unshuffle import _validation as check
 from unshuffle._parallel import Workers, check_n_jobs
 from unshuffle._progress import Callback, Reporter, Stopped, refitting
-from unshuffle._validation._collections import check_resolved
+from unshuffle._validation._collections import check_column_names, check_resolved
 from unshuffle._validation._parameters import check_parameters
 from unshuffle.kernels._gram import gram_about_middle
 from unshuffle.layout._classic import check_classic_memory, solve_classic
@@ -192,6 +192,7 @@ class GridLayout(BaseEstimator):
         pairs = check.check_frozen_cells(frozen, n_items, cells.cells)
         with refitting(self) as done:
             if has_columns(kernel):
+                check_column_names(X, "X")
                 validate_data(self, X, reset=True, skip_check_array=True)  # records the columns
             self._lay_out(items, cells, pairs, done)
         return self
@@ -214,6 +215,7 @@ class GridLayout(BaseEstimator):
         n_old = len(self.positions_)
         kernel = self._effective_kernel()
         if has_columns(kernel) and kernel != "precomputed":
+            check_column_names(X, "X")
             _check_feature_names(self, X, reset=False)
         X = check_items(joined(self._items, X, kernel), kernel)
         check.check_added(len_of(X) - n_old, n_empty=self._cells.n_open - n_old)

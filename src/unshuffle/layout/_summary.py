@@ -117,6 +117,10 @@ def summarize(
     >>> summary.indices, summary.counts, summary.labels
     (array([1, 3]), array([3, 2]), array([0, 0, 0, 1, 1]))
     """
+    if not (isinstance(kernel, str | list | tuple) or callable(kernel)):
+        raise ValueError(
+            f"`kernel` must be a word, a function or a list of these, got {kernel!r}."
+        )
     if whole_gram(kernel, DENSE_UP_TO + 1):  # of the others, only the distances are held
         n_items = count_items(X, kernel)
         check_memory(

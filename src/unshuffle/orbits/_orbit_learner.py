@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from unshuffle import _validation as check
 from unshuffle._parallel import check_n_jobs, one_blas_thread
 from unshuffle._progress import Callback, Reporter, Stopped, refitting
-from unshuffle._validation._collections import as_numbers, as_rows
+from unshuffle._validation._collections import as_numbers, as_rows, check_column_names
 from unshuffle._validation._memory import check_memory
 from unshuffle._validation._parameters import check_parameters, check_seed
 from unshuffle.orbits._coefficients import locate, orbit_places
@@ -280,6 +280,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             check.check_rows_differ(rows, "X")
         with refitting(self) as done, one_blas_thread():
             self._forget()
+            check_column_names(X, "X")
             validate_data(self, X, reset=True, skip_check_array=True)  # records the columns
             self._fit(rows, onto, done)
         return self
@@ -455,6 +456,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _checked(self, X: ArrayLike) -> Array:
         check_is_fitted(self, "generators_")
         rows = _orbit_rows(X)
+        check_column_names(X, "X")
         validate_data(self, X, reset=False, skip_check_array=True)  # compares the columns
         return rows
 

@@ -173,9 +173,8 @@ def check_kernel_weights(weights: ArrayLike | None, n_kernels: int) -> NDArray[n
     """Non-negative weights, one for each kernel, not all zero; all one by default."""
     if weights is None:
         return np.ones(n_kernels)
-    check_plain(weights, "Kernel weights")
     try:
-        values = np.asarray(weights, dtype=np.float64)
+        values = as_numbers(weights, "Kernel weights")
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"Kernel weights must be numbers, got {weights!r}. Give one for each kernel."

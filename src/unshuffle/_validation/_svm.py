@@ -54,7 +54,14 @@ def check_classes(y: Any, n_sets: int, estimator: str) -> tuple[NDArray[Any], ND
             f"y holds labels that cannot be put in order, of the types {', '.join(kinds)}. Pass "
             "labels of one type, such as all strings."
         ) from error
-    check_classification_targets(labels)
+    try:
+        check_classification_targets(labels)
+    except ValueError as error:
+        # scikit-learn's checks look for the first three words.
+        raise ValueError(
+            f"Unknown label type: y holds {classes[0]!r} and other numbers that are not whole. "
+            "Pass one label for each set, such as a whole number or a string."
+        ) from error
     if len(labels) != n_sets:
         raise ValueError(
             f"bags holds {n_sets} sets and y has {len(labels)} labels: inconsistent numbers of "

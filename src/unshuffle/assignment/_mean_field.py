@@ -17,6 +17,7 @@ SINKHORN_TOL = 1e-3
 SMALLEST_MASS = 1e-150  # its inverse times another stays finite
 LARGEST_ENTRY = 1e6  # cubes of it, summed, are far within single precision
 LARGEST_SPREAD = 1e300
+COLDEST = 1e-100  # of the largest slope
 COOLING = (0.5, 0.35, 0.25, 0.15, 0.1)
 ROUNDS_PER_STEP = 4
 
@@ -85,7 +86,9 @@ def mean_field(
             gradient -= problem.cost
         if not everyone:
             gradient = gradient[np.ix_(rows, columns)]
-        found, scaling = _scaled(gradient / (temperature * spread), scaling)
+        # A temperature near 0 is as good as 0, and would overflow here.
+        softness = max(temperature * spread, COLDEST * float(np.abs(gradient).max(initial=1e-300)))
+        found, scaling = _scaled(gradient / softness, scaling)
         if everyone:
             moved = float(np.abs(found - shares).sum()) / rows.size
             shares = found

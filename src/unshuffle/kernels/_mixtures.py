@@ -190,7 +190,7 @@ def fitted(bags: Bags, n_components: Indices, climb: Climb) -> Fits:
         np.zeros(n, dtype=np.bool_),
     )
     draws = climb.draws.copy()  # one that can be written to: see `Mixtures._lanes`
-    how: Any = draws, kind, climb.floor, climb.max_iter, climb.tol
+    how: Any = draws, kind, float(climb.floor), climb.max_iter, float(climb.tol)
     round_work = _round_work(bags, most, p)
     # k-means at each start takes about as long as ten rounds
     n_rounds = climb.max_iter + len(draws) * (10 + loops.SHORT_ROUNDS)

@@ -241,7 +241,13 @@ class GridLayout(BaseEstimator):
             Entry of the item in each cell.
         """
         check_is_fitted(self, "grid_")
-        array = np.atleast_1d(values)
+        try:
+            array = np.atleast_1d(values)
+        except ValueError as error:
+            raise ValueError(
+                "`values` holds entries of different shapes. Pass entries of one shape, or an "
+                "array of objects."
+            ) from error
         check.check_length(len(array), len(self.positions_), name="values")
         dtype = array.dtype
         if fill is not None and not np.can_cast(np.min_scalar_type(fill), dtype):

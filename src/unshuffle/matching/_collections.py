@@ -44,7 +44,7 @@ def take(collection: Any, indices: NDArray[np.intp], n_items: int, *, name: str 
     if sparse.issparse(collection):
         check_length(collection.shape[0], n_items, name=name)
         return collection.tocsr()[indices]
-    if not hasattr(collection, "__len__") or np.ndim(collection) == 0:
+    if not hasattr(collection, "__len__") or getattr(collection, "shape", (1,)) == ():
         kind = type(collection).__name__
         raise TypeError(f"`{name}` must be a collection of {n_items} items, got {kind}.")
     check_length(len(collection), n_items, name=name)

@@ -150,6 +150,8 @@ class LeaveOneOut:
         given = shaped({"gram": gram, "ridge": ridge}, {"gram": "n n", "ridge": "above 0"})
         gram, ridge = given["gram"], given["ridge"]
         n_others = len(gram)
+        if n_others == 0:
+            raise ValueError("`gram` is empty. Leaving one bag out must leave others.")
         with np.errstate(over="ignore", invalid="ignore"):
             row_means = gram.mean(axis=0)
             A = gram - row_means[:, None] - row_means[None, :] + row_means.mean()

@@ -1,5 +1,6 @@
 """Shapes that a function of arrays asks for, stated above it and checked on each call."""
 
+import threading
 from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import signature
@@ -15,6 +16,15 @@ from unshuffle._validation._parameters import check_count, check_flag, check_rea
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
+
+class _Door(threading.local):
+    """Whether the present thread is inside a function whose arguments were checked."""
+
+    passed = False
+
+
+_door = _Door()
+
 # Arguments so large may be why a decomposition failed.
 LARGE = 1e100
 
@@ -25,7 +35,8 @@ def takes(
     """Check the arguments of a function against their shapes, and that its result is finite.
 
     The checks cost a few microseconds and never read the numbers: NaN, infinity and overflow show
-    in the result. An argument that is not an array becomes one.
+    in the result. An argument that is not an array becomes one. A function that is called from
+    another such function is not checked again.
 
     Parameters
     ----------
@@ -55,14 +66,17 @@ def takes(
 
         @wraps(function)
         def checked(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
-            if len(args) > len(names):
-                return function(*args, **kwargs)  # Python's own words for too many arguments
+            # Checked once, at the door: what functions hand to one another fits. And Python has
+            # words of its own for too many arguments.
+            if _door.passed or len(args) > len(names):
+                return function(*args, **kwargs)
             given: dict[str, Any] = {**dict(zip(names, args, strict=False)), **kwargs}
             given = shaped(given, shapes)
             for name, value in given.items():
                 if not empty and isinstance(value, np.ndarray) and value.size == 0:
                     raise ValueError(f"`{name}` is empty: it has shape {value.shape}.")
             _check_room(given)
+            _door.passed = True
             try:
                 with np.errstate(all="ignore"):
                     result = function(**given)  # type: ignore[call-arg]
@@ -82,6 +96,8 @@ def takes(
                 raise ValueError(
                     f"{function.__name__} needs more items than {_listed(shapes)} hold."
                 ) from error
+            finally:
+                _door.passed = False
             if finite and not _is_finite(result):
                 raise_not_float(function.__name__, given)
             return result

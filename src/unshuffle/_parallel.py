@@ -89,7 +89,7 @@ def eigh(A: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def check_n_jobs(n_jobs: Any) -> None:
-    """Refuse what is no number of threads."""
+    """Refuse a number of threads that cannot be used."""
     if n_jobs is not None and (not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool)):
         raise ValueError(f"`n_jobs` must be a whole number or None, got {n_jobs!r}.")
     if n_jobs == 0:

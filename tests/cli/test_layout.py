@@ -289,7 +289,7 @@ def test_where_nothing_is_skipped_no_list_is_written_and_an_old_one_goes(run, al
     run("layout", album, "-q")
     broken.write_text("no picture")
     result = run("layout", album)
-    assert "wall.skipped.csv exists and is no list of skipped files" in result.stderr
+    assert "wall.skipped.csv is a file of yours" in result.stderr
     assert listed.read_text() == "a file of the user's own\n"
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from tests.fuzz import values as v
+from tests.fuzz import scalars as s
 from tests.fuzz.values import Kind
 
 import unshuffle
@@ -104,11 +104,11 @@ def method(name: str, fitted: Callable[[], Any], arguments: dict[str, Kind], **m
 def search(**more: Kind) -> dict[str, Kind]:
     """Parameters that every solver has."""
     return {
-        "max_iter": v.count(1, 3, 20),
-        "tol": v.real(0.0, 1e-6, 0.1),
-        "random_state": v.seed(),
-        "n_jobs": v.jobs(),
-        "callback": v.callback(),
+        "max_iter": s.count(1, 3, 20),
+        "tol": s.real(0.0, 1e-6, 0.1),
+        "random_state": s.seed(),
+        "n_jobs": s.jobs(),
+        "callback": s.callback(),
         **more,
     }
 

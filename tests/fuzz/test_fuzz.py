@@ -6,9 +6,10 @@ import warnings
 import numpy as np
 import pytest
 from tests.fuzz.judge import FAULTS, described, judge
+from tests.fuzz.scalars import count
 from tests.fuzz.subject import SUBJECTS, Subject
 from tests.fuzz.subjects import NOT_CALLED, seeds_of, subject_of
-from tests.fuzz.values import Kind, count, needed, stack, table
+from tests.fuzz.values import Kind, needed, stack, table
 
 ROOMS = [
     "alignment",

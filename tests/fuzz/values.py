@@ -5,7 +5,6 @@ the container comes from a generator of its own, so the same call can be made ag
 arrays and its answer compared.
 """
 
-import os
 import tempfile
 import zlib
 from collections.abc import Callable
@@ -95,7 +94,7 @@ def contained(values: np.ndarray, case: Case, rng: Rng) -> Any:
     return _CONTAINERS[word](values) if word != "plain" else values.copy()
 
 
-def _read_only(values: np.ndarray) -> np.ndarray:
+def read_only(values: np.ndarray) -> np.ndarray:
     values = values.copy()
     values.flags.writeable = False
     return values
@@ -132,7 +131,7 @@ _CONTAINERS: dict[str, Callable[[np.ndarray], Any]] = {
     "tuple": lambda values: tuple(map(tuple, values)) if values.ndim == 2 else values.tolist(),
     "fortran": np.asfortranarray,
     "float32": lambda values: values.astype(np.float32),
-    "read-only": _read_only,
+    "read-only": read_only,
     "strided": _strided,
     "backwards": _backwards,
     "memmap": _memmap,
@@ -592,186 +591,6 @@ def pairs(first: str = "n", second: str = "n") -> Kind:
     return Kind(ordinary, hostile)
 
 
-JUNK = [None, "junk", "", b"x", [], {}, (), object, True, np.nan, 1j, np.array([1, 2]), [3], "1"]
-
-
-def count(*ordinary: Any, huge: tuple[Any, ...] = (10**18,)) -> Kind:
-    """A whole number."""
-    hostile = [*JUNK, 0, -1, -(10**18), 1.5, np.float64(2.0), np.int8(100), np.uint8(3), *huge]
-    hostile += [np.inf, 2.0, np.array(3), np.int64(2), 10**400]
-    return Kind(lambda case, rng: pick(rng, list(ordinary)), lambda case, rng: pick(rng, hostile))
-
-
-def real(*ordinary: Any) -> Kind:
-    """A number."""
-    hostile = [*JUNK, 0, 0.0, -0.0, -1, -1e-300, 5e-324, 1e-300, 1e-160, 1e90, 1e155, 1e300, 1e308]
-    hostile += [np.inf, -np.inf, np.float32(0.1), np.float16(0.5), 10**400, np.array(0.5), 10**18]
-    return Kind(lambda case, rng: pick(rng, list(ordinary)), lambda case, rng: pick(rng, hostile))
-
-
-def option(*words: Any) -> Kind:
-    """One of a few words."""
-    hostile = [*JUNK, str(words[0]).upper(), f"{words[0]} ", 5, [words[0]], np.str_(words[0])]
-    return Kind(lambda case, rng: pick(rng, list(words)), lambda case, rng: pick(rng, hostile))
-
-
-def flag() -> Kind:
-    """True or False."""
-    hostile = [None, "yes", 2, -1, np.nan, [], np.array([True, False]), np.bool_(True), 0, 1]
-    return Kind(lambda case, rng: bool(rng.integers(2)), lambda case, rng: pick(rng, hostile))
-
-
-def seed() -> Kind:
-    """A `random_state`; always passed, so that a call can be repeated."""
-    hostile = [-1, 2**40, 1.5, "seed", np.nan, [1, 2], object(), np.random.default_rng(0), 1j]
-    return Kind(
-        lambda case, rng: pick(rng, [0, 1, np.int64(7)]),
-        lambda case, rng: pick(rng, hostile),
-        needed=True,
-    )
-
-
-def jobs() -> Kind:
-    """A number of threads."""
-    usual = [None, 1, 2, -1]
-    hostile = [0, 100_000, -100_000, 1.5, "two", np.nan, [], np.int8(2), True, 10**400]
-    return Kind(lambda case, rng: pick(rng, usual), lambda case, rng: pick(rng, hostile))
-
-
-def callback() -> Kind:
-    """What is called at each step."""
-
-    def quiet(*state: Any) -> None:
-        return None
-
-    def stop(*state: Any) -> bool:
-        return True
-
-    def fail(*state: Any) -> None:
-        raise CallbackError("the callback failed")
-
-    def interrupt(*state: Any) -> None:
-        raise KeyboardInterrupt
-
-    def scribble(*state: Any) -> str:
-        order = getattr(state[0], "permutation", None)
-        if order is not None:
-            order[...] = 0
-        return "go on"
-
-    hostile = [fail, interrupt, scribble, 5, "print", [], lambda *state: np.array([1, 2])]
-    hostile += [lambda *state: np.nan]
-    return Kind(
-        lambda case, rng: pick(rng, [None, quiet, stop]), lambda case, rng: pick(rng, hostile)
-    )
-
-
-def kernel(*words: Any, several: bool = False) -> Kind:
-    """A kernel: a word, a function, perhaps a list of these."""
-
-    def product(X: Any, Y: Any = None) -> Any:
-        X = np.asarray(X)
-        return X @ (X if Y is None else np.asarray(Y)).T
-
-    def fail(X: Any, Y: Any = None) -> Any:
-        raise CallbackError("the kernel failed")
-
-    broken = [
-        fail,
-        lambda X, Y=None: product(X, Y) * np.nan,
-        lambda X, Y=None: product(X, Y)[:-1],
-        lambda X, Y=None: None,
-        lambda X, Y=None: "kernel",
-        lambda X, Y=None: 5.0,
-        lambda X, Y=None: product(X, Y).astype(str),
-        lambda X, Y=None: product(X, Y) * 1e300,
-        lambda X, Y=None: product(X, Y) + 1j,
-        lambda X, Y=None: np.zeros_like(product(X, Y)),
-        lambda X, Y=None: -product(X, Y),
-        lambda X, Y=None: np.triu(product(X, Y)),
-        lambda: None,
-    ]
-    hostile = [*broken, *JUNK, "sigmoid", ["rbf", None], ["rbf", "junk"], [["rbf"]], ("rbf", fail)]
-    hostile += ["precomputed", "text"]
-    ordinary = [*words, *words, product]
-    if several:
-        ordinary += [["linear", "rbf"], ("rbf", product)]
-    return Kind(
-        lambda case, rng: pick(rng, ordinary),
-        lambda case, rng: pick(rng, hostile),
-    )
-
-
-def images(rows: str = "n", *, size: int = 12) -> Kind:
-    """Pictures, (n, height, width, 3), 0 to 255."""
-
-    def draw(case: Case, rng: Rng) -> np.ndarray:
-        return rng.integers(0, 256, (case.sizes[rows], size, size, 3), dtype=np.uint8)
-
-    def hostile(case: Case, rng: Rng) -> Any:
-        values = draw(case, rng)
-        return pick(
-            rng,
-            [
-                lambda: spoiled(values.astype(float), rng),
-                lambda: spoiled(values.astype(float), rng),
-                lambda: values / 255,
-                lambda: values.astype(int) - 5,
-                lambda: values.astype(int) * 5,
-                lambda: values[..., :1],
-                lambda: values[..., 0],
-                lambda: values[0],
-                lambda: values[:, :1, :1],
-                lambda: values[:, :0],
-                lambda: [values[0], values[1][:4]],
-                lambda: list(values),
-            ],
-        )()
-
-    def ordinary(case: Case, rng: Rng) -> np.ndarray:
-        values = draw(case, rng)
-        return values if case.plain or rng.random() < 0.6 else _read_only(values)
-
-    return Kind(ordinary, hostile, needed=True)
-
-
-def grid(rows: str = "n") -> Kind:
-    """A layout: item in each cell, -1 where empty."""
-
-    def draw(case: Case, rng: Rng) -> np.ndarray:
-        n_items = case.sizes[rows]
-        height = int(rng.integers(1, n_items + 1))
-        width = -(-n_items // height)
-        cells = np.full(height * width, -1)
-        cells[rng.permutation(cells.size)[:n_items]] = np.arange(n_items)
-        return cells.reshape(height, width)
-
-    def hostile(case: Case, rng: Rng) -> Any:
-        cells = draw(case, rng)
-        return pick(
-            rng,
-            [
-                lambda: cells.ravel(),
-                lambda: np.full_like(cells, -1),
-                lambda: np.zeros_like(cells),
-                lambda: cells + 1,
-                lambda: cells - 3,
-                lambda: cells.astype(float),
-                lambda: cells + 0.5,
-                lambda: np.empty((0, 0), dtype=int),
-                lambda: np.empty((0, 3), dtype=int),
-                lambda: cells.astype(str),
-                lambda: cells[:, :, None],
-                lambda: spoiled(cells.astype(float), rng),
-                lambda: np.array([[0]]),
-                lambda: cells.tolist(),
-                lambda: None,
-            ],
-        )()
-
-    return Kind(draw, hostile, needed=True)
-
-
 def scratch() -> Path:
     """Folder of this process for files."""
     global _SCRATCH
@@ -781,58 +600,3 @@ def scratch() -> Path:
 
 
 _SCRATCH: Path | None = None
-
-
-def pictures() -> Path:
-    """Folder with four pictures among files that only claim to be pictures."""
-    from PIL import Image
-
-    folder = scratch() / "pictures"
-    if not folder.exists():
-        folder.mkdir()
-        rng = np.random.default_rng(0)
-        for i in range(4):
-            values = rng.integers(0, 256, (9 + i, 12, 3), dtype=np.uint8)
-            values[3:6, 3:8] = 0
-            Image.fromarray(values).save(folder / f"{i}.png")
-        (folder / "empty.png").write_bytes(b"")
-        (folder / "text.png").write_text("not a picture")
-        whole = (folder / "0.png").read_bytes()
-        (folder / "cut.png").write_bytes(whole[: len(whole) // 2])
-        (folder / "notes.txt").write_text("words")
-        np.save(folder / "features.npy", rng.normal(size=(4, 3)))
-        np.save(folder / "objects.npy", np.array([{}, 1], dtype=object), allow_pickle=True)
-        os.mkfifo(folder / "pipe.png")
-        os.symlink("loop.png", folder / "loop.png")
-        os.symlink("/dev/zero", folder / "zero.png")
-    return folder
-
-
-def path(*ordinary: str, folder: bool = False) -> Kind:
-    """A file to read, in the folder of pictures."""
-
-    def hostile(case: Case, rng: Rng) -> Any:
-        place = pictures()
-        names = ["empty.png", "text.png", "cut.png", "notes.txt", "pipe.png", "loop.png"]
-        names += ["zero.png", "missing.png", "objects.npy", "features.npy", "a" * 300, "nul\0.png"]
-        junk = [place, place / "0.png", "", None, 5, b"0.png", [], object(), Path(), "/dev/null"]
-        return pick(rng, [*(place / name for name in names), *junk])
-
-    def draw(case: Case, rng: Rng) -> Any:
-        found = pictures() if folder else pictures() / pick(rng, list(ordinary))
-        return found if rng.random() < 0.5 else str(found)
-
-    return Kind(draw, hostile, needed=True)
-
-
-def output(*suffixes: str) -> Kind:
-    """A file to write."""
-
-    def hostile(case: Case, rng: Rng) -> Any:
-        place = scratch()
-        names = ["no-suffix", "odd.xyz", "missing/folder/x.png", "a" * 300 + ".png", "nul\0.png"]
-        return pick(rng, [*(place / name for name in names), place, "", None, 5, b"x.png", []])
-
-    return Kind(
-        lambda case, rng: scratch() / f"out{pick(rng, list(suffixes))}", hostile, needed=True
-    )

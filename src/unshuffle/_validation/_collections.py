@@ -209,7 +209,7 @@ def _as_csr(X: Any, name: str) -> sparse.csr_matrix:
 
 
 def _raise_no_numbers(values: Any, name: str, error: Exception) -> NoReturn:
-    """Say why something is no array of real numbers."""
+    """Say why something cannot be read as an array of real numbers."""
     text = str(error)
     if "inhomogeneous" in text or "with a sequence" in text:
         raise ValueError(

@@ -104,7 +104,8 @@ def climb(
     check_kernel_memory(*problem.shape, n_copies=3.3)
     permutation = np.array(permutation, dtype=np.intp)
     # Gains are judged by what varies, not by a constant that every matching has.
-    problem, constant = problem.about_middle()
+    given = problem
+    problem, constant = given.about_middle()
     if report is not None:
         report = partial(_report_true, report, constant)
     value = problem.value(permutation)
@@ -124,12 +125,12 @@ def climb(
             if report is not None:
                 report(value, permutation)
         else:
-            return Climbed(permutation, value + constant, False, n_assignments)
+            return Climbed(permutation, given.value(permutation), False, n_assignments)
         if not swaps or (n_assignments > 1 and not rose):
-            return Climbed(permutation, value + constant, True, n_assignments)
+            return Climbed(permutation, given.value(permutation), True, n_assignments)
         permutation, n_moves = swap_ascent(problem, permutation, slopes=slopes)
         if n_moves == 0:
-            return Climbed(permutation, value + constant, True, n_assignments)
+            return Climbed(permutation, given.value(permutation), True, n_assignments)
         value = problem.value(permutation)
         if report is not None:
             report(value, permutation)

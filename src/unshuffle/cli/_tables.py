@@ -449,7 +449,7 @@ def _from_rows(
 
 
 def _check_words(rows: list[list[str]], lines: list[int], columns: list[str], path: Path) -> None:
-    """Refuse a first column of numbers in a form that is not read: they are no names."""
+    """Refuse a first column of numbers in a form that is not read."""
     words = [k for k, row in enumerate(rows) if _number(row[0]) is None]
     if all(_odd_number(rows[k][0]) for k in words):
         cell = rows[words[0]][0]

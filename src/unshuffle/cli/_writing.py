@@ -227,7 +227,7 @@ def write_skipped(written: Sequence[Written], skipped: dict[str, list[tuple[str,
                 path.unlink(missing_ok=True)
             return ""
         if not ours:
-            warn(f"{path} exists and is no list of skipped files, so none was written.")
+            warn(f"{path} is a file of yours, so the list of skipped files was not saved.")
             return ""
         replace_file(path, encode_text(csv_text(SKIPPED_COLUMNS, rows)))
     except OSError as error:

@@ -202,7 +202,7 @@ def _check_about_middle(X: Any, name: str) -> None:
 def count_items(X: Any, kernel: Any, name: str = "X") -> int:
     """Items of a collection before anything is made of it, for memory to be asked for in time.
 
-    What is no collection may count as none: it is refused when it is read.
+    Anything else counts as 0 items here and is refused when it is read.
     """
     several = isinstance(kernel, list | tuple) and len(kernel) > 0
     parts = collection_for_each(X, len(kernel), name) if several else [X]

@@ -247,7 +247,7 @@ def _read_candidates(records: list[Record], names_y: list[str]) -> NDArray[np.in
         for index, name in row:
             if index >= len(names_y) or names_y[index] != name:
                 raise record.wrong(
-                    f"candidate {index} is called {name!r}, which is no item of the second "
+                    f"candidate {index} is called {name!r}, which is not an item of the second "
                     "collection. Load the file as it was saved."
                 )
     return np.array([[index for index, _ in row] for row in rows], dtype=np.intp)

@@ -129,7 +129,7 @@ def nearest_candidates(
 
 
 def _check_range(template: Array, points: Array) -> None:
-    """Refuse features whose squared distances, added up over the slots, are no floats."""
+    """Refuse features whose squared distances, added up over the slots, do not fit into floats."""
     largest = max(float(np.abs(each).max(initial=0.0)) for each in (template, points))
     if largest > 1e150 / np.sqrt(max(template[..., 0].size, 1) * max(points.shape[1], 1)):
         raise ValueError(

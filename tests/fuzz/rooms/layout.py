@@ -4,6 +4,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from tests.fuzz import files
+from tests.fuzz import scalars as s
 from tests.fuzz import values as v
 from tests.fuzz.subject import VECTOR_KERNELS, add, eight_rows, estimator, function, method, saved
 from tests.fuzz.values import Kind, needed
@@ -59,13 +61,13 @@ estimator(
     {"X": v.table("n", "d"), "frozen": v.pairs("n", "n")},
     {
         "shape": _shape(),
-        "wrap": v.flag(),
-        "kernel": v.kernel(*VECTOR_KERNELS, None, several=True),
-        "quality": v.option("fast", "balanced", "best", "classic"),
-        "gamma": v.real(None, 0.5),
-        "random_state": v.seed(),
-        "n_jobs": v.jobs(),
-        "callback": v.callback(),
+        "wrap": s.flag(),
+        "kernel": s.kernel(*VECTOR_KERNELS, None, several=True),
+        "quality": s.option("fast", "balanced", "best", "classic"),
+        "gamma": s.real(None, 0.5),
+        "random_state": s.seed(),
+        "n_jobs": s.jobs(),
+        "callback": s.callback(),
     },
     check=_check_layout,
 )
@@ -81,7 +83,7 @@ method("layout.GridLayout.add", _layout, {"X": eight_rows(v.table("three", "d"))
 method(
     "layout.GridLayout.arrange",
     _layout,
-    {"values": eight_rows(v.table("n", "d")), "fill": v.real(None, 0)},
+    {"values": eight_rows(v.table("n", "d")), "fill": s.real(None, 0)},
     gaps={""},
 )
 
@@ -95,17 +97,17 @@ def template() -> Kind:
 
 estimator(
     "layout.Collage",
-    {"X": v.images("n", size=4)},
+    {"X": files.images("n", size=4)},
     {
         "template": template(),
         "shape": Kind(lambda case, rng: v.pick(rng, [None, (2, 2), (3, 4)]), _shape().hostile),
-        "smoothness": v.real(0, 0.3, 1),
-        "repeat": v.count(None, 1, 5),
-        "detail": v.count(1, 3),
-        "neighbors": v.option("kernel", "laplacian"),
-        "random_state": v.seed(),
-        "n_jobs": v.jobs(),
-        "callback": v.callback(),
+        "smoothness": s.real(0, 0.3, 1),
+        "repeat": s.count(None, 1, 5),
+        "detail": s.count(1, 3),
+        "neighbors": s.option("kernel", "laplacian"),
+        "random_state": s.seed(),
+        "n_jobs": s.jobs(),
+        "callback": s.callback(),
     },
     words={"tiles"},
 )
@@ -122,14 +124,14 @@ def _collage() -> Any:
 method(
     "layout.Collage.render",
     _collage,
-    {"X": eight_rows(v.images("n", size=6))},
+    {"X": eight_rows(files.images("n", size=6))},
     words={"tiles", "images"},
 )
 add(
     "layout.Positions",
     layout.Positions,
     {
-        "grid": v.grid("n"),
+        "grid": files.grid("n"),
         "names": Kind(
             lambda case, rng: [f"x{i}" for i in range(case.sizes["n"])],
             v.texts("n").hostile,
@@ -147,19 +149,19 @@ def _positions() -> Any:
 add(
     "layout.Positions.save",
     lambda path: saved(_positions(), path),
-    {"path": v.output(".csv", ".json")},
+    {"path": files.output(".csv", ".json")},
 )
-add("layout.Positions.load", layout.Positions.load, {"path": v.path("notes.txt")})
+add("layout.Positions.load", layout.Positions.load, {"path": files.path("notes.txt")})
 for _name in ("choose_representatives", "summarize"):
     function(
         layout,
         _name,
         {
             "X": v.table("n", "d"),
-            "k": needed(v.count(1, 2, 3)),
-            "kernel": v.kernel("linear", "rbf"),
-            "gamma": v.real(None, 0.5),
-            "random_state": v.seed(),
+            "k": needed(s.count(1, 2, 3)),
+            "kernel": s.kernel("linear", "rbf"),
+            "gamma": s.real(None, 0.5),
+            "random_state": s.seed(),
         },
     )
-function(layout, "rectangle_for", {"n_items": needed(v.count(1, 7, 100))})
+function(layout, "rectangle_for", {"n_items": needed(s.count(1, 7, 100))})

@@ -4,6 +4,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from tests.fuzz import files
+from tests.fuzz import scalars as s
 from tests.fuzz import values as v
 from tests.fuzz.subject import (
     VECTOR_KERNELS,
@@ -44,28 +46,28 @@ estimator(
         "cost": Kind(v.stack("n", "m").ordinary, v.stack("n", "m").hostile),
     },
     search(
-        kernel=v.kernel(*VECTOR_KERNELS, several=True),
-        kernel_y=v.kernel(*VECTOR_KERNELS, None),
-        gamma=v.real(0.5, None, 2),
-        method=v.option("refined", "unbiased", "classic", "entropy"),
-        n_init=v.count(1, 2, 8),
-        unmatched_cost=v.real(None, 0.1, 1.0),
-        kernel_weights=v.real(None),
-        step=v.option("set", "line_search"),
+        kernel=s.kernel(*VECTOR_KERNELS, several=True),
+        kernel_y=s.kernel(*VECTOR_KERNELS, None),
+        gamma=s.real(0.5, None, 2),
+        method=s.option("refined", "unbiased", "classic", "entropy"),
+        n_init=s.count(1, 2, 8),
+        unmatched_cost=s.real(None, 0.1, 1.0),
+        kernel_weights=s.real(None),
+        step=s.option("set", "line_search"),
     ),
     check=_check_sorting,
 )
 add(
     "matching.KernelizedSorting[text]",
     lambda X, y, **more: matching.KernelizedSorting(kernel="text", **more).fit(X, y),
-    {"X": v.texts("n"), "y": v.texts("m"), "random_state": v.seed()},
+    {"X": v.texts("n"), "y": v.texts("m"), "random_state": s.seed()},
     check=_check_sorting,
     words={"documents"},
 )
 add(
     "matching.KernelizedSorting[precomputed]",
     lambda X, y, **more: matching.KernelizedSorting(kernel="precomputed", **more).fit(X, y),
-    {"X": v.gram("n"), "y": v.gram("m"), "random_state": v.seed()},
+    {"X": v.gram("n"), "y": v.gram("m"), "random_state": s.seed()},
     check=_check_sorting,
 )
 
@@ -94,11 +96,11 @@ estimator(
     "matching.MultiwaySorting",
     {"X": _collections()},
     search(
-        kernel=v.kernel(*VECTOR_KERNELS),
-        gamma=v.real(0.5, None),
-        objective=v.option("hsic", "entropy"),
-        n_init=v.count(1, 2),
-        offset=v.real(None, 0, 0.5),
+        kernel=s.kernel(*VECTOR_KERNELS),
+        gamma=s.real(0.5, None),
+        objective=s.option("hsic", "entropy"),
+        n_init=s.count(1, 2),
+        offset=s.real(None, 0, 0.5),
     ),
     check=_check_multiway,
     words={"collections", "collection"},
@@ -112,8 +114,8 @@ def _sorting() -> Any:
     return matching.KernelizedSorting(random_state=0).fit(X, X @ v.numbers(rng, (3, 4)))
 
 
-method("matching.KernelizedSorting.candidates", _sorting, {"k": needed(v.count(1, 3, 8))})
-method("matching.KernelizedSorting.soft_matches", _sorting, {"temperature": v.real(0.1, 0.2, 1)})
+method("matching.KernelizedSorting.candidates", _sorting, {"k": needed(s.count(1, 3, 8))})
+method("matching.KernelizedSorting.soft_matches", _sorting, {"temperature": s.real(0.1, 0.2, 1)})
 method(
     "matching.KernelizedSorting.reorder",
     _sorting,
@@ -143,6 +145,6 @@ add(
 add(
     "matching.Matches.save",
     lambda path, **more: saved(_sorting().matches_, path),
-    {"path": v.output(".csv", ".json")},
+    {"path": files.output(".csv", ".json")},
 )
-add("matching.Matches.load", matching.Matches.load, {"path": v.path("notes.txt")})
+add("matching.Matches.load", matching.Matches.load, {"path": files.path("notes.txt")})

@@ -4,6 +4,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from tests.fuzz import files
+from tests.fuzz import scalars as s
 from tests.fuzz import values as v
 from tests.fuzz.subject import SUBJECTS, VECTOR_KERNELS, add, function, is_matching
 from tests.fuzz.values import Kind, needed
@@ -15,8 +17,8 @@ function(
     "solve_assignment",
     {
         "cost": v.stack("n", "m"),
-        "maximize": v.flag(),
-        "solver": v.option("auto", "exact", "auction"),
+        "maximize": s.flag(),
+        "solver": s.option("auto", "exact", "auction"),
         "prices": Kind(v.stack("m").ordinary, v.stack("m").hostile),
         "frozen": v.pairs("n", "m"),
         "forbidden": v.pairs("n", "m"),
@@ -32,12 +34,12 @@ function(
     "soft_assignment",
     {
         "cost": v.stack("n", "m"),
-        "epsilon": v.real(None, 0.1, 1),
-        "maximize": v.flag(),
+        "epsilon": s.real(None, 0.1, 1),
+        "maximize": s.flag(),
         "frozen": v.pairs("n", "m"),
         "forbidden": v.pairs("n", "m"),
-        "max_iter": v.count(10, 1000),
-        "tol": v.real(1e-6, 1e-3),
+        "max_iter": s.count(10, 1000),
+        "tol": s.real(1e-6, 1e-3),
     },
 )
 
@@ -61,20 +63,20 @@ add("assignment.QuadraticProblem", _problem, _PROBLEM)
 for _name, _more in {
     "climb": {
         "permutation": v.permutation("n", "m"),
-        "max_iter": v.count(1, 100),
-        "tol": v.real(0.0, 1e-3),
-        "swaps": v.flag(),
+        "max_iter": s.count(1, 100),
+        "tol": s.real(0.0, 1e-3),
+        "swaps": s.flag(),
     },
-    "swap_ascent": {"permutation": v.permutation("n", "m"), "max_sweeps": v.count(1, 100)},
+    "swap_ascent": {"permutation": v.permutation("n", "m"), "max_sweeps": s.count(1, 100)},
     "mean_field": {
         "shares": v.shares("n", "m"),
-        "temperature": v.real(0.1, 0.2),
-        "max_iter": v.count(1, 12),
-        "tol": v.real(0.01, 0.1),
+        "temperature": s.real(0.1, 0.2),
+        "max_iter": s.count(1, 12),
+        "tol": s.real(0.01, 0.1),
     },
     "anneal": {"shares": v.shares("n", "m")},
     "assign_free": {"benefit": v.stack("n", "m")},
-    "soften": {"benefit": v.stack("n", "m"), "temperature": needed(v.real(0.1, 0.2))},
+    "soften": {"benefit": v.stack("n", "m"), "temperature": needed(s.real(0.1, 0.2))},
 }.items():
     add(
         f"assignment.{_name}",
@@ -92,7 +94,7 @@ function(
     "one_hot",
     {
         "permutation": v.permutation("n"),
-        "n_partners": Kind(lambda case, rng: case.sizes["n"], v.count(1).hostile, needed=True),
+        "n_partners": Kind(lambda case, rng: case.sizes["n"], s.count(1).hostile, needed=True),
     },
 )
 
@@ -104,16 +106,16 @@ for _name in ("trace_value", "trace_gradient", "squared_value"):
     function(objectives, _name, _ORDERED)
 function(objectives, "squared_gradient", {**_ORDERED, "squared_L": v.gram("n")})
 for _name in ("entropy_value", "entropy_gradient", "entropy_weights"):
-    function(objectives, _name, {**_ORDERED, "ridge": needed(v.real(0.1, 1.0))})
+    function(objectives, _name, {**_ORDERED, "ridge": needed(s.real(0.1, 1.0))})
 function(
     objectives,
     "entropy_swap_changes",
-    {"others": v.gram("n"), "K": v.gram("n"), "ridge": needed(v.real(0.1, 1.0))},
+    {"others": v.gram("n"), "K": v.gram("n"), "ridge": needed(s.real(0.1, 1.0))},
     gaps={""},
 )
 function(objectives, "multiway_hsic", {"kernels": v.grams("n")})
 function(objectives, "multiway_weights", {"kernels": v.grams("n")})
-function(objectives, "multiway_entropy", {"kernels": v.grams("n"), "ridge": needed(v.real(0.1))})
+function(objectives, "multiway_entropy", {"kernels": v.grams("n"), "ridge": needed(s.real(0.1))})
 function(
     objectives,
     "multiway_gradient",
@@ -157,8 +159,8 @@ function(
     "matrix_volume",
     {
         "vectors": v.table("n", "d"),
-        "eps1": needed(v.real(1e-3, 0.1)),
-        "eps2": needed(v.real(1e-3, 0.1)),
+        "eps1": needed(s.real(1e-3, 0.1)),
+        "eps2": needed(s.real(1e-3, 0.1)),
     },
 )
 for _name in ("squared_orbit_cost", "squared_orbit_gradient"):
@@ -176,23 +178,23 @@ for _name in ("squared_orbit_cost", "squared_orbit_gradient"):
 for _name in ("covariance_spectrum", "expected_trace", "trace_of_bags"):
     function(objectives, _name, {"points": v.stack("b", "n", "two")})
 function(
-    objectives, "log_volume", {"points": v.stack("b", "n", "two"), "ridge": needed(v.real(0.1))}
+    objectives, "log_volume", {"points": v.stack("b", "n", "two"), "ridge": needed(s.real(0.1))}
 )
 add(
     "objectives.LeaveOneOut",
     lambda gram, ridge: objectives.LeaveOneOut.of(gram, ridge=ridge),
-    {"gram": v.gram("n"), "ridge": needed(v.real(0.1, 1.0))},
+    {"gram": v.gram("n"), "ridge": needed(s.real(0.1, 1.0))},
 )
 
 _KERNEL_PAIR = {
     "X": v.table("n", "d"),
     "y": v.table("n", "e"),
-    "kernel": v.kernel(*VECTOR_KERNELS),
-    "kernel_y": v.kernel(*VECTOR_KERNELS, None),
-    "gamma": v.real(None, 0.5),
+    "kernel": s.kernel(*VECTOR_KERNELS),
+    "kernel_y": s.kernel(*VECTOR_KERNELS, None),
+    "gamma": s.real(None, 0.5),
 }
-function(metrics, "cka", {**_KERNEL_PAIR, "debiased": v.flag()})
-function(metrics, "hsic", {**_KERNEL_PAIR, "estimator": v.option("biased", "unbiased")})
+function(metrics, "cka", {**_KERNEL_PAIR, "debiased": s.flag()})
+function(metrics, "hsic", {**_KERNEL_PAIR, "estimator": s.option("biased", "unbiased")})
 function(metrics, "foscttm", {"X": v.table("n", "d"), "y": v.table("n", "d")})
 function(
     metrics,
@@ -207,13 +209,15 @@ function(
     "distance_preservation_quality",
     {
         "X": v.table("n", "d"),
-        "grid": v.grid("n"),
-        "p": v.real(1, 16),
-        "wrap": v.flag(),
-        "n_rows": v.count(None, 4),
-        "random_state": v.seed(),
+        "grid": files.grid("n"),
+        "p": s.real(1, 16),
+        "wrap": s.flag(),
+        "n_rows": s.count(None, 4),
+        "random_state": s.seed(),
     },
 )
 function(
-    metrics, "neighbor_distance", {"X": v.table("n", "d"), "grid": v.grid("n"), "wrap": v.flag()}
+    metrics,
+    "neighbor_distance",
+    {"X": v.table("n", "d"), "grid": files.grid("n"), "wrap": s.flag()},
 )

@@ -4,6 +4,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from tests.fuzz import scalars as s
 from tests.fuzz import values as v
 from tests.fuzz.subject import eight_rows, estimator, method, search
 from tests.fuzz.values import Kind
@@ -14,9 +15,9 @@ estimator(
     "orbits.OrbitLearner",
     {"X": v.table("n", "d"), "y": Kind(v.table("n", "d").ordinary, v.table("n", "d").hostile)},
     search(
-        n_generators=v.count(None, 1, 2),
-        loss=v.option("squared", "logtrace"),
-        structure=v.option("general", "symmetric", "skew", "diagonal"),
+        n_generators=s.count(None, 1, 2),
+        loss=s.option("squared", "logtrace"),
+        structure=s.option("general", "symmetric", "skew", "diagonal"),
         pairs=Kind(
             lambda case, rng: v.pick(rng, ["knn", "prototype", "all", [(0, 1), (1, 2), (2, 3)]]),
             v.pairs("n", "n").hostile,
@@ -24,13 +25,13 @@ estimator(
         pattern=Kind(lambda case, rng: None, v.table("d", "d").hostile),
         constraints=Kind(lambda case, rng: None, v.pairs("n", "n").hostile),
         prototype=Kind(lambda case, rng: v.pick(rng, [None, 0]), v.table("n", "d").hostile),
-        n_neighbors=v.count(2, 8),
-        n_components=v.count(None, 1, 2),
-        lam=v.real(1.0, 10.0),
-        eps1=v.real(1e-3, 0.1),
-        eps2=v.real(1e-3, 0.1),
-        solver=v.option("lbfgs", "mm"),
-        n_init=v.count(1, 2),
+        n_neighbors=s.count(2, 8),
+        n_components=s.count(None, 1, 2),
+        lam=s.real(1.0, 10.0),
+        eps1=s.real(1e-3, 0.1),
+        eps2=s.real(1e-3, 0.1),
+        solver=s.option("lbfgs", "mm"),
+        n_init=s.count(1, 2),
     ),
     loose={"objective_", "objective_path_"},
 )
@@ -65,5 +66,5 @@ method(
 method(
     "orbits.OrbitLearner.sample",
     _learner,
-    {"n": v.count(1, 5), "random_state": v.seed()},
+    {"n": s.count(1, 5), "random_state": s.seed()},
 )

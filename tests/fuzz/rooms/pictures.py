@@ -3,6 +3,8 @@
 from typing import Any
 
 import numpy as np
+from tests.fuzz import files
+from tests.fuzz import scalars as s
 from tests.fuzz import values as v
 from tests.fuzz.subject import function
 from tests.fuzz.values import Kind, needed
@@ -13,60 +15,60 @@ function(
     datasets,
     "digit_clouds",
     {
-        "n": v.count(2, 10),
+        "n": s.count(2, 10),
         "digits": Kind(lambda case, rng: (3, 9), v.permutation("n").hostile),
-        "n_points": v.count(5, 20),
-        "random_state": v.seed(),
+        "n_points": s.count(5, 20),
+        "random_state": s.seed(),
     },
 )
-function(datasets, "digits_views", {"n": v.count(2, 20), "random_state": v.seed()})
-function(datasets, "sample_digits", {"n": v.count(2, 20), "random_state": v.seed()})
+function(datasets, "digits_views", {"n": s.count(2, 20), "random_state": s.seed()})
+function(datasets, "sample_digits", {"n": s.count(2, 20), "random_state": s.seed()})
 function(
     datasets,
     "photo_halves",
     {
-        "n": v.count(2, 10),
-        "size": v.count(8, 16),
-        "light": v.real(0.5, 1.0),
-        "random_state": v.seed(),
+        "n": s.count(2, 10),
+        "size": s.count(8, 16),
+        "light": s.real(0.5, 1.0),
+        "random_state": s.seed(),
     },
 )
 function(
-    datasets, "grid_points", {"rows": needed(v.count(1, 5)), "columns": needed(v.count(1, 5))}
+    datasets, "grid_points", {"rows": needed(s.count(1, 5)), "columns": needed(s.count(1, 5))}
 )
 function(
     datasets,
     "make_paired_views",
     {
-        "n": v.count(2, 20),
-        "n_latent": v.count(1, 5),
+        "n": s.count(2, 20),
+        "n_latent": s.count(1, 5),
         "n_features": Kind(lambda case, rng: (3, 4), v.permutation("two").hostile),
-        "noise": v.real(0, 0.1),
-        "bend": v.real(0, 0.5),
-        "random_state": v.seed(),
+        "noise": s.real(0, 0.1),
+        "bend": s.real(0, 0.5),
+        "random_state": s.seed(),
     },
 )
 function(
     datasets,
     "mixture_sets",
     {
-        "n": v.count(4, 8),
-        "n_classes": v.count(1, 2),
-        "n_components": v.count(1, 2),
-        "n_features": v.count(1, 2),
-        "least_points": v.count(3, 5),
-        "most_points": v.count(5, 9),
-        "difference": v.real(0.03, 1.0),
-        "random_state": v.seed(),
+        "n": s.count(4, 8),
+        "n_classes": s.count(1, 2),
+        "n_components": s.count(1, 2),
+        "n_features": s.count(1, 2),
+        "least_points": s.count(3, 5),
+        "most_points": s.count(5, 9),
+        "difference": s.real(0.03, 1.0),
+        "random_state": s.seed(),
     },
 )
 
-function(images, "rgb_to_lab", {"rgb": v.images("n")})
+function(images, "rgb_to_lab", {"rgb": files.images("n")})
 function(
     images,
     "color_histogram",
     {
-        "images": v.images("n"),
+        "images": files.images("n"),
         "bins": Kind(
             lambda case, rng: (2, 3, 4),
             lambda case, rng: v.pick(
@@ -75,12 +77,12 @@ function(
         ),
     },
 )
-function(images, "color_texture", {"images": v.images("n")})
+function(images, "color_texture", {"images": files.images("n")})
 function(
     images,
     "lab_pixels",
     {
-        "images": v.images("n"),
+        "images": files.images("n"),
         "dtype": Kind(
             lambda case, rng: v.pick(rng, [np.float32, float, "float64"]),
             lambda case, rng: v.pick(rng, [int, "junk", None, complex, object, 5, bool, "S3"]),
@@ -91,27 +93,27 @@ function(
     images,
     "describe",
     {
-        "images": v.images("n", size=32),
-        "features": v.option("color", "texture", "words"),
-        "random_state": v.seed(),
-        "n_jobs": v.jobs(),
-        "on_progress": v.callback(),
+        "images": files.images("n", size=32),
+        "features": s.option("color", "texture", "words"),
+        "random_state": s.seed(),
+        "n_jobs": s.jobs(),
+        "on_progress": s.callback(),
     },
 )
 function(
     images,
     "visual_words",
     {
-        "images": v.images("n", size=32),
-        "n_words": v.count(2, 10),
-        "random_state": v.seed(),
-        "n_jobs": v.jobs(),
-        "on_progress": v.callback(),
+        "images": files.images("n", size=32),
+        "n_words": s.count(2, 10),
+        "random_state": s.seed(),
+        "n_jobs": s.jobs(),
+        "on_progress": s.callback(),
     },
 )
 _SHEET = {
-    "tile": v.count(4, 32),
-    "gap": v.count(0, 2),
+    "tile": s.count(4, 32),
+    "gap": s.count(0, 2),
     "background": Kind(
         lambda case, rng: (0, 10, 255),
         lambda case, rng: v.pick(
@@ -119,26 +121,26 @@ _SHEET = {
         ),
     ),
 }
-function(images, "grid_sheet", {"images": v.images("n"), "grid": v.grid("n"), **_SHEET})
+function(images, "grid_sheet", {"images": files.images("n"), "grid": files.grid("n"), **_SHEET})
 function(
     images,
     "points_sheet",
-    {"images": v.images("n"), "positions": v.table("n", "two", positive=True), **_SHEET},
+    {"images": files.images("n"), "positions": v.table("n", "two", positive=True), **_SHEET},
 )
 function(
     images,
     "matched_sheet",
     {
-        "left": v.images("n"),
-        "right": v.images("n"),
+        "left": files.images("n"),
+        "right": files.images("n"),
         "permutation": v.permutation("n"),
         "confidence": Kind(
             lambda case, rng: np.linspace(0, 1, case.sizes["n"]), v.stack("n").hostile
         ),
         "correct": Kind(lambda case, rng: np.arange(case.sizes["n"]) > 2, v.stack("n").hostile),
-        "columns": v.count(None, 2),
-        "height": v.count(8, 20),
-        "max_pairs": v.count(3, 100),
+        "columns": s.count(None, 2),
+        "height": s.count(8, 20),
+        "max_pairs": s.count(3, 100),
     },
     words={"images"},
 )
@@ -155,8 +157,8 @@ function(
         "points": v.stack("three", "n", "two"),
         "colors": _COLORS,
         "ground": _COLORS,
-        "size": v.count(16, 40),
-        "dot": v.real(None, 2.0),
+        "size": s.count(16, 40),
+        "dot": s.real(None, 2.0),
     },
 )
 
@@ -172,15 +174,15 @@ _FRAMES = Kind(
     lambda case, rng: v.pick(rng, [[], None, 5, "frames", [5], [None], _frames()[0]]),
     needed=True,
 )
-function(images, "morph_strip", {"frames": _FRAMES, "columns": v.count(None, 2)})
+function(images, "morph_strip", {"frames": _FRAMES, "columns": s.count(None, 2)})
 function(
     images,
     "save_gif",
     {
         "frames": _FRAMES,
-        "path": v.output(".gif"),
-        "seconds": v.real(0.5, 1.6),
-        "pause": v.real(0, 0.6),
+        "path": files.output(".gif"),
+        "seconds": s.real(0.5, 1.6),
+        "pause": s.real(0, 0.6),
     },
 )
 function(
@@ -192,46 +194,49 @@ function(
             lambda case, rng: v.pick(rng, [None, 5, np.zeros((4, 4, 3)), "sheet"]),
             needed=True,
         ),
-        "path": v.output(".png", ".jpg"),
+        "path": files.output(".png", ".jpg"),
     },
 )
 function(
     images,
     "picture_points",
-    {"path": v.path("0.png", "1.png"), "n_points": v.count(5, 50), "random_state": v.seed()},
+    {"path": files.path("0.png", "1.png"), "n_points": s.count(5, 50), "random_state": s.seed()},
 )
 function(
     images,
     "read_image",
     {
-        "path": v.path("0.png", "1.png"),
-        "size": needed(v.count(8, 20)),
-        "fit": v.option("stretch", "crop"),
+        "path": files.path("0.png", "1.png"),
+        "size": needed(s.count(8, 20)),
+        "fit": s.option("stretch", "crop"),
     },
 )
 function(
     images,
     "read_mask",
-    {"path": v.path("0.png", "1.png"), "n_cells": v.count(None, 10), "invert": v.flag()},
+    {"path": files.path("0.png", "1.png"), "n_cells": s.count(None, 10), "invert": s.flag()},
 )
 function(
     images,
     "read_features",
-    {"path": v.path("features.npy"), "n_items": Kind(lambda c, r: 4, v.count(1).hostile, True)},
+    {
+        "path": files.path("features.npy"),
+        "n_items": Kind(lambda c, r: 4, s.count(1).hostile, True),
+    },
 )
 function(
     images,
     "read_folder",
     {
-        "folder": v.path(folder=True),
-        "size": v.count(8, 20),
-        "fit": v.option("stretch", "crop"),
-        "recursive": v.flag(),
-        "n_jobs": v.jobs(),
-        "on_progress": v.callback(),
+        "folder": files.path(folder=True),
+        "size": s.count(8, 20),
+        "fit": s.option("stretch", "crop"),
+        "recursive": s.flag(),
+        "n_jobs": s.jobs(),
+        "on_progress": s.callback(),
     },
 )
-function(images, "visible_files", {"folder": v.path(folder=True)})
+function(images, "visible_files", {"folder": files.path(folder=True)})
 function(
     images,
     "text_mask",
@@ -243,24 +248,24 @@ function(
             ),
             needed=True,
         ),
-        "n_cells": v.count(None, 50, 300),
-        "height": v.count(None, 12, 30),
-        "margin": v.count(0, 1, 2),
+        "n_cells": s.count(None, 50, 300),
+        "height": s.count(None, 12, 30),
+        "margin": s.count(0, 1, 2),
     },
 )
 function(
     images,
     "write_page",
     {
-        "path": v.output(".html"),
-        "images": v.images("n"),
-        "grid": v.grid("n"),
+        "path": files.output(".html"),
+        "images": files.images("n"),
+        "grid": files.grid("n"),
         "names": Kind(
             lambda case, rng: [f"<b>{i}</b>" for i in range(case.sizes["n"])],
             v.texts("n").hostile,
             needed=True,
         ),
-        "title": v.option("wall", "<script>"),
-        "tile": v.count(8, 64),
+        "title": s.option("wall", "<script>"),
+        "tile": s.count(8, 64),
     },
 )

@@ -3,6 +3,8 @@
 from typing import Any
 
 import numpy as np
+from tests.fuzz import files
+from tests.fuzz import scalars as s
 from tests.fuzz import values as v
 from tests.fuzz.rooms.layout import template
 from tests.fuzz.rooms.sets import fitted_kernel
@@ -47,7 +49,7 @@ _display(
 )
 _display(
     "CollageDisplay",
-    {"template": template(), "grid": v.grid("n"), "tiles": v.images("n", size=4)},
+    {"template": template(), "grid": files.grid("n"), "tiles": files.images("n", size=4)},
 )
 _display(
     "GramDisplay",
@@ -56,8 +58,8 @@ _display(
 _display(
     "LayoutDisplay",
     {
-        "grid": v.grid("n"),
-        "wrap": v.flag(),
+        "grid": files.grid("n"),
+        "wrap": s.flag(),
         "values": Kind(v.stack("n").ordinary, v.stack("n").hostile),
     },
 )
@@ -70,8 +72,8 @@ _display(
         "confidence": Kind(
             lambda case, rng: np.linspace(0, 1, case.sizes["n"]), v.stack("n").hostile
         ),
-        "kernel": v.kernel("rbf", "linear"),
-        "gamma": v.real(None, 0.5),
+        "kernel": s.kernel("rbf", "linear"),
+        "gamma": s.real(None, 0.5),
     },
     methods=("plot_kernels",),
 )

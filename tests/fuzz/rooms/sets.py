@@ -5,6 +5,7 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
+from tests.fuzz import scalars as s
 from tests.fuzz import values as v
 from tests.fuzz.subject import SETS, add, eight_rows, estimator, function, method, search
 from tests.fuzz.values import Kind, needed
@@ -13,23 +14,23 @@ import unshuffle
 from unshuffle import alignment, kernels, preprocessing
 
 _POINT_KERNEL = {
-    "kernel": v.kernel("linear", "rbf", "poly"),
-    "gamma": v.real(None, 0.5),
-    "degree": v.count(1, 2, 3),
-    "rank": v.count(2, 60),
-    "n_points": v.count(None, 3, 5),
+    "kernel": s.kernel("linear", "rbf", "poly"),
+    "gamma": s.real(None, 0.5),
+    "degree": s.count(1, 2, 3),
+    "rank": s.count(2, 60),
+    "n_points": s.count(None, 3, 5),
 }
 estimator(
     "alignment.MinimumVolumePCA",
     {"bags": v.bags()},
     search(
-        n_components=v.real(None, 1, 2, 0.9),
-        estimator=v.option("mean", "covariance", "variational"),
-        regularization=v.real(0.1, 1.0),
-        unequal=v.option("resample", "missing"),
-        swaps=v.flag(),
+        n_components=s.real(None, 1, 2, 0.9),
+        estimator=s.option("mean", "covariance", "variational"),
+        regularization=s.real(0.1, 1.0),
+        unequal=s.option("resample", "missing"),
+        swaps=s.flag(),
         init=Kind(lambda case, rng: None, v.table("n", "d").hostile),
-        n_init=v.count(1, 2),
+        n_init=s.count(1, 2),
         **_POINT_KERNEL,
     ),
     words=SETS,
@@ -49,8 +50,8 @@ method(
     "alignment.MinimumVolumePCA.morph",
     _volume,
     {
-        "i": needed(v.count(0, 5)),
-        "j": needed(v.count(1, 2)),
+        "i": needed(s.count(0, 5)),
+        "j": needed(s.count(1, 2)),
         "t": Kind(lambda case, rng: [0.0, 0.5, 1.0], v.stack("n").hostile, needed=True),
     },
 )
@@ -60,7 +61,7 @@ function(
     {
         "first": v.table("n", "two"),
         "second": v.table("n", "two"),
-        "stiffness": v.real(0.1, 1.0, 10),
+        "stiffness": s.real(0.1, 1.0, 10),
     },
 )
 
@@ -68,14 +69,14 @@ estimator(
     "svm.PermutationInvariantSVC",
     {"bags": v.bags(), "y": v.labels("b")},
     search(
-        C=v.real(0.1, 1.0, 10),
-        lam=v.real(0.0, 0.1),
-        template=v.option("mean", "ball"),
-        slack=v.real(None, 0.5),
-        bisect=v.flag(),
-        unequal=v.option("resample", "rectangular"),
-        class_weight=v.option(None, "balanced"),
-        probability=v.flag(),
+        C=s.real(0.1, 1.0, 10),
+        lam=s.real(0.0, 0.1),
+        template=s.option("mean", "ball"),
+        slack=s.real(None, 0.5),
+        bisect=s.flag(),
+        unequal=s.option("resample", "rectangular"),
+        class_weight=s.option(None, "balanced"),
+        probability=s.flag(),
         **_POINT_KERNEL,
     ),
     words=SETS | {"classes", "class", "labels"},
@@ -85,9 +86,9 @@ estimator(
     "svm.SetAligner",
     {"bags": v.bags()},
     search(
-        template=v.option("mean", "ball"),
-        slack=v.real(None, 0.5),
-        unequal=v.option("resample", "rectangular"),
+        template=s.option("mean", "ball"),
+        slack=s.real(None, 0.5),
+        unequal=s.option("resample", "rectangular"),
         **_POINT_KERNEL,
     ),
     words=SETS,
@@ -141,49 +142,49 @@ def _reusable(check: Any) -> Any:
 
 
 _FEATURE_SPACE = {
-    "base_kernel": v.kernel(None, "rbf", "poly"),
-    "eta": v.real(0.02, 0.5),
-    "gamma": v.real(None, 0.5),
-    "degree": v.count(1, 2, 3),
-    "rank": v.count(2, 12),
-    "n_landmarks": v.count(20, 300),
-    "covariance_type": v.option("full", "diag", "spherical"),
-    "regularization": v.real(0.02, 0.5),
-    "n_jobs": v.jobs(),
+    "base_kernel": s.kernel(None, "rbf", "poly"),
+    "eta": s.real(0.02, 0.5),
+    "gamma": s.real(None, 0.5),
+    "degree": s.count(1, 2, 3),
+    "rank": s.count(2, 12),
+    "n_landmarks": s.count(20, 300),
+    "covariance_type": s.option("full", "diag", "spherical"),
+    "regularization": s.real(0.02, 0.5),
+    "n_jobs": s.jobs(),
 }
 _MIXTURE = {
-    "n_init": v.count(1, 4),
-    "max_iter": v.count(2, 100),
-    "tol": v.real(1e-3, 0.1),
-    "random_state": v.seed(),
+    "n_init": s.count(1, 4),
+    "max_iter": s.count(2, 100),
+    "tol": s.real(1e-3, 0.1),
+    "random_state": s.seed(),
 }
 _SET_KERNELS: dict[str, dict[str, Kind]] = {
     "BhattacharyyaKernel": _FEATURE_SPACE,
     "ExpectedLikelihoodKernel": {
         **_FEATURE_SPACE,
         **_MIXTURE,
-        "n_components": v.count(1, 2, "bic"),
-        "normalize": v.flag(),
-        "max_components": v.count(1, 3),
+        "n_components": s.count(1, 2, "bic"),
+        "normalize": s.flag(),
+        "max_components": s.count(1, 3),
     },
     "FisherVectorKernel": {
-        "n_components": v.count(1, 2, 4),
-        "gamma": v.real(None, 0.5),
-        "power": v.real(0.5, 1.0),
-        "regularization": v.real(1e-4, 0.1),
-        "n_jobs": v.jobs(),
+        "n_components": s.count(1, 2, 4),
+        "gamma": s.real(None, 0.5),
+        "power": s.real(0.5, 1.0),
+        "regularization": s.real(1e-4, 0.1),
+        "n_jobs": s.jobs(),
         **{key: _MIXTURE[key] for key in ("max_iter", "tol", "random_state")},
     },
     "MeanMapKernel": {
-        "base_kernel": v.kernel("rbf", "linear", "poly", "laplacian"),
-        "gamma": v.real(None, 0.5),
-        "degree": v.count(1, 2, 3),
-        "n_features": v.count(None, 10),
-        "normalize": v.flag(),
-        "outer": v.option("linear", "rbf"),
-        "outer_gamma": v.real(None, 0.5),
-        "random_state": v.seed(),
-        "n_jobs": v.jobs(),
+        "base_kernel": s.kernel("rbf", "linear", "poly", "laplacian"),
+        "gamma": s.real(None, 0.5),
+        "degree": s.count(1, 2, 3),
+        "n_features": s.count(None, 10),
+        "normalize": s.flag(),
+        "outer": s.option("linear", "rbf"),
+        "outer_gamma": s.real(None, 0.5),
+        "random_state": s.seed(),
+        "n_jobs": s.jobs(),
     },
     "SetKernelSum": {
         "kernels": Kind(
@@ -194,14 +195,14 @@ _SET_KERNELS: dict[str, dict[str, Kind]] = {
             needed=True,
         ),
         "weights": Kind(lambda case, rng: [1, 2], v.stack("two").hostile),
-        "n_jobs": v.jobs(),
+        "n_jobs": s.jobs(),
     },
     "SlicedWassersteinKernel": {
-        "n_projections": v.count(5, 50),
-        "gamma": v.real(None, 0.5),
-        "n_quantiles": v.count(4, 64),
-        "random_state": v.seed(),
-        "n_jobs": v.jobs(),
+        "n_projections": s.count(5, 50),
+        "gamma": s.real(None, 0.5),
+        "n_quantiles": s.count(4, 64),
+        "random_state": s.seed(),
+        "n_jobs": s.jobs(),
     },
 }
 
@@ -241,14 +242,14 @@ def _fit_transform(kind: Any, bags: Any, **parameters: Any) -> Any:
 
 for _name, _parameters in {
     "NeighborhoodShape": {
-        "n_neighbors": v.count(2, 8),
-        "weight": v.real(0.0, 0.75, 1.0),
+        "n_neighbors": s.count(2, 8),
+        "weight": s.real(0.0, 0.75, 1.0),
         "columns": Kind(lambda case, rng: [0, 1], v.permutation("two").hostile),
     },
     "SetNormalizer": {
-        "center": v.flag(),
-        "scale": v.option("set", "all", None),
-        "shear": v.flag(),
+        "center": s.flag(),
+        "scale": s.option("set", "all", None),
+        "shear": s.flag(),
         "columns": Kind(lambda case, rng: [0, 1], v.permutation("two").hostile),
     },
 }.items():
@@ -279,7 +280,7 @@ add(
             ),
             needed=True,
         ),
-        "tol": v.real(1e-6),
-        "on_fail": v.option("raise", "warn", None),
+        "tol": s.real(1e-6),
+        "on_fail": s.option("raise", "warn", None),
     },
 )

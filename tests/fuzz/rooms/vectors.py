@@ -1,5 +1,6 @@
 """Kernels between vectors and texts."""
 
+from tests.fuzz import scalars as s
 from tests.fuzz import values as v
 from tests.fuzz.subject import VECTOR_KERNELS, add, function
 from tests.fuzz.values import Kind, needed
@@ -13,16 +14,16 @@ for _name in ("rbf_kernel", "laplacian_kernel", "chi2_kernel", "linear_kernel"):
     }
     _arguments["Y"] = Kind(_arguments["Y"].ordinary, v.table("m", "d").hostile)
     if _name != "linear_kernel":
-        _arguments["gamma"] = v.real(None, 0.5)
+        _arguments["gamma"] = s.real(None, 0.5)
     function(kernels, _name, _arguments)
 function(
     kernels,
     "geodesic_kernel",
     {
         "X": v.table("n", "d"),
-        "n_neighbors": v.count(None, 2, 3),
-        "metric": v.option("euclidean", "cosine", "correlation"),
-        "gamma": v.real(None, 0.5),
+        "n_neighbors": s.count(None, 2, 3),
+        "metric": s.option("euclidean", "cosine", "correlation"),
+        "gamma": s.real(None, 0.5),
     },
 )
 function(
@@ -30,8 +31,8 @@ function(
     "geodesic_distances",
     {
         "X": v.table("n", "d"),
-        "n_neighbors": v.count(None, 2, 3),
-        "metric": v.option("euclidean", "cosine", "correlation"),
+        "n_neighbors": s.count(None, 2, 3),
+        "metric": s.option("euclidean", "cosine", "correlation"),
     },
 )
 function(
@@ -39,8 +40,8 @@ function(
     "gram_matrix",
     {
         "X": v.table("n", "d"),
-        "kernel": v.kernel(*VECTOR_KERNELS),
-        "gamma": v.real(None, 0.5),
+        "kernel": s.kernel(*VECTOR_KERNELS),
+        "gamma": s.real(None, 0.5),
     },
 )
 function(
@@ -48,9 +49,9 @@ function(
     "combined_gram",
     {
         "X": v.table("n", "d"),
-        "kernel": v.kernel(*VECTOR_KERNELS, several=True),
-        "gamma": v.real(None, 0.5),
-        "weights": v.real(None),
+        "kernel": s.kernel(*VECTOR_KERNELS, several=True),
+        "gamma": s.real(None, 0.5),
+        "weights": s.real(None),
     },
 )
 function(
@@ -63,18 +64,18 @@ function(
     "nystroem_factors",
     {
         "X": v.table("n", "d"),
-        "kernel": v.kernel(*VECTOR_KERNELS),
-        "rank": v.count(1, 3, 100),
-        "gamma": v.real(None, 0.5),
-        "random_state": v.seed(),
+        "kernel": s.kernel(*VECTOR_KERNELS),
+        "rank": s.count(1, 3, 100),
+        "gamma": s.real(None, 0.5),
+        "random_state": s.seed(),
     },
 )
 function(
     kernels,
     "pivoted_cholesky",
-    {"X": v.gram("n"), "rank": needed(v.count(1, 3)), "tol": v.real(1e-10, 0.1)},
+    {"X": v.gram("n"), "rank": needed(s.count(1, 3)), "tol": s.real(1e-10, 0.1)},
 )
-function(kernels, "spectral_power", {"K": v.gram("n"), "exponent": needed(v.real(0.5, 1, 2))})
+function(kernels, "spectral_power", {"K": v.gram("n"), "exponent": needed(s.real(0.5, 1, 2))})
 function(
     kernels,
     "spectral_power_path",
@@ -86,7 +87,7 @@ function(
 add(
     "kernels.SpectralPower",
     lambda K, exponent, **more: kernels.SpectralPower(K, **more)(exponent),
-    {"K": v.gram("n"), "exponent": needed(v.real(0.5, 1, 2)), "centered": v.flag()},
+    {"K": v.gram("n"), "exponent": needed(s.real(0.5, 1, 2)), "centered": s.flag()},
 )
 for _name in ("center", "unit_norm", "zero_diagonal"):
     function(kernels, _name, {"K": v.gram("n")})
@@ -96,8 +97,8 @@ for _name in ("text_features", "text_kernel"):
         _name,
         {
             "documents": v.texts("n"),
-            "prefix_length": v.count(1, 6),
-            "min_df": v.count(None, 1),
-            "max_df": v.real(None, 0.9, 1.0),
+            "prefix_length": s.count(1, 6),
+            "min_df": s.count(None, 1),
+            "max_df": s.real(None, 0.9, 1.0),
         },
     )

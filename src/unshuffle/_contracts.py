@@ -109,13 +109,13 @@ def takes(
 
 def _check_room(given: dict[str, Any]) -> None:
     """Refuse large arrays where memory for a few more of their size is missing."""
-    largest = max(
-        (value.nbytes for value in given.values() if isinstance(value, np.ndarray)), default=0
-    )
-    if largest > 1e7:  # asking takes longer than small arrays do
+    parts = (value if isinstance(value, list) else [value] for value in given.values())
+    arrays = [array for part in parts for array in part if isinstance(array, np.ndarray)]
+    largest = max(arrays, key=lambda array: array.nbytes, default=None)
+    if largest is not None and largest.nbytes > 1e6:  # asking takes longer than small arrays do
         check_memory(
-            3 * largest,
-            what=f"Computing with {_listed(given)}, of up to {largest / 1e9:.2f} GB,",
+            3 * largest.nbytes,
+            what=f"Computing with {_listed(given)} of {len(largest):,} items",
             instead="Use a sample of the items.",
         )
 

@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 
 from unshuffle import GridLayout
 from unshuffle.kernels import combined_gram, gram_matrix, rbf_kernel
-from unshuffle.layout import _features
+from unshuffle.layout import _items
 from unshuffle.metrics import distance_preservation_quality
 
 TOPICS = ["apple pear plum fruit pie", "engine steam rail train wheel", "wolf fox bear deer hare"]
@@ -119,7 +119,7 @@ def test_both_descriptions_count(check_layout):
 @pytest.mark.parametrize("kernel", ["rbf", "chi2"])
 def test_thin_factors_come_close_to_whole_matrices(digits, monkeypatch, kernel):
     whole = GridLayout(kernel=kernel, random_state=0).fit(digits)
-    monkeypatch.setattr(_features, "DENSE_UP_TO", 50)
+    monkeypatch.setattr(_items, "DENSE_UP_TO", 50)
     monkeypatch.setattr(_features, "N_LANDMARKS", 60)
     thin = GridLayout(kernel=kernel, random_state=0).fit(digits)
     K = gram_matrix(digits, kernel)

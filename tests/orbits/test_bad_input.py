@@ -73,7 +73,7 @@ def test_sparse_vectors_are_refused():
         ({"prototype": [np.nan, 0.0, 0.0]}, "NaN or infinity"),
         ({"prototype": [[1.0], [1.0, 2.0]]}, "must be the index of a row of X, 3 numbers"),
         ({"prototype": [1e200, 1.0, 1.0]}, r"at most 1e\+200 and the data of 1\..*medoid"),
-        ({"prototype": points().mean(axis=0), "n_components": 2}, "at most 0 and the data"),
+        ({"prototype": points().mean(axis=0), "n_components": 2}, r"at most \S+ and the data"),
         ({"pattern": [[True], [True, False]]}, r"boolean of shape \(3, 3\).*got shape \(2,\)"),
         ({"pairs": [(0, 1), (1,)]}, "whole numbers of shape"),
         ({"n_components": 4}, "n_components=4 is more than the 3 directions"),

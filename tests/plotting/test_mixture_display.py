@@ -96,7 +96,7 @@ def test_bad_input_is_refused(normal, clouds):
         MixtureDisplay.from_predictions([points, points], [mixture])
     with pytest.raises(ValueError, match="Mixture 0 has weights, means and covariances of shapes"):
         MixtureDisplay.from_predictions([points[:, :2]], [mixture])
-    with pytest.raises(ValueError, match="Mixture 0 must be weights, means and covariances"):
+    with pytest.raises(ValueError, match="Mixture 0 of `mixtures` must be weights"):
         MixtureDisplay.from_predictions([points], [3])
     with pytest.raises(ValueError, match="NaN"):
         MixtureDisplay.from_predictions([points], [(mixture[0], mixture[1] * np.nan, mixture[2])])

@@ -220,7 +220,10 @@ def check_scores(scores: Any, n_components: int) -> NDArray[np.float64]:
 
 def check_fractions(t: Any) -> NDArray[np.float64]:
     """One moment of a morph, or several."""
-    values = as_numbers(t, "`t`")
+    try:
+        values = as_numbers(t, "`t`")
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"`t` must be a number or a list of numbers, got {t!r}.") from error
     if values.ndim > 1 or not np.all(np.isfinite(values)):
         raise ValueError(
             f"`t` must be a finite number or a 1-D array of these, got shape {values.shape}"

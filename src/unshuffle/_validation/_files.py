@@ -101,9 +101,9 @@ def check_output_path(path: str | os.PathLike[str], suffixes: Sequence[str]) -> 
     listed = " or ".join(suffixes)
     try:
         os.lstat(target)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         pass
-    except OSError as error:  # a name that is too long, a file where a folder should be
+    except OSError as error:  # a name that is too long
         raise ValueError(
             f"Cannot write {target}: {error.strerror or error}. Give another name."
         ) from error

@@ -38,9 +38,9 @@ def check_classes(y: Any, n_sets: int, estimator: str) -> tuple[NDArray[Any], ND
         )
     if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
         raise ValueError("y holds masked entries, which have no label. Drop these sets.")
-    if np.ndim(y) == 0:
+    if np.asarray(y).ndim == 0:
         raise ValueError(f"y must hold one label for each set, got {y!r:.60}.")
-    if np.iscomplexobj(y):
+    if np.iscomplexobj(np.asarray(y)):
         # scikit-learn's checks look for the first three words.
         raise ValueError("Complex data not supported: y holds complex numbers. Pass labels.")
     labels = column_or_1d(y, warn=True)

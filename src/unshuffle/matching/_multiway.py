@@ -173,7 +173,10 @@ def solve_multiway(
 
     try:
         runs = map_parallel(run, range(n_init), n_jobs=n_jobs)
-    except LinAlgError as error:
+    except ValueError as error:
+        # A product that is not positive semi-definite has no factor, or no ridge above 0.
+        if not (isinstance(error, LinAlgError) or "`ridge`" in str(error)):
+            raise
         if ensemble.entropy_factors is None:
             raise
         raise_entropy_undefined(error)

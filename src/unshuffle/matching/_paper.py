@@ -135,7 +135,10 @@ def solve_entropy(
 
     try:
         return _best(pair, map_parallel(run, spectral_starts(pair), n_jobs=n_jobs))
-    except LinAlgError as error:
+    except ValueError as error:
+        # A product that is not positive semi-definite has no factor, or no ridge above 0.
+        if not (isinstance(error, LinAlgError) or "`ridge`" in str(error)):
+            raise
         raise ValueError(
             'method="entropy" needs positive semi-definite kernels, and the product of these is '
             'not. Choose kernel="rbf" or "linear", or method="refined", which takes any kernel.'

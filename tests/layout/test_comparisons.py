@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 
 from unshuffle import GridLayout
 from unshuffle.kernels import combined_gram, gram_matrix, rbf_kernel
-from unshuffle.layout import _items
+from unshuffle.layout import _features, _items
 from unshuffle.metrics import distance_preservation_quality
 
 TOPICS = ["apple pear plum fruit pie", "engine steam rail train wheel", "wolf fox bear deer hare"]

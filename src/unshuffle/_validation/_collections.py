@@ -133,9 +133,9 @@ def as_numbers(values: Any, name: str) -> NDArray[np.float64]:
     Sums and matrix products round differently for other precisions and memory layouts. Equal
     numbers are brought to one form here, so that every container gives the same result.
     """
-    values = table_of(values, name)
     if type(values) is np.ndarray and values.dtype == np.float64:
         return _ready(values)
+    values = table_of(values, name)
     check_plain(values, name)
     if sparse.issparse(values):
         raise TypeError(
@@ -161,7 +161,7 @@ def as_numbers(values: Any, name: str) -> NDArray[np.float64]:
 
 def _ready(array: NDArray[np.float64]) -> NDArray[np.float64]:
     """Same array, or a copy that compiled loops take: those refuse memory that is read-only."""
-    return np.require(array, requirements=("C", "A", "W"))
+    return array if array.flags.carray else np.require(array, requirements=("C", "A", "W"))
 
 
 def table_of(X: Any, name: str) -> Any:

@@ -2,6 +2,9 @@
 
 import os
 
+# Asking the system takes longer than computing with so few bytes.
+NEGLIGIBLE = 1_000_000
+
 
 def available_memory() -> int | None:
     """Bytes that can be taken without swapping, or None where the system does not say."""
@@ -20,6 +23,8 @@ def available_memory() -> int | None:
 
 def check_memory(n_bytes: int, *, what: str, instead: str) -> None:
     """Refuse work that would not fit into the memory that is free now."""
+    if n_bytes < NEGLIGIBLE:
+        return
     free = available_memory()
     if free is not None and n_bytes > free:
         raise MemoryError(

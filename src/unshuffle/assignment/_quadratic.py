@@ -46,6 +46,7 @@ class QuadraticProblem:
     cost: Array | None = None
     frozen: NDArray[np.intp] = field(default_factory=lambda: np.empty((0, 2), dtype=np.intp))
     squared_L: Array | None = field(init=False, default=None)
+    _is_near: bool = field(init=False, default=False, repr=False)  # no constant takes its digits
 
     def __repr__(self) -> str:
         return short_repr(self)
@@ -92,6 +93,8 @@ class QuadraticProblem:
         A constant in the cost changes no matching. Nor does one in the similarities, if the
         collections are of one size.
         """
+        if self._is_near:
+            return self, 0.0
         K, L, cost, added = self.K, self.L, self.cost, 0.0
         if cost is not None and (constant := _far_constant(cost)) != 0.0:
             cost = cost - constant
@@ -106,6 +109,7 @@ class QuadraticProblem:
             added += of_L * float(K[both].sum()) + of_K * float(L[both].sum())
             added += of_K * of_L * int(both.sum())
         if K is self.K and L is self.L and cost is self.cost:
+            object.__setattr__(self, "_is_near", True)
             return self, 0.0
         return replace(self, K=K, L=L, cost=cost), added
 

@@ -1,13 +1,23 @@
 """Memory is asked for before it is taken."""
 
 import os
+from time import monotonic
 
-# Asking the system takes longer than computing with so few bytes.
-NEGLIGIBLE = 1_000_000
+# Seconds for which an answer of the system is good: asking takes longer than small fits do.
+FRESH = 0.05
+_last: tuple[float, int | None] = (-1.0, None)
 
 
 def available_memory() -> int | None:
     """Bytes that can be taken without swapping, or None where the system does not say."""
+    global _last
+    now = monotonic()
+    if now - _last[0] > FRESH:
+        _last = now, _ask()
+    return _last[1]
+
+
+def _ask() -> int | None:
     try:
         with open("/proc/meminfo") as lines:
             for line in lines:
@@ -23,8 +33,6 @@ def available_memory() -> int | None:
 
 def check_memory(n_bytes: int, *, what: str, instead: str) -> None:
     """Refuse work that would not fit into the memory that is free now."""
-    if n_bytes < NEGLIGIBLE:
-        return
     free = available_memory()
     if free is not None and n_bytes > free:
         raise MemoryError(

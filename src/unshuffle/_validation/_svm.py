@@ -37,7 +37,7 @@ def check_classes(y: Any, n_sets: int, estimator: str) -> tuple[NDArray[Any], ND
             "each set."
         )
     if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
-        raise ValueError("y holds masked entries, which have no label. Drop these sets.")
+        raise ValueError("y is masked in places, so some sets have no label. Drop these sets.")
     if np.asarray(y).ndim == 0:
         raise ValueError(f"y must hold one label for each set, got {y!r:.60}.")
     if np.iscomplexobj(np.asarray(y)):

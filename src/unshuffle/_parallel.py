@@ -62,11 +62,13 @@ def wait_for(function: Callable[..., Result], *arguments: Any) -> Result:
     if threading.current_thread() is not threading.main_thread():
         return function(*arguments)  # signals only ever reach the main thread
     outcome: Future[Result] = Future()
-    context = copy_context()  # NumPy keeps its error state there
+    # NumPy keeps its error state in the context, before version 2 in the thread.
+    context, errors = copy_context(), np.geterr()
 
     def run() -> None:
         try:
-            outcome.set_result(context.run(function, *arguments))
+            with np.errstate(**errors):
+                outcome.set_result(context.run(function, *arguments))
         except BaseException as error:
             outcome.set_exception(error)
 

@@ -1,5 +1,6 @@
 """Names, columns and reordering of the collections a user may pass."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ def take(collection: Any, indices: NDArray[np.intp], n_items: int, *, name: str 
     if sparse.issparse(collection):
         check_length(collection.shape[0], n_items, name=name)
         return collection.tocsr()[indices]
-    if not hasattr(collection, "__len__") or getattr(collection, "shape", (1,)) == ():
+    if not isinstance(collection, Sequence) and getattr(collection, "shape", ()) == ():
         kind = type(collection).__name__
         raise TypeError(f"`{name}` must be a collection of {n_items} items, got {kind}.")
     check_length(len(collection), n_items, name=name)

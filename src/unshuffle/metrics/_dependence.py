@@ -13,6 +13,7 @@ from unshuffle._validation import (
     check_option,
     check_same_items,
 )
+from unshuffle._validation._parameters import check_flag
 from unshuffle.kernels import center
 from unshuffle.kernels._gram import Kernel, count_items, gram_about_middle, gram_copies
 from unshuffle.objectives import hsic_biased, hsic_unbiased, hsic_zeroed
@@ -128,7 +129,7 @@ def cka(
     1.0
     """
     K, L = _gram_matrices(X, y, kernel, kernel_y, gamma)
-    if debiased:
+    if check_flag(debiased, "debiased"):
         check_enough_items(K.shape[0], 4, "The debiased alignment")
     estimate = hsic_unbiased if debiased else hsic_biased
     # All estimates ignore the mean; taking it out first keeps their digits.

@@ -166,6 +166,8 @@ class LeaveOneOut:
                 f"{float(np.abs(gram).max()):.3g}: the covariance has no inverse. Pass a larger "
                 "ridge."
             ) from error
+        if not np.isfinite(factor).all():
+            raise_not_float("A factor of the covariance", given)
         return cls(ridge, row_means, np.asarray(factor))
 
     def products(self, inner: Array) -> Array:

@@ -276,8 +276,10 @@ def test_what_nothing_can_be_drawn_of_is_refused(grid, options, message):
 def test_a_single_cell_is_drawn():
     display = LayoutDisplay.from_predictions([[0]], values=[3.0], X=[[1.0]])
     display.plot().plot_neighbors().figure_.canvas.draw()
+    assert display.ax_.has_data()
     display = LayoutDisplay.from_predictions([0], points=[[3.0, 3.0]], labels=["one"])
     display.plot().figure_.canvas.draw()
+    assert display.ax_.has_data()
 
 
 def test_bad_points_and_gaps_are_refused():

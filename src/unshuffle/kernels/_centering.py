@@ -187,7 +187,7 @@ class SpectralPower:
         exponent : float
             Above 0. A larger value leaves only the broadest differences between items; a smaller
             one lets fine differences count as much as broad ones. Refused where the largest
-            eigenvalue, raised to it, is no longer a float.
+            eigenvalue, raised to it, overflows or underflows.
 
         Returns
         -------

@@ -114,7 +114,10 @@ def _judge_case(subject: Subject, case: Case) -> Outcome:
             and name not in subject.gaps
         ):
             return Outcome("nonsense", f"{name or 'the result'} is not finite: {values!r:.300}")
-    complaint = subject.check(result, arguments)
+    try:
+        complaint = subject.check(result, arguments)
+    except Exception:
+        complaint = f"the result cannot be used\n{traceback.format_exc()}"
     if complaint:
         return Outcome("nonsense", complaint)
     if not case.hostile and not case.plain and case.seed % 4 == 0:

@@ -144,6 +144,7 @@ def test_numbers_near_the_ends_of_the_scale_are_laid_out_as_others_are(colors, l
     scaled = GridLayout(random_state=0).fit(X * largest)
     score = distance_preservation_quality(X, scaled.grid_)
     assert score == pytest.approx(plain.score_, abs=0.03)
+    assert scaled.score_ == pytest.approx(score, abs=1e-9)
 
 
 def test_single_precision_reaches_its_largest_numbers_too(colors):

@@ -65,7 +65,7 @@ def _as_numbers(points: Any, name: str) -> NDArray[np.float64]:
         if np.iscomplexobj(given):
             raise TypeError("complex numbers")
         return given.astype(np.float64, order="C")
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
             f"`{name}` must hold real numbers, as many in every row, and this "
             f"{type(points).__name__} does not. Pass an array with one row for each point."

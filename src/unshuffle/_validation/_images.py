@@ -1,7 +1,7 @@
 """What is asked of pictures and of the sheets they are laid out on."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Integral
 from pathlib import Path
 from typing import Any, NoReturn
@@ -173,11 +173,12 @@ def check_title(title: Any) -> None:
 
 def check_item_texts(texts: Any, n_items: int, name: str) -> list[str]:
     """One string for each item."""
-    values = [texts] if isinstance(texts, str) else list(texts)
-    if len(values) != n_items or isinstance(texts, str):
+    single = isinstance(texts, str) or not isinstance(texts, Iterable)
+    values = [] if single else list(texts)
+    if len(values) != n_items:
         raise ValueError(
             f"`{name}` must be {n_items} strings, one for each picture, got "
-            + ("one string." if isinstance(texts, str) else f"{len(values)}.")
+            + (f"one {type(texts).__name__}." if single else f"{len(values)}.")
         )
     odd = next((k for k, each in enumerate(values) if not isinstance(each, str)), None)
     if odd is not None:

@@ -90,7 +90,7 @@ class BhattacharyyaKernel(GaussianSetKernel):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "covariance_type": [StrOptions({"full", "diag", "spherical"})],
         "base_kernel": [StrOptions({"linear", "poly", "rbf"}), callable, None],
-        "eta": [Interval(Real, 1e-8, None, closed="left")],
+        "eta": [Interval(Real, 1e-8, 1e8, closed="both")],
         "gamma": [Interval(Real, 0, None, closed="neither"), None],
         "degree": [Interval(Integral, 1, None, closed="left")],
         "rank": [Interval(Integral, 1, None, closed="left")],

@@ -128,7 +128,7 @@ class ExpectedLikelihoodKernel(GaussianSetKernel):
         "covariance_type": [StrOptions(set(KINDS))],
         "normalize": ["boolean"],
         "base_kernel": [StrOptions({"linear", "poly", "rbf"}), callable, None],
-        "eta": [Interval(Real, 1e-8, None, closed="left")],
+        "eta": [Interval(Real, 1e-8, 1e8, closed="both")],
         "gamma": [Interval(Real, 0, None, closed="neither"), None],
         "degree": [Interval(Integral, 1, None, closed="left")],
         "rank": [Interval(Integral, 1, None, closed="left")],

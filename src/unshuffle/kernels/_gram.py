@@ -269,7 +269,11 @@ def _call(kernel: Callable[..., Any], X: Any, name: str) -> NDArray[np.float64]:
 
 def _maybe_of_rows(K: Any, X: Any) -> bool:
     # x @ y, meant for two rows, gives an (n, n) matrix on a square X: but not a symmetric one.
-    return X.shape[0] == X.shape[1] and not np.allclose(K, np.transpose(K))
+    return (
+        X.shape[0] == X.shape[1]
+        and np.asarray(K).dtype.kind in "biufc"
+        and not np.allclose(K, np.transpose(K))
+    )
 
 
 def _pairwise(kernel: Callable[..., Any], X: Any) -> NDArray[np.float64]:

@@ -251,7 +251,14 @@ class GridLayout(BaseEstimator):
         check.check_length(len(array), len(self.positions_), name="values")
         dtype = array.dtype
         if fill is not None and not np.can_cast(np.min_scalar_type(fill), dtype):
-            dtype = np.result_type(dtype, np.asarray(fill).dtype)
+            try:
+                dtype = np.result_type(dtype, np.asarray(fill).dtype)
+            except TypeError as error:
+                raise TypeError(
+                    f"`fill` is a {type(fill).__name__}, which cannot stand beside the "
+                    f"{array.dtype} of `values`. Give one of the same kind, or pass `values` as "
+                    "an array of objects."
+                ) from error
         arranged = np.zeros(self.grid_.shape + array.shape[1:], dtype=dtype)
         if fill is not None:
             if np.ndim(fill) != 0 and np.shape(fill) != array.shape[1:]:

@@ -10,6 +10,8 @@ Array = NDArray[np.float64]
 Permutation = NDArray[np.intp]
 
 MAX_ROUNDS = 50
+# As a share of chance; every pair stays, and a larger limit would drown the disagreements.
+NEVER = 1e6
 
 
 def release(
@@ -41,7 +43,7 @@ def release(
     """
     K, L, cost = _scaled(problem)
     chance = 1.0 - _mean_off_diagonal(K) * _mean_off_diagonal(L)
-    limit = unmatched_cost * chance
+    limit = min(unmatched_cost, NEVER) * chance
     value = _value(K, L, cost, permutation, limit)
     n_assignments = 0
     while n_assignments < MAX_ROUNDS:

@@ -201,7 +201,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         "eps1": [Interval(Real, 1e-50, 1e50, closed="both")],
         "eps2": [Interval(Real, 0, 1e50, closed="both")],
         "solver": [StrOptions({"lbfgs", "mm"})],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [Interval(Integral, 1, 10**6, closed="both")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],

@@ -192,7 +192,7 @@ class MinimumVolumePCA(
         "unequal": [StrOptions({"resample", "missing"})],
         "swaps": ["boolean"],
         "init": ["array-like", None],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [Interval(Integral, 1, 10**6, closed="both")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],

@@ -159,7 +159,7 @@ class KernelizedSorting(BaseEstimator):
         "kernel_y": [str, callable, list, tuple, None],
         "gamma": [Interval(Real, 0, None, closed="neither"), list, tuple, None],
         "method": [StrOptions({"refined", "classic", "unbiased", "entropy"})],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [Interval(Integral, 1, 10**6, closed="both")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "unmatched_cost": [Interval(Real, 0, None, closed="neither"), None],

@@ -38,7 +38,9 @@ class Aligned:
 
 def share_outside(template: str, slack: float | None) -> float | None:
     """Slack of the ball whose centre is the template: that of slack 1 is the mean."""
-    return 1.0 if template == "mean" else slack
+    if template == "mean":
+        return 1.0
+    return None if slack is None else float(slack)  # a NumPy half would lose digits
 
 
 def first_template(features: Bags, n_slots: int) -> Array:

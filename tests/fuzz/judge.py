@@ -116,8 +116,9 @@ def _judge_case(subject: Subject, case: Case) -> Outcome:
             return Outcome("nonsense", f"{name or 'the result'} is not finite: {values!r:.300}")
     try:
         complaint = subject.check(result, arguments)
-    except Exception:
-        complaint = f"the result cannot be used\n{traceback.format_exc()}"
+    except Exception as error:
+        refused = Outcome("refused", f"{type(error).__name__}: {error}")
+        return _judge_error(error, subject, arguments) or refused
     if complaint:
         return Outcome("nonsense", complaint)
     if not case.hostile and not case.plain and case.seed % 4 == 0:
@@ -136,7 +137,12 @@ def _judge_twin(subject: Subject, case: Case, found: list[tuple[str, np.ndarray]
             return Outcome(
                 "nonsense", f"plain arrays are refused: {type(error).__name__}: {error}"
             )
-    for (name, first), (_, second) in zip(found, again, strict=False):
+    if len(found) != len(again):  # a list in one, an array in the other
+        found, again = (
+            [("all", np.concatenate([np.ravel(each) for _, each in values]))]
+            for values in (found, again)
+        )
+    for (name, first), (_, second) in zip(found, again, strict=True):
         if first.shape != second.shape:
             return Outcome(
                 "nonsense", f"{name}: shape {first.shape}, of plain arrays {second.shape}"

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from unshuffle._validation._collections import (
+    as_array,
     as_numbers,
     as_rows,
     check_magnitude,
@@ -224,11 +225,11 @@ def check_fractions(t: Any) -> NDArray[np.float64]:
         values = as_numbers(t, "`t`")
     except (TypeError, ValueError) as error:
         raise ValueError(f"`t` must be a number or a list of numbers, got {t!r}.") from error
-    if values.ndim > 1 or not np.all(np.isfinite(values)):
+    if values.ndim > 1 or not np.all(np.abs(values) <= 1e6):  # nor NaN
         raise ValueError(
-            f"`t` must be a finite number or a 1-D array of these, got shape {values.shape}"
-            f"{'' if values.ndim > 1 else ' with NaN or infinity'}. 0 is the first bag, 1 the "
-            "second."
+            f"`t` must be a number from -1e6 to 1e6 or a 1-D array of these, got shape "
+            f"{values.shape}{'' if values.ndim > 1 else ' with others'}. 0 is the first bag, 1 "
+            "the second."
         )
     return values
 
@@ -335,8 +336,7 @@ def _check_points(bag: Any, *, holder: str) -> NDArray[np.float64]:
 
 def check_init_orders(init: Any, sizes: NDArray[np.intp], n_points: int) -> NDArray[np.intp]:
     """One order of all points for each bag, all bags of one size."""
-    check_plain(init, "`init`")
-    orders = np.asarray(init)
+    orders = as_array(init, "`init`")
     if (sizes != n_points).any():
         raise ValueError(
             f"`init` gives an order of {n_points} points to each bag, but bags have from "

@@ -127,6 +127,19 @@ def as_rows(X: Any, name: str) -> Any:
     return rows
 
 
+def as_array(values: Any, name: str, *, plain: bool = True) -> NDArray[Any]:
+    """Array of whatever kind the values have; `plain` refuses masks and dates."""
+    if plain:
+        check_plain(values, name)
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} holds entries of different lengths. Pass an array, or a list of entries of "
+            "one length."
+        ) from error
+
+
 def as_numbers(values: Any, name: str) -> NDArray[np.float64]:
     """Array of any shape in double precision, row after row in memory, and writable.
 
@@ -417,8 +430,7 @@ def check_enough_items(n_items: int, least: int, what: str) -> None:
 
 def check_labels(labels: ArrayLike, n_items: int, name: str) -> NDArray[Any]:
     """One label for each item, of which there are at least `n_items`."""
-    check_plain(labels, f"`{name}`")
-    values = np.asarray(labels)
+    values = as_array(labels, f"`{name}`")
     if values.ndim != 1 or values.size < n_items:
         raise ValueError(
             f"`{name}` must hold one label for each item of y, at least {n_items} here, "

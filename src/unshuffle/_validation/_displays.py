@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._validation._collections import as_numbers, check_finite, check_plain
+from unshuffle._validation._collections import as_array, as_numbers, check_finite
 
 
 def check_set_kernel(estimator: Any) -> None:
@@ -43,8 +43,7 @@ def check_set_template(estimator: Any) -> None:
 
 def check_order(order: Any, n_items: int) -> NDArray[np.intp]:
     """Each of the items once."""
-    check_plain(order, "`order`")
-    array = np.asarray(order)
+    array = as_array(order, "`order`")
     whole = array.shape == (n_items,) and array.dtype.kind in "iu"
     if not whole or not np.array_equal(np.sort(array), np.arange(n_items)):
         raise ValueError(

@@ -5,13 +5,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unshuffle._validation._collections import as_numbers, check_plain
+from unshuffle._validation._collections import as_array, as_numbers
 
 
 def check_grid(grid: ArrayLike, n_items: int, *, n_axes: int = 2) -> NDArray[np.intp]:
     """Item in each cell of a grid, -1 for empty; `n_axes=1` where cells are a list of points."""
-    check_plain(grid, "`grid`")
-    cells = np.asarray(grid)
+    cells = as_array(grid, "`grid`")
     if cells.ndim != n_axes or not np.issubdtype(cells.dtype, np.integer):
         raise ValueError(
             f"`grid` must be a {n_axes}-D array of whole numbers, got shape {cells.shape} and "
@@ -95,8 +94,7 @@ def check_any_neighbors(n_pairs: int) -> None:
 
 def check_item_colors(values: ArrayLike, n_items: int) -> NDArray[np.float64]:
     """One finite number for each item, or red, green and blue from 0 to 1."""
-    check_plain(values, "`values`")
-    array = np.asarray(values)
+    array = as_array(values, "`values`")
     if array.shape not in ((n_items,), (n_items, 3)) or array.dtype.kind not in "biuf":
         raise ValueError(
             f"`values` must be {n_items} numbers or {n_items} rows of red, green and blue, one "
@@ -122,7 +120,7 @@ def check_item_colors(values: ArrayLike, n_items: int) -> NDArray[np.float64]:
 
 def check_item_labels(labels: ArrayLike, n_items: int) -> NDArray[Any]:
     """One label for each item."""
-    array = np.asarray(labels)
+    array = as_array(labels, "`labels`", plain=False)
     if array.shape != (n_items,):
         raise ValueError(
             f"`labels` must be {n_items} labels, one for each item, got shape {array.shape}."

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unshuffle._validation._collections import as_numbers, check_finite, check_plain
+from unshuffle._validation._collections import as_array, as_numbers, check_finite, check_plain
 from unshuffle._validation._files import check_array_file
 from unshuffle._validation._memory import check_memory
 from unshuffle._validation._parameters import check_count
@@ -73,8 +73,7 @@ def check_images(images: Any, name: str = "images") -> NDArray[np.uint8]:
 
 def check_picture(picture: Any, name: str) -> NDArray[np.uint8]:
     """One picture as uint8 of shape (height, width, 3)."""
-    check_plain(picture, f"`{name}`")
-    array = np.asarray(picture, order="C")
+    array = as_array(picture, f"`{name}`")
     if array.dtype != np.uint8 or array.ndim not in (2, 3) or array.shape[2:] not in ((), (3,)):
         clear = array.dtype == np.uint8 and array.shape[2:] == (4,)
         raise ValueError(
@@ -191,7 +190,7 @@ def check_item_texts(texts: Any, n_items: int, name: str) -> list[str]:
 
 def check_previews(previews: Any, n_items: int) -> list[NDArray[np.uint8]]:
     """One picture for each item, of any size."""
-    pictures = [np.asarray(each) for each in previews]
+    pictures = [as_array(each, f"`previews[{k}]`") for k, each in enumerate(previews)]
     if len(pictures) != n_items:
         raise ValueError(
             f"`previews` must be {n_items} pictures, one for each of `images`, got "

@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unshuffle._validation._collections import (
+    as_array,
     as_numbers,
     as_rows,
     check_magnitude,
     check_n_items,
-    check_plain,
     table_shape,
 )
 from unshuffle._validation._memory import check_kernel_memory
@@ -213,8 +213,7 @@ def check_one_collection_per_kernel(n_collections: int, n_kernels: int, name: st
 def check_kernel_block(block: Any, shape: tuple[int, int], kernel: Any) -> NDArray[np.float64]:
     """Similarities that a user's kernel gave for two sets of points."""
     label = getattr(kernel, "__name__", type(kernel).__name__)
-    check_plain(block, f"What the kernel {label} returned")
-    given = np.asarray(block)
+    given = as_array(block, f"What the kernel {label} returned")
     try:
         if given.dtype.kind not in "buifO":
             raise TypeError("text or complex numbers")

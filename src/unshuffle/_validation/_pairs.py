@@ -8,6 +8,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from unshuffle._validation._collections import (
+    as_array,
     as_numbers,
     as_rows,
     check_finite,
@@ -80,8 +81,7 @@ def check_permutation(
     permutation: ArrayLike, n_first: int, n_second: int, *, name: str = "permutation"
 ) -> NDArray[np.intp]:
     """Injective map into `range(n_second)`, with -1 for unmatched."""
-    check_plain(permutation, f"`{name}`")
-    values = np.asarray(permutation)
+    values = as_array(permutation, f"`{name}`")
     if values.shape != (n_first,) or not np.issubdtype(values.dtype, np.integer):
         raise ValueError(
             f"`{name}` must be {n_first} whole numbers, one for each item of X, got shape "
@@ -105,8 +105,7 @@ def check_permutation(
 
 def check_matches(matches: ArrayLike, name: str) -> NDArray[np.intp]:
     """Positions in y, one for each item of X, -1 for unmatched."""
-    check_plain(matches, f"`{name}`")
-    values = np.asarray(matches)
+    values = as_array(matches, f"`{name}`")
     if values.ndim != 1 or values.size == 0 or not np.issubdtype(values.dtype, np.integer):
         raise ValueError(
             f"`{name}` must be a list of whole numbers, one for each item of X, got shape "
@@ -175,8 +174,7 @@ def check_assignment_cost(cost: Any) -> NDArray[Any]:
 
 def check_forbidden(forbidden: ArrayLike, shape: tuple[int, int]) -> NDArray[np.bool_]:
     """Boolean matrix of the given shape."""
-    check_plain(forbidden, "`forbidden`")
-    mask = np.asarray(forbidden)
+    mask = as_array(forbidden, "`forbidden`")
     if mask.dtype != bool:
         raise ValueError(
             f"`forbidden` must be a boolean matrix, got dtype {mask.dtype}. "

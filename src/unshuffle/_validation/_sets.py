@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from unshuffle._validation._collections import check_plain
+from unshuffle._validation._collections import as_array
 from unshuffle._validation._memory import check_memory
 
 
@@ -154,8 +154,7 @@ def check_columns(columns: Any, width: int) -> NDArray[np.intp]:
     """Columns that are coordinates, as indices from 0; None is all of them."""
     if columns is None:
         return np.arange(width)
-    check_plain(columns, "`columns`")
-    chosen = np.asarray(columns)
+    chosen = as_array(columns, "`columns`")
     if chosen.ndim != 1 or not chosen.size or not np.issubdtype(chosen.dtype, np.integer):
         raise ValueError(
             f"`columns` must be a list of whole numbers, one for each column that is a "

@@ -9,6 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from unshuffle._validation._collections import as_array
+
 
 def check_slack_template(slack: float | None, template: str) -> None:
     """Refuse slack where there is no ball."""
@@ -38,11 +40,14 @@ def check_classes(y: Any, n_sets: int, estimator: str) -> tuple[NDArray[Any], ND
         )
     if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
         raise ValueError("y is masked in places, so some sets have no label. Drop these sets.")
-    if np.asarray(y).ndim == 0:
+    y = as_array(y, "y", plain=False)
+    if y.ndim == 0:
         raise ValueError(f"y must hold one label for each set, got {y!r:.60}.")
-    if np.iscomplexobj(np.asarray(y)):
+    if np.iscomplexobj(y):
         # scikit-learn's checks look for the first three words.
         raise ValueError("Complex data not supported: y holds complex numbers. Pass labels.")
+    if y.ndim > 1 and y.shape[1:] != (1,):
+        raise ValueError(f"y should be a 1d array of labels of the sets, got shape {y.shape}.")
     labels = column_or_1d(y, warn=True)
     if labels.dtype.kind in "fc" and not np.isfinite(labels).all():
         raise ValueError("Input y contains NaN or infinity. Drop these sets, or label them.")

@@ -61,7 +61,7 @@ def make_paired_views(
         raise ValueError(f"`n_features` must be two whole numbers, got {n_features!r}.")
     first, second = (check_count(each, "n_features") for each in n_features)
     bend = check_real(bend, "bend", least=0, most=1)
-    noise = check_real(noise, "noise", least=0)
+    noise = check_real(noise, "noise", least=0, most=1e100)
     check_memory(
         16 * (n + n_latent) * (n_latent + first + second),
         what=f"Two views of {n:,} items with {first:,} and {second:,} columns",

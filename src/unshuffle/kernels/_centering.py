@@ -251,7 +251,7 @@ def spectral_power_path(K: ArrayLike, exponents: Iterable[float]) -> Iterator[ND
     [1.0, 0.707107]
     """
     power = SpectralPower(K)
-    if not isinstance(exponents, Iterable):
+    if not isinstance(exponents, Iterable) or getattr(exponents, "shape", None) == ():
         raise TypeError(f"`exponents` must be a list of numbers, got {type(exponents).__name__}.")
     for exponent in as_numbers(list(exponents), "`exponents`"):
         try:

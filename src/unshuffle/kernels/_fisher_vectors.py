@@ -189,6 +189,8 @@ class FisherVectorKernel(SetKernel):
         # A wild point would be a vocabulary of its own.
         points = points[ordinary(np.abs((points - center) / spread).max(axis=1))]
         points = points[evenly_spaced(len(points), VOCABULARY_SAMPLE)]
+        if len(points) == 1:
+            points = np.repeat(points, 2, axis=0)  # the fit wants two
         mixture = self._mixture((points - center) / spread)
         deviations = np.sqrt(mixture.covariances_)
         self.converged_, self.n_iter_ = bool(mixture.converged_), int(mixture.n_iter_)

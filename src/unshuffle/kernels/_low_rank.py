@@ -183,7 +183,7 @@ def _evaluator(
     """Function that gives columns of the kernel matrix, and its diagonal."""
     if gamma is not None:
         gamma = check_positive(gamma, "gamma")
-    if kernel == "text":
+    if isinstance(kernel, str) and kernel == "text":
         return _linear_evaluator(text_features(X, name=name))
     if isinstance(kernel, str) and kernel in ("linear", *DISTANCES):
         X = as_float64(check_vectors(X, name, kernel=kernel))

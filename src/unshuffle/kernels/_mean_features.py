@@ -143,7 +143,9 @@ class RandomWaves:
         width, n_frequencies = points.shape[1], (n_features + 1) // 2
         directions = orthogonal_directions(n_frequencies, width, rng)
         lengths = np.sqrt(rng.chisquare(width, size=n_frequencies))
-        return cls(middle(points), (np.sqrt(2.0 * gamma) * lengths[:, None] * directions).T)
+        return cls(
+            middle(points), (np.sqrt(2.0) * np.sqrt(gamma) * lengths[:, None] * directions).T
+        )
 
     @property
     def length(self) -> int:

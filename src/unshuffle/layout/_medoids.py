@@ -70,11 +70,14 @@ def _exchange(D: Distances, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
         n_since += 1
         if not taken[candidate]:
             change, slot = state.best_exchange(D[candidate])
-            if change < -_LEAST_GAIN * state.total():
-                taken[state.chosen[slot]] = False
-                taken[candidate] = True
+            before, old = state.total(), int(state.chosen[slot])
+            if change < -_LEAST_GAIN * before:
                 state.exchange(slot, candidate)
-                n_since = 0
+                if state.total() < before:
+                    taken[old], taken[candidate] = False, True
+                    n_since = 0
+                else:  # rounding alone promised a gain
+                    state.exchange(slot, old)
         candidate = (candidate + 1) % len(D)
     return state.chosen
 

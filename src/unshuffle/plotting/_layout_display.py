@@ -173,7 +173,7 @@ class LayoutDisplay:
             n_items = X.shape[0]
         for name, look in looks.items():
             if look is not None:
-                n_items = len(np.atleast_1d(look))
+                n_items = len(look if isinstance(look, list | tuple) else np.atleast_1d(look))
                 check_same_items(n_items, n_items if X is None else X.shape[0], name, "X")
         cells = check_grid(grid, n_items, n_axes=n_axes)
         if points is not None:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._validation._clouds import check_axes
+from unshuffle._validation._collections import check_magnitude
 from unshuffle._validation._orbit_motions import as_real, kind_of
 
 Array = NDArray[np.float64]
@@ -31,6 +32,7 @@ def check_orbit_array(
         raise ValueError(f"`{name}` must have shape {asked}, {meaning}, got shape {array.shape}.")
     if not np.all(np.isfinite(array)):
         raise ValueError(f"`{name}` contains NaN or infinity. Pass finite numbers.")
+    check_magnitude(array, f"`{name}`")
     return array
 
 

@@ -187,7 +187,7 @@ class MinimumVolumePCA(
         "gamma": [Interval(Real, 0, None, closed="neither"), None],
         "degree": [Interval(Integral, 1, None, closed="left")],
         "rank": [Interval(Integral, 1, None, closed="left")],
-        "regularization": [Interval(Real, 0, None, closed="neither")],
+        "regularization": [Interval(Real, 0, 1e8, closed="right")],
         "n_points": [Interval(Integral, 1, None, closed="left"), None],
         "unequal": [StrOptions({"resample", "missing"})],
         "swaps": ["boolean"],

@@ -95,7 +95,7 @@ class BhattacharyyaKernel(GaussianSetKernel):
         "degree": [Interval(Integral, 1, None, closed="left")],
         "rank": [Interval(Integral, 1, None, closed="left")],
         "n_landmarks": [Interval(Integral, 1, None, closed="left")],
-        "regularization": [Interval(Real, 1e-10, None, closed="left")],
+        "regularization": [Interval(Real, 1e-10, 1e8, closed="both")],
         "n_jobs": [Integral, None],
     }
 

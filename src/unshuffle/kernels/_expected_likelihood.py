@@ -134,7 +134,7 @@ class ExpectedLikelihoodKernel(GaussianSetKernel):
         "rank": [Interval(Integral, 1, None, closed="left")],
         "n_landmarks": [Interval(Integral, 1, None, closed="left")],
         "max_components": [Interval(Integral, 1, None, closed="left")],
-        "regularization": [Interval(Real, 1e-10, None, closed="left")],
+        "regularization": [Interval(Real, 1e-10, 1e8, closed="both")],
         "n_init": [Interval(Integral, 1, 10**6, closed="both")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],

@@ -153,7 +153,7 @@ class FisherVectorKernel(SetKernel):
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "gamma": [Interval(Real, 0, None, closed="neither"), None],
         "power": [Interval(Real, 0, 1, closed="right")],
-        "regularization": [Interval(Real, 0, None, closed="neither")],
+        "regularization": [Interval(Real, 0, 1e8, closed="right")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "random_state": ["random_state"],

@@ -43,7 +43,7 @@ def release(
     """
     K, L, cost = _scaled(problem)
     chance = 1.0 - _mean_off_diagonal(K) * _mean_off_diagonal(L)
-    limit = min(unmatched_cost, NEVER) * chance
+    limit = min(float(unmatched_cost), NEVER) * chance
     value = _value(K, L, cost, permutation, limit)
     n_assignments = 0
     while n_assignments < MAX_ROUNDS:

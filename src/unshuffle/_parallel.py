@@ -3,7 +3,9 @@
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager
 from contextvars import copy_context
+from functools import cache
 from numbers import Integral
 from types import TracebackType
 from typing import Any, TypeVar
@@ -11,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 Result = TypeVar("Result")
 
@@ -147,13 +149,21 @@ def map_parallel(
         )
 
 
-def one_blas_thread() -> threadpool_limits:
+def one_blas_thread() -> AbstractContextManager[Any]:
     """Context in which BLAS keeps to one thread.
 
     Its sums round differently on two, and small decompositions take longer there: threads that
     have finished go on spinning in the way of others.
     """
-    return threadpool_limits(limits=1, user_api="blas")
+    return _blas().limit(limits=1)
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """The BLAS of NumPy and that of SciPy, looked for once: that takes milliseconds."""
+    import scipy.linalg  # noqa: F401  loads its own
+
+    return ThreadpoolController().select(user_api="blas")
 
 
 class Workers:

@@ -199,13 +199,13 @@ def _scaled(
         mass = kernel.T @ rows
         updated = 1.0 / np.maximum(mass, SMALLEST_MASS)
         if square:
-            error = float(np.abs(columns * mass - 1.0).mean())
-            updated /= updated.max()  # a common factor is the rows' to take
+            error = float(np.add.reduce(np.abs(columns * mass - 1.0)))
+            updated /= np.maximum.reduce(updated)  # a common factor is the rows' to take
         else:
             updated = np.minimum(updated, 1.0)
-            error = float(np.abs(updated - columns).mean())
+            error = float(np.add.reduce(np.abs(updated - columns)))
         columns = updated
-        if error < SINKHORN_TOL:
+        if error < SINKHORN_TOL * n_columns:
             break
     # In logarithms once more, so that rows sum to 1 even where the scaling had to be cut off.
     shares = benefit + np.log(np.maximum(columns, SMALLEST_MASS))

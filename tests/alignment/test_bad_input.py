@@ -167,9 +167,9 @@ def test_scores_need_one_number_for_each_component():
         ((0, 4, 0.5), "`j` must be from 0 to 3, got 4"),
         ((-1, 0, 0.5), "`i` must be from 0 to 3, got -1"),
         ((0, 1.5, 0.5), "`j` must be a whole number"),
-        ((0, 1, np.nan), "`t` must be a finite number"),
+        ((0, 1, np.nan), "`t` must be a number from -1e6 to 1e6"),
         ((0, 1, "half"), "`t` must be a number"),
-        ((0, 1, [[0.5]]), "`t` must be a finite number or a 1-D array"),
+        ((0, 1, [[0.5]]), "`t` must be a number from -1e6 to 1e6 or a 1-D array"),
     ],
 )
 def test_a_morph_needs_two_fitted_bags_and_a_moment(arguments, words):

@@ -139,7 +139,7 @@ def test_a_page_replaces_the_old_one_only_when_complete(page, monkeypatch):
     [
         ({"names": ["a"]}, "`names` must be 2 strings.*got 1"),
         ({"title": None}, "`title` must be a string, got NoneType"),
-        ({"names": "ab"}, "`names` must be 2 strings.*got one string"),
+        ({"names": "ab"}, "`names` must be 2 strings.*got one str"),
         ({"names": ["a", 5]}, "`names` must hold strings; number 1 is a int"),
         ({"captions": ["a"]}, "`captions` must be 2"),
         ({"grid": [[0, 2]]}, "`grid` must hold items from 0 to 1"),

@@ -154,7 +154,7 @@ PARAMETERS = {
     "callable of one": ({"kernel": takes_one}, "takes_one failed on X.*It is called as"),
     "method": ({"method": "best"}, "'method' parameter .*must be a str among .*Got 'best'"),
     "step": ({"step": "long"}, "'step' parameter .*must be a str among .*Got 'long'"),
-    "n_init": ({"n_init": 0}, r"'n_init' .*must be an int in the range \[1, inf\). Got 0"),
+    "n_init": ({"n_init": 0}, r"'n_init' .*must be an int in the range \[1, 1000000\]. Got 0"),
     "n_init float": ({"n_init": 2.5}, "'n_init' .*must be an int .*Got 2.5"),
     "max_iter": ({"max_iter": 0}, "'max_iter' .*must be an int .*Got 0"),
     "tol": ({"tol": -1.0}, "'tol' .*must be a float .*Got -1"),

@@ -42,6 +42,24 @@ def test_blas_keeps_to_one_thread_while_others_run(n_jobs):
     assert blas_threads() == before
 
 
+def test_blas_keeps_to_one_thread_until_the_last_of_several_callers_is_out():
+    before, inside, out = blas_threads(), threading.Event(), threading.Event()
+
+    def first():
+        with one_blas_thread():
+            inside.set()
+            out.wait(10)
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    inside.wait(10)
+    with one_blas_thread():
+        out.set()
+        thread.join()
+        assert blas_threads() <= {1}
+    assert blas_threads() == before
+
+
 @pytest.mark.parametrize("n_jobs", [1, 2, 3])
 @pytest.mark.parametrize("n_pieces", [0, 1, 2, 50])
 def test_every_piece_is_done_once_before_the_call_returns(n_jobs, n_pieces):

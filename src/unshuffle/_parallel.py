@@ -3,9 +3,9 @@
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from contextvars import copy_context
-from functools import cache
+from functools import cached_property
 from numbers import Integral
 from types import TracebackType
 from typing import Any, TypeVar
@@ -149,21 +149,44 @@ def map_parallel(
         )
 
 
-def one_blas_thread() -> AbstractContextManager[Any]:
+class _Blas:
+    """The BLAS of NumPy and that of SciPy, and how many threads want it to keep to one."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.n_inside = 0
+        self.limiter: Any = None
+
+    @cached_property
+    def controller(self) -> ThreadpoolController:
+        import scipy.linalg  # noqa: F401  loads its own
+
+        # Looked for once: that takes milliseconds.
+        return ThreadpoolController().select(user_api="blas")
+
+
+_blas = _Blas()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
     """Context in which BLAS keeps to one thread.
 
     Its sums round differently on two, and small decompositions take longer there: threads that
-    have finished go on spinning in the way of others.
+    have finished go on spinning in the way of others. Callers in several threads may overlap:
+    the first one in sets the limit, the last one out lifts it.
     """
-    return _blas().limit(limits=1)
-
-
-@cache
-def _blas() -> ThreadpoolController:
-    """The BLAS of NumPy and that of SciPy, looked for once: that takes milliseconds."""
-    import scipy.linalg  # noqa: F401  loads its own
-
-    return ThreadpoolController().select(user_api="blas")
+    with _blas.lock:
+        if _blas.n_inside == 0:
+            _blas.limiter = _blas.controller.limit(limits=1)
+        _blas.n_inside += 1
+    try:
+        yield
+    finally:
+        with _blas.lock:
+            _blas.n_inside -= 1
+            if _blas.n_inside == 0:
+                _blas.limiter.restore_original_limits()
 
 
 class Workers:

@@ -150,7 +150,7 @@ def map_parallel(
 
 
 class _Blas:
-    """The BLAS of NumPy and that of SciPy, and how many threads want it to keep to one."""
+    """The BLAS of NumPy and that of SciPy, and how many callers want it to keep to one thread."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -158,11 +158,33 @@ class _Blas:
         self.limiter: Any = None
 
     @cached_property
-    def controller(self) -> ThreadpoolController:
+    def libraries(self) -> ThreadpoolController:
+        """Found once: to look for them takes milliseconds."""
         import scipy.linalg  # noqa: F401  loads its own
 
-        # Looked for once: that takes milliseconds.
         return ThreadpoolController().select(user_api="blas")
+
+    def enter(self) -> None:
+        """Set the limit, if this caller is the first one in."""
+        with self.lock:
+            if self.n_inside == 0:
+                self._take_over()
+                self.limiter = self.libraries.limit(limits=1)
+            self.n_inside += 1
+
+    def leave(self) -> None:
+        """Lift the limit, if this caller is the last one out."""
+        with self.lock:
+            self.n_inside -= 1
+            if self.n_inside == 0:
+                self._take_over()
+                self.limiter.restore_original_limits()
+
+    def _take_over(self) -> None:
+        # threadpoolctl 3.8 and later let only the thread that set a limit change it
+        for library in self.libraries.lib_controllers:
+            if hasattr(library, "clear_controlling_thread"):
+                library.clear_controlling_thread(force=True)
 
 
 _blas = _Blas()
@@ -173,20 +195,13 @@ def one_blas_thread() -> Iterator[None]:
     """Context in which BLAS keeps to one thread.
 
     Its sums round differently on two, and small decompositions take longer there: threads that
-    have finished go on spinning in the way of others. Callers in several threads may overlap:
-    the first one in sets the limit, the last one out lifts it.
+    have finished go on spinning in the way of others. Callers in several threads may overlap.
     """
-    with _blas.lock:
-        if _blas.n_inside == 0:
-            _blas.limiter = _blas.controller.limit(limits=1)
-        _blas.n_inside += 1
+    _blas.enter()
     try:
         yield
     finally:
-        with _blas.lock:
-            _blas.n_inside -= 1
-            if _blas.n_inside == 0:
-                _blas.limiter.restore_original_limits()
+        _blas.leave()
 
 
 class Workers:

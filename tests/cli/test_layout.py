@@ -1,6 +1,7 @@
 import csv
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -208,8 +209,10 @@ def test_tables_of_huge_numbers_are_laid_out(run, tmp_path, scale):
 
 def test_positions_for_spreadsheets_are_escaped_where_asked(run, album):
     (album / "0.png").rename(album / "=1+1.png")
+    (album / "=broken.png").write_bytes(b"no picture")
     run("layout", album, "-o", "wall.csv", "--spreadsheet")
     assert "'=1+1.png" in Positions.load("wall.csv").names
+    assert ",'=broken.png," in Path("wall.skipped.csv").read_text()
     run("collage", album / "1.png", album, "-o", "wall.csv", "--shape", "5x5", "--spreadsheet")
     assert "'=1+1.png" in Positions.load("wall.csv").names
     run("collage", album / "1.png", album, "-o", "wall.csv", "--shape", "5x5")

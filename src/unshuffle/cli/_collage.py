@@ -121,7 +121,7 @@ def collage(options: Options) -> int:
             spreadsheet=options.spreadsheet,
         )
         written = write_all(wall, outputs)
-        report |= describe_all(written, pictures.skipped)
+        report |= describe_all(written, pictures.skipped, spreadsheet=options.spreadsheet)
         complain_of(written)
         if options.as_json:
             # One object and nothing else.

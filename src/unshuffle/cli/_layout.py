@@ -72,7 +72,7 @@ def layout(options: Options) -> int:
         wall = _wall(items, positions, dict(report), outputs, options)
         written = write_all(wall, outputs)
         skipped = items.pictures.skipped if items.pictures is not None else []
-        report |= describe_all(written, skipped)
+        report |= describe_all(written, skipped, spreadsheet=options.spreadsheet)
         complain_of(written)
         if options.as_json:
             # One object and nothing else.

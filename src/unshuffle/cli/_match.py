@@ -112,7 +112,9 @@ def match(options: Options) -> int:
             written.append(_write_sheet(a, b, estimator, options, options.sheet))
         report |= _places(written, options)
         skipped = {"A": a.skipped, "B": b.skipped}
-        report["skipped_list"] = write_skipped(written, skipped) or None
+        report["skipped_list"] = (
+            write_skipped(written, skipped, spreadsheet=options.spreadsheet) or None
+        )
         complain_of(written)
         if report["ambiguous"]:
             # Said whatever is left out: nothing else tells that half the pairs may be wrong.

@@ -103,12 +103,14 @@ def write_all(wall: Wall, outputs: Sequence[Path]) -> list[Written]:
     return [save_somewhere(path, wall.save) for path in outputs]
 
 
-def describe_all(written: Sequence[Written], skipped: list[tuple[str, str]]) -> dict[str, Any]:
+def describe_all(
+    written: Sequence[Written], skipped: list[tuple[str, str]], *, spreadsheet: bool
+) -> dict[str, Any]:
     """Where the outputs are, fit for JSON, and the list of skipped files written beside them."""
     return {
         "outputs": [None if each.place is None else str(each.place) for each in written],
         "not_in_place": [each.row() for each in written if not each.in_place],
-        "skipped_list": write_skipped(written, {"": skipped}) or None,
+        "skipped_list": write_skipped(written, {"": skipped}, spreadsheet=spreadsheet) or None,
     }
 
 

@@ -207,7 +207,12 @@ def _skipped_lists(
     return [skipped_list(output) for output, _ in outputs[:1]] if reads_folder else []
 
 
-def write_skipped(written: Sequence[Written], skipped: dict[str, list[tuple[str, str]]]) -> str:
+def write_skipped(
+    written: Sequence[Written],
+    skipped: dict[str, list[tuple[str, str]]],
+    *,
+    spreadsheet: bool,
+) -> str:
     """List the skipped files of each collection beside the first output; "" if there are none."""
     place = next((each.place for each in written if each.place is not None), None)
     if place is None:
@@ -229,7 +234,7 @@ def write_skipped(written: Sequence[Written], skipped: dict[str, list[tuple[str,
         if not ours:
             warn(f"{path} is a file of yours, so the list of skipped files was not saved.")
             return ""
-        replace_file(path, encode_text(csv_text(SKIPPED_COLUMNS, rows)))
+        replace_file(path, encode_text(csv_text(SKIPPED_COLUMNS, rows, spreadsheet=spreadsheet)))
     except OSError as error:
         warn(f"The skipped files could not be listed in {path}: {error.strerror or error}.")
         return ""

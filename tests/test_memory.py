@@ -115,7 +115,7 @@ LARGE = {
 @pytest.mark.parametrize("name", LARGE)
 def test_too_much_is_refused_before_a_matrix_of_all_pairs_is_made(name, monkeypatch):
     monkeypatch.setattr(
-        "unshuffle._validation._memory.available_memory", lambda: int(0.9 * ONE_MATRIX)
+        "unshuffle._parameters.available_memory", lambda: int(0.9 * ONE_MATRIX)
     )
     tracemalloc.start()
     try:
@@ -158,7 +158,7 @@ def test_a_match_takes_no_more_than_was_asked_for(name, monkeypatch):
 
 
 def test_advice_is_something_the_caller_can_do(monkeypatch):
-    monkeypatch.setattr("unshuffle._validation._memory.available_memory", lambda: 1000)
+    monkeypatch.setattr("unshuffle._parameters.available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match=f"Matching {N} items .*Fit a sample of the items"):
         KernelizedSorting().fit(X, X)
     with pytest.raises(MemoryError, match="Use a sample of the items") as caught:

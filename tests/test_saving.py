@@ -9,7 +9,7 @@ import pytest
 
 from unshuffle import _saving
 from unshuffle._saving import replace_file
-from unshuffle._validation._files import check_regular_file
+from unshuffle._files import check_regular_file
 from unshuffle.images import read_features
 from unshuffle.layout import Positions
 from unshuffle.matching import Matches

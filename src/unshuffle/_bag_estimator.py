@@ -4,10 +4,8 @@ from typing import Any
 
 from sklearn.utils.validation import _check_feature_names
 
-from unshuffle import _validation as check
-from unshuffle._bags import Bags
-from unshuffle._validation._bags import listed
-from unshuffle._validation._collections import check_column_names
+from unshuffle._arrays import check_column_names
+from unshuffle._bags import Bags, check_bag_width, check_not_one_bag, listed
 
 
 class BagEstimatorMixin:
@@ -36,8 +34,8 @@ class BagEstimatorMixin:
         self._check_names(bags, reset=False)
         given = Bags.of(bags)
         if not self._bags_of_one:
-            check.check_not_one_bag(bags, "bags")
-        check.check_bag_width(given.width, self.n_features_in_, type(self).__name__)
+            check_not_one_bag(bags, "bags")
+        check_bag_width(given.width, self.n_features_in_, type(self).__name__)
         return given
 
     def _check_names(self, bags: Any, *, reset: bool) -> None:

@@ -1,15 +1,24 @@
 """Bags: several unordered sets of points, as one stacked array and offsets."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from unshuffle import _validation as check
+from unshuffle._arrays import (
+    as_numbers,
+    check_magnitude,
+    check_none_wild,
+    check_plain,
+    check_resolved,
+    is_text,
+    table_shape,
+)
 from unshuffle._middle import distances_from_middle, ordinary
-from unshuffle._validation._collections import check_none_wild
+from unshuffle._parameters import check_memory
 
 
 def canonical_order(points: NDArray[np.float64]) -> NDArray[np.intp]:
@@ -59,7 +68,7 @@ class Bags:
         bags : Bags
             With at least one bag, none of them empty, all of one width and finite.
         """
-        points, offsets = check.check_bags(bags, name)
+        points, offsets = check_bags(bags, name)
         return cls(points, offsets)
 
     def __len__(self) -> int:
@@ -100,3 +109,222 @@ class Bags:
     def width(self) -> int:
         """Number of columns of every point."""
         return int(self.points.shape[1])
+
+
+_FORMS = (
+    "Pass a list with one (n_points, n_features) array for each bag, a 3-D array, a pandas "
+    "groupby, or a 2-D array whose rows are bags of one point."
+)
+
+
+def check_bags(bags: Any, name: str) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Points of all bags in one float64 array, and where each bag begins in it."""
+    if sparse.issparse(bags):
+        raise TypeError(
+            f"{name} is a sparse matrix, but points are compared by their distances, which need "
+            f"dense numbers. Call toarray() on it first."
+        )
+    if isinstance(bags, dict | set | frozenset):
+        raise TypeError(
+            f"{name} is a {type(bags).__name__}, but the answer has one row for each bag, in "
+            "their order. Pass a list, such as list(bags.values())."
+        )
+    if isinstance(bags, str) or is_text(bags):
+        raise ValueError(f"{name} holds strings, but bags hold points: rows of numbers. {_FORMS}")
+    bags = listed(bags)
+    if is_list_of_bags(bags):
+        return _stack(list(bags), name)
+    shape = _shape(bags, name)
+    if len(shape) == 3:
+        check_plain(bags, name)
+        return _stack(list(np.asarray(bags)), name)
+    if len(shape) != 2:
+        kind, n_axes = type(bags).__name__, len(shape)
+        what = f"is a {kind} of {n_axes} dimension(s), shape {shape}"
+        what = "is empty: found 0 bags" if shape == (0,) else what
+        # scikit-learn's checks look for the first three words.
+        raise ValueError(f"{name} {what}. Reshape your data: {_FORMS[0].lower()}{_FORMS[1:]}")
+    _check_no_names(bags, name)
+    points = _check_points(bags, holder=name).copy()  # which is kept, and must not change
+    return points, np.arange(len(points) + 1)
+
+
+def listed(bags: Any) -> Any:
+    """Sets that come one after the other as a list: of an iterator, or of a pandas groupby."""
+    if isinstance(bags, Iterator):
+        return list(bags)
+    if hasattr(bags, "groups") and hasattr(bags, "exclusions"):
+        return [_without(group, bags.exclusions) for _, group in bags]
+    return bags
+
+
+def _without(group: Any, exclusions: Collection[Any]) -> Any:
+    """One group of a frame without the columns it was grouped by; of a single column, that."""
+    if group.ndim == 1:
+        return group.to_frame()
+    return group.drop(columns=[column for column in group.columns if column in exclusions])
+
+
+def _check_no_names(table: Any, name: str) -> None:
+    """Refuse a data frame with a column of text: it likely says which set each row is in."""
+    if not hasattr(table, "iloc"):
+        return
+    for place, column in enumerate(table.columns):
+        values = np.asarray(table.iloc[:, place])
+        if values.dtype.kind in "US" or any(isinstance(each, str) for each in values[:1]):
+            raise ValueError(
+                f"Column {column!r} of {name} holds text. If it says which set each row belongs "
+                f"to, pass {name}.groupby({column!r}): one set for each group. Otherwise drop it, "
+                "or encode it as numbers."
+            )
+
+
+def check_several_bags(n_bags: int, name: str) -> None:
+    """Refuse a single bag: there is nothing to align it with."""
+    if n_bags < 2:
+        raise ValueError(
+            f"{name} holds {n_bags} bag (n_samples = {n_bags}). Bags are aligned with each other, "
+            "so pass at least two; to align new bags with fitted ones use transform."
+        )
+
+
+def check_gap(points: NDArray[np.float64], name: str) -> None:
+    """Refuse points whose differences are rounding, or have no square among the floats."""
+    gap = float((points.max(axis=0) - points.min(axis=0)).max())
+    if 0.0 < gap < 1e-150:
+        raise ValueError(
+            f"Points of {name} differ by at most {gap:.3g}, whose square is too small for a "
+            "float. Multiply the values by a common number first."
+        )
+    check_resolved(points, name)
+
+
+def check_not_one_bag(bags: Any, name: str, *, others: str = "the fitted bags") -> None:
+    """Refuse a table where other bags have several points: it would be bags of one."""
+    if _dimensions(bags) == 2 and not is_list_of_bags(bags):
+        raise ValueError(
+            f"{name} is 2-D, {len(bags)} bags of one point each, but {others} have "
+            "several. For a single bag pass [bag]; for bags of one point, a list of arrays with "
+            "one row."
+        )
+
+
+def check_bag_width(width: int, expected: int, estimator: str) -> None:
+    """Refuse new bags whose points have other columns than the fitted ones."""
+    if width != expected:
+        # scikit-learn's checks look for these words.
+        raise ValueError(
+            f"X has {width} features, but {estimator} is expecting {expected} features "
+            "as input: points of new bags need the columns of the fitted ones."
+        )
+
+
+def check_bags_memory(n_bags: int, n_points: int, n_features: int) -> None:
+    """Refuse features and costs that would not fit into the memory that is free now."""
+    n_numbers = n_points * n_features
+    check_memory(
+        # features, their ordered copy, and what a decomposition takes beside them; costs
+        8 * (4 * n_bags * n_numbers + 3 * n_bags * min(n_bags, n_numbers) + 4 * n_points**2),
+        what=f"Aligning {n_bags:,} bags of {n_points:,} points with {n_features} features each",
+        instead="Pass a smaller n_points, or a smaller rank.",
+    )
+
+
+def is_list_of_bags(bags: Any) -> bool:
+    """Tell a list of bags from a table written as a list of rows."""
+    if isinstance(bags, np.ndarray):
+        return bags.dtype == object and bags.ndim == 1 and _holds_a_table(bags)
+    return isinstance(bags, list | tuple) and _holds_a_table(bags)
+
+
+def _holds_a_table(bags: Any) -> bool:
+    return any(_dimensions(each) >= 2 for each in bags)
+
+
+def _dimensions(item: Any) -> int:
+    if isinstance(getattr(item, "shape", None), tuple):
+        return len(item.shape)
+    if isinstance(item, list | tuple):
+        return 1 + max((_dimensions(each) for each in item), default=0)
+    return 0
+
+
+def _stack(bags: list[Any], name: str) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    if not bags:
+        raise ValueError(f"{name} is empty: found 0 bags. {_FORMS}")
+    points = []
+    for i, bag in enumerate(bags):
+        holder = f"bag {i} of {name}"
+        if _dimensions(bag) < 2 and np.size(bag) == 0:
+            raise ValueError(f"Bag {i} of {name} is empty. Drop it, or give it a point.")
+        if sparse.issparse(bag):
+            raise TypeError(f"Bag {i} of {name} is sparse. Call toarray() on it first.")
+        if _dimensions(bag) != 2:
+            raise ValueError(
+                f"Bag {i} of {name} has {_dimensions(bag)} dimension(s); a bag has 2, points by "
+                f"features. {_FORMS}"
+            )
+        if table_shape(bag)[0] == 0:
+            raise ValueError(f"Bag {i} of {name} is empty. Drop it, or give it a point.")
+        points.append(_check_points(bag, holder=holder))
+        _check_same_columns(bag, bags[0], i, name)
+        if points[i].shape[1] != points[0].shape[1]:
+            raise ValueError(
+                f"Points of bag {i} of {name} have {points[i].shape[1]} columns, those of bag 0 "
+                f"have {points[0].shape[1]}. Describe the points of all bags by the same columns."
+            )
+    sizes = [len(each) for each in points]
+    return np.concatenate(points), np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+
+
+def _shape(bags: Any, name: str) -> tuple[int, ...]:
+    try:
+        return tuple(bags.shape if hasattr(bags, "shape") else np.asarray(bags).shape)
+    except ValueError as error:
+        raise ValueError(f"{name} holds rows of different lengths. {_FORMS}") from error
+
+
+def _check_same_columns(bag: Any, first: Any, i: int, name: str) -> None:
+    """Refuse data frames whose columns have the same number, but other names."""
+    if not (hasattr(bag, "columns") and hasattr(first, "columns")):
+        return
+    columns, expected = list(bag.columns), list(first.columns)
+    if columns != expected and len(columns) == len(expected):
+        raise ValueError(
+            f"Bag {i} of {name} has the columns {columns}, bag 0 has {expected}. Give all bags "
+            "the same columns in the same order."
+        )
+
+
+def _check_points(bag: Any, *, holder: str) -> NDArray[np.float64]:
+    try:
+        points = as_numbers(bag, holder)
+    except ValueError as error:
+        if "different lengths" in str(error):
+            raise ValueError(
+                f"Points of {holder} have different numbers of columns. Describe all points by "
+                "the same columns."
+            ) from error
+        if "holds text" not in str(error):
+            raise
+        raise ValueError(
+            f"Points of {holder} hold text ({error.__cause__}). Encode it as numbers, or drop "
+            "these columns."
+        ) from error
+    if len(points) == 0:
+        raise ValueError(f"{holder} is empty: found 0 sample(s). {_FORMS}")
+    if points.shape[1] == 0:
+        # scikit-learn's checks look for these words.
+        raise ValueError(
+            f"{holder} has 0 feature(s) (shape={points.shape}) while a minimum of 1 is required. "
+            "Describe the points by at least one column."
+        )
+    bad = np.flatnonzero(~np.isfinite(points).all(axis=1))
+    if bad.size:
+        what = "NaN" if np.isnan(points).any() else "infinity"
+        raise ValueError(
+            f"Input {holder} contains {what} (in {bad.size} of {len(points)} points, the first is "
+            f"point {bad[0]}). Drop these points or fill in their values first."
+        )
+    check_magnitude(points, holder)
+    return points

@@ -9,9 +9,8 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._validation._collections import as_numbers
-from unshuffle._validation._memory import check_memory
-from unshuffle._validation._parameters import check_count, check_flag, check_real
+from unshuffle._arrays import as_numbers
+from unshuffle._parameters import check_count, check_flag, check_memory, check_real
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from unshuffle._files import check_regular_file, check_suffix
 from unshuffle._saving import decode_text
-from unshuffle._validation._files import check_regular_file, check_suffix
 
 SUFFIXES = (".csv", ".json")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")

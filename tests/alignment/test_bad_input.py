@@ -219,6 +219,6 @@ def test_the_papers_bound_is_refused_where_it_would_take_all_day():
 
 
 def test_memory_is_asked_for_first(monkeypatch):
-    monkeypatch.setattr("unshuffle._validation._memory.available_memory", lambda: 1000)
+    monkeypatch.setattr("unshuffle._parameters.available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match="smaller n_points, or a smaller rank"):
         MinimumVolumePCA(1, kernel="rbf").fit(bags())

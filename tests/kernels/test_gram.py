@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.metrics import pairwise
 
-from unshuffle._validation import _memory
+from unshuffle import _parameters
 from unshuffle.kernels import (
     center,
     chi2_kernel,
@@ -126,7 +126,7 @@ def test_unknown_kernels_are_refused_with_a_list(X, kernel):
 
 @pytest.mark.parametrize("kernel", [name for name in NAMES if name != "precomputed"] + [min])
 def test_memory_is_checked_before_it_is_taken(monkeypatch, X, texts, kernel):
-    monkeypatch.setattr(_memory, "available_memory", lambda: 1000)
+    monkeypatch.setattr(_parameters, "available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match=r"kernel matrix of 20 by 20 items needs .* is free"):
         gram_matrix(texts if kernel == "text" else X, kernel)
 

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from unshuffle._validation import _memory
+from unshuffle import _parameters
 from unshuffle.kernels import gram_matrix, nystroem_factors, pivoted_cholesky, rbf_kernel
 
 VECTORS = ["linear", "rbf", "laplacian", "chi2"]
@@ -122,7 +122,7 @@ def test_bad_arguments_are_refused(X, factor, monkeypatch):
         factor(np.ones((5, 2)), kernel="rbf", rank=3)
     with pytest.raises(ValueError, match="NaN"):
         factor(X * np.nan, kernel="rbf", rank=3)
-    monkeypatch.setattr(_memory, "available_memory", lambda: 10)
+    monkeypatch.setattr(_parameters, "available_memory", lambda: 10)
     with pytest.raises(MemoryError, match="Choose a smaller rank"):
         factor(X, kernel="rbf", rank=3)
 

@@ -210,7 +210,7 @@ def test_nobody_to_work_is_refused(ragged):
 
 
 def test_a_gram_matrix_too_large_is_refused(monkeypatch):
-    monkeypatch.setattr("unshuffle._validation._memory.available_memory", lambda: 1000)
+    monkeypatch.setattr("unshuffle._parameters.available_memory", lambda: 1000)
     summaries = Bags.of(np.zeros((20, 1)))
     with pytest.raises(MemoryError, match=r"20 by 20 sets .* dask_gram"):
         MeanMapKernel("linear")._gram(summaries)

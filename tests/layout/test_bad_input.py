@@ -183,8 +183,8 @@ def test_a_fit_that_fails_leaves_the_last_one(check_layout):
 
 
 def test_kernels_too_large_for_memory_are_refused_before_they_are_made(monkeypatch):
-    from unshuffle._validation import _memory
+    from unshuffle import _parameters
 
-    monkeypatch.setattr(_memory, "available_memory", lambda: 10**4)
+    monkeypatch.setattr(_parameters, "available_memory", lambda: 10**4)
     with pytest.raises(MemoryError, match="needs"):
         GridLayout(kernel="rbf").fit(np.random.default_rng(0).random((300, 2)))

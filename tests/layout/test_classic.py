@@ -144,9 +144,9 @@ def test_its_default_kernel_is_the_papers_but_its_score_is_of_the_features(color
 
 
 def test_too_little_memory_is_said_before_it_is_taken(colors, monkeypatch):
-    from unshuffle._validation import _memory
+    from unshuffle import _parameters
 
-    monkeypatch.setattr(_memory, "available_memory", lambda: 10**5)
+    monkeypatch.setattr(_parameters, "available_memory", lambda: 10**5)
     with pytest.raises(MemoryError, match="needs"):
         GridLayout(quality="classic").fit(colors(400))
     assert GridLayout(quality="fast").fit(colors(400)).grid_.shape == (20, 20)

@@ -248,9 +248,9 @@ def test_nothing_is_lost_when_a_second_fit_is_refused():
 
 
 def test_too_many_items_for_memory_are_refused_before_any_is_taken(monkeypatch):
-    from unshuffle._validation import _memory
+    from unshuffle import _parameters
 
-    monkeypatch.setattr(_memory, "available_memory", lambda: 10_000)
+    monkeypatch.setattr(_parameters, "available_memory", lambda: 10_000)
     with pytest.raises(MemoryError, match=r"needs .* GB; .* GB is free. (Fit|Use) a sample"):
         KernelizedSorting().fit(np.tile(X, (20, 1)), np.tile(Y, (20, 1)))
 

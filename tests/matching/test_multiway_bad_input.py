@@ -107,7 +107,7 @@ def test_bad_parameters_are_named(parameters):
 
 
 def test_too_little_memory_is_told_before_it_is_taken(monkeypatch):
-    monkeypatch.setattr("unshuffle._validation._memory.available_memory", lambda: 3000)
+    monkeypatch.setattr("unshuffle._parameters.available_memory", lambda: 3000)
     with pytest.raises(MemoryError, match=r"Aligning 3 collections of 6 items .*Fit samples"):
         MultiwaySorting().fit([A, B, C])
 

@@ -232,6 +232,6 @@ def test_frames_with_other_columns_are_refused(arc):
 
 
 def test_memory_is_asked_for_first(monkeypatch):
-    monkeypatch.setattr("unshuffle._validation._memory.available_memory", lambda: 1000)
+    monkeypatch.setattr("unshuffle._parameters.available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match=r"Learning 3 x 3 matrices .*n_components"):
         OrbitLearner(1).fit(points())

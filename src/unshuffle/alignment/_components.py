@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.extmath import svd_flip
 
-from unshuffle import _validation as check
+from unshuffle.alignment._checks import check_n_components
 from unshuffle.assignment._orders import nearest_orders
 
 Array = NDArray[np.float64]
@@ -45,7 +45,7 @@ class Components:
         mean = bags.mean(axis=0)
         vectors = (bags - mean).reshape(len(bags), -1)
         most = min(len(bags) - 1, vectors.shape[1])
-        check.check_n_components(n_components, most)
+        check_n_components(n_components, most)
         U, S, V = np.linalg.svd(vectors, full_matrices=False)
         _, V = svd_flip(U, V, u_based_decision=False)
         variances = S[:most] ** 2 / (len(bags) - 1)

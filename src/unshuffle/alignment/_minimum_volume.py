@@ -12,14 +12,24 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle import _validation as check
 from unshuffle._bag_estimator import BagEstimatorMixin
-from unshuffle._bags import Bags
+from unshuffle._bags import Bags, check_bags_memory, check_several_bags
 from unshuffle._parallel import check_n_jobs, map_parallel
+from unshuffle._parameters import check_count, check_parameters
 from unshuffle._progress import Callback, Reporter, Stopped, refitting
 from unshuffle._sizes import MISSING, equal_sizes, gathered
-from unshuffle._validation._parameters import check_parameters
 from unshuffle.alignment._arrangement import Arrangement
+from unshuffle.alignment._checks import (
+    check_directions,
+    check_features_vary,
+    check_fractions,
+    check_init_orders,
+    check_missing_estimator,
+    check_n_components,
+    check_no_larger,
+    check_points_vary,
+    check_scores,
+)
 from unshuffle.alignment._components import Components
 from unshuffle.alignment._mean import filled, slot_means
 from unshuffle.alignment._search import Run, Search, Settings
@@ -257,23 +267,23 @@ class MinimumVolumePCA(
         """
         check_parameters(self)
         check_n_jobs(self.n_jobs)
-        check.check_missing_estimator(self.unequal, self.estimator, self.n_points)
+        check_missing_estimator(self.unequal, self.estimator, self.n_points)
         given = Bags.of(bags)
-        check.check_several_bags(len(given), "bags")
-        check.check_points_vary(given.points, "bags")
+        check_several_bags(len(given), "bags")
+        check_points_vary(given.points, "bags")
         if self.kernel == "linear":
             given.check_none_wild()
         random = check_random_state(self.random_state)
         seed = int(random.randint(2**31))
         n_points = int(self.n_points or given.sizes.max())
         n_features = given.width if self.kernel == "linear" else int(self.rank)
-        check.check_bags_memory(len(given), n_points, n_features)
+        check_bags_memory(len(given), n_points, n_features)
         chosen = equal_sizes(given, n_points, missing=self.unequal == "missing", seed=seed)
         features = self._features_of(given, chosen)
         present = chosen != MISSING
         mapped = _mapped(features, gathered(given, chosen), present)
-        check.check_features_vary(mapped[present], self.kernel)
-        check.check_n_components(self.n_components, min(len(given) - 1, mapped[0].size))
+        check_features_vary(mapped[present], self.kernel)
+        check_n_components(self.n_components, min(len(given) - 1, mapped[0].size))
         references = _references(present, int(self.n_init), random)
         search = self._new_search(mapped, chosen, references.size)
         with refitting(self) as done:
@@ -346,7 +356,7 @@ class MinimumVolumePCA(
             found by a ridge regression from features, see Notes.
         """
         check_is_fitted(self, "permutations_")
-        scores = check.check_scores(Y, len(self.components_))
+        scores = check_scores(Y, len(self.components_))
         features = self._components.bags(scores)[:, self._slots]
         points = self._features.points(features.reshape(-1, features.shape[-1]))
         return points.reshape(len(scores), self.n_points_, self.n_features_in_)
@@ -369,9 +379,9 @@ class MinimumVolumePCA(
         """
         check_is_fitted(self, "permutations_")
         last = len(self._points) - 1
-        start = self._points[check.check_count(i, "i", least=0, most=last)]
-        end = self._points[check.check_count(j, "j", least=0, most=last)]
-        moments = check.check_fractions(t)[..., None, None]
+        start = self._points[check_count(i, "i", least=0, most=last)]
+        end = self._points[check_count(j, "j", least=0, most=last)]
+        moments = check_fractions(t)[..., None, None]
         return np.asarray((1.0 - moments) * start + moments * end)
 
     def _features_of(self, given: Bags, chosen: NDArray[np.intp]) -> PointFeatures:
@@ -385,7 +395,7 @@ class MinimumVolumePCA(
     ) -> Search:
         n_bags, n_points, n_features = mapped.shape
         if self.estimator == "variational":
-            check.check_directions(n_points * n_features)
+            check_directions(n_points * n_features)
         scale = expected_trace(mapped) / (n_bags - 1)
         settings = Settings(
             estimator=self.estimator,
@@ -407,7 +417,7 @@ class MinimumVolumePCA(
         """Bags to assign all others to, or the order that the user gave."""
         starts: list[int | NDArray[np.intp]] = [int(each) for each in references]
         if self.init is not None:
-            wanted = check.check_init_orders(self.init, given.sizes, chosen.shape[1])
+            wanted = check_init_orders(self.init, given.sizes, chosen.shape[1])
             # where the solver has each of the user's points
             starts[0] = np.take_along_axis(np.argsort(chosen, axis=1), wanted, axis=1)
         return starts
@@ -468,7 +478,7 @@ class MinimumVolumePCA(
         given = self._bags_like_fitted(bags)
         missing = self.unequal == "missing"
         if missing:
-            check.check_no_larger(given.sizes, self.n_points_, "bags")
+            check_no_larger(given.sizes, self.n_points_, "bags")
         chosen = equal_sizes(given, self.n_points_, missing=missing, seed=self._seed)
         present = chosen != MISSING
         mapped = _mapped(self._features, gathered(given, chosen), present)

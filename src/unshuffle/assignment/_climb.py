@@ -7,10 +7,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._arrays import as_numbers
 from unshuffle._contracts import takes
+from unshuffle._parameters import check_kernel_memory
 from unshuffle._printing import short_repr
-from unshuffle._validation import check_kernel_memory
-from unshuffle._validation._collections import as_numbers
 from unshuffle.assignment._quadratic import Array, Permutation, QuadraticProblem
 from unshuffle.assignment._solve import assign
 from unshuffle.assignment._swaps import swap_ascent

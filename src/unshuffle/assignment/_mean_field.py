@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._arrays import check_finite, table_shape
 from unshuffle._contracts import takes
-from unshuffle._validation import check_kernel_memory
-from unshuffle._validation._collections import check_finite, table_shape
+from unshuffle._parameters import check_kernel_memory
 from unshuffle.assignment._climb import assign_free
 from unshuffle.assignment._quadratic import Array, Permutation, QuadraticProblem
 

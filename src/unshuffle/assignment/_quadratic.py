@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._contracts import shaped, takes
+from unshuffle._grams import check_frozen
 from unshuffle._middle import middle
 from unshuffle._parallel import product, spans
+from unshuffle._parameters import check_kernel_memory
 from unshuffle._printing import short_repr
-from unshuffle._validation import check_frozen, check_kernel_memory
 
 Array = NDArray[np.float64]
 Permutation = NDArray[np.intp]

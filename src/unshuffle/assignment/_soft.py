@@ -6,10 +6,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from unshuffle import _validation as check
+from unshuffle._arrays import table_shape
+from unshuffle._grams import check_frozen
 from unshuffle._middle import middle, ordinary
-from unshuffle._validation._collections import table_shape
-from unshuffle._validation._parameters import check_flag
+from unshuffle._parameters import check_count, check_flag, check_kernel_memory, check_positive
+from unshuffle.assignment._checks import (
+    check_assignment_cost,
+    check_feasible,
+    check_forbidden,
+    check_frozen_allowed,
+)
 
 DEFAULT_EPSILON = 0.1  # of the standard deviation of the cost
 COOLING = 4.0
@@ -89,19 +95,19 @@ def soft_assignment(
     array([[1., 0.],
            [0., 1.]])
     """
-    check.check_kernel_memory(*table_shape(cost), n_copies=8.5)
-    cost = check.check_assignment_cost(cost).astype(np.float64)
+    check_kernel_memory(*table_shape(cost), n_copies=8.5)
+    cost = check_assignment_cost(cost).astype(np.float64)
     if epsilon is not None:
-        epsilon = check.check_positive(epsilon, "epsilon")
-    max_iter = check.check_count(max_iter, "max_iter")
-    tol = check.check_positive(tol, "tol")
+        epsilon = check_positive(epsilon, "epsilon")
+    max_iter = check_count(max_iter, "max_iter")
+    tol = check_positive(tol, "tol")
     maximize = check_flag(maximize, "maximize")
     n_rows, n_cols = cost.shape
-    kept = check.check_frozen(frozen, n_rows, n_cols, first="rows", second="columns")
+    kept = check_frozen(frozen, n_rows, n_cols, first="rows", second="columns")
     allowed = np.ones(cost.shape, dtype=bool)
     if forbidden is not None:
-        barred = check.check_forbidden(forbidden, cost.shape)
-        check.check_frozen_allowed(kept, barred)
+        barred = check_forbidden(forbidden, cost.shape)
+        check_frozen_allowed(kept, barred)
         allowed = ~barred
     shares = np.zeros(cost.shape)
     shares[kept[:, 0], kept[:, 1]] = 1.0
@@ -112,7 +118,7 @@ def soft_assignment(
     if benefit.size == 0:
         return shares
     if not allowed.all():
-        check.check_feasible(allowed, n_required=min(benefit.shape))
+        check_feasible(allowed, n_required=min(benefit.shape))
 
     benefit, spread, deviation, unit = _scaled(benefit, allowed)
     if epsilon is None:

@@ -8,10 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
-from unshuffle import _validation as check
+from unshuffle._grams import check_frozen
 from unshuffle._middle import middle
 from unshuffle._parallel import wait_for
-from unshuffle._validation._parameters import check_flag
+from unshuffle._parameters import check_flag, check_option, check_positive, check_real
+from unshuffle.assignment._checks import (
+    check_assignment_cost,
+    check_feasible,
+    check_forbidden,
+    check_frozen_allowed,
+    check_prices,
+)
 from unshuffle.assignment._result import Assignment
 
 SOLVERS = ("auto", "exact", "auction")
@@ -93,18 +100,18 @@ def solve_assignment(
     >>> solve_assignment(cost, unmatched_cost=1.25).columns
     array([-1,  1,  2])
     """
-    cost, unit = _scaled_cost(check.check_assignment_cost(cost))
-    solver = check.check_option(solver, "solver", SOLVERS)
+    cost, unit = _scaled_cost(check_assignment_cost(cost))
+    solver = check_option(solver, "solver", SOLVERS)
     maximize = check_flag(maximize, "maximize")
-    tol = check.check_positive(tol, "tol")
+    tol = check_positive(tol, "tol")
     n_rows, n_cols = cost.shape
-    start = None if prices is None else check.check_prices(prices, n_cols)
-    apart = None if unmatched_cost is None else check.check_real(unmatched_cost, "unmatched_cost")
-    kept = check.check_frozen(frozen, n_rows, n_cols, first="rows", second="columns")
+    start = None if prices is None else check_prices(prices, n_cols)
+    apart = None if unmatched_cost is None else check_real(unmatched_cost, "unmatched_cost")
+    kept = check_frozen(frozen, n_rows, n_cols, first="rows", second="columns")
     barred = None
     if forbidden is not None:
-        barred = check.check_forbidden(forbidden, cost.shape)
-        check.check_frozen_allowed(kept, barred)
+        barred = check_forbidden(forbidden, cost.shape)
+        check_frozen_allowed(kept, barred)
 
     benefit = cost.copy() if maximize else -cost
     sign = unit if maximize else -unit
@@ -135,7 +142,7 @@ def solve_assignment(
             stays_apart |= barred
         benefit[stays_apart] = 0
     elif barred is not None and barred.any():
-        check.check_feasible(~barred, n_required=min(rows.size, cols.size))
+        check_feasible(~barred, n_required=min(rows.size, cols.size))
     if apart is None:
         # All of the smaller side are matched, so a constant changes nothing but takes digits.
         constant = _common(benefit)

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from unshuffle._contracts import takes
 from unshuffle._parallel import per_call, spans
-from unshuffle._validation import check_kernel_memory
+from unshuffle._parameters import check_kernel_memory
 from unshuffle.assignment._quadratic import READ, Array, Permutation, QuadraticProblem
 
 # Gains below this share of the objective per item are rounding, and would cycle.

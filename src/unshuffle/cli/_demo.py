@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._files import check_output_path
 from unshuffle._saving import replace_file
-from unshuffle._validation import check_output_path
 from unshuffle.cli._console import BadInput, NotDelivered, progress_bar, reporting, say
 
 N_HALVES = 240

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._validation import check_frozen
-from unshuffle._validation._files import check_regular_file
+from unshuffle._files import check_regular_file
+from unshuffle._grams import check_frozen
 from unshuffle.cli._console import BadInput
 from unshuffle.cli._tables import read_text_file
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._validation import check_folder, check_gram, check_n_items
-from unshuffle._validation._files import check_regular_file
+from unshuffle._arrays import check_n_items
+from unshuffle._files import check_folder, check_regular_file
+from unshuffle._grams import check_gram
 from unshuffle.cli import _tables
 from unshuffle.cli._console import BadInput
 from unshuffle.cli._tables import Reading, Table

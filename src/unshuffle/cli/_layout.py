@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._validation._files import check_regular_file
+from unshuffle._files import check_regular_file
 from unshuffle.cli import _pictures
 from unshuffle.cli._cells import FROZEN_LINES, parse_shape, read_cells
 from unshuffle.cli._console import (

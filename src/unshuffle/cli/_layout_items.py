@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._validation import check_n_items
+from unshuffle._arrays import check_n_items
 from unshuffle.cli import _pictures
 from unshuffle.cli._console import BadInput, count_folders, progress_bar
 from unshuffle.cli._inputs import read_vectors

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from unshuffle._validation._files import check_regular_file
+from unshuffle._files import check_regular_file
 from unshuffle.cli._console import (
     BadInput,
     answer,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._validation._files import check_array_file, check_regular_file
+from unshuffle._files import check_array_file, check_regular_file
 from unshuffle.cli._console import BadInput
 
 SUFFIXES = (".csv", ".tsv", ".npy", ".parquet")

@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from unshuffle._files import check_output_path
 from unshuffle._saving import csv_text, encode_text, replace_file
-from unshuffle._validation import check_output_path
 from unshuffle.cli import NOT_IN_PLACE
 from unshuffle.cli._console import BadInput, complain, warn
 from unshuffle.cli._inputs import TEXT_SUFFIXES

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
 from unshuffle._ink import as_points, draw_pixels
+from unshuffle._parameters import check_count, check_memory, check_seed
 from unshuffle._printing import short_repr
-from unshuffle._validation import check_count, check_digits, check_memory
-from unshuffle._validation._parameters import check_seed
+from unshuffle.datasets._checks import check_digits
 
 
 class Clouds(NamedTuple):

@@ -4,9 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
-from unshuffle._validation import check_count
-from unshuffle._validation._memory import check_memory
-from unshuffle._validation._parameters import check_seed
+from unshuffle._parameters import check_count, check_memory, check_seed
 from unshuffle.datasets._paired import Paired, shuffle_second
 
 

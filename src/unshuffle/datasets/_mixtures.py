@@ -5,9 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._parameters import check_count, check_memory, check_real, check_seed
 from unshuffle._printing import short_repr
-from unshuffle._validation import check_count, check_memory, check_real
-from unshuffle._validation._parameters import check_seed
 
 
 class LabelledSets(NamedTuple):

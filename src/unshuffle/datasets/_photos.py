@@ -3,8 +3,7 @@
 import numpy as np
 from sklearn.datasets import load_sample_image
 
-from unshuffle._validation import check_count, check_real
-from unshuffle._validation._parameters import check_seed
+from unshuffle._parameters import check_count, check_real, check_seed
 from unshuffle.datasets._paired import Paired, shuffle_second
 
 _PLAIN_SHARE = 0.5

@@ -3,9 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._validation import check_count, check_real
-from unshuffle._validation._memory import check_memory
-from unshuffle._validation._parameters import check_seed
+from unshuffle._parameters import check_count, check_memory, check_real, check_seed
 from unshuffle.datasets._paired import Paired, shuffle_second
 
 

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from unshuffle._validation._parameters import check_callable
+from unshuffle.images._checks import check_callable
 
 Progress = Callable[[int, int], object]
 Result = TypeVar("Result")

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from unshuffle._validation import check_option
-from unshuffle._validation._files import as_path
-from unshuffle._validation._images import check_image_size
+from unshuffle._files import as_path
+from unshuffle._parameters import check_option
+from unshuffle.images._checks import check_image_size
 
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP")
 """Formats that are decoded. Pillow knows many more, each a decoder that could be attacked."""

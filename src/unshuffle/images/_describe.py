@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unshuffle._validation import check_count, check_feature_file, check_option
-from unshuffle._validation._files import check_regular_file
+from unshuffle._files import check_regular_file
+from unshuffle._parameters import check_count, check_option
+from unshuffle.images._checks import check_feature_file
 from unshuffle.images._counting import Progress
 from unshuffle.images._features import lab_pixels
 from unshuffle.images._texture import color_texture

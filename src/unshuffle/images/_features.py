@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from unshuffle._color import rgb_to_lab
-from unshuffle._validation import check_count, check_images, check_memory
+from unshuffle._grids import check_images
+from unshuffle._parameters import check_count, check_memory
 
 _LAB_RANGES = ((0.0, 100.0), (-60.0, 60.0), (-60.0, 60.0))
 # Pictures converted at once: enough to keep NumPy busy, few enough to stay in cache.

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from unshuffle._validation._files import check_folder
+from unshuffle._files import check_folder
 
 LEADS_OUT = "a link that leads out of the folder"
 

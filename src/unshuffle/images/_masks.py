@@ -8,16 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
-from unshuffle._validation import (
-    check_count,
+from unshuffle._files import as_path
+from unshuffle._parameters import check_count, check_flag
+from unshuffle.images._checks import (
     check_letters,
     check_mask_cells,
     check_mask_text,
     check_tall_enough,
     raise_no_mask,
 )
-from unshuffle._validation._files import as_path
-from unshuffle._validation._parameters import check_flag
 from unshuffle.images._decoding import FORMATS, MAX_PIXELS, explain, file_size
 from unshuffle.images._letters import (
     Coverage,

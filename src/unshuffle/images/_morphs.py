@@ -10,22 +10,18 @@ from numpy.typing import ArrayLike, NDArray
 from PIL import Image, ImageDraw
 from scipy.spatial import cKDTree
 
+from unshuffle._files import as_path, check_output_path
 from unshuffle._ink import as_points, draw_pixels
+from unshuffle._parameters import check_count, check_positive, check_real, check_seed
 from unshuffle._printing import short_repr
 from unshuffle._saving import replace_file
-from unshuffle._validation import (
+from unshuffle.images._checks import (
     check_colors,
-    check_count,
     check_frames,
     check_ink,
-    check_output_path,
     check_path_of_points,
-    check_positive,
-    check_real,
     raise_no_drawing,
 )
-from unshuffle._validation._files import as_path
-from unshuffle._validation._parameters import check_seed
 from unshuffle.images._decoding import decode, explain
 from unshuffle.images._sheets import PAPER, Color
 

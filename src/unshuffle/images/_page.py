@@ -15,17 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
+from unshuffle._files import check_output_path
+from unshuffle._grids import check_grid, check_images
+from unshuffle._parameters import check_count, check_memory
 from unshuffle._saving import replace_file
-from unshuffle._validation import (
-    check_count,
-    check_grid,
-    check_images,
-    check_item_texts,
-    check_memory,
-    check_output_path,
-    check_previews,
-    check_title,
-)
+from unshuffle.images._checks import check_item_texts, check_previews, check_title
 from unshuffle.images._sheets import scaled
 
 SUFFIXES = (".html", ".htm")

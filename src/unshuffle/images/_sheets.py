@@ -9,20 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 from scipy.spatial import cKDTree
 
+from unshuffle._files import check_output_path
+from unshuffle._grams import check_permutation
+from unshuffle._grids import check_cell_points, check_grid, check_images, check_sheet_values
+from unshuffle._parameters import check_count, check_memory
 from unshuffle._saving import replace_file
-from unshuffle._validation import (
-    check_cell_points,
-    check_count,
-    check_grid,
-    check_images,
-    check_memory,
-    check_output_path,
-    check_permutation,
-    check_sheet_fits,
-    check_sheet_values,
-    raise_sheet_too_large,
-)
-from unshuffle._validation._clouds import check_colors
+from unshuffle.images._checks import check_colors, check_sheet_fits, raise_sheet_too_large
 
 Color = tuple[int, int, int]
 

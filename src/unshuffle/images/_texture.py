@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unshuffle._validation import check_images
+from unshuffle._grids import check_images
 from unshuffle.images._features import CHUNK, color_histogram
 from unshuffle.images._gradients import orientation_energy, pooled, working_lab
 

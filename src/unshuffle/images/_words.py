@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.cluster import MiniBatchKMeans
 
+from unshuffle._grids import check_images
 from unshuffle._parallel import map_parallel
-from unshuffle._validation import check_count, check_images
-from unshuffle._validation._parameters import check_seed
+from unshuffle._parameters import check_count, check_seed
 from unshuffle.images._counting import Counted, Progress
 from unshuffle.images._features import CHUNK
 from unshuffle.images._gradients import orientation_energy, working_lab

@@ -5,17 +5,12 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from unshuffle._arrays import as_numbers, table_shape
+from unshuffle._grams import check_centred_norm, check_gram
 from unshuffle._middle import middle
 from unshuffle._parallel import eigh, product
-from unshuffle._validation import (
-    check_centred_norm,
-    check_gram,
-    check_kernel_memory,
-    check_positive,
-)
-from unshuffle._validation._collections import as_numbers, table_shape
-from unshuffle._validation._kernels import check_exponent
-from unshuffle._validation._parameters import check_flag
+from unshuffle._parameters import check_flag, check_kernel_memory, check_positive
+from unshuffle.kernels._checks import check_exponent
 
 _BLOCK = 256
 

@@ -7,13 +7,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.metrics.pairwise import additive_chi2_kernel, manhattan_distances
 
+from unshuffle._arrays import check_magnitude
 from unshuffle._middle import middle
-from unshuffle._validation import (
-    check_distances,
-    check_kernel_memory,
-    check_magnitude,
-    raise_all_equal,
-)
+from unshuffle._parameters import check_kernel_memory
+from unshuffle.kernels._checks import check_distances, raise_all_equal
 
 # Below this share of |x|^2 + |y|^2 the expanded square has lost six of sixteen digits.
 _CANCELLED = 1e-6

@@ -6,10 +6,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle import _validation as check
 from unshuffle._bags import Bags, canonical_order
+from unshuffle._grams import check_points_for_width
 from unshuffle._middle import distances_from_middle, ordinary
 from unshuffle._parallel import map_parallel
+from unshuffle.kernels._checks import (
+    check_feature_variance,
+    check_mixture_memory,
+    warn_fewer_components,
+    warn_unsettled,
+)
 from unshuffle.kernels._feature_mixtures import FeatureMixtures
 from unshuffle.kernels._input_space import unpacked
 from unshuffle.kernels._mixtures import (
@@ -100,7 +106,7 @@ class FeatureSpace:
             drawn = np.random.default_rng(0).choice(len(pool), POOL, replace=False)
             pool = pool[np.sort(drawn)]
         if kernel == "rbf" and gamma is None:
-            check.check_points_for_width(len(pool), "gamma")
+            check_points_for_width(len(pool), "gamma")
         features = PointFeatures.of(pool, kernel, gamma=gamma, degree=degree, rank=n_landmarks)
         mapped = features.map(pool)
         # One wild point would set the scale for all.
@@ -111,7 +117,7 @@ class FeatureSpace:
             # Points that are all the same leave no scale but that of the features themselves.
             variance = square or 1.0
         else:
-            check.check_feature_variance(variance, square, kernel)
+            check_feature_variance(variance, square, kernel)
         floor = eta * variance
         dims = points.shape[1] if kernel == "linear" else 0
         constant = -0.5 * dims * float(np.log(4.0 * np.pi * floor))
@@ -127,9 +133,9 @@ class FeatureSpace:
         """Mixtures of sets in canonical order."""
         distinct = n_distinct(bags)
         if isinstance(climb.n_components, int):
-            check.warn_fewer_components(distinct, climb.n_components)
+            warn_fewer_components(distinct, climb.n_components)
         length = (self.rank + 1) * self.center.size + 1
-        check.check_mixture_memory(len(bags), climb.most, length)
+        check_mixture_memory(len(bags), climb.most, length)
 
         def fit(start: int) -> list[tuple[Array, Array, Array, int, bool]]:
             stop = min(start + CHUNK, len(bags))
@@ -139,7 +145,7 @@ class FeatureSpace:
         weights, means, factors, rounds, settled = zip(
             *(each for chunk in chunks for each in chunk), strict=True
         )
-        check.warn_unsettled(np.array(settled), climb.max_iter)
+        warn_unsettled(np.array(settled), climb.max_iter)
         return FeatureFits(
             np.array([each.size for each in weights], dtype=np.intp),
             np.concatenate(weights),

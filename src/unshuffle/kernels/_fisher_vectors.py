@@ -12,9 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 from threadpoolctl import threadpool_limits
 
-from unshuffle import _validation as check
 from unshuffle._bags import Bags, canonical_order
 from unshuffle._middle import column_moments, ordinary
+from unshuffle.kernels._checks import warn_small_vocabulary, warn_vocabulary_unsettled
 from unshuffle.kernels._set_kernel import SetKernel
 from unshuffle.kernels._set_vectors import (
     SetVectors,
@@ -203,7 +203,7 @@ class FisherVectorKernel(SetKernel):
         from sklearn.mixture import GaussianMixture  # slow to import
 
         n_different = len(np.unique(points, axis=0))
-        check.warn_small_vocabulary(n_different, self.n_components)
+        warn_small_vocabulary(n_different, self.n_components)
         mixture = GaussianMixture(
             min(int(self.n_components), n_different),
             covariance_type="diag",
@@ -216,7 +216,7 @@ class FisherVectorKernel(SetKernel):
         with warnings.catch_warnings(), threadpool_limits(limits=1):
             warnings.simplefilter("ignore", ConvergenceWarning)
             mixture.fit(points)
-        check.warn_vocabulary_unsettled(bool(mixture.converged_), self.max_iter)
+        warn_vocabulary_unsettled(bool(mixture.converged_), self.max_iter)
         return mixture
 
     def _summarize(self, bags: Bags) -> SetVectors:

@@ -9,9 +9,15 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle import _validation as check
 from unshuffle._bags import Bags
-from unshuffle._validation._memory import check_memory
+from unshuffle._parameters import check_memory
+from unshuffle.kernels._checks import (
+    check_covariance_in_features,
+    check_input_space,
+    check_likelihood_range,
+    check_log_lengths,
+    check_log_products,
+)
 from unshuffle.kernels._feature_mixtures import FeatureMixtures
 from unshuffle.kernels._feature_space import FeatureSpace
 from unshuffle.kernels._input_space import InputSpace
@@ -82,13 +88,13 @@ class GaussianSetKernel(SetKernel):
             With `weights`, `means` and `covariances`; for kernels with base_kernel=None.
         """
         check_is_fitted(self, "_fitted_bags")
-        check.check_input_space(self.base_kernel)
+        check_input_space(self.base_kernel)
         space: Any = self._space
         given = self._bags_like_fitted(bags).sorted()
         return list(space.mixtures(space.fits(given, self._settled_climb, n_jobs=self.n_jobs)))
 
     def _settle(self, bags: Bags) -> None:
-        check.check_covariance_in_features(self.base_kernel, self.covariance_type)
+        check_covariance_in_features(self.base_kernel, self.covariance_type)
         self._space: InputSpace | FeatureSpace
         if self.base_kernel is None:
             self._space, floor = InputSpace.of(bags.points), self.regularization
@@ -112,13 +118,13 @@ class GaussianSetKernel(SetKernel):
     def _block(self, a: Densities, b: Densities | None) -> Array:
         own: Any = a.mixtures
         logs = own.log_products(None if b is None else b.mixtures)
-        check.check_log_products(logs)
+        check_log_products(logs)
         # The sum of both lengths is the same in either order, so symmetry stays exact.
         logs -= np.add.outer(a.lengths, (a if b is None else b).lengths)
         if b is None and a.lengths.any():
             # Products of matrices round differently for one set and for many.
             np.fill_diagonal(logs, 0.0)
-        check.check_likelihood_range(logs)
+        check_likelihood_range(logs)
         return np.asarray(np.exp(logs))
 
 
@@ -127,8 +133,8 @@ def normalized(mixtures: Mixtures | FeatureMixtures) -> Densities:
     own = np.array(
         [mixtures.part(i, i + 1).log_products(None)[0, 0] for i in range(len(mixtures))]
     )
-    check.check_log_products(own)
-    check.check_log_lengths(own)
+    check_log_products(own)
+    check_log_lengths(own)
     return Densities(mixtures, 0.5 * own)
 
 

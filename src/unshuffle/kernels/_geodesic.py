@@ -7,19 +7,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, dijkstra
 
+from unshuffle._arrays import check_magnitude, check_resolved, check_vectors
 from unshuffle._middle import middle
 from unshuffle._parallel import spans
-from unshuffle._validation import (
-    check_count,
-    check_kernel_memory,
-    check_magnitude,
-    check_option,
-    check_positive,
-    check_rows_vary,
-    check_same_argument,
-    check_vectors,
-)
-from unshuffle._validation._collections import check_resolved
+from unshuffle._parameters import check_count, check_kernel_memory, check_option, check_positive
+from unshuffle.kernels._checks import check_rows_vary, check_same_argument
 from unshuffle.kernels._distances import (
     as_float64,
     manhattan,

@@ -7,25 +7,26 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from unshuffle._arrays import (
+    check_none_wild,
+    check_resolved,
+    check_same_items,
+    check_vectors,
+    is_text,
+    table_shape,
+)
+from unshuffle._grams import check_gram, check_kernel_list
 from unshuffle._middle import distances_from_middle, ordinary
-from unshuffle._validation import (
-    check_gram,
-    check_kernel_list,
-    check_kernel_memory,
+from unshuffle._parameters import check_kernel_memory, check_option, check_positive
+from unshuffle.kernels._centering import scale_to_unit_norm
+from unshuffle.kernels._checks import (
     check_kernel_output,
     check_kernel_weights,
     check_one_collection_per_kernel,
-    check_option,
     check_per_kernel,
-    check_positive,
-    check_same_items,
-    check_vectors,
     check_weights_need_list,
-    is_text,
     raise_kernel_failed,
 )
-from unshuffle._validation._collections import check_none_wild, check_resolved, table_shape
-from unshuffle.kernels._centering import scale_to_unit_norm
 from unshuffle.kernels._distances import inner_products, products_about_middle
 from unshuffle.kernels._geodesic import geodesic_kernel
 from unshuffle.kernels._text import text_kernel

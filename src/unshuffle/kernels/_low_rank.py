@@ -6,17 +6,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._validation import (
-    check_count,
-    check_factor_memory,
+from unshuffle._arrays import (
     check_magnitude,
     check_nonnegative,
-    check_positive,
-    check_real,
+    check_resolved,
     check_vectors,
+    table_shape,
 )
-from unshuffle._validation._collections import check_resolved, table_shape
-from unshuffle._validation._parameters import check_seed
+from unshuffle._parameters import check_count, check_positive, check_real, check_seed
+from unshuffle.kernels._checks import check_factor_memory
 from unshuffle.kernels._distances import as_float64, inner_products, median_gamma
 from unshuffle.kernels._gram import Kernel, gram_matrix
 from unshuffle.kernels._text import text_features

@@ -8,9 +8,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle import _validation as check
 from unshuffle._bags import Bags
 from unshuffle._middle import middle
+from unshuffle.kernels._checks import check_kernel_overflow
 
 Array = NDArray[np.float64]
 
@@ -108,7 +108,7 @@ class Monomials:
         largest = np.einsum("ij,ij->i", points, points).max(keepdims=True)
         with np.errstate(over="ignore"):
             values = (self.gamma * largest + 1.0) ** self.degree
-        check.check_kernel_overflow(values, self.gamma, self.degree)
+        check_kernel_overflow(values, self.gamma, self.degree)
         features = np.ones((len(points), self.length))
         for column in range(points.shape[1]):
             table = points[:, [column]] ** np.arange(self.degree + 1)

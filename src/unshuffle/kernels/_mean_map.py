@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from unshuffle import _validation as check
 from unshuffle._bags import Bags, canonical_order
+from unshuffle._grams import check_points_for_width
 from unshuffle._middle import middle
+from unshuffle.kernels._checks import check_directions_memory, check_random_features
 from unshuffle.kernels._distances import mirror_upper, squared_distances
 from unshuffle.kernels._mean_features import (
     Coordinates,
@@ -201,10 +202,10 @@ class MeanMapKernel(SetKernel):
         self.n_jobs = n_jobs
 
     def _settle(self, bags: Bags) -> None:
-        check.check_random_features(self.n_features, self.base_kernel)
+        check_random_features(self.n_features, self.base_kernel)
         points = bags.points
         if self.base_kernel == "rbf" and self.gamma is None:
-            check.check_points_for_width(len(points), "gamma")
+            check_points_for_width(len(points), "gamma")
             points = points[canonical_order(points)]
         similarity = (
             None
@@ -245,7 +246,7 @@ class MeanMapKernel(SetKernel):
             return None
         if self.n_features is not None:
             n_features = int(self.n_features)
-            check.check_directions_memory(n_features, bags.width, 1, "n_features")
+            check_directions_memory(n_features, bags.width, 1, "n_features")
             rng = check_random_state(self.random_state)
             return RandomWaves.of(bags.points, self.gamma_, n_features, rng)
         return GridWaves.of(bags.points, self.gamma_, most_features(bags))

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle import _validation as check
 from unshuffle._bags import Bags
 from unshuffle._parallel import map_parallel, per_call, spans
 from unshuffle._printing import short_repr
+from unshuffle.kernels._checks import check_mixture_memory, warn_fewer_components, warn_unsettled
 from unshuffle.kernels._distances import mirror_upper
 
 Array = NDArray[np.float64]
@@ -155,10 +155,10 @@ def fit_mixtures(bags: Bags, climb: Climb, *, n_jobs: int | None) -> Fits:
     """Mixture of each set in canonical order, with one warning for all that had too few points."""
     distinct = n_distinct(bags)
     if isinstance(climb.n_components, int):
-        check.warn_fewer_components(distinct, climb.n_components)
+        warn_fewer_components(distinct, climb.n_components)
     d = bags.width
     triangle = d * (d + 1) // 2 if climb.kind in ("full", "tied") else d
-    check.check_mixture_memory(len(bags), climb.most, triangle + d + 1)
+    check_mixture_memory(len(bags), climb.most, triangle + d + 1)
 
     def fit(start: int) -> Fits:
         stop = min(start + CHUNK, len(bags))
@@ -169,7 +169,7 @@ def fit_mixtures(bags: Bags, climb: Climb, *, n_jobs: int | None) -> Fits:
     most = max(part.weights.shape[1] for part in parts)
     padded = [_padded(part, most) for part in parts]
     found = Fits(*(np.concatenate(each) for each in zip(*padded, strict=True)))
-    check.warn_unsettled(found.settled, climb.max_iter)
+    warn_unsettled(found.settled, climb.max_iter)
     return found
 
 

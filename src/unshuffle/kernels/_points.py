@@ -7,8 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from unshuffle import _validation as check
 from unshuffle._middle import middle
+from unshuffle.kernels._checks import (
+    check_factor_memory,
+    check_kernel_block,
+    check_kernel_overflow,
+    check_kernel_positive,
+    raise_kernel_failed,
+)
 from unshuffle.kernels._distances import median_gamma, squared_distances
 from unshuffle.kernels._vectors import exponential
 
@@ -55,20 +61,20 @@ class PointKernel:
         if self.kind == "poly":
             with np.errstate(over="ignore", invalid="ignore"):
                 powers = (self.gamma * (X @ Y.T) + 1.0) ** self.degree
-            return check.check_kernel_overflow(np.asarray(powers), self.gamma, self.degree)
+            return check_kernel_overflow(np.asarray(powers), self.gamma, self.degree)
         try:
             found = self.kind(X, Y)
         except (TypeError, ValueError, IndexError):
             found = None
         if np.shape(found) != shape:
             found = self._pairwise(X, Y)
-        return check.check_kernel_block(found, shape, self.kind)
+        return check_kernel_block(found, shape, self.kind)
 
     def _pairwise(self, X: Array, Y: Array) -> list[list[float]]:
         try:
             return [[np.asarray(self.kind(x, y)).item() for y in Y] for x in X]
         except (TypeError, ValueError, IndexError) as error:
-            check.raise_kernel_failed(self.kind, "the points", error)
+            raise_kernel_failed(self.kind, "the points", error)
 
 
 @dataclass(frozen=True)
@@ -149,9 +155,9 @@ def greedy_pivots(points: Array, kernel: PointKernel, rank: int) -> tuple[NDArra
     """
     residual = _diagonal(points, kernel)
     largest = float(residual.max())
-    check.check_kernel_positive(largest, float(residual.min()), kernel.kind)
+    check_kernel_positive(largest, float(residual.min()), kernel.kind)
     rank = min(rank, len(points))
-    check.check_factor_memory(len(points), rank)
+    check_factor_memory(len(points), rank)
     columns = np.zeros((rank, len(points)))
     pivots: list[int] = []
     for k in range(rank):
@@ -161,7 +167,7 @@ def greedy_pivots(points: Array, kernel: PointKernel, rank: int) -> tuple[NDArra
         column = kernel(points, points[[pivot]])[:, 0] - columns[:k].T @ columns[:k, pivot]
         columns[k] = column / np.sqrt(residual[pivot])
         residual -= columns[k] ** 2
-        check.check_kernel_positive(largest, float(residual.min()), kernel.kind)
+        check_kernel_positive(largest, float(residual.min()), kernel.kind)
         residual[pivot] = 0.0
         np.maximum(residual, 0.0, out=residual)
         pivots.append(pivot)

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle import _validation as check
 from unshuffle._bags import Bags
 from unshuffle._parallel import one_blas_thread
+from unshuffle.kernels._checks import raise_no_dask
 
 
 def dask_gram(kernel: Any, a: Bags, b: Bags | None, block_size: int) -> Any:
@@ -34,7 +34,7 @@ def dask_gram(kernel: Any, a: Bags, b: Bags | None, block_size: int) -> Any:
         import cloudpickle
         from dask import array, delayed
     except ImportError as error:
-        check.raise_no_dask(error)
+        raise_no_dask(error)
     # All travels as plain bytes. Arrays of their own come out of a message wherever they stand in
     # it, at addresses for which BLAS takes other routes, and round differently.
     shared = delayed(cloudpickle.dumps(kernel), pure=False)

@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle import _validation as check
+from unshuffle._arrays import table_shape
 from unshuffle._bag_estimator import BagEstimatorMixin
-from unshuffle._bags import Bags
+from unshuffle._bags import Bags, check_bag_width, check_gap, check_not_one_bag, listed
 from unshuffle._parallel import check_n_jobs, map_parallel
+from unshuffle._parameters import check_count, check_parameters
 from unshuffle._progress import refitting
-from unshuffle._validation._bags import listed
-from unshuffle._validation._collections import table_shape
-from unshuffle._validation._parameters import check_parameters
+from unshuffle.kernels._checks import check_set_gram_memory
 
 Array = NDArray[np.float64]
 
@@ -81,7 +80,7 @@ class SetKernel(
         check_parameters(self)
         check_n_jobs(self.n_jobs)
         given = Bags.of(bags)
-        check.check_gap(given.points, "bags")
+        check_gap(given.points, "bags")
         with refitting(self):
             self._record_columns(bags, given)
             self._fitted_bags = given.sorted()
@@ -103,7 +102,7 @@ class SetKernel(
         """
         check_is_fitted(self, "_fitted_bags")
         given = self._bags_like_fitted(bags).sorted()
-        check.check_set_gram_memory(len(given), len(self._fitted_bags))
+        check_set_gram_memory(len(given), len(self._fitted_bags))
         return self._gram(self._summarize(given), self._summaries())
 
     def fit_transform(self, bags: Any, y: Any = None) -> Array:
@@ -123,7 +122,7 @@ class SetKernel(
         """
         bags = listed(bags)
         n_sets = table_shape(bags)[0]
-        check.check_set_gram_memory(n_sets, n_sets)
+        check_set_gram_memory(n_sets, n_sets)
         return self.fit(bags, y)._gram(self._summaries())
 
     def kernel(self, bags_a: Any, bags_b: Any = None) -> Array:
@@ -179,7 +178,7 @@ class SetKernel(
         """
         from unshuffle.kernels._set_blocks import dask_gram
 
-        check.check_count(block_size, "block_size")
+        check_count(block_size, "block_size")
         settled, a, b = self._settled_on(bags_a, bags_b)
         return dask_gram(settled._without_sets(), a, b, -(-int(block_size) // TILE) * TILE)
 
@@ -215,7 +214,7 @@ class SetKernel(
             if bags_b is not None:
                 b = self._bags_like_fitted(bags_b).sorted()
             if whole:
-                check.check_set_gram_memory(len(a), len(a if b is None else b))
+                check_set_gram_memory(len(a), len(a if b is None else b))
             return self, a, b
         settled = clone(self)
         check_parameters(settled)
@@ -225,25 +224,25 @@ class SetKernel(
         a, b, together = a.sorted(), None, a
         if bags_b is not None:
             b = Bags.of(bags_b, name="bags_b").sorted()
-            check.check_bag_width(b.width, a.width, type(self).__name__)
+            check_bag_width(b.width, a.width, type(self).__name__)
             if a.sizes.max() > 1:
-                check.check_not_one_bag(bags_b, "bags_b", others="those of bags_a")
+                check_not_one_bag(bags_b, "bags_b", others="those of bags_a")
             if b.sizes.max() > 1:
-                check.check_not_one_bag(bags_a, "bags_a", others="those of bags_b")
+                check_not_one_bag(bags_a, "bags_a", others="those of bags_b")
             together = Bags(
                 np.concatenate([a.points, b.points]),
                 np.concatenate([a.offsets, a.offsets[-1] + b.offsets[1:]]),
             )
-        check.check_gap(together.points, "bags")
+        check_gap(together.points, "bags")
         if whole:
-            check.check_set_gram_memory(len(a), len(a if b is None else b))
+            check_set_gram_memory(len(a), len(a if b is None else b))
         settled._settle(together)
         return settled, a, b
 
     def _gram(self, a: Any, b: Any | None = None) -> Array:
         """Kernel between summaries in tiles, those above the diagonal only where b is None."""
         other = a if b is None else b
-        check.check_set_gram_memory(len(a), len(other))
+        check_set_gram_memory(len(a), len(other))
         K = np.empty((len(a), len(other)))
         corners = [
             (i, j)

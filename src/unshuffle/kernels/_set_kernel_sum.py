@@ -11,9 +11,9 @@ from sklearn.base import clone
 from sklearn.utils import Bunch
 from sklearn.utils.metaestimators import _BaseComposition
 
-from unshuffle import _validation as check
 from unshuffle._bags import Bags
-from unshuffle._validation._parameters import check_parameters
+from unshuffle._parameters import check_parameters
+from unshuffle.kernels._checks import check_kernel_spread, check_kernel_weights, check_set_kernels
 from unshuffle.kernels._set_kernel import SetKernel
 from unshuffle.kernels._set_vectors import typical_sets
 
@@ -169,8 +169,8 @@ class SetKernelSum(_BaseComposition, SetKernel):
         self._learn(bags)
 
     def _learn(self, bags: Bags) -> SeveralSummaries:
-        check.check_set_kernels(self.kernels, SetKernel)
-        weights = check.check_kernel_weights(self.weights, len(self.kernels))
+        check_set_kernels(self.kernels, SetKernel)
+        weights = check_kernel_weights(self.weights, len(self.kernels))
         names = [name for name, _ in self._named_kernels]
         self.kernels_ = [clone(kernel) for _, kernel in self._named_kernels]
         self.named_kernels_ = Bunch(**dict(zip(names, self.kernels_, strict=True)))
@@ -224,4 +224,4 @@ class SetKernelSum(_BaseComposition, SetKernel):
 def _spread(K: Array, name: str) -> float:
     """Mean squared distance of the images of sets from their middle."""
     diagonal = float(np.trace(K)) / len(K)
-    return check.check_kernel_spread(diagonal - float(K.mean()), abs(diagonal), len(K), name)
+    return check_kernel_spread(diagonal - float(K.mean()), abs(diagonal), len(K), name)

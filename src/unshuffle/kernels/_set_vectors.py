@@ -6,9 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle import _validation as check
 from unshuffle._bags import Bags, canonical_order
 from unshuffle._parallel import map_parallel
+from unshuffle.kernels._checks import (
+    check_set_vectors_memory,
+    check_sets_for_width,
+    check_sets_vary,
+)
 from unshuffle.kernels._distances import inner_products, median_gamma, squared_distances
 from unshuffle.kernels._vectors import exponential_of
 
@@ -51,7 +55,7 @@ def describe(
     Each set is described by itself: in products over many sets at once the last digits of one
     would depend on the others.
     """
-    check.check_set_vectors_memory(len(bags), length)
+    check_set_vectors_memory(len(bags), length)
     vectors = np.empty((len(bags), length))
 
     def fill(start: int) -> None:
@@ -102,8 +106,8 @@ def chosen_bags(bags: Bags, chosen: NDArray[np.intp]) -> Bags:
 
 def median_width(squared: Array, parameter: str) -> float:
     """One over the median squared distance between different sets."""
-    check.check_sets_for_width(len(squared), parameter)
-    check.check_sets_vary(squared, parameter)
+    check_sets_for_width(len(squared), parameter)
+    check_sets_vary(squared, parameter)
     return median_gamma(squared, name="the bags")
 
 

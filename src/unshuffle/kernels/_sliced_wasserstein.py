@@ -11,9 +11,9 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
-from unshuffle import _validation as check
 from unshuffle._bags import Bags
 from unshuffle._middle import middle
+from unshuffle.kernels._checks import check_directions_memory
 from unshuffle.kernels._distances import squared_distances
 from unshuffle.kernels._mean_features import orthogonal_directions
 from unshuffle.kernels._set_kernel import SetKernel
@@ -113,7 +113,7 @@ class SlicedWassersteinKernel(SetKernel):
     def _settle(self, bags: Bags) -> None:
         n_directions = int(self.n_projections) if bags.width > 1 else 1
         largest = int(bags.sizes.max())
-        check.check_directions_memory(n_directions, bags.width, largest, "n_projections")
+        check_directions_memory(n_directions, bags.width, largest, "n_projections")
         self.directions_ = spread_directions(
             int(self.n_projections), bags.width, check_random_state(self.random_state)
         )

@@ -9,14 +9,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
-from unshuffle._validation import (
-    check_count,
-    check_documents,
-    check_kernel_memory,
-    check_real,
-    check_words,
-)
-from unshuffle._validation._collections import table_shape
+from unshuffle._arrays import check_documents, table_shape
+from unshuffle._parameters import check_count, check_kernel_memory, check_real
+from unshuffle.kernels._checks import check_words
 from unshuffle.kernels._distances import inner_products
 
 # \w leaves out the vowel signs of many scripts, which would cut their words in two.

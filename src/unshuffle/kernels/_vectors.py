@@ -7,15 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from unshuffle._validation import (
-    check_kernel_memory,
+from unshuffle._arrays import (
     check_magnitude,
     check_nonnegative,
     check_partner_vectors,
-    check_positive,
+    check_resolved,
     check_vectors,
 )
-from unshuffle._validation._collections import check_resolved
+from unshuffle._parameters import check_kernel_memory, check_positive
 from unshuffle.kernels._distances import (
     chi2_distances,
     inner_products,

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from unshuffle import _validation as check
 from unshuffle._parallel import eigh
+from unshuffle._parameters import check_memory
 from unshuffle.assignment import QuadraticProblem, assign_free, climb
 from unshuffle.kernels import center, median_gamma
 
@@ -27,7 +27,7 @@ LARGE = 1000
 def check_classic_memory(n_items: int, n_cells: int) -> None:
     """Refuse kernels of items and cells that would not fit."""
     n = max(n_items, n_cells)
-    check.check_memory(
+    check_memory(
         8 * N_MATRICES * n**2,
         what=f'quality="classic" on {n_items:,} items and {n_cells:,} cells',
         instead='Use quality="best", which needs no matrix of all pairs, or fewer items.',

@@ -11,12 +11,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle import _validation as check
+from unshuffle._arrays import check_length
+from unshuffle._grids import check_images, check_picture
 from unshuffle._parallel import Workers, check_n_jobs
+from unshuffle._parameters import check_parameters
 from unshuffle._progress import Callback, Reporter, Stopped
-from unshuffle._validation._parameters import check_parameters
 from unshuffle.assignment import solve_assignment
 from unshuffle.kernels._distances import squared_distances
+from unshuffle.layout._checks import check_collage_memory, check_rectangle, check_tiles
 from unshuffle.layout._mosaic import LOOK, grid_for, template_colors, tile_colors
 
 _BLOCK = 256
@@ -162,8 +164,8 @@ class Collage(BaseEstimator):
         """
         check_parameters(self)
         check_n_jobs(self.n_jobs)
-        template = check.check_picture(self.template, "template")
-        tiles = check.check_images(X, "X")
+        template = check_picture(self.template, "template")
+        tiles = check_images(X, "X")
         shape = self._grid(template, tiles)
         found: list[Found] = []
         try:
@@ -187,9 +189,9 @@ class Collage(BaseEstimator):
     def _grid(self, template: NDArray[np.uint8], tiles: NDArray[np.uint8]) -> tuple[int, int]:
         if self.shape is None:
             return grid_for(len(tiles) * int(self.repeat or 1), template, tiles)
-        rows, columns = check.check_rectangle(self.shape)
+        rows, columns = check_rectangle(self.shape)
         repeat = None if self.repeat is None else int(self.repeat)
-        check.check_tiles(len(tiles), rows * columns, repeat)
+        check_tiles(len(tiles), rows * columns, repeat)
         return rows, columns
 
     def _solve(
@@ -210,7 +212,7 @@ class Collage(BaseEstimator):
 
         n_cells = shape[0] * shape[1]
         times = int(self.repeat or -(-n_cells // len(tiles)))
-        check.check_collage_memory(len(tiles) * times, n_cells)
+        check_collage_memory(len(tiles) * times, n_cells)
         colors = tile_colors(tiles, int(self.detail))
         wanted = template_colors(template, shape, int(self.detail))
         near = kernel_neighbors(shape)
@@ -249,8 +251,8 @@ class Collage(BaseEstimator):
             The collage.
         """
         check_is_fitted(self, "grid_")
-        tiles = check.check_images(X, "X")
-        check.check_length(len(tiles), self.n_tiles_, name="X")
+        tiles = check_images(X, "X")
+        check_length(len(tiles), self.n_tiles_, name="X")
         rows, columns = self.grid_.shape
         picture = tiles[self.grid_].transpose(0, 2, 1, 3, 4)
         return picture.reshape(rows * tiles.shape[1], columns * tiles.shape[2], 3)

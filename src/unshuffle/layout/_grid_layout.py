@@ -13,12 +13,12 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
 
-from unshuffle import _validation as check
+from unshuffle._arrays import check_column_names, check_length, check_resolved
 from unshuffle._parallel import Workers, check_n_jobs
+from unshuffle._parameters import check_parameters
 from unshuffle._progress import Callback, Reporter, Stopped, refitting
-from unshuffle._validation._collections import check_column_names, check_resolved
-from unshuffle._validation._parameters import check_parameters
 from unshuffle.kernels._gram import gram_about_middle
+from unshuffle.layout._checks import check_added, check_frozen_cells
 from unshuffle.layout._classic import check_classic_memory, solve_classic
 from unshuffle.layout._features import kernel_features, leading_components, unit_scale
 from unshuffle.layout._items import check_items, has_columns, joined, len_of
@@ -189,7 +189,7 @@ class GridLayout(BaseEstimator):
             check_resolved(items, "X")
         n_items = len_of(items)
         cells = Shape.asked_for(self.shape, n_items, wrap=self.wrap)
-        pairs = check.check_frozen_cells(frozen, n_items, cells.cells)
+        pairs = check_frozen_cells(frozen, n_items, cells.cells)
         with refitting(self) as done:
             if has_columns(kernel):
                 check_column_names(X, "X")
@@ -218,7 +218,7 @@ class GridLayout(BaseEstimator):
             check_column_names(X, "X")
             _check_feature_names(self, X, reset=False)
         X = check_items(joined(self._items, X, kernel), kernel)
-        check.check_added(len_of(X) - n_old, n_empty=self._cells.n_open - n_old)
+        check_added(len_of(X) - n_old, n_empty=self._cells.n_open - n_old)
         placed = np.flatnonzero(self.grid_.ravel() != EMPTY)
         pairs = np.stack([self.grid_.ravel()[placed], placed], axis=1)
         with refitting(self) as done:
@@ -248,7 +248,7 @@ class GridLayout(BaseEstimator):
                 "`values` holds entries of different shapes. Pass entries of one shape, or an "
                 "array of objects."
             ) from error
-        check.check_length(len(array), len(self.positions_), name="values")
+        check_length(len(array), len(self.positions_), name="values")
         dtype = array.dtype
         if fill is not None and not np.can_cast(np.min_scalar_type(fill), dtype):
             try:

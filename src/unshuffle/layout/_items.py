@@ -5,8 +5,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from unshuffle import _validation as check
+from unshuffle._arrays import check_same_items, is_text
+from unshuffle._grams import check_kernel_list
+from unshuffle._grids import check_items_of_layout
+from unshuffle._parameters import check_memory
 from unshuffle.kernels._gram import collection_for_each, count_items
+from unshuffle.layout._checks import check_new_vectors
 
 # From so many items on, kernels are replaced by thin factors.
 DENSE_UP_TO = 6000
@@ -31,7 +35,7 @@ def check_items(X: Any, kernel: Any, name: str = "X") -> Any:
     if whole_gram(kernel, count_items(X, kernel)):
         check_gram_memory(count_items(X, kernel))
     if is_list(kernel):
-        kernels = check.check_kernel_list(kernel)
+        kernels = check_kernel_list(kernel)
         given = collection_for_each(X, len(kernels), name)
         shared = all(each is given[0] for each in given)
         found = [
@@ -39,9 +43,9 @@ def check_items(X: Any, kernel: Any, name: str = "X") -> Any:
             for k, (each, one) in enumerate(zip(given, kernels, strict=True))
         ]
         for k, each in enumerate(found):
-            check.check_same_items(len_of(found[0]), len_of(each), f"{name}[0]", f"{name}[{k}]")
+            check_same_items(len_of(found[0]), len_of(each), f"{name}[0]", f"{name}[{k}]")
         return found
-    return check.check_items_of_layout(X, name, kernel=kernel)
+    return check_items_of_layout(X, name, kernel=kernel)
 
 
 def whole_gram(kernel: Any, n_items: int) -> bool:
@@ -53,7 +57,7 @@ def whole_gram(kernel: Any, n_items: int) -> bool:
 
 def check_gram_memory(n_items: int) -> None:
     """Refuse similarities of all items that would not fit, with what is computed from them."""
-    check.check_memory(
+    check_memory(
         8 * N_MATRICES * n_items**2,
         what=f"Laying out {n_items:,} items by the similarities of all pairs",
         instead="Lay out a sample of the items (unshuffle.layout.choose_representatives chooses "
@@ -65,7 +69,7 @@ def len_of(X: Any) -> int:
     """Number of items: rows or documents, or those of each where `check_items` gave a list."""
     if hasattr(X, "shape"):
         return int(X.shape[0])
-    return len(X) if check.is_text(X) else len_of(X[0])
+    return len(X) if is_text(X) else len_of(X[0])
 
 
 def joined(old: Any, new: Any, kernel: Any) -> Any:
@@ -78,8 +82,8 @@ def joined(old: Any, new: Any, kernel: Any) -> Any:
     if kernel == "precomputed":
         return new
     if kernel == "text":
-        return [*old, *check.check_items_of_layout(new, "X", kernel=kernel)]
-    added = check.check_new_vectors(new, old.shape[1])
+        return [*old, *check_items_of_layout(new, "X", kernel=kernel)]
+    added = check_new_vectors(new, old.shape[1])
     if sparse.issparse(old) or sparse.issparse(added):
         return sparse.vstack([old, added], format="csr")
     return np.concatenate([old, added])

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle import _validation as check
+from unshuffle._grids import check_points_end
+from unshuffle._parameters import check_count
+from unshuffle.layout._checks import check_cells_memory, check_layout_shape, check_room
 
 # Items for which all widths of a rectangle are tried in less than a second.
 MOST_ITEMS = 10**12
@@ -34,16 +36,16 @@ class Shape:
     @classmethod
     def asked_for(cls, shape: Any, n_items: int, *, wrap: bool) -> "Shape":
         """Shape with room for all items, from what the user gave."""
-        found = rectangle_for(n_items) if shape is None else check.check_layout_shape(shape)
+        found = rectangle_for(n_items) if shape is None else check_layout_shape(shape)
         if isinstance(found, tuple):
-            check.check_cells_memory(*found)
+            check_cells_memory(*found)
             result = cls(np.ones(found, dtype=bool), None, wrap)
         elif found.dtype == bool:
             result = cls(np.array(found, dtype=bool), None, wrap)
         else:
-            check.check_points_end(wrap)
+            check_points_end(wrap)
             result = cls(np.ones(len(found), dtype=bool), np.array(found), False)
-        check.check_room(n_items, result.n_open, str(result))
+        check_room(n_items, result.n_open, str(result))
         return result
 
     def __str__(self) -> str:
@@ -93,7 +95,7 @@ def rectangle_for(n_items: int) -> tuple[int, int]:
     >>> rectangle_for(320)
     (16, 20)
     """
-    n_items = check.check_count(n_items, "n_items", most=MOST_ITEMS)
+    n_items = check_count(n_items, "n_items", most=MOST_ITEMS)
     least = ceil(sqrt(n_items))
     most = max(least, floor(sqrt(n_items * 16 / 9)))
     columns = min(range(least, most + 1), key=lambda each: (-n_items % each, each))

@@ -8,21 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from unshuffle._arrays import check_magnitude, check_nonnegative, check_resolved, check_vectors
 from unshuffle._middle import middle
+from unshuffle._parameters import check_memory, check_seed
 from unshuffle._printing import short_repr
-from unshuffle._validation import (
-    check_magnitude,
-    check_memory,
-    check_nonnegative,
-    check_representatives,
-    check_vectors,
-)
-from unshuffle._validation._collections import check_resolved
-from unshuffle._validation._parameters import check_seed
 from unshuffle.kernels import median_gamma, text_features
 from unshuffle.kernels._distances import as_float64
 from unshuffle.kernels._gram import Kernel, count_items, gram_about_middle, gram_copies
 from unshuffle.kernels._vectors import DISTANCES, exponential
+from unshuffle.layout._checks import check_representatives
 from unshuffle.layout._items import DENSE_UP_TO, whole_gram
 from unshuffle.layout._medoids import Distances, find_medoids
 

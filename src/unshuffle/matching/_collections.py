@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from unshuffle._validation import check_length, is_text
+from unshuffle._arrays import check_length, is_text
 
 
 def item_names(collection: Any, n_items: int) -> list[str]:

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._parallel import eigh
-from unshuffle._validation import check_similarities
 from unshuffle.assignment import QuadraticProblem, matched_sums
 from unshuffle.kernels import SpectralPower, center, zero_diagonal
+from unshuffle.matching._checks import check_similarities
 
 Array = NDArray[np.float64]
 

@@ -14,13 +14,20 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle import _validation as check
+from unshuffle._grams import check_frozen
 from unshuffle._middle import middle
 from unshuffle._parallel import check_n_jobs, count_threads
+from unshuffle._parameters import check_count, check_memory, check_parameters, check_positive
 from unshuffle._progress import Callback, Reporter, Stopped, refitting
-from unshuffle._validation._parameters import check_parameters
 from unshuffle.assignment import interaction_spread, soft_assignment
 from unshuffle.kernels._gram import count_items, gram_about_middle
+from unshuffle.matching._checks import (
+    check_all_matched,
+    check_cost,
+    check_equal_sizes,
+    check_two_collections,
+    check_varied,
+)
 from unshuffle.matching._collections import feature_names, item_names, take
 from unshuffle.matching._kernel_pair import KernelPair
 from unshuffle.matching._matches import Matches
@@ -233,7 +240,7 @@ class KernelizedSorting(BaseEstimator):
         """
         check_parameters(self)
         check_n_jobs(self.n_jobs)
-        check.check_two_collections(X, y)
+        check_two_collections(X, y)
         with refitting(self) as done:
             self._fit(X, y, frozen, cost, done)
         return self
@@ -252,7 +259,7 @@ class KernelizedSorting(BaseEstimator):
             Item i belongs to `X[i]`.
         """
         check_is_fitted(self, "permutation_")
-        check.check_all_matched(self.permutation_)
+        check_all_matched(self.permutation_)
         return take(y, self.permutation_, self._n_second)
 
     def candidates(self, k: int) -> NDArray[np.intp]:
@@ -269,7 +276,7 @@ class KernelizedSorting(BaseEstimator):
             The partner of a matched item comes first, then others by their share.
         """
         check_is_fitted(self, "permutation_")
-        k = check.check_count(k, "k", most=self._n_second)
+        k = check_count(k, "k", most=self._n_second)
         shares = self._shares(1, SOFT_TEMPERATURE)
         rows = np.flatnonzero(self.permutation_ >= 0)
         shares[rows, self.permutation_[rows]] = np.inf
@@ -295,7 +302,7 @@ class KernelizedSorting(BaseEstimator):
             side sums to at most 1.
         """
         check_is_fitted(self, "permutation_")
-        return self._shares(0, check.check_positive(temperature, "temperature"))
+        return self._shares(0, check_positive(temperature, "temperature"))
 
     @property
     def matches_(self) -> Matches:
@@ -319,10 +326,10 @@ class KernelizedSorting(BaseEstimator):
         self._check_memory(X, y, with_cost=cost is not None)
         K, L = self._kernels(X, y)
         n_first, n_second = K.shape[0], L.shape[0]
-        fixed = check.check_frozen(frozen, n_first, n_second)
-        linear = None if cost is None else check.check_cost(cost, (n_first, n_second))
+        fixed = check_frozen(frozen, n_first, n_second)
+        linear = None if cost is None else check_cost(cost, (n_first, n_second))
         if self.method == "entropy":
-            check.check_equal_sizes(n_first, n_second, method=self.method)
+            check_equal_sizes(n_first, n_second, method=self.method)
         if linear is not None and self.unmatched_cost is None:
             # A constant changes no full matching, but takes the digits of what does.
             with np.errstate(over="ignore"):  # cut off below
@@ -390,7 +397,7 @@ class KernelizedSorting(BaseEstimator):
             gram = gram_about_middle(
                 collection, kernel, gamma=self.gamma, weights=weights, name=name
             )
-            check.check_varied(gram, name)
+            check_varied(gram, name)
             grams.append(gram)
         return grams[0], grams[1]
 
@@ -399,7 +406,7 @@ class KernelizedSorting(BaseEstimator):
         largest = max(count_items(X, self.kernel), count_items(y, kernel_y, "y"))
         more_threads = count_threads(self.n_jobs, self.n_init) - 1
         n_matrices = N_MATRICES + PER_THREAD * more_threads + WITH_COST * with_cost
-        check.check_memory(
+        check_memory(
             8 * n_matrices * largest**2,
             what=f"Matching {largest:,} items",
             instead="Fit a sample of the items, or match parts of the collections in turn.",

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._arrays import check_plain
+from unshuffle._files import as_path, check_output_path
+from unshuffle._grams import check_permutation
+from unshuffle._grids import check_names
 from unshuffle._records import SUFFIXES, Record, names_in_order, read_records
 from unshuffle._saving import csv_text, encode_text, replace_file
-from unshuffle._validation import check_names, check_output_path, check_permutation
-from unshuffle._validation._collections import check_plain
-from unshuffle._validation._files import as_path
 
 COLUMNS = ("index_x", "name_x", "index_y", "name_y", "confidence")
 

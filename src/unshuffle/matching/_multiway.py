@@ -10,9 +10,9 @@ from scipy.linalg import LinAlgError
 
 from unshuffle._parallel import map_parallel
 from unshuffle._progress import Reporter
-from unshuffle._validation import raise_entropy_undefined
 from unshuffle.assignment import QuadraticProblem, climb
 from unshuffle.kernels import zero_diagonal
+from unshuffle.matching._checks import raise_entropy_undefined
 from unshuffle.matching._kernel_pair import KernelPair
 from unshuffle.matching._starts import starts
 from unshuffle.objectives import (

@@ -13,11 +13,18 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle import _validation as check
 from unshuffle._parallel import check_n_jobs, count_threads
+from unshuffle._parameters import check_memory, check_parameters
 from unshuffle._progress import Callback, Reporter, Stopped, refitting
-from unshuffle._validation._parameters import check_parameters
 from unshuffle.kernels._gram import count_items, gram_about_middle
+from unshuffle.matching._checks import (
+    check_common_size,
+    check_entropy_size,
+    check_n_collections,
+    check_per_collection,
+    check_several_collections,
+    check_varied,
+)
 from unshuffle.matching._collections import take
 from unshuffle.matching._multiway import Alignment, Ensemble, Search, onto_first, solve_multiway
 
@@ -232,9 +239,9 @@ class MultiwaySorting(BaseEstimator):
             Item i of each belongs to item i of the first.
         """
         check_is_fitted(self, "permutations_")
-        collections = check.check_several_collections(X)
+        collections = check_several_collections(X)
         n_collections, n_items = self.permutations_.shape
-        check.check_n_collections(len(collections), n_collections, name="X")
+        check_n_collections(len(collections), n_collections, name="X")
         return [
             take(collection, permutation, n_items, name=f"X[{t}]")
             for t, (collection, permutation) in enumerate(
@@ -243,14 +250,14 @@ class MultiwaySorting(BaseEstimator):
         ]
 
     def _ensemble(self, X: Any) -> Ensemble:
-        collections = check.check_several_collections(X)
+        collections = check_several_collections(X)
         n_collections = len(collections)
-        specs = check.check_per_collection(self.kernel, n_collections, "kernel")
-        gammas = check.check_per_collection(self.gamma, n_collections, "gamma")
+        specs = check_per_collection(self.kernel, n_collections, "kernel")
+        gammas = check_per_collection(self.gamma, n_collections, "gamma")
         n_items = max(count_items(each, "rbf") for each in collections)
         n_matrices = PER_COLLECTION * n_collections
         n_matrices += PER_THREAD * count_threads(self.n_jobs, self.n_init)
-        check.check_memory(
+        check_memory(
             8 * n_matrices * n_items**2,
             what=f"Aligning {n_collections} collections of {n_items:,} items",
             instead="Fit samples of the collections, or align parts of them in turn.",
@@ -260,10 +267,10 @@ class MultiwaySorting(BaseEstimator):
             zip(collections, specs, gammas, strict=True)
         ):
             kernels.append(gram_about_middle(collection, spec, gamma=gamma, name=f"X[{t}]"))
-            check.check_varied(kernels[-1], f"X[{t}]")
-        n_items = check.check_common_size([K.shape[0] for K in kernels])
+            check_varied(kernels[-1], f"X[{t}]")
+        n_items = check_common_size([K.shape[0] for K in kernels])
         if self.objective == "entropy":
-            check.check_entropy_size(n_items, MOST_ITEMS_ENTROPY)
+            check_entropy_size(n_items, MOST_ITEMS_ENTROPY)
         # Entries of order one, so that products of many kernels stay finite.
         kernels = [K / np.abs(K).max() for K in kernels]
         # A product of T kernels exp(-gamma d) sums T distances; taken to the power 1 / T, their

@@ -6,16 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._validation import (
-    check_centred_norm,
-    check_enough_items,
-    check_memory,
-    check_option,
-    check_same_items,
-)
-from unshuffle._validation._parameters import check_flag
+from unshuffle._arrays import check_same_items
+from unshuffle._grams import check_centred_norm
+from unshuffle._parameters import check_flag, check_memory, check_option
 from unshuffle.kernels import center
 from unshuffle.kernels._gram import Kernel, count_items, gram_about_middle, gram_copies
+from unshuffle.metrics._checks import check_enough_items
 from unshuffle.objectives import hsic_biased, hsic_unbiased, hsic_zeroed
 
 Kernels = Kernel | Sequence[Kernel]

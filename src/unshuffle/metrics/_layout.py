@@ -7,19 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.extmath import row_norms
 
-from unshuffle._validation import (
-    check_any_neighbors,
-    check_cell_points,
-    check_count,
-    check_enough_placed,
-    check_grid,
-    check_magnitude,
-    check_points_end,
-    check_real,
-    check_vectors,
-)
-from unshuffle._validation._parameters import check_flag, check_seed
+from unshuffle._arrays import check_magnitude, check_vectors
+from unshuffle._grids import check_cell_points, check_grid, check_points_end
+from unshuffle._parameters import check_count, check_flag, check_real, check_seed
 from unshuffle.kernels._distances import as_float64, squared_distances
+from unshuffle.metrics._checks import check_any_neighbors, check_enough_placed
 
 # Numbers held at a time: a block of rows of the distance matrix, or differences of neighbours.
 _BLOCK = 2**22

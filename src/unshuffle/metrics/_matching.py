@@ -5,15 +5,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from unshuffle._validation import (
-    check_labels,
+from unshuffle._arrays import (
     check_magnitude,
-    check_matches,
     check_partner_vectors,
     check_same_items,
     check_vectors,
 )
 from unshuffle.kernels._distances import squared_distances
+from unshuffle.metrics._checks import check_labels, check_matches
 
 _BLOCK = 512
 

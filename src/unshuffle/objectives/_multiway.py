@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from unshuffle._contracts import raise_not_float, takes
-from unshuffle._validation._memory import check_memory
+from unshuffle._parameters import check_memory
 from unshuffle.objectives._hsic import Array
 
 

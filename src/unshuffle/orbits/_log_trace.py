@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize, nnls
 
-from unshuffle import _validation as check
 from unshuffle.objectives import log_trace_errors, log_trace_errors_diagonal, matrix_volume
+from unshuffle.orbits._checks import raise_infeasible_constraints
 from unshuffle.orbits._matrices import MatrixSpace
 from unshuffle.orbits._pairs import Pairs
 
@@ -198,7 +198,7 @@ def feasible_start(n_pairs: int, n_dimensions: int, constraints: Constraints | N
     if constraints is not None:
         start = project_rows(start, constraints)
         if np.isnan(start).any():
-            check.raise_infeasible_constraints()
+            raise_infeasible_constraints()
     return start
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle import _validation as check
+from unshuffle.orbits._checks import check_moved, check_reach
 from unshuffle.orbits._coefficients import matrix_norms, moved_by
 from unshuffle.orbits._subspace import Subspace
 
@@ -36,8 +36,8 @@ class Motion:
             places = self.subspace.back(moved_by(self.generators, coefficients, inside))
             places = places + self.subspace.outside(x[None])
         norms = matrix_norms(self.generators, coefficients)
-        check.check_moved(places, norms)
-        check.check_reach(norms)
+        check_moved(places, norms)
+        check_reach(norms)
         return places
 
     def flow(self, x: Array) -> Array:

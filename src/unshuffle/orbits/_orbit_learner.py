@@ -13,12 +13,27 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from unshuffle import _validation as check
+from unshuffle._arrays import as_numbers, as_rows, check_column_names, check_magnitude
 from unshuffle._parallel import check_n_jobs, one_blas_thread
+from unshuffle._parameters import check_count, check_memory, check_parameters, check_seed
 from unshuffle._progress import Callback, Reporter, Stopped, refitting
-from unshuffle._validation._collections import as_numbers, as_rows, check_column_names
-from unshuffle._validation._memory import check_memory
-from unshuffle._validation._parameters import check_parameters, check_seed
+from unshuffle.orbits._checks import (
+    check_any_matrix,
+    check_coefficients,
+    check_comparable,
+    check_constraints,
+    check_inner_products,
+    check_log_trace,
+    check_n_generators,
+    check_orbit_components,
+    check_orbit_memory,
+    check_orbit_vector,
+    check_pattern,
+    check_regression_targets,
+    check_rows_differ,
+    check_several_points,
+    check_signs,
+)
 from unshuffle.orbits._coefficients import locate, orbit_places
 from unshuffle.orbits._group import structure_constants
 from unshuffle.orbits._log_trace import (
@@ -272,12 +287,12 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         check_parameters(self)
         check_n_jobs(self.n_jobs)
         if self.loss == "logtrace":
-            check.check_log_trace(self.structure)
+            check_log_trace(self.structure)
         rows = _orbit_rows(X).copy()  # which are kept, and must not change with the user's
-        check.check_several_points(len(rows), "X")
-        onto = check.check_regression_targets(y, rows)
+        check_several_points(len(rows), "X")
+        onto = check_regression_targets(y, rows)
         if onto is None:
-            check.check_rows_differ(rows, "X")
+            check_rows_differ(rows, "X")
         with refitting(self) as done, one_blas_thread():
             self._forget()
             check_column_names(X, "X")
@@ -296,7 +311,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             indices, pairs = regression_pairs(
                 inner, onto if subspace is None else subspace.inside(onto)
             )
-        constraints = check.check_constraints(self.constraints, inner.shape[1], self.loss)
+        constraints = check_constraints(self.constraints, inner.shape[1], self.loss)
         space = self._space_of(len(X), pairs)
         scaled, scale = pairs.scaled()
         settings = Settings(int(self.n_init), int(self.max_iter), self.tol, seed, self.n_jobs)
@@ -369,8 +384,8 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             stays as it is.
         """
         check_is_fitted(self, "generators_")
-        vector = check.check_orbit_vector(x, self.n_features_in_)
-        coefficients = check.check_coefficients(c, self.n_generators_)
+        vector = check_orbit_vector(x, self.n_features_in_)
+        coefficients = check_coefficients(c, self.n_generators_)
         moved = self._motion.moved(vector, np.atleast_2d(coefficients))
         return moved[0] if coefficients.ndim == 1 else moved
 
@@ -388,7 +403,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             V_j x: the change of x per unit of coefficient j.
         """
         check_is_fitted(self, "generators_")
-        return self._motion.flow(check.check_orbit_vector(x, self.n_features_in_))
+        return self._motion.flow(check_orbit_vector(x, self.n_features_in_))
 
     def sample(self, n: int = 1, random_state: Any = None) -> Array:
         """Draw new vectors from the orbit of the prototype.
@@ -407,7 +422,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             rows (with `y`, of those of the pairs).
         """
         check_is_fitted(self, "generators_")
-        count = check.check_count(n, "n")
+        count = check_count(n, "n")
         check_memory(
             8 * count * (self.n_features_in_ + 4 * len(self.generators_)),
             what=f"Drawing {count:,} vectors",
@@ -465,19 +480,19 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             return None
         rows = X if onto is None else np.concatenate([X, onto])
         n_components = int(self.n_components)
-        check.check_orbit_components(n_components, len(rows), X.shape[1])
+        check_orbit_components(n_components, len(rows), X.shape[1])
         subspace = Subspace.of(rows, n_components)
         self.mean_, self.components_ = subspace.mean, subspace.components
         return subspace
 
     def _space_of(self, n_points: int, pairs: Pairs) -> MatrixSpace:
         n, d = pairs.targets.shape
-        pattern = check.check_pattern(self.pattern, d, self.structure)
+        pattern = check_pattern(self.pattern, d, self.structure)
         space = MatrixSpace.of(d, self.structure, pattern)
-        check.check_any_matrix(space.n_dimensions, d, self.structure)
+        check_any_matrix(space.n_dimensions, d, self.structure)
         if self.n_generators is not None:
-            check.check_n_generators(int(self.n_generators), n_points, n, space.n_dimensions)
-        check.check_orbit_memory(n, d, space.n_dimensions)
+            check_n_generators(int(self.n_generators), n_points, n, space.n_dimensions)
+        check_orbit_memory(n, d, space.n_dimensions)
         return space
 
     def _number(self, values: Array, n_dimensions: int, n_pairs: int) -> int:
@@ -502,9 +517,9 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _learn_log_trace(self, search: Search, constraints: Constraints | None) -> None:
         space, pairs = search.space, search.pairs
-        check.check_inner_products(pairs.sources, pairs.targets)
+        check_inner_products(pairs.sources, pairs.targets)
         if space.is_diagonal:
-            check.check_signs(pairs.sources, pairs.targets)
+            check_signs(pairs.sources, pairs.targets)
         cost = LogTraceCost(space, pairs, self.lam, self.eps1, self.eps2)
         inside = None if constraints is None else within(space, constraints)
         start = feasible_start(len(pairs.targets), space.n_dimensions, inside)
@@ -546,7 +561,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if self._subspace is not None:
             start = self._subspace.inside(start[None])[0]
         scale = float(np.linalg.norm(start))
-        check.check_comparable(inner, scale)
+        check_comparable(inner, scale)
         with one_blas_thread():
             places = orbit_places(self.generators_, start / scale, seed=self._seed)
             return locate(self.generators_, start / scale, inner / scale, places)[0]
@@ -567,5 +582,5 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 def _orbit_rows(X: Any) -> Array:
     """Vectors as finite rows whose squares are finite too."""
     rows: Array = as_rows(as_numbers(X, "X"), "X")
-    check.check_magnitude(rows, "X")
+    check_magnitude(rows, "X")
     return rows

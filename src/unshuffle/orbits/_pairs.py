@@ -7,9 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
-from unshuffle import _validation as check
 from unshuffle._middle import middle
 from unshuffle.kernels._distances import squared_distances
+from unshuffle.orbits._checks import (
+    check_index_pairs,
+    check_moving,
+    check_orbit_memory,
+    check_prototype,
+    check_prototype_moves,
+)
 from unshuffle.orbits._subspace import Subspace
 
 Array = NDArray[np.float64]
@@ -88,13 +94,13 @@ def chosen_prototype(given: Any, X: Array, inner: Array, subspace: Subspace | No
         moving = np.flatnonzero(lengths > 1e-14 * lengths.max())
         row = int(moving[medoid(inner[moving])]) if moving.size else 0
         return Prototype(row, X[row], inner[row])
-    found = check.check_prototype(given, *X.shape)
+    found = check_prototype(given, *X.shape)
     if isinstance(found, int):
         prototype = Prototype(found, X[found], inner[found])
     else:
         start = found if subspace is None else subspace.inside(found[None])[0]
         prototype = Prototype(PROTOTYPE, found, start)
-    check.check_prototype_moves(prototype.inner, inner)
+    check_prototype_moves(prototype.inner, inner)
     return prototype
 
 
@@ -122,24 +128,24 @@ def chosen_pairs(
         The vectors.
     """
     if not isinstance(which, str):
-        indices = check.check_index_pairs(which, len(X))
+        indices = check_index_pairs(which, len(X))
     elif which == "knn":
         indices = neighbor_pairs(X, n_neighbors)
     elif which == "all":
-        check.check_orbit_memory(len(X) * (len(X) - 1) // 2, X.shape[1], X.shape[1])
+        check_orbit_memory(len(X) * (len(X) - 1) // 2, X.shape[1], X.shape[1])
         indices = all_pairs(len(X))
     else:
         indices = prototype_pairs(len(X), prototype.row)
     from_outside = (indices[:, 1] == PROTOTYPE)[:, None]
     sources = np.where(from_outside, prototype.inner, X[indices[:, 1]])
     targets = X[indices[:, 0]]
-    check.check_moving(sources, targets, "X")
+    check_moving(sources, targets, "X")
     return indices, Pairs(targets, sources, np.unique(indices[:, 0]).size)
 
 
 def regression_pairs(X: Array, onto: Array) -> tuple[NDArray[np.intp], Pairs]:
     """Each row with the vector it is carried onto; both indices are its own."""
-    check.check_moving(X, onto, "X and y")
+    check_moving(X, onto, "X and y")
     rows = np.arange(len(X))
     return np.stack([rows, rows], axis=1), Pairs(onto, X, len(X))
 

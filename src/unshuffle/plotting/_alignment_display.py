@@ -6,15 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._bags import Bags
-from unshuffle._validation import (
-    check_alignment,
-    check_any_path,
-    check_count,
-    check_planar,
-    check_real,
-    check_several_bags,
-)
+from unshuffle._bags import Bags, check_several_bags
+from unshuffle._parameters import check_count, check_real
 from unshuffle.plotting._alignment_drawing import (
     AFTER,
     BEFORE,
@@ -22,6 +15,7 @@ from unshuffle.plotting._alignment_drawing import (
     draw_points,
     point_colors,
 )
+from unshuffle.plotting._checks import check_alignment, check_any_path, check_planar
 from unshuffle.plotting._drawing import axes_or_new, own
 
 Stack = NDArray[np.float64]

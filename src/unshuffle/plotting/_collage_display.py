@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._validation import check_grid, check_images, check_picture
+from unshuffle._grids import check_grid, check_images, check_picture
 from unshuffle.plotting._drawing import axes_or_new, cell_pictures, own
 
 

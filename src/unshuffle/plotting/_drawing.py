@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from unshuffle._validation import check_axes
+from unshuffle.plotting._checks import check_axes
 
 # More would only be thrown away again by the screen.
 _MAX_PIXELS = 2**24

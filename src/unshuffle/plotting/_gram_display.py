@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unshuffle._validation import check_gram, check_item_labels, check_order, check_set_kernel
+from unshuffle._grams import check_gram
 from unshuffle.layout import GridLayout
+from unshuffle.plotting._checks import check_item_labels, check_order, check_set_kernel
 from unshuffle.plotting._drawing import axes_or_new, kind_colors, own
 
 Gram = NDArray[np.float64]

@@ -6,20 +6,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._validation import (
+from unshuffle._arrays import check_same_items
+from unshuffle._grids import (
     check_cell_points,
-    check_features_given,
     check_grid,
     check_images,
+    check_items_of_layout,
+    check_points_end,
+)
+from unshuffle._parameters import check_real
+from unshuffle.metrics._layout import pair_distances, touching_cells
+from unshuffle.plotting._checks import (
+    check_features_given,
     check_item_colors,
     check_item_labels,
-    check_items_of_layout,
     check_one_look,
-    check_points_end,
-    check_real,
-    check_same_items,
 )
-from unshuffle.metrics._layout import pair_distances, touching_cells
 from unshuffle.plotting._drawing import (
     EMPTY,
     axes_or_new,

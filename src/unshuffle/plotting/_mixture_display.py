@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unshuffle._bags import Bags
-from unshuffle._validation import (
-    check_count,
+from unshuffle._parameters import check_count
+from unshuffle.plotting._alignment_drawing import point_colors
+from unshuffle.plotting._checks import (
     check_drawn_columns,
     check_item_labels,
     check_mixture,
@@ -16,7 +17,6 @@ from unshuffle._validation import (
     check_same_number,
     check_set_mixtures,
 )
-from unshuffle.plotting._alignment_drawing import point_colors
 from unshuffle.plotting._drawing import axes_or_new, own
 from unshuffle.plotting._panels import Panels
 

@@ -6,22 +6,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._validation import (
+from unshuffle._parameters import check_count, check_positive
+from unshuffle.orbits._motion import Motion
+from unshuffle.orbits._subspace import Subspace
+from unshuffle.plotting._checks import (
     check_axes_in_space,
     check_axes_of_plane,
     check_both_or_none,
-    check_count,
     check_image_shape,
     check_orbit_array,
     check_orbit_drawable,
-    check_positive,
     check_square_generators,
     raise_no_flow,
     raise_no_orbit_path,
     raise_no_spectrum,
 )
-from unshuffle.orbits._motion import Motion
-from unshuffle.orbits._subspace import Subspace
 from unshuffle.plotting._drawing import axes_or_new, own
 from unshuffle.plotting._orbit_drawing import (
     CURVES,

@@ -8,15 +8,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._bags import Bags
-from unshuffle._validation import (
+from unshuffle._parameters import check_count
+from unshuffle.plotting._alignment_drawing import point_colors
+from unshuffle.plotting._checks import (
     check_alignment,
-    check_count,
     check_drawn_columns,
     check_item_labels,
     check_set_template,
     check_template,
 )
-from unshuffle.plotting._alignment_drawing import point_colors
 from unshuffle.plotting._drawing import axes_or_new, own
 from unshuffle.plotting._panels import Panels, in_plane
 

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
+from unshuffle._arrays import check_none_wild
 from unshuffle._middle import distances_from_middle, middle, ordinary
-from unshuffle._validation._collections import check_none_wild
 from unshuffle.preprocessing._set_transformer import SetTransformer
 
 Array = NDArray[np.float64]

@@ -8,12 +8,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle import _validation as check
 from unshuffle._bag_estimator import BagEstimatorMixin
-from unshuffle._bags import Bags, canonical_order
+from unshuffle._bags import Bags, canonical_order, check_gap, is_list_of_bags, listed
+from unshuffle._parameters import check_parameters
 from unshuffle._progress import refitting
-from unshuffle._validation._bags import listed
-from unshuffle._validation._parameters import check_parameters
+from unshuffle.preprocessing._checks import check_columns
 
 Array = NDArray[np.float64]
 
@@ -51,7 +50,7 @@ class SetTransformer(BagEstimatorMixin, TransformerMixin, BaseEstimator, ABC):
         """
         check_parameters(self)
         given = Bags.of(bags)
-        columns = check.check_columns(self.columns, given.width)
+        columns = check_columns(self.columns, given.width)
         with refitting(self):
             self._columns = columns
             self._record_columns(bags, given)
@@ -92,14 +91,14 @@ class SetTransformer(BagEstimatorMixin, TransformerMixin, BaseEstimator, ABC):
         check_is_fitted(self, "n_features_in_")
         bags = listed(bags)
         given = self._bags_like_fitted(bags)
-        check.check_gap(given.points, "bags")
+        check_gap(given.points, "bags")
         for bag, points in enumerate(given):
             self._check(points, bag)
         changed = [self._in_canonical_order(points) for points in given]
         n_axes = getattr(bags, "ndim", 1)
         if n_axes == 3:
             return np.stack(changed)
-        if n_axes == 2 or (n_axes == 1 and not check.is_list_of_bags(bags)):
+        if n_axes == 2 or (n_axes == 1 and not is_list_of_bags(bags)):
             return np.concatenate(changed)
         return changed
 

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
-from unshuffle import _validation as check
 from unshuffle._middle import middle
 from unshuffle._parallel import map_parallel, wait_for
+from unshuffle._parameters import check_kernel_memory
 from unshuffle.kernels._points import PointKernel
+from unshuffle.svm._checks import raise_machine_failed, warn_machine_unsettled
 
 Array = NDArray[np.float64]
 
@@ -44,7 +45,7 @@ def slot_gram(
     -------
     K : ndarray of shape (n_a, n_b)
     """
-    check.check_kernel_memory(len(a), len(b), n_copies=2)
+    check_kernel_memory(len(a), len(b), n_copies=2)
     K = np.zeros((len(a), len(b)))
 
     def fill(start: int) -> None:
@@ -109,8 +110,8 @@ class Machine:
             try:
                 wait_for(svc.fit, K, y, weights)
             except ValueError as error:
-                check.raise_machine_failed(error, K)
-        check.warn_machine_unsettled(bool(svc.fit_status_ == 0), K, C)
+                raise_machine_failed(error, K)
+        warn_machine_unsettled(bool(svc.fit_status_ == 0), K, C)
         return cls(svc, sets[svc.support_], center, len(sets), kernel, _margins(svc, K))
 
     def decision(self, sets: Array, *, n_jobs: int | None = None) -> Array:
@@ -122,7 +123,7 @@ class Machine:
         return np.asarray(self.svc.predict(self._gram(sets, n_jobs)))
 
     def _gram(self, sets: Array, n_jobs: int | None) -> Array:
-        check.check_kernel_memory(len(sets), self.n_learnt, n_copies=2)
+        check_kernel_memory(len(sets), self.n_learnt, n_copies=2)
         # Columns of sets that do not support the machine are never looked at.
         K = np.zeros((len(sets), self.n_learnt))
         sets = sets - self.center

@@ -15,13 +15,22 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle import _validation as check
 from unshuffle._bag_estimator import BagEstimatorMixin
 from unshuffle._bags import Bags
 from unshuffle._parallel import check_n_jobs
+from unshuffle._parameters import check_kernel_memory, check_parameters
 from unshuffle._progress import Callback, Reporter, refitting
-from unshuffle._validation._parameters import check_parameters
 from unshuffle.svm._calibration import Sigmoids
+from unshuffle.svm._checks import (
+    check_bisect,
+    check_calibrated,
+    check_class_weights,
+    check_classes,
+    check_enough_to_calibrate,
+    check_probability,
+    check_slack_template,
+    warn_sets_unsettled,
+)
 from unshuffle.svm._learning import Learning, Settings
 from unshuffle.svm._placing import Placing
 from unshuffle.svm._template import N_MATRICES
@@ -248,13 +257,13 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
         """
         check_parameters(self)
         check_n_jobs(self.n_jobs)
-        check.check_slack_template(self.slack, self.template)
-        check.check_bisect(self.bisect, self.lam)
+        check_slack_template(self.slack, self.template)
+        check_bisect(self.bisect, self.lam)
         given = Bags.of(bags)
-        classes, codes = check.check_classes(y, len(given), type(self).__name__)
+        classes, codes = check_classes(y, len(given), type(self).__name__)
         if self.probability:
-            check.check_enough_to_calibrate(int(np.bincount(codes).min()))
-        check.check_kernel_memory(len(given), len(given), n_copies=N_MATRICES)
+            check_enough_to_calibrate(int(np.bincount(codes).min()))
+        check_kernel_memory(len(given), len(given), n_copies=N_MATRICES)
         seed = int(check_random_state(self.random_state).randint(2**31))
         placing = self._placing_of(given, seed)
         reporter = Reporter(self.callback)
@@ -279,7 +288,7 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
                     done()  # the machine is there; its probabilities are not
                     raise
         if not (self.converged_ or reporter.stopped):
-            check.warn_sets_unsettled(self.max_iter, stacklevel=3)
+            warn_sets_unsettled(self.max_iter, stacklevel=3)
         return self
 
     def decision_function(self, bags: Any) -> NDArray[np.float64]:
@@ -317,7 +326,7 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
         given = self._bags_like_fitted(bags)
         return np.asarray(self.classes_[self._model.predict(given, n_jobs=self.n_jobs)])
 
-    @available_if(lambda self: check.check_probability(self.probability))
+    @available_if(lambda self: check_probability(self.probability))
     def predict_proba(self, bags: Any) -> NDArray[np.float64]:
         """Probabilities of the classes of sets; with probability=True only.
 
@@ -333,7 +342,7 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
             each row adds up to 1.
         """
         check_is_fitted(self, "classes_")
-        check.check_calibrated(hasattr(self, "_sigmoids"))
+        check_calibrated(hasattr(self, "_sigmoids"))
         decisions = self.decision_function(bags)
         return self._sigmoids.probabilities(decisions.reshape(len(decisions), -1))
 
@@ -412,7 +421,7 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
         if self.class_weight is None:
             return None
         weights = np.asarray(compute_sample_weight(self.class_weight, classes[codes]))
-        check.check_class_weights(weights, classes, codes)
+        check_class_weights(weights, classes, codes)
         return weights
 
     def _store(self, bags: Any, given: Bags, classes: NDArray[Any], learning: Learning) -> None:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from unshuffle import _validation as check
-from unshuffle._bags import Bags
+from unshuffle._bags import Bags, check_bags_memory, check_gap
+from unshuffle._grams import check_points_for_width
 from unshuffle.kernels._points import PointFeatures
 from unshuffle.svm._slots import Candidates
 
@@ -44,13 +44,13 @@ class Placing:
         seed: int,
     ) -> "Placing":
         """Placing for sets like these; memory is asked for first."""
-        check.check_gap(bags.points, "bags")
+        check_gap(bags.points, "bags")
         if kernel == "linear":
             bags.check_none_wild()
         n_slots = int(n_points or bags.sizes.max())
-        check.check_bags_memory(len(bags), n_slots, bags.width if kernel == "linear" else rank)
+        check_bags_memory(len(bags), n_slots, bags.width if kernel == "linear" else rank)
         if kernel == "rbf" and gamma is None:
-            check.check_points_for_width(len(bags.points), "gamma")
+            check_points_for_width(len(bags.points), "gamma")
         points = bags.sorted().points  # so that no order inside a set has a part in the features
         features = PointFeatures.of(points, kernel, gamma=gamma, degree=degree, rank=rank)
         return cls(features, n_slots, unequal == "resample", seed)

@@ -10,13 +10,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle import _validation as check
 from unshuffle._bag_estimator import BagEstimatorMixin
 from unshuffle._bags import Bags
 from unshuffle._parallel import check_n_jobs
+from unshuffle._parameters import check_kernel_memory, check_parameters
 from unshuffle._progress import Callback, Reporter, Stopped, refitting
 from unshuffle._sizes import gathered
-from unshuffle._validation._parameters import check_parameters
+from unshuffle.svm._checks import check_slack_template, warn_sets_unsettled
 from unshuffle.svm._placing import Placing
 from unshuffle.svm._slots import nearest_candidates
 from unshuffle.svm._template import N_MATRICES, Settling, first_template, share_outside
@@ -248,10 +248,10 @@ class SetAligner(
     def _fit(self, bags: Any) -> Bags:
         check_parameters(self)
         check_n_jobs(self.n_jobs)
-        check.check_slack_template(self.slack, self.template)
+        check_slack_template(self.slack, self.template)
         given = Bags.of(bags)
         if share_outside(self.template, self.slack) != 1.0:
-            check.check_kernel_memory(len(given), len(given), n_copies=N_MATRICES)
+            check_kernel_memory(len(given), len(given), n_copies=N_MATRICES)
         seed = int(check_random_state(self.random_state).randint(2**31))
         placing = Placing.of(
             given,
@@ -285,7 +285,7 @@ class SetAligner(
                 raise
             self._store(bags, given, placing, settling)
         if not (self.converged_ or settling.reporter.stopped):
-            check.warn_sets_unsettled(self.max_iter, stacklevel=4)
+            warn_sets_unsettled(self.max_iter, stacklevel=4)
         return given
 
     def _store(self, bags: Any, given: Bags, placing: Placing, settling: Settling) -> None:

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from unshuffle import _validation as check
 from unshuffle._bags import Bags
+from unshuffle._parameters import check_kernel_memory
 from unshuffle._progress import Reporter
 from unshuffle._sizes import equal_sizes, gathered
 from unshuffle.svm._ball import Ball, enclosing_ball
@@ -60,7 +60,7 @@ def centered_on(ordered: Array, slack: float | None) -> tuple[Ball, Array]:
     flat = ordered.reshape(len(ordered), -1)
     if slack == 1.0:
         return _mean_ball(flat), ordered.mean(axis=0)
-    check.check_kernel_memory(len(flat), len(flat), n_copies=N_MATRICES)
+    check_kernel_memory(len(flat), len(flat), n_copies=N_MATRICES)
     ball = enclosing_ball(flat @ flat.T, slack)
     return ball, (ball.weights @ flat).reshape(ordered.shape[1:])
 

@@ -8,9 +8,10 @@ from functools import partial
 from typing import Any
 from unittest import SkipTest
 
-from unshuffle import _validation as valid
+from unshuffle._parameters import check_option, check_real
 from unshuffle.testing import _forms, _learning, _order, _refusals, _state
 from unshuffle.testing._cases import is_set_kernel, is_transformer, learns_kinds
+from unshuffle.testing._checks import check_estimator_instance, check_expected_failures
 
 Check = Callable[[Any, float], None]
 
@@ -149,9 +150,9 @@ def check_bag_estimator(
     >>> {result.status for result in results}
     {'passed'}
     """
-    tol = valid.check_real(tol, "tol", least=0)
-    valid.check_option(on_fail, "on_fail", ("raise", "collect"))
-    expected = valid.check_expected_failures(expected_failed_checks, _NAMES)
+    tol = check_real(tol, "tol", least=0)
+    check_option(on_fail, "on_fail", ("raise", "collect"))
+    expected = check_expected_failures(expected_failed_checks, _NAMES)
     return [
         _result(check, estimator, tol, check.__name__ in expected, on_fail)
         for check in _checks_for(estimator)
@@ -200,11 +201,11 @@ def parametrize_with_bag_checks(
         raise ImportError(
             "Tests of estimators need pytest: pip install 'unshuffle[test]'"
         ) from error
-    tol = valid.check_real(tol, "tol", least=0)
+    tol = check_real(tol, "tol", least=0)
     cases = []
     for estimator in estimators:
         given = None if expected_failed_checks is None else expected_failed_checks(estimator)
-        expected = valid.check_expected_failures(given, _NAMES)
+        expected = check_expected_failures(given, _NAMES)
         for check in _checks_for(estimator):
             reason = expected.get(check.__name__)
             marks = () if reason is None else (pytest.mark.xfail(reason=reason, strict=True),)
@@ -217,7 +218,7 @@ def parametrize_with_bag_checks(
 
 
 def _checks_for(estimator: Any) -> list[Check]:
-    valid.check_estimator_instance(estimator)
+    check_estimator_instance(estimator)
     return [check for check, applies in _CHECKS if applies(estimator)]
 
 

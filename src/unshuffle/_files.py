@@ -1,4 +1,4 @@
-"""What is asked of folders and files."""
+"""Checks of the files that are read and written."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""What is asked of the parameters of aligners and classifiers of sets."""
+"""Checks of sets and labels that are learned from."""
 
 import warnings
 from typing import Any, NoReturn
@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from unshuffle._validation._collections import as_array
+from unshuffle._arrays import as_array
 
 
 def check_slack_template(slack: float | None, template: str) -> None:

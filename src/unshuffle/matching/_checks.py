@@ -1,12 +1,61 @@
-"""What is asked of several collections that are aligned together."""
+"""Checks of collections that are matched."""
 
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from unshuffle._validation._bags import listed
-from unshuffle._validation._collections import is_text
+from unshuffle._arrays import as_numbers, as_rows, is_text
+from unshuffle._bags import listed
+from unshuffle._grams import _check_shape
+
+
+def check_two_collections(X: Any, y: Any) -> None:
+    """Refuse a missing second collection before scikit-learn's words for labels get there."""
+    if X is None:
+        raise ValueError("`X` is None. Call fit(X, y) with both collections.")
+    if y is None:
+        # scikit-learn's checks look for these words.
+        raise ValueError(
+            "Matching requires y to be passed, but the target y is None. It is the second "
+            "collection, like X: call fit(X, y) with both."
+        )
+
+
+def check_equal_sizes(n_first: int, n_second: int, *, method: str) -> None:
+    """Refuse collections of different sizes where the method has no meaning for them."""
+    if n_first != n_second:
+        raise ValueError(
+            f"method={method!r} needs collections of one size, got {n_first} and {n_second} "
+            'items. Use method="refined", which matches all items of the smaller one.'
+        )
+
+
+def check_varied(K: NDArray[np.float64], name: str) -> None:
+    """Refuse a kernel matrix that tells no item from another."""
+    n_items = K.shape[0]
+    compared = K
+    if n_items > 2:
+        # A view: cut into rows one longer than K's, the diagonal stands in one column.
+        compared = K.ravel()[1:].reshape(n_items - 1, n_items + 1)[:, :-1]
+    low, high = float(compared.min()), float(compared.max())
+    if high - low <= 1e-12 * max(float(K.max()), -float(K.min())):
+        raise ValueError(
+            f"All items of {name} are equally similar to each other (similarity {low:.6g}), so "
+            "nothing tells one from another. Check that the right columns were passed, or choose "
+            "another kernel."
+        )
+
+
+def check_similarities(n_positive: int) -> None:
+    """Refuse a kernel matrix without positive eigenvalues: distances, most likely."""
+    if n_positive == 0:
+        raise ValueError(
+            "The kernel matrix of X or y has no positive eigenvalue once centered, as if its "
+            "entries were distances: they must be larger the more alike two items are. Pass "
+            "-distances or exp(-gamma * distances**2) in their place."
+        )
 
 
 def check_several_collections(collections: Any, *, name: str = "X") -> list[Any]:
@@ -91,3 +140,21 @@ def raise_entropy_undefined(error: Exception) -> NoReturn:
         'objective="entropy" needs positive semi-definite kernels, and the product of these is '
         'not. Choose kernel="rbf" or "linear", or objective="hsic", which takes any kernel.'
     ) from error
+
+
+def check_all_matched(permutation: NDArray[np.intp]) -> None:
+    """Refuse to reorder where an item has no partner to put in its place."""
+    alone = np.flatnonzero(permutation < 0)
+    if alone.size:
+        raise ValueError(
+            f"{alone.size} of {permutation.size} items of X have no partner (the first is item "
+            f"{alone[0]}), so y cannot be put in the order of X. Use `pairs_` to select the "
+            "matched items of both."
+        )
+
+
+def check_cost(cost: ArrayLike, shape: tuple[int, int]) -> NDArray[np.float64]:
+    """Finite matrix of the given shape."""
+    values: NDArray[np.float64] = as_rows(as_numbers(cost, "cost"), "cost")
+    _check_shape(values, shape, "cost", "items of X by items of y")
+    return values

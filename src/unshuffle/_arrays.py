@@ -1,15 +1,31 @@
-"""What is asked of collections of items: vectors, documents, and how many there are."""
+"""Tables of numbers as users give them: taken in one form, and refused in clear words."""
 
 from collections.abc import Callable, Collection
 from datetime import date, time, timedelta
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
 _TIMES = (date, time, timedelta, np.datetime64, np.timedelta64)
+
+
+def _as_numbers(points: Any, name: str) -> NDArray[np.float64]:
+    if sparse.issparse(points):
+        raise TypeError(f"`{name}` is sparse. Call toarray() on it first.")
+    check_plain(points, f"`{name}`")
+    try:
+        given = np.asarray(table_of(points, name))
+        if np.iscomplexobj(given):
+            raise TypeError("complex numbers")
+        return given.astype(np.float64, order="C")
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(
+            f"`{name}` must hold real numbers, as many in every row, and this "
+            f"{type(points).__name__} does not. Pass an array with one row for each point."
+        ) from error
 
 
 def check_plain(values: Any, name: str) -> None:
@@ -355,37 +371,6 @@ def check_nonnegative(X: Any, name: str, *, kernel: str) -> None:
         )
 
 
-def check_words(n_words: int, name: str) -> None:
-    """Refuse a collection of documents in which nothing can be compared."""
-    if n_words == 0:
-        raise ValueError(
-            f"The documents of {name} hold no word of two letters or more. "
-            "Check that they were read as text and are not empty."
-        )
-
-
-def check_rows_vary(
-    norms: NDArray[np.float64], largest: NDArray[np.float64], name: str, *, metric: str
-) -> None:
-    """Refuse rows that have no direction to compare."""
-    flat = np.flatnonzero(~(norms > 8 * np.finfo(float).eps * largest))
-    if flat.size:
-        what = "constant" if metric == "correlation" else "zero"
-        raise ValueError(
-            f"Row {flat[0]} of {name} is {what} ({flat.size} such row(s)), so its {metric} with "
-            'others is undefined. Drop these rows, or use metric="euclidean".'
-        )
-
-
-def check_same_argument(X: Any, Y: Any, function: str) -> None:
-    """Refuse a second collection where a kernel exists inside one collection only."""
-    if Y is not None and Y is not X:
-        raise ValueError(
-            f"{function} compares the items of one collection with each other, but a second one "
-            "was passed. Leave Y out; stack the two collections to compare across them."
-        )
-
-
 def check_same_items(n_first: int, n_second: int, first: str, second: str) -> None:
     """Refuse two descriptions of the same items that differ in length."""
     if n_first != n_second:
@@ -395,45 +380,18 @@ def check_same_items(n_first: int, n_second: int, first: str, second: str) -> No
         )
 
 
-def check_two_collections(X: Any, y: Any) -> None:
-    """Refuse a missing second collection before scikit-learn's words for labels get there."""
-    if X is None:
-        raise ValueError("`X` is None. Call fit(X, y) with both collections.")
-    if y is None:
-        # scikit-learn's checks look for these words.
-        raise ValueError(
-            "Matching requires y to be passed, but the target y is None. It is the second "
-            "collection, like X: call fit(X, y) with both."
-        )
-
-
-def check_equal_sizes(n_first: int, n_second: int, *, method: str) -> None:
-    """Refuse collections of different sizes where the method has no meaning for them."""
-    if n_first != n_second:
-        raise ValueError(
-            f"method={method!r} needs collections of one size, got {n_first} and {n_second} "
-            'items. Use method="refined", which matches all items of the smaller one.'
-        )
-
-
 def check_length(n_items: int, expected: int, *, name: str = "y") -> None:
     """Refuse a collection that is not in the order of the fitted one."""
     if n_items != expected:
         raise ValueError(f"`{name}` has {n_items} items; the fitted one has {expected}.")
 
 
-def check_enough_items(n_items: int, least: int, what: str) -> None:
-    """Refuse a sample too small for an estimator."""
-    if n_items < least:
-        raise ValueError(f"{what} needs at least {least} items, got {n_items}.")
+def as_real(values: Any) -> NDArray[np.float64]:
+    """Array of real numbers, whose caller says what they are where they are not."""
+    return as_numbers(values, "The argument")
 
 
-def check_labels(labels: ArrayLike, n_items: int, name: str) -> NDArray[Any]:
-    """One label for each item, of which there are at least `n_items`."""
-    values = as_array(labels, f"`{name}`")
-    if values.ndim != 1 or values.size < n_items:
-        raise ValueError(
-            f"`{name}` must hold one label for each item of y, at least {n_items} here, "
-            f"got shape {values.shape}."
-        )
-    return values
+def kind_of(values: Any) -> str:
+    """What arrived, in a word or two."""
+    name = type(values).__name__
+    return f"{name} of {values.dtype}" if hasattr(values, "dtype") else name

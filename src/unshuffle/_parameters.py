@@ -1,14 +1,60 @@
-"""What is asked of single numbers and words."""
+"""Checks of single arguments, and of the memory that a call would take."""
 
+import os
 from collections.abc import Sequence
 from numbers import Integral, Real
+from time import monotonic
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+# Seconds for which an answer of the system is good: asking takes longer than small fits do.
+FRESH = 0.05
+_last: tuple[float, int | None] = (-1.0, None)
 # Counts beyond it are slips; products of three of them would overflow 64 bits.
 LARGEST_COUNT = 10**18
+
+
+def available_memory() -> int | None:
+    """Bytes that can be taken without swapping, or None where the system does not say."""
+    global _last
+    now = monotonic()
+    if now - _last[0] > FRESH:
+        _last = now, _ask()
+    return _last[1]
+
+
+def _ask() -> int | None:
+    try:
+        with open("/proc/meminfo") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError, AttributeError):
+        return None
+
+
+def check_memory(n_bytes: int, *, what: str, instead: str) -> None:
+    """Refuse work that would not fit into the memory that is free now."""
+    free = available_memory()
+    if free is not None and n_bytes > free:
+        raise MemoryError(
+            f"{what} needs {n_bytes / 1e9:,.1f} GB; {free / 1e9:.1f} GB is free. {instead}"
+        )
+
+
+def check_kernel_memory(n_rows: int, n_columns: int, *, n_copies: float = 1.0) -> None:
+    """Refuse a dense kernel matrix, and its copies, that would not fit into the free memory."""
+    check_memory(
+        int(8 * n_rows * n_columns * n_copies),
+        what=f"The kernel matrix of {n_rows:,} by {n_columns:,} items",
+        instead="Use a sample of the items.",
+    )
 
 
 def check_count(value: Any, name: str, *, least: int = 1, most: int | None = None) -> int:
@@ -71,12 +117,6 @@ def check_flag(value: Any, name: str) -> bool:
     if not isinstance(value, bool | np.bool_ | Integral) or int(value) not in (0, 1):
         raise ValueError(f"`{name}` must be True or False, got {value!r}.")
     return bool(value)
-
-
-def check_callable(value: Any, name: str) -> None:
-    """Refuse a callback that cannot be called."""
-    if value is not None and not callable(value):
-        raise ValueError(f"`{name}` must be a function or None, got {value!r}.")
 
 
 def check_parameters(estimator: Any) -> None:

@@ -1,4 +1,4 @@
-"""What is asked of estimators that are to be checked."""
+"""Checks of estimators under test."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

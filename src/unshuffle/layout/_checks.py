@@ -1,4 +1,4 @@
-"""What is asked of the cells of a layout."""
+"""Checks of shapes, places and tiles."""
 
 from numbers import Integral
 from typing import Any
@@ -6,22 +6,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unshuffle._validation._collections import (
-    as_rows,
-    check_documents,
-    check_magnitude,
-    check_plain,
-    check_vectors,
-    is_text,
-)
-from unshuffle._validation._kernels import check_gram
-from unshuffle._validation._memory import check_memory
-from unshuffle._validation._pairs import check_frozen
+from unshuffle._arrays import as_rows, check_magnitude, check_plain
+from unshuffle._grams import check_frozen
+from unshuffle._parameters import check_count, check_memory
 
 _SHAPES = (
     "Give (rows, columns), a 2-D boolean mask, or the row and column of each cell as an array of "
     "shape (n_cells, 2)."
 )
+
+
+def check_representatives(k: Any, n_items: int) -> int:
+    """Number of items to choose from a collection, at most all of them."""
+    k = check_count(k, "k")
+    if k > n_items:
+        raise ValueError(
+            f"`k` is {k}, but there are only {n_items} item(s) to choose from. Choose at most "
+            f"{n_items}."
+        )
+    return k
 
 
 def check_layout_shape(
@@ -144,17 +147,6 @@ def check_frozen_cells(
             "by row from 0."
         )
     return pairs
-
-
-def check_items_of_layout(X: Any, name: str, *, kernel: Any) -> Any:
-    """Documents, a kernel matrix or vectors, as the kernel asks; a single item will do."""
-    if kernel == "text":
-        return [str(X[0])] if is_text(X) and len(X) == 1 else check_documents(X, name)
-    if isinstance(X, str) or is_text(X):
-        return check_vectors(X, name, kernel=getattr(kernel, "__name__", kernel))
-    if kernel == "precomputed" and np.shape(X) != (1, 1):
-        return check_gram(X, name)
-    return as_rows(X, name).copy()  # which is kept, and must not change with the user's
 
 
 def check_new_vectors(X: Any, n_columns: int) -> Any:

@@ -1,0 +1,173 @@
+"""Checks of kernel matrices and of matchings between their items."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from unshuffle._arrays import (
+    as_array,
+    as_numbers,
+    as_rows,
+    check_magnitude,
+    check_n_items,
+    check_plain,
+    table_shape,
+)
+from unshuffle._parameters import check_kernel_memory
+
+
+def check_gram(gram: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Square, symmetric, finite kernel matrix as float64."""
+    check_gram_memory(gram)
+    K = as_rows(as_numbers(gram, name), name)
+    check_magnitude(K, name)
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(
+            f"{name} must be a square kernel matrix, got shape {K.shape}. "
+            "Pass similarities between all items of one collection, or choose a kernel "
+            'other than "precomputed" to pass features.'
+        )
+    check_n_items(K.shape[0], name)
+    # A few rows at a time: whole differences would take several times the memory of K.
+    worst, i, j = 0.0, 0, 0
+    for start in range(0, K.shape[0], 256):
+        gaps = np.abs(K[start : start + 256] - K[:, start : start + 256].T)
+        row, column = np.unravel_index(int(gaps.argmax()), gaps.shape)
+        if gaps[row, column] > worst:
+            worst, i, j = float(gaps[row, column]), start + int(row), int(column)
+    if worst > 1e-6 * max(float(K.max()), -float(K.min()), np.finfo(float).tiny):
+        raise ValueError(
+            f"{name} is not symmetric: entry ({i}, {j}) is {K[i, j]:.6g} and ({j}, {i}) is "
+            f"{K[j, i]:.6g}. Pass ({name} + {name}.T) / 2 if the difference means nothing."
+        )
+    symmetric: NDArray[np.float64] = K + K.T
+    symmetric *= 0.5
+    return symmetric
+
+
+def check_gram_memory(gram: Any) -> None:
+    """Refuse a kernel matrix whose symmetric copy would not fit into the memory that is free."""
+    n_items, n_columns = table_shape(gram)
+    ready = isinstance(gram, np.ndarray) and gram.dtype == np.float64 and gram.flags.carray
+    check_kernel_memory(n_items, n_columns, n_copies=1.0 if ready else 2.0)
+
+
+def check_centred_norm(norm: float, scale: float, name: str) -> float:
+    """Refuse to scale a kernel matrix that is constant, and so zero once centred."""
+    if not norm > 1e-13 * scale:
+        raise ValueError(
+            f"The kernel matrix of {name} is zero after centring: its items are all equally "
+            "similar, so it cannot be scaled. Drop this kernel, or check its columns."
+        )
+    return norm
+
+
+def check_kernel_list(kernels: Sequence[Any]) -> list[Any]:
+    """List of kernels that holds at least one."""
+    if len(kernels) == 0:
+        raise ValueError('`kernel` is an empty list. Name at least one kernel, such as ["rbf"].')
+    return list(kernels)
+
+
+def check_frozen(
+    frozen: ArrayLike | None,
+    n_first: int,
+    n_second: int,
+    *,
+    first: str = "X",
+    second: str = "y",
+    other: str = "item",
+) -> NDArray[np.intp]:
+    """Pairs fixed by the user as an integer array of shape (n_frozen, 2), sorted by item.
+
+    `other` is what the second side has: items too, or cells.
+    """
+    if frozen is None:
+        return np.empty((0, 2), dtype=np.intp)
+    check_plain(frozen, "`frozen`")
+    try:
+        pairs = np.asarray(frozen)
+    except ValueError as error:
+        raise ValueError(
+            "`frozen` has rows of different lengths. "
+            f"Give one row (index in {first}, index in {second}) for each fixed pair."
+        ) from error
+    if pairs.size == 0:
+        return np.empty((0, 2), dtype=np.intp)
+    if pairs.ndim != 2 or pairs.shape[1] != 2:
+        raise ValueError(
+            f"`frozen` must have shape (n_frozen, 2), got {pairs.shape}. "
+            f"Give one row (index in {first}, index in {second}) for each fixed pair."
+        )
+    if not np.issubdtype(pairs.dtype, np.integer):
+        floating = np.issubdtype(pairs.dtype, np.floating)
+        if floating and np.isfinite(pairs).all() and np.all(pairs == np.floor(pairs)):
+            pairs = pairs.astype(np.intp)
+        else:
+            raise ValueError(
+                f"`frozen` must hold whole numbers, got dtype {pairs.dtype}. "
+                f"Give positions in {first} and {second}, counted from 0."
+            )
+    for column, size, name, what in ((0, n_first, first, "item"), (1, n_second, second, other)):
+        values = pairs[:, column]
+        outside = np.flatnonzero((values < 0) | (values >= size))
+        if outside.size:
+            row = int(outside[0])
+            raise ValueError(
+                f"`frozen` names {what} {values[row]} of {name} (row {row}), which has {size} "
+                f"{what}s. Use positions from 0 to {size - 1}."
+            )
+        order = np.argsort(values, kind="stable")
+        repeated = np.flatnonzero(np.diff(values[order]) == 0)
+        if repeated.size:
+            rows = order[repeated[0]], order[repeated[0] + 1]
+            raise ValueError(
+                f"`frozen` repeats {what} {values[rows[0]]} of {name} (rows {rows[0]} and "
+                f"{rows[1]}). Each {what} may be frozen once; drop one of the two rows."
+            )
+    return pairs[np.argsort(pairs[:, 0], kind="stable")].astype(np.intp)
+
+
+def check_permutation(
+    permutation: ArrayLike, n_first: int, n_second: int, *, name: str = "permutation"
+) -> NDArray[np.intp]:
+    """Injective map into `range(n_second)`, with -1 for unmatched."""
+    values = as_array(permutation, f"`{name}`")
+    if values.shape != (n_first,) or not np.issubdtype(values.dtype, np.integer):
+        raise ValueError(
+            f"`{name}` must be {n_first} whole numbers, one for each item of X, got shape "
+            f"{values.shape} and dtype {values.dtype}."
+        )
+    used = values[values != -1]
+    if used.size and (used.min() < 0 or used.max() >= n_second):
+        outside = used.max() if used.max() >= n_second else used.min()
+        raise ValueError(
+            f"`{name}` names item {outside} of y, which has {n_second} items. "
+            f"Use positions from 0 to {n_second - 1}, -1 for unmatched."
+        )
+    if np.unique(used).size != used.size:
+        counts = np.bincount(used.astype(np.intp))
+        raise ValueError(
+            f"`{name}` uses item {int(counts.argmax())} of y {int(counts.max())} times. "
+            "Each item of y may have one partner."
+        )
+    return values.astype(np.intp)
+
+
+def _check_shape(matrix: NDArray[Any], shape: tuple[int, int], name: str, sides: str) -> None:
+    if matrix.shape != shape:
+        raise ValueError(
+            f"`{name}` must have shape {shape} ({sides}), got {matrix.shape}."
+            + (" Pass its transpose." if matrix.shape == shape[::-1] else "")
+        )
+
+
+def check_points_for_width(n_points: int, parameter: str) -> None:
+    """Refuse to read a width off the distances between points where there is one point."""
+    if n_points < 2:
+        raise ValueError(
+            f"`{parameter}` is read off the distances between points, but the bags hold "
+            f"{n_points} point (n_samples = 1). Pass more points, or a number as {parameter}."
+        )

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from benchmarks._measure import Row, timed
-from unshuffle.assignment import _auction
-from unshuffle.assignment._solve import MAX_BIDS_PER_ROW, assign
+from unshuffle import _auction
+from unshuffle._assign import MAX_BIDS_PER_ROW, assign
 from unshuffle.datasets import grid_points
 from unshuffle.kernels import center, rbf_kernel
 

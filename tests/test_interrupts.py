@@ -5,11 +5,11 @@ import threading
 import numpy as np
 import pytest
 
-from unshuffle import KernelizedSorting, _parallel
+from unshuffle import KernelizedSorting, _many_loops, _parallel
+from unshuffle._assign import LARGE, assign_many
 from unshuffle._bags import Bags
 from unshuffle._parallel import eigh, product
-from unshuffle.assignment import QuadraticProblem, _loops, _many_loops, swap_ascent
-from unshuffle.assignment._many import LARGE, assign_many
+from unshuffle.assignment import QuadraticProblem, _loops, swap_ascent
 from unshuffle.kernels import ExpectedLikelihoodKernel, _mixture_loops, geodesic_distances
 from unshuffle.kernels._mixtures import KINDS, Climb, fitted
 from unshuffle.matching._starts import _distances

@@ -114,9 +114,7 @@ LARGE = {
 
 @pytest.mark.parametrize("name", LARGE)
 def test_too_much_is_refused_before_a_matrix_of_all_pairs_is_made(name, monkeypatch):
-    monkeypatch.setattr(
-        "unshuffle._parameters.available_memory", lambda: int(0.9 * ONE_MATRIX)
-    )
+    monkeypatch.setattr("unshuffle._parameters.available_memory", lambda: int(0.9 * ONE_MATRIX))
     tracemalloc.start()
     try:
         with pytest.raises(MemoryError, match=r"[\d,]+ .*needs [\d,.]+ GB; [\d.]+ GB is free\. "):
@@ -145,7 +143,7 @@ def test_a_match_takes_no_more_than_was_asked_for(name, monkeypatch):
     clone(estimator).fit(X[:150], Y[:150])  # compiled loops are loaded
     asked = []
     monkeypatch.setattr(
-        "unshuffle.matching._kernelized_sorting.check.check_memory",
+        "unshuffle.matching._kernelized_sorting.check_memory",
         lambda n_bytes, **_: asked.append(n_bytes),
     )
     tracemalloc.start()

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from unshuffle import _saving
-from unshuffle._saving import replace_file
 from unshuffle._files import check_regular_file
+from unshuffle._saving import replace_file
 from unshuffle.images import read_features
 from unshuffle.layout import Positions
 from unshuffle.matching import Matches

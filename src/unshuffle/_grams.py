@@ -1,6 +1,6 @@
 """Checks of kernel matrices and of matchings between their items."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,12 @@ from unshuffle._arrays import (
     check_magnitude,
     check_n_items,
     check_plain,
+    is_text,
     table_shape,
 )
 from unshuffle._parameters import check_kernel_memory
+
+Kernel = str | Callable[..., Any]
 
 
 def check_gram(gram: ArrayLike, name: str) -> NDArray[np.float64]:
@@ -170,4 +173,55 @@ def check_points_for_width(n_points: int, parameter: str) -> None:
         raise ValueError(
             f"`{parameter}` is read off the distances between points, but the bags hold "
             f"{n_points} point (n_samples = 1). Pass more points, or a number as {parameter}."
+        )
+
+
+def count_items(X: Any, kernel: Any, name: str = "X") -> int:
+    """Items of a collection before anything is made of it, for memory to be asked for in time.
+
+    Anything else counts as 0 items here and is refused when it is read.
+    """
+    several = isinstance(kernel, list | tuple) and len(kernel) > 0
+    parts = collection_for_each(X, len(kernel), name) if several else [X]
+    return max(table_shape(part)[0] for part in parts)
+
+
+def gram_copies(kernel: Any) -> float:
+    """Matrices of n^2 numbers that `combined_gram` holds at its peak, the result among them."""
+    if isinstance(kernel, list | tuple):
+        return 1.0 + max((gram_copies(each) for each in kernel), default=0.0)
+    return 2.2 if isinstance(kernel, str) and kernel == "precomputed" else 3.0
+
+
+def collection_for_each(X: Any, n_kernels: int, name: str) -> list[Any]:
+    """One collection for each kernel."""
+    if isinstance(X, np.ndarray) and X.ndim == 3:
+        X = list(X)
+    if isinstance(X, list | tuple) and len(X) > 0 and all(map(_is_collection, X)):
+        check_one_collection_per_kernel(len(X), n_kernels, name)
+        return list(X)
+    return [X] * n_kernels
+
+
+def _is_collection(item: Any) -> bool:
+    """Tell a collection of items from a single item, which is a row of numbers or a string."""
+    if isinstance(item, str):
+        return False
+    if hasattr(item, "shape"):
+        return len(item.shape) == 2 or is_text(item)
+    if is_text(item):
+        return True
+    return (
+        isinstance(item, list | tuple)
+        and len(item) > 0
+        and all(isinstance(row, list | tuple) or np.ndim(row) == 1 for row in item)
+    )
+
+
+def check_one_collection_per_kernel(n_collections: int, n_kernels: int, name: str) -> None:
+    """Refuse a list of collections that does not go with the list of kernels."""
+    if n_collections != n_kernels:
+        raise ValueError(
+            f"{name} is a list of {n_collections} collections, but there are {n_kernels} kernels. "
+            "Pass one collection for each kernel, or a single one for all of them."
         )

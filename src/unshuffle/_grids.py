@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.extmath import row_norms
 
 from unshuffle._arrays import (
     as_array,
@@ -14,8 +15,12 @@ from unshuffle._arrays import (
     check_vectors,
     is_text,
 )
+from unshuffle._distances import as_float64
 from unshuffle._grams import check_gram
 from unshuffle._parameters import check_memory
+
+# Numbers held at a time: a block of rows of the distance matrix, or differences of neighbours.
+_BLOCK = 2**22
 
 
 def check_grid(grid: ArrayLike, n_items: int, *, n_axes: int = 2) -> NDArray[np.intp]:
@@ -166,3 +171,33 @@ def check_items_of_layout(X: Any, name: str, *, kernel: Any) -> Any:
     if kernel == "precomputed" and np.shape(X) != (1, 1):
         return check_gram(X, name)
     return as_rows(X, name).copy()  # which is kept, and must not change with the user's
+
+
+def touching_cells(
+    filled: NDArray[np.bool_], wrap: bool
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """All pairs of filled cells side by side or one above the other, by their flat indices."""
+    numbers: NDArray[np.intp] = np.arange(filled.size).reshape(filled.shape)
+    first, second = [], []
+    for along in (numbers, numbers.T):
+        first.append(along[:, :-1].ravel())
+        second.append(along[:, 1:].ravel())
+        # With two columns the first and the last touch already.
+        if wrap and along.shape[1] > 2:
+            first.append(along[:, -1])
+            second.append(along[:, 0])
+    one, other = np.concatenate(first), np.concatenate(second)
+    both = filled.ravel()[one] & filled.ravel()[other]
+    return one[both], other[both]
+
+
+def pair_distances(
+    X: Any, first: NDArray[np.intp], second: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Euclidean distances between rows of X, pair by pair, without holding all differences."""
+    step = max(1, _BLOCK // X.shape[1])
+    distances = np.empty(first.size)
+    for start in range(0, first.size, step):
+        pairs = slice(start, start + step)
+        distances[pairs] = row_norms(as_float64(X[first[pairs]]) - as_float64(X[second[pairs]]))
+    return distances

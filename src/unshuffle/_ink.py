@@ -3,6 +3,13 @@
 import numpy as np
 from numpy.typing import NDArray
 
+Color = tuple[int, int, int]
+SHEET_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
+MAX_SHEET_SIDE = 16_383
+PAPER: Color = (250, 249, 246)
+INK: Color = (34, 51, 59)
+
+
 Points = NDArray[np.float64]
 
 

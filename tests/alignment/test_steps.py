@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from unshuffle._assign import nearest_order, nearest_orders
 from unshuffle.alignment._arrangement import Arrangement
 from unshuffle.alignment._covariance import (
     best_swaps,
@@ -14,7 +15,6 @@ from unshuffle.alignment._covariance import (
 )
 from unshuffle.alignment._mean import filled, mean_sweep, slot_means, trace
 from unshuffle.alignment._variational import bound_costs, variational_sweep
-from unshuffle.assignment._orders import nearest_order, nearest_orders
 from unshuffle.objectives import log_volume, trace_of_bags
 
 seeds = st.integers(0, 2**32 - 1)

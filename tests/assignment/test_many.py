@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from unshuffle.assignment import _many
-from unshuffle.assignment._many import assign_many
+from unshuffle import _assign
+from unshuffle._assign import assign_many
 
 
 def least(costs):
@@ -47,7 +47,7 @@ def test_problems_do_not_depend_on_each_other():
 @pytest.mark.parametrize("large", [1, 10**6])
 @pytest.mark.parametrize("value", [np.inf, np.nan, 1e308])
 def test_costs_that_no_path_can_add_up_are_refused(monkeypatch, large, value):
-    monkeypatch.setattr(_many, "LARGE", large)
+    monkeypatch.setattr(_assign, "LARGE", large)
     costs = np.random.default_rng(0).random((2, 6, 6))
     costs[1] = value
     with pytest.raises(ValueError, match="Some costs of an assignment are infinite or NaN"):
@@ -56,7 +56,7 @@ def test_costs_that_no_path_can_add_up_are_refused(monkeypatch, large, value):
 
 @pytest.mark.parametrize("large", [1, 10**6])
 def test_large_problems_start_from_an_auction(monkeypatch, large):
-    monkeypatch.setattr(_many, "LARGE", large)
+    monkeypatch.setattr(_assign, "LARGE", large)
     points = np.random.default_rng(0).normal(size=(2, 200, 2))
     costs = ((points[0][:, None] - points[1]) ** 2).sum(axis=2)[None]
     columns = assign_many(costs, np.zeros((1, 200)))

@@ -12,8 +12,9 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from unshuffle.assignment import _solve, solve_assignment
-from unshuffle.assignment._solve import assign
+from unshuffle import _assign
+from unshuffle._assign import assign
+from unshuffle.assignment import solve_assignment
 
 SOLVERS = ["exact", "auction", "auto"]
 
@@ -281,7 +282,7 @@ def test_auto_takes_each_solver_where_it_is_faster():
 
 
 def test_a_war_of_bids_ends_with_the_exact_solver(monkeypatch):
-    monkeypatch.setattr(_solve, "MAX_BIDS_PER_ROW", 2)
+    monkeypatch.setattr(_assign, "MAX_BIDS_PER_ROW", 2)
     benefit = smooth_benefit(200)
     found = assign(benefit, solver="auction")
     assert found.solver == "exact"
@@ -289,7 +290,7 @@ def test_a_war_of_bids_ends_with_the_exact_solver(monkeypatch):
 
 
 def test_works_without_numba(monkeypatch):
-    monkeypatch.setattr(_solve, "_auction", lambda: None)
+    monkeypatch.setattr(_assign, "_auction", lambda: None)
     found = solve_assignment(smooth_benefit(250), maximize=True)
     assert found.solver == "exact"
 
@@ -301,7 +302,7 @@ def test_import_leaves_numba_alone():
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs a timer signal")
 def test_an_interrupt_gets_out_of_the_auction(monkeypatch):
-    monkeypatch.setattr(_solve, "MAX_BIDS_PER_ROW", np.inf)
+    monkeypatch.setattr(_assign, "MAX_BIDS_PER_ROW", np.inf)
     assign(np.eye(10), solver="auction")  # compile before the clock starts
     # 1,400 rows want 1,399 columns: without the check for feasibility, bids without end
     endless = np.zeros((1400, 1400))

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 import unshuffle
-from unshuffle.images import _decoding
+from unshuffle import _decoding
 from unshuffle.layout import Positions, rectangle_for
 
 

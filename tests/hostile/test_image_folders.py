@@ -13,8 +13,9 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
+from unshuffle import _decoding
 from unshuffle.cli._app import app
-from unshuffle.images import MAX_PIXELS, _decoding, read_folder
+from unshuffle.images import MAX_PIXELS, read_folder
 
 needs_links = pytest.mark.skipif(sys.platform == "win32", reason="needs links and pipes")
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from unshuffle._points import PointFeatures, PointKernel, greedy_pivots
 from unshuffle.kernels import rbf_kernel
-from unshuffle.kernels._points import PointFeatures, PointKernel, greedy_pivots
 
 
 def points(n=40, seed=0):

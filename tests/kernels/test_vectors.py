@@ -6,6 +6,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import sparse
 from sklearn.metrics import pairwise
 
+from unshuffle._distances import mirror_upper, squared_distances
 from unshuffle.kernels import (
     chi2_kernel,
     laplacian_kernel,
@@ -13,7 +14,6 @@ from unshuffle.kernels import (
     median_gamma,
     rbf_kernel,
 )
-from unshuffle.kernels._distances import mirror_upper, squared_distances
 
 KERNELS = [linear_kernel, rbf_kernel, laplacian_kernel, chi2_kernel]
 WIDE = [rbf_kernel, laplacian_kernel, chi2_kernel]

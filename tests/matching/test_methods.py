@@ -4,8 +4,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from unshuffle import KernelizedSorting, MultiwaySorting
-from unshuffle.kernels import SpectralPower, center, gram_matrix, zero_diagonal
-from unshuffle.kernels._gram import gram_about_middle
+from unshuffle.kernels import SpectralPower, center, combined_gram, gram_matrix, zero_diagonal
 from unshuffle.matching._refined import POWERS
 from unshuffle.objectives import entropy_value, hsic_biased
 
@@ -219,13 +218,13 @@ def test_kernels_whose_objective_is_no_float_are_refused(scale):
 def test_the_linear_kernel_is_the_same_for_sparse_and_dense():
     X = np.random.default_rng(0).exponential(size=(30, 4)) * [0.0, 1.0, 2.0, 3.0]
     X[::3, 1] = 0.0
-    dense = gram_about_middle(X, "linear")
+    dense = combined_gram(X, "linear", center=True)
     np.testing.assert_allclose(
-        gram_about_middle(sparse.csr_matrix(X), "linear"), dense, atol=1e-12
+        combined_gram(sparse.csr_matrix(X), "linear", center=True), dense, atol=1e-12
     )
     thin = X * (np.random.default_rng(1).random(X.shape) < 0.3)
     np.testing.assert_allclose(
-        gram_about_middle(sparse.csr_matrix(thin), "linear"),
-        gram_about_middle(thin, "linear"),
+        combined_gram(sparse.csr_matrix(thin), "linear", center=True),
+        combined_gram(thin, "linear", center=True),
         atol=1e-12,
     )

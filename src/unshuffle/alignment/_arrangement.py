@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle.assignment._orders import nearest_orders
+from unshuffle._assign import nearest_orders
 
 Array = NDArray[np.float64]
 Order = NDArray[np.intp]

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.extmath import svd_flip
 
+from unshuffle._assign import nearest_orders
 from unshuffle.alignment._checks import check_n_components
-from unshuffle.assignment._orders import nearest_orders
 
 Array = NDArray[np.float64]
 

@@ -4,9 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from unshuffle._assign import nearest_order
 from unshuffle.alignment._arrangement import Arrangement
 from unshuffle.alignment._checks import raise_weak_regularization
-from unshuffle.assignment._orders import nearest_order
 from unshuffle.objectives import LeaveOneOut
 
 Array = NDArray[np.float64]

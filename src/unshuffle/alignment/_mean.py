@@ -2,9 +2,8 @@
 
 import numpy as np
 
+from unshuffle._assign import assign, squared_distances
 from unshuffle.alignment._arrangement import Arrangement
-from unshuffle.assignment._orders import squared_distances
-from unshuffle.assignment._solve import assign
 
 # A step must lower the squared distance by this share of it: less is rounding.
 LEAST_GAIN = 1e-12

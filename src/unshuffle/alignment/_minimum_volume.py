@@ -16,6 +16,7 @@ from unshuffle._bag_estimator import BagEstimatorMixin
 from unshuffle._bags import Bags, check_bags_memory, check_several_bags
 from unshuffle._parallel import check_n_jobs, map_parallel
 from unshuffle._parameters import check_count, check_parameters
+from unshuffle._points import PointFeatures
 from unshuffle._progress import Callback, Reporter, Stopped, refitting
 from unshuffle._sizes import MISSING, equal_sizes, gathered
 from unshuffle.alignment._arrangement import Arrangement
@@ -33,7 +34,6 @@ from unshuffle.alignment._checks import (
 from unshuffle.alignment._components import Components
 from unshuffle.alignment._mean import filled, slot_means
 from unshuffle.alignment._search import Run, Search, Settings
-from unshuffle.kernels._points import PointFeatures
 from unshuffle.objectives import expected_trace
 
 

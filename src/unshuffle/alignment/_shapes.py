@@ -4,11 +4,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from unshuffle._distances import squared_distances
 from unshuffle._parameters import check_memory, check_positive
 from unshuffle.alignment._checks import check_two_clouds
 from unshuffle.assignment import solve_assignment
 from unshuffle.kernels import rbf_kernel
-from unshuffle.kernels._distances import squared_distances
 
 Points = NDArray[np.float64]
 

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._assign import assign
 from unshuffle.alignment._arrangement import Arrangement
-from unshuffle.assignment._solve import assign
 
 Array = NDArray[np.float64]
 

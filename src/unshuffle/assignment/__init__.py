@@ -1,5 +1,6 @@
 """Matching of rows to columns (exact, by auction, soft), and the ascents built on it."""
 
+from unshuffle._assign import Assignment
 from unshuffle.assignment._climb import Climbed, assign_free, climb
 from unshuffle.assignment._mean_field import (
     anneal,
@@ -9,7 +10,6 @@ from unshuffle.assignment._mean_field import (
     soften,
 )
 from unshuffle.assignment._quadratic import QuadraticProblem, matched_sums
-from unshuffle.assignment._result import Assignment
 from unshuffle.assignment._soft import soft_assignment
 from unshuffle.assignment._solve import solve_assignment
 from unshuffle.assignment._swaps import swap_ascent

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._arrays import as_numbers
+from unshuffle._assign import assign
 from unshuffle._contracts import takes
 from unshuffle._parameters import check_kernel_memory
 from unshuffle._printing import short_repr
 from unshuffle.assignment._quadratic import Array, Permutation, QuadraticProblem
-from unshuffle.assignment._solve import assign
 from unshuffle.assignment._swaps import swap_ascent
 
 Report = Callable[[float, Permutation], None]

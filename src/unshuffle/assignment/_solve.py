@@ -1,16 +1,13 @@
 """One entry to the assignment solvers: validation, special rows and columns, choice of solver."""
 
-from functools import cache, partial
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import linear_sum_assignment
 
+from unshuffle._assign import Assignment, assign
 from unshuffle._grams import check_frozen
 from unshuffle._middle import middle
-from unshuffle._parallel import wait_for
 from unshuffle._parameters import check_flag, check_option, check_positive, check_real
 from unshuffle.assignment._checks import (
     check_assignment_cost,
@@ -19,22 +16,11 @@ from unshuffle.assignment._checks import (
     check_frozen_allowed,
     check_prices,
 )
-from unshuffle.assignment._result import Assignment
 
 SOLVERS = ("auto", "exact", "auction")
 
-# Below these many rows (of the smaller side) the exact solver is as fast as the auction.
-SMALLEST_COLD = 180
-SMALLEST_WARM = 130
-# The auction's stand-in rows make thin problems no cheaper; the exact solver's are.
-THINNEST = 0.5
-# Smooth costs take 30 to 60 bids a row; where this many are not enough, the exact
-# solver is the faster way to finish.
-MAX_BIDS_PER_ROW = 300
 # Beyond these, sums of costs leave the floats.
 LARGEST_TOTAL, LARGEST_SINGLE = 1e300, 1e36
-# Costs from which the exact solver may take a tenth of a second or more.
-LONG = 250_000
 
 
 def solve_assignment(
@@ -194,101 +180,3 @@ def _common(benefit: NDArray[Any]) -> Any:
     """
     rows = benefit[:: max(1, benefit.shape[0] // 64)]
     return middle(rows.max(axis=1)[:, None])[0]
-
-
-def assign(
-    benefit: NDArray[Any],
-    prices: NDArray[np.float64] | None = None,
-    *,
-    tol: float = 1e-6,
-    solver: str = "auto",
-    offset: float = 0.0,
-) -> Assignment:
-    """Assignment that maximises a matrix of benefits, without looking at what it is given.
-
-    For loops that solve many assignments; everyone else wants `solve_assignment`.
-
-    Parameters
-    ----------
-    benefit : ndarray of shape (n_rows, n_cols), float64 or float32, C-contiguous
-        To be maximised; -inf is a forbidden pair. Not changed. Infeasible benefits
-        raise SciPy's ValueError.
-    prices : ndarray of shape (n_cols,) or None, default=None
-        The `prices` of a similar problem; not changed.
-    tol : float, default=1e-6
-        Largest gap the auction may leave; larger is faster.
-    solver : {"auto", "exact", "auction"}, default="auto"
-        As in `solve_assignment`.
-    offset : float, default=0.0
-        Added to the value where the scale of the gap is computed.
-
-    Returns
-    -------
-    assignment : Assignment
-        Its `value` is the total benefit.
-    """
-    n_rows, n_cols = benefit.shape
-    if solver == "auto":
-        smallest = SMALLEST_COLD if prices is None else SMALLEST_WARM
-        fewer, more = sorted((n_rows, n_cols))
-        if fewer < smallest or fewer < THINNEST * more:
-            solver = "exact"
-    if solver == "exact" or _auction() is None:
-        return _exact(benefit)
-    if n_rows <= n_cols:
-        return _by_auction(benefit, prices, tol, offset) or _exact(benefit)
-    # The auction wants the smaller side in rows: swap the sides, and what the prices price.
-    swapped = np.ascontiguousarray(benefit.T)
-    row_prices = None if prices is None else _worth(benefit, prices)
-    found = _by_auction(swapped, row_prices, tol, offset)
-    if found is None or found.prices is None:
-        return _exact(benefit)
-    columns = np.full(n_rows, -1, dtype=np.intp)
-    columns[found.columns] = np.arange(n_cols)
-    return Assignment(columns, found.value, _worth(swapped, found.prices), found.gap, found.solver)
-
-
-def _exact(benefit: NDArray[Any]) -> Assignment:
-    solve = partial(linear_sum_assignment, maximize=True)
-    rows, cols = wait_for(solve, benefit) if benefit.size > LONG else solve(benefit)
-    columns = np.full(benefit.shape[0], -1, dtype=np.intp)
-    columns[rows] = cols
-    value = float(benefit[rows, cols].sum(dtype=np.float64))
-    return Assignment(columns, value, None, 0.0, "exact")
-
-
-def _by_auction(
-    benefit: NDArray[Any], prices: NDArray[np.float64] | None, tol: float, offset: float
-) -> Assignment | None:
-    """Result of the auction, or None where it had to give up."""
-    module = _auction()
-    if module is None:
-        return None
-    found: Assignment | None
-    found, _ = module.auction(
-        benefit,
-        prices,
-        tol=tol,
-        offset=offset,
-        max_bids_per_row=MAX_BIDS_PER_ROW,
-    )
-    return found
-
-
-def _worth(benefit: NDArray[Any], prices: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Benefit less price of each row's best column: the prices of the rows."""
-    worth: NDArray[np.float64] = (benefit - prices).max(axis=1)
-    useless = worth == -np.inf  # rows with no allowed column: cheapest of all
-    if useless.any():
-        worth[useless] = worth[~useless].min()
-    return worth
-
-
-@cache
-def _auction() -> ModuleType | None:
-    """Return the compiled auction, loaded when first needed; None where numba is missing."""
-    try:
-        from unshuffle.assignment import _auction as module
-    except ImportError:
-        return None
-    return module

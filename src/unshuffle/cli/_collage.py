@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from unshuffle._decoding import decode, explain
 from unshuffle.cli import _pictures
 from unshuffle.cli._cells import parse_shape
 from unshuffle.cli._console import (
@@ -38,7 +39,6 @@ from unshuffle.cli._writing import (
     unbothered,
 )
 from unshuffle.images import ImageCollection, rgb_to_lab
-from unshuffle.images._decoding import decode, explain
 from unshuffle.layout import Positions
 
 # Where less of the variation of the template than this is left, what it shows is hard to see; on

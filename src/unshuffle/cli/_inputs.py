@@ -89,8 +89,8 @@ def find_kind(path: Path, *, precomputed: bool = False, recursive: bool = True) 
         check_regular_file(path, "a table")
         return "table"
     check_folder(path)
+    from unshuffle._folders import list_files
     from unshuffle.images import SUFFIXES
-    from unshuffle.images._folders import list_files
 
     listing = list_files(path, recursive=recursive)
     names = [name for name, _ in (*listing.files, *listing.skipped)]
@@ -200,7 +200,7 @@ def _read_images(
 def _read_texts(
     path: Path, kernels: Sequence[str], n_jobs: int | None, step: Advance, *, recursive: bool
 ) -> Collection:
-    from unshuffle.images._folders import by_reason, list_files, path_key
+    from unshuffle._folders import by_reason, list_files, path_key
 
     documents, names = [], []
     listing = list_files(path, recursive=recursive)
@@ -224,7 +224,7 @@ def _read_texts(
 
 
 def _read_document(path: Path) -> str:
-    from unshuffle.images._decoding import file_size
+    from unshuffle._decoding import file_size
 
     if path.suffix.lower() not in TEXT_SUFFIXES:
         raise BadInput("not a text file by its name")

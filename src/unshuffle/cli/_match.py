@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from unshuffle._files import check_regular_file
+from unshuffle._ink import SHEET_SUFFIXES
 from unshuffle.cli._console import (
     BadInput,
     answer,
@@ -37,7 +38,6 @@ from unshuffle.cli._writing import (
     unbothered,
     write_skipped,
 )
-from unshuffle.images._sheets import SHEET_SUFFIXES
 from unshuffle.matching import AmbiguityWarning, Matches
 
 PAIRS_SUFFIXES = (".csv", ".json")

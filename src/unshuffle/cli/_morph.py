@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._ink import INK, PAPER
 from unshuffle.cli import _tables
 from unshuffle.cli._console import BadInput, answer, progress_bar, say
 from unshuffle.cli._writing import (
@@ -26,8 +27,6 @@ from unshuffle.images import (
     save_gif,
     save_sheet,
 )
-from unshuffle.images._morphs import INK
-from unshuffle.images._sheets import PAPER
 
 MORPH_SUFFIXES = (".gif", ".png")
 DEFAULT_POINTS = 200

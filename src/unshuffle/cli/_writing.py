@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from unshuffle._files import check_output_path
+from unshuffle._folders import list_files
 from unshuffle._saving import csv_text, encode_text, replace_file
 from unshuffle.cli import NOT_IN_PLACE
 from unshuffle.cli._console import BadInput, complain, warn
 from unshuffle.cli._inputs import TEXT_SUFFIXES
 from unshuffle.images import SUFFIXES, read_image
-from unshuffle.images._folders import list_files
 
 SKIPPED_COLUMNS = ("collection", "name", "reason")
 

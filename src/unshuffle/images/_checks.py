@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable, Sequence
-from numbers import Integral
 from pathlib import Path
 from typing import Any, NoReturn
 from unicodedata import normalize
@@ -12,7 +11,6 @@ from numpy.typing import NDArray
 
 from unshuffle._arrays import _as_numbers, as_array, as_numbers, check_finite, check_magnitude
 from unshuffle._files import check_array_file
-from unshuffle._parameters import check_count
 
 # Longest side that each format can record.
 _LONGEST_SIDE = {"JPEG": 65_535, "WEBP": 16_383}
@@ -82,18 +80,6 @@ def raise_no_drawing(path: str | Path, why: str, cause: Exception) -> NoReturn:
         f"{path} cannot be read as a picture: {why}. Give a PNG, JPEG, GIF, BMP, TIFF or WebP "
         "file."
     ) from cause
-
-
-def check_image_size(size: Any) -> tuple[int, int]:
-    """Height and width in pixels, from one number or two."""
-    both = (size, size) if isinstance(size, Integral) else tuple(np.atleast_1d(size).tolist())
-    if len(both) != 2:
-        raise ValueError(
-            f"`size` must be one number or (height, width), got {size!r}. "
-            "Pass e.g. 40 or (40, 20)."
-        )
-    height, width = (check_count(each, "size", most=4096) for each in both)
-    return height, width
 
 
 def check_cache_folder(cache: str | os.PathLike[str], folder: Path) -> Path:

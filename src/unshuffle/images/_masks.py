@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
+from unshuffle._decoding import FORMATS, MAX_PIXELS, explain, file_size
 from unshuffle._files import as_path
 from unshuffle._parameters import check_count, check_flag
 from unshuffle.images._checks import (
@@ -17,7 +18,6 @@ from unshuffle.images._checks import (
     check_tall_enough,
     raise_no_mask,
 )
-from unshuffle.images._decoding import FORMATS, MAX_PIXELS, explain, file_size
 from unshuffle.images._letters import (
     Coverage,
     clumsiness,

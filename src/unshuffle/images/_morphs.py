@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from PIL import Image, ImageDraw
 from scipy.spatial import cKDTree
 
+from unshuffle._decoding import decode, explain
 from unshuffle._files import as_path, check_output_path
-from unshuffle._ink import as_points, draw_pixels
+from unshuffle._ink import INK, PAPER, Color, as_points, draw_pixels
 from unshuffle._parameters import check_count, check_positive, check_real, check_seed
 from unshuffle._printing import short_repr
 from unshuffle._saving import replace_file
@@ -22,10 +23,7 @@ from unshuffle.images._checks import (
     check_path_of_points,
     raise_no_drawing,
 )
-from unshuffle.images._decoding import decode, explain
-from unshuffle.images._sheets import PAPER, Color
 
-INK: Color = (34, 51, 59)
 # Small pictures are enlarged to this too, so that there are more pixels than points.
 _LONGER_SIDE = 256
 # Noise of a compressed picture is no drawing.

@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._decoding import FITS, check_image_size, decode, explain
 from unshuffle._files import check_folder
+from unshuffle._folders import by_reason, list_files, path_key
 from unshuffle._parallel import map_parallel
 from unshuffle._parameters import check_memory, check_option
 from unshuffle._printing import short_repr
 from unshuffle.images._cache import ThumbnailCache, thumbnail_key
-from unshuffle.images._checks import check_cache_folder, check_image_size
+from unshuffle.images._checks import check_cache_folder
 from unshuffle.images._counting import Counted, Progress
-from unshuffle.images._decoding import FITS, decode, explain
-from unshuffle.images._folders import by_reason, list_files, path_key
 
 
 @dataclass(frozen=True)

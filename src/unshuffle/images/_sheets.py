@@ -12,19 +12,15 @@ from scipy.spatial import cKDTree
 from unshuffle._files import check_output_path
 from unshuffle._grams import check_permutation
 from unshuffle._grids import check_cell_points, check_grid, check_images, check_sheet_values
+from unshuffle._ink import MAX_SHEET_SIDE, PAPER, SHEET_SUFFIXES, Color
 from unshuffle._parameters import check_count, check_memory
 from unshuffle._saving import replace_file
 from unshuffle.images._checks import check_colors, check_sheet_fits, raise_sheet_too_large
 
-Color = tuple[int, int, int]
-
-SHEET_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
 # What common viewers open without trouble, and what every format above can hold.
 MAX_SHEET_PIXELS = 120_000_000
-MAX_SHEET_SIDE = 16_383
 _FORMATS = {".png": "PNG", ".webp": "WEBP", ".jpg": "JPEG", ".jpeg": "JPEG"}
 
-PAPER: Color = (250, 249, 246)
 _EMPTY: Color = (226, 224, 218)
 _RIGHT: Color = (46, 139, 87)
 _WRONG: Color = (214, 40, 40)

@@ -1,5 +1,6 @@
 """Similarities inside a collection: kernels, centring and what is built on them."""
 
+from unshuffle._distances import median_gamma
 from unshuffle.kernels._bhattacharyya import BhattacharyyaKernel
 from unshuffle.kernels._centering import (
     SpectralPower,
@@ -9,7 +10,6 @@ from unshuffle.kernels._centering import (
     unit_norm,
     zero_diagonal,
 )
-from unshuffle.kernels._distances import median_gamma
 from unshuffle.kernels._expected_likelihood import ExpectedLikelihoodKernel
 from unshuffle.kernels._fisher_vectors import FisherVectorKernel
 from unshuffle.kernels._geodesic import geodesic_distances, geodesic_kernel

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from unshuffle._arrays import as_array, as_numbers
+from unshuffle._arrays import as_numbers
 from unshuffle._grams import check_gram
 from unshuffle._parameters import check_memory
 
@@ -55,33 +55,6 @@ def check_exponent(exponent: float, largest: float) -> None:
         )
 
 
-def check_distances(distances: ArrayLike, name: str) -> NDArray[np.float64]:
-    """Distances as a 1-D array, or as a square matrix, without NaN or negative entries."""
-    values = as_numbers(distances, name)
-    if values.ndim not in (1, 2) or (values.ndim == 2 and values.shape[0] != values.shape[1]):
-        raise ValueError(
-            f"{name} must be 1-D or a square matrix, got shape {values.shape}. Pass the distances "
-            "between all items of one collection, or a flat array of any distances."
-        )
-    if values.size == 0 or values.shape == (1, 1):
-        raise ValueError(f"{name} holds no distance between two items. Pass at least two items.")
-    low, high = float(values.min()), float(values.max())
-    if not (low >= 0 and high < np.inf):
-        raise ValueError(
-            f"{name} must be finite and at least 0, got values from {low:.6g} to {high:.6g}. "
-            "Pass distances, not similarities."
-        )
-    return values
-
-
-def raise_all_equal(name: str) -> NoReturn:
-    """Say that no two items differ, so that no width can be read off their distances."""
-    raise ValueError(
-        f"All items of {name} are equal (every distance is 0, or too small for a float), so "
-        "nothing tells one from another. Check that the right columns were passed."
-    )
-
-
 def check_kernel_output(K: Any, n_items: int, kernel: Any, name: str) -> NDArray[np.float64]:
     """What a user's kernel function returned, as a Gram matrix."""
     label = getattr(kernel, "__name__", type(kernel).__name__)
@@ -93,16 +66,6 @@ def check_kernel_output(K: Any, n_items: int, kernel: Any, name: str) -> NDArray
             "from kernel(x, y) on two rows."
         )
     return check_gram(K, f"{label}({name}, {name})")
-
-
-def raise_kernel_failed(kernel: Any, name: str, error: Exception) -> NoReturn:
-    """Say that a user's kernel function works neither on matrices nor on rows."""
-    label = getattr(kernel, "__name__", type(kernel).__name__)
-    raise ValueError(
-        f"The kernel {label} failed on {name}: {type(error).__name__}: {error}. "
-        f"It is called as kernel({name}, {name}) first and, where that does not give a square "
-        "matrix, as kernel(x, y) on pairs of rows."
-    ) from error
 
 
 def check_per_kernel(values: Any, n_kernels: int, name: str) -> list[Any]:
@@ -149,67 +112,6 @@ def check_weights_need_list(weights: Any) -> None:
         )
 
 
-def check_one_collection_per_kernel(n_collections: int, n_kernels: int, name: str) -> None:
-    """Refuse a list of collections that does not go with the list of kernels."""
-    if n_collections != n_kernels:
-        raise ValueError(
-            f"{name} is a list of {n_collections} collections, but there are {n_kernels} kernels. "
-            "Pass one collection for each kernel, or a single one for all of them."
-        )
-
-
-def check_kernel_block(block: Any, shape: tuple[int, int], kernel: Any) -> NDArray[np.float64]:
-    """Similarities that a user's kernel gave for two sets of points."""
-    label = getattr(kernel, "__name__", type(kernel).__name__)
-    given = as_array(block, f"What the kernel {label} returned")
-    try:
-        if given.dtype.kind not in "buifO":
-            raise TypeError("text or complex numbers")
-        values = given.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"The kernel {label} returned values of dtype {given.dtype}. Return similarities as "
-            "real numbers."
-        ) from error
-    if values.shape != shape:
-        raise ValueError(
-            f"The kernel {label} returned shape {values.shape} for {shape[0]} and {shape[1]} "
-            "points. Return one row for each point of the first and one column for each of the "
-            "second, or one number for two single points."
-        )
-    if not np.all(np.isfinite(values)):
-        raise ValueError(
-            f"The kernel {label} returned NaN or infinity. Return finite similarities, or check "
-            "the points passed to it."
-        )
-    return values
-
-
-def check_kernel_overflow(
-    block: NDArray[np.float64], gamma: float, degree: int
-) -> NDArray[np.float64]:
-    """Similarities by the polynomial kernel, refused where their squares leave the floats."""
-    if not np.all(np.abs(block) < 1e150):
-        raise ValueError(
-            f"The kernel poly with degree={degree} and gamma={gamma:.3g} gives similarities too "
-            "large for a float. Pass a smaller degree or gamma, or divide the points by a common "
-            "number."
-        )
-    return block
-
-
-def check_kernel_positive(largest: float, smallest: float, kernel: Any) -> None:
-    """Refuse a kernel by which points have no length: it has no feature space."""
-    if not (largest > 0 and smallest >= -1e-8 * largest):
-        label = kernel if isinstance(kernel, str) else getattr(kernel, "__name__", "callable")
-        raise ValueError(
-            f"The kernel {label} is not positive definite: of the similarity of a point with "
-            f"itself (at most {largest:.3g}), {smallest:.3g} is left once other points are "
-            "accounted for, and it may not be below 0. Pass a kernel such as rbf, or "
-            "exp(-distance) in place of a distance."
-        )
-
-
 def check_feature_variance(variance: float, square: float, kernel: Any) -> None:
     """Refuse a kernel by which different points are the same but for rounding."""
     # Landmarks explain points to 1e-12 of the largest, so what differs by less is not seen.
@@ -220,16 +122,6 @@ def check_feature_variance(variance: float, square: float, kernel: Any) -> None:
             f"{variance / square if square else 0.0:.1e} of their mean square. Subtract the mean "
             "of all points first where they lie far from the origin, or pass a larger gamma."
         )
-
-
-def check_factor_memory(n_items: int, rank: int) -> None:
-    """Refuse factors that would not fit into the memory that is free now."""
-    check_memory(
-        # the factors twice, and what the eigenvectors of a sample take
-        16 * n_items * rank + 40 * rank**2,
-        what=f"Rank {rank:,} factors of {n_items:,} items",
-        instead="Choose a smaller rank.",
-    )
 
 
 def warn_fewer_components(n_distinct: NDArray[np.intp], n_components: int) -> None:

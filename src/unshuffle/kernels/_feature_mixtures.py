@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle.kernels._distances import mirror_upper
+from unshuffle._distances import mirror_upper
 
 Array = NDArray[np.float64]
 

@@ -10,6 +10,7 @@ from unshuffle._bags import Bags, canonical_order
 from unshuffle._grams import check_points_for_width
 from unshuffle._middle import distances_from_middle, ordinary
 from unshuffle._parallel import map_parallel
+from unshuffle._points import PointFeatures
 from unshuffle.kernels._checks import (
     check_feature_variance,
     check_mixture_memory,
@@ -26,7 +27,6 @@ from unshuffle.kernels._mixtures import (
     n_distinct,
     offsets_of,
 )
-from unshuffle.kernels._points import PointFeatures
 
 Array = NDArray[np.float64]
 

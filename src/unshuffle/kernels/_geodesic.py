@@ -8,18 +8,18 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from unshuffle._arrays import check_magnitude, check_resolved, check_vectors
-from unshuffle._middle import middle
-from unshuffle._parallel import spans
-from unshuffle._parameters import check_count, check_kernel_memory, check_option, check_positive
-from unshuffle.kernels._checks import check_rows_vary, check_same_argument
-from unshuffle.kernels._distances import (
+from unshuffle._distances import (
     as_float64,
+    exponential_of,
     manhattan,
     median_gamma,
     mirror_upper,
     squared_distances,
 )
-from unshuffle.kernels._vectors import exponential_of
+from unshuffle._middle import middle
+from unshuffle._parallel import spans
+from unshuffle._parameters import check_count, check_kernel_memory, check_option, check_positive
+from unshuffle.kernels._checks import check_rows_vary, check_same_argument
 
 METRICS = ("euclidean", "correlation", "cosine", "manhattan")
 

@@ -12,27 +12,30 @@ from unshuffle._arrays import (
     check_resolved,
     check_same_items,
     check_vectors,
-    is_text,
     table_shape,
 )
-from unshuffle._grams import check_gram, check_kernel_list
+from unshuffle._distances import exponential, inner_products, products_about_middle
+from unshuffle._grams import (
+    Kernel,
+    check_gram,
+    check_kernel_list,
+    collection_for_each,
+    gram_copies,
+)
 from unshuffle._middle import distances_from_middle, ordinary
-from unshuffle._parameters import check_kernel_memory, check_option, check_positive
+from unshuffle._parameters import check_flag, check_kernel_memory, check_option, check_positive
+from unshuffle._points import raise_kernel_failed
 from unshuffle.kernels._centering import scale_to_unit_norm
 from unshuffle.kernels._checks import (
     check_kernel_output,
     check_kernel_weights,
-    check_one_collection_per_kernel,
     check_per_kernel,
     check_weights_need_list,
-    raise_kernel_failed,
 )
-from unshuffle.kernels._distances import inner_products, products_about_middle
 from unshuffle.kernels._geodesic import geodesic_kernel
 from unshuffle.kernels._text import text_kernel
-from unshuffle.kernels._vectors import check_pair, exponential
+from unshuffle.kernels._vectors import check_pair
 
-Kernel = str | Callable[..., Any]
 Products = Callable[[Any], NDArray[np.float64]]
 
 KERNELS = ("linear", "rbf", "laplacian", "chi2", "geodesic", "text", "precomputed")
@@ -108,6 +111,7 @@ def combined_gram(
     *,
     gamma: float | Sequence[float | None] | None = None,
     weights: ArrayLike | None = None,
+    center: bool = False,
     name: str = "X",
 ) -> NDArray[np.float64]:
     """Similarities between all items of one collection, by one kernel or a sum of several.
@@ -125,6 +129,10 @@ def combined_gram(
     weights : array-like of shape (n_kernels,), default=None
         Factor of each kernel in the sum, at least 0. A larger value makes its kernel count more.
         None is 1 for all.
+    center : bool, default=False
+        Whether "linear" products are taken about the columns' medians instead of the origin. For
+        whoever looks at differences between items only: the squares of a far-off origin would
+        take the digits of those.
     name : str
         What to call the collection in an error message.
 
@@ -139,33 +147,7 @@ def combined_gram(
     >>> K.shape
     (3, 3)
     """
-    return _combined(X, kernel, gamma, weights, name, inner_products)
-
-
-def gram_about_middle(
-    X: Any,
-    kernel: Kernel | Sequence[Kernel] = "rbf",
-    *,
-    gamma: float | Sequence[float | None] | None = None,
-    weights: ArrayLike | None = None,
-    name: str = "X",
-) -> NDArray[np.float64]:
-    """As `combined_gram`, "linear" about the middle of the vectors instead of the origin.
-
-    For whoever looks at differences between items only: the squares of a far-off origin would
-    take the digits of those.
-    """
-    return _combined(X, kernel, gamma, weights, name, products_about_middle)
-
-
-def _combined(
-    X: Any,
-    kernel: Kernel | Sequence[Kernel],
-    gamma: Any,
-    weights: ArrayLike | None,
-    name: str,
-    linear: Products,
-) -> NDArray[np.float64]:
+    linear = products_about_middle if check_flag(center, "center") else inner_products
     if not isinstance(kernel, list | tuple):
         check_weights_need_list(weights)
         # One kernel has one width: a list of them is refused.
@@ -200,50 +182,8 @@ def _check_about_middle(X: Any, name: str) -> None:
         check_none_wild(sizes, ordinary(sizes), lambda row: f"Row {row} of {name}")
 
 
-def count_items(X: Any, kernel: Any, name: str = "X") -> int:
-    """Items of a collection before anything is made of it, for memory to be asked for in time.
-
-    Anything else counts as 0 items here and is refused when it is read.
-    """
-    several = isinstance(kernel, list | tuple) and len(kernel) > 0
-    parts = collection_for_each(X, len(kernel), name) if several else [X]
-    return max(table_shape(part)[0] for part in parts)
-
-
-def gram_copies(kernel: Any) -> float:
-    """Matrices of n^2 numbers that `combined_gram` holds at its peak, the result among them."""
-    if isinstance(kernel, list | tuple):
-        return 1.0 + max((gram_copies(each) for each in kernel), default=0.0)
-    return 2.2 if isinstance(kernel, str) and kernel == "precomputed" else 3.0
-
-
 def _label(kernel: Kernel) -> str:
     return repr(kernel) if isinstance(kernel, str) else getattr(kernel, "__name__", repr(kernel))
-
-
-def collection_for_each(X: Any, n_kernels: int, name: str) -> list[Any]:
-    """One collection for each kernel."""
-    if isinstance(X, np.ndarray) and X.ndim == 3:
-        X = list(X)
-    if isinstance(X, list | tuple) and len(X) > 0 and all(map(_is_collection, X)):
-        check_one_collection_per_kernel(len(X), n_kernels, name)
-        return list(X)
-    return [X] * n_kernels
-
-
-def _is_collection(item: Any) -> bool:
-    """Tell a collection of items from a single item, which is a row of numbers or a string."""
-    if isinstance(item, str):
-        return False
-    if hasattr(item, "shape"):
-        return len(item.shape) == 2 or is_text(item)
-    if is_text(item):
-        return True
-    return (
-        isinstance(item, list | tuple)
-        and len(item) > 0
-        and all(isinstance(row, list | tuple) or np.ndim(row) == 1 for row in item)
-    )
 
 
 def _call(kernel: Callable[..., Any], X: Any, name: str) -> NDArray[np.float64]:

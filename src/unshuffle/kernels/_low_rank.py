@@ -13,12 +13,12 @@ from unshuffle._arrays import (
     check_vectors,
     table_shape,
 )
+from unshuffle._distances import DISTANCES, as_float64, exponential, inner_products, median_gamma
+from unshuffle._grams import Kernel
 from unshuffle._parameters import check_count, check_positive, check_real, check_seed
-from unshuffle.kernels._checks import check_factor_memory
-from unshuffle.kernels._distances import as_float64, inner_products, median_gamma
-from unshuffle.kernels._gram import Kernel, gram_matrix
+from unshuffle._points import check_factor_memory
+from unshuffle.kernels._gram import gram_matrix
 from unshuffle.kernels._text import text_features
-from unshuffle.kernels._vectors import DISTANCES, exponential
 
 Block = Callable[[NDArray[np.intp]], NDArray[np.float64]]
 

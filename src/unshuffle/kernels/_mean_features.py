@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from unshuffle._bags import Bags
 from unshuffle._middle import middle
-from unshuffle.kernels._checks import check_kernel_overflow
+from unshuffle._points import check_kernel_overflow
 
 Array = NDArray[np.float64]
 

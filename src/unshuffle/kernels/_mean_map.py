@@ -11,10 +11,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from unshuffle._bags import Bags, canonical_order
+from unshuffle._distances import exponential_of, mirror_upper, squared_distances
 from unshuffle._grams import check_points_for_width
 from unshuffle._middle import middle
+from unshuffle._points import PointKernel, greedy_pivots
 from unshuffle.kernels._checks import check_directions_memory, check_random_features
-from unshuffle.kernels._distances import mirror_upper, squared_distances
 from unshuffle.kernels._mean_features import (
     Coordinates,
     GridWaves,
@@ -25,7 +26,6 @@ from unshuffle.kernels._mean_features import (
     n_monomials,
 )
 from unshuffle.kernels._point_pairs import PairMeans
-from unshuffle.kernels._points import PointKernel, greedy_pivots
 from unshuffle.kernels._set_kernel import SetKernel
 from unshuffle.kernels._set_vectors import (
     SetVectors,
@@ -37,7 +37,6 @@ from unshuffle.kernels._set_vectors import (
     median_width,
     typical_sets,
 )
-from unshuffle.kernels._vectors import exponential_of
 
 # Points on which a kernel of the user's own is tried.
 TRIED = 64

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._bags import Bags
+from unshuffle._distances import mirror_upper
 from unshuffle._parallel import map_parallel, per_call, spans
 from unshuffle._printing import short_repr
 from unshuffle.kernels._checks import check_mixture_memory, warn_fewer_components, warn_unsettled
-from unshuffle.kernels._distances import mirror_upper
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from unshuffle._bags import Bags
 from unshuffle._middle import middle
 from unshuffle._parallel import map_parallel
-from unshuffle.kernels._points import PointKernel
+from unshuffle._points import PointKernel
 
 Array = NDArray[np.float64]
 

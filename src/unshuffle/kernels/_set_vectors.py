@@ -7,14 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._bags import Bags, canonical_order
+from unshuffle._distances import exponential_of, inner_products, median_gamma, squared_distances
 from unshuffle._parallel import map_parallel
 from unshuffle.kernels._checks import (
     check_set_vectors_memory,
     check_sets_for_width,
     check_sets_vary,
 )
-from unshuffle.kernels._distances import inner_products, median_gamma, squared_distances
-from unshuffle.kernels._vectors import exponential_of
 
 Array = NDArray[np.float64]
 

@@ -12,9 +12,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 
 from unshuffle._bags import Bags
+from unshuffle._distances import squared_distances
 from unshuffle._middle import middle
 from unshuffle.kernels._checks import check_directions_memory
-from unshuffle.kernels._distances import squared_distances
 from unshuffle.kernels._mean_features import orthogonal_directions
 from unshuffle.kernels._set_kernel import SetKernel
 from unshuffle.kernels._set_vectors import (

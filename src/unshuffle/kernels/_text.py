@@ -10,9 +10,9 @@ from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
 from unshuffle._arrays import check_documents, table_shape
+from unshuffle._distances import inner_products
 from unshuffle._parameters import check_count, check_kernel_memory, check_real
 from unshuffle.kernels._checks import check_words
-from unshuffle.kernels._distances import inner_products
 
 # \w leaves out the vowel signs of many scripts, which would cut their words in two.
 _WORD = re.compile(r"[\w\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0dff]+")

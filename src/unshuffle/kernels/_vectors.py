@@ -14,23 +14,13 @@ from unshuffle._arrays import (
     check_resolved,
     check_vectors,
 )
-from unshuffle._parameters import check_kernel_memory, check_positive
-from unshuffle.kernels._distances import (
-    chi2_distances,
+from unshuffle._distances import (
+    exponential,
     inner_products,
-    manhattan,
-    median_gamma,
-    squared_distances,
 )
+from unshuffle._parameters import check_kernel_memory
 
 Distance = Callable[..., NDArray[np.float64]]
-
-# What stands in the exponent of each kernel exp(-gamma d).
-DISTANCES: dict[str, Distance] = {
-    "rbf": squared_distances,
-    "laplacian": manhattan,
-    "chi2": chi2_distances,
-}
 
 
 def linear_kernel(X: Any, Y: Any = None) -> NDArray[np.float64]:
@@ -182,22 +172,3 @@ def vector_copies(kernel: str, X: Any) -> float:
         return 3.0  # products of sparse matrices are sparse first, with their indices
     # The median sorts a copy of the distances above the diagonal, twice where many are zero.
     return 1.5 if kernel == "linear" else 2.6
-
-
-def exponential(
-    kernel: str, X: Any, Y: Any = None, gamma: float | None = None, *, name: str = "X"
-) -> NDArray[np.float64]:
-    """exp(-gamma d) for one of the distances in `DISTANCES`, on arguments already checked."""
-    distance = DISTANCES[kernel]
-    D = distance(X, Y)
-    if gamma is None:
-        gamma = median_gamma(D if Y is None else distance(X), name=name)
-    return exponential_of(D, check_positive(gamma, "gamma"))
-
-
-def exponential_of(D: NDArray[np.float64], gamma: float) -> NDArray[np.float64]:
-    """exp(-gamma D), written over D."""
-    # A product beyond the range of floats is a similarity of 0, which is right.
-    with np.errstate(over="ignore", under="ignore"):
-        D *= -gamma
-        return np.exp(D, out=D)

@@ -12,12 +12,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._arrays import check_length
+from unshuffle._distances import squared_distances
 from unshuffle._grids import check_images, check_picture
 from unshuffle._parallel import Workers, check_n_jobs
 from unshuffle._parameters import check_parameters
 from unshuffle._progress import Callback, Reporter, Stopped
 from unshuffle.assignment import solve_assignment
-from unshuffle.kernels._distances import squared_distances
 from unshuffle.layout._checks import check_collage_memory, check_rectangle, check_tiles
 from unshuffle.layout._mosaic import LOOK, grid_for, template_colors, tile_colors
 

@@ -9,8 +9,7 @@ from sklearn.utils.extmath import randomized_svd
 
 from unshuffle._middle import middle, ordinary
 from unshuffle._parallel import one_blas_thread
-from unshuffle.kernels import center, nystroem_factors
-from unshuffle.kernels._gram import gram_about_middle
+from unshuffle.kernels import center, combined_gram, nystroem_factors
 from unshuffle.layout._items import len_of, whole_gram
 
 # Up to so many items (or features) all components are computed, beyond that the leading ones.
@@ -30,7 +29,7 @@ def kernel_features(
     if not whole_gram(kernel, n_items):
         factors = nystroem_factors(X, kernel, N_LANDMARKS, gamma=gamma, random_state=random_state)
         return leading_components(factors, SCORED_COMPONENTS, random_state)
-    return embedded(gram_about_middle(X, kernel, gamma=gamma), random_state)
+    return embedded(combined_gram(X, kernel, gamma=gamma, center=True), random_state)
 
 
 def embedded(K: NDArray[np.float64], random_state: np.random.RandomState) -> NDArray[np.float32]:

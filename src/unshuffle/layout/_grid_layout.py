@@ -17,7 +17,7 @@ from unshuffle._arrays import check_column_names, check_length, check_resolved
 from unshuffle._parallel import Workers, check_n_jobs
 from unshuffle._parameters import check_parameters
 from unshuffle._progress import Callback, Reporter, Stopped, refitting
-from unshuffle.kernels._gram import gram_about_middle
+from unshuffle.kernels import combined_gram
 from unshuffle.layout._checks import check_added, check_frozen_cells
 from unshuffle.layout._classic import check_classic_memory, solve_classic
 from unshuffle.layout._features import kernel_features, leading_components, unit_scale
@@ -370,7 +370,7 @@ class GridLayout(BaseEstimator):
             )
 
         solve_classic(
-            gram_about_middle(X, self._effective_kernel(), gamma=self.gamma),
+            combined_gram(X, self._effective_kernel(), gamma=self.gamma, center=True),
             cells.squared_distances(open_cells),
             cells.positions(open_cells).astype(np.float64),
             np.stack([frozen[:, 0], np.searchsorted(open_cells, frozen[:, 1])], axis=1),

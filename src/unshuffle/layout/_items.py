@@ -6,10 +6,9 @@ import numpy as np
 from scipy import sparse
 
 from unshuffle._arrays import check_same_items, is_text
-from unshuffle._grams import check_kernel_list
+from unshuffle._grams import check_kernel_list, collection_for_each, count_items
 from unshuffle._grids import check_items_of_layout
 from unshuffle._parameters import check_memory
-from unshuffle.kernels._gram import collection_for_each, count_items
 from unshuffle.layout._checks import check_new_vectors
 
 # From so many items on, kernels are replaced by thin factors.

@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from unshuffle._arrays import check_magnitude, check_nonnegative, check_resolved, check_vectors
+from unshuffle._distances import DISTANCES, as_float64, exponential
+from unshuffle._grams import Kernel, count_items, gram_copies
 from unshuffle._middle import middle
 from unshuffle._parameters import check_memory, check_seed
 from unshuffle._printing import short_repr
-from unshuffle.kernels import median_gamma, text_features
-from unshuffle.kernels._distances import as_float64
-from unshuffle.kernels._gram import Kernel, count_items, gram_about_middle, gram_copies
-from unshuffle.kernels._vectors import DISTANCES, exponential
+from unshuffle.kernels import combined_gram, median_gamma, text_features
 from unshuffle.layout._checks import check_representatives
 from unshuffle.layout._items import DENSE_UP_TO, whole_gram
 from unshuffle.layout._medoids import Distances, find_medoids
@@ -197,7 +196,7 @@ def _evaluator(
         width = _width(X, kernel) if gamma is None else gamma
         ones = np.ones(X.shape[0])
         return (lambda rows: exponential(kernel, X[rows], X, width)), ones, X, None
-    K = gram_about_middle(X, kernel, gamma=gamma)
+    K = combined_gram(X, kernel, gamma=gamma, center=True)
     return (lambda rows: K[rows]), K.diagonal().copy(), None, None
 
 

@@ -14,13 +14,13 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._grams import check_frozen
+from unshuffle._grams import check_frozen, count_items
 from unshuffle._middle import middle
 from unshuffle._parallel import check_n_jobs, count_threads
 from unshuffle._parameters import check_count, check_memory, check_parameters, check_positive
 from unshuffle._progress import Callback, Reporter, Stopped, refitting
 from unshuffle.assignment import interaction_spread, soft_assignment
-from unshuffle.kernels._gram import count_items, gram_about_middle
+from unshuffle.kernels import combined_gram
 from unshuffle.matching._checks import (
     check_all_matched,
     check_cost,
@@ -394,8 +394,8 @@ class KernelizedSorting(BaseEstimator):
             # Weights of one side's list are no mistake where the other side has a single kernel.
             single = not isinstance(kernel, list | tuple)
             weights = None if several and single else self.kernel_weights
-            gram = gram_about_middle(
-                collection, kernel, gamma=self.gamma, weights=weights, name=name
+            gram = combined_gram(
+                collection, kernel, gamma=self.gamma, weights=weights, name=name, center=True
             )
             check_varied(gram, name)
             grams.append(gram)

@@ -13,10 +13,11 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from unshuffle._grams import count_items
 from unshuffle._parallel import check_n_jobs, count_threads
 from unshuffle._parameters import check_memory, check_parameters
 from unshuffle._progress import Callback, Reporter, Stopped, refitting
-from unshuffle.kernels._gram import count_items, gram_about_middle
+from unshuffle.kernels import combined_gram
 from unshuffle.matching._checks import (
     check_common_size,
     check_entropy_size,
@@ -266,7 +267,9 @@ class MultiwaySorting(BaseEstimator):
         for t, (collection, spec, gamma) in enumerate(
             zip(collections, specs, gammas, strict=True)
         ):
-            kernels.append(gram_about_middle(collection, spec, gamma=gamma, name=f"X[{t}]"))
+            kernels.append(
+                combined_gram(collection, spec, gamma=gamma, name=f"X[{t}]", center=True)
+            )
             check_varied(kernels[-1], f"X[{t}]")
         n_items = check_common_size([K.shape[0] for K in kernels])
         if self.objective == "entropy":

@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._arrays import check_same_items
-from unshuffle._grams import check_centred_norm
+from unshuffle._grams import Kernel, check_centred_norm, count_items, gram_copies
 from unshuffle._parameters import check_flag, check_memory, check_option
-from unshuffle.kernels import center
-from unshuffle.kernels._gram import Kernel, count_items, gram_about_middle, gram_copies
+from unshuffle.kernels import center, combined_gram
 from unshuffle.metrics._checks import check_enough_items
 from unshuffle.objectives import hsic_biased, hsic_unbiased, hsic_zeroed
 
@@ -150,8 +149,8 @@ def _gram_matrices(
         instead="Use a sample of the items.",
     )
     # Dependence does not change with the origin, which would take digits.
-    K = gram_about_middle(X, kernel, gamma=gamma, name="X")
-    L = gram_about_middle(y, second, gamma=gamma, name="y")
+    K = combined_gram(X, kernel, gamma=gamma, name="X", center=True)
+    L = combined_gram(y, second, gamma=gamma, name="y", center=True)
     check_same_items(K.shape[0], L.shape[0], "X", "y")
     return K, L
 

@@ -5,16 +5,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.extmath import row_norms
 
 from unshuffle._arrays import check_magnitude, check_vectors
-from unshuffle._grids import check_cell_points, check_grid, check_points_end
+from unshuffle._distances import as_float64, squared_distances
+from unshuffle._grids import (
+    _BLOCK,
+    check_cell_points,
+    check_grid,
+    check_points_end,
+    pair_distances,
+    touching_cells,
+)
 from unshuffle._parameters import check_count, check_flag, check_real, check_seed
-from unshuffle.kernels._distances import as_float64, squared_distances
 from unshuffle.metrics._checks import check_any_neighbors, check_enough_placed
-
-# Numbers held at a time: a block of rows of the distance matrix, or differences of neighbours.
-_BLOCK = 2**22
 
 Rings = Callable[[NDArray[np.intp]], NDArray[Any]]
 
@@ -137,36 +140,6 @@ def neighbor_distance(X: Any, grid: ArrayLike, *, wrap: bool = False) -> float:
     check_any_neighbors(first.size)
     items = cells.ravel()
     return float(pair_distances(X, items[first], items[second]).mean())
-
-
-def touching_cells(
-    filled: NDArray[np.bool_], wrap: bool
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """All pairs of filled cells side by side or one above the other, by their flat indices."""
-    numbers: NDArray[np.intp] = np.arange(filled.size).reshape(filled.shape)
-    first, second = [], []
-    for along in (numbers, numbers.T):
-        first.append(along[:, :-1].ravel())
-        second.append(along[:, 1:].ravel())
-        # With two columns the first and the last touch already.
-        if wrap and along.shape[1] > 2:
-            first.append(along[:, -1])
-            second.append(along[:, 0])
-    one, other = np.concatenate(first), np.concatenate(second)
-    both = filled.ravel()[one] & filled.ravel()[other]
-    return one[both], other[both]
-
-
-def pair_distances(
-    X: Any, first: NDArray[np.intp], second: NDArray[np.intp]
-) -> NDArray[np.float64]:
-    """Euclidean distances between rows of X, pair by pair, without holding all differences."""
-    step = max(1, _BLOCK // X.shape[1])
-    distances = np.empty(first.size)
-    for start in range(0, first.size, step):
-        pairs = slice(start, start + step)
-        distances[pairs] = row_norms(as_float64(X[first[pairs]]) - as_float64(X[second[pairs]]))
-    return distances
 
 
 def _grid_rings(filled: NDArray[np.bool_], wrap: bool) -> Rings:

@@ -11,7 +11,7 @@ from unshuffle._arrays import (
     check_same_items,
     check_vectors,
 )
-from unshuffle.kernels._distances import squared_distances
+from unshuffle._distances import squared_distances
 from unshuffle.metrics._checks import check_labels, check_matches
 
 _BLOCK = 512

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from unshuffle._arrays import as_real, check_finite, check_magnitude, check_plain, kind_of
 from unshuffle._parameters import check_memory
 
-_LARGEST_NORM = 1e10  # an exponential errs by about 1e-16 of it, relative to itself
 _SIGN_NOISE = 1e-2  # of the product of two lengths: what may be noise about zero
 
 
@@ -38,28 +37,6 @@ def check_coefficients(c: Any, k: int, name: str = "c") -> NDArray[np.float64]:
     if not np.all(np.isfinite(values)):
         raise ValueError(f"`{name}` contains NaN or infinity. Pass finite coefficients.")
     return values
-
-
-def check_moved(moved: NDArray[np.float64], norms: NDArray[np.float64]) -> None:
-    """Refuse exponentials that overflow, of matrices that `check_reach` does not refuse."""
-    wrong = np.flatnonzero(~np.isfinite(moved).all(axis=1) & (norms <= _LARGEST_NORM))
-    if wrong.size:
-        raise ValueError(
-            f"The exponential of the generators overflows for row {wrong[0]} of the coefficients "
-            f"({wrong.size} such row(s)): it leads beyond the largest float. Pass smaller "
-            "coefficients."
-        )
-
-
-def check_reach(norms: NDArray[np.float64]) -> None:
-    """Refuse matrices so large that rounding decides where their exponentials lead."""
-    wrong = np.flatnonzero(norms > _LARGEST_NORM)
-    if wrong.size:
-        raise ValueError(
-            f"Row {wrong[0]} of the coefficients leads so far ({norms[wrong[0]]:.3g} as the norm "
-            f"of a matrix, {wrong.size} row(s) beyond {_LARGEST_NORM:.0e}) that rounding decides "
-            "where. Pass smaller coefficients."
-        )
 
 
 def check_orbit_vector(x: Any, n_features: int, name: str = "x") -> NDArray[np.float64]:

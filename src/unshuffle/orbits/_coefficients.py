@@ -3,14 +3,14 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._exponentials import action, jacobian
+from unshuffle._motion import matrix_norms, moved_by
 from unshuffle.objectives import combined
-from unshuffle.objectives._exponentials import action, exponentials, jacobian
 
 Array = NDArray[np.float64]
 
 _N_PLACES = 300  # of the orbit, among which starts are chosen
 _N_STARTS = 4  # for each vector, from the nearest of these
-_BLOCK = 2_000_000  # numbers in a stack of matrices
 _REACH = 12.0  # most a solver moves along: the 1-norm of a matrix, whose time it sets
 _FARTHER = (24.0, 48.0)  # for vectors found at the very end of it
 
@@ -87,14 +87,6 @@ def within_reach(generators: Array, coefficients: Array, reach: float = _REACH) 
     return np.asarray(coefficients * np.minimum(1.0, reach / norms)[:, None])
 
 
-def matrix_norms(generators: Array, coefficients: Array) -> Array:
-    """1-norms of sum c V, shape (n,); infinite where they overflow."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        matrices = np.tensordot(coefficients, generators, axes=(1, 0))
-        norms = np.abs(matrices).sum(axis=1).max(axis=1, initial=0.0)
-    return np.where(np.isnan(norms), np.inf, norms)
-
-
 def linear_coefficients(generators: Array, targets: Array, sources: Array) -> Array:
     """Coefficients by the tangent at half way: x - x' = sum c V (x + x') / 2."""
     middle = 0.5 * (targets + sources)
@@ -141,21 +133,6 @@ def orbit_places(
     coefficients = directions * (np.minimum(reach, 10.0) * shares)[:, None]
     coefficients[0] = 0.0
     return coefficients, moved_by(generators, coefficients, prototype)
-
-
-def moved_by(generators: Array, coefficients: Array, vector: Array) -> Array:
-    """Vectors exp(sum c V) x for one x and many c, shape (n, d), in blocks that fit in memory."""
-    d = vector.size
-    block = max(1, _BLOCK // d**2)
-    with np.errstate(over="ignore", invalid="ignore"):  # left to the caller
-        parts = [
-            exponentials(
-                np.tensordot(coefficients[start : start + block], generators, axes=(1, 0))
-            )
-            @ vector
-            for start in range(0, len(coefficients), block)
-        ]
-    return np.concatenate(parts) if parts else np.zeros((0, d))
 
 
 def locate(

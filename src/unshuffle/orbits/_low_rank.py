@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from unshuffle._exponentials import jacobian
 from unshuffle.objectives import (
     combined,
     squared_orbit_cost,
     squared_orbit_gradient,
 )
-from unshuffle.objectives._exponentials import jacobian
 from unshuffle.orbits._coefficients import fit_coefficients, linear_coefficients, within_reach
 from unshuffle.orbits._matrices import MatrixSpace
 from unshuffle.orbits._pairs import Pairs

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from unshuffle._arrays import as_numbers, as_rows, check_column_names, check_magnitude
+from unshuffle._motion import Motion, Subspace
 from unshuffle._parallel import check_n_jobs, one_blas_thread
 from unshuffle._parameters import check_count, check_memory, check_parameters, check_seed
 from unshuffle._progress import Callback, Reporter, Stopped, refitting
@@ -45,10 +46,8 @@ from unshuffle.orbits._log_trace import (
 )
 from unshuffle.orbits._low_rank import Run, ordered
 from unshuffle.orbits._matrices import MatrixSpace
-from unshuffle.orbits._motion import Motion
 from unshuffle.orbits._pairs import Pairs, chosen_pairs, chosen_prototype, regression_pairs
 from unshuffle.orbits._search import Search, Settings
-from unshuffle.orbits._subspace import Subspace
 from unshuffle.orbits._volume_start import small_matrices, spectrum, suggested_number
 
 Array = NDArray[np.float64]

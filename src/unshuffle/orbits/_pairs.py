@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
+from unshuffle._distances import squared_distances
 from unshuffle._middle import middle
-from unshuffle.kernels._distances import squared_distances
+from unshuffle._motion import Subspace
 from unshuffle.orbits._checks import (
     check_index_pairs,
     check_moving,
@@ -16,7 +17,6 @@ from unshuffle.orbits._checks import (
     check_prototype,
     check_prototype_moves,
 )
-from unshuffle.orbits._subspace import Subspace
 
 Array = NDArray[np.float64]
 

@@ -13,9 +13,10 @@ from unshuffle._grids import (
     check_images,
     check_items_of_layout,
     check_points_end,
+    pair_distances,
+    touching_cells,
 )
 from unshuffle._parameters import check_real
-from unshuffle.metrics._layout import pair_distances, touching_cells
 from unshuffle.plotting._checks import (
     check_features_given,
     check_item_colors,

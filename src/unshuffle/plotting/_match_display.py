@@ -6,11 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._grams import check_gram, check_permutation
+from unshuffle._grams import check_gram, check_permutation, count_items, gram_copies
 from unshuffle._grids import check_sheet_values
 from unshuffle._parameters import check_kernel_memory
 from unshuffle.kernels import center, combined_gram, zero_diagonal
-from unshuffle.kernels._gram import count_items, gram_copies
 from unshuffle.plotting._checks import check_any_matched
 from unshuffle.plotting._drawing import axes_or_new, own
 

@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from unshuffle._motion import Motion, Subspace
 from unshuffle._parameters import check_count, check_positive
-from unshuffle.orbits._motion import Motion
-from unshuffle.orbits._subspace import Subspace
 from unshuffle.plotting._checks import (
     check_axes_in_space,
     check_axes_of_plane,

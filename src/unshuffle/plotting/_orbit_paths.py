@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle.orbits._motion import Motion
+from unshuffle._motion import Motion
 
 Array = NDArray[np.float64]
 

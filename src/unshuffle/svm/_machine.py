@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 from unshuffle._middle import middle
 from unshuffle._parallel import map_parallel, wait_for
 from unshuffle._parameters import check_kernel_memory
-from unshuffle.kernels._points import PointKernel
+from unshuffle._points import PointKernel
 from unshuffle.svm._checks import raise_machine_failed, warn_machine_unsettled
 
 Array = NDArray[np.float64]

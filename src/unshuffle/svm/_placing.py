@@ -5,7 +5,7 @@ from typing import Any
 
 from unshuffle._bags import Bags, check_bags_memory, check_gap
 from unshuffle._grams import check_points_for_width
-from unshuffle.kernels._points import PointFeatures
+from unshuffle._points import PointFeatures
 from unshuffle.svm._slots import Candidates
 
 

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._assign import assign, assign_many, squared_distances
 from unshuffle._bags import Bags, canonical_order
 from unshuffle._parallel import map_parallel
 from unshuffle._sizes import equal_sizes
-from unshuffle.assignment._many import assign_many
-from unshuffle.assignment._orders import squared_distances
-from unshuffle.assignment._solve import assign
 
 Array = NDArray[np.float64]
 Orders = NDArray[np.intp]

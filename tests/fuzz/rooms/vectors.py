@@ -52,6 +52,7 @@ function(
         "kernel": s.kernel(*VECTOR_KERNELS, several=True),
         "gamma": s.real(None, 0.5),
         "weights": s.real(None),
+        "center": s.flag(),
     },
 )
 function(

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle.assignment._bids import BLOCK, bid, certify, prepare, survey
-from unshuffle.assignment._result import Assignment
+from unshuffle._assign import Assignment
+from unshuffle._bids import BLOCK, bid, certify, prepare, survey
 
 FIRST_EPS = 0.03  # of the range of the benefits; no later eps is larger
 EPS_DIVISOR = 6.0

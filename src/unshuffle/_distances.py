@@ -1,20 +1,50 @@
-"""Distances between vectors, accurate where points are close, and the width read off them."""
+"""Distances between rows of numbers, and kernels that fall with them."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.metrics.pairwise import additive_chi2_kernel, manhattan_distances
 
-from unshuffle._arrays import check_magnitude
+from unshuffle._arrays import as_numbers, check_magnitude
 from unshuffle._middle import middle
-from unshuffle._parameters import check_kernel_memory
-from unshuffle.kernels._checks import check_distances, raise_all_equal
+from unshuffle._parameters import check_kernel_memory, check_positive
+
+Distance = Callable[..., NDArray[np.float64]]
+
 
 # Below this share of |x|^2 + |y|^2 the expanded square has lost six of sixteen digits.
 _CANCELLED = 1e-6
 _BLOCK = 512
+
+
+def check_distances(distances: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Distances as a 1-D array, or as a square matrix, without NaN or negative entries."""
+    values = as_numbers(distances, name)
+    if values.ndim not in (1, 2) or (values.ndim == 2 and values.shape[0] != values.shape[1]):
+        raise ValueError(
+            f"{name} must be 1-D or a square matrix, got shape {values.shape}. Pass the distances "
+            "between all items of one collection, or a flat array of any distances."
+        )
+    if values.size == 0 or values.shape == (1, 1):
+        raise ValueError(f"{name} holds no distance between two items. Pass at least two items.")
+    low, high = float(values.min()), float(values.max())
+    if not (low >= 0 and high < np.inf):
+        raise ValueError(
+            f"{name} must be finite and at least 0, got values from {low:.6g} to {high:.6g}. "
+            "Pass distances, not similarities."
+        )
+    return values
+
+
+def raise_all_equal(name: str) -> NoReturn:
+    """Say that no two items differ, so that no width can be read off their distances."""
+    raise ValueError(
+        f"All items of {name} are equal (every distance is 0, or too small for a float), so "
+        "nothing tells one from another. Check that the right columns were passed."
+    )
 
 
 def as_float64(X: Any) -> Any:
@@ -209,3 +239,30 @@ def _above_diagonal(D: NDArray[np.float64]) -> NDArray[np.float64]:
         values[end : end + n_items - 1 - i] = D[i, i + 1 :]
         end += n_items - 1 - i
     return values
+
+
+# What stands in the exponent of each kernel exp(-gamma d).
+DISTANCES: dict[str, Distance] = {
+    "rbf": squared_distances,
+    "laplacian": manhattan,
+    "chi2": chi2_distances,
+}
+
+
+def exponential(
+    kernel: str, X: Any, Y: Any = None, gamma: float | None = None, *, name: str = "X"
+) -> NDArray[np.float64]:
+    """exp(-gamma d) for one of the distances in `DISTANCES`, on arguments already checked."""
+    distance = DISTANCES[kernel]
+    D = distance(X, Y)
+    if gamma is None:
+        gamma = median_gamma(D if Y is None else distance(X), name=name)
+    return exponential_of(D, check_positive(gamma, "gamma"))
+
+
+def exponential_of(D: NDArray[np.float64], gamma: float) -> NDArray[np.float64]:
+    """exp(-gamma D), written over D."""
+    # A product beyond the range of floats is a similarity of 0, which is right.
+    with np.errstate(over="ignore", under="ignore"):
+        D *= -gamma
+        return np.exp(D, out=D)

@@ -1,36 +1,32 @@
 """One picture, decoded with care: formats from a list, a ceiling on pixels, no metadata kept."""
 
 from functools import cache
+from numbers import Integral
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
 from unshuffle._files import as_path
-from unshuffle._parameters import check_option
-from unshuffle.images._checks import check_image_size
+from unshuffle._parameters import check_count, check_option
 
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP")
 """Formats that are decoded. Pillow knows many more, each a decoder that could be attacked."""
-
 SUFFIXES = (
     *(".png", ".jpg", ".jpeg", ".jpe", ".gif", ".bmp", ".tif", ".tiff", ".webp"),
     *(".heic", ".heif"),
 )
 """File name endings that promise one of these formats, or HEIC; the content decides."""
-
 MAX_PIXELS = 80_000_000
 """Largest picture that is decoded, below the size at which Pillow itself warns."""
-
 FITS = ("stretch", "crop")
-
 _TOO_LARGE = f"more than the {MAX_PIXELS // 10**6} million pixels that are decoded"
 _INSTALL_HEIC = "a HEIC picture; to read it: pip install 'unshuffle[images]'"
 _HEIC_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
 # The HEIC decoder takes the whole file into memory before it looks at the size of the picture.
 _MAX_HEIC_BYTES = 256 * 2**20
-
 # What turns a picture stored with this Exif orientation upright.
 _UPRIGHT = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -194,3 +190,15 @@ def _to_eight_bits(values: NDArray[np.float64]) -> NDArray[np.uint8]:
     else:
         white = top
     return np.asarray(np.clip(values / white, 0.0, 1.0) * 255.0 + 0.5, dtype=np.uint8)
+
+
+def check_image_size(size: Any) -> tuple[int, int]:
+    """Height and width in pixels, from one number or two."""
+    both = (size, size) if isinstance(size, Integral) else tuple(np.atleast_1d(size).tolist())
+    if len(both) != 2:
+        raise ValueError(
+            f"`size` must be one number or (height, width), got {size!r}. "
+            "Pass e.g. 40 or (40, 20)."
+        )
+    height, width = (check_count(each, "size", most=4096) for each in both)
+    return height, width

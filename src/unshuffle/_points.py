@@ -1,25 +1,18 @@
 """Points as vectors of a kernel's feature space, and back."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
+from unshuffle._arrays import as_array
+from unshuffle._distances import exponential, median_gamma, squared_distances
 from unshuffle._middle import middle
-from unshuffle.kernels._checks import (
-    check_factor_memory,
-    check_kernel_block,
-    check_kernel_overflow,
-    check_kernel_positive,
-    raise_kernel_failed,
-)
-from unshuffle.kernels._distances import median_gamma, squared_distances
-from unshuffle.kernels._vectors import exponential
+from unshuffle._parameters import check_memory
 
 Array = NDArray[np.float64]
-
 # The median of this many points' distances is within a few per cent of that of all.
 WIDTH_SAMPLE = 2000
 # Pivots that add less than this share of the largest are rounding.
@@ -197,3 +190,75 @@ def _regress(features: Array, points: Array) -> Array:
     covariance[np.diag_indices_from(covariance)] += PREIMAGE_RIDGE * scale
     slopes = linalg.solve(covariance, centered.T @ (near - mean), assume_a="pos")
     return np.vstack([slopes, start + (mean - means @ slopes)])
+
+
+def raise_kernel_failed(kernel: Any, name: str, error: Exception) -> NoReturn:
+    """Say that a user's kernel function works neither on matrices nor on rows."""
+    label = getattr(kernel, "__name__", type(kernel).__name__)
+    raise ValueError(
+        f"The kernel {label} failed on {name}: {type(error).__name__}: {error}. "
+        f"It is called as kernel({name}, {name}) first and, where that does not give a square "
+        "matrix, as kernel(x, y) on pairs of rows."
+    ) from error
+
+
+def check_kernel_block(block: Any, shape: tuple[int, int], kernel: Any) -> NDArray[np.float64]:
+    """Similarities that a user's kernel gave for two sets of points."""
+    label = getattr(kernel, "__name__", type(kernel).__name__)
+    given = as_array(block, f"What the kernel {label} returned")
+    try:
+        if given.dtype.kind not in "buifO":
+            raise TypeError("text or complex numbers")
+        values = given.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"The kernel {label} returned values of dtype {given.dtype}. Return similarities as "
+            "real numbers."
+        ) from error
+    if values.shape != shape:
+        raise ValueError(
+            f"The kernel {label} returned shape {values.shape} for {shape[0]} and {shape[1]} "
+            "points. Return one row for each point of the first and one column for each of the "
+            "second, or one number for two single points."
+        )
+    if not np.all(np.isfinite(values)):
+        raise ValueError(
+            f"The kernel {label} returned NaN or infinity. Return finite similarities, or check "
+            "the points passed to it."
+        )
+    return values
+
+
+def check_kernel_overflow(
+    block: NDArray[np.float64], gamma: float, degree: int
+) -> NDArray[np.float64]:
+    """Similarities by the polynomial kernel, refused where their squares leave the floats."""
+    if not np.all(np.abs(block) < 1e150):
+        raise ValueError(
+            f"The kernel poly with degree={degree} and gamma={gamma:.3g} gives similarities too "
+            "large for a float. Pass a smaller degree or gamma, or divide the points by a common "
+            "number."
+        )
+    return block
+
+
+def check_kernel_positive(largest: float, smallest: float, kernel: Any) -> None:
+    """Refuse a kernel by which points have no length: it has no feature space."""
+    if not (largest > 0 and smallest >= -1e-8 * largest):
+        label = kernel if isinstance(kernel, str) else getattr(kernel, "__name__", "callable")
+        raise ValueError(
+            f"The kernel {label} is not positive definite: of the similarity of a point with "
+            f"itself (at most {largest:.3g}), {smallest:.3g} is left once other points are "
+            "accounted for, and it may not be below 0. Pass a kernel such as rbf, or "
+            "exp(-distance) in place of a distance."
+        )
+
+
+def check_factor_memory(n_items: int, rank: int) -> None:
+    """Refuse factors that would not fit into the memory that is free now."""
+    check_memory(
+        # the factors twice, and what the eigenvectors of a sample take
+        16 * n_items * rank + 40 * rank**2,
+        what=f"Rank {rank:,} factors of {n_items:,} items",
+        instead="Choose a smaller rank.",
+    )

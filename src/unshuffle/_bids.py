@@ -19,7 +19,6 @@ import numpy as np
 from unshuffle._compile import compiled
 
 BLOCK = 16  # columns under one bound; 16 was fastest of 16, 32, 64 for 512 to 2025 columns
-
 _compiled: Any = compiled()
 # No "ninf": a forbidden pair has benefit -inf. The other flags make max() one instruction.
 _compiled_fast: Any = compiled(fastmath={"nnan", "nsz", "reassoc", "contract"})

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from unshuffle._contracts import raise_not_float, takes
 
 Array = NDArray[np.float64]
-
 _STEP = 2.0  # largest 1-norm of one Taylor step: no cancellation to speak of
 _TERMS = 25  # _STEP**26 / 26! is below rounding
 _MOST_STEPS = 64  # beyond, squaring the exponential takes less time than going step by step

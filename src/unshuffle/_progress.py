@@ -2,14 +2,16 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._printing import short_repr
+
+Solution = TypeVar("Solution")
 
 
 @dataclass(frozen=True)
@@ -121,3 +123,66 @@ class Reporter:
             if isinstance(answer, bool | np.bool_) and answer:
                 self.stopped = True
                 raise Stopped
+
+
+class Search(Reporter, Generic[Solution]):
+    """A reporter that also keeps the best solution its solver has come to.
+
+    Solvers call `offer` whenever they have something that could be stored, and `step` to tell the
+    callback. Both may be called from several threads.
+    """
+
+    def __init__(self, callback: Callback | None = None) -> None:
+        super().__init__(callback)
+        self.best: Solution | None = None
+        self._rank: Any = None
+
+    def offer(self, solution: Solution, rank: Any) -> None:
+        """Keep a solution if its rank, a number or a tuple, is above that of the best so far."""
+        with self._lock:
+            if self._rank is None or rank > self._rank:
+                self.best, self._rank = solution, rank
+
+
+def fit_by_search(
+    estimator: Any,
+    search: Search[Solution],
+    solve: Callable[[], Solution],
+    store: Callable[[Solution], None],
+    judge: Callable[[bool], None] | None = None,
+) -> None:
+    """Solve, store, judge; where a callback or Ctrl-C stops the solver, store the best so far.
+
+    Parameters
+    ----------
+    estimator : object
+        What is fitted. A fit that fails, or that is interrupted before there is a solution, leaves
+        it as it was.
+    search : Search
+        Where the solver offers its solutions.
+    solve : callable
+        Returns the solution; raises `Stopped` when the callback says so.
+    store : callable
+        Sets all fitted attributes from a solution; quick.
+    judge : callable or None, default=None
+        Adds what is told about a stored solution, such as confidences; gets True where Ctrl-C is
+        waiting. An interrupt of it costs what it adds, no more.
+    """
+    interrupt: KeyboardInterrupt | None = None
+    with refitting(estimator) as done:
+        try:
+            solution = solve()
+        except (Stopped, KeyboardInterrupt) as stop:
+            search.stopped = True
+            if search.best is None:
+                raise
+            solution = search.best
+            interrupt = stop if isinstance(stop, KeyboardInterrupt) else None
+        store(solution)
+        done()
+        if judge is not None:
+            with suppress(KeyboardInterrupt) if interrupt else nullcontext():
+                judge(interrupt is not None)
+                done()
+    if interrupt is not None:
+        raise interrupt

@@ -86,7 +86,7 @@ def say_read(names: Sequence[str], n_skipped: int, where: str, *, side: str = ""
 
 def list_skipped(skipped: list[tuple[str, str]], where: str, *, at_most: int = 3) -> None:
     """Print every reason for which files were passed over, and the first few names for each."""
-    from unshuffle._folders import by_reason
+    from unshuffle._files import by_reason
 
     if not skipped:
         return

@@ -89,7 +89,7 @@ def find_kind(path: Path, *, precomputed: bool = False, recursive: bool = True) 
         check_regular_file(path, "a table")
         return "table"
     check_folder(path)
-    from unshuffle._folders import list_files
+    from unshuffle._files import list_files
     from unshuffle.images import SUFFIXES
 
     listing = list_files(path, recursive=recursive)
@@ -200,7 +200,7 @@ def _read_images(
 def _read_texts(
     path: Path, kernels: Sequence[str], n_jobs: int | None, step: Advance, *, recursive: bool
 ) -> Collection:
-    from unshuffle._folders import by_reason, list_files, path_key
+    from unshuffle._files import by_reason, list_files, path_key
 
     documents, names = [], []
     listing = list_files(path, recursive=recursive)

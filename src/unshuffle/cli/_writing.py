@@ -9,8 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from unshuffle._files import check_output_path
-from unshuffle._folders import list_files
+from unshuffle._files import check_output_path, list_files
 from unshuffle._saving import csv_text, encode_text, replace_file
 from unshuffle.cli import NOT_IN_PLACE
 from unshuffle.cli._console import BadInput, complain, warn

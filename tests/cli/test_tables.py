@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from unshuffle.cli._console import BadInput
+from unshuffle.cli._app import BadInput
 from unshuffle.cli._inputs import standardized
 from unshuffle.cli._tables import Reading, read_table
 

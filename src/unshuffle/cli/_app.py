@@ -1,39 +1,40 @@
-"""Commands and their options; each hands over to a module of its own."""
+"""The command line at its terminal: commands and exit codes, lines, and a progress bar."""
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Annotated, Any, NoReturn
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from inspect import signature
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from unshuffle import __version__
 from unshuffle.cli import NOT_IN_PLACE, NOTHING_WRITTEN
-from unshuffle.cli._console import BadInput, NotDelivered, complain
 from unshuffle.cli._options import (
-    ID_HELP,
-    AsJson,
-    Header,
-    Jobs,
-    Kernel,
-    Method,
-    Neighbors,
-    NoCache,
-    NoId,
-    NoRecursive,
-    Outputs,
-    Quality,
-    Quiet,
-    Seed,
-    Spreadsheet,
-    a_cost,
-    a_detail,
-    a_smoothness,
-    a_tile,
-    one_or_more,
-    some_frames,
-    some_points,
-    two_or_more,
+    CollageOptions,
+    DemoOptions,
+    LayoutOptions,
+    MatchOptions,
+    MorphOptions,
 )
+
+if TYPE_CHECKING:
+    # Loads NumPy, which `unshuffle --help` can do without.
+    from unshuffle._progress import State
+
+Advance = Callable[[float, str], None]
+
+
+class BadInput(Exception):
+    """Something the user can put right; its message is one line."""
+
+
+class NotDelivered(Exception):
+    """A result that is not where it was asked for; its message is one line."""
+
 
 app = typer.Typer(
     name="unshuffle",
@@ -47,8 +48,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
 # Some versions of typer bring their own copy of click: ask typer for the class it raises.
 _WRONG_USE: Any = typer.BadParameter.__mro__[1]
 
@@ -72,22 +71,6 @@ def run() -> int:
     return code if isinstance(code, int) else 0
 
 
-def _finish(work: Callable[[], int], *, stopped: str = NOTHING_WRITTEN) -> NoReturn:
-    """Do the work of a command and exit with its code; never a traceback for bad input."""
-    try:
-        code = work()
-    except (BadInput, ValueError, MemoryError, OSError) as error:
-        complain(error)
-        raise typer.Exit(2) from error
-    except NotDelivered as error:
-        complain(error)
-        raise typer.Exit(NOT_IN_PLACE) from error
-    except KeyboardInterrupt:
-        complain(stopped)
-        raise typer.Exit(130) from None
-    raise typer.Exit(code)
-
-
 def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"unshuffle {__version__}")
@@ -108,421 +91,165 @@ def _unshuffle(
         typer.echo(context.get_help())
 
 
-@app.command(
-    epilog="Examples:\n\n"
-    "unshuffle match left-halves/ right-halves/ -o pairs.csv --sheet pairs.png\n\n"
-    "unshuffle match english/ deutsch/ -o pairs.csv --candidates 3\n\n"
-    "unshuffle match rna.csv atac.csv --kernel geodesic --frozen known.csv\n\n"
-    "unshuffle match old.csv new.csv --id customer --kernel rbf --kernel laplacian\n\n"
-    "unshuffle match K.npy L.npy --precomputed --json"
+def _add(name: str, options: type, *examples: str, stopped: str = NOTHING_WRITTEN) -> None:
+    """Add a command: its options are the fields of a dataclass, its work is `_name.name`."""
+
+    def command(**given: Any) -> None:
+        try:
+            # Loading takes long enough to be interrupted.
+            work = getattr(import_module(f"unshuffle.cli._{name}"), name)
+            code = work(options(**given))
+        except (BadInput, ValueError, MemoryError, OSError) as error:
+            complain(error)
+            raise typer.Exit(2) from error
+        except NotDelivered as error:
+            complain(error)
+            raise typer.Exit(NOT_IN_PLACE) from error
+        except KeyboardInterrupt:
+            complain(stopped)
+            raise typer.Exit(130) from None
+        raise typer.Exit(code)
+
+    # Typer reads the options from the signature, and the help from the docstring.
+    command.__signature__ = signature(options)  # type: ignore[attr-defined]
+    command.__doc__ = options.__doc__
+    shown = (
+        f"Example{'s' * (len(examples) > 1)}:",
+        *(f"unshuffle {name} {each}" for each in examples),
+    )
+    app.command(name, epilog="\n\n".join(shown))(command)
+
+
+_add(
+    "match",
+    MatchOptions,
+    "left-halves/ right-halves/ -o pairs.csv --sheet pairs.png",
+    "english/ deutsch/ -o pairs.csv --candidates 3",
+    "rna.csv atac.csv --kernel geodesic --frozen known.csv",
+    "old.csv new.csv --id customer --kernel rbf --kernel laplacian",
+    "K.npy L.npy --precomputed --json",
 )
-def match(
-    a: Annotated[Path, typer.Argument(metavar="A", help="First collection.")],
-    b: Annotated[Path, typer.Argument(metavar="B", help="Second collection, of the same kind.")],
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o",
-            "--output",
-            help="Where to write the pairs, .csv or .json; x is A there and y is B. Default: "
-            "pairs.csv, or nowhere with --json.",
-            show_default=False,
-        ),
-    ] = None,
-    kernel: Annotated[
-        list[Kernel] | None,
-        typer.Option(
-            help="Similarity inside each collection. Several are summed: give the option once for "
-            "each. Tables take all but text, pictures all but text and chi2, texts text alone. "
-            "Default: what suits the kind.",
-            show_default=False,
-        ),
-    ] = None,
-    precomputed: Annotated[
-        bool, typer.Option("--precomputed", help="A and B are Gram matrices (.npy).")
-    ] = False,
-    method: Annotated[Method, typer.Option(help="How to search.")] = Method.refined,
-    n_init: Annotated[
-        int,
-        typer.Option(
-            callback=one_or_more, help="Starting points; more take longer and miss less."
-        ),
-    ] = 8,
-    max_iter: Annotated[
-        int,
-        typer.Option(
-            callback=one_or_more,
-            help="Steps after which a search from one starting point is cut off; more take "
-            "longer.",
-        ),
-    ] = 100,
-    frozen: Annotated[
-        Path | None,
-        typer.Option(
-            help="CSV of pairs that are known: an item of A and its partner in B, by name or by "
-            "position counted from 0."
-        ),
-    ] = None,
-    unmatched_cost: Annotated[
-        float | None,
-        typer.Option(
-            callback=a_cost,
-            help="Let items go without a partner at this cost, above 0; lower leaves out more.",
-        ),
-    ] = None,
-    candidates: Annotated[
-        int | None,
-        typer.Option(callback=one_or_more, help="Also write the K best partners.", metavar="K"),
-    ] = None,
-    sheet: Annotated[
-        Path | None, typer.Option(help="For pictures: draw the pairs into this file (.png).")
-    ] = None,
-    id_column: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--id",
-            metavar="COLUMN",
-            help=f"{ID_HELP} Give it twice where A and B have other headings.",
-            show_default=False,
-        ),
-    ] = None,
-    no_id: NoId = False,
-    header: Header = None,
-    spreadsheet: Spreadsheet = False,
-    no_recursive: NoRecursive = False,
-    seed: Seed = 0,
-    jobs: Jobs = -1,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
-    """Find which item of A belongs to which item of B.
-
-    A and B share no features: the pairing comes from the similarities inside each. They are
-    two folders of pictures or of text files, in sub-folders too, two tables (.csv, .tsv, .npy,
-    .parquet) or, with --precomputed, two Gram matrices. Ctrl-C writes the best pairs found so
-    far.
-    """
-    if output is None and not as_json:
-        output = Path("pairs.csv")
-
-    def work() -> int:
-        # Loading takes long enough to be interrupted.
-        from unshuffle.cli import _match
-        from unshuffle.cli._tables import readings
-
-        return _match.match(
-            _match.Options(
-                path_a=a,
-                path_b=b,
-                output=output,
-                kernels=[each.value for each in kernel or ()],
-                readings=readings(header, id_column or [], no_id, 2),
-                precomputed=precomputed,
-                method=method.value,
-                n_init=n_init,
-                max_iter=max_iter,
-                frozen=frozen,
-                unmatched_cost=unmatched_cost,
-                candidates=candidates,
-                sheet=sheet,
-                spreadsheet=spreadsheet,
-                recursive=not no_recursive,
-                seed=seed,
-                jobs=jobs,
-                as_json=as_json,
-                quiet=quiet,
-            )
-        )
-
-    _finish(work)
-
-
-@app.command(
-    epilog="Examples:\n\n"
-    "unshuffle layout photos/ -o wall.html -o wall.png\n\n"
-    'unshuffle layout photos/ --text "PAMI 2009" -o letters.png\n\n'
-    "unshuffle layout album/ --summary 64 --shape 8x8 --features texture\n\n"
-    "unshuffle layout photos/ --shape 16x20 --frozen cells.csv --quality best\n\n"
-    "unshuffle layout songs.csv -o positions.csv"
+_add(
+    "layout",
+    LayoutOptions,
+    "photos/ -o wall.html -o wall.png",
+    'photos/ --text "PAMI 2009" -o letters.png',
+    "album/ --summary 64 --shape 8x8 --features texture",
+    "photos/ --shape 16x20 --frozen cells.csv --quality best",
+    "songs.csv -o positions.csv",
 )
-def layout(
-    path: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="Folder of pictures, or a table of numbers.")
-    ],
-    output: Outputs = None,
-    shape: Annotated[
-        str | None,
-        typer.Option(metavar="ROWSxCOLUMNS", help="Grid, as in 16x20. Default: near square."),
-    ] = None,
-    mask: Annotated[
-        Path | None,
-        typer.Option(help="Picture of a shape to fill: its dark or its opaque parts."),
-    ] = None,
-    invert: Annotated[
-        bool,
-        typer.Option("--invert", help="Fill the light or transparent parts of --mask instead."),
-    ] = False,
-    text: Annotated[
-        str | None, typer.Option(help="Letters to fill; \\n starts a new line.")
-    ] = None,
-    wrap: Annotated[
-        bool, typer.Option("--wrap", help="Opposite edges belong together, as for a wallpaper.")
-    ] = False,
-    features: Annotated[
-        str | None,
-        typer.Option(
-            metavar="color|texture|words|FILE.npy",
-            help="What pictures are compared by: their colours, colours and edges, visual words, "
-            "or an array of your own with a row for each picture. Default: color.",
-        ),
-    ] = None,
-    summary: Annotated[
-        int | None,
-        typer.Option(
-            callback=two_or_more, metavar="K", help="Lay out the K items that stand for all."
-        ),
-    ] = None,
-    quality: Annotated[
-        Quality, typer.Option(help="How much time to take; classic is the paper's method.")
-    ] = Quality.balanced,
-    tile: Annotated[
-        int, typer.Option(callback=a_tile, help="Height of a picture in pixels.")
-    ] = 64,
-    no_recursive: NoRecursive = False,
-    no_cache: NoCache = False,
-    frozen: Annotated[
-        Path | None,
-        typer.Option(
-            help="CSV of items with a fixed place: name or position, row, column, counted from 0."
-        ),
-    ] = None,
-    id_column: Annotated[
-        str | None, typer.Option("--id", metavar="COLUMN", help=ID_HELP, show_default=False)
-    ] = None,
-    no_id: NoId = False,
-    header: Header = None,
-    spreadsheet: Spreadsheet = False,
-    seed: Seed = 0,
-    jobs: Jobs = -1,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
-    """Lay out pictures so that like stands beside like.
-
-    FOLDER holds pictures, in sub-folders too; a table (.csv, .tsv, .npy, .parquet) is laid out
-    by its rows. Without -o it writes wall.html, one page to zoom and search, which needs no
-    network (wall.csv for a table); with --json it writes no file unless -o asks for one.
-    Ctrl-C writes the best layout found so far.
-    """
-
-    def work() -> int:
-        from unshuffle.cli import _layout
-        from unshuffle.cli._layout_items import Options
-        from unshuffle.cli._tables import readings
-
-        columns = [] if id_column is None else [id_column]
-        return _layout.layout(
-            Options(
-                path=path,
-                outputs=output or [],
-                shape=shape,
-                mask=mask,
-                invert=invert,
-                text=text,
-                wrap=wrap,
-                features=features,
-                summary=summary,
-                quality=quality.value,
-                tile=tile,
-                recursive=not no_recursive,
-                use_cache=not no_cache,
-                frozen=frozen,
-                reading=readings(header, columns, no_id, 1)[0],
-                spreadsheet=spreadsheet,
-                seed=seed,
-                jobs=jobs,
-                as_json=as_json,
-                quiet=quiet,
-            )
-        )
-
-    _finish(work)
-
-
-@app.command(
-    epilog="Examples:\n\n"
-    "unshuffle collage portrait.jpg photos/ -o collage.png\n\n"
-    "unshuffle collage portrait.jpg photos/ --shape 60x40 --tile 48 -o collage.jpg\n\n"
-    "unshuffle collage portrait.jpg photos/ --shape 60x40 --repeat 5 --smoothness 0"
+_add(
+    "collage",
+    CollageOptions,
+    "portrait.jpg photos/ -o collage.png",
+    "portrait.jpg photos/ --shape 60x40 --tile 48 -o collage.jpg",
+    "portrait.jpg photos/ --shape 60x40 --repeat 5 --smoothness 0",
 )
-def collage(
-    template: Annotated[
-        Path, typer.Argument(metavar="TEMPLATE", help="Picture that the collage is to show.")
-    ],
-    path: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of pictures to use.")],
-    output: Outputs = None,
-    shape: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ROWSxCOLUMNS",
-            help="Grid, as in 40x60. Default: as large as the pictures fill.",
-        ),
-    ] = None,
-    smoothness: Annotated[
-        float,
-        typer.Option(
-            callback=a_smoothness,
-            help="From 0 to 1: how much neighbours should look alike; more follows the template "
-            "less.",
-        ),
-    ] = 0.3,
-    repeat: Annotated[
-        int | None,
-        typer.Option(
-            callback=one_or_more,
-            metavar="K",
-            help="Use a picture up to K times: comes closer to the template with --shape, makes a "
-            "larger grid without. Default: as few as the grid asks for.",
-        ),
-    ] = None,
-    detail: Annotated[
-        int,
-        typer.Option(
-            callback=a_detail,
-            help="Parts along the side of a picture that are compared with the template; 1 "
-            "compares mean colours.",
-        ),
-    ] = 3,
-    neighbors: Annotated[
-        Neighbors,
-        typer.Option(
-            help="What is to look alike: the eight around each, or, with laplacian, the four that "
-            "touch, but not across an edge of the template."
-        ),
-    ] = Neighbors.kernel,
-    tile: Annotated[
-        int, typer.Option(callback=a_tile, help="Height of a picture in pixels.")
-    ] = 32,
-    no_recursive: NoRecursive = False,
-    no_cache: NoCache = False,
-    spreadsheet: Spreadsheet = False,
-    seed: Seed = 0,
-    jobs: Jobs = -1,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
-    """Draw one picture with many: each is used where it suits the template.
-
-    Without -o it writes collage.png; with --json it writes no file unless -o asks for one.
-    Ctrl-C writes the best collage found so far.
-    """
-
-    def work() -> int:
-        from unshuffle.cli import _collage
-
-        return _collage.collage(
-            _collage.Options(
-                template=template,
-                path=path,
-                outputs=output or [],
-                shape=shape,
-                smoothness=smoothness,
-                repeat=repeat,
-                detail=detail,
-                neighbors=neighbors.value,
-                tile=tile,
-                recursive=not no_recursive,
-                use_cache=not no_cache,
-                spreadsheet=spreadsheet,
-                seed=seed,
-                jobs=jobs,
-                as_json=as_json,
-                quiet=quiet,
-            )
-        )
-
-    _finish(work)
-
-
-@app.command(
-    epilog="Examples:\n\n"
-    "unshuffle morph three.png nine.png -o morph.gif\n\n"
-    "unshuffle morph cat.png dog.png -o morph.gif -o morph.png --points 1000\n\n"
-    "unshuffle morph before.csv after.csv --json"
+_add(
+    "morph",
+    MorphOptions,
+    "three.png nine.png -o morph.gif",
+    "cat.png dog.png -o morph.gif -o morph.png --points 1000",
+    "before.csv after.csv --json",
 )
-def morph(
-    a: Annotated[Path, typer.Argument(metavar="A", help="Shape to start from.")],
-    b: Annotated[Path, typer.Argument(metavar="B", help="Shape to end at.")],
-    output: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE",
-            help="Where to write: an animation (.gif) or a strip of pictures (.png). May be given "
-            "several times. Default: morph.gif, or nowhere with --json.",
-            show_default=False,
-        ),
-    ] = None,
-    points: Annotated[
-        int | None,
-        typer.Option(
-            callback=some_points,
-            help="Points to draw from each; more show finer detail. Default: 200 for pictures, "
-            "all for point files.",
-            show_default=False,
-        ),
-    ] = None,
-    frames: Annotated[
-        int | None,
-        typer.Option(
-            callback=some_frames,
-            help="Pictures on the way, both ends included. Default: 24 in .gif, 7 in .png.",
-            show_default=False,
-        ),
-    ] = None,
-    seed: Seed = 0,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
-    """Turn one shape into another, so that neighbouring points move together.
+_add("demo", DemoOptions, "-o /tmp/pictures", stopped="Interrupted; the demo is not complete.")
 
-    A and B are pictures of a shape on a plain ground (ink on paper, or light on dark), or point
-    files: tables with x and y in two columns (.csv, .tsv, .npy, .parquet), y up. Both are drawn
-    at the same size.
+
+def one_line(message: object) -> str:
+    """Text on one line that is safe to print: no control characters, no broken encoding."""
+    text = " ".join(str(message).split())
+    # A file name may hold anything, also sequences that drive the terminal.
+    text = "".join(letter if letter.isprintable() else "�" for letter in text)
+    encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
+    return text.encode(encoding, "replace").decode(encoding, "replace")
+
+
+def say(message: str, *, indent: int = 0) -> None:
+    """Print one line of the answer."""
+    answer(" " * indent + one_line(message))
+
+
+def answer(text: str) -> None:
+    """Print on standard output, or say that it cannot be done."""
+    try:
+        typer.echo(text)
+    except OSError as error:
+        # What is left in the buffer would fail again when Python exits.
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise NotDelivered(
+            f"Nothing can be written to standard output: {error.strerror or error}."
+        ) from error
+
+
+def note(message: str) -> None:
+    """Print one line about what is being done, on standard error."""
+    typer.echo(one_line(message), err=True)
+
+
+def warn(message: object) -> None:
+    """Print one line that asks for attention, on standard error."""
+    typer.echo(typer.style("Warning: ", fg="yellow", bold=True) + one_line(message), err=True)
+
+
+def complain(message: object) -> None:
+    """Print one line that says why there is no answer, on standard error."""
+    typer.echo(typer.style("Error: ", fg="red", bold=True) + one_line(message), err=True)
+
+
+@contextmanager
+def progress_bar(description: str, *, show: bool) -> Iterator[Advance]:
+    """Bar on standard error that `advance(fraction, words)` moves; silent unless a terminal."""
+    if not show or not sys.stderr.isatty():
+        yield lambda fraction, words: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[words]}", markup=False, style="dim"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(description, total=1.0, words="")
+
+        def advance(fraction: float, words: str = "") -> None:
+            bar.update(task, completed=fraction, words=words)
+
+        yield advance
+
+
+def reporting(advance: Advance) -> "Callable[[State], None]":
+    """Turn a solver's reports into moves of the bar."""
+
+    def report(state: "State") -> None:
+        advance(state.fraction, f"step {state.iteration}: {state.stage}".rstrip(": "))
+
+    return report
+
+
+def fit(
+    estimator: Any, *data: Any, words: str, show: bool, **options: Any
+) -> tuple[list[warnings.WarningMessage], bool]:
+    """Fit with a progress bar; returns its warnings, and whether Ctrl-C cut it short.
+
+    An interrupt before there is anything to keep is passed on.
     """
-
-    def work() -> int:
-        from unshuffle.cli import _morph
-
-        return _morph.morph(
-            _morph.Options(
-                path_a=a,
-                path_b=b,
-                outputs=output or [],
-                n_points=points,
-                n_frames=frames,
-                seed=seed,
-                as_json=as_json,
-                quiet=quiet,
-            )
-        )
-
-    _finish(work)
-
-
-@app.command(epilog="Example:\n\nunshuffle demo -o /tmp/pictures")
-def demo(
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="Folder to write into; made if need be.")
-    ] = Path("unshuffle-demo"),
-    jobs: Jobs = -1,
-) -> None:
-    """Make pictures and a page from data that ships with scikit-learn; needs no input."""
-
-    def work() -> int:
-        from unshuffle.cli import _demo
-
-        return _demo.demo(output, n_jobs=jobs)
-
-    _finish(work, stopped="Interrupted; the demo is not complete.")
+    interrupted = False
+    with (
+        progress_bar(words, show=show) as advance,
+        warnings.catch_warnings(record=True) as remarks,
+    ):
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", UserWarning)
+        estimator.set_params(callback=reporting(advance))
+        try:
+            estimator.fit(*data, **options)
+        except KeyboardInterrupt:
+            if not any(name.endswith("_") for name in vars(estimator)):
+                raise
+            interrupted = True
+    return remarks, interrupted

@@ -1,7 +1,5 @@
 """`unshuffle collage`: draw one picture with many."""
 
-import json
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,34 +7,24 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+import unshuffle
 from unshuffle._decoding import decode, explain
-from unshuffle.cli import _pictures
-from unshuffle.cli._cells import parse_shape
-from unshuffle.cli._console import (
-    BadInput,
-    answer,
-    count_folders,
-    progress_bar,
-    reporting,
-    say,
-    warn,
-)
-from unshuffle.cli._walls import (
+from unshuffle.cli._app import BadInput, fit, say, warn
+from unshuffle.cli._inputs import Source, count_folders, parse_shape
+from unshuffle.cli._options import CollageOptions
+from unshuffle.cli._writing import (
     WALL_SUFFIXES,
     Wall,
-    check_drawable,
-    describe_all,
-    show_all,
-    wants_pictures,
-    write_all,
-)
-from unshuffle.cli._writing import (
     Written,
+    check_drawable,
     check_outputs,
     check_spreadsheet,
-    complain_of,
-    exit_code,
+    deliver,
+    describe_all,
+    save_somewhere,
+    show_all,
     unbothered,
+    wants_pictures,
 )
 from unshuffle.images import ImageCollection, rgb_to_lab
 from unshuffle.layout import Positions
@@ -50,85 +38,60 @@ FAINT = 100.0
 TEMPLATE_SIDE = 1024
 
 
-@dataclass(frozen=True)
-class Options:
-    """What the user asked for."""
-
-    template: Path
-    path: Path
-    outputs: list[Path]
-    shape: str | None
-    smoothness: float
-    repeat: int | None
-    detail: int
-    neighbors: str
-    tile: int
-    recursive: bool
-    use_cache: bool
-    spreadsheet: bool
-    seed: int
-    jobs: int
-    as_json: bool
-    quiet: bool
-
-    @property
-    def source(self) -> _pictures.Source:
-        """The folder, and how it is read."""
-        return _pictures.Source(
-            self.path,
-            self.recursive,
-            self.use_cache,
-            self.jobs,
-            show=not self.quiet,
-            count=not self.quiet and not self.as_json,
-            outputs=self.outputs,
-        )
-
-
-def collage(options: Options) -> int:
+def collage(options: CollageOptions) -> int:
     """Do it, and return the exit code: 0, 130 after Ctrl-C, 3 if not written as asked."""
-    outputs = options.outputs or ([] if options.as_json else [Path("collage.png")])
-    options = replace(options, outputs=outputs)
+    outputs = options.output or ([] if options.as_json else [Path("collage.png")])
     check_outputs(
         [(path, WALL_SUFFIXES) for path in outputs],
         (options.template, options.path),
-        recursive=options.recursive,
+        recursive=not options.no_recursive,
     )
     check_spreadsheet(options.spreadsheet, outputs)
     shape = None if options.shape is None else parse_shape(options.shape)
     check_drawable(outputs, shape or (1, 1))
     template = _read_template(options.template)
-    pictures = options.source.read_first()
+    source = Source(options, outputs)
+    pictures = source.read_first()
     _check_enough(len(pictures), shape, options.repeat)
-    estimator, interrupted = _fit(template, pictures, shape, options)
+    estimator = unshuffle.Collage(
+        template,
+        shape=shape,
+        smoothness=options.smoothness,
+        repeat=options.repeat,
+        detail=options.detail,
+        neighbors=options.neighbors.value,
+        random_state=options.seed,
+        n_jobs=options.jobs,
+    )
+    remarks, interrupted = fit(
+        estimator, pictures.arrays, words="Arranging", show=not options.quiet
+    )
     with unbothered():
         report = _describe(pictures, estimator, options)
         report |= _judge(template, pictures.arrays, estimator.grid_)
         report["interrupted"] = interrupted
         positions = Positions(estimator.grid_, pictures.names)
-        images = None
-        if wants_pictures(outputs):
-            images = _pictures.drawn(options.source, pictures, options.tile)
-        title = options.template.stem
-        # Without gaps: the eye is to see one picture.
         wall = Wall(
             positions,
             dict(report),
-            title,
-            images,
+            options.template.stem,
+            source.drawn(pictures) if wants_pictures(outputs) else None,
             tile=options.tile,
+            # The eye is to see one picture.
             gap=0,
             spreadsheet=options.spreadsheet,
         )
-        written = write_all(wall, outputs)
+        written = [save_somewhere(path, wall.save) for path in outputs]
         report |= describe_all(written, pictures.skipped, spreadsheet=options.spreadsheet)
-        complain_of(written)
-        if options.as_json:
-            # One object and nothing else.
-            answer(json.dumps({**report, "positions": positions.rows()}, allow_nan=False))
-        elif not options.quiet:
-            _show(report, written)
-    return exit_code(written, interrupted)
+        for remark in remarks:
+            warn(remark.message)
+        return deliver(
+            options,
+            written,
+            report,
+            lambda: {"positions": positions.rows()},
+            lambda: _show(report, written),
+        )
 
 
 def _read_template(path: Path) -> NDArray[np.uint8]:
@@ -159,36 +122,9 @@ def _check_enough(n_pictures: int, shape: tuple[int, int] | None, repeat: int | 
     )
 
 
-def _fit(
-    template: NDArray[np.uint8],
-    pictures: ImageCollection,
-    shape: tuple[int, int] | None,
-    options: Options,
-) -> tuple[Any, bool]:
-    from unshuffle import Collage
-
-    with progress_bar("Arranging", show=not options.quiet) as advance:
-        estimator = Collage(
-            template,
-            shape=shape,
-            smoothness=options.smoothness,
-            repeat=options.repeat,
-            detail=options.detail,
-            neighbors=options.neighbors,
-            random_state=options.seed,
-            n_jobs=options.jobs,
-            callback=reporting(advance),
-        )
-        try:
-            estimator.fit(pictures.arrays)
-        except KeyboardInterrupt:
-            if not hasattr(estimator, "grid_"):
-                raise
-            return estimator, True
-    return estimator, False
-
-
-def _describe(pictures: ImageCollection, estimator: Any, options: Options) -> dict[str, Any]:
+def _describe(
+    pictures: ImageCollection, estimator: Any, options: CollageOptions
+) -> dict[str, Any]:
     """All but the positions, fit for JSON."""
     times = np.bincount(estimator.grid_.ravel())
     return {
@@ -199,7 +135,7 @@ def _describe(pictures: ImageCollection, estimator: Any, options: Options) -> di
         "most_used": int(times.max()),
         "smoothness": options.smoothness,
         "detail": options.detail,
-        "neighbors": options.neighbors,
+        "neighbors": options.neighbors.value,
         "cost": float(estimator.cost_),
         "roughness": float(estimator.roughness_),
         "skipped": [{"name": name, "reason": why} for name, why in pictures.skipped],

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from unshuffle._files import check_output_path
 from unshuffle._saving import replace_file
-from unshuffle.cli._console import BadInput, NotDelivered, progress_bar, reporting, say
+from unshuffle.cli._app import BadInput, NotDelivered, progress_bar, reporting, say
+from unshuffle.cli._options import DemoOptions
 
 N_HALVES = 240
 GRID = (20, 30)
@@ -36,11 +37,12 @@ INKS = np.array(
 )
 
 
-def demo(folder: Path, *, n_jobs: int | None = None) -> int:
-    """Write the pictures and the pairs into `folder`, and say what to look at."""
+def demo(options: DemoOptions) -> int:
+    """Write the pictures and the pairs into a folder, and say what to look at."""
+    folder = options.output
     _make_folder(folder)
     try:
-        _make_all(folder, n_jobs)
+        _make_all(folder, options.jobs)
     except OSError as error:
         what = error.filename or folder
         raise NotDelivered(f"{what} could not be written: {error.strerror or error}.") from error

@@ -1,21 +1,36 @@
-"""The two collections that a user names: what kind they are, and what is compared."""
+"""What a user names to be read: of which kind it is, what is compared, and what is passed over."""
 
+import csv
+import io
 import os
+import re
+import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
+from PIL import Image
 
 from unshuffle._arrays import check_n_items
-from unshuffle._files import check_folder, check_regular_file
+from unshuffle._decoding import file_size
+from unshuffle._files import by_reason, check_folder, check_regular_file, list_files, path_key
 from unshuffle._grams import check_gram
 from unshuffle.cli import _tables
-from unshuffle.cli._console import BadInput
+from unshuffle.cli._app import BadInput, one_line, progress_bar, say, warn
+from unshuffle.cli._options import CollageOptions, LayoutOptions, MatchOptions
 from unshuffle.cli._tables import Reading, Table
+from unshuffle.images import (
+    SUFFIXES,
+    ImageCollection,
+    color_histogram,
+    default_cache,
+    lab_pixels,
+    read_folder,
+)
 
 TEXT_SUFFIXES = (".txt", ".text", ".md", ".markdown", ".rst", ".tex", ".org", ".log")
 MAX_TEXT_BYTES = 64 * 2**20
@@ -32,38 +47,32 @@ KERNELS = {
     "table": ("rbf", "laplacian", "geodesic", "linear", "chi2"),
     "gram": (),
 }
+# One reading serves comparing and drawing: large enough for the tiles of a wall, and always the
+# same, so that the layout does not depend on how large it is drawn.
+SIDE = 64
+# What pictures are compared at, as in the paper.
+COMPARED_SIDE = 40
+PREVIEW_SIDE = 320
+MAX_PREVIEWS = 600
+MOST_CELLS = 100_000_000
+_SHAPE = re.compile(r"\s*(\d{1,9})\s*[x×*,]\s*(\d{1,9})\s*", re.IGNORECASE)
+Advance = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class Collection:
-    """One side of a match.
-
-    Attributes
-    ----------
-    kind : str
-        One of `KINDS`.
-    names : list of str
-        A name for each item, "" where it has none.
-    items : object
-        What the estimator is given.
-    kernel : str or list of str
-        Kernel that suits it, or kernels that are summed.
-    kernels : list of str
-        The same as they are named on the command line.
-    skipped : list of (str, str)
-        Files passed over, and why.
-    aspect : float
-        Width over height of a typical picture; 1 for other kinds.
-    table : Table or None
-        What was read, where it is a table.
-    """
+    """One side of a match, or the rows of a table."""
 
     kind: str
+    # "" where an item has none.
     names: list[str]
+    # What the estimator is given.
     items: Any
     kernel: str | list[str]
+    # The same as they are named on the command line.
     kernels: list[str]
     skipped: list[tuple[str, str]] = field(default_factory=list)
+    # Width over height of a typical picture.
     aspect: float = 1.0
     table: Table | None = None
 
@@ -89,9 +98,6 @@ def find_kind(path: Path, *, precomputed: bool = False, recursive: bool = True) 
         check_regular_file(path, "a table")
         return "table"
     check_folder(path)
-    from unshuffle._folders import list_files
-    from unshuffle.images import SUFFIXES
-
     listing = list_files(path, recursive=recursive)
     names = [name for name, _ in (*listing.files, *listing.skipped)]
     endings = [Path(name).suffix.lower() for name in names]
@@ -101,46 +107,34 @@ def find_kind(path: Path, *, precomputed: bool = False, recursive: bool = True) 
 
 
 def read_pair(
-    path_a: Path,
-    path_b: Path,
-    *,
-    precomputed: bool = False,
-    kernels: Sequence[str] = (),
-    readings: Sequence[Reading] = (Reading(), Reading()),
-    n_jobs: int | None = None,
-    recursive: bool = True,
-    on_progress: Callable[[float], object] | None = None,
+    options: MatchOptions, readings: Sequence[Reading], on_progress: Callable[[float], object]
 ) -> tuple[Collection, Collection]:
     """Read both sides, once it is clear that they are of one kind."""
+    recursive, paths = not options.no_recursive, (options.a, options.b)
     kinds = [
-        find_kind(path, precomputed=precomputed, recursive=recursive) for path in (path_a, path_b)
+        find_kind(path, precomputed=options.precomputed, recursive=recursive) for path in paths
     ]
-    if kinds[0] != kinds[1]:
+    kind = kinds[0]
+    if kind != kinds[1]:
         raise BadInput(
-            f"{path_a} is {KINDS[kinds[0]]} and {path_b} is {KINDS[kinds[1]]}. "
+            f"{options.a} is {KINDS[kind]} and {options.b} is {KINDS[kinds[1]]}. "
             "Give two of the same kind."
         )
-    _check_kernels(kernels, kinds[0], path_a)
-    if recursive and path_a.is_dir() and path_b.is_dir():
-        _check_not_nested(path_a, path_b)
+    _check_kernels(options.kernels, kind, options.a)
+    if recursive and options.a.is_dir() and options.b.is_dir():
+        _check_not_nested(options.a, options.b)
     both = []
-    for side, path in enumerate((path_a, path_b)):
+    for side, path in enumerate(paths):
 
         def advance(done: int, total: int, side: int = side) -> None:
-            if on_progress is not None:
-                on_progress((side + done / max(total, 1)) / 2)
+            on_progress((side + done / max(total, 1)) / 2)
 
-        readers: dict[str, Callable[..., Collection]] = {
-            "images": partial(_read_images, recursive=recursive),
-            "text": partial(_read_texts, recursive=recursive),
-            "gram": _read_gram,
-        }
-        if kinds[side] == "table":
-            collection = _read_table(path, readings[side], kernels)
+        if kind == "table":
+            collection = _read_table(path, readings[side], options.kernels)
             advance(1, 1)
         else:
-            readings[side].check_unused(path, KINDS[kinds[side]])
-            collection = readers[kinds[side]](path, kernels, n_jobs, advance)
+            readings[side].check_unused(path, KINDS[kind])
+            collection = _READERS[kind](path, options, advance)
         if len(collection) < 2:
             check_n_items(len(collection), str(path))
         both.append(collection)
@@ -156,9 +150,6 @@ def _check_not_nested(path_a: Path, path_b: Path) -> None:
                 f"{names[0]} lies inside {names[1]}, whose sub-folders are read too. Give "
                 "--no-recursive, or two folders that lie apart."
             )
-
-
-Advance = Callable[[int, int], None]
 
 
 def _check_kernels(kernels: Sequence[str], kind: str, path: Path) -> None:
@@ -179,13 +170,11 @@ def _check_kernels(kernels: Sequence[str], kind: str, path: Path) -> None:
             )
 
 
-def _read_images(
-    path: Path, kernels: Sequence[str], n_jobs: int | None, step: Advance, *, recursive: bool
-) -> Collection:
-    from unshuffle.images import color_histogram, lab_pixels, read_folder
-
-    folder = read_folder(path, recursive=recursive, n_jobs=n_jobs, on_progress=step)
-    named = list(kernels) or ["rbf"]
+def _read_images(path: Path, options: MatchOptions, step: Advance) -> Collection:
+    folder = read_folder(
+        path, recursive=not options.no_recursive, n_jobs=options.jobs, on_progress=step
+    )
+    named = options.kernels or ["rbf"]
     return Collection(
         kind="images",
         names=folder.names,
@@ -197,13 +186,9 @@ def _read_images(
     )
 
 
-def _read_texts(
-    path: Path, kernels: Sequence[str], n_jobs: int | None, step: Advance, *, recursive: bool
-) -> Collection:
-    from unshuffle._folders import by_reason, list_files, path_key
-
+def _read_texts(path: Path, options: MatchOptions, step: Advance) -> Collection:
     documents, names = [], []
-    listing = list_files(path, recursive=recursive)
+    listing = list_files(path, recursive=not options.no_recursive)
     skipped = listing.skipped
     for done, (name, file) in enumerate(listing.files, start=1):
         try:
@@ -224,8 +209,6 @@ def _read_texts(
 
 
 def _read_document(path: Path) -> str:
-    from unshuffle._decoding import file_size
-
     if path.suffix.lower() not in TEXT_SUFFIXES:
         raise BadInput("not a text file by its name")
     if file_size(path) > MAX_TEXT_BYTES:
@@ -270,12 +253,13 @@ def read_vectors(path: Path, reading: Reading) -> Collection:
     return _read_table(path, reading, ["linear"])
 
 
-def _read_gram(
-    path: Path, kernels: Sequence[str], n_jobs: int | None, step: Advance
-) -> Collection:
+def _read_gram(path: Path, options: MatchOptions, step: Advance) -> Collection:
     gram = check_gram(_tables.read_array(path), str(path))
     step(1, 1)
     return Collection("gram", [""] * len(gram), gram, "precomputed", [])
+
+
+_READERS = {"images": _read_images, "text": _read_texts, "gram": _read_gram}
 
 
 def standardized(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -289,3 +273,209 @@ def standardized(values: NDArray[np.float64]) -> NDArray[np.float64]:
     # A constant column tells nothing apart; rounding must not blow it up.
     spread[spread <= 1e-12 * np.abs(scaled).max(axis=0)] = 1.0
     return centered / spread
+
+
+@dataclass(frozen=True)
+class Source:
+    """A folder of pictures, read as the options of a layout or a collage say."""
+
+    options: LayoutOptions | CollageOptions
+    # What will be written, perhaps into the same folder.
+    outputs: Sequence[Path]
+
+    def read_first(self) -> ImageCollection:
+        """Every picture at the size that serves comparing and drawing; says what was read."""
+        pictures = self.read(side=SIDE, fit="crop")
+        path = self.options.path
+        skipped = not_ours(pictures.skipped, path, self.outputs)
+        if not self.options.quiet:
+            if not self.options.as_json:
+                say_read(pictures.names, len(skipped), str(path))
+            list_skipped(skipped, str(path))
+        return replace(pictures, skipped=skipped)
+
+    def read(self, *, side: int, fit: str) -> ImageCollection:
+        """Every picture at one size, with a progress bar."""
+        path, show = self.options.path, not self.options.quiet
+        if self.options.no_recursive and _has_folders_only(path):
+            raise BadInput(
+                f"{path} holds sub-folders and no pictures. Leave out --no-recursive to "
+                "read those in the sub-folders."
+            )
+        with (
+            progress_bar("Reading", show=show) as advance,
+            warnings.catch_warnings(record=True) as remarks,
+        ):
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("always", UserWarning)
+            pictures = read_folder(
+                path,
+                size=side,
+                fit=fit,
+                recursive=not self.options.no_recursive,
+                cache=None if self.options.no_cache else default_cache(),
+                n_jobs=self.options.jobs,
+                on_progress=lambda done, total: advance(done / max(total, 1), f"{done:,}"),
+            )
+        for remark in remarks if show and side == SIDE else ():
+            # Said once: later readings of the same folder would say the same.
+            warn(remark.message)
+        return pictures
+
+    def drawn(self, pictures: ImageCollection) -> NDArray[np.uint8]:
+        """The pictures at a size fit for their tiles, read anew if that is large."""
+        if self.options.tile <= SIDE:
+            return pictures.arrays
+        larger = self.read(side=self.options.tile, fit="crop")
+        if larger.names != pictures.names:
+            warn(
+                f"{self.options.path} changed while it was laid out; pictures are drawn less "
+                "sharp."
+            )
+            return pictures.arrays
+        return larger.arrays
+
+    def previews(
+        self, pictures: ImageCollection, chosen: NDArray[np.intp]
+    ) -> list[NDArray[np.uint8]] | None:
+        """Larger pictures of the chosen in their own proportions, or None if there are many."""
+        if len(pictures) > MAX_PREVIEWS or np.median(pictures.sizes.max(axis=1)) <= SIDE:
+            return None
+        larger = self.read(side=PREVIEW_SIDE, fit="stretch")
+        if larger.names != pictures.names:
+            return None
+        return [_in_proportion(larger.arrays[i], larger.sizes[i]) for i in chosen]
+
+
+def _has_folders_only(path: Path) -> bool:
+    entries = path.iterdir() if path.is_dir() else ()
+    shown = [each for each in entries if not each.name.startswith(".")]
+    return bool(shown) and all(each.is_dir() for each in shown)
+
+
+def compared(arrays: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The pictures at the size they are compared at."""
+    small = [
+        Image.fromarray(each).resize((COMPARED_SIDE, COMPARED_SIDE), Image.Resampling.BOX)
+        for each in arrays
+    ]
+    return np.stack([np.asarray(each) for each in small])
+
+
+def _in_proportion(pixels: NDArray[np.uint8], size: NDArray[np.intp]) -> NDArray[np.uint8]:
+    height, width = (size * min(1.0, PREVIEW_SIDE / size.max())).round().astype(int).tolist()
+    scaled = Image.fromarray(pixels).resize(
+        (max(1, width), max(1, height)), Image.Resampling.BICUBIC
+    )
+    return np.asarray(scaled, dtype=np.uint8)
+
+
+def count_folders(names: Sequence[str]) -> int:
+    """How many folders files are in, by their names from the common folder on."""
+    return len({name.rpartition("/")[0] for name in names})
+
+
+def say_read(names: Sequence[str], n_skipped: int, where: str, *, side: str = "") -> None:
+    """Print how many files of a folder were read, in how many folders, and how many were not."""
+    n_folders = count_folders(names)
+    files, folders = "s" * (len(names) != 1), "s" * (n_folders != 1)
+    say(
+        f"{side}{'read' if side else 'Read'} {len(names):,} file{files} in {n_folders:,} "
+        f"folder{folders} ({where}); skipped {n_skipped:,}."
+    )
+
+
+def list_skipped(skipped: list[tuple[str, str]], where: str, *, at_most: int = 3) -> None:
+    """Print every reason for which files were passed over, and the first few names for each."""
+    if not skipped:
+        return
+    typer.echo(
+        one_line(f"Skipped {len(skipped):,} file{'s' * (len(skipped) != 1)} in {where}:"), err=True
+    )
+    for why, names in by_reason(skipped):
+        more = ", ..." if len(names) > at_most else ""
+        count = f"{len(names):,} file{'s' * (len(names) != 1)}"
+        listed = one_line(", ".join(names[:at_most]))
+        typer.echo(f"  {count} ({listed}{more}): {one_line(why)}", err=True)
+
+
+def skipped_list(output: Path) -> Path:
+    """Where the files that were skipped are listed: beside the first output."""
+    return output.with_name(f"{output.stem}.skipped.csv")
+
+
+def not_ours(
+    skipped: list[tuple[str, str]], folder: Path, outputs: Sequence[Path]
+) -> list[tuple[str, str]]:
+    """Files of a folder that were skipped, but for outputs of an earlier run like this one."""
+    ours = {os.path.realpath(each) for each in outputs}
+    ours |= {os.path.realpath(skipped_list(each)) for each in outputs[:1]}
+    return [entry for entry in skipped if os.path.realpath(folder / entry[0]) not in ours]
+
+
+def parse_shape(text: str) -> tuple[int, int]:
+    """Rows and columns from a text like "16x20"."""
+    found = _SHAPE.fullmatch(text)
+    if found is None:
+        raise BadInput(f"--shape {text!r} is not understood. Give rows x columns, as in 16x20.")
+    rows, columns = int(found[1]), int(found[2])
+    if rows < 1 or columns < 1:
+        raise BadInput(f"--shape {text} has no cell. Give at least one row and one column.")
+    if rows * columns > MOST_CELLS:
+        raise BadInput(
+            f"--shape {text} has {rows * columns:,} cells, more than the {MOST_CELLS:,} that can "
+            "be laid out. Give a smaller one."
+        )
+    return rows, columns
+
+
+def read_rows(path: Path, expected: str) -> list[tuple[int, list[str]]]:
+    """Lines of a CSV file that hold anything, with their numbers; `expected` says what should."""
+    check_regular_file(path, "--frozen")
+    reader = csv.reader(io.StringIO(_tables.read_text_file(path), newline=""))
+    try:
+        rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
+    except csv.Error as error:
+        raise BadInput(f"{path}, line {reader.line_num}: {error}.") from error
+    rows = [(line, row) for line, row in rows if any(row)]
+    if not rows:
+        raise BadInput(f"{path} is empty. {expected}")
+    return rows
+
+
+def is_integer(cell: str) -> bool:
+    """Tell whether a cell holds a whole number."""
+    try:
+        int(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def name_or_number(name: str, number: str, names: list[str]) -> str:
+    """What to find an item by: a name outlives a change of the folder, but it must be unique."""
+    return name if name and (names.count(name) == 1 or not number) else number
+
+
+def find_position(cell: str, names: list[str], side: str, where: str) -> int:
+    """Item named or numbered in a cell of the file."""
+    matches = [k for k, name in enumerate(names) if name == cell and cell]
+    if len(matches) == 1:
+        return matches[0]
+    if len(matches) > 1:
+        raise BadInput(
+            f"{where}: {len(matches)} items of {side} are called {cell!r}. "
+            "Give its position, counted from 0."
+        )
+    if not is_integer(cell):
+        raise BadInput(
+            f"{where}: {side} has no item {cell!r}. Give a name as it stands in {side}, or a "
+            "position counted from 0."
+        )
+    position = int(cell)
+    if not 0 <= position < len(names):
+        raise BadInput(
+            f"{where}: {side} has no item {position}; it has {len(names)} items. Use positions "
+            f"from 0 to {len(names) - 1}."
+        )
+    return position

@@ -1,8 +1,7 @@
 """`unshuffle match`: read two collections, match them, write what was found."""
 
-import json
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,34 +9,37 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+import unshuffle
 from unshuffle._files import check_regular_file
+from unshuffle._grams import check_frozen
 from unshuffle._ink import SHEET_SUFFIXES
-from unshuffle.cli._console import (
-    BadInput,
-    answer,
+from unshuffle.cli._app import BadInput, fit, note, one_line, progress_bar, say, warn
+from unshuffle.cli._inputs import (
+    KERNELS,
+    Collection,
+    find_kind,
+    find_position,
+    is_integer,
     list_skipped,
-    note,
-    one_line,
-    progress_bar,
-    reporting,
-    say,
+    name_or_number,
+    not_ours,
+    read_pair,
+    read_rows,
     say_read,
-    warn,
 )
-from unshuffle.cli._frozen import read_frozen
-from unshuffle.cli._inputs import KERNELS, Collection, find_kind, read_pair
-from unshuffle.cli._tables import Reading
+from unshuffle.cli._options import MatchOptions
+from unshuffle.cli._tables import Reading, readings
 from unshuffle.cli._writing import (
     Written,
     check_outputs,
     check_spreadsheet,
-    complain_of,
-    exit_code,
-    not_ours,
+    deliver,
+    places,
     save_somewhere,
     unbothered,
     write_skipped,
 )
+from unshuffle.images import matched_sheet, read_folder, save_sheet
 from unshuffle.matching import AmbiguityWarning, Matches
 
 PAIRS_SUFFIXES = (".csv", ".json")
@@ -46,156 +48,97 @@ SHEET_PAIRS = 2000
 _AMBIGUOUS = "Another matching with clearly different partners"
 
 
-@dataclass(frozen=True)
-class Options:
-    """What the user asked for."""
-
-    path_a: Path
-    path_b: Path
-    output: Path | None
-    kernels: list[str]
-    readings: list[Reading]
-    precomputed: bool
-    method: str
-    n_init: int
-    max_iter: int
-    frozen: Path | None
-    unmatched_cost: float | None
-    candidates: int | None
-    sheet: Path | None
-    spreadsheet: bool
-    recursive: bool
-    seed: int | None
-    jobs: int | None
-    as_json: bool
-    quiet: bool
-
-
-def match(options: Options) -> int:
+def match(options: MatchOptions) -> int:
     """Do it, and return the exit code: 0, 130 after Ctrl-C, 3 if not written as asked."""
+    asked = readings(options.header, options.id_column or [], options.no_id, 2)
+    if options.output is None and not options.as_json:
+        options = replace(options, output=Path("pairs.csv"))
     _check_outputs(options)
-    loud = not options.quiet
-    with progress_bar("Reading", show=loud) as advance:
-        a, b = read_pair(
-            options.path_a,
-            options.path_b,
-            precomputed=options.precomputed,
-            kernels=options.kernels,
-            readings=options.readings,
-            n_jobs=options.jobs,
-            recursive=options.recursive,
-            on_progress=lambda fraction: advance(fraction, ""),
-        )
-    a, b = _without_own(a, options.path_a, options), _without_own(b, options.path_b, options)
+    a, b = _read(options, asked)
     frozen = None
     if options.frozen is not None:
         frozen = read_frozen(options.frozen, a.names, b.names)
-    if loud:
-        for side in (a, b):
-            if side.table is not None:
-                note(side.table.note)
-    if loud and a.kind in ("images", "text"):
-        sides = ((a, options.path_a, "A: "), (b, options.path_b, "B: "))
-        for side, path, label in sides if not options.as_json else ():
-            say_read(side.names, len(side.skipped), str(path), side=label)
-        for side, path, _ in sides:
-            list_skipped(side.skipped, str(path))
-    estimator, remarks, interrupted = _fit(a, b, frozen, options)
+    if not options.quiet:
+        _say_what_was_read(a, b, options)
+    estimator = unshuffle.KernelizedSorting(
+        kernel=a.kernel,
+        method=options.method.value,
+        n_init=options.n_init,
+        max_iter=options.max_iter,
+        unmatched_cost=options.unmatched_cost,
+        random_state=options.seed,
+        n_jobs=options.jobs,
+    )
+    remarks, interrupted = fit(
+        estimator, a.items, b.items, frozen=frozen, words="Matching", show=not options.quiet
+    )
     with unbothered():
-        matches = _matches(a, b, estimator, options, interrupted)
+        matches = _matches(a, b, estimator, None if interrupted else options.candidates)
         report = _describe(a, b, estimator, options, remarks)
         report["interrupted"] = interrupted
-        written = []
-        if options.output is not None:
-            written.append(_write_pairs(options.output, matches, dict(report), options))
-        if options.sheet is not None:
-            written.append(_write_sheet(a, b, estimator, options, options.sheet))
+        written = _write(a, b, matches, dict(report), options)
         report |= _places(written, options)
         skipped = {"A": a.skipped, "B": b.skipped}
         report["skipped_list"] = (
             write_skipped(written, skipped, spreadsheet=options.spreadsheet) or None
         )
-        complain_of(written)
-        if report["ambiguous"]:
-            # Said whatever is left out: nothing else tells that half the pairs may be wrong.
-            warn(_ambiguous(a, estimator.ambiguity_))
-        if options.as_json:
-            # One object and nothing else.
-            answer(json.dumps({**report, "pairs": matches.rows()}, allow_nan=False))
-        elif loud:
-            _show(report)
-    return exit_code(written, interrupted)
+        return deliver(
+            options,
+            written,
+            report,
+            lambda: {"pairs": matches.rows()},
+            lambda: _show(report),
+            # Nothing else tells that half the pairs may be wrong.
+            warning=_ambiguous(a, estimator.ambiguity_) if report["ambiguous"] else "",
+        )
 
 
-def _check_outputs(options: Options) -> None:
+def _check_outputs(options: MatchOptions) -> None:
     # All that can be known to fail is known before the work starts.
     outputs = ((options.output, PAIRS_SUFFIXES), (options.sheet, SHEET_SUFFIXES))
+    recursive = not options.no_recursive
     check_outputs(
         [(path, suffixes) for path, suffixes in outputs if path is not None],
-        (options.path_a, options.path_b, options.frozen),
-        recursive=options.recursive,
+        (options.a, options.b, options.frozen),
+        recursive=recursive,
     )
     check_spreadsheet(options.spreadsheet, [path for path, _ in outputs if path is not None])
     if options.frozen is not None:
         check_regular_file(options.frozen, "--frozen")
     if options.sheet is not None:
-        for path in (options.path_a, options.path_b):
-            kind = find_kind(path, precomputed=options.precomputed, recursive=options.recursive)
+        for path in (options.a, options.b):
+            kind = find_kind(path, precomputed=options.precomputed, recursive=recursive)
             if kind != "images":
                 raise BadInput(f"--sheet shows pictures, and {path} holds none. Leave it out.")
 
 
-def _without_own(side: Collection, path: Path, options: Options) -> Collection:
+def _read(options: MatchOptions, asked: list[Reading]) -> tuple[Collection, Collection]:
+    with progress_bar("Reading", show=not options.quiet) as advance:
+        a, b = read_pair(options, asked, lambda fraction: advance(fraction, ""))
     outputs = [each for each in (options.output, options.sheet) if each is not None]
-    return replace(side, skipped=not_ours(side.skipped, path, outputs))
+    return (
+        replace(a, skipped=not_ours(a.skipped, options.a, outputs)),
+        replace(b, skipped=not_ours(b.skipped, options.b, outputs)),
+    )
 
 
-def _places(written: list[Written], options: Options) -> dict[str, Any]:
-    """Where each output is, fit for JSON."""
-    places = {each.asked: None if each.place is None else str(each.place) for each in written}
-    return {
-        "output": None if options.output is None else places[options.output],
-        "sheet": None if options.sheet is None else places[options.sheet],
-        "not_in_place": [each.row() for each in written if not each.in_place],
-    }
+def _say_what_was_read(a: Collection, b: Collection, options: MatchOptions) -> None:
+    for side in (a, b):
+        if side.table is not None:
+            note(side.table.note)
+    if a.kind not in ("images", "text"):
+        return
+    sides = ((a, options.a, "A: "), (b, options.b, "B: "))
+    for side, path, label in sides if not options.as_json else ():
+        say_read(side.names, len(side.skipped), str(path), side=label)
+    for side, path, _ in sides:
+        list_skipped(side.skipped, str(path))
 
 
-def _fit(
-    a: Collection, b: Collection, frozen: NDArray[np.intp] | None, options: Options
-) -> tuple[Any, list[warnings.WarningMessage], bool]:
-    from unshuffle import KernelizedSorting
-
-    with (
-        progress_bar("Matching", show=not options.quiet) as advance,
-        warnings.catch_warnings(record=True) as remarks,
-    ):
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("always", UserWarning)
-        estimator = KernelizedSorting(
-            kernel=a.kernel,
-            method=options.method,
-            n_init=options.n_init,
-            max_iter=options.max_iter,
-            unmatched_cost=options.unmatched_cost,
-            random_state=options.seed,
-            n_jobs=options.jobs,
-            callback=reporting(advance),
-        )
-        try:
-            estimator.fit(a.items, b.items, frozen=frozen)
-        except KeyboardInterrupt:
-            if not hasattr(estimator, "permutation_"):
-                raise
-            return estimator, remarks, True
-    return estimator, remarks, False
-
-
-def _matches(
-    a: Collection, b: Collection, estimator: Any, options: Options, interrupted: bool
-) -> Matches:
+def _matches(a: Collection, b: Collection, estimator: Any, n_candidates: int | None) -> Matches:
     candidates = None
-    if options.candidates is not None and not interrupted:
-        candidates = estimator.candidates(min(options.candidates, len(b)))
+    if n_candidates is not None:
+        candidates = estimator.candidates(min(n_candidates, len(b)))
     return Matches(estimator.permutation_, estimator.confidence_, a.names, b.names, candidates)
 
 
@@ -203,7 +146,7 @@ def _describe(
     a: Collection,
     b: Collection,
     estimator: Any,
-    options: Options,
+    options: MatchOptions,
     remarks: list[warnings.WarningMessage],
 ) -> dict[str, Any]:
     """All but the pairs, fit for JSON; x is A and y is B, as in the library."""
@@ -212,7 +155,7 @@ def _describe(
     return {
         "kind": a.kind,
         "kernel": a.kernel,
-        "method": options.method,
+        "method": options.method.value,
         "n_x": len(a),
         "n_y": len(b),
         "n_matched": int(matched.sum()),
@@ -235,7 +178,7 @@ def _describe(
 
 
 def _advice(
-    remark: warnings.WarningMessage, a: Collection, estimator: Any, options: Options
+    remark: warnings.WarningMessage, a: Collection, estimator: Any, options: MatchOptions
 ) -> str:
     """A warning in one line, with what the command line offers against it."""
     if issubclass(remark.category, AmbiguityWarning):
@@ -262,38 +205,53 @@ def _ambiguous(a: Collection, ambiguity: float) -> str:
     )
 
 
-def _write_pairs(
-    path: Path, matches: Matches, report: dict[str, Any], options: Options
-) -> Written:
-    def save(place: Path) -> None:
-        matches.save(place, details=report, spreadsheet=options.spreadsheet)
-
-    return save_somewhere(path, save)
+def _write(
+    a: Collection, b: Collection, matches: Matches, report: dict[str, Any], options: MatchOptions
+) -> list[Written]:
+    written = []
+    if options.output is not None:
+        written.append(
+            save_somewhere(
+                options.output,
+                lambda place: matches.save(place, details=report, spreadsheet=options.spreadsheet),
+            )
+        )
+    if options.sheet is not None:
+        written.append(_write_sheet(a, b, matches, options, options.sheet))
+    return written
 
 
 def _write_sheet(
-    a: Collection, b: Collection, estimator: Any, options: Options, target: Path
+    a: Collection, b: Collection, matches: Matches, options: MatchOptions, target: Path
 ) -> Written:
-    from unshuffle.images import matched_sheet, read_folder, save_sheet
-
     pictures = []
-    for side, path in ((a, options.path_a), (b, options.path_b)):
+    for side, path in ((a, options.a), (b, options.b)):
         width = int(np.clip(round(SHEET_HEIGHT * side.aspect), 8, 8 * SHEET_HEIGHT))
-        folder = read_folder(
-            path, size=(SHEET_HEIGHT, width), recursive=options.recursive, n_jobs=options.jobs
-        )
+        size, recursive = (SHEET_HEIGHT, width), not options.no_recursive
+        folder = read_folder(path, size=size, recursive=recursive, n_jobs=options.jobs)
         if folder.names != side.names:
             return Written(target, None, f"{path} changed while it was matched")
         pictures.append(folder.arrays)
     sheet = matched_sheet(
         pictures[0],
         pictures[1],
-        estimator.permutation_,
-        confidence=estimator.confidence_,
+        matches.permutation,
+        confidence=matches.confidence,
         height=SHEET_HEIGHT,
         max_pairs=SHEET_PAIRS,
     )
     return save_somewhere(target, lambda place: save_sheet(sheet, place))
+
+
+def _places(written: list[Written], options: MatchOptions) -> dict[str, Any]:
+    """Where each output is, fit for JSON."""
+    found = places(written)
+    kept = dict(zip((each.asked for each in written), found["outputs"], strict=True))
+    return {
+        "output": None if options.output is None else kept[options.output],
+        "sheet": None if options.sheet is None else kept[options.sheet],
+        "not_in_place": found["not_in_place"],
+    }
 
 
 def _show(report: dict[str, Any]) -> None:
@@ -337,3 +295,74 @@ def _reliability(report: dict[str, Any]) -> str:
     # is 0.68 to 0.72 without a warning where 26 to 31 % of the pairs are right. It ranks pairs;
     # it promises no share.
     return "how firmly the pairs hold; fewer may be right, so check some by eye"
+
+
+def read_frozen(path: Path, names_a: list[str], names_b: list[str]) -> NDArray[np.intp]:
+    """Pairs of positions from a CSV file: an item of A and its partner in B on each line.
+
+    Both are named or numbered from 0, with or without a heading; or the file is one that
+    `unshuffle match` wrote, cut down to the pairs to keep.
+    """
+    rows = read_rows(path, "Give one line for each pair: item of A, item of B.")
+    columns = _columns(rows[0][1])
+    if columns is not None or (len(rows) > 1 and _is_heading(rows[0][1], names_a, names_b)):
+        rows = rows[1:]
+    pairs: list[list[int]] = []
+    seen: tuple[dict[int, int], dict[int, int]] = ({}, {})
+    for line, row in rows:
+        cells = _cells(row, columns, (names_a, names_b))
+        if cells is None:
+            raise BadInput(
+                f"{path}, line {line} has {len(row)} cell(s). Give an item of A and an item of B."
+            )
+        if columns is not None and "" in cells:
+            # Our own output lists what is unmatched with an empty partner.
+            continue
+        where = f"{path}, line {line}"
+        pair = []
+        for cell, names, side, lines in zip(cells, (names_a, names_b), "AB", seen, strict=True):
+            position = find_position(cell, names, side, where)
+            if position in lines:
+                raise BadInput(
+                    f"{where}: item {cell!r} of {side} is frozen already, in line "
+                    f"{lines[position]}. Each item may be frozen once; drop one of the two lines."
+                )
+            lines[position] = line
+            pair.append(position)
+        pairs.append(pair)
+    return check_frozen(
+        np.array(pairs, dtype=np.intp), len(names_a), len(names_b), first="A", second="B"
+    )
+
+
+def _is_heading(row: list[str], names_a: list[str], names_b: list[str]) -> bool:
+    """Tell whether two cells are words that name no item: what the columns are called."""
+    return len(row) == 2 and all(
+        cell not in names and not is_integer(cell)
+        for cell, names in zip(row, (names_a, names_b), strict=True)
+    )
+
+
+def _columns(header: list[str]) -> dict[str, int] | None:
+    """Where our own columns stand, if the first row is our heading."""
+    found = {name: k for k, name in enumerate(header) if name[:-1] in ("index_", "name_")}
+    complete = any({f"{what}_x", f"{what}_y"} <= found.keys() for what in ("index", "name"))
+    return found if complete else None
+
+
+def _cells(
+    row: list[str], columns: dict[str, int] | None, names: tuple[list[str], list[str]]
+) -> tuple[str, str] | None:
+    if columns is None:
+        return (row[0], row[1]) if len(row) == 2 else None
+    if len(row) <= max(columns.values()):
+        return None
+
+    def cell(side: str, known: list[str]) -> str:
+        name, index = (
+            row[columns[key]] if key in columns else ""
+            for key in (f"name_{side}", f"index_{side}")
+        )
+        return name_or_number(name, index, known)
+
+    return cell("x", names[0]), cell("y", names[1])

@@ -1,6 +1,5 @@
 """`unshuffle morph`: turn one shape into another, point by point."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,12 +9,13 @@ from numpy.typing import NDArray
 
 from unshuffle._ink import INK, PAPER
 from unshuffle.cli import _tables
-from unshuffle.cli._console import BadInput, answer, progress_bar, say
+from unshuffle.cli._app import BadInput, progress_bar, say
+from unshuffle.cli._options import MorphOptions
 from unshuffle.cli._writing import (
     Written,
     check_outputs,
-    complain_of,
-    exit_code,
+    deliver,
+    places,
     save_somewhere,
     unbothered,
 )
@@ -35,20 +35,6 @@ GIF_FRAMES = 24
 STRIP_FRAMES = 7
 STRIP_SIZE = 200
 GIF_SIZE = 320
-
-
-@dataclass(frozen=True)
-class Options:
-    """What the user asked for."""
-
-    path_a: Path
-    path_b: Path
-    outputs: list[Path]
-    n_points: int | None
-    n_frames: int | None
-    seed: int
-    as_json: bool
-    quiet: bool
 
 
 class Cloud(NamedTuple):
@@ -83,10 +69,10 @@ class Morph:
         return morph_frames(points, colors=colors, ground=ground, size=size)
 
 
-def morph(options: Options) -> int:
+def morph(options: MorphOptions) -> int:
     """Do it, and return the exit code: 0, or 3 if not written as asked."""
-    outputs = options.outputs or ([] if options.as_json else [Path("morph.gif")])
-    check_outputs([(path, MORPH_SUFFIXES) for path in outputs], (options.path_a, options.path_b))
+    outputs = options.output or ([] if options.as_json else [Path("morph.gif")])
+    check_outputs([(path, MORPH_SUFFIXES) for path in outputs], (options.a, options.b))
     found = _match(_read(options))
     with unbothered():
         report = _describe(found, options)
@@ -95,25 +81,23 @@ def morph(options: Options) -> int:
             for done, path in enumerate(outputs):
                 advance(done / len(outputs), path.name)
                 written.append(
-                    save_somewhere(path, lambda where: found.save(where, options.n_frames))
+                    save_somewhere(path, lambda where: found.save(where, options.frames))
                 )
-        report["outputs"] = [None if each.place is None else str(each.place) for each in written]
-        report["not_in_place"] = [each.row() for each in written if not each.in_place]
-        complain_of(written)
-        if options.as_json:
-            # One object and nothing else.
-            ends = {"start": found.start.points.tolist(), "end": found.end.points.tolist()}
-            answer(json.dumps({**report, **ends}, allow_nan=False))
-        elif not options.quiet:
-            _show(report, written, options)
-    return exit_code(written)
+        report |= places(written)
+        return deliver(
+            options,
+            written,
+            report,
+            lambda: {"start": found.start.points.tolist(), "end": found.end.points.tolist()},
+            lambda: _show(report, written, options),
+        )
 
 
-def _read(options: Options) -> Morph:
+def _read(options: MorphOptions) -> Morph:
     """Both sides with as many points each, the second in an order of its own."""
-    paths = (options.path_a, options.path_b)
+    paths = (options.a, options.b)
     tables = {path: _read_points(path) for path in paths if not _is_picture(path)}
-    n_points = options.n_points
+    n_points = options.points
     if n_points is None:
         n_points = max((len(points) for points in tables.values()), default=DEFAULT_POINTS)
     if n_points > MAX_POINTS:
@@ -188,12 +172,12 @@ def _match(unordered: Morph) -> Morph:
     return Morph(unordered.start, Cloud(end.points[order], end.colors[order], end.ground))
 
 
-def _describe(found: Morph, options: Options) -> dict[str, Any]:
+def _describe(found: Morph, options: MorphOptions) -> dict[str, Any]:
     """All but the points, fit for JSON."""
     lengths = np.linalg.norm(found.end.points - found.start.points, axis=1)
     return {
-        "a": str(options.path_a),
-        "b": str(options.path_b),
+        "a": str(options.a),
+        "b": str(options.b),
         "n_points": len(lengths),
         "seed": options.seed,
         "mean_distance": float(lengths.mean()),
@@ -201,10 +185,10 @@ def _describe(found: Morph, options: Options) -> dict[str, Any]:
     }
 
 
-def _show(report: dict[str, Any], written: list[Written], options: Options) -> None:
+def _show(report: dict[str, Any], written: list[Written], options: MorphOptions) -> None:
     say(
-        f"Moved {report['n_points']:,} points from {options.path_a.name} to "
-        f"{options.path_b.name}: by {report['mean_distance']:.0%} of the size of the shape on "
+        f"Moved {report['n_points']:,} points from {options.a.name} to "
+        f"{options.b.name}: by {report['mean_distance']:.0%} of the size of the shape on "
         f"average, {report['longest_distance']:.0%} at most."
     )
     for each in written:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._files import check_array_file, check_regular_file
-from unshuffle.cli._console import BadInput
+from unshuffle.cli._app import BadInput
 
 SUFFIXES = (".csv", ".tsv", ".npy", ".parquet")
 # Thousands set apart, or a comma for the decimal point.

@@ -1,23 +1,34 @@
 """Results that reach the disk: nothing of the user's is lost, and nothing is lost unsaid."""
 
+import json
 import os
 import signal
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from unshuffle._files import check_output_path
-from unshuffle._folders import list_files
+import numpy as np
+from numpy.typing import NDArray
+
+from unshuffle._files import check_output_path, list_files
+from unshuffle._ink import MAX_SHEET_SIDE, SHEET_SUFFIXES
 from unshuffle._saving import csv_text, encode_text, replace_file
 from unshuffle.cli import NOT_IN_PLACE
-from unshuffle.cli._console import BadInput, complain, warn
-from unshuffle.cli._inputs import TEXT_SUFFIXES
-from unshuffle.images import SUFFIXES, read_image
+from unshuffle.cli._app import BadInput, answer, complain, say, warn
+from unshuffle.cli._inputs import TEXT_SUFFIXES, skipped_list
+from unshuffle.cli._options import CollageOptions, LayoutOptions, MatchOptions, MorphOptions
+from unshuffle.images import SUFFIXES, grid_sheet, read_image, save_sheet, write_page
+from unshuffle.layout import Positions
 
 SKIPPED_COLUMNS = ("collection", "name", "reason")
+PAGE_SUFFIXES = (".html", ".htm")
+TABLE_SUFFIXES = (".csv", ".json")
+WALL_SUFFIXES = (*PAGE_SUFFIXES, *SHEET_SUFFIXES, *TABLE_SUFFIXES)
+LEAST_PAGE_TILE = 8
 
 
 @contextmanager
@@ -35,17 +46,7 @@ def unbothered() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Written:
-    """What became of an output.
-
-    Attributes
-    ----------
-    asked : Path
-        Where it was asked for.
-    place : Path or None
-        Where it is; None if it could not be written anywhere.
-    reason : str
-        Why it is not where it was asked for.
-    """
+    """Where an output was asked for, where it is, if anywhere, and why it is not in place."""
 
     asked: Path
     place: Path | None
@@ -83,22 +84,44 @@ def save_somewhere(path: Path, save: Callable[[Path], object]) -> Written:
         return Written(path, None, reason)
 
 
-def complain_of(written: Sequence[Written]) -> None:
-    """Print, quiet or not, which results are not where they were asked for, and where they are."""
+def places(written: Sequence[Written]) -> dict[str, Any]:
+    """Where the outputs are, fit for JSON."""
+    return {
+        "outputs": [None if each.place is None else str(each.place) for each in written],
+        "not_in_place": [each.row() for each in written if not each.in_place],
+    }
+
+
+def deliver(
+    options: MatchOptions | LayoutOptions | CollageOptions | MorphOptions,
+    written: Sequence[Written],
+    report: dict[str, Any],
+    rows: Callable[[], dict[str, Any]],
+    show: Callable[[], None],
+    *,
+    warning: str = "",
+) -> int:
+    """Say what came out and return the exit code: 0, 130 after Ctrl-C, 3 if not in place.
+
+    Results that are not in place, and the warning, are said whatever is left out; `rows` ends the
+    report in JSON, and `show` prints it in lines.
+    """
     for each in written:
-        if each.in_place:
-            continue
-        old = " What is there is the old file." if each.asked.exists() else ""
-        where = "could not be kept" if each.place is None else f"was kept in {each.place}"
-        reason = each.reason.rstrip(".")
-        complain(f"{each.asked} could not be written: {reason}.{old} The result {where}.")
-
-
-def exit_code(written: Sequence[Written], interrupted: bool = False) -> int:
-    """0, 130 after Ctrl-C, or a status of its own if a result is not where it should be."""
+        if not each.in_place:
+            old = " What is there is the old file." if each.asked.exists() else ""
+            where = "could not be kept" if each.place is None else f"was kept in {each.place}"
+            reason = each.reason.rstrip(".")
+            complain(f"{each.asked} could not be written: {reason}.{old} The result {where}.")
+    if warning:
+        warn(warning)
+    if options.as_json:
+        # One object and nothing else.
+        answer(json.dumps({**report, **rows()}, allow_nan=False))
+    elif not options.quiet:
+        show()
     if not all(each.in_place for each in written):
         return NOT_IN_PLACE
-    return 130 if interrupted else 0
+    return 130 if report.get("interrupted") else 0
 
 
 def check_outputs(
@@ -109,14 +132,7 @@ def check_outputs(
 ) -> None:
     """Refuse, before the work starts, what cannot be written or would destroy an input.
 
-    Parameters
-    ----------
-    outputs : sequence of (Path, sequence of str)
-        Each output, and the suffixes that it may have.
-    inputs : sequence of Path or None
-        Files and folders that are read.
-    recursive : bool, default=True
-        Whether sub-folders of a folder are read too.
+    Each output comes with the suffixes that it may have.
     """
     seen: set[str] = set()
     lists = _skipped_lists(outputs, inputs)
@@ -186,20 +202,6 @@ def _is_picture(path: Path) -> bool:
     return True
 
 
-def skipped_list(output: Path) -> Path:
-    """Where the files that were skipped are listed: beside the first output."""
-    return output.with_name(f"{output.stem}.skipped.csv")
-
-
-def not_ours(
-    skipped: list[tuple[str, str]], folder: Path, outputs: Sequence[Path]
-) -> list[tuple[str, str]]:
-    """Files of a folder that were skipped, but for outputs of an earlier run like this one."""
-    ours = {os.path.realpath(each) for each in outputs}
-    ours |= {os.path.realpath(skipped_list(each)) for each in outputs[:1]}
-    return [entry for entry in skipped if os.path.realpath(folder / entry[0]) not in ours]
-
-
 def _skipped_lists(
     outputs: Sequence[tuple[Path, Sequence[str]]], inputs: Sequence[Path | None]
 ) -> list[Path]:
@@ -245,3 +247,81 @@ def _first_line(path: Path) -> str:
     with suppress(OSError), open(path, "rb") as file:
         return file.readline(200).decode("utf-8", "replace").rstrip()
     return ""
+
+
+@dataclass(frozen=True)
+class Wall:
+    """A finished layout, with all that can be written of it."""
+
+    positions: Positions
+    # What a JSON file says ahead of the positions.
+    details: Mapping[str, Any]
+    title: str
+    # Pictures of the items, where there are any.
+    images: NDArray[np.uint8] | None
+    tile: int
+    # Pixels between pictures on a sheet.
+    gap: int = 2
+    captions: list[str] | None = None
+    previews: list[NDArray[np.uint8]] | None = None
+    spreadsheet: bool = False
+
+    def save(self, path: Path) -> None:
+        """Write one file; its suffix says what."""
+        suffix = path.suffix.lower()
+        if suffix in TABLE_SUFFIXES or self.images is None:
+            self.positions.save(path, details=self.details, spreadsheet=self.spreadsheet)
+        elif suffix in PAGE_SUFFIXES:
+            write_page(
+                path,
+                self.images,
+                self.positions.grid,
+                self.positions.names,
+                title=self.title,
+                captions=self.captions,
+                tile=max(self.tile, LEAST_PAGE_TILE),
+                previews=self.previews,
+            )
+        else:
+            sheet = grid_sheet(self.images, self.positions.grid, tile=self.tile, gap=self.gap)
+            save_sheet(sheet, path)
+
+
+def wants_pictures(outputs: Sequence[Path]) -> bool:
+    """Tell whether any output shows pictures."""
+    return any(path.suffix.lower() not in TABLE_SUFFIXES for path in outputs)
+
+
+def wants_page(outputs: Sequence[Path]) -> bool:
+    """Tell whether any output is a page."""
+    return any(path.suffix.lower() in PAGE_SUFFIXES for path in outputs)
+
+
+def check_drawable(outputs: Sequence[Path], shape: tuple[int, ...]) -> None:
+    """Refuse a grid that has no room on a sheet before it is laid out, not after."""
+    sheet = next((path for path in outputs if path.suffix.lower() in SHEET_SUFFIXES), None)
+    if sheet is not None and max(shape) > MAX_SHEET_SIDE:
+        raise BadInput(
+            f"A grid of {shape[0]:,} x {shape[1]:,} cells is too large for {sheet}: a sheet has "
+            f"at most {MAX_SHEET_SIDE:,} pixels along a side. Give a smaller shape, or write a "
+            "page or the positions."
+        )
+
+
+def describe_all(
+    written: Sequence[Written], skipped: list[tuple[str, str]], *, spreadsheet: bool
+) -> dict[str, Any]:
+    """Where the outputs are, fit for JSON, and the list of skipped files written beside them."""
+    listed = write_skipped(written, {"": skipped}, spreadsheet=spreadsheet) or None
+    return {**places(written), "skipped_list": listed}
+
+
+def show_all(written: Sequence[Written], skipped_list: str | None) -> None:
+    """Print where each output went; errors are said elsewhere, also if asked to be quiet."""
+    for each in written:
+        if each.place is not None:
+            suffix = each.asked.suffix.lower()
+            kind = "Page, to open in a browser" if suffix in PAGE_SUFFIXES else "Sheet"
+            say(f"{'Positions' if suffix in TABLE_SUFFIXES else kind}: {each.place}")
+    if skipped_list is not None:
+        say(f"Skipped files, all of them: {skipped_list}")

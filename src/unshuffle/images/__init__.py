@@ -2,7 +2,7 @@
 
 from unshuffle._color import rgb_to_lab
 from unshuffle._decoding import FORMATS, MAX_PIXELS, SUFFIXES, read_image
-from unshuffle._folders import visible_files
+from unshuffle._files import visible_files
 from unshuffle.images._cache import MAX_CACHE_BYTES, default_cache
 from unshuffle.images._describe import FEATURES, describe, read_features
 from unshuffle.images._features import color_histogram, lab_pixels

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._decoding import FITS, check_image_size, decode, explain
-from unshuffle._files import check_folder
-from unshuffle._folders import by_reason, list_files, path_key
+from unshuffle._files import by_reason, check_folder, list_files, path_key
 from unshuffle._parallel import map_parallel
 from unshuffle._parameters import check_memory, check_option
 from unshuffle._printing import short_repr

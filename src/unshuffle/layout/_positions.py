@@ -11,8 +11,15 @@ from numpy.typing import NDArray
 
 from unshuffle._files import as_path, check_output_path
 from unshuffle._grids import check_cell_points, check_grid, check_names
-from unshuffle._records import SUFFIXES, Record, names_in_order, read_records
-from unshuffle._saving import csv_text, encode_text, replace_file
+from unshuffle._saving import (
+    SUFFIXES,
+    Record,
+    csv_text,
+    encode_text,
+    names_in_order,
+    read_records,
+    replace_file,
+)
 
 COLUMNS = ("item", "name", "row", "column", "cell")
 # A rectangle is saved without its empty cells, so a short file may ask for a large one: for so

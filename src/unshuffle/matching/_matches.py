@@ -13,8 +13,15 @@ from unshuffle._arrays import check_plain
 from unshuffle._files import as_path, check_output_path
 from unshuffle._grams import check_permutation
 from unshuffle._grids import check_names
-from unshuffle._records import SUFFIXES, Record, names_in_order, read_records
-from unshuffle._saving import csv_text, encode_text, replace_file
+from unshuffle._saving import (
+    SUFFIXES,
+    Record,
+    csv_text,
+    encode_text,
+    names_in_order,
+    read_records,
+    replace_file,
+)
 
 COLUMNS = ("index_x", "name_x", "index_y", "name_y", "confidence")
 

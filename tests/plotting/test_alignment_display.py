@@ -6,7 +6,7 @@ import pytest
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 
-from unshuffle._ink import as_points, draw_pixels
+from unshuffle._color import as_points, draw_pixels
 from unshuffle.alignment import MinimumVolumePCA
 from unshuffle.datasets import digit_clouds
 from unshuffle.plotting import AlignmentDisplay

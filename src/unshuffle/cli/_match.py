@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from unshuffle._color import SHEET_SUFFIXES
 from unshuffle._files import check_regular_file
-from unshuffle._ink import SHEET_SUFFIXES
 from unshuffle.cli._console import (
     BadInput,
     answer,

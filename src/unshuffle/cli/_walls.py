@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._ink import MAX_SHEET_SIDE, SHEET_SUFFIXES
+from unshuffle._color import MAX_SHEET_SIDE, SHEET_SUFFIXES
 from unshuffle.cli._console import BadInput, say
 from unshuffle.cli._writing import Written, save_somewhere, write_skipped
 from unshuffle.images import grid_sheet, save_sheet, write_page

@@ -16,7 +16,7 @@ from sklearn.decomposition import PCA
 
 from benchmarks._measure import Row, timed
 from unshuffle import MinimumVolumePCA
-from unshuffle._ink import as_points, draw_pixels
+from unshuffle._color import as_points, draw_pixels
 from unshuffle.datasets import digit_clouds
 
 TOPIC = "Aligning bags of points"

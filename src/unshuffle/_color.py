@@ -1,9 +1,16 @@
-"""Colors as the eye compares them."""
+"""Colors as the eye compares them, those of sheets, and points drawn where a picture has ink."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+Color = tuple[int, int, int]
+SHEET_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
+# Longest side of a sheet in pixels, which every format above can hold.
+MAX_SHEET_SIDE = 16_383
+PAPER: Color = (250, 249, 246)
+INK: Color = (34, 51, 59)
 
 # sRGB primaries to CIE XYZ (IEC 61966-2-1); the rows add up to the white point D65.
 _XYZ_FROM_RGB = np.array(
@@ -94,3 +101,24 @@ def lab_of_light(light: NDArray[np.float64]) -> NDArray[np.float64]:
     f = np.where(xyz > (6 / 29) ** 3, np.cbrt(xyz), xyz * (29 / 6) ** 2 / 3 + 4 / 29)
     x, y, z = f[..., 0], f[..., 1], f[..., 2]
     return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], axis=-1)
+
+
+def draw_pixels(
+    ink: NDArray[np.float64], n_points: int, rng: np.random.RandomState
+) -> NDArray[np.intp]:
+    """Row and column of pixels drawn with probability proportional to their ink; some repeat."""
+    share = ink.ravel() / ink.sum()
+    chosen = rng.choice(ink.size, n_points, p=share)
+    return np.stack(np.divmod(chosen, ink.shape[1]), axis=1)
+
+
+def as_points(
+    pixels: NDArray[np.intp], height: int, rng: np.random.RandomState
+) -> NDArray[np.float64]:
+    """Points anywhere inside the pixels drawn, x to the right and y up, a pixel one unit wide.
+
+    Half a pixel of jitter each way: without it, points drawn from one pixel could not be told
+    apart, and any order of them would be as good.
+    """
+    x, y = pixels[:, 1], height - 1 - pixels[:, 0]
+    return np.stack([x, y], axis=1) + rng.uniform(-0.5, 0.5, (len(pixels), 2))

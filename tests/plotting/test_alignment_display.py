@@ -1,25 +1,14 @@
-import subprocess
-import sys
-
+import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 
-from unshuffle._ink import as_points, draw_pixels
+from unshuffle._color import as_points, draw_pixels
 from unshuffle.alignment import MinimumVolumePCA
 from unshuffle.datasets import digit_clouds
 from unshuffle.plotting import AlignmentDisplay
-
-matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")
@@ -216,16 +205,3 @@ def test_axes_that_are_none_are_refused(bags, aligned):
         for draw in (display.plot, display.plot_path):
             with pytest.raises(TypeError, match="`ax` must be matplotlib Axes, got"):
                 draw(ax=ax)
-
-
-def test_missing_matplotlib_names_what_to_install():
-    code = (
-        "import sys; sys.modules['matplotlib'] = None\n"
-        "import numpy as np\n"
-        "from unshuffle.plotting import AlignmentDisplay\n"
-        "bags = np.random.RandomState(0).randn(3, 4, 2)\n"
-        "try: AlignmentDisplay.from_predictions(bags, [[0, 1, 2, 3]] * 3).plot()\n"
-        "except ImportError as error: print(error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install 'unshuffle[plot]'" in done.stdout

@@ -1,3 +1,4 @@
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
@@ -5,16 +6,6 @@ from sklearn.decomposition import PCA
 from unshuffle.datasets import digit_clouds
 from unshuffle.kernels import MeanMapKernel
 from unshuffle.plotting import GramDisplay
-
-matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")

@@ -1,28 +1,16 @@
-import subprocess
-import sys
-
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.collections import EllipseCollection
 from sklearn.exceptions import NotFittedError
 
 from unshuffle import GridLayout
 from unshuffle.metrics import neighbor_distance
 from unshuffle.plotting import LayoutDisplay
 
-matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
-from matplotlib.collections import EllipseCollection  # noqa: E402
-
 GRID = np.array([[0, 3, 2], [1, -1, 4]])
 X = np.array([[0.0], [1.0], [4.0], [2.0], [9.0]])
 CORNERS = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.5, 5.0]])
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture
@@ -295,14 +283,3 @@ def test_neighbors_without_features_are_refused():
     with pytest.raises(ValueError, match="but `X` is None"):
         LayoutDisplay.from_predictions(GRID).plot_neighbors()
     assert not plt.get_fignums()
-
-
-def test_missing_matplotlib_names_what_to_install():
-    code = (
-        "import sys; sys.modules['matplotlib'] = None\n"
-        "from unshuffle.plotting import LayoutDisplay\n"
-        "try: LayoutDisplay.from_predictions([[0, 1]]).plot()\n"
-        "except ImportError as error: print(error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install 'unshuffle[plot]'" in done.stdout

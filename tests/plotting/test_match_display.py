@@ -1,22 +1,11 @@
-import subprocess
-import sys
-
+import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
 from unshuffle.datasets import make_paired_views
 from unshuffle.plotting import MatchDisplay
-
-matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture
@@ -132,16 +121,3 @@ def test_a_wrong_permutation_is_refused(views):
     X, y, _ = views
     with pytest.raises(ValueError, match="uses item 0 of y"):
         MatchDisplay.from_predictions(X, y, np.zeros(30, int))
-
-
-def test_missing_matplotlib_names_what_to_install():
-    code = (
-        "import sys; sys.modules['matplotlib'] = None\n"
-        "import numpy as np\n"
-        "from unshuffle.plotting import MatchDisplay\n"
-        "X = np.random.RandomState(0).randn(5, 2)\n"
-        "try: MatchDisplay.from_predictions(X, X, np.arange(5)).plot()\n"
-        "except ImportError as error: print(error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install 'unshuffle[plot]'" in done.stdout

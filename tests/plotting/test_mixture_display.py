@@ -1,22 +1,13 @@
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.collections import PolyCollection
+from matplotlib.path import Path
 from scipy.stats import chi2
 
 from unshuffle.datasets import digit_clouds
 from unshuffle.kernels import BhattacharyyaKernel, ExpectedLikelihoodKernel, MeanMapKernel
 from unshuffle.plotting import MixtureDisplay
-
-matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
-from matplotlib.collections import PolyCollection  # noqa: E402
-from matplotlib.path import Path  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
-import subprocess
-import sys
-
+import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from scipy.linalg import expm
@@ -9,18 +8,8 @@ from sklearn.exceptions import NotFittedError
 from unshuffle import OrbitLearner
 from unshuffle.plotting import OrbitDisplay
 
-matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
-
 SURFACE = matplotlib.collections.PolyCollection
 TURN = np.array([[[0.0, -1.0], [1.0, 0.0]]]) / np.sqrt(2)
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 def circle(degrees):
@@ -271,16 +260,3 @@ def test_axes_of_the_wrong_kind_are_refused(round_trip, globe):
             draw(in_space)
     with pytest.raises(ValueError, match="need axes in space"):
         globe.plot(plt.subplots()[1])
-
-
-def test_missing_matplotlib_names_what_to_install():
-    code = (
-        "import sys; sys.modules['matplotlib'] = None\n"
-        "from unshuffle.plotting import OrbitDisplay\n"
-        "turn = [[[0.0, -1.0], [1.0, 0.0]]]\n"
-        "display = OrbitDisplay.from_predictions([[1.0, 0.0]], turn, [1.0, 0.0], [[0.0]])\n"
-        "try: display.plot()\n"
-        "except ImportError as error: print(error)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install 'unshuffle[plot]'" in done.stdout

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 import unshuffle
+from unshuffle._color import SHEET_SUFFIXES
 from unshuffle._files import check_regular_file
 from unshuffle._grams import check_frozen
-from unshuffle._ink import SHEET_SUFFIXES
 from unshuffle.cli._app import BadInput, fit, note, one_line, progress_bar, say, warn
 from unshuffle.cli._inputs import (
     KERNELS,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._ink import INK, PAPER
+from unshuffle._color import INK, PAPER
 from unshuffle.cli import _tables
 from unshuffle.cli._app import BadInput, progress_bar, say
 from unshuffle.cli._options import MorphOptions

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._color import MAX_SHEET_SIDE, SHEET_SUFFIXES
 from unshuffle._files import check_output_path, list_files
-from unshuffle._ink import MAX_SHEET_SIDE, SHEET_SUFFIXES
 from unshuffle._saving import csv_text, encode_text, replace_file
 from unshuffle.cli import NOT_IN_PLACE
 from unshuffle.cli._app import BadInput, answer, complain, say, warn

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
-from unshuffle._ink import as_points, draw_pixels
+from unshuffle._color import as_points, draw_pixels
 from unshuffle._parameters import check_count, check_memory, check_seed
 from unshuffle._printing import short_repr
 from unshuffle.datasets._checks import check_digits

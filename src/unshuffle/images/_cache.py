@@ -16,6 +16,8 @@ import numpy as np
 import PIL
 from numpy.typing import NDArray
 
+# Its pixels, and height and width of the picture in its file.
+Thumbnail = tuple[NDArray[np.uint8], tuple[int, int]]
 MAX_CACHE_BYTES = 512 * 2**20
 """Thumbnails are kept up to this many bytes; those not used for longest go first."""
 
@@ -60,17 +62,9 @@ class ThumbnailCache:
 
     Safe with several threads and several processes: an entry appears under its name only once
     it is whole. An entry that is damaged, or not one of ours, counts as missing. Nothing but
-    pixels and sizes is stored, so no place or date of a photo ends up here.
-
-    Parameters
-    ----------
-    folder : Path
-        Made if missing, for this user only.
-
-    Attributes
-    ----------
-    problem : str or None
-        Why the first thumbnail that could not be written was not.
+    pixels and sizes is stored, so no place or date of a photo ends up here. The folder is made if
+    missing, for this user only; `problem` says why the first thumbnail that could not be written
+    was not.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -83,9 +77,7 @@ class ThumbnailCache:
         except OSError as error:
             self._fail(error)
 
-    def find(
-        self, key: str, size: tuple[int, int]
-    ) -> tuple[NDArray[np.uint8], tuple[int, int]] | None:
+    def find(self, key: str, size: tuple[int, int]) -> Thumbnail | None:
         """Pixels and original size stored under `key`, or None."""
         path = self._path(key)
         n_pixels = size[0] * size[1] * 3

@@ -1,19 +1,34 @@
-"""One way from pictures to what is compared, by name or from the user's own file."""
+"""Pictures as vectors, by name or from the user's own file; and as counts of visual words."""
 
 from collections.abc import Sequence
+from functools import partial
+from math import ceil
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.cluster import MiniBatchKMeans
 
-from unshuffle._files import check_regular_file
-from unshuffle._parameters import check_count, check_option
-from unshuffle.images._checks import check_feature_file
-from unshuffle.images._counting import Progress
-from unshuffle.images._features import lab_pixels
-from unshuffle.images._texture import color_texture
-from unshuffle.images._words import visual_words
+from unshuffle._arrays import check_finite
+from unshuffle._files import check_array_file, check_regular_file
+from unshuffle._grids import check_images
+from unshuffle._parallel import map_parallel
+from unshuffle._parameters import check_count, check_option, check_seed
+from unshuffle.images._features import (
+    CHUNK,
+    color_texture,
+    lab_pixels,
+    orientation_energy,
+    working_lab,
+)
+from unshuffle.images._reading import Counted, Progress
 
+_DIRECTIONS = 8
+# A patch is 4 x 4 bins of edges, as in SIFT; sides of a bin in pixels, at two scales.
+_BINS, _BIN_SIDES, _STEP = 4, (3, 5), 2
+# Patches with less than this mean gradient (lightness from 0 to 100, per pixel) are flat.
+_FLAT = 1.0
+_SAMPLE_IMAGES, _SAMPLE_PATCHES = 1000, 50_000
 FEATURES = ("color", "texture", "words")
 """What pictures can be compared by: `lab_pixels`, `color_texture`, `visual_words`."""
 
@@ -91,4 +106,167 @@ def read_features(
     """
     path = check_regular_file(path, "`path`")
     n_items = check_count(n_items, "n_items")
-    return np.array(check_feature_file(path, n_items, names), dtype=np.float64)
+    array = check_array_file(path)
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise ValueError(
+            f"{path} has shape {array.shape}. Give a 2-D array with one row for each picture and "
+            "at least one column."
+        )
+    if len(array) != n_items:
+        order = f", from {names[0]} to {names[-1]}" if names else ""
+        raise ValueError(
+            f"{path} has {len(array)} row(s), but there are {n_items} picture(s). Give one row "
+            f"for each picture that was read, in natural order of the names{order}."
+        )
+    check_finite(array, str(path))
+    return np.array(array, dtype=np.float64)
+
+
+def visual_words(
+    images: ArrayLike,
+    *,
+    n_words: int = 200,
+    random_state: int | np.random.RandomState | None = None,
+    n_jobs: int | None = None,
+    on_progress: Progress | None = None,
+) -> NDArray[np.float64]:
+    """Each picture as counts of the kinds of patches it is made of.
+
+    Meant for the chi-squared kernel. Colour does not enter, nor where a patch is.
+
+    Parameters
+    ----------
+    images : array of shape (n_images, height, width, 3) or (n_images, height, width), uint8
+        RGB or grey pictures of one size. Larger ones are averaged down to 40 pixels on the
+        shorter side first.
+    n_words : int, default=200
+        Kinds of patches. More tell finer textures apart, and need more pictures.
+    random_state : int, RandomState or None, default=None
+        Draws the patches that the vocabulary is made from, and its first guess.
+    n_jobs : int or None, default=None
+        Number of threads; more use more cores. The result is the same.
+    on_progress : callable or None, default=None
+        Called with the number of steps done and the number in all.
+
+    Returns
+    -------
+    counts : ndarray of shape (n_images, n_words + 1)
+        How often each word occurs in each picture; the last column counts patches without
+        structure. Rows have one sum. Where the pictures hold fewer different patches than
+        `n_words`, columns are left at zero.
+
+    Notes
+    -----
+    Time grows with ``n_images * n_words``. Patches are described by 4 x 4 histograms of 8
+    directions (dense SIFT) under the Hellinger distance; the words are centres of k-means on
+    at most 50,000 of them. Patches are not kept, so memory is that of the counts.
+
+    References
+    ----------
+    Csurka et al., "Visual categorization with bags of keypoints", ECCV workshop (2004).
+    Arandjelovic, Zisserman, "Three things everyone should know to improve object retrieval",
+    CVPR (2012).
+    """
+    images = check_images(images)
+    n_words = check_count(n_words, "n_words", most=10_000)
+    rng = check_seed(random_state)
+    n_drawn = min(len(images), _SAMPLE_IMAGES)
+    drawn = images[np.sort(rng.choice(len(images), n_drawn, replace=False))]
+    batches = [
+        (drawn[start : start + CHUNK], int(rng.randint(2**31 - 1)))
+        for start in range(0, n_drawn, CHUNK)
+    ]
+    chunks = [images[start : start + CHUNK] for start in range(0, len(images), CHUNK)]
+    counted = Counted(on_progress, len(batches) + len(chunks))
+    sample = counted(partial(_sample, per_image=ceil(_SAMPLE_PATCHES / n_drawn)))
+    sampled = map_parallel(sample, batches, n_jobs=n_jobs)
+    words = _vocabulary(np.concatenate(sampled), n_words, rng)
+    count = counted(partial(_count_words, words=words, n_words=n_words))
+    return np.concatenate(map_parallel(count, chunks, n_jobs=n_jobs))
+
+
+def patch_descriptors(
+    images: NDArray[np.uint8],
+) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """Edges of patches on a dense grid, at two scales, and which patches have next to none.
+
+    Descriptors, (n_images, n_patches, 128), are square roots of the shares of each bin and
+    direction: Euclidean length 1, or 0.
+    """
+    energy = orientation_energy(working_lab(images)[..., 0], _DIRECTIONS, signed=True)
+    scales = [_patches(energy, side) for side in _BIN_SIDES]
+    bins = np.concatenate([each for each in scales if each.size], axis=1)
+    total = bins.sum(axis=-1)
+    flat = total < _FLAT * _BINS**2
+    shares = bins / np.maximum(total, np.finfo(np.float32).tiny)[..., np.newaxis]
+    return np.sqrt(shares), flat
+
+
+def _patches(energy: NDArray[np.float32], side: int) -> NDArray[np.float32]:
+    """Mean energy in each bin of each patch, bins `side` pixels wide."""
+    n, height, width, _ = energy.shape
+    means = _box_means(_box_means(energy, side, axis=1), side, axis=2)
+    tops, starts = (_positions(length, _BINS * side) for length in (height, width))
+    offsets = side * np.arange(_BINS)
+    rows_of_bins = (tops[:, np.newaxis] + offsets)[:, np.newaxis, :, np.newaxis]
+    columns_of_bins = (starts[:, np.newaxis] + offsets)[np.newaxis, :, np.newaxis, :]
+    found = means[:, rows_of_bins, columns_of_bins]
+    return found.reshape(n, tops.size * starts.size, _BINS**2 * _DIRECTIONS)
+
+
+def _box_means(values: NDArray[np.float32], side: int, *, axis: int) -> NDArray[np.float32]:
+    """Means over `side` neighbours along an axis, wherever so many are there."""
+    # Added up directly: differences of running sums would round below zero.
+    windows = np.lib.stride_tricks.sliding_window_view(values, side, axis=axis)
+    return windows.mean(axis=-1, dtype=np.float32)
+
+
+def _positions(length: int, patch: int) -> NDArray[np.intp]:
+    """Where patches begin: every few pixels, as far from one edge as from the other."""
+    room = length - patch
+    return np.arange(room % _STEP // 2, room + 1, _STEP)
+
+
+def _sample(batch: tuple[NDArray[np.uint8], int], per_image: int) -> NDArray[np.float32]:
+    images, seed = batch
+    rng = np.random.RandomState(seed)
+    descriptors, flat = patch_descriptors(images)
+    chosen = []
+    for own, useless in zip(descriptors, flat, strict=True):
+        usable = np.flatnonzero(~useless)
+        chosen.append(own[rng.permutation(usable)[:per_image]])
+    return np.concatenate(chosen)
+
+
+def _vocabulary(
+    sample: NDArray[np.float32], n_words: int, rng: np.random.RandomState
+) -> NDArray[np.float32]:
+    """Centres of the sample, at most `n_words`; as few as there are different descriptors."""
+    as_bytes = np.ascontiguousarray(sample).view(f"V{sample.shape[1] * sample.itemsize}")
+    _, first = np.unique(as_bytes.ravel(), return_index=True)
+    if first.size <= n_words:
+        return sample[first]
+    means = MiniBatchKMeans(
+        n_words,
+        batch_size=4096,
+        max_iter=10,
+        n_init=1,
+        # Stopping early would depend on a sum that rounds differently on several threads.
+        max_no_improvement=None,
+        random_state=rng,
+    ).fit(sample)
+    return np.asarray(means.cluster_centers_, dtype=np.float32)
+
+
+def _count_words(
+    images: NDArray[np.uint8], words: NDArray[np.float32], n_words: int
+) -> NDArray[np.float64]:
+    descriptors, flat = patch_descriptors(images)
+    found = np.full(flat.shape, n_words)
+    if len(words):
+        # |d - w|^2 up to |d|^2, which is the same for all words.
+        scores = descriptors[~flat] @ words.T - 0.5 * np.einsum("ij,ij->i", words, words)
+        found[~flat] = scores.argmax(axis=1)
+    cells = found + (n_words + 1) * np.arange(len(images))[:, np.newaxis]
+    counts = np.bincount(cells.ravel(), minlength=len(images) * (n_words + 1))
+    return counts.reshape(len(images), n_words + 1).astype(np.float64)

@@ -1,29 +1,26 @@
 """One cloud of points turning into another: points from pictures, frames, strips and GIFs."""
 
 import io
+from collections.abc import Sequence
 from math import ceil, sqrt
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image, ImageDraw
 from scipy.spatial import cKDTree
 
+from unshuffle._arrays import _as_numbers, check_finite, check_magnitude
+from unshuffle._color import INK, PAPER, Color, as_points, draw_pixels
 from unshuffle._decoding import decode, explain
 from unshuffle._files import as_path, check_output_path
-from unshuffle._ink import INK, PAPER, Color, as_points, draw_pixels
 from unshuffle._parameters import check_count, check_positive, check_real, check_seed
 from unshuffle._printing import short_repr
 from unshuffle._saving import replace_file
-from unshuffle.images._checks import (
-    check_colors,
-    check_frames,
-    check_ink,
-    check_path_of_points,
-    raise_no_drawing,
-)
+from unshuffle.images._sheets import check_colors
 
+Array = NDArray[np.float64]
 # Small pictures are enlarged to this too, so that there are more pixels than points.
 _LONGER_SIDE = 256
 # Noise of a compressed picture is no drawing.
@@ -50,7 +47,7 @@ class Drawing(NamedTuple):
         Colour of the ground they stand on.
     """
 
-    points: NDArray[np.float64]
+    points: Array
     colors: NDArray[np.uint8]
     ground: NDArray[np.uint8]
 
@@ -95,7 +92,11 @@ def picture_points(
     ink = np.linalg.norm(pixels - ground, axis=2)
     if ink.max() < _LEAST_CONTRAST:
         ink = np.zeros_like(ink)
-    check_ink(ink, path)
+    if not ink.any():
+        raise ValueError(
+            f"{path} is all of one shade, so there is nothing to draw points from. Give a picture "
+            "with a shape in it, such as dark ink on white."
+        )
     ink[ink < _LEAST_INK * ink.max()] = 0.0
     drawn = as_points(draw_pixels(ink, n_points, rng), len(ink), rng)
     points, colors = _spread_evenly(drawn, ink, pixels)
@@ -131,7 +132,7 @@ def morph_frames(
     frames : list of PIL.Image.Image
         One for each moment.
     """
-    points = check_path_of_points(points, "points")
+    points = _check_moments(points)
     n_moments, n_points = points.shape[:2]
     colors = check_colors(colors, (n_moments, n_points, 3), "colors")
     ground = check_colors(ground, (n_moments, 3), "ground")
@@ -159,7 +160,7 @@ def morph_strip(frames: list[Image.Image], *, columns: int | None = None) -> Ima
     strip : PIL.Image.Image
         All of them, row by row.
     """
-    frames = check_frames(frames)
+    frames = _check_frames(frames)
     columns = min(len(frames), 12) if columns is None else columns
     columns = check_count(columns, "columns", most=len(frames))
     width, height = frames[0].size
@@ -186,7 +187,7 @@ def save_gif(
         Time for which the first and the last frame stand still.
     """
     path = check_output_path(path, (".gif",))
-    frames = check_frames(frames)
+    frames = _check_frames(frames)
     step = 1000 * check_real(seconds, "seconds", above=0, most=_LONGEST) / len(frames)
     pause_ms = round(1000 * check_real(pause, "pause", above=0, most=_LONGEST))
     # Viewers slow down what is faster than a fiftieth of a second.
@@ -194,14 +195,9 @@ def save_gif(
     durations[0] = durations[-1] = max(durations[0], pause_ms)
     inner = slice(-2, 0, -1)
     out = io.BytesIO()
-    frames[0].save(
-        out,
-        format="GIF",
-        save_all=True,
-        append_images=[*frames[1:], *frames[inner]],
-        duration=[*durations, *durations[inner]],
-        loop=0,
-    )
+    rest, durations = [*frames[1:], *frames[inner]], [*durations, *durations[inner]]
+    look = {"save_all": True, "append_images": rest, "duration": durations, "loop": 0}
+    frames[0].save(out, format="GIF", **look)
     replace_file(path, out.getvalue())
 
 
@@ -215,12 +211,15 @@ def _small(path: Path) -> NDArray[np.uint8]:
         return decode(path, size=size)[0]
     except Exception as error:
         # Decoders fail in any way they like on damaged data.
-        raise_no_drawing(path, explain(error), error)
+        raise ValueError(
+            f"{path} cannot be read as a picture: {explain(error)}. Give a PNG, JPEG, GIF, BMP, "
+            "TIFF or WebP file."
+        ) from error
 
 
 def _spread_evenly(
-    points: NDArray[np.float64], ink: NDArray[np.float64], pixels: NDArray[np.uint8]
-) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
+    points: Array, ink: Array, pixels: NDArray[np.uint8]
+) -> tuple[Array, NDArray[np.uint8]]:
     """Points in the middle of the ink around each, and its mean colour."""
     rows, columns = np.nonzero(ink)
     weights = ink[rows, columns]
@@ -240,7 +239,7 @@ def _spread_evenly(
     return points, np.rint(means[:, 2:]).astype(np.uint8)
 
 
-def _on_canvas(points: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+def _on_canvas(points: Array, size: int) -> Array:
     """Pixel coordinates, y down, with one scale and one middle for all moments."""
     low, high = points.min(axis=(0, 1)), points.max(axis=(0, 1))
     extent = float((high - low).max()) or 1.0
@@ -248,13 +247,7 @@ def _on_canvas(points: NDArray[np.float64], size: int) -> NDArray[np.float64]:
     return size / 2 + centred * np.array([1.0, -1.0])
 
 
-def _frame(
-    places: NDArray[np.float64],
-    colors: NDArray[np.float64],
-    ground: NDArray[np.float64],
-    size: int,
-    dot: float,
-) -> Image.Image:
+def _frame(places: Array, colors: Array, ground: Array, size: int, dot: float) -> Image.Image:
     fine = Image.new("RGB", (size * _FINER, size * _FINER), _rgb(ground))
     pen = ImageDraw.Draw(fine)
     radius = dot * _FINER / 2
@@ -263,6 +256,31 @@ def _frame(
     return fine.reduce(_FINER)
 
 
-def _rgb(color: NDArray[np.float64]) -> Color:
+def _rgb(color: Array) -> Color:
     red, green, blue = np.rint(color).astype(int).tolist()
     return red, green, blue
+
+
+def _check_moments(points: Any) -> Array:
+    """Positions of the same points at several moments, shape (n_moments, n_points, 2)."""
+    array = _as_numbers(points, "points")
+    if array.ndim != 3 or array.shape[2] != 2 or 0 in array.shape:
+        raise ValueError(
+            "`points` must hold points in the plane at 1 or more moments, with shape "
+            f"(n_moments, n_points, 2), got {array.shape}. `morph` of MinimumVolumePCA gives them."
+        )
+    check_finite(array.reshape(len(array), -1), "points")
+    check_magnitude(array, "points")
+    return array
+
+
+def _check_frames(frames: Any) -> list[Any]:
+    """Pictures of one size, at least one."""
+    listed = list(frames) if isinstance(frames, Sequence) else []
+    sizes = {getattr(each, "size", None) for each in listed if hasattr(each, "save")}
+    if not listed or len(sizes) != 1 or not all(hasattr(each, "save") for each in listed):
+        raise ValueError(
+            f"`frames` must be a list of one or more PIL images of one size, got "
+            f"{type(frames).__name__} with {len(listed)} entries. `morph_frames` draws them."
+        )
+    return listed

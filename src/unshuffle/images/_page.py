@@ -5,7 +5,7 @@ import hashlib
 import html
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import resources
 from math import ceil, sqrt
 from pathlib import Path
@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 
+from unshuffle._arrays import as_array
 from unshuffle._files import check_output_path
-from unshuffle._grids import check_grid, check_images
+from unshuffle._grids import check_grid, check_images, check_names
 from unshuffle._parameters import check_count, check_memory
 from unshuffle._saving import replace_file
-from unshuffle.images._checks import check_item_texts, check_previews, check_title
 from unshuffle.images._sheets import scaled
 
 SUFFIXES = (".html", ".htm")
@@ -78,23 +78,27 @@ def write_page(
     said about them.
     """
     path = check_output_path(path, SUFFIXES)
-    check_title(title)
+    if not isinstance(title, str):
+        raise ValueError(
+            f'`title` must be a string, got {type(title).__name__}. Give "" for a page without.'
+        )
     images = check_images(images)
     cells = check_grid(grid, len(images))
+    shown = cells.ravel().tolist()
     data = {
         **_wall(images, cells, check_count(tile, "tile", least=_STEP, most=1024)),
-        "cells": cells.ravel().tolist(),
-        "names": check_item_texts(names, len(images), "names"),
+        "cells": shown,
+        "names": _check_texts(names, len(images), "names"),
         "captions": None,
         "previews": None,
     }
     if captions is not None:
-        data["captions"] = check_item_texts(captions, len(images), "captions")
+        data["captions"] = _check_texts(captions, len(images), "captions")
     if previews is not None:
-        shown = set(cells.ravel().tolist())
-        pictures = check_previews(previews, len(images))
+        pictures = _check_previews(previews, len(images))
+        visible = set(shown)
         data["previews"] = [
-            _as_jpeg(picture) if item in shown else "" for item, picture in enumerate(pictures)
+            _as_jpeg(picture) if item in visible else "" for item, picture in enumerate(pictures)
         ]
     replace_file(path, _fill_in(title, data).encode("ascii", "xmlcharrefreplace"))
 
@@ -117,22 +121,12 @@ def _wall(images: NDArray[np.uint8], cells: NDArray[np.intp], tile: int) -> dict
         for column in range(0, columns, step):
             part = cells[row : row + step, column : column + step]
             if (part >= 0).any():
-                blocks.append(
-                    {
-                        "row": row,
-                        "column": column,
-                        "rows": part.shape[0],
-                        "columns": part.shape[1],
-                        "data": _as_jpeg(_drawn(images, part, height, width)),
-                    }
-                )
-    return {
-        "rows": rows,
-        "columns": columns,
-        "tile_height": height,
-        "tile_width": width,
-        "blocks": blocks,
-    }
+                place = {"row": row, "column": column}
+                size = {"rows": part.shape[0], "columns": part.shape[1]}
+                drawn = _as_jpeg(_drawn(images, part, height, width))
+                blocks.append({**place, **size, "data": drawn})
+    tiles = {"tile_height": height, "tile_width": width}
+    return {"rows": rows, "columns": columns, **tiles, "blocks": blocks}
 
 
 def _drawn(
@@ -159,7 +153,10 @@ def _rounded_up(pixels: float) -> int:
 
 def _fill_in(title: str, data: dict[str, Any]) -> str:
     """The page with everything in it, as ASCII."""
-    template, style, script = (_piece(f"wall.{kind}") for kind in ("html", "css", "js"))
+    folder = resources.files("unshuffle.images") / "page"
+    template, style, script = (
+        (folder / f"wall.{kind}").read_text("utf-8") for kind in ("html", "css", "js")
+    )
     policy = (
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -188,5 +185,30 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
 
 
-def _piece(name: str) -> str:
-    return resources.files("unshuffle.images").joinpath("page", name).read_text("utf-8")
+def _check_texts(texts: Any, n_items: int, name: str) -> list[str]:
+    """One string for each item."""
+    single = isinstance(texts, str) or not isinstance(texts, Iterable)
+    values = [] if single else list(texts)
+    if len(values) != n_items:
+        raise ValueError(
+            f"`{name}` must be {n_items} strings, one for each picture, got "
+            + (f"one {type(texts).__name__}." if single else f"{len(values)}.")
+        )
+    return check_names(values, name)
+
+
+def _check_previews(previews: Any, n_items: int) -> list[NDArray[np.uint8]]:
+    """One picture for each item, of any size."""
+    pictures = [as_array(each, f"`previews[{k}]`") for k, each in enumerate(previews)]
+    if len(pictures) != n_items:
+        raise ValueError(
+            f"`previews` must be {n_items} pictures, one for each of `images`, got "
+            f"{len(pictures)}."
+        )
+    for number, each in enumerate(pictures):
+        if each.dtype != np.uint8 or each.ndim != 3 or each.shape[2] != 3 or 0 in each.shape:
+            raise ValueError(
+                f"Picture {number} of `previews` has shape {each.shape} and dtype {each.dtype}. "
+                "Give uint8 arrays of shape (height, width, 3)."
+            )
+    return pictures

@@ -1,9 +1,12 @@
 """Folders of pictures, read with care: whatever is in the folder, nothing crashes."""
 
 import os
+import threading
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +16,41 @@ from unshuffle._files import by_reason, check_folder, list_files, path_key
 from unshuffle._parallel import map_parallel
 from unshuffle._parameters import check_memory, check_option
 from unshuffle._printing import short_repr
-from unshuffle.images._cache import ThumbnailCache, thumbnail_key
-from unshuffle.images._checks import check_cache_folder
-from unshuffle.images._counting import Counted, Progress
+from unshuffle.images._cache import Thumbnail, ThumbnailCache, thumbnail_key
+
+Progress = Callable[[int, int], object]
+Result = TypeVar("Result")
+# Height and width of a picture in its file, or why it was not read.
+Outcome = tuple[int, int] | str
+
+
+class Counted:
+    """Wraps functions so that each call, once it is done, counts one step of `total`.
+
+    Safe with several threads: `on_progress` is called by one at a time, with counts that rise
+    by one.
+    """
+
+    def __init__(self, on_progress: Progress | None, total: int) -> None:
+        if on_progress is not None and not callable(on_progress):
+            raise ValueError(f"`on_progress` must be a function or None, got {on_progress!r}.")
+        self.on_progress = on_progress
+        self.total = total
+        self._done = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, function: Callable[[Any], Result]) -> Callable[[Any], Result]:
+        """`function`, counted."""
+
+        def step(argument: Any) -> Result:
+            result = function(argument)
+            with self._lock:
+                self._done += 1
+                if self.on_progress is not None:
+                    self.on_progress(self._done, self.total)
+            return result
+
+        return step
 
 
 @dataclass(frozen=True)
@@ -122,8 +157,13 @@ def read_folder(
     size = check_image_size(size)
     check_option(fit, "fit", FITS)
     folder = check_folder(folder)
-    cache = None if cache is None else check_cache_folder(cache, folder)
-    listing = list_files(folder, recursive=recursive, leave_out=cache)
+    kept = None if cache is None else Path(cache)
+    if kept is not None and os.path.realpath(kept) == os.path.realpath(folder):
+        raise ValueError(
+            f"`cache` is the folder of the pictures itself, {folder}. Give another one, such as "
+            "unshuffle.images.default_cache()."
+        )
+    listing = list_files(folder, recursive=recursive, leave_out=kept)
     n_files = len(listing.files)
     check_memory(
         n_files * size[0] * size[1] * 3,
@@ -131,7 +171,7 @@ def read_folder(
         instead="Choose a smaller `size`.",
     )
     paths = [path for _, path in listing.files]
-    arrays, outcomes = _read_all(paths, size, fit, cache, n_jobs, on_progress)
+    arrays, outcomes = _read_all(paths, size, fit, kept, n_jobs, on_progress)
     good = [i for i, outcome in enumerate(outcomes) if not isinstance(outcome, str)]
     skipped = listing.skipped + [
         (name, outcome)
@@ -151,9 +191,6 @@ def read_folder(
         sizes=np.array([outcomes[i] for i in good], dtype=np.intp),
         skipped=skipped,
     )
-
-
-Outcome = tuple[int, int] | str
 
 
 def _read_all(
@@ -195,7 +232,8 @@ def _read_all(
 
 def _read_cached(
     path: Path, size: tuple[int, int], fit: str, thumbnails: ThumbnailCache | None
-) -> tuple[NDArray[np.uint8], tuple[int, int]]:
+) -> Thumbnail:
+    """A picture at this size, from the cache where it is there."""
     if thumbnails is None or not os.path.isfile(path):
         return decode(path, size=size, fit=fit)
     # Taken before the file is read: should it change meanwhile, the next reading sees that.
@@ -208,16 +246,12 @@ def _read_cached(
 
 
 def _nothing_read(folder: Path, skipped: list[tuple[str, str]], recursive: bool) -> str:
+    """Why a folder gave no picture at all."""
+    advice = "Give a folder of PNG, JPEG, GIF, BMP, TIFF or WebP files."
     if not skipped:
         where = "hidden ones" if recursive else "sub-folders and hidden files"
-        return (
-            f"{folder} holds no picture: it has no files ({where} are not "
-            "searched). Give a folder of PNG, JPEG, GIF, BMP, TIFF or WebP files."
-        )
-    reasons = "; ".join(
-        f"{len(names):,} such as {names[0]}: {why}" for why, names in by_reason(skipped)
-    )
-    return (
-        f"{folder} holds no picture that can be read: {len(skipped):,} file(s) were skipped. "
-        f"{reasons}. Give a folder of PNG, JPEG, GIF, BMP, TIFF or WebP files."
-    )
+        return f"{folder} holds no picture: it has no files ({where} are not searched). {advice}"
+    listed = by_reason(skipped)
+    reasons = "; ".join(f"{len(names):,} such as {names[0]}: {why}" for why, names in listed)
+    count = f"{len(skipped):,} file(s) were skipped"
+    return f"{folder} holds no picture that can be read: {count}. {reasons}. {advice}"

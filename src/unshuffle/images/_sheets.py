@@ -3,20 +3,23 @@
 import io
 from math import ceil, sqrt
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 from scipy.spatial import cKDTree
 
+from unshuffle._arrays import as_numbers
+from unshuffle._color import MAX_SHEET_SIDE, PAPER, SHEET_SUFFIXES, Color
 from unshuffle._files import check_output_path
 from unshuffle._grams import check_permutation
 from unshuffle._grids import check_cell_points, check_grid, check_images, check_sheet_values
-from unshuffle._ink import MAX_SHEET_SIDE, PAPER, SHEET_SUFFIXES, Color
 from unshuffle._parameters import check_count, check_memory
 from unshuffle._saving import replace_file
-from unshuffle.images._checks import check_colors, check_sheet_fits, raise_sheet_too_large
 
+# Longest side that each format can record.
+_LONGEST_SIDE = {"JPEG": 65_535, "WEBP": 16_383}
 # What common viewers open without trouble, and what every format above can hold.
 MAX_SHEET_PIXELS = 120_000_000
 _FORMATS = {".png": "PNG", ".webp": "WEBP", ".jpg": "JPEG", ".jpeg": "JPEG"}
@@ -82,19 +85,17 @@ def matched_sheet(
     sheet = _blank(ceil(n / columns), columns, pair, gap)
     for i in range(n):
         top, start = gap + (i // columns) * (pair[0] + gap), gap + (i % columns) * (pair[1] + gap)
-        sheet[top : top + pair[0], start : start + pair[1]] = frames[i]
+        cell = sheet[top : top + pair[0], start : start + pair[1]]
+        cell[:] = frames[i]
         if correct is not None and np.asarray(correct)[i]:
             # A quiet frame: half its width turned back into paper, so that errors stand out.
-            _inset(sheet, top, start, pair, frame // 2, frames[i])
-        inner, first = top + frame, start + frame
-        sheet[inner : inner + height, first : first + widths[0]] = scaled(
-            left[i], height, widths[0]
-        )
-        second = first + widths[0]
-        partner = partners[i]
-        sheet[inner : inner + height, second : second + widths[1]] = (
-            _EMPTY if partner < 0 else scaled(right[partner], height, widths[1])
-        )
+            half = frame // 2
+            cell[:] = PAPER
+            cell[half:-half, half:-half] = frames[i]
+        inner = cell[frame:-frame, frame:-frame]
+        inner[:, : widths[0]] = scaled(left[i], height, widths[0])
+        alone = partners[i] < 0
+        inner[:, widths[0] :] = _EMPTY if alone else scaled(right[partners[i]], height, widths[1])
     return Image.fromarray(sheet)
 
 
@@ -207,7 +208,13 @@ def save_sheet(sheet: Image.Image, path: str | Path) -> None:
     format_name = _FORMATS[path.suffix.lower()]
     if not isinstance(sheet, Image.Image):
         raise TypeError(f"`sheet` must be a PIL image, got {type(sheet).__name__}.")
-    check_sheet_fits(sheet.size, format_name, path)
+    longest = _LONGEST_SIDE.get(format_name, 2**31 - 1)
+    if max(sheet.size) > longest:
+        raise ValueError(
+            f"Cannot write {path}: the sheet is {sheet.width:,} x {sheet.height:,} pixels, and a "
+            f"{format_name} file holds at most {longest:,} along a side. Write a .png file, or "
+            "draw smaller pictures."
+        )
     # Of the picture itself only: no place, no camera, no colour profile, no comment.
     plain = sheet.convert("RGB")
     plain.info.clear()
@@ -230,7 +237,10 @@ def _fitting(rows: int, columns: int, tile: int, gap: int, aspect: float) -> tup
         if sides[0] * sides[1] <= MAX_SHEET_PIXELS and max(sides) <= MAX_SHEET_SIDE:
             break
     else:
-        raise_sheet_too_large(rows, columns, MAX_SHEET_SIDE)
+        raise ValueError(
+            f"A grid of {rows:,} x {columns:,} cells is too large for a sheet, which has at most "
+            f"{MAX_SHEET_SIDE:,} pixels along a side. Draw a part of it."
+        )
     check_memory(
         # Once to draw it, once as an image.
         6 * sides[0] * sides[1],
@@ -263,23 +273,12 @@ def _filled(shape: tuple[int, ...], color: Color) -> NDArray[np.uint8]:
     return np.rint(check_colors(color, shape, "background")).astype(np.uint8)
 
 
-def _inset(
-    sheet: NDArray[np.uint8],
-    top: int,
-    start: int,
-    pair: tuple[int, int],
-    width: int,
-    color: NDArray[np.uint8],
-) -> None:
-    sheet[top : top + pair[0], start : start + pair[1]] = PAPER
-    sheet[top + width : top + pair[0] - width, start + width : start + pair[1] - width] = color
-
-
 def scaled(pixels: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
+    """A picture at this size."""
     if pixels.shape[:2] == (height, width):
         return pixels
-    scaled = Image.fromarray(pixels).resize((width, height), Image.Resampling.BICUBIC)
-    return np.asarray(scaled, dtype=np.uint8)
+    resized = Image.fromarray(pixels).resize((width, height), Image.Resampling.BICUBIC)
+    return np.asarray(resized, dtype=np.uint8)
 
 
 def _frame_colors(
@@ -292,6 +291,29 @@ def _frame_colors(
         return np.tile(np.array(_PLAIN, dtype=np.uint8), (n, 1))
     sure = np.clip(check_sheet_values(confidence, n, "confidence"), 0.0, 1.0)
     stops = np.linspace(0.0, 1.0, len(_RAMP))
-    return np.stack(
-        [np.interp(sure, stops, channel) for channel in _RAMP.T.astype(float)], axis=1
-    ).astype(np.uint8)
+    channels = [np.interp(sure, stops, channel) for channel in _RAMP.T.astype(float)]
+    return np.stack(channels, axis=1).astype(np.uint8)
+
+
+def check_colors(colors: Any, shape: tuple[int, ...], name: str) -> NDArray[np.float64]:
+    """Colours from 0 to 255, repeated to fill `shape`."""
+    try:
+        array = as_numbers(colors, f"`{name}`")
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"`{name}` must be colours (red, green, blue) from 0 to 255, got {colors!r}."
+        ) from error
+    try:
+        array = np.broadcast_to(array, shape)
+    except ValueError:
+        raise ValueError(
+            f"`{name}` has shape {array.shape}, which does not fill {shape}. Give one colour "
+            "(red, green, blue), or one for each."
+        ) from None
+    # Blending two colours may leave the range by a rounding error.
+    if not (np.isfinite(array).all() and array.min() >= -1e-6 and array.max() <= 255 + 1e-6):
+        raise ValueError(
+            f"`{name}` must be colours (red, green, blue) from 0 to 255, got values from "
+            f"{array.min():g} to {array.max():g}."
+        )
+    return np.clip(array, 0.0, 255.0)

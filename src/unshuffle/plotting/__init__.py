@@ -5,9 +5,8 @@ from unshuffle.plotting._collage_display import CollageDisplay
 from unshuffle.plotting._gram_display import GramDisplay
 from unshuffle.plotting._layout_display import LayoutDisplay
 from unshuffle.plotting._match_display import MatchDisplay
-from unshuffle.plotting._mixture_display import MixtureDisplay
 from unshuffle.plotting._orbit_display import OrbitDisplay
-from unshuffle.plotting._template_display import TemplateDisplay
+from unshuffle.plotting._set_displays import MixtureDisplay, TemplateDisplay
 
 __all__ = [
     "AlignmentDisplay",

@@ -1,5 +1,6 @@
 """Aligned bags, drawn: how few components they need, how they morph, which point is which."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -8,20 +9,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._bags import Bags, check_several_bags
 from unshuffle._parameters import check_count, check_real
-from unshuffle.plotting._alignment_drawing import (
-    AFTER,
-    BEFORE,
-    draw_arrows,
-    draw_points,
-    point_colors,
-)
-from unshuffle.plotting._checks import check_alignment, check_any_path, check_planar
-from unshuffle.plotting._drawing import axes_or_new, own
+from unshuffle.plotting._drawing import Display, check_alignment, check_planar, point_colors
 
 Stack = NDArray[np.float64]
+_BEFORE, _AFTER = "#9a8c78", "#0f6948"
 
 
-class AlignmentDisplay:
+@dataclass(eq=False, repr=False)
+class AlignmentDisplay(Display):
     """Bags of points before and after they were put into a common order.
 
     `plot` compares how much of their variation few components hold. `plot_morph` turns one bag
@@ -61,18 +56,11 @@ class AlignmentDisplay:
     True
     """
 
-    def __init__(
-        self,
-        before: Stack,
-        after: Stack,
-        *,
-        log_volume_path: Stack | None = None,
-        objective_path: Stack | None = None,
-    ) -> None:
-        self.before = own(before)
-        self.after = own(after)
-        self.log_volume_path = own(log_volume_path)
-        self.objective_path = own(objective_path)
+    before: Stack
+    after: Stack
+    _: KW_ONLY
+    log_volume_path: Stack | None = None
+    objective_path: Stack | None = None
 
     @classmethod
     def from_estimator(cls, estimator: Any, bags: Any) -> "AlignmentDisplay":
@@ -91,12 +79,9 @@ class AlignmentDisplay:
             Ready to `plot`.
         """
         check_is_fitted(estimator, "permutations_")
-        return cls.from_predictions(
-            bags,
-            estimator.permutations_,
-            log_volume_path=getattr(estimator, "log_volume_path_", None),
-            objective_path=getattr(estimator, "objective_path_", None),
-        )
+        names = ("log_volume_path", "objective_path")
+        paths = {name: getattr(estimator, f"{name}_", None) for name in names}
+        return cls.from_predictions(bags, estimator.permutations_, **paths)
 
     @classmethod
     def from_predictions(
@@ -127,16 +112,12 @@ class AlignmentDisplay:
         given = Bags.of(bags)
         check_several_bags(len(given), "bags")
         orders = check_alignment(permutations, given.sizes)
-        paths = [
+        volumes, costs = (
             None if path is None else np.asarray(path, dtype=np.float64)
             for path in (log_volume_path, objective_path)
-        ]
-        return cls(
-            _stacked(given, _as_given(orders)),
-            _stacked(given, orders),
-            log_volume_path=paths[0],
-            objective_path=paths[1],
         )
+        before, after = _stacked(given, _as_given(orders)), _stacked(given, orders)
+        return cls(before, after, log_volume_path=volumes, objective_path=costs)
 
     @property
     def spectra(self) -> tuple[Stack, Stack]:
@@ -178,7 +159,7 @@ class AlignmentDisplay:
         """
         counts = self.components_for(share)
         ax = self._take_axes(ax, (6.4, 4.0))
-        names, colors = ("order as given", "common order"), (BEFORE, AFTER)
+        names, colors = ("order as given", "common order"), (_BEFORE, _AFTER)
         for name, color, values, count in zip(names, colors, self.spectra, counts, strict=True):
             held = np.concatenate([[0.0], np.cumsum(values) / (values.sum() or 1.0)])
             label = f"{name}: {count} for {share:.0%}"
@@ -227,15 +208,19 @@ class AlignmentDisplay:
         # A frame has room for both ends, and so for all between.
         across, up = 1.2 * np.ptp(self.after[[i, j], :, :2], axis=1).max(axis=0).clip(1e-9)
         ax = self._take_axes(ax, (2.1 * n_frames * across / up + 0.4, 2.1 * len(rows)))
+        size = float(np.clip(1400 / self.after.shape[1], 3, 40))
         for row, (bags, label) in enumerate(rows):
             colors = point_colors(bags[i])
             for k, t in enumerate(np.linspace(0, 1, n_frames)):
                 points = (1 - t) * _centred(bags[i]) + t * _centred(bags[j])
-                draw_points(ax, points + np.array([k * across, -row * up]), colors)
+                placed = points + np.array([k * across, -row * up])
+                ax.scatter(*placed.T, c=colors, s=size, linewidths=0)
             if compare:
                 ax.text(-0.55 * across, -row * up, label, rotation=90, va="center", ha="right")
         ax.set_xlim(-0.53 * across, (n_frames - 0.47) * across)
         ax.set_ylim(-(len(rows) - 0.45) * up, 0.55 * up)
+        ax.set_aspect("equal")
+        ax.set_axis_off()
         return self
 
     def plot_correspondence(self, i: int = 0, j: int = 1, ax: Any = None) -> "AlignmentDisplay":
@@ -256,7 +241,15 @@ class AlignmentDisplay:
         i, j = self._check_pair(i, j)
         ax = self._take_axes(ax, (4.6, 4.6))
         start, end = self.after[i][:, :2], self.after[j][:, :2]
-        draw_arrows(ax, start, end, point_colors(start))
+        colors, way = point_colors(start), end - start
+        unit: dict[str, Any] = {"angles": "xy", "scale_units": "xy", "scale": 1}
+        arrow = {"width": 0.004, "headwidth": 4, "headlength": 5, "alpha": 0.85, "zorder": 2}
+        ax.quiver(*start.T, *way.T, color=colors, **unit, **arrow)
+        # Filled points where arrows start, hollow ones where they end.
+        ax.scatter(*start.T, c=colors, s=16, linewidths=0, zorder=3)
+        ax.scatter(*end.T, facecolors="none", edgecolors="0.35", s=18, linewidths=0.7, zorder=1)
+        ax.set_aspect("equal")
+        ax.set_axis_off()
         return self
 
     def plot_path(self, ax: Any = None) -> "AlignmentDisplay":
@@ -272,20 +265,22 @@ class AlignmentDisplay:
         display : AlignmentDisplay
             Itself.
         """
-        paths = (
-            ("log-volume", AFTER, self.log_volume_path),
-            ("objective", BEFORE, self.objective_path),
-        )
-        known = [(name, color, path) for name, color, path in paths if path is not None]
-        check_any_path(len(known))
-        self._take_axes(ax, (6.0, 3.6))
-        self.ax_.set_xlabel("step")
-        self.ax_.xaxis.get_major_locator().set_params(integer=True)
+        volumes = ("log-volume", _AFTER, self.log_volume_path)
+        costs = ("objective", _BEFORE, self.objective_path)
+        known = [(*name, path) for *name, path in (volumes, costs) if path is not None]
+        if not known:
+            raise ValueError(
+                "There is no path to draw: neither `log_volume_path` nor `objective_path` was "
+                "given. Build the display with `from_estimator`, or pass one of them."
+            )
+        ax = self._take_axes(ax, (6.0, 3.6))
+        ax.set_xlabel("step")
+        ax.xaxis.get_major_locator().set_params(integer=True)
         # The covariance estimator starts with steps of the mean estimator, of which only the
         # objective is kept: both paths end together.
         n_steps = max(len(path) for *_, path in known)
         for k, (name, color, path) in enumerate(known):
-            side = self.ax_ if k == 0 else self.ax_.twinx()
+            side = ax if k == 0 else ax.twinx()
             steps = np.arange(n_steps - len(path), n_steps)
             side.plot(steps, path, "o-", color=color, markersize=3.5)
             side.set_ylabel(name, color=color)
@@ -294,16 +289,8 @@ class AlignmentDisplay:
 
     def _check_pair(self, i: int, j: int) -> tuple[int, int]:
         check_planar(self.after.shape[2])
-        last = len(self.after) - 1
-        return (
-            check_count(i, "i", least=0, most=last),
-            check_count(j, "j", least=0, most=last),
-        )
-
-    def _take_axes(self, ax: Any, size: tuple[float, float]) -> Any:
-        self.ax_ = axes_or_new(ax, size)
-        self.figure_ = self.ax_.figure
-        return self.ax_
+        most = len(self.after) - 1
+        return check_count(i, "i", least=0, most=most), check_count(j, "j", least=0, most=most)
 
 
 def _as_given(orders: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -327,8 +314,7 @@ def _spectrum(bags: Stack) -> Stack:
     flat = flat - flat.mean(axis=0)
     values = np.linalg.eigvalsh(flat @ flat.T / len(flat))[::-1]
     # The last is zero but for rounding: the mean was taken out.
-    kept: Stack = np.maximum(values[:-1], 0.0)
-    return kept
+    return np.asarray(np.maximum(values[:-1], 0.0))
 
 
 def _n_components(values: Stack, share: float) -> int:

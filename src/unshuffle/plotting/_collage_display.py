@@ -1,5 +1,6 @@
 """A collage, drawn beside the picture it is to look like."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -7,10 +8,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._grids import check_grid, check_images, check_picture
-from unshuffle.plotting._drawing import axes_or_new, cell_pictures, own
+from unshuffle.plotting._drawing import Display, cell_pictures
 
 
-class CollageDisplay:
+@dataclass(eq=False, repr=False)
+class CollageDisplay(Display):
     """A template and the collage that was made for it, side by side.
 
     Build it with `from_estimator` or `from_predictions`.
@@ -41,15 +43,9 @@ class CollageDisplay:
     (2, 4, 4)
     """
 
-    def __init__(
-        self,
-        template: NDArray[np.uint8],
-        grid: NDArray[np.intp],
-        tiles: NDArray[np.uint8],
-    ) -> None:
-        self.template = own(template)
-        self.grid = own(grid)
-        self.tiles = own(tiles)
+    template: NDArray[np.uint8]
+    grid: NDArray[np.intp]
+    tiles: NDArray[np.uint8]
 
     @classmethod
     def from_estimator(cls, collage: Any, tiles: ArrayLike) -> "CollageDisplay":
@@ -118,13 +114,12 @@ class CollageDisplay:
         picture = self.picture
         # The collage may be a little wider or narrower than the template: one height for both.
         widths = [each.shape[1] / each.shape[0] for each in (self.template, picture)]
-        self.ax_ = axes_or_new(ax, (10.0, 0.5 + 9.6 / (sum(widths) + 0.05)))
-        self.figure_ = self.ax_.figure
+        ax = self._take_axes(ax, (10.0, 0.5 + 9.6 / (sum(widths) + 0.05)))
         start = 0.0
         for image, width, label in zip((self.template, picture), widths, labels, strict=True):
-            self.ax_.imshow(image, extent=(start, start + width, 0.0, 1.0))
-            self.ax_.text(start + width / 2, 1.02, label, ha="center", va="bottom")
+            ax.imshow(image, extent=(start, start + width, 0.0, 1.0))
+            ax.text(start + width / 2, 1.02, label, ha="center", va="bottom")
             start += width + 0.05
-        self.ax_.set(xlim=(0.0, start - 0.05), ylim=(0.0, 1.0), aspect="equal")
-        self.ax_.set_axis_off()
+        ax.set(xlim=(0.0, start - 0.05), ylim=(0.0, 1.0), aspect="equal")
+        ax.set_axis_off()
         return self

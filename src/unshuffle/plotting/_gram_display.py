@@ -1,14 +1,15 @@
 """Similarities between sets, drawn in an order in which like stands beside like."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from unshuffle._arrays import as_array
 from unshuffle._grams import check_gram
 from unshuffle.layout import GridLayout
-from unshuffle.plotting._checks import check_item_labels, check_order, check_set_kernel
-from unshuffle.plotting._drawing import axes_or_new, kind_colors, own
+from unshuffle.plotting._drawing import Display, check_item_labels, kind_colors
 
 Gram = NDArray[np.float64]
 # Kinds above which a legend is longer than it helps.
@@ -16,7 +17,8 @@ _MOST_NAMED = 20
 _STRIP, _GAP = 0.035, 0.012
 
 
-class GramDisplay:
+@dataclass(eq=False, repr=False)
+class GramDisplay(Display):
     """Kernel between all pairs of sets, as a heat map.
 
     Rows and columns stand in the order that kernelized sorting finds when it matches the sets to
@@ -56,12 +58,9 @@ class GramDisplay:
     (20,)
     """
 
-    def __init__(
-        self, gram: Gram, order: NDArray[np.intp], labels: NDArray[Any] | None = None
-    ) -> None:
-        self.gram = own(gram)
-        self.order = own(order)
-        self.labels = own(labels)
+    gram: Gram
+    order: NDArray[np.intp]
+    labels: NDArray[Any] | None = None
 
     @classmethod
     def from_estimator(
@@ -84,7 +83,11 @@ class GramDisplay:
         display : GramDisplay
             Ready to `plot`.
         """
-        check_set_kernel(estimator)
+        if not callable(getattr(type(estimator), "kernel", None)):
+            raise TypeError(
+                f"`estimator` is a {type(estimator).__name__}, which has no method `kernel`. Pass "
+                "a kernel between sets, such as unshuffle.kernels.MeanMapKernel()."
+            )
         return cls.from_predictions(estimator.kernel(bags), y)
 
     @classmethod
@@ -108,8 +111,8 @@ class GramDisplay:
             Ready to `plot`.
         """
         gram = check_gram(K, "K")
-        kinds = None if labels is None else check_item_labels(labels, len(gram))
-        rows = line_order(gram) if order is None else check_order(order, len(gram))
+        kinds = check_item_labels(labels, len(gram))
+        rows = line_order(gram) if order is None else _check_order(order, len(gram))
         return cls(gram, rows, kinds)
 
     def plot(
@@ -132,17 +135,10 @@ class GramDisplay:
         display : GramDisplay
             Itself.
         """
-        self.ax_ = ax = axes_or_new(ax, (5.6 if self.labels is None else 6.4, 4.8))
-        self.figure_ = ax.figure
+        ax = self._take_axes(ax, (5.6 if self.labels is None else 6.4, 4.8))
         low, high = _limits(self.gram)
-        image = ax.imshow(
-            self.gram[np.ix_(self.order, self.order)],
-            cmap=cmap,
-            vmin=low,
-            vmax=high,
-            extent=(0, 1, 0, 1),
-            interpolation="nearest",
-        )
+        look = {"cmap": cmap, "vmin": low, "vmax": high, "interpolation": "nearest"}
+        image = ax.imshow(self.gram[np.ix_(self.order, self.order)], extent=(0, 1, 0, 1), **look)
         bar = self.figure_.colorbar(image, ax=ax, shrink=0.8, pad=0.02, aspect=30)
         bar.set_label("similarity")
         bar.outline.set_visible(False)
@@ -156,25 +152,15 @@ class GramDisplay:
 
     def _draw_strips(self, ax: Any, labels: NDArray[Any], legend: bool) -> None:
         """Kinds of the sets above and to the left."""
-        from matplotlib.patches import Patch
-
-        kinds, codes = np.unique(labels, return_inverse=True)
-        colors = kind_colors(len(kinds))
-        strip = colors[codes[self.order]]
+        colors, named = kind_colors(labels)
+        strip = colors[self.order]
         style = {"interpolation": "nearest", "aspect": "auto"}
         ax.imshow(strip[:, None], extent=(-_GAP - _STRIP, -_GAP, 0, 1), **style)
         ax.imshow(strip[None], extent=(0, 1, 1 + _GAP, 1 + _GAP + _STRIP), **style)
-        if legend and len(kinds) <= _MOST_NAMED:
-            ax.legend(
-                handles=[Patch(color=c, label=str(k)) for c, k in zip(colors, kinds, strict=True)],
-                loc="upper center",
-                bbox_to_anchor=(0.5, -0.01),
-                ncols=min(len(kinds), 10),
-                frameon=False,
-                handlelength=0.9,
-                handletextpad=0.4,
-                columnspacing=1.1,
-            )
+        if legend and len(named) <= _MOST_NAMED:
+            place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.01), "frameon": False}
+            space = {"handlelength": 0.9, "handletextpad": 0.4, "columnspacing": 1.1}
+            ax.legend(handles=named, ncols=min(len(named), 10), **place, **space)
 
 
 def line_order(gram: Gram) -> NDArray[np.intp]:
@@ -194,3 +180,15 @@ def _limits(gram: Gram) -> tuple[float, float]:
         return float(gram.min()) - 0.5, float(gram.max()) + 0.5
     low, high = np.quantile(apart, [0.01, 0.99])
     return (float(low), float(high)) if high > low else (float(low) - 0.5, float(low) + 0.5)
+
+
+def _check_order(order: Any, n_items: int) -> NDArray[np.intp]:
+    """Each of the items once."""
+    array = as_array(order, "`order`")
+    whole = array.shape == (n_items,) and array.dtype.kind in "iu"
+    if not whole or not np.array_equal(np.sort(array), np.arange(n_items)):
+        raise ValueError(
+            f"`order` must hold each number from 0 to {n_items - 1} once, got shape {array.shape} "
+            f"and dtype {array.dtype}. Leave it out to have an order found."
+        )
+    return array.astype(np.intp)

@@ -1,12 +1,14 @@
 """A layout, drawn: what stands in each cell, and where like stops being beside like."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.spatial import cKDTree
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._arrays import check_same_items
+from unshuffle._arrays import as_array, check_same_items
 from unshuffle._grids import (
     check_cell_points,
     check_grid,
@@ -17,28 +19,16 @@ from unshuffle._grids import (
     touching_cells,
 )
 from unshuffle._parameters import check_real
-from unshuffle.plotting._checks import (
-    check_features_given,
-    check_item_colors,
-    check_item_labels,
-    check_one_look,
-)
-from unshuffle.plotting._drawing import (
-    EMPTY,
-    axes_or_new,
-    cell_extent,
-    cell_pictures,
-    kind_colors,
-    nearby,
-    own,
-    spacing,
-)
+from unshuffle.plotting._drawing import Display, cell_pictures, check_item_labels, kind_colors
 
-_PLAIN = (0.13, 0.2, 0.23)
+Array = NDArray[np.float64]
+_PLAIN, _EMPTY = (0.13, 0.2, 0.23), (0.93, 0.92, 0.9)
 _MAX_NAMED = 40
+_SIZE = (7.0, 5.6)
 
 
-class LayoutDisplay:
+@dataclass(eq=False, repr=False)
+class LayoutDisplay(Display):
     """A layout on a grid, a shape or points that can be looked at in two ways.
 
     `plot` draws each item in its cell: as a colour, by a number, by a label or as its picture.
@@ -80,24 +70,14 @@ class LayoutDisplay:
     [[3.0, 3.0], [3.0, 3.0]]
     """
 
-    def __init__(
-        self,
-        grid: NDArray[np.intp],
-        *,
-        points: NDArray[np.float64] | None = None,
-        wrap: bool = False,
-        values: NDArray[np.float64] | None = None,
-        labels: NDArray[Any] | None = None,
-        images: NDArray[np.uint8] | None = None,
-        X: Any = None,
-    ) -> None:
-        self.grid = own(grid)
-        self.points = own(points)
-        self.wrap = wrap
-        self.values = own(values)
-        self.labels = own(labels)
-        self.images = own(images)
-        self.X = own(X)
+    grid: NDArray[np.intp]
+    _: KW_ONLY
+    points: Array | None = None
+    wrap: bool = False
+    values: Array | None = None
+    labels: NDArray[Any] | None = None
+    images: NDArray[np.uint8] | None = None
+    X: Any = None
 
     @classmethod
     def from_estimator(
@@ -167,7 +147,12 @@ class LayoutDisplay:
             Ready to `plot`.
         """
         looks = {"values": values, "labels": labels, "images": images}
-        check_one_look(looks)
+        given = [f"`{name}`" for name, look in looks.items() if look is not None]
+        if len(given) > 1:
+            raise ValueError(
+                f"{' and '.join(given)} were given, but a cell shows one of them. Draw a second "
+                "display for the other."
+            )
         X = None if X is None else check_items_of_layout(X, "X", kernel="linear")
         n_axes = 2 if points is None else 1
         if X is None:
@@ -186,27 +171,31 @@ class LayoutDisplay:
             cells,
             points=points,
             wrap=wrap,
-            values=None if values is None else check_item_colors(values, n_items),
-            labels=None if labels is None else check_item_labels(labels, n_items),
+            values=None if values is None else _check_item_colors(values, n_items),
+            labels=check_item_labels(labels, n_items),
             images=None if images is None else check_images(images),
             X=X,
         )
 
     @property
-    def neighbor_distances(self) -> NDArray[np.float64]:
+    def neighbor_distances(self) -> Array:
         """Mean distance of each cell's item to those beside it, in the shape of `grid`.
 
         On points, those beside are at most 1.3 times as far as the nearest. NaN where a cell is
         empty or has no neighbour.
         """
-        X = check_features_given(self.X)
+        if self.X is None:
+            raise ValueError(
+                "Distances to neighbours need the features of the items, but `X` is None. Pass X "
+                "when the display is made."
+            )
         filled = self.grid >= 0
         if self.points is None:
             first, second = touching_cells(filled, self.wrap)
         else:
-            first, second = nearby(self.points, filled)
+            first, second = _nearby(self.points, filled)
         items = self.grid.ravel()
-        apart = pair_distances(X, items[first], items[second])
+        apart = pair_distances(self.X, items[first], items[second])
         ends = np.concatenate([first, second])
         counts = np.bincount(ends, minlength=items.size)
         sums = np.bincount(ends, np.concatenate([apart, apart]), minlength=items.size)
@@ -232,7 +221,7 @@ class LayoutDisplay:
             Itself.
         """
         gap = check_real(gap, "gap", least=0, most=10)
-        self._take_axes(ax)
+        self._take_axes(ax, _SIZE).set_axis_off()
         if self.images is not None:
             self._draw_pictures(self.images, gap)
         elif self.labels is not None:
@@ -262,18 +251,18 @@ class LayoutDisplay:
             Itself.
         """
         distances = self.neighbor_distances
-        self._take_axes(ax)
+        self._take_axes(ax, _SIZE).set_axis_off()
         self._draw_numbers(distances, cmap, name="mean distance to neighbours")
         return self
 
-    def _in_cells(self, of_items: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _in_cells(self, of_items: Array) -> Array:
         """What belongs to each item, moved to its cell; NaN where there is none."""
         filled = self.grid >= 0
         cells = np.full(self.grid.shape + of_items.shape[1:], np.nan)
         cells[filled] = of_items[self.grid[filled]]
         return cells
 
-    def _draw_numbers(self, cells: NDArray[np.float64], cmap: str, name: str = "") -> None:
+    def _draw_numbers(self, cells: Array, cmap: str, name: str = "") -> None:
         from matplotlib.cm import ScalarMappable
         from matplotlib.colors import Normalize
 
@@ -289,43 +278,26 @@ class LayoutDisplay:
             bar.set_label(name)
 
     def _draw_labels(self, labels: NDArray[Any]) -> None:
-        from matplotlib.patches import Patch
+        colors, named = kind_colors(labels)
+        self._draw_colors(self._in_cells(colors))
+        if len(named) <= _MAX_NAMED:
+            place = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5), "frameon": False}
+            self.ax_.legend(handles=named, ncols=1 if len(named) <= 20 else 2, **place)
 
-        kinds, kind_of = np.unique(labels, return_inverse=True)
-        colors = kind_colors(len(kinds))
-        self._draw_colors(self._in_cells(colors[kind_of.ravel()]))
-        if len(kinds) > _MAX_NAMED:
-            return
-        patches = [
-            Patch(color=color, label=str(kind)) for kind, color in zip(kinds, colors, strict=True)
-        ]
-        self.ax_.legend(
-            handles=patches,
-            loc="center left",
-            bbox_to_anchor=(1.01, 0.5),
-            frameon=False,
-            ncols=1 if len(kinds) <= 20 else 2,
-        )
-
-    def _draw_colors(self, cells: NDArray[np.float64]) -> None:
+    def _draw_colors(self, cells: Array) -> None:
         """Fill each cell with its colour; empty cells, whose colour is NaN, are left pale."""
         empty = np.isnan(cells[..., 0])
         if self.points is None:
             colors = np.concatenate([np.nan_to_num(cells), ~empty[..., np.newaxis]], axis=-1)
-            extent = cell_extent(self.grid)
-            self.ax_.imshow(colors, extent=extent, interpolation="nearest")
+            self.ax_.imshow(colors, extent=_cell_extent(self.grid), interpolation="nearest")
             return
         from matplotlib.collections import EllipseCollection
 
-        size = np.full(len(self.points), 0.92 * spacing(self.points))
+        size = np.full(len(self.points), 0.92 * _spacing(self.points))
+        faces = np.where(empty[:, np.newaxis], _EMPTY, cells)
+        where = {"offsets": self.points[:, ::-1], "offset_transform": self.ax_.transData}
         discs = EllipseCollection(
-            size,
-            size,
-            np.zeros(len(size)),
-            units="xy",
-            offsets=self.points[:, ::-1],
-            offset_transform=self.ax_.transData,
-            facecolors=np.where(empty[:, np.newaxis], EMPTY, cells),
+            size, size, np.zeros(len(size)), units="xy", facecolors=faces, **where
         )
         self.ax_.add_collection(discs)
         self._frame(self.points)
@@ -333,26 +305,74 @@ class LayoutDisplay:
     def _draw_pictures(self, images: NDArray[np.uint8], gap: float) -> None:
         if self.points is None:
             picture = cell_pictures(images, self.grid, gap=gap)
-            self.ax_.imshow(picture, extent=cell_extent(self.grid))
+            self.ax_.imshow(picture, extent=_cell_extent(self.grid))
             # Pictures keep their own proportions, so cells need not be square.
             cell = np.array(picture.shape[:2]) / self.grid.shape
             self.ax_.set_aspect(cell[0] / cell[1])
             return
         size = np.array(images.shape[1:3]) / max(images.shape[1:3]) / (1 + 2 * gap)
-        height, width = size * spacing(self.points) / 2
+        height, width = size * _spacing(self.points) / 2
         for (row, column), item in zip(self.points, self.grid, strict=True):
             if item >= 0:
                 extent = (column - width, column + width, row + height, row - height)
                 self.ax_.imshow(images[item], extent=extent)
         self._frame(self.points)
 
-    def _frame(self, points: NDArray[np.float64]) -> None:
-        margin = 0.6 * spacing(points)
+    def _frame(self, points: Array) -> None:
+        margin = 0.6 * _spacing(points)
         top, left = points.min(axis=0) - margin
         bottom, right = points.max(axis=0) + margin
         self.ax_.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
 
-    def _take_axes(self, ax: Any) -> None:
-        self.ax_ = axes_or_new(ax, (7.0, 5.6))
-        self.figure_ = self.ax_.figure
-        self.ax_.set_axis_off()
+
+def _cell_extent(grid: NDArray[np.intp]) -> tuple[float, float, float, float]:
+    """Bounds that put the middle of each cell at its row and column, row 0 at the top."""
+    return (-0.5, grid.shape[1] - 0.5, grid.shape[0] - 0.5, -0.5)
+
+
+def _spacing(points: Array) -> float:
+    """Size of a mark that hardly overlaps the next one."""
+    if len(points) < 2:
+        return 1.0
+    nearest = cKDTree(points).query(points, k=2)[0][:, 1]
+    return float(np.quantile(nearest, 0.1)) or float(np.ptp(points, axis=0).max()) / 20 or 1.0
+
+
+def _nearby(points: Array, filled: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Pairs of filled points of which one is at most 1.3 times as far as the other's nearest."""
+    here = np.flatnonzero(filled)
+    if here.size < 2:
+        return np.empty((2, 0), dtype=np.intp)
+    tree = cKDTree(points[here])
+    reach = 1.3 * tree.query(points[here], k=2)[0][:, 1]
+    around = tree.query_ball_point(points[here], reach * (1 + 1e-9))
+    one = np.repeat(np.arange(here.size), [len(each) for each in around])
+    other = np.concatenate(around).astype(np.intp)
+    pairs = np.unique(np.sort(np.stack([one, other], axis=1), axis=1), axis=0)
+    return here[pairs[pairs[:, 0] != pairs[:, 1]]].T
+
+
+def _check_item_colors(values: ArrayLike, n_items: int) -> Array:
+    """One finite number for each item, or red, green and blue from 0 to 1."""
+    array = as_array(values, "`values`")
+    if array.shape not in ((n_items,), (n_items, 3)) or array.dtype.kind not in "biuf":
+        raise ValueError(
+            f"`values` must be {n_items} numbers or {n_items} rows of red, green and blue, one "
+            f"for each item, got shape {array.shape} and dtype {array.dtype}."
+        )
+    if array.ndim == 2 and array.dtype == np.uint8:
+        return array / 255.0
+    numbers = array.astype(np.float64)
+    if not np.isfinite(numbers).all():
+        raise ValueError("`values` holds NaN or infinity. Give each item a finite number.")
+    if np.abs(numbers).max(initial=0.0) > 1e300:
+        raise ValueError(
+            "`values` holds numbers beyond 1e300, whose differences may be too large for a float. "
+            "Divide them by a common number first."
+        )
+    if array.ndim == 2 and numbers.size and (numbers.min() < 0 or numbers.max() > 1):
+        raise ValueError(
+            "Colours in `values` must be from 0 to 1 (or whole numbers from 0 to 255 of dtype "
+            f"uint8), got values from {numbers.min():.6g} to {numbers.max():.6g}. Rescale them."
+        )
+    return numbers

@@ -1,5 +1,6 @@
 """A match, drawn: which item went to which, and whether the two sides agree."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,15 +11,15 @@ from unshuffle._grams import check_gram, check_permutation, count_items, gram_co
 from unshuffle._grids import check_sheet_values
 from unshuffle._parameters import check_kernel_memory
 from unshuffle.kernels import center, combined_gram, zero_diagonal
-from unshuffle.plotting._checks import check_any_matched
-from unshuffle.plotting._drawing import axes_or_new, own
+from unshuffle.plotting._drawing import Display
 
-Grams = NDArray[np.float64]
+Array = NDArray[np.float64]
 # Unsure to sure; dark enough in the middle for thin lines on white.
 _RAMP = ("#b2182b", "#e8803c", "#d9b310", "#5fae7b", "#0f6948")
 
 
-class MatchDisplay:
+@dataclass(eq=False, repr=False)
+class MatchDisplay(Display):
     """A match of two collections that can be looked at in two ways.
 
     `plot` draws both collections as maps of their items, like things close together, with a
@@ -75,17 +76,10 @@ class MatchDisplay:
     (30,)
     """
 
-    def __init__(
-        self,
-        gram_x: Grams,
-        gram_y: Grams,
-        permutation: NDArray[np.intp],
-        confidence: NDArray[np.float64] | None = None,
-    ) -> None:
-        self.gram_x = own(gram_x)
-        self.gram_y = own(gram_y)
-        self.permutation = own(permutation)
-        self.confidence = own(confidence)
+    gram_x: Array
+    gram_y: Array
+    permutation: NDArray[np.intp]
+    confidence: Array | None = None
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any) -> "MatchDisplay":
@@ -104,17 +98,10 @@ class MatchDisplay:
             Ready to `plot`.
         """
         check_is_fitted(estimator, "permutation_")
-        kernel_y = estimator.kernel if estimator.kernel_y is None else estimator.kernel_y
-        return cls.from_predictions(
-            X,
-            y,
-            estimator.permutation_,
-            confidence=estimator.confidence_,
-            kernel=estimator.kernel,
-            kernel_y=kernel_y,
-            gamma=estimator.gamma,
-            kernel_weights=estimator.kernel_weights,
-        )
+        names = ("kernel", "kernel_y", "gamma", "kernel_weights")
+        how = {name: getattr(estimator, name) for name in names}
+        partners, sure = estimator.permutation_, estimator.confidence_
+        return cls.from_predictions(X, y, partners, confidence=sure, **how)
 
     @classmethod
     def from_predictions(
@@ -157,18 +144,17 @@ class MatchDisplay:
             grams.append(check_gram(gram, name))
         gram_x, gram_y = grams
         partners = check_permutation(permutation, len(gram_x), len(gram_y))
-        sure = None
         if confidence is not None:
-            sure = check_sheet_values(confidence, len(gram_x), "confidence")
-        return cls(gram_x, gram_y, partners, sure)
+            confidence = check_sheet_values(confidence, len(gram_x), "confidence")
+        return cls(gram_x, gram_y, partners, confidence)
 
     @property
-    def positions_x(self) -> NDArray[np.float64]:
+    def positions_x(self) -> Array:
         """Map of X: the first two kernel principal components, shape (n, 2)."""
         return _map(self.gram_x)
 
     @property
-    def positions_y(self) -> NDArray[np.float64]:
+    def positions_y(self) -> Array:
         """Map of y, turned to lie as much like that of X as the match allows."""
         first, second = _map(self.gram_x), _map(self.gram_y)
         matched = self.permutation >= 0
@@ -198,8 +184,7 @@ class MatchDisplay:
         display : MatchDisplay
             Itself.
         """
-        self._take_axes(ax, (9.0, 3.9))
-        ax = self.ax_
+        ax = self._take_axes(ax, (9.0, 3.9))
         left, right = _in_unit_box(self.positions_x), _in_unit_box(self.positions_y)
         right = right + np.array([1.6, 0.0])
         matched = np.flatnonzero(self.permutation >= 0)
@@ -241,9 +226,15 @@ class MatchDisplay:
         display : MatchDisplay
             Itself.
         """
-        check_any_matched(self.permutation)
-        self._take_axes(ax, (9.0, 4.6))
-        ax = self.ax_
+        n_matched = int(np.count_nonzero(self.permutation >= 0))
+        if n_matched < 2:
+            count = "None" if n_matched == 0 else "Only one"
+            raise ValueError(
+                f"{count} of the {self.permutation.size} items of X has a partner, so there is no "
+                "common order to draw the kernels in. Raise `unmatched_cost`, or use `plot`, "
+                "which also shows items without a partner."
+            )
+        ax = self._take_axes(ax, (9.0, 4.6))
         order = np.argsort(_map(self.gram_x)[:, 0], kind="stable")
         order = order[self.permutation[order] >= 0]
         partners = self.permutation[order]
@@ -260,19 +251,13 @@ class MatchDisplay:
         ax.set_axis_off()
         return self
 
-    def _draw_lines(
-        self,
-        starts: NDArray[np.float64],
-        ends: NDArray[np.float64],
-        matched: NDArray[np.intp],
-    ) -> None:
+    def _draw_lines(self, starts: Array, ends: Array, matched: NDArray[np.intp]) -> None:
         from matplotlib.collections import LineCollection
         from matplotlib.colors import LinearSegmentedColormap
 
         alpha = float(np.clip(60 / max(len(matched), 1), 0.3, 0.8))
-        lines = LineCollection(
-            list(np.stack([starts, ends], axis=1)), linewidths=0.9, alpha=alpha, zorder=1
-        )
+        pairs = list(np.stack([starts, ends], axis=1))
+        lines = LineCollection(pairs, linewidths=0.9, alpha=alpha, zorder=1)
         if self.confidence is None:
             lines.set_color("#6c757d")
         else:
@@ -284,12 +269,8 @@ class MatchDisplay:
             bar.outline.set_visible(False)
         self.ax_.add_collection(lines)
 
-    def _take_axes(self, ax: Any, size: tuple[float, float]) -> None:
-        self.ax_ = axes_or_new(ax, size)
-        self.figure_ = self.ax_.figure
 
-
-def _map(gram: Grams) -> NDArray[np.float64]:
+def _map(gram: Array) -> Array:
     """First two kernel principal components, signs fixed by their largest entries."""
     values, vectors = np.linalg.eigh(center(gram))
     positions = vectors[:, [-1, -2]] * np.sqrt(np.maximum(values[[-1, -2]], 0.0))
@@ -297,7 +278,7 @@ def _map(gram: Grams) -> NDArray[np.float64]:
     return positions * np.where(largest < 0, -1.0, 1.0)
 
 
-def _in_unit_box(points: NDArray[np.float64]) -> NDArray[np.float64]:
+def _in_unit_box(points: Array) -> Array:
     low, high = points.min(axis=0), points.max(axis=0)
     # One scale for both directions, so that the shape stays; centred in the box.
     scale = float((high - low).max()) or 1.0

@@ -1,46 +1,28 @@
 """Learned orbits, drawn: where they lead, how many generators they need, what these do."""
 
+from dataclasses import KW_ONLY, dataclass
+from operator import index
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from unshuffle._arrays import as_real, check_magnitude, kind_of
 from unshuffle._motion import Motion, Subspace
 from unshuffle._parameters import check_count, check_positive
-from unshuffle.plotting._checks import (
-    check_axes_in_space,
-    check_axes_of_plane,
-    check_both_or_none,
-    check_image_shape,
-    check_orbit_array,
-    check_orbit_drawable,
-    check_square_generators,
-    raise_no_flow,
-    raise_no_orbit_path,
-    raise_no_spectrum,
-)
-from unshuffle.plotting._drawing import axes_or_new, own
-from unshuffle.plotting._orbit_drawing import (
-    CURVES,
-    GIVEN,
-    draw_curve,
-    draw_field,
-    draw_surface,
-    draw_tiles,
-    draw_vectors,
-    equal_sides,
-    in_view,
-    look_at,
-)
-from unshuffle.plotting._orbit_paths import curve, curve_steps, data_range, surface
+from unshuffle.plotting._drawing import Display
 
 Array = NDArray[np.float64]
+_GIVEN, _UNSEEN, _PROTOTYPE = "#9a8c78", "#c2571a", "#1c1c1c"
+_CURVES = ("#0f6948", "#3f5fa8", "#8a4fa0", "#b0891b")
+# Places along a curve and on each side of a surface, arrows on each side of a field.
+_CURVE, _SURFACE, _FIELD = 200, 33, 15
+_VIEW = 10.0  # how far around the data to draw, in extents of these
 
-_FIELD = 15  # arrows on each side of a field
 
-
-class OrbitDisplay:
+@dataclass(eq=False, repr=False)
+class OrbitDisplay(Display):
     """Vectors, the orbit learned from them, and where it leads beyond them.
 
     `plot` draws points of the plane or of space with the orbit of the prototype, `plot_flow` what
@@ -86,28 +68,16 @@ class OrbitDisplay:
     True
     """
 
-    def __init__(
-        self,
-        points: Array,
-        generators: Array,
-        prototype: Array,
-        coefficients: Array,
-        *,
-        unseen: Array | None = None,
-        spectrum: Array | None = None,
-        objective_path: Array | None = None,
-        mean: Array | None = None,
-        components: Array | None = None,
-    ) -> None:
-        self.points = own(points)
-        self.generators = own(generators)
-        self.prototype = own(prototype)
-        self.coefficients = own(coefficients)
-        self.unseen = own(unseen)
-        self.spectrum = own(spectrum)
-        self.objective_path = own(objective_path)
-        self.mean = own(mean)
-        self.components = own(components)
+    points: Array
+    generators: Array
+    prototype: Array
+    coefficients: Array
+    _: KW_ONLY
+    unseen: Array | None = None
+    spectrum: Array | None = None
+    objective_path: Array | None = None
+    mean: Array | None = None
+    components: Array | None = None
 
     @classmethod
     def from_estimator(
@@ -130,17 +100,10 @@ class OrbitDisplay:
             Ready to `plot`.
         """
         check_is_fitted(estimator, "generators_")
-        return cls.from_predictions(
-            X,
-            estimator.generators_,
-            estimator.prototype_,
-            estimator.transform(X),
-            unseen=unseen,
-            spectrum=estimator.spectrum_,
-            objective_path=estimator.objective_path_,
-            mean=getattr(estimator, "mean_", None),
-            components=getattr(estimator, "components_", None),
-        )
+        learnt = ("spectrum", "objective_path", "mean", "components")
+        known: dict[str, Any] = {name: getattr(estimator, f"{name}_", None) for name in learnt}
+        moves = estimator.generators_, estimator.prototype_, estimator.transform(X)
+        return cls.from_predictions(X, *moves, unseen=unseen, **known)
 
     @classmethod
     def from_predictions(
@@ -180,25 +143,29 @@ class OrbitDisplay:
         display : OrbitDisplay
             Ready to `plot`.
         """
-        check_both_or_none(mean, components)
-        points = check_orbit_array(X, "X", (None, None), "one vector in each row")
-        d = points.shape[1]
-        centre = _optional(mean, "mean", (d,), "the centre of the vectors")
+        if (mean is None) != (components is None):
+            given, missing = ("mean", "components")[:: 1 if components is None else -1]
+            raise ValueError(
+                f"`{given}` was passed without `{missing}`. Pass both, where the generators move "
+                "coordinates along components, or neither."
+            )
+        points = _check_numbers(X, "X", (None, None), "one vector in each row")
+        n, d = points.shape
         words = "one direction in each row"
         directions = _optional(components, "components", (None, d), words)
         width = d if directions is None else len(directions)
-        moves = check_square_generators(generators, width)
-        shape = (len(points), len(moves))
+        words = f"matrices that move {width} coordinates"
+        moves = _check_numbers(generators, "generators", (None, width, width), words)
         words = "a row for each vector, a column for each generator"
         return cls(
             points,
             moves,
-            check_orbit_array(prototype, "prototype", (d,), "one vector"),
-            check_orbit_array(coefficients, "coefficients", shape, words),
+            _check_numbers(prototype, "prototype", (d,), "one vector"),
+            _check_numbers(coefficients, "coefficients", (n, len(moves)), words),
             unseen=_optional(unseen, "unseen", (None, d), "one vector in each row"),
             spectrum=_optional(spectrum, "spectrum", (None,), "largest first"),
             objective_path=_optional(objective_path, "objective_path", (None,), "one per step"),
-            mean=centre,
+            mean=_optional(mean, "mean", (d,), "the centre of the vectors"),
             components=directions,
         )
 
@@ -217,9 +184,8 @@ class OrbitDisplay:
         vectors : ndarray of shape (n, n_features)
             exp(sum c V) x.
         """
-        words = "a column for each generator"
         shape = (None, len(self.generators))
-        rows = check_orbit_array(coefficients, "coefficients", shape, words)
+        rows = _check_numbers(coefficients, "coefficients", shape, "a column for each generator")
         return self._motion.moved(self._start(x), rows)
 
     def plot(self, ax: Any = None, *, reach: float = 3.0) -> "OrbitDisplay":
@@ -240,26 +206,43 @@ class OrbitDisplay:
             the surface combines the first two. What leads further than ten times the extent of
             the vectors, and of what stays fixed, is left out.
         """
-        check_orbit_drawable(self.points.shape[1])
+        d = self.points.shape[1]
+        if d not in (2, 3):
+            raise ValueError(
+                f"Vectors of {d} numbers cannot be drawn as points of the plane or of space. Use "
+                "plot_flow with the shape of the images that they are, or plot_spectrum."
+            )
         reach = check_positive(reach, "reach")
-        space = self.points.shape[1] == 3
-        ax = self._take_axes(ax, space)
+        space = d == 3
+        ax = self._take_axes(ax, (5.6, 5.6), space=space)
         drawn = [self.points] if self.unseen is None else [self.points, self.unseen]
-        fixed = np.zeros(self.points.shape[1]) if self.mean is None else self.mean
+        fixed = np.zeros(d) if self.mean is None else self.mean
         seen = np.concatenate([*drawn, [self.prototype, fixed]])
         if space and len(self.generators) > 1:
-            sheet = surface(self._motion, self.prototype, self.coefficients, reach)
-            drawn.append(in_view(sheet.reshape(-1, 3), seen))
-            draw_surface(ax, drawn[-1].reshape(sheet.shape))
+            drawn.append(_in_view(self._surface(reach), seen))
+            x, y, z = drawn[-1].T.reshape(3, _SURFACE, _SURFACE)
+            # Transparent, so that one can see the points.
+            look: dict[str, Any] = {"color": _CURVES[0], "alpha": 0.16, "linewidth": 0.3}
+            side = {"rcount": _SURFACE, "ccount": _SURFACE}
+            ax.plot_surface(x, y, z, edgecolor="#0f694850", **side, **look)
         for j in range(len(self.generators)):
-            steps, inside = curve_steps(self.coefficients[:, j], reach)
-            drawn.append(in_view(curve(self._motion, self.prototype, j, steps), seen))
-            draw_curve(ax, drawn[-1], inside, j)
-        draw_vectors(ax, self.points, self.unseen, self.prototype)
-        equal_sides(ax, np.concatenate(drawn))
+            steps, inside = _curve_steps(self.coefficients[:, j], reach)
+            curve = _in_view(self._curve(self.prototype, j, steps), seen)
+            known = np.where(inside[:, np.newaxis], curve, np.nan)
+            color, name = _CURVES[j % len(_CURVES)], f"along generator {j}"
+            ax.plot(*curve.T, color=color, linewidth=1.1, zorder=2)
+            ax.plot(*known.T, color=color, linewidth=3.0, label=name, zorder=4)
+            drawn.append(curve)
+        self._draw_vectors(ax)
+        _equal_sides(ax, np.concatenate(drawn))
         if space:
-            look_at(ax, self.prototype)
-        look: dict[str, Any] = {"loc": "upper left", "fontsize": 8} if space else {"fontsize": 9}
+            # The prototype in front, seen a little from the side. Matrices leave the origin where
+            # it is, so what is seen from outside is the side of an orbit away from the origin.
+            ax.view_init(elev=28, azim=float(np.degrees(np.arctan2(*self.prototype[1::-1]))) + 20)
+            # By depth, matplotlib would hide points behind the transparent surface they lie on.
+            ax.computed_zorder = False
+            ax.locator_params(nbins=5)
+        look = {"loc": "upper left", "fontsize": 8} if space else {"fontsize": 9}
         ax.legend(frameon=False, handlelength=1.3, labelspacing=0.3, **look)
         return self
 
@@ -278,16 +261,15 @@ class OrbitDisplay:
         display : OrbitDisplay
             Itself. A deep fall after the kept ones says that there are no more.
         """
-        if self.spectrum is None:
-            raise_no_spectrum()
+        spectrum = _known(self.spectrum, "spectrum", "spectrum")
         n_shown = check_count(n_shown, "n_shown")
-        ax = self._take_axes(ax, False, (6.0, 3.6))
+        ax = self._take_axes(ax, (6.0, 3.6), space=False)
         k = len(self.generators)
-        values = self.spectrum[: max(n_shown, k + 1)]
+        values = spectrum[: max(n_shown, k + 1)]
         # Zero but for rounding has no place on a logarithmic scale.
         floor = 1e-10 * (float(values.max()) or 1.0)
         heights = np.maximum(values, floor)
-        colors = [CURVES[0] if j < k else GIVEN for j in range(len(values))]
+        colors = [_CURVES[0] if j < k else _GIVEN for j in range(len(values))]
         places = np.arange(1, len(values) + 1)
         ax.vlines(places, floor, heights, colors=colors, linewidth=2)
         ax.scatter(places, heights, c=colors, s=45, zorder=3)
@@ -334,18 +316,28 @@ class OrbitDisplay:
         j = check_count(generator, "generator", least=0, most=len(self.generators) - 1)
         d = self.points.shape[1]
         if shape is not None:
-            return self._plot_images(self._start(x), ax, j, check_image_shape(shape, d), steps)
+            return self._plot_images(self._start(x), ax, j, shape, steps)
         if d != 2 or self.components is not None:
-            raise_no_flow(d)
-        ax = self._take_axes(ax, False, (4.8, 4.8))
+            raise ValueError(
+                f"The flow of vectors of {d} numbers can be drawn where they are images: pass "
+                "their shape=(height, width)."
+            )
+        ax = self._take_axes(ax, (4.8, 4.8), space=False)
         seen = np.concatenate([self.points, [self.prototype, np.zeros(2)]])
         half = 0.6 * float(np.ptp(seen, axis=0).max())
         middle = (seen.min(axis=0) + seen.max(axis=0)) / 2
         sides = middle[:, np.newaxis] + np.linspace(-half, half, _FIELD)
         places = np.stack(np.meshgrid(*sides), axis=2).reshape(-1, 2)
-        draw_field(ax, places, places @ self.generators[j].T, j)
-        draw_vectors(ax, self.points, self.unseen, self.prototype)
-        equal_sides(ax, places)
+        directions = places @ self.generators[j].T
+        # Arrows of mean length are a little longer than half the step between places.
+        lengths = np.hypot(*directions.T)  # does not overflow where squares would
+        step = float(np.ptp(places, axis=0).max()) / (_FIELD - 1)
+        scale = float(lengths.mean()) / (0.6 * step) or 1.0
+        look: dict[str, Any] = {"angles": "xy", "scale_units": "xy", "scale": scale}
+        look |= {"color": _CURVES[j % len(_CURVES)], "alpha": 0.8, "width": 0.004, "zorder": 1}
+        ax.quiver(*places.T, *directions.T, **look)
+        self._draw_vectors(ax)
+        _equal_sides(ax, places)
         return self
 
     def plot_path(self, ax: Any = None) -> "OrbitDisplay":
@@ -361,32 +353,71 @@ class OrbitDisplay:
         display : OrbitDisplay
             Itself.
         """
-        if self.objective_path is None:
-            raise_no_orbit_path()
-        ax = self._take_axes(ax, False, (6.0, 3.6))
-        ax.plot(self.objective_path, "o-", color=CURVES[0], markersize=3.5)
+        path = _known(self.objective_path, "path", "objective_path")
+        ax = self._take_axes(ax, (6.0, 3.6), space=False)
+        ax.plot(path, "o-", color=_CURVES[0], markersize=3.5)
         ax.set(xlabel="step", ylabel="cost")
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.spines[["top", "right"]].set_visible(False)
         return self
 
-    def _plot_images(
-        self, x: Array, ax: Any, j: int, shape: tuple[int, int], steps: ArrayLike | None
-    ) -> "OrbitDisplay":
+    def _plot_images(self, x: Array, ax: Any, j: int, shape: Any, steps: Any) -> "OrbitDisplay":
+        """An image, its change and views on the way, side by side.
+
+        Images share one grey scale, so that one can see which are brighter; change has a scale of
+        its own, white where there is none.
+        """
+        try:
+            height, width = (index(length) for length in shape)
+        except (TypeError, ValueError):
+            height, width = 0, 0
+        if min(height, width) < 1 or height * width != x.size:
+            raise ValueError(
+                f"`shape` must be (height, width) of images of {x.size} pixels, got {shape!r}. "
+                "Vectors are read row by row."
+            )
         if steps is None:
-            ways = np.linspace(*data_range(self.coefficients[:, j]), 5)
+            ways = np.linspace(*_data_range(self.coefficients[:, j]), 5)
         else:
-            words = "one coefficient for each view"
-            ways = check_orbit_array(steps, "steps", (None,), words)
-        tiles = [(x, "image", False), (self._motion.flow(x)[j], "its change", True)]
-        views = curve(self._motion, x, j, ways)
-        tiles += [
-            (view, f"{way + 0.0:+.2f}", False) for view, way in zip(views, ways, strict=True)
-        ]
-        across = 1.5 * len(tiles) * shape[1] / shape[0]
-        ax = self._take_axes(ax, False, (across, 1.75))
-        draw_tiles(ax, [(image.reshape(shape), name, which) for image, name, which in tiles])
+            ways = _check_numbers(steps, "steps", (None,), "one coefficient for each view")
+        views, change = self._curve(x, j, ways), self._motion.flow(x)[j]
+        shown, most = np.vstack([x, views]), float(np.abs(change).max()) or 1.0
+        grey = {"cmap": "gray_r", "vmin": shown.min(), "vmax": shown.max()}
+        colored = {"cmap": "RdBu_r", "vmin": -most, "vmax": most}
+        tiles = [(x, "image", grey), (change, "its change", colored)]
+        tiles += [(view, f"{way + 0.0:+.2f}", grey) for view, way in zip(views, ways, strict=True)]
+        ax = self._take_axes(ax, (1.5 * len(tiles) * width / height, 1.75), space=False)
+        for k, (image, name, look) in enumerate(tiles):
+            left = 1.08 * k * width
+            ax.imshow(image.reshape(height, width), extent=(left, left + width, height, 0), **look)
+            ax.text(left + width / 2, -0.05 * height, name, ha="center", va="bottom", fontsize=9)
+        ends = -0.04 * width, (1.08 * len(tiles) - 0.04) * width
+        ax.set(xlim=ends, ylim=(1.03 * height, -0.25 * height), aspect="equal")
+        ax.set_axis_off()
         return self
+
+    def _draw_vectors(self, ax: Any) -> None:
+        """Points that were given, points that were not, and where the orbit starts."""
+        size = float(np.clip(2400 / len(self.points), 8, 30))
+        ax.scatter(*self.points.T, c=_GIVEN, s=size, linewidths=0, label="given", zorder=3)
+        if self.unseen is not None:
+            look: dict[str, Any] = {"facecolors": "none", "edgecolors": _UNSEEN, "linewidths": 0.9}
+            ax.scatter(*self.unseen.T, s=18, label="not given", zorder=3, **look)
+        look = {"marker": "*", "c": _PROTOTYPE, "s": 110, "linewidths": 0}
+        ax.scatter(*self.prototype[:, np.newaxis], label="prototype", zorder=5, **look)
+
+    def _curve(self, x: Array, j: int, steps: Array) -> Array:
+        """Where x goes along one generator, shape (n_steps, n_features)."""
+        rows = np.zeros((len(steps), len(self.generators)))
+        rows[:, j] = steps
+        return self._motion.moved(x, rows)
+
+    def _surface(self, reach: float) -> Array:
+        """Where the prototype goes along the first two generators, row by row of a square."""
+        sides = [_curve_steps(self.coefficients[:, j], reach, _SURFACE)[0] for j in (0, 1)]
+        rows = np.zeros((_SURFACE**2, len(self.generators)))
+        rows[:, :2] = np.stack(np.meshgrid(*sides), axis=2).reshape(-1, 2)
+        return self._motion.moved(self.prototype, rows)
 
     @property
     def _motion(self) -> Motion:
@@ -397,14 +428,71 @@ class OrbitDisplay:
     def _start(self, x: ArrayLike | None) -> Array:
         if x is None:
             return self.prototype
-        return check_orbit_array(x, "x", (self.points.shape[1],), "one vector")
-
-    def _take_axes(self, ax: Any, space: bool, size: tuple[float, float] = (5.6, 5.6)) -> Any:
-        taken = axes_or_new(ax, size, space=space)
-        self.ax_ = check_axes_in_space(taken) if space else check_axes_of_plane(taken)
-        self.figure_ = self.ax_.figure
-        return self.ax_
+        return _check_numbers(x, "x", (self.points.shape[1],), "one vector")
 
 
 def _optional(values: Any, name: str, shape: tuple[int | None, ...], meaning: str) -> Array | None:
-    return None if values is None else check_orbit_array(values, name, shape, meaning)
+    return None if values is None else _check_numbers(values, name, shape, meaning)
+
+
+def _known(values: Array | None, what: str, name: str) -> Array:
+    """Refuse to draw what nobody told."""
+    if values is None:
+        raise ValueError(
+            f"There is no {what} to draw. Build the display with from_estimator, or pass `{name}` "
+            "to from_predictions."
+        )
+    return values
+
+
+def _in_view(places: Array, seen: Array) -> Array:
+    """Places, NaN where so far away that the vectors would be a dot beside them."""
+    low, high = seen.min(axis=0), seen.max(axis=0)
+    room = _VIEW * float((high - low).max())
+    outside = ((places < low - room) | (places > high + room)).any(axis=1)
+    return np.where(outside[:, np.newaxis], np.nan, places)
+
+
+def _equal_sides(ax: Any, drawn: Array) -> None:
+    """Limits around all that is drawn, NaN left out, a unit as long in every direction."""
+    low, high = np.nanmin(drawn, axis=0), np.nanmax(drawn, axis=0)
+    half = 0.54 * float((high - low).max()) or 1.0
+    for name, centre in zip("xyz", (low + high) / 2, strict=False):
+        getattr(ax, f"set_{name}lim")(centre - half, centre + half)
+    if drawn.shape[1] == 3:
+        ax.set_box_aspect((1, 1, 1))
+    else:
+        ax.set_aspect("equal")
+
+
+def _data_range(along: Array) -> tuple[float, float]:
+    """How far data go along a generator; the prototype is at 0."""
+    return min(float(along.min()), 0.0), max(float(along.max()), 0.0)
+
+
+def _curve_steps(along: Array, reach: float, n: int = _CURVE) -> tuple[Array, NDArray[np.bool_]]:
+    """Coefficients so many times as far as the data go, and which of them are within the data."""
+    low, high = _data_range(along)
+    middle, half = (low + high) / 2, (high - low) / 2 or 1.0
+    steps = np.linspace(middle - reach * half, middle + reach * half, n)
+    return steps, (steps >= low) & (steps <= high)
+
+
+def _check_numbers(values: Any, name: str, shape: tuple[int | None, ...], meaning: str) -> Array:
+    """Finite numbers of a shape, None standing for any length above zero."""
+    try:
+        array = as_real(values)
+    except (TypeError, ValueError) as error:
+        message = f"`{name}` must hold real numbers, {meaning}, got {kind_of(values)}."
+        raise ValueError(message) from error
+    fits = array.ndim == len(shape) and all(
+        length == (asked or length) > 0 for length, asked in zip(array.shape, shape, strict=True)
+    )
+    if not fits:
+        asked = ", ".join("n" if length is None else str(length) for length in shape)
+        asked = f"({asked},)" if len(shape) == 1 else f"({asked})"
+        raise ValueError(f"`{name}` must have shape {asked}, {meaning}, got shape {array.shape}.")
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"`{name}` contains NaN or infinity. Pass finite numbers.")
+    check_magnitude(array, f"`{name}`")
+    return array

@@ -11,8 +11,14 @@ from sklearn.datasets import load_sample_image
 from sklearn.exceptions import NotFittedError
 
 from unshuffle import Collage
-from unshuffle.layout._mosaic import LOOK, template_colors, tile_colors
-from unshuffle.layout._smoothing import Mosaic, kernel_neighbors, template_neighbors
+from unshuffle.layout._collage import (
+    LOOK,
+    Mosaic,
+    kernel_neighbors,
+    template_colors,
+    template_neighbors,
+    tile_colors,
+)
 
 
 def cut(picture, shape):
@@ -161,11 +167,11 @@ def test_no_exchange_of_two_tiles_gains_much(flower, tiles, neighbors, smoothnes
         near = kernel_neighbors(shape)
     looks = tile_colors(tiles, LOOK)
     mosaic = Mosaic(tile_colors(tiles, 3), wanted, looks, near, smoothness)
-    found, lowest = mosaic.value(cells), np.inf
+    found, lowest = mosaic.measure(cells).value, np.inf
     for p, q in combinations(range(80), 2):
         swapped = cells.copy()
         swapped[[p, q]] = cells[[q, p]]
-        lowest = min(lowest, mosaic.value(swapped))
+        lowest = min(lowest, mosaic.measure(swapped).value)
     assert lowest > 0.99 * found
 
 

@@ -4,12 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unshuffle._color import lab_of_light, light_of_rgb, rgb_to_lab
-from unshuffle.layout._mosaic import grid_for, template_colors, tile_colors
-from unshuffle.layout._smoothing import (
+from unshuffle.layout._collage import (
     Mosaic,
     _strangers,
+    grid_for,
     kernel_neighbors,
+    template_colors,
     template_neighbors,
+    tile_colors,
 )
 
 
@@ -170,4 +172,4 @@ def test_roughness_is_the_weighted_sum_over_all_pairs(neighbors):
     cost = np.mean([np.sum((colors[i] - b) ** 2) for i, b in zip(items, wanted, strict=True)])
     assert mosaic.roughness(items) == pytest.approx(sum(pairs) / 12)
     assert mosaic.template_cost(items) == pytest.approx(cost)
-    assert mosaic.value(items) == pytest.approx(0.75 * cost + 0.125 * sum(pairs) / 12)
+    assert mosaic.measure(items).value == pytest.approx(0.75 * cost + 0.125 * sum(pairs) / 12)

@@ -1,37 +1,33 @@
-"""What a user may ask a layout to fill: a rectangle, a torus, a mask or any points."""
+"""The cells that a layout fills: a rectangle, a torus, a mask or any points."""
 
 from dataclasses import dataclass
 from math import ceil, floor, sqrt
+from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from unshuffle._arrays import check_magnitude, check_plain
+from unshuffle._grams import check_frozen
 from unshuffle._grids import check_points_end
-from unshuffle._parameters import check_count
-from unshuffle.layout._checks import check_cells_memory, check_layout_shape, check_room
+from unshuffle._parameters import check_count, check_memory
 
+_SHAPES = (
+    "Give (rows, columns), a 2-D boolean mask, or the row and column of each cell as an array of "
+    "shape (n_cells, 2)."
+)
 # Items for which all widths of a rectangle are tried in less than a second.
 MOST_ITEMS = 10**12
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Cells to be filled.
+    """Cells to be filled."""
 
-    Attributes
-    ----------
-    cells : ndarray of bool of shape (rows, columns) or (n_cells,)
-        Which cells there are; one-dimensional where they are points.
-    points : ndarray of shape (n_cells, 2) or None
-        Row and column of each cell that is not one of a grid.
-    wrap : bool
-        Whether the edges of the grid meet.
-    """
-
-    cells: NDArray[np.bool_]
-    points: NDArray[np.float64] | None
-    wrap: bool
+    cells: NDArray[np.bool_]  # (rows, columns): which cells there are; (n_cells,) for points
+    points: NDArray[np.float64] | None  # (n_cells, 2): row and column of cells not on a grid
+    wrap: bool  # whether opposite edges of the grid meet
 
     @classmethod
     def asked_for(cls, shape: Any, n_items: int, *, wrap: bool) -> "Shape":
@@ -65,17 +61,6 @@ class Shape:
             return self.points[cells]
         return np.stack(np.divmod(cells, self.cells.shape[1]), axis=1)
 
-    def squared_distances(self, cells: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Between each two of the listed cells, the short way round where the edges meet."""
-        places = self.positions(cells).astype(np.float64)
-        total = np.zeros((cells.size, cells.size))
-        for axis in (0, 1):
-            apart = np.abs(places[:, np.newaxis, axis] - places[:, axis])
-            if self.wrap:
-                apart = np.minimum(apart, self.cells.shape[axis] - apart)
-            total += apart**2
-        return total
-
 
 def rectangle_for(n_items: int) -> tuple[int, int]:
     """Rows and columns of a rectangle, no wider than 16:9, that leaves the fewest cells empty.
@@ -100,3 +85,106 @@ def rectangle_for(n_items: int) -> tuple[int, int]:
     most = max(least, floor(sqrt(n_items * 16 / 9)))
     columns = min(range(least, most + 1), key=lambda each: (-n_items % each, each))
     return -(-n_items // columns), columns
+
+
+def check_layout_shape(
+    shape: Any,
+) -> tuple[int, int] | NDArray[np.bool_] | NDArray[np.float64]:
+    """Rows and columns, a mask with at least one cell, or finite points."""
+    one_axis = isinstance(shape, tuple | list) or getattr(shape, "ndim", 0) == 1
+    if one_axis and len(shape) == 2 and _are_counts(shape):
+        return check_rectangle(shape)
+    check_plain(shape, "`shape`")
+    try:
+        cells = np.asarray(shape)
+    except ValueError as error:
+        raise ValueError(f"`shape` is not understood: {error}. {_SHAPES}") from error
+    if cells.dtype == bool:
+        return _check_mask(cells)
+    if cells.ndim != 2 or cells.shape[1] != 2 or cells.dtype.kind not in "iuf":
+        raise ValueError(
+            f"`shape` must say where the cells are, got an array of shape {cells.shape} and "
+            f"dtype {cells.dtype}. {_SHAPES}"
+        )
+    return _check_points(cells.astype(np.float64))
+
+
+def check_rectangle(shape: Any) -> tuple[int, int]:
+    """Rows and columns, at least one of each."""
+    if len(np.shape(shape)) != 1 or len(shape) != 2 or not _are_counts(shape):
+        raise ValueError(
+            f"`shape` must be (rows, columns), two whole numbers, got {shape!r}. Pass e.g. "
+            "(16, 20)."
+        )
+    rows, columns = int(shape[0]), int(shape[1])
+    if rows < 1 or columns < 1:
+        raise ValueError(
+            f"`shape` has no cell: it is {rows} x {columns}. Give at least one row and one column."
+        )
+    return rows, columns
+
+
+def check_cells_memory(rows: int, columns: int) -> None:
+    """Refuse a rectangle whose cells alone, with the least features, would not fit."""
+    check_memory(
+        80 * rows * columns,
+        what=f"Laying out {rows:,} x {columns:,} cells",
+        instead="Give a smaller `shape`.",
+    )
+
+
+def _are_counts(shape: Any) -> bool:
+    return all(isinstance(each, Integral) and not isinstance(each, bool) for each in shape)
+
+
+def _check_mask(mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    if mask.ndim != 2:
+        raise ValueError(
+            f"`shape` is a mask with {mask.ndim} dimension(s), got shape {mask.shape}. {_SHAPES}"
+        )
+    if not mask.any():
+        raise ValueError(
+            f"`shape` is a mask of {mask.shape[0]} x {mask.shape[1]} without a single cell. Set "
+            "it to True where items may be."
+        )
+    return mask
+
+
+def _check_points(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    if len(points) == 0:
+        raise ValueError(f"`shape` holds no point. {_SHAPES}")
+    bad = np.flatnonzero(~np.isfinite(points).all(axis=1))
+    if bad.size:
+        raise ValueError(
+            f"`shape` contains NaN or infinity (in {bad.size} of {len(points)} points, the first "
+            f"is point {bad[0]}). Drop these points."
+        )
+    check_magnitude(points, "`shape`")
+    return points
+
+
+def check_room(n_items: int, n_cells: int, where: str) -> None:
+    """Refuse more items than there are cells to put them in."""
+    if n_items > n_cells:
+        raise ValueError(
+            f"{n_items:,} items do not fit into the {n_cells:,} cells of {where}. Give a larger "
+            "`shape`, or fewer items (`unshuffle.layout.choose_representatives` chooses some "
+            "that stand for all)."
+        )
+
+
+def check_frozen_cells(
+    frozen: ArrayLike | None, n_items: int, cells: NDArray[np.bool_]
+) -> NDArray[np.intp]:
+    """Items and the cells they are fixed to, each item and each cell once, inside the shape."""
+    pairs = check_frozen(frozen, n_items, cells.size, first="X", second="the layout", other="cell")
+    outside = np.flatnonzero(~cells.reshape(-1)[pairs[:, 1]])
+    if outside.size:
+        item, cell = pairs[outside[0]]
+        place = f" (row {cell // cells.shape[1]}, column {cell % cells.shape[1]})"
+        raise ValueError(
+            f"`frozen` puts item {item} into cell {cell}{place if cells.ndim == 2 else ''}, "
+            "which is outside the mask. Choose a cell where the mask is True; cells count row "
+            "by row from 0."
+        )
+    return pairs

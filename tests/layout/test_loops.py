@@ -200,7 +200,8 @@ def test_a_pass_of_swaps_equals_the_slow_one(rows, columns, bandwidth, locks, ow
 def swap_all(surface, bits, field, free, rng, **options):
     noise = rng.logistic(size=surface.n_cells + NOISE_OFFSETS).astype(np.float32)
     options = {"bandwidth": 3.0, "heat": 0.0, "n_passes": 1, **options}
-    surface.swap(bits, field, free, 0, Passes(noise=noise, **options), rng, ONE)
+    passes = Passes(noise=noise, free=free, n_features=0, **options)
+    surface.swap(bits, field, passes, rng, ONE)
 
 
 @some

@@ -7,7 +7,7 @@ from scipy.spatial.distance import cdist, pdist
 
 from unshuffle import GridLayout
 from unshuffle.layout._paper import squared_distances
-from unshuffle.layout._shapes import Shape
+from unshuffle.layout._problem import Shape
 
 
 def median_kernel(squared):

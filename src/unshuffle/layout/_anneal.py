@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +12,28 @@ from sklearn.utils import check_random_state
 from unshuffle._parallel import Workers
 from unshuffle._progress import Search
 from unshuffle.layout import _group_loops
-from unshuffle.layout._items import kernel_features, leading_components, unit_scale
-from unshuffle.layout._shapes import Shape
+from unshuffle.layout._problem import (
+    Layout,
+    Problem,
+    kernel_features,
+    leading_components,
+    unit_scale,
+)
 from unshuffle.layout._surface_loops import NOISE_OFFSETS
-from unshuffle.layout._surfaces import NOISE_CELLS, PIECE, Passes, Planes, Surface, make_surface
+from unshuffle.layout._surfaces import (
+    NOISE_CELLS,
+    PIECE,
+    Bits,
+    Cells,
+    Passes,
+    Planes,
+    Rng,
+    Surface,
+    make_surface,
+)
 
+Array = NDArray[np.float64]
+Groups = tuple[Cells, Cells]  # cells of one group after another, and where each starts
 Report = Callable[[str, float, Callable[[], float]], None]
 
 WIDEST = 0.375  # of the longer side
@@ -49,35 +65,6 @@ _FAINT = 1e-3
 FROZEN_SHARE = 0.2
 
 
-class Layout(NamedTuple):
-    """One layout: what solvers return, and offer as they go."""
-
-    grid: NDArray[Any]  # item in each cell, cells row by row; -1 for none
-    vectors: Any  # what the items were compared by
-    objective: float = -np.inf  # where there is one for the whole layout
-
-    @property
-    def cells(self) -> NDArray[np.intp]:
-        """Cell of each item."""
-        held = np.flatnonzero(self.grid >= 0)
-        cells = np.empty(held.size, dtype=np.intp)
-        cells[self.grid[held]] = held
-        return cells
-
-
-@dataclass(frozen=True)
-class Problem:
-    """Items to lay out, how they are compared, and the cells to put them in."""
-
-    items: Any
-    kernel: Any
-    gamma: Any
-    cells: Shape
-    frozen: NDArray[np.intp]  # (n_frozen, 2): items and the cells they stay in
-    random_state: Any
-    n_jobs: int | None
-
-
 @dataclass
 class Board:
     """Items on the cells of a surface, with their features beside them.
@@ -90,16 +77,14 @@ class Board:
 
     surface: Surface
     features: Planes  # (n_items, n_features), rows of about length 1
-    bits: NDArray[np.int32]  # (n_planes + 1, n_cells): planes as bits, last the item of each cell
-    free: NDArray[np.int32]  # all bits set where a cell may change; empty if all may
+    bits: Bits  # (n_planes + 1, n_cells): planes as bits, last the item of each cell
+    free: Bits  # all bits set where a cell may change; empty if all may
     weights: Planes | None  # what the item of a cell counts in averages; None is 1 for all
-    rng: np.random.Generator
+    rng: Rng
     workers: Workers
 
     @classmethod
-    def start(
-        cls, problem: Problem, features: Planes, rng: np.random.Generator, workers: Workers
-    ) -> "Board":
+    def start(cls, problem: Problem, features: Planes, rng: Rng, workers: Workers) -> "Board":
         """Items in random order on the open cells, but for the frozen ones."""
         surface, frozen = make_surface(problem.cells), problem.frozen
         n_items, n_features = features.shape
@@ -123,7 +108,7 @@ class Board:
             board.planes[n_features, items >= 0] = 1.0
         return board
 
-    def place(self, items: NDArray[np.int32]) -> None:
+    def place(self, items: Bits) -> None:
         """Put these items into the cells, -1 for none."""
         held = items >= 0
         self.items[:] = items
@@ -146,7 +131,7 @@ class Board:
         return self.bits[:-1].view(np.float32)
 
     @property
-    def items(self) -> NDArray[np.int32]:
+    def items(self) -> Bits:
         """Item of each cell, -1 where it is empty; a view."""
         return self.bits[-1]
 
@@ -265,21 +250,17 @@ def anneal(board: Board, schedule: Schedule, report: Report) -> None:
 
         return report_part
 
-    n_widths = round(schedule.swap_widths * np.log(widest / turn)) if widest > turn else 0
-    widths = _widths(widest, turn, max(n_widths, schedule.least_widths))
+    n_widths = round(schedule.swap_widths * np.log(widest / turn))
+    widths = np.geomspace(widest, turn, max(n_widths, schedule.least_widths))
     _swap(board, widths, schedule, part(0))
     if schedule.group_widths:
-        widths = _widths(turn, NARROWEST_GROUPS, schedule.group_widths)
+        widths = np.geomspace(turn, NARROWEST_GROUPS, schedule.group_widths)
         _reorder(board, widths, part(1))
     if schedule.exchanges(board):
         _polish(board, schedule, part(2))
 
 
-def _widths(first: float, last: float, n: int) -> NDArray[np.float64]:
-    return np.geomspace(first, min(first, last), n)
-
-
-def _swap(board: Board, widths: NDArray[np.float64], schedule: Schedule, report: Report) -> None:
+def _swap(board: Board, widths: Array, schedule: Schedule, report: Report) -> None:
     """Swap items far apart at first, then ever nearer."""
     n_noise = min(board.surface.n_cells, NOISE_CELLS) + NOISE_OFFSETS
     noise = board.rng.logistic(size=n_noise).astype(np.float32)
@@ -287,24 +268,18 @@ def _swap(board: Board, widths: NDArray[np.float64], schedule: Schedule, report:
     # On small boards passes cost next to nothing, and chance matters more.
     more = max(1.0, np.sqrt(SMALL / board.surface.n_cells))
     n_passes = -(-round(more * schedule.n_passes) // schedule.n_averages)
+    # An item that moves into an empty cell would take its own share for a gain.
+    n_features = 0 if board.has_empty else board.n_features
     for step, (width, heat) in enumerate(zip(widths, heats, strict=True)):
         for _ in range(schedule.n_averages):
             field = board.field(width)
             hot = heat * board.typical_gain(field, width)
-            board.surface.swap(
-                board.bits,
-                field,
-                board.free,
-                # An item that moves into an empty cell would take its own share for a gain.
-                0 if board.has_empty else board.n_features,
-                Passes(width, hot, n_passes, noise),
-                board.rng,
-                board.workers,
-            )
+            passes = Passes(width, hot, n_passes, noise, board.free, n_features)
+            board.surface.swap(board.bits, field, passes, board.rng, board.workers)
         report("swapping", (step + 1) / len(widths), partial(board.agreement, field))
 
 
-def _reorder(board: Board, widths: NDArray[np.float64], report: Report) -> None:
+def _reorder(board: Board, widths: Array, report: Report) -> None:
     """Assign items anew within groups of cells that lie close together."""
     prices = np.zeros(len(board.features) + 1)
     raises = np.geomspace(*RAISE, len(widths))
@@ -315,21 +290,16 @@ def _reorder(board: Board, widths: NDArray[np.float64], report: Report) -> None:
         # Equal items leave no scale; any raise will do then, but there must be one.
         least = share * board.typical_gain(field, width) or 1e-6
         side = max(least_side, SIDE * width)
-        cells, starts = draw_groups(board.surface, side, movable, board.rng)
-        assign_all(board.bits, field, cells, starts, prices, least, board.workers)
+        groups = draw_groups(board.surface, side, movable, board.rng)
+        assign_all(board.bits, field, groups, prices, least, board.workers)
         report("assigning", (step + 1) / len(widths), partial(board.agreement, field))
 
 
 def assign_all(
-    bits: NDArray[np.int32],
-    field: Planes,
-    cells: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    prices: NDArray[np.float64],
-    raise_by: float,
-    workers: Workers,
+    bits: Bits, field: Planes, groups: Groups, prices: Array, raise_by: float, workers: Workers
 ) -> None:
     """Give each group of cells the best order of its items, some groups to a thread."""
+    cells, starts = groups
     flat = bits.reshape(-1), field.reshape(-1), bits.shape[1], cells
     pieces = [
         (*flat, starts[k : k + GROUPS_PER_PIECE + 1], prices, raise_by)
@@ -339,8 +309,8 @@ def assign_all(
 
 
 def draw_groups(
-    surface: Surface, side: float, movable: NDArray[np.intp] | None, rng: np.random.Generator
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    surface: Surface, side: float, movable: NDArray[np.intp] | None, rng: Rng
+) -> Groups:
     """Random groups of at most GROUP cells from the same tile: cells, and where groups start."""
     tiles = surface.tiles(side, rng)
     if movable is not None:
@@ -385,9 +355,7 @@ def _polish(board: Board, schedule: Schedule, report: Report) -> None:
         )
 
 
-def _regions(
-    surface: Surface, neighbors: NDArray[np.int32], rng: np.random.Generator
-) -> NDArray[np.int64]:
+def _regions(surface: Surface, neighbors: Bits, rng: Rng) -> Cells:
     """Regions to work on at the same time; -1 for cells with a neighbor in another one."""
     if surface.n_cells <= PIECE:
         return np.zeros(surface.n_cells, dtype=np.int64)

@@ -22,9 +22,10 @@ from unshuffle._parallel import Workers, check_n_jobs
 from unshuffle._parameters import check_memory, check_parameters
 from unshuffle._progress import Callback, Search, fit_by_search
 from unshuffle.assignment import interaction_spread, solve_assignment
-from unshuffle.layout._shapes import check_rectangle
+from unshuffle.layout._problem import check_rectangle
 
 Planes = NDArray[np.float32]
+Index = NDArray[np.intp]
 
 # Squares along a side of a tile by which tiles are compared with each other.
 LOOK = 5
@@ -42,7 +43,7 @@ NARROW = 1.5  # bandwidth below which neighbors are weighed one by one
 class Found(NamedTuple):
     """A collage: the item in each cell, its costs, and the objective that weighs them."""
 
-    items: NDArray[np.intp]  # copies of tiles: item i is tile i % n_tiles
+    items: Index  # copies of tiles: item i is tile i % n_tiles
     cost: float
     roughness: float
     value: float
@@ -195,8 +196,12 @@ class Collage(BaseEstimator):
         if self.shape is None:
             return grid_for(len(tiles) * int(self.repeat or 1), template, tiles)
         rows, columns = check_rectangle(self.shape)
-        repeat = None if self.repeat is None else int(self.repeat)
-        check_tiles(len(tiles), rows * columns, repeat)
+        n_tiles, n_cells = len(tiles), rows * columns
+        if self.repeat is not None and n_tiles * int(self.repeat) < n_cells:
+            raise ValueError(
+                f"{n_tiles:,} tiles used up to {self.repeat} time(s) each do not fill {n_cells:,} "
+                f"cells. Pass repeat={-(-n_cells // n_tiles)} or more, or a smaller `shape`."
+            )
         return rows, columns
 
     def _solve(
@@ -209,11 +214,14 @@ class Collage(BaseEstimator):
         """Assign tiles to the template alone, then reorder them by the whole objective."""
         n_tiles, n_cells = len(tiles), shape[0] * shape[1]
         times = int(self.repeat or -(-n_cells // n_tiles))
-        check_collage_memory(n_tiles * times, n_cells)
+        check_memory(
+            # the costs of all tiles in all cells, and what the assignment keeps beside them
+            int(2.5 * 4 * n_tiles * times * n_cells),
+            what=f"Comparing {n_tiles * times:,} tiles with {n_cells:,} cells",
+            instead="Give fewer tiles, or a smaller `shape`.",
+        )
         wanted = template_colors(template, shape, int(self.detail))
-        near = kernel_neighbors(shape)
-        if self.neighbors == "laplacian":
-            near = template_neighbors(shape, wanted)
+        near = neighbor_weights(shape, wanted if self.neighbors == "laplacian" else None)
         looks = tile_colors(tiles, LOOK)
         copies = np.tile(np.arange(n_tiles), times)
         colors = tile_colors(tiles, int(self.detail))[copies]
@@ -221,7 +229,7 @@ class Collage(BaseEstimator):
             colors, wanted, (looks - looks.mean(axis=0))[copies], near, self.smoothness
         )
 
-        def offer(items: NDArray[np.intp], done: float) -> Found:
+        def offer(items: Index, done: float) -> Found:
             found = mosaic.measure(items)
             search.offer(found, rank=-found.value)
             best = search.best or found
@@ -233,7 +241,7 @@ class Collage(BaseEstimator):
             return best
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         with Workers(self.n_jobs) as workers:
-            return smooth(mosaic, best, shape, rng=rng, workers=workers, offer=offer)
+            return smooth(_Tray(mosaic, best.items, shape, rng, workers), best, offer)
 
     def render(self, X: ArrayLike) -> NDArray[np.uint8]:
         """Put the tiles, or larger versions of them, together.
@@ -256,7 +264,7 @@ class Collage(BaseEstimator):
         return picture.reshape(rows * tiles.shape[1], columns * tiles.shape[2], 3)
 
 
-def _nearest(colors: NDArray[np.float32], wanted: NDArray[np.float32]) -> NDArray[np.intp]:
+def _nearest(colors: Planes, wanted: Planes) -> Index:
     """Item of each cell: the assignment nearest to the template, eq. (22)."""
     cost = np.empty((len(wanted), len(colors)), dtype=np.float32)
     # Rounded only once the squares are complete: tiles may be almost what the template asks for.
@@ -265,26 +273,7 @@ def _nearest(colors: NDArray[np.float32], wanted: NDArray[np.float32]) -> NDArra
     return solve_assignment(cost, solver="auction" if len(cost) >= _MANY else "auto").columns
 
 
-def check_tiles(n_tiles: int, n_cells: int, repeat: int | None) -> None:
-    """Refuse a grid that the tiles cannot fill as often as they may be used."""
-    if repeat is not None and n_tiles * repeat < n_cells:
-        raise ValueError(
-            f"{n_tiles:,} tiles used up to {repeat} time(s) each do not fill {n_cells:,} cells. "
-            f"Pass repeat={-(-n_cells // n_tiles)} or more, or a smaller `shape`."
-        )
-
-
-def check_collage_memory(n_tiles: int, n_cells: int) -> None:
-    """Refuse costs of all tiles in all cells that would not fit."""
-    check_memory(
-        # the costs, and what the assignment keeps beside them
-        int(2.5 * 4 * n_tiles * n_cells),
-        what=f"Comparing {n_tiles:,} tiles with {n_cells:,} cells",
-        instead="Give fewer tiles, or a smaller `shape`.",
-    )
-
-
-def tile_colors(tiles: NDArray[np.uint8], detail: int) -> NDArray[np.float32]:
+def tile_colors(tiles: NDArray[np.uint8], detail: int) -> Planes:
     """Mean colors (n_tiles, detail * detail * 3) of `detail` x `detail` parts of each tile.
 
     Light is averaged, as the eye does from afar, and then taken to Lab. Squared distances
@@ -299,9 +288,7 @@ def tile_colors(tiles: NDArray[np.uint8], detail: int) -> NDArray[np.float32]:
     return colors / np.float32(detail)
 
 
-def template_colors(
-    template: NDArray[np.uint8], shape: tuple[int, int], detail: int
-) -> NDArray[np.float32]:
+def template_colors(template: NDArray[np.uint8], shape: tuple[int, int], detail: int) -> Planes:
     """The same for the part of the template under each cell, cells row by row."""
     rows, columns = shape
     down = _shares(template.shape[0], rows * detail)
@@ -316,10 +303,8 @@ def _shares(size: int, n_parts: int) -> NDArray[np.float64]:
     """Share of each of `size` pixels in each of `n_parts` equal stretches; rows sum to 1."""
     bounds = np.linspace(0.0, size, n_parts + 1)
     pixel = np.arange(size)
-    overlap = np.minimum(bounds[1:, np.newaxis], pixel + 1) - np.maximum(
-        bounds[:-1, np.newaxis], pixel
-    )
-    overlap = np.maximum(overlap, 0.0)
+    first, last = bounds[:-1, np.newaxis], bounds[1:, np.newaxis]
+    overlap = np.maximum(np.minimum(last, pixel + 1) - np.maximum(first, pixel), 0.0)
     return overlap / overlap.sum(axis=1, keepdims=True)
 
 
@@ -331,9 +316,7 @@ def grid_for(n_tiles: int, template: NDArray[Any], tiles: NDArray[Any]) -> tuple
     grids = [(rows + down, columns + right) for down in (0, 1) for right in (0, 1)]
     fitting = [grid for grid in grids if grid[0] * grid[1] <= n_tiles]
     # Of two that are as large, the one that distorts the template less.
-    return max(
-        fitting, key=lambda grid: (grid[0] * grid[1], -abs(log(grid[0] / grid[1] / aspect)))
-    )
+    return max(fitting, key=lambda g: (g[0] * g[1], -abs(log(g[0] / g[1] / aspect))))
 
 
 @dataclass(frozen=True)
@@ -350,12 +333,12 @@ class Mosaic:
     near: sparse.csr_array  # W: symmetric weights of neighbors, on average 1 for a cell together
     smoothness: float  # s, from 0 to 1
 
-    def template_cost(self, items: NDArray[np.intp]) -> float:
+    def template_cost(self, items: Index) -> float:
         """Mean squared difference from the template, of the item in each cell."""
         apart = self.colors[items] - self.wanted
         return float(np.einsum("ij,ij->", apart, apart, dtype=np.float64) / len(items))
 
-    def roughness(self, items: NDArray[np.intp]) -> float:
+    def roughness(self, items: Index) -> float:
         """Mean squared difference between neighbours."""
         looks = self.looks[items].astype(np.float64)
         degrees = np.asarray(self.near.sum(axis=1)).ravel()
@@ -364,25 +347,20 @@ class Mosaic:
         total = degrees @ squares - np.einsum("ij,ij->", looks, self.near @ looks)
         return float(2.0 * total / len(items))
 
-    def measure(self, items: NDArray[np.intp]) -> Found:
+    def measure(self, items: Index) -> Found:
         """A collage with its costs and the objective."""
         share, cost, roughness = self.smoothness, self.template_cost(items), self.roughness(items)
         return Found(items, cost, roughness, (1 - share) * cost + share / 2 * roughness)
 
 
-def kernel_neighbors(shape: tuple[int, int]) -> sparse.csr_array:
-    """Gaussian weights of the cells around each, section 5.4 with a kernel on the grid."""
-    return _on_grid(shape, [(y, x) for y in (-1, 0, 1) for x in (-1, 0, 1)], None)
+def neighbor_weights(shape: tuple[int, int], wanted: Planes | None = None) -> sparse.csr_array:
+    """Gaussian weights of the eight cells around each, section 5.4 with a kernel on the grid.
 
-
-def template_neighbors(shape: tuple[int, int], wanted: Planes) -> sparse.csr_array:
-    """Weights of the four cells that touch, section 5.2: small where the template has an edge."""
-    return _on_grid(shape, [(-1, 0), (1, 0), (0, -1), (0, 1)], wanted)
-
-
-def _on_grid(
-    shape: tuple[int, int], steps: list[tuple[int, int]], wanted: Planes | None
-) -> sparse.csr_array:
+    With `wanted` of the four that touch, section 5.2: small where the template has an edge.
+    """
+    steps = [(y, x) for y in (-1, 0, 1) for x in (-1, 0, 1)]
+    if wanted is not None:
+        steps = [(-1, 0), (1, 0), (0, -1), (0, 1)]
     rows, columns = shape
     n_cells = rows * columns
     row, column = np.divmod(np.arange(n_cells), columns)
@@ -405,22 +383,13 @@ def _on_grid(
     return near * (n_cells / total) if total > 0 else near
 
 
-def smooth(
-    mosaic: Mosaic,
-    best: Found,
-    shape: tuple[int, int],
-    *,
-    rng: np.random.Generator,
-    workers: Workers,
-    offer: Callable[[NDArray[np.intp], float], Found],
-) -> Found:
+def smooth(tray: "_Tray", best: Found, offer: Callable[[Index, float], Found]) -> Found:
     """Reorder the items of the cells to make the objective smaller.
 
     Neighbors are averaged over wide surroundings first, then over narrow ones, by which like
     tiles find each other over some distance. Then the best so far, which `offer` returns, goes
     downhill.
     """
-    tray = _Tray(mosaic, best.items, shape, rng, workers)
     n_steps = WIDTHS.size + DESCENT_RAISES.size
     for step in range(n_steps):
         if step < WIDTHS.size:
@@ -436,12 +405,7 @@ class _Tray:
     """The cells of a collage, with what their items look like and what they ask for."""
 
     def __init__(
-        self,
-        mosaic: Mosaic,
-        items: NDArray[np.intp],
-        shape: tuple[int, int],
-        rng: np.random.Generator,
-        workers: Workers,
+        self, mosaic: Mosaic, items: Index, shape: tuple[int, int], rng: Any, workers: Workers
     ) -> None:
         from unshuffle.layout._surfaces import Raster  # numba is slow to load
 
@@ -462,11 +426,11 @@ class _Tray:
         self.put(items)
 
     @property
-    def items(self) -> NDArray[np.intp]:
+    def items(self) -> Index:
         """Item of each cell; a copy."""
         return self.bits[-1].astype(np.intp)
 
-    def put(self, items: NDArray[np.intp]) -> None:
+    def put(self, items: Index) -> None:
         """Put these items into the cells."""
         self.planes[:] = self.features[items].T
         self.bits[-1] = items
@@ -487,21 +451,19 @@ class _Tray:
             around = (self.mosaic.near @ looks.T).T
             self._reorder(around, cells, DESCENT_SIDE, raise_by)
 
-    def _reorder(
-        self, around: Planes, some: NDArray[np.intp] | None, side: float, raise_by: float
-    ) -> None:
+    def _reorder(self, around: Planes, some: Index | None, side: float, raise_by: float) -> None:
         """Assign groups of items to their cells, given what is around them."""
         from unshuffle.layout._anneal import assign_all, draw_groups
 
         self.field[: len(around)] = np.float32(self.mosaic.smoothness) * around
-        cells, starts = draw_groups(self.surface, side, some, self.rng)
+        groups = cells, starts = draw_groups(self.surface, side, some, self.rng)
         first = cells[: starts[1]]
         benefit = (self.planes[:, first].T @ self.field[:, first]).astype(np.float64)
         least = raise_by * interaction_spread(benefit)
-        assign_all(self.bits, self.field, cells, starts, self.prices, least, self.workers)
+        assign_all(self.bits, self.field, groups, self.prices, least, self.workers)
 
 
-def _strangers(shape: tuple[int, int], rng: np.random.Generator) -> list[NDArray[np.intp]]:
+def _strangers(shape: tuple[int, int], rng: np.random.Generator) -> list[Index]:
     """The cells in up to four kinds; none touches another of its kind, even at a corner."""
     line, place = np.divmod(np.arange(shape[0] * shape[1]), shape[1])
     if rng.random() < 0.5:

@@ -15,14 +15,17 @@ from unshuffle._arrays import check_column_names, check_length, check_resolved
 from unshuffle._parallel import check_n_jobs
 from unshuffle._parameters import check_parameters
 from unshuffle._progress import Callback, Search, fit_by_search
-from unshuffle.layout._items import (
+from unshuffle.layout._problem import (
+    Layout,
+    Problem,
+    Shape,
     check_added,
+    check_frozen_cells,
     check_items,
     has_columns,
     joined,
     len_of,
 )
-from unshuffle.layout._shapes import Shape, check_frozen_cells
 from unshuffle.metrics import distance_preservation_quality
 
 # Items above which the score is estimated from some of them: 640, but of very many fewer, since
@@ -276,19 +279,19 @@ class GridLayout(BaseEstimator):
 
     def _lay_out(self, items: Any, cells: Shape, frozen: NDArray[np.intp], X: Any = None) -> None:
         """Solve and store; where X is given, its columns are recorded."""
-        from unshuffle.layout import _anneal, _paper  # numba is slow to load
+        kernel, search = self._effective_kernel(), Search[Layout](self.callback)
+        problem = Problem(items, kernel, self.gamma, cells, frozen, self.random_state, self.n_jobs)
 
-        kernel, search = self._effective_kernel(), Search[_anneal.Layout](self.callback)
-        problem = _anneal.Problem(
-            items, kernel, self.gamma, cells, frozen, self.random_state, self.n_jobs
-        )
-
-        def solve() -> _anneal.Layout:
+        def solve() -> Layout:
             if self.quality == "classic":
-                return _paper.solve_classic(problem, search)
-            return _anneal.solve_annealed(problem, self.quality, search)
+                from unshuffle.layout._paper import solve_classic
 
-        def store(found: _anneal.Layout) -> None:
+                return solve_classic(problem, search)
+            from unshuffle.layout._anneal import solve_annealed  # numba is slow to load
+
+            return solve_annealed(problem, self.quality, search)
+
+        def store(found: Layout) -> None:
             if X is not None and has_columns(kernel):
                 validate_data(self, X, reset=True, skip_check_array=True)
             self.__dict__.pop("score_", None)

@@ -14,9 +14,8 @@ from unshuffle._parameters import check_memory
 from unshuffle._progress import Search
 from unshuffle.assignment import QuadraticProblem, assign_free, climb
 from unshuffle.kernels import center, combined_gram, median_gamma
-from unshuffle.layout._anneal import Layout, Problem, solve_annealed
-from unshuffle.layout._items import len_of
-from unshuffle.layout._shapes import Shape
+from unshuffle.layout._anneal import solve_annealed
+from unshuffle.layout._problem import Layout, Problem, Shape, len_of
 
 Permutation = NDArray[np.intp]
 Array = NDArray[np.float64]
@@ -40,7 +39,11 @@ def solve_classic(problem: Problem, search: Search[Layout]) -> Layout:
     open_cells = np.flatnonzero(cells.cells)
     if n_items == 1:
         return solve_annealed(problem, "balanced", search)
-    _check_memory(n_items, open_cells.size)
+    check_memory(
+        8 * N_MATRICES * max(n_items, open_cells.size) ** 2,
+        what=f'quality="classic" on {n_items:,} items and {open_cells.size:,} cells',
+        instead='Use quality="best", which needs no matrix of all pairs, or fewer items.',
+    )
     annealed = solve_annealed(problem, "balanced", search, share=START)
 
     def report(done: float, value: float, permutation: Permutation) -> None:
@@ -53,7 +56,9 @@ def solve_classic(problem: Problem, search: Search[Layout]) -> Layout:
     gram = combined_gram(problem.items, problem.kernel, gamma=problem.gamma, center=True)
     places = np.searchsorted(open_cells, problem.frozen[:, 1])
     frozen = np.stack([problem.frozen[:, 0], places], axis=1)
-    objective = QuadraticProblem(center(gram), _cell_kernel(cells, open_cells), frozen=frozen)
+    distances = squared_distances(cells, open_cells)
+    cell_gram = np.exp(-median_gamma(distances) * distances)
+    objective = QuadraticProblem(center(gram), center(cell_gram), frozen=frozen)
     starts = [
         np.searchsorted(open_cells, annealed.cells),
         max(_by_components(objective, cells.positions(open_cells)), key=objective.value),
@@ -67,21 +72,6 @@ def solve_classic(problem: Problem, search: Search[Layout]) -> Layout:
         # a start from which no step leads up is reported nowhere else
         report((number + 1) / len(starts), climbed.value, climbed.permutation)
     return search.best or annealed
-
-
-def _check_memory(n_items: int, n_cells: int) -> None:
-    """Refuse kernels of items and cells that would not fit."""
-    check_memory(
-        8 * N_MATRICES * max(n_items, n_cells) ** 2,
-        what=f'quality="classic" on {n_items:,} items and {n_cells:,} cells',
-        instead='Use quality="best", which needs no matrix of all pairs, or fewer items.',
-    )
-
-
-def _cell_kernel(shape: Shape, cells: NDArray[np.intp]) -> Array:
-    """Gaussian of the distances between the listed cells, with the median width, centered."""
-    distances = squared_distances(shape, cells)
-    return center(np.exp(-median_gamma(distances) * distances))
 
 
 def squared_distances(shape: Shape, cells: NDArray[np.intp]) -> Array:

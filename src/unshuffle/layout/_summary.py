@@ -3,7 +3,7 @@
 import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +16,10 @@ from unshuffle._middle import middle
 from unshuffle._parameters import check_count, check_memory, check_seed
 from unshuffle._printing import short_repr
 from unshuffle.kernels import combined_gram, median_gamma, text_features
-from unshuffle.layout._items import DENSE_UP_TO, whole_gram
+from unshuffle.layout._problem import DENSE_UP_TO, whole_gram
 
+Index = NDArray[np.intp]
 Distances = NDArray[np.float32] | NDArray[np.float64]
-# An exchange counts if it lowers the sum of distances by more than this share of it.
-_LEAST_GAIN = 1e-6
-
 
 # Beyond so many items only so many of them may stand for others; all are stood for.
 _MAX_CANDIDATES = 2000
@@ -34,8 +32,8 @@ _MATTERS = 1e-4  # what rounding may take of a typical squared distance
 # Beyond, and below its inverse, squares of distances leave single precision.
 _LARGEST_SINGLE = 1e15
 _ROUNDING = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
-
-Block = Callable[[NDArray[np.intp]], NDArray[np.float64]]
+# An exchange counts if it lowers the sum of distances by more than this share of it.
+_LEAST_GAIN = 1e-6
 
 
 @dataclass(frozen=True)
@@ -125,16 +123,21 @@ def summarize(
             what=f"Choosing among {n_items:,} items by the similarities of all pairs",
             instead='Summarize a sample of the items, or use kernel="linear" or "rbf".',
         )
-    block, squares, vectors, exact = _evaluator(X, kernel, gamma)
-    k = check_representatives(k, squares.size)
-    rng = check_seed(random_state)
+    items = _compared(X, kernel, gamma)
+    n_items = items.squares.size
+    k = check_count(k, "k")
+    if k > n_items:
+        raise ValueError(
+            f"`k` is {k}, but there are only {n_items} item(s) to choose from. Choose at most "
+            f"{n_items}."
+        )
     limit = _SLOW_CANDIDATES if kernel in ("chi2", "laplacian") else _MAX_CANDIDATES
-    candidates = _drawn(vectors, squares.size, k, limit, rng)
-    indices, nearest, labels = _choose(block, squares, exact, candidates, k)
-    if candidates.size < squares.size and isinstance(vectors, np.ndarray):
+    candidates = _drawn(items.vectors, n_items, k, limit, check_seed(random_state))
+    indices, nearest, labels = _choose(items, candidates, k)
+    if candidates.size < n_items and isinstance(items.vectors, np.ndarray):
         # Now that the groups are known, those in the middle of them come into question.
-        candidates = np.union1d(indices, _central(vectors, labels, candidates.size))
-        indices, nearest, labels = _choose(block, squares, exact, candidates, k, start=indices)
+        candidates = np.union1d(indices, _central(items.vectors, labels, candidates.size))
+        indices, nearest, labels = _choose(items, candidates, k, start=indices)
     # An item stands for itself, also where an equal one was chosen too.
     labels[indices] = np.arange(k)
     counts = np.bincount(labels, minlength=k)
@@ -173,43 +176,47 @@ def choose_representatives(
     return summarize(X, k, kernel=kernel, gamma=gamma, random_state=random_state).indices
 
 
-def _evaluator(
-    X: Any, kernel: Kernel | Sequence[Kernel], gamma: float | None
-) -> tuple[Block, NDArray[np.float64], Any, Any]:
-    """Rows of the kernel matrix on demand, its diagonal, and vectors if there are such.
+class _Compared(NamedTuple):
+    """Items as their kernel compares them."""
 
-    The last are vectors whose distances are those in feature space, None elsewhere.
-    """
+    block: Callable[[Index], NDArray[np.float64]]  # rows of the kernel matrix on demand
+    squares: NDArray[np.float64]  # its diagonal
+    vectors: Any = None  # of the items, where there are such
+    exact: Any = None  # the same where their distances are those in feature space
+
+
+def _compared(X: Any, kernel: Kernel | Sequence[Kernel], gamma: float | None) -> _Compared:
+    """Check the items and prepare their comparison."""
     if kernel == "text":
-        return (*_inner(text_features(X)), None, None)
+        return _inner(text_features(X))
     if isinstance(kernel, str) and kernel in ("linear", *DISTANCES):
         X = check_vectors(X, "X", kernel=kernel)
         check_magnitude(X, "X")
         if kernel == "linear":
             check_resolved(X, "X")
             if sparse.issparse(X):
-                return (*_inner(X), X, None)
+                return _inner(X)._replace(vectors=X)
             # Distances do not change, and lose fewer digits.
             centred = X - middle(X)
             if float(np.abs(centred).max()) > _LARGEST_SINGLE:
                 centred = as_float64(centred)
-            return (*_inner(centred), X, X)
+            return _inner(centred)._replace(vectors=X, exact=X)
         if kernel == "chi2":
             check_nonnegative(X, "X", kernel=kernel)
         X = as_float64(X)
         width = _width(X, kernel) if gamma is None else gamma
         ones = np.ones(X.shape[0])
-        return (lambda rows: exponential(kernel, X[rows], X, width)), ones, X, None
+        return _Compared(lambda rows: exponential(kernel, X[rows], X, width), ones, X)
     K = combined_gram(X, kernel, gamma=gamma, center=True)
-    return (lambda rows: K[rows]), K.diagonal().copy(), None, None
+    return _Compared(lambda rows: K[rows], K.diagonal().copy())
 
 
-def _inner(X: Any) -> tuple[Block, NDArray[np.float64]]:
+def _inner(X: Any) -> _Compared:
     """Inner products of some rows with all, and of each with itself."""
     if sparse.issparse(X):
         norms = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
-        return (lambda rows: (X[rows] @ X.T).toarray()), norms
-    return (lambda rows: X[rows] @ X.T), np.einsum("ij,ij->i", X, X)
+        return _Compared(lambda rows: (X[rows] @ X.T).toarray(), norms)
+    return _Compared(lambda rows: X[rows] @ X.T, np.einsum("ij,ij->i", X, X))
 
 
 def _width(X: Any, kernel: str) -> float:
@@ -220,24 +227,17 @@ def _width(X: Any, kernel: str) -> float:
 
 
 def _choose(
-    block: Block,
-    squares: NDArray[np.float64],
-    exact: Any,
-    candidates: NDArray[np.intp],
-    k: int,
-    start: NDArray[np.intp] | None = None,
-) -> tuple[NDArray[np.intp], Distances, NDArray[np.intp]]:
+    items: _Compared, candidates: Index, k: int, start: Index | None = None
+) -> tuple[Index, Distances, Index]:
     """The best k of the candidates, each item's distance to the nearest, and which that is."""
-    D = _distances(block, squares, exact, candidates)
+    D = _distances(items, candidates)
     known = None if start is None else np.searchsorted(candidates, start)
     chosen = find_medoids(D, k, start=known)
     nearest = D[chosen]
     return candidates[chosen], nearest.min(axis=0), nearest.argmin(axis=0)
 
 
-def _drawn(
-    vectors: Any, n_items: int, k: int, limit: int, rng: np.random.RandomState
-) -> NDArray[np.intp]:
+def _drawn(vectors: Any, n_items: int, k: int, limit: int, rng: np.random.RandomState) -> Index:
     """Items that may be chosen: all, or a sample of those that differ."""
     if n_items <= max(_MAX_CANDIDATES, 4 * k):
         return np.arange(n_items)
@@ -252,9 +252,7 @@ def _drawn(
     return np.sort(order[: max(limit, 4 * k)])
 
 
-def _central(
-    vectors: NDArray[np.float64], labels: NDArray[np.intp], n_wanted: int
-) -> NDArray[np.intp]:
+def _central(vectors: NDArray[np.float64], labels: Index, n_wanted: int) -> Index:
     """Items nearest to the means of their groups, about equally many of each."""
     rank = np.empty(len(vectors), dtype=np.intp)
     for group in np.unique(labels):
@@ -265,11 +263,9 @@ def _central(
     return np.argsort(rank, kind="stable")[:n_wanted]
 
 
-def _distances(
-    block: Block, squares: NDArray[np.float64], exact: Any, candidates: NDArray[np.intp]
-) -> Distances:
+def _distances(items: _Compared, candidates: Index) -> Distances:
     """Distance of each candidate (rows) to each item in the feature space of the kernel."""
-    n_items = squares.size
+    squares, n_items = items.squares, items.squares.size
     typical = float(middle(squares[:, None])[0]) or 1.0
     single = float(squares.max()) < _LARGEST_SINGLE**2 and typical > _LARGEST_SINGLE**-2
     dtype: Any = np.float32 if single else np.float64
@@ -281,25 +277,22 @@ def _distances(
     D = np.empty((candidates.size, n_items), dtype=dtype)
     for start in range(0, candidates.size, _BLOCK):
         rows = candidates[start : start + _BLOCK]
-        products = block(rows)
+        products = items.block(rows)
         scale = squares[rows, np.newaxis] + squares
         squared = scale - 2.0 * products
         rounding = _ROUNDING[products.dtype] * scale
         lost = squared <= rounding
         squared[lost] = 0.0
-        if exact is not None:
+        if items.exact is not None:
             # Far from the middle, what is rounding there may be large beside other distances.
-            _measure(squared, exact, rows, *np.nonzero(lost & (rounding > _MATTERS * typical)))
+            pairs = np.nonzero(lost & (rounding > _MATTERS * typical))
+            _measure(squared, items.exact, rows, *pairs)
         D[start : start + _BLOCK] = np.sqrt(squared)
     return D
 
 
 def _measure(
-    squared: NDArray[Any],
-    X: NDArray[Any],
-    rows: NDArray[np.intp],
-    first: NDArray[np.intp],
-    second: NDArray[np.intp],
+    squared: NDArray[Any], X: NDArray[Any], rows: Index, first: Index, second: Index
 ) -> None:
     """Fill in the squared distances of some pairs, from the differences of their vectors."""
     step = max(1, 2**22 // X.shape[1])
@@ -309,35 +302,11 @@ def _measure(
         squared[i, j] = np.einsum("ij,ij->i", apart, apart)
 
 
-def check_representatives(k: Any, n_items: int) -> int:
-    """Number of items to choose from a collection, at most all of them."""
-    k = check_count(k, "k")
-    if k > n_items:
-        raise ValueError(
-            f"`k` is {k}, but there are only {n_items} item(s) to choose from. Choose at most "
-            f"{n_items}."
-        )
-    return k
-
-
-def find_medoids(
-    D: Distances, k: int, *, start: NDArray[np.intp] | None = None
-) -> NDArray[np.intp]:
+def find_medoids(D: Distances, k: int, *, start: Index | None = None) -> Index:
     """Choose k rows so that the sum of the columns' distances to the nearest is small.
 
-    Parameters
-    ----------
-    D : ndarray of shape (n_candidates, n_items), float32 or float64
-        Distance of each candidate to each item.
-    k : int
-        How many to choose, at most `n_candidates`.
-    start : ndarray of shape (k,) or None, default=None
-        A choice to improve on; None begins with a greedy one.
-
-    Returns
-    -------
-    chosen : ndarray of shape (k,)
-        Different rows. No exchange of one of them for another row lowers the sum noticeably.
+    No exchange of one of them for another row lowers the sum noticeably. `start` is a choice to
+    improve on; None begins with a greedy one.
     """
     if k == 1:
         # The greedy choice tries them all.
@@ -345,7 +314,7 @@ def find_medoids(
     return _exchange(D, _greedy(D, k) if start is None else start)
 
 
-def _greedy(D: Distances, k: int) -> NDArray[np.intp]:
+def _greedy(D: Distances, k: int) -> Index:
     """Each time the row that lowers the sum most."""
     sums = D.sum(axis=1, dtype=np.float64)
     chosen = [int(sums.argmin())]
@@ -369,7 +338,7 @@ def _gain(nearest: Distances, row: Distances) -> float:
     return float(np.maximum(nearest - row, 0.0).sum(dtype=np.float64))
 
 
-def _exchange(D: Distances, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
+def _exchange(D: Distances, chosen: Index) -> Index:
     """Exchange a chosen row for another as soon as that gains, until none does."""
     state = _Nearest(D, chosen)
     taken = np.zeros(len(D), dtype=bool)
@@ -394,7 +363,7 @@ def _exchange(D: Distances, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
 class _Nearest:
     """The two chosen rows that are nearest to each column, kept through exchanges."""
 
-    def __init__(self, D: Distances, chosen: NDArray[np.intp]) -> None:
+    def __init__(self, D: Distances, chosen: Index) -> None:
         self.D = D
         self.chosen = chosen.copy()
         n_items = D.shape[1]
@@ -436,7 +405,7 @@ class _Nearest:
             self.slots[rank, where], self.distances[rank, where] = slot, row[where]
         self._find(np.flatnonzero(stale))
 
-    def _find(self, columns: NDArray[np.intp]) -> None:
+    def _find(self, columns: Index) -> None:
         """Look up the two nearest of some columns anew."""
         found = self.D[np.ix_(self.chosen, columns)]
         two = np.argpartition(found, 1, axis=0)[:2]

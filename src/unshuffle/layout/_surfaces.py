@@ -15,10 +15,11 @@ from scipy.spatial import cKDTree
 
 from unshuffle._parallel import Workers
 from unshuffle.layout import _surface_loops
-from unshuffle.layout._shapes import Shape
+from unshuffle.layout._problem import Shape
 from unshuffle.layout._surface_loops import LONGEST_SHIFT
 
 Planes = NDArray[np.float32]
+Rng = np.random.Generator
 Bits = NDArray[np.int32]
 Cells = NDArray[np.int64]
 
@@ -44,6 +45,8 @@ class Passes:
     heat: float  # factor of the noise; larger accepts more exchanges that do not pay
     n_passes: int
     noise: Planes  # of zero mean, for the cells swapped at once and NOISE_OFFSETS more
+    free: Bits  # all bits set where a cell may change; empty if all may
+    n_features: int  # planes from here on have no share in the field of their own cell
 
 
 class Raster:
@@ -85,16 +88,7 @@ class Raster:
         bounds = [n * k // n_pieces for k in range(n_pieces + 1)]
         return list(pairwise(bounds))
 
-    def swap(
-        self,
-        board: Bits,
-        field: Planes,
-        free: Bits,
-        n_features: int,
-        passes: Passes,
-        rng: np.random.Generator,
-        workers: Workers,
-    ) -> None:
+    def swap(self, board: Bits, field: Planes, passes: Passes, rng: Rng, workers: Workers) -> None:
         """Exchange along random shifts, in parts of the grid that do not touch each other."""
         # Of a wide kernel, every stride-th cell is a grid of its own on which the kernel is
         # narrower: so each part stays small, however far its cells are apart.
@@ -102,19 +96,20 @@ class Raster:
         stride = max(1, min(n_strides, int(passes.bandwidth / 4)))
         tiles = list(self._swap_tiles(stride, rng))
         draws = rng.random((len(tiles), passes.n_passes, 3))
-        flat = (board.reshape(-1), field.reshape(-1), free, self.rows, self.columns, n_features)
+        flat = board.reshape(-1), field.reshape(-1), passes.free, self.rows, self.columns
         how = passes.bandwidth, passes.noise, passes.heat
         if len(tiles) == 1 and not self.wrap:
-            _surface_loops.swap_passes(*flat, draws[0], *how)
+            _surface_loops.swap_passes(*flat, passes.n_features, draws[0], *how)
             return
         workers.each(
             _surface_loops.swap_tile,
-            [(*flat, tile, part, *how) for tile, part in zip(tiles, draws, strict=True)],
+            [
+                (*flat, passes.n_features, tile, part, *how)
+                for tile, part in zip(tiles, draws, strict=True)
+            ],
         )
 
-    def _swap_tiles(
-        self, stride: int, rng: np.random.Generator
-    ) -> Iterator[tuple[int, int, int, int, int]]:
+    def _swap_tiles(self, stride: int, rng: Rng) -> Iterator[tuple[int, int, int, int, int]]:
         """Parts of the grid: (top, left, rows, columns, stride), each cell in one of them."""
         roll = rng.integers(0, (self.rows, self.columns)) if self.wrap else (0, 0)
         for down in range(min(stride, self.rows)):
@@ -141,7 +136,7 @@ class Raster:
         )
         return float(gain)
 
-    def tiles(self, side: float, rng: np.random.Generator) -> Cells:
+    def tiles(self, side: float, rng: Rng) -> Cells:
         """Tile of each cell: squares of the given side, laid over the grid at a random offset."""
         length = max(1, int(side))
         down, right = rng.integers(0, length, 2)
@@ -169,7 +164,7 @@ class Raster:
         return found, weights
 
 
-def _cut(size: int, rng: np.random.Generator) -> list[tuple[int, int]]:
+def _cut(size: int, rng: Rng) -> list[tuple[int, int]]:
     """Starts and lengths of parts of at most TILE cells, cut at random places."""
     if size <= TILE:
         return [(0, size)]
@@ -216,29 +211,20 @@ class Scatter:
         half = sparse.csr_array((weight, (pairs[:, 0], pairs[:, 1])), shape=size)
         return sparse.csr_array(half + half.T + sparse.eye_array(self.n_cells))
 
-    def swap(
-        self,
-        board: Bits,
-        field: Planes,
-        free: Bits,
-        n_features: int,
-        passes: Passes,
-        rng: np.random.Generator,
-        workers: Workers,
-    ) -> None:
+    def swap(self, board: Bits, field: Planes, passes: Passes, rng: Rng, workers: Workers) -> None:
         """Exchange random pairs from the same tile."""
         flat, flat_field = board.reshape(-1), field.reshape(-1)
         for _ in range(passes.n_passes):
             first, second = self._pairs(LONGEST_SHIFT * passes.bandwidth, rng)
-            if free.size:
-                both = (free[first] & free[second]) != 0
+            if passes.free.size:
+                both = (passes.free[first] & passes.free[second]) != 0
                 first, second = first[both], second[both]
             pick = rng.integers(0, len(passes.noise), len(first))
             _surface_loops.swap_pairs(
                 flat, flat_field, self.n_cells, first, second, passes.noise[pick], passes.heat
             )
 
-    def _pairs(self, side: float, rng: np.random.Generator) -> tuple[Cells, Cells]:
+    def _pairs(self, side: float, rng: Rng) -> tuple[Cells, Cells]:
         """Random disjoint pairs of cells that lie in the same tile."""
         tiles = self.tiles(max(side, 1.5), rng)
         shuffled = rng.permutation(self.n_cells)
@@ -260,7 +246,7 @@ class Scatter:
         n_pairs, n_held = max(len(first), 1), max(int(held.sum()), 1)
         return float(np.sqrt((apart**2).sum() / n_pairs) * np.sqrt((stray**2).sum() / n_held))
 
-    def tiles(self, side: float, rng: np.random.Generator) -> Cells:
+    def tiles(self, side: float, rng: Rng) -> Cells:
         """Squares of the given side, laid over the points at a random offset."""
         # what lies farther out than that shares a tile, or products would overflow
         place = np.minimum(np.floor(self.points / side + rng.random(2)), 2.0**31).astype(np.int64)

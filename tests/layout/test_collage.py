@@ -11,8 +11,13 @@ from sklearn.datasets import load_sample_image
 from sklearn.exceptions import NotFittedError
 
 from unshuffle import Collage
-from unshuffle.layout._mosaic import LOOK, template_colors, tile_colors
-from unshuffle.layout._smoothing import Mosaic, kernel_neighbors, template_neighbors
+from unshuffle.layout._collage import (
+    LOOK,
+    Mosaic,
+    neighbor_weights,
+    template_colors,
+    tile_colors,
+)
 
 
 def cut(picture, shape):
@@ -156,25 +161,25 @@ def test_no_exchange_of_two_tiles_gains_much(flower, tiles, neighbors, smoothnes
     collage = Collage(flower, shape, smoothness, neighbors=neighbors, random_state=0)
     cells = collage.fit(tiles[:80]).grid_.ravel()
     wanted = template_colors(flower, shape, 3)
-    near = template_neighbors(shape, wanted)
+    near = neighbor_weights(shape, wanted)
     if neighbors == "kernel":
-        near = kernel_neighbors(shape)
+        near = neighbor_weights(shape)
     looks = tile_colors(tiles, LOOK)
     mosaic = Mosaic(tile_colors(tiles, 3), wanted, looks, near, smoothness)
-    found, lowest = mosaic.value(cells), np.inf
+    found, lowest = mosaic.measure(cells).value, np.inf
     for p, q in combinations(range(80), 2):
         swapped = cells.copy()
         swapped[[p, q]] = cells[[q, p]]
-        lowest = min(lowest, mosaic.value(swapped))
+        lowest = min(lowest, mosaic.measure(swapped).value)
     assert lowest > 0.99 * found
 
 
 @pytest.mark.parametrize("neighbors", ["kernel", "laplacian"])
 def test_roughness_is_the_mean_difference_of_neighbours(flower, tiles, neighbors):
     collage = Collage(flower, (7, 9), 0.5, neighbors=neighbors, random_state=0).fit(tiles)
-    near = kernel_neighbors((7, 9))
+    near = neighbor_weights((7, 9))
     if neighbors == "laplacian":
-        near = template_neighbors((7, 9), template_colors(flower, (7, 9), 3))
+        near = neighbor_weights((7, 9), template_colors(flower, (7, 9), 3))
     looks = tile_colors(tiles, LOOK)[collage.grid_.ravel()].astype(float)
     apart = np.square(looks[:, np.newaxis] - looks).sum(axis=2)
     # eq. (19), over the total weight

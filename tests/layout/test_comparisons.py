@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 
 from unshuffle import GridLayout
 from unshuffle.kernels import combined_gram, gram_matrix, rbf_kernel
-from unshuffle.layout import _features, _items
+from unshuffle.layout import _problem
 from unshuffle.metrics import distance_preservation_quality
 
 TOPICS = ["apple pear plum fruit pie", "engine steam rail train wheel", "wolf fox bear deer hare"]
@@ -119,8 +119,8 @@ def test_both_descriptions_count(check_layout):
 @pytest.mark.parametrize("kernel", ["rbf", "chi2"])
 def test_thin_factors_come_close_to_whole_matrices(digits, monkeypatch, kernel):
     whole = GridLayout(kernel=kernel, random_state=0).fit(digits)
-    monkeypatch.setattr(_items, "DENSE_UP_TO", 50)
-    monkeypatch.setattr(_features, "N_LANDMARKS", 60)
+    monkeypatch.setattr(_problem, "DENSE_UP_TO", 50)
+    monkeypatch.setattr(_problem, "N_LANDMARKS", 60)
     thin = GridLayout(kernel=kernel, random_state=0).fit(digits)
     K = gram_matrix(digits, kernel)
     scores = []
@@ -135,7 +135,7 @@ def test_leading_components_of_many_items_and_features_keep_the_layout_good(monk
     rng = np.random.default_rng(0)
     X = rng.random((100, 4)) @ rng.normal(size=(4, 80)) + 0.01 * rng.normal(size=(100, 80))
     exact = GridLayout(random_state=0).fit(X).score_
-    monkeypatch.setattr(_features, "EXACT_UP_TO", 20)
+    monkeypatch.setattr(_problem, "EXACT_UP_TO", 20)
     assert GridLayout(random_state=0).fit(X).score_ == pytest.approx(exact, abs=0.03)
 
 

@@ -10,12 +10,11 @@ from scipy.ndimage import gaussian_filter1d
 from scipy.optimize import linear_sum_assignment
 
 from unshuffle._parallel import Workers
-from unshuffle.layout import _blur_loops, _surfaces
-from unshuffle.layout._anneal import draw_groups
+from unshuffle.layout import _surface_loops, _surfaces
+from unshuffle.layout._anneal import GROUP, draw_groups
 from unshuffle.layout._group_loops import assign_groups, exchange_neighbors
-from unshuffle.layout._points import Scatter
-from unshuffle.layout._surfaces import Passes, Raster
-from unshuffle.layout._swap_loops import LONGEST_SHIFT, NOISE_OFFSETS, OWN_SHARE, swap_passes
+from unshuffle.layout._surface_loops import LONGEST_SHIFT, NOISE_OFFSETS, OWN_SHARE, swap_passes
+from unshuffle.layout._surfaces import Passes, Raster, Scatter
 
 some = settings(deadline=None, max_examples=40, derandomize=True)
 sides = st.integers(1, 13)
@@ -75,9 +74,9 @@ def test_averages_over_a_short_side_take_cells_together(monkeypatch, wrap):
     planes = np.random.default_rng(0).normal(size=(2, 3, 4000)).astype(np.float32)
     surface = Raster(3, 4000, wrap)
     found = surface.average(planes.reshape(2, -1), 1500.0, ONE).reshape(planes.shape)
-    index, weights = _blur_loops.gaussian_taps(3, 1500.0, 1, wrap)
-    assert index.shape[1] > _blur_loops.MANY_TAPS  # 9,003 taps for three cells
-    cells, sums = _blur_loops._folded(index, weights, 3)
+    index, weights = _surface_loops.gaussian_taps(3, 1500.0, 1, wrap)
+    assert index.shape[1] > _surface_loops.MANY_TAPS  # 9,003 taps for three cells
+    cells, sums = _surface_loops._folded(index, weights, 3)
     assert cells.tolist() == [[0, 1, 2]]
     np.testing.assert_allclose(sums, np.bincount(index[0], weights[0], 3)[None], rtol=1e-4)
     expected = smoothed(planes.mean(axis=1, keepdims=True).astype(float), 1500.0, wrap)
@@ -201,7 +200,8 @@ def test_a_pass_of_swaps_equals_the_slow_one(rows, columns, bandwidth, locks, ow
 def swap_all(surface, bits, field, free, rng, **options):
     noise = rng.logistic(size=surface.n_cells + NOISE_OFFSETS).astype(np.float32)
     options = {"bandwidth": 3.0, "heat": 0.0, "n_passes": 1, **options}
-    surface.swap(bits, field, free, 0, Passes(noise=noise, **options), rng, ONE)
+    passes = Passes(noise=noise, free=free, n_features=0, **options)
+    surface.swap(bits, field, passes, rng, ONE)
 
 
 @some
@@ -357,7 +357,7 @@ def test_groups_hold_every_movable_cell_once_and_never_too_many(
     assert starts[0] == 0
     assert starts[-1] == len(cells)
     assert np.all(np.diff(starts) >= 1)
-    assert np.diff(starts).max(initial=0) <= _surfaces.GROUP
+    assert np.diff(starts).max(initial=0) <= GROUP
 
 
 def neighbor_cost(items, features, neighbors, weights):
@@ -421,6 +421,6 @@ def test_neighbours_count_each_other_alike_and_never_themselves(kind):
 def test_typical_gains_of_equal_items_are_zero():
     planes = np.ones((2, 12), dtype=np.float32)
     items = np.arange(12, dtype=np.int32)
-    assert _blur_loops.typical_gain(planes, planes, 2, items, 3, 4, 1) == 0.0
+    assert _surface_loops.typical_gain(planes, planes, 2, items, 3, 4, 1) == 0.0
     nothing = np.full(12, -1, dtype=np.int32)
-    assert _blur_loops.typical_gain(planes, planes, 2, nothing, 3, 4, 1) == 0.0
+    assert _surface_loops.typical_gain(planes, planes, 2, nothing, 3, 4, 1) == 0.0

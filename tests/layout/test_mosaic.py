@@ -4,12 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unshuffle._color import lab_of_light, light_of_rgb, rgb_to_lab
-from unshuffle.layout._mosaic import grid_for, template_colors, tile_colors
-from unshuffle.layout._smoothing import (
+from unshuffle.layout._collage import (
     Mosaic,
     _strangers,
-    kernel_neighbors,
-    template_neighbors,
+    grid_for,
+    neighbor_weights,
+    template_colors,
+    tile_colors,
 )
 
 
@@ -106,7 +107,7 @@ def test_grids_follow_the_proportions_of_template_and_tiles(n_tiles, template, t
 
 
 def test_kernel_neighbours_are_the_eight_around_by_a_gaussian():
-    near = kernel_neighbors((3, 3)).toarray()
+    near = neighbor_weights((3, 3)).toarray()
     center = near[4].reshape(3, 3)
     assert center[1, 1] == 0
     np.testing.assert_allclose(center[[0, 1, 1, 2], [1, 0, 2, 1]], center[0, 1])
@@ -121,7 +122,7 @@ def test_kernel_neighbours_are_the_eight_around_by_a_gaussian():
 def test_template_neighbours_hardly_count_across_an_edge(edge):
     wanted = np.random.default_rng(0).normal(0, 2, (36, 3)).astype(np.float32)
     wanted.reshape(6, 6, 3)[:, 3:] += np.float32(edge)
-    near = template_neighbors((6, 6), wanted).toarray()
+    near = neighbor_weights((6, 6), wanted).toarray()
     np.testing.assert_allclose(near, near.T)
     assert near.sum() == pytest.approx(36)
     across = near[np.arange(36).reshape(6, 6)[:, 2], np.arange(36).reshape(6, 6)[:, 3]]
@@ -132,19 +133,19 @@ def test_template_neighbours_hardly_count_across_an_edge(edge):
 
 
 def test_neighbours_in_a_flat_template_count_alike():
-    near = template_neighbors((4, 5), np.zeros((20, 3), dtype=np.float32)).toarray()
+    near = neighbor_weights((4, 5), np.zeros((20, 3), dtype=np.float32)).toarray()
     assert np.unique(near[near > 0]).size == 1
     assert (near > 0).sum() == 2 * (4 * 4 + 3 * 5)
 
 
 def test_one_cell_has_no_neighbour():
-    assert kernel_neighbors((1, 1)).nnz == 0
-    assert template_neighbors((1, 1), np.zeros((1, 3), dtype=np.float32)).nnz == 0
+    assert neighbor_weights((1, 1)).nnz == 0
+    assert neighbor_weights((1, 1), np.zeros((1, 3), dtype=np.float32)).nnz == 0
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 6), (5, 1), (4, 7)])
 def test_cells_that_are_reordered_together_are_no_neighbours(shape):
-    near, rng = kernel_neighbors(shape), np.random.default_rng(0)
+    near, rng = neighbor_weights(shape), np.random.default_rng(0)
     for _ in range(10):
         kinds = _strangers(shape, rng)
         assert sorted(np.concatenate(kinds)) == list(range(shape[0] * shape[1]))
@@ -157,9 +158,9 @@ def test_cells_that_are_reordered_together_are_no_neighbours(shape):
 def test_roughness_is_the_weighted_sum_over_all_pairs(neighbors):
     rng = np.random.default_rng(0)
     wanted = rng.normal(size=(12, 3)).astype(np.float32)
-    near = kernel_neighbors((3, 4))
+    near = neighbor_weights((3, 4))
     if neighbors == "laplacian":
-        near = template_neighbors((3, 4), wanted)
+        near = neighbor_weights((3, 4), wanted)
     colors = rng.normal(size=(15, 3)).astype(np.float32)
     looks = rng.normal(size=(15, 5)).astype(np.float32)
     mosaic = Mosaic(colors, wanted, looks, near, 0.25)
@@ -170,4 +171,4 @@ def test_roughness_is_the_weighted_sum_over_all_pairs(neighbors):
     cost = np.mean([np.sum((colors[i] - b) ** 2) for i, b in zip(items, wanted, strict=True)])
     assert mosaic.roughness(items) == pytest.approx(sum(pairs) / 12)
     assert mosaic.template_cost(items) == pytest.approx(cost)
-    assert mosaic.value(items) == pytest.approx(0.75 * cost + 0.125 * sum(pairs) / 12)
+    assert mosaic.measure(items).value == pytest.approx(0.75 * cost + 0.125 * sum(pairs) / 12)

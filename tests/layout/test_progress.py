@@ -119,7 +119,7 @@ def test_an_interrupt_of_a_second_fit_leaves_no_mixture(colors, check_layout, mo
         raise KeyboardInterrupt
 
     # before there is anything of the new one to be seen, the old one stays whole
-    monkeypatch.setattr("unshuffle.layout._grid_layout.unit_scale", interrupt)
+    monkeypatch.setattr("unshuffle.layout._anneal.unit_scale", interrupt)
     with pytest.raises(KeyboardInterrupt):
         layout.fit(colors(20, seed=2))
     check_layout(layout, 50)

@@ -11,7 +11,7 @@ from sklearn.metrics import pairwise_distances
 
 from unshuffle.kernels import gram_matrix
 from unshuffle.layout import _summary, choose_representatives, summarize
-from unshuffle.layout._medoids import find_medoids
+from unshuffle.layout._summary import find_medoids
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 from unshuffle.layout._collage import Collage
 from unshuffle.layout._grid_layout import GridLayout
 from unshuffle.layout._positions import Positions
-from unshuffle.layout._shapes import rectangle_for
+from unshuffle.layout._problem import rectangle_for
 from unshuffle.layout._summary import Summary, choose_representatives, summarize
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The climb: from wide averages to narrow ones, by swaps, then assignments, then exchanges."""
+"""The default layout: averages from wide to narrow, by swaps, then assignments, then exchanges."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,13 +7,33 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
 from unshuffle._parallel import Workers
+from unshuffle._progress import Search
 from unshuffle.layout import _group_loops
-from unshuffle.layout._board import Board
-from unshuffle.layout._surfaces import GROUP, NOISE_CELLS, PIECE, Passes, Planes, Surface
-from unshuffle.layout._swap_loops import NOISE_OFFSETS
+from unshuffle.layout._problem import (
+    Layout,
+    Problem,
+    kernel_features,
+    leading_components,
+    unit_scale,
+)
+from unshuffle.layout._surface_loops import NOISE_OFFSETS
+from unshuffle.layout._surfaces import (
+    NOISE_CELLS,
+    PIECE,
+    Bits,
+    Cells,
+    Passes,
+    Planes,
+    Rng,
+    Surface,
+    make_surface,
+)
 
+Array = NDArray[np.float64]
+Groups = tuple[Cells, Cells]  # cells of one group after another, and where each starts
 Report = Callable[[str, float, Callable[[], float]], None]
 
 WIDEST = 0.375  # of the longer side
@@ -25,53 +45,140 @@ RAISE = (0.3, 0.05)
 # Tiles that groups are drawn from have sides of so many bandwidths, and at least so many cells.
 # On a large board the field is smooth over many cells, and auctions over more than a few of
 # them take long for little: at 512 x 512, 16 instead of 8 takes twice as long and brings
-# neighbours 2 % closer.
+# neighbors 2 % closer.
 SIDE = 6.0
 LEAST_SIDE, LEAST_SIDE_LARGE, LARGE = 16, 8, 160
 GROUPS_FROM = 12.0  # bandwidth below which assignments take over from swaps
 SMALL = 1024
-# Up to so many features, averages find the neighbours as well as their distances do: after
-# swaps alone, exchanges gain .0004 of quality on colours and .01 to .03 on photos and digits. On
+# Up to so many features, averages find the neighbors as well as their distances do: after
+# swaps alone, exchanges gain .0004 of quality on colors and .01 to .03 on photos and digits. On
 # small boards they cost nothing.
 FEW_FEATURES = 8
 N_STEPS = 3
 REGION_SIDE = 96.0
 GROUPS_PER_PIECE = 4
+GROUP = 256  # cells in a group at most
+# Share of an average that comes from the mean of all, where there is hardly an item around.
+_FAINT = 1e-3
+# Frozen items together weigh as much as this share of the others, or as they are if that is
+# more: so a few of them decide which way round the layout comes.
+FROZEN_SHARE = 0.2
+
+
+@dataclass
+class Board:
+    """Items on the cells of a surface, with their features beside them.
+
+    An item's benefit in a cell is the product of its planes and the field there. With features
+    z and field g alone that is z.g, which is enough where all cells are full. Where some are
+    empty, another plane makes it z.g - |g|^2 / 2 for an item and 0 for an empty cell, which
+    comes to a squared distance: so empty cells go where no item fits well.
+    """
+
+    surface: Surface
+    features: Planes  # (n_items, n_features), rows of about length 1
+    bits: Bits  # (n_planes + 1, n_cells): planes as bits, last the item of each cell
+    free: Bits  # all bits set where a cell may change; empty if all may
+    weights: Planes | None  # what the item of a cell counts in averages; None is 1 for all
+    rng: Rng
+    workers: Workers
+
+    @classmethod
+    def start(cls, problem: Problem, features: Planes, rng: Rng, workers: Workers) -> "Board":
+        """Items in random order on the open cells, but for the frozen ones."""
+        surface, frozen = make_surface(problem.cells), problem.frozen
+        n_items, n_features = features.shape
+        has_empty = n_items < surface.n_cells
+        free = problem.cells.cells.flatten()
+        free[frozen[:, 1]] = False
+        moving = np.delete(np.arange(n_items), frozen[:, 0])
+        items = np.full(surface.n_cells, -1, dtype=np.int32)
+        items[frozen[:, 1]] = frozen[:, 0]
+        items[rng.permutation(np.flatnonzero(free))[: moving.size]] = rng.permutation(moving)
+        bits = np.zeros((n_features + has_empty + 1, surface.n_cells), dtype=np.int32)
+        weights = None
+        if len(frozen):
+            weights = np.ones(surface.n_cells, dtype=np.float32)
+            weights[frozen[:, 1]] = np.clip(FROZEN_SHARE * moving.size / len(frozen), 1, 100)
+        locks = np.where(free, np.int32(-1), np.int32(0))
+        locks = locks[:0] if free.all() else locks
+        board = cls(surface, features, bits, locks, weights, rng, workers)
+        board.place(items)
+        if has_empty:
+            board.planes[n_features, items >= 0] = 1.0
+        return board
+
+    def place(self, items: Bits) -> None:
+        """Put these items into the cells, -1 for none."""
+        held = items >= 0
+        self.items[:] = items
+        self.planes[: self.n_features, held] = self.features[items[held]].T
+
+    def agreement(self, field: Planes) -> float:
+        """Mean product of the items' features and the field where they are."""
+        held = self.items >= 0
+        both = self.planes[: self.n_features, held] * field[: self.n_features, held]
+        return float(both.sum(dtype=np.float64) / max(int(held.sum()), 1))
+
+    @property
+    def n_features(self) -> int:
+        """Planes that are features; there is one more if some cell is empty."""
+        return self.features.shape[1]
+
+    @property
+    def planes(self) -> Planes:
+        """All planes but the items, as numbers; a view."""
+        return self.bits[:-1].view(np.float32)
+
+    @property
+    def items(self) -> Bits:
+        """Item of each cell, -1 where it is empty; a view."""
+        return self.bits[-1]
+
+    @property
+    def has_empty(self) -> bool:
+        """Whether there is a plane that tells items from empty cells."""
+        return len(self.bits) > self.n_features + 1
+
+    @property
+    def n_movable(self) -> int:
+        """Number of cells that may change."""
+        return int(np.count_nonzero(self.free)) if self.free.size else self.surface.n_cells
+
+    def field(self, bandwidth: float) -> Planes:
+        """What each cell asks for: the average of the items around it."""
+        planes = self.planes
+        if self.weights is not None:
+            planes = planes * self.weights
+        field = self.surface.average(planes, bandwidth, self.workers)
+        if self.has_empty:
+            present = field[-1] + np.float32(_FAINT)
+            field[:-1] /= present
+            np.einsum("ij,ij->j", field[:-1], field[:-1], out=field[-1])
+            field[-1] *= np.float32(-0.5)
+        elif self.weights is not None:
+            field /= self.surface.average(self.weights[np.newaxis], bandwidth, self.workers)
+        return field
+
+    def typical_gain(self, field: Planes, bandwidth: float) -> float:
+        """Scale of the gains of exchanges, in which heat and least raises are measured."""
+        return self.surface.typical_gain(
+            self.planes, field, self.n_features, self.items, bandwidth
+        )
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How much work is done.
+    """How much work is done."""
 
-    Attributes
-    ----------
-    n_features : int
-        Principal components that items are compared by while they move.
-    swap_widths : int
-        Widths at which items are swapped, for each factor of e between the widest and the
-        narrowest; more cool more slowly.
-    least_widths : int
-        Such widths at least.
-    n_passes : int
-        Passes at each of them.
-    n_averages : int
-        Averages at each of them; more keep the field closer to the items.
-    group_widths : int
-        Widths at which groups are reordered by assignment; 0 goes on with swaps to the end.
-    n_sweeps : int
-        Sweeps of exchanges between near cells at the end.
-    n_tries : int
-        Exchanges tried for each cell in a sweep.
-    """
-
-    n_features: int
-    swap_widths: int
-    least_widths: int
-    n_passes: int
-    n_averages: int = 1
-    group_widths: int = 0
-    n_sweeps: int = 0
-    n_tries: int = 10
+    n_features: int  # principal components that items are compared by while they move
+    swap_widths: int  # widths of swaps for each factor of e in width; more cool more slowly
+    least_widths: int  # such widths at least
+    n_passes: int  # passes at each of them
+    n_averages: int = 1  # averages at each; more keep the field closer to the items
+    group_widths: int = 0  # widths of assignments in groups; 0 goes on with swaps to the end
+    n_sweeps: int = 0  # sweeps of exchanges between near cells at the end
+    n_tries: int = 10  # exchanges tried for each cell in a sweep
 
     def exchanges(self, board: Board) -> bool:
         """Whether exchanges between near cells come at the end."""
@@ -95,36 +202,41 @@ SCHEDULES = {
 }
 
 
-def anneal(
-    board: Board,
-    features: Planes,
-    schedule: Schedule,
-    *,
-    rng: np.random.Generator,
-    workers: Workers,
-    report: Report,
-) -> None:
+def solve_annealed(
+    problem: Problem, quality: str, search: Search[Layout], *, share: float = 1.0
+) -> Layout:
+    """Lay out the items by annealing, which is the given share of all the work."""
+    schedule = SCHEDULES[quality]
+    random = check_random_state(problem.random_state)
+    vectors = problem.items
+    if problem.kernel != "linear":
+        vectors = kernel_features(vectors, problem.kernel, problem.gamma, random)
+    features = unit_scale(leading_components(vectors, schedule.n_features, random))
+    rng = np.random.default_rng(random.randint(2**31))
+
+    def report(stage: str, fraction: float, agreement: Callable[[], float]) -> None:
+        layout = Layout(board.items.copy(), vectors)
+        search.offer(layout, rank=(0, search.iteration + 1))
+        if search.callback is None:
+            search.iteration += 1
+        else:
+            search.step(agreement(), layout.cells, stage=stage, fraction=share * fraction)
+
+    with Workers(problem.n_jobs) as workers:
+        board = Board.start(problem, features, rng, workers)
+        search.offer(Layout(board.items.copy(), vectors), rank=(0, 0))
+        anneal(board, schedule, report)
+    return Layout(board.items, vectors)
+
+
+def anneal(board: Board, schedule: Schedule, report: Report) -> None:
     """Move the items of a board so that like comes beside like.
 
-    Parameters
-    ----------
-    board : Board
-        With items in any order; changed. At any moment between two reports it holds each item
-        once.
-    features : float32 array of shape (n_items, n_features)
-        What neighbours are compared by in the end.
-    schedule : Schedule
-        How much work is done.
-    rng : Generator
-        For shifts, tiles and noise.
-    workers : Workers
-        The result does not depend on how many.
-    report : callable
-        Called after each step with what is being done, the share of the work that is done, and a
-        function that tells how well the items agree with what is around them.
+    After each step `report` gets what is being done, the share of the work that is done, and a
+    function that tells how well the items agree with what is around them.
     """
     if board.n_movable < 2:
-        field = board.field(NARROWEST_GROUPS, workers)
+        field = board.field(NARROWEST_GROUPS)
         report("swapping", 1.0, partial(board.agreement, field))
         return
     widest = max(WIDEST * board.surface.extent, NARROWEST_GROUPS)
@@ -138,82 +250,56 @@ def anneal(
 
         return report_part
 
-    n_widths = round(schedule.swap_widths * np.log(widest / turn)) if widest > turn else 0
-    widths = _widths(widest, turn, max(n_widths, schedule.least_widths))
-    _swap(board, widths, schedule, rng, workers, part(0))
+    n_widths = round(schedule.swap_widths * np.log(widest / turn))
+    widths = np.geomspace(widest, turn, max(n_widths, schedule.least_widths))
+    _swap(board, widths, schedule, part(0))
     if schedule.group_widths:
-        widths = _widths(turn, NARROWEST_GROUPS, schedule.group_widths)
-        _reorder(board, widths, len(features), rng, workers, part(1))
+        widths = np.geomspace(turn, NARROWEST_GROUPS, schedule.group_widths)
+        _reorder(board, widths, part(1))
     if schedule.exchanges(board):
-        _polish(board, features, schedule, rng, workers, part(2))
+        _polish(board, schedule, part(2))
 
 
-def _widths(first: float, last: float, n: int) -> NDArray[np.float64]:
-    return np.geomspace(first, min(first, last), n)
-
-
-def _swap(
-    board: Board,
-    widths: NDArray[np.float64],
-    schedule: Schedule,
-    rng: np.random.Generator,
-    workers: Workers,
-    report: Report,
-) -> None:
+def _swap(board: Board, widths: Array, schedule: Schedule, report: Report) -> None:
+    """Swap items far apart at first, then ever nearer."""
     n_noise = min(board.surface.n_cells, NOISE_CELLS) + NOISE_OFFSETS
-    noise = rng.logistic(size=n_noise).astype(np.float32)
+    noise = board.rng.logistic(size=n_noise).astype(np.float32)
     heats = np.geomspace(*HEAT, len(widths))
     # On small boards passes cost next to nothing, and chance matters more.
     more = max(1.0, np.sqrt(SMALL / board.surface.n_cells))
     n_passes = -(-round(more * schedule.n_passes) // schedule.n_averages)
+    # An item that moves into an empty cell would take its own share for a gain.
+    n_features = 0 if board.has_empty else board.n_features
     for step, (width, heat) in enumerate(zip(widths, heats, strict=True)):
         for _ in range(schedule.n_averages):
-            field = board.field(width, workers)
+            field = board.field(width)
             hot = heat * board.typical_gain(field, width)
-            board.surface.swap(
-                board.bits,
-                field,
-                board.free,
-                # An item that moves into an empty cell would take its own share for a gain.
-                0 if board.has_empty else board.n_features,
-                Passes(width, hot, n_passes, noise),
-                rng,
-                workers,
-            )
+            passes = Passes(width, hot, n_passes, noise, board.free, n_features)
+            board.surface.swap(board.bits, field, passes, board.rng, board.workers)
         report("swapping", (step + 1) / len(widths), partial(board.agreement, field))
 
 
-def _reorder(
-    board: Board,
-    widths: NDArray[np.float64],
-    n_items: int,
-    rng: np.random.Generator,
-    workers: Workers,
-    report: Report,
-) -> None:
-    prices = np.zeros(n_items + 1)
+def _reorder(board: Board, widths: Array, report: Report) -> None:
+    """Assign items anew within groups of cells that lie close together."""
+    prices = np.zeros(len(board.features) + 1)
     raises = np.geomspace(*RAISE, len(widths))
     movable = np.flatnonzero(board.free) if board.free.size else None
     least_side = LEAST_SIDE if board.surface.extent <= LARGE else LEAST_SIDE_LARGE
     for step, (width, share) in enumerate(zip(widths, raises, strict=True)):
-        field = board.field(width, workers)
+        field = board.field(width)
         # Equal items leave no scale; any raise will do then, but there must be one.
         least = share * board.typical_gain(field, width) or 1e-6
-        cells, starts = draw_groups(board.surface, max(least_side, SIDE * width), movable, rng)
-        assign_all(board.bits, field, cells, starts, prices, least, workers)
+        side = max(least_side, SIDE * width)
+        groups = draw_groups(board.surface, side, movable, board.rng)
+        assign_all(board.bits, field, groups, prices, least, board.workers)
         report("assigning", (step + 1) / len(widths), partial(board.agreement, field))
 
 
 def assign_all(
-    bits: NDArray[np.int32],
-    field: Planes,
-    cells: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    prices: NDArray[np.float64],
-    raise_by: float,
-    workers: Workers,
+    bits: Bits, field: Planes, groups: Groups, prices: Array, raise_by: float, workers: Workers
 ) -> None:
     """Give each group of cells the best order of its items, some groups to a thread."""
+    cells, starts = groups
     flat = bits.reshape(-1), field.reshape(-1), bits.shape[1], cells
     pieces = [
         (*flat, starts[k : k + GROUPS_PER_PIECE + 1], prices, raise_by)
@@ -223,11 +309,8 @@ def assign_all(
 
 
 def draw_groups(
-    surface: Surface,
-    side: float,
-    movable: NDArray[np.intp] | None,
-    rng: np.random.Generator,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    surface: Surface, side: float, movable: NDArray[np.intp] | None, rng: Rng
+) -> Groups:
     """Random groups of at most GROUP cells from the same tile: cells, and where groups start."""
     tiles = surface.tiles(side, rng)
     if movable is not None:
@@ -246,45 +329,34 @@ def draw_groups(
     return cells.astype(np.int64), starts.astype(np.int64)
 
 
-def _polish(
-    board: Board,
-    features: Planes,
-    schedule: Schedule,
-    rng: np.random.Generator,
-    workers: Workers,
-    report: Report,
-) -> None:
+def _polish(board: Board, schedule: Schedule, report: Report) -> None:
+    """Exchange items of near cells where that brings neighbors closer."""
     neighbors, weights = board.surface.neighbors()
     items = board.items.copy()
     fixed = items < 0
     if board.free.size:
         fixed |= board.free == 0
     for sweep in range(schedule.n_sweeps):
-        regions = _regions(board.surface, neighbors, rng)
+        regions = _regions(board.surface, neighbors, board.rng)
         order = np.argsort(regions, kind="stable")
         bounds = np.searchsorted(regions[order], np.arange(regions.max() + 2))
         regions[fixed] = -1
         pieces = [
-            (items, features, neighbors, weights, regions, order[a:b], schedule.n_tries, N_STEPS,
-             int(rng.integers(1, 2**31)))
+            (items, board.features, neighbors, weights, regions, order[a:b], schedule.n_tries,
+             N_STEPS, int(board.rng.integers(1, 2**31)))
             for a, b in pairwise(bounds)
         ]  # fmt: skip
-        workers.each(_group_loops.exchange_neighbors, pieces)
-        board.place(items, features)
+        board.workers.each(_group_loops.exchange_neighbors, pieces)
+        board.place(items)
         report(
             "exchanging",
             (sweep + 1) / schedule.n_sweeps,
-            lambda: board.agreement(board.field(NARROWEST_GROUPS, workers)),
+            lambda: board.agreement(board.field(NARROWEST_GROUPS)),
         )
 
 
-def _regions(
-    surface: Surface, neighbors: NDArray[np.int32], rng: np.random.Generator
-) -> NDArray[np.int64]:
-    """Regions that can be worked on at the same time: nobody reads what another writes.
-
-    A cell with a neighbour in another region is in none, -1; the next draw has other borders.
-    """
+def _regions(surface: Surface, neighbors: Bits, rng: Rng) -> Cells:
+    """Regions to work on at the same time; -1 for cells with a neighbor in another one."""
     if surface.n_cells <= PIECE:
         return np.zeros(surface.n_cells, dtype=np.int64)
     tiles = surface.tiles(REGION_SIDE, rng)

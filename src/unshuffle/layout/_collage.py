@@ -1,38 +1,52 @@
-"""Collage: the estimator."""
+"""Collage: tiles near to a template, and like beside like (sections 5.2 and 5.4)."""
 
-from contextlib import suppress
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import floor, log, sqrt
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._arrays import check_length
+from unshuffle._color import lab_of_light, light_of_rgb
 from unshuffle._distances import squared_distances
 from unshuffle._grids import check_images, check_picture
 from unshuffle._parallel import Workers, check_n_jobs
-from unshuffle._parameters import check_parameters
-from unshuffle._progress import Callback, Reporter, Stopped
-from unshuffle.assignment import solve_assignment
-from unshuffle.layout._checks import check_collage_memory, check_rectangle, check_tiles
-from unshuffle.layout._mosaic import LOOK, grid_for, template_colors, tile_colors
+from unshuffle._parameters import check_memory, check_parameters
+from unshuffle._progress import Callback, Search, fit_by_search
+from unshuffle.assignment import interaction_spread, solve_assignment
+from unshuffle.layout._problem import check_rectangle
 
-_BLOCK = 256
+Planes = NDArray[np.float32]
+Index = NDArray[np.intp]
+
+# Squares along a side of a tile by which tiles are compared with each other.
+LOOK = 5
+_CHUNK, _BLOCK = 64, 256
 # Cells from which on an auction is the quicker, however many tiles there are to choose from.
 _MANY = 200
+WIDTHS = np.geomspace(3.0, 1.0, 24)
+# Least raises, as shares of the spread of benefits in a group.
+RAISES = np.geomspace(0.1, 0.0005, WIDTHS.size)
+DESCENT_RAISES = np.geomspace(0.0005, 0.00001, 20)
+SIDE, DESCENT_SIDE = 24.0, 64.0
+NARROW = 1.5  # bandwidth below which neighbors are weighed one by one
 
 
 class Found(NamedTuple):
-    """A collage: the tile in each cell, its costs, and the steps it took."""
+    """A collage: the item in each cell, its costs, and the objective that weighs them."""
 
-    grid: NDArray[np.intp]
+    items: Index  # copies of tiles: item i is tile i % n_tiles
     cost: float
     roughness: float
-    n_steps: int
+    value: float
 
 
 class Collage(BaseEstimator):
@@ -167,31 +181,27 @@ class Collage(BaseEstimator):
         template = check_picture(self.template, "template")
         tiles = check_images(X, "X")
         shape = self._grid(template, tiles)
-        found: list[Found] = []
-        try:
-            with suppress(Stopped):
-                self._solve(template, tiles, shape, Reporter(self.callback), found)
-        except KeyboardInterrupt:
-            if found:
-                self._store(found[-1], template, len(tiles))
-            raise
-        self._store(found[-1], template, len(tiles))
-        return self
+        search = Search[Found](self.callback)
 
-    def _store(self, found: Found, template: NDArray[np.uint8], n_tiles: int) -> None:
-        self._template = template.copy()
-        self.grid_ = found.grid
-        self.cost_ = found.cost
-        self.roughness_ = found.roughness
-        self.n_iter_ = found.n_steps
-        self.n_tiles_ = n_tiles
+        def store(found: Found) -> None:
+            self._template = template.copy()
+            self.grid_ = (found.items % len(tiles)).reshape(shape)
+            self.cost_, self.roughness_ = found.cost, found.roughness
+            self.n_iter_, self.n_tiles_ = search.iteration, len(tiles)
+
+        fit_by_search(self, search, lambda: self._solve(template, tiles, shape, search), store)
+        return self
 
     def _grid(self, template: NDArray[np.uint8], tiles: NDArray[np.uint8]) -> tuple[int, int]:
         if self.shape is None:
             return grid_for(len(tiles) * int(self.repeat or 1), template, tiles)
         rows, columns = check_rectangle(self.shape)
-        repeat = None if self.repeat is None else int(self.repeat)
-        check_tiles(len(tiles), rows * columns, repeat)
+        n_tiles, n_cells = len(tiles), rows * columns
+        if self.repeat is not None and n_tiles * int(self.repeat) < n_cells:
+            raise ValueError(
+                f"{n_tiles:,} tiles used up to {self.repeat} time(s) each do not fill {n_cells:,} "
+                f"cells. Pass repeat={-(-n_cells // n_tiles)} or more, or a smaller `shape`."
+            )
         return rows, columns
 
     def _solve(
@@ -199,43 +209,39 @@ class Collage(BaseEstimator):
         template: NDArray[np.uint8],
         tiles: NDArray[np.uint8],
         shape: tuple[int, int],
-        reporter: Reporter,
-        best: list[Found],
-    ) -> None:
-        """Find ever better collages; `best` gets the latest."""
-        from unshuffle.layout._smoothing import (  # numba is slow to load
-            Mosaic,
-            kernel_neighbors,
-            smooth,
-            template_neighbors,
+        search: Search[Found],
+    ) -> Found:
+        """Assign tiles to the template alone, then reorder them by the whole objective."""
+        n_tiles, n_cells = len(tiles), shape[0] * shape[1]
+        times = int(self.repeat or -(-n_cells // n_tiles))
+        check_memory(
+            # the costs of all tiles in all cells, and what the assignment keeps beside them
+            int(2.5 * 4 * n_tiles * times * n_cells),
+            what=f"Comparing {n_tiles * times:,} tiles with {n_cells:,} cells",
+            instead="Give fewer tiles, or a smaller `shape`.",
         )
-
-        n_cells = shape[0] * shape[1]
-        times = int(self.repeat or -(-n_cells // len(tiles)))
-        check_collage_memory(len(tiles) * times, n_cells)
-        colors = tile_colors(tiles, int(self.detail))
         wanted = template_colors(template, shape, int(self.detail))
-        near = kernel_neighbors(shape)
-        if self.neighbors == "laplacian":
-            near = template_neighbors(shape, wanted)
+        near = neighbor_weights(shape, wanted if self.neighbors == "laplacian" else None)
         looks = tile_colors(tiles, LOOK)
-        copies = np.tile(np.arange(len(tiles)), times)
+        copies = np.tile(np.arange(n_tiles), times)
+        colors = tile_colors(tiles, int(self.detail))[copies]
         mosaic = Mosaic(
-            colors[copies], wanted, (looks - looks.mean(axis=0))[copies], near, self.smoothness
+            colors, wanted, (looks - looks.mean(axis=0))[copies], near, self.smoothness
         )
-        items = _nearest(mosaic.colors, wanted)
 
-        def report(found: NDArray[np.intp], value: float, done: float) -> None:
-            grid = copies[found].reshape(shape)
-            cost, roughness = mosaic.template_cost(found), mosaic.roughness(found)
-            best[:] = [Found(grid, cost, roughness, reporter.iteration + 1)]
-            reporter.step(-value, grid.ravel(), stage="arranging", fraction=done)
+        def offer(items: Index, done: float) -> Found:
+            found = mosaic.measure(items)
+            search.offer(found, rank=-found.value)
+            best = search.best or found
+            search.step(-best.value, best.items % n_tiles, stage="arranging", fraction=done)
+            return best
 
-        report(items, mosaic.value(items), 0.1 if self.smoothness > 0 else 1.0)
-        if self.smoothness > 0:
-            rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-            with Workers(self.n_jobs) as workers:
-                smooth(mosaic, items, shape, rng=rng, workers=workers, report=report)
+        best = offer(_nearest(colors, wanted), 0.1 if self.smoothness > 0 else 1.0)
+        if self.smoothness == 0:
+            return best
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
+        with Workers(self.n_jobs) as workers:
+            return smooth(_Tray(mosaic, best.items, shape, rng, workers), best, offer)
 
     def render(self, X: ArrayLike) -> NDArray[np.uint8]:
         """Put the tiles, or larger versions of them, together.
@@ -258,10 +264,213 @@ class Collage(BaseEstimator):
         return picture.reshape(rows * tiles.shape[1], columns * tiles.shape[2], 3)
 
 
-def _nearest(colors: NDArray[np.float32], wanted: NDArray[np.float32]) -> NDArray[np.intp]:
+def _nearest(colors: Planes, wanted: Planes) -> Index:
     """Item of each cell: the assignment nearest to the template, eq. (22)."""
     cost = np.empty((len(wanted), len(colors)), dtype=np.float32)
     # Rounded only once the squares are complete: tiles may be almost what the template asks for.
     for start in range(0, len(wanted), _BLOCK):
         cost[start : start + _BLOCK] = squared_distances(wanted[start : start + _BLOCK], colors)
     return solve_assignment(cost, solver="auction" if len(cost) >= _MANY else "auto").columns
+
+
+def tile_colors(tiles: NDArray[np.uint8], detail: int) -> Planes:
+    """Mean colors (n_tiles, detail * detail * 3) of `detail` x `detail` parts of each tile.
+
+    Light is averaged, as the eye does from afar, and then taken to Lab. Squared distances
+    between rows are mean squared differences of color.
+    """
+    down, across = (_shares(size, detail) for size in tiles.shape[1:3])
+    colors = np.empty((len(tiles), detail * detail * 3), dtype=np.float32)
+    for start in range(0, len(tiles), _CHUNK):
+        light = light_of_rgb(tiles[start : start + _CHUNK])
+        means = np.einsum("yh,nhwc,xw->nyxc", down, light, across, optimize=True)
+        colors[start : start + _CHUNK] = lab_of_light(means).reshape(len(means), -1)
+    return colors / np.float32(detail)
+
+
+def template_colors(template: NDArray[np.uint8], shape: tuple[int, int], detail: int) -> Planes:
+    """The same for the part of the template under each cell, cells row by row."""
+    rows, columns = shape
+    down = _shares(template.shape[0], rows * detail)
+    across = _shares(template.shape[1], columns * detail)
+    light = np.einsum("yh,hwc,xw->yxc", down, light_of_rgb(template), across, optimize=True)
+    lab = lab_of_light(light).reshape(rows, detail, columns, detail, 3)
+    colors = lab.transpose(0, 2, 1, 3, 4).reshape(rows * columns, -1)
+    return np.asarray(colors / detail, dtype=np.float32)
+
+
+def _shares(size: int, n_parts: int) -> NDArray[np.float64]:
+    """Share of each of `size` pixels in each of `n_parts` equal stretches; rows sum to 1."""
+    bounds = np.linspace(0.0, size, n_parts + 1)
+    pixel = np.arange(size)
+    first, last = bounds[:-1, np.newaxis], bounds[1:, np.newaxis]
+    overlap = np.maximum(np.minimum(last, pixel + 1) - np.maximum(first, pixel), 0.0)
+    return overlap / overlap.sum(axis=1, keepdims=True)
+
+
+def grid_for(n_tiles: int, template: NDArray[Any], tiles: NDArray[Any]) -> tuple[int, int]:
+    """Largest grid that so many tiles can fill once, each side within a cell of what suits."""
+    aspect = (template.shape[0] / template.shape[1]) * (tiles.shape[2] / tiles.shape[1])
+    rows = min(max(1, floor(sqrt(n_tiles * aspect))), n_tiles)
+    columns = min(max(1, floor(sqrt(n_tiles / aspect))), n_tiles)
+    grids = [(rows + down, columns + right) for down in (0, 1) for right in (0, 1)]
+    fitting = [grid for grid in grids if grid[0] * grid[1] <= n_tiles]
+    # Of two that are as large, the one that distorts the template less.
+    return max(fitting, key=lambda g: (g[0] * g[1], -abs(log(g[0] / g[1] / aspect))))
+
+
+@dataclass(frozen=True)
+class Mosaic:
+    """The objective of a collage: mean squared differences of colour, to be made small.
+
+    Of item i in cell p it is (1 - s) |a_i - b_p|^2 + s / 2 sum_q W_pq |x_i - x_q|^2, with x_q
+    the look of the item in cell q.
+    """
+
+    colors: Planes  # a (n_items, m): colors that are compared with the template
+    wanted: Planes  # b (n_cells, m): colors of the template
+    looks: Planes  # x (n_items, r): what neighbors are compared by
+    near: sparse.csr_array  # W: symmetric weights of neighbors, on average 1 for a cell together
+    smoothness: float  # s, from 0 to 1
+
+    def template_cost(self, items: Index) -> float:
+        """Mean squared difference from the template, of the item in each cell."""
+        apart = self.colors[items] - self.wanted
+        return float(np.einsum("ij,ij->", apart, apart, dtype=np.float64) / len(items))
+
+    def roughness(self, items: Index) -> float:
+        """Mean squared difference between neighbours."""
+        looks = self.looks[items].astype(np.float64)
+        degrees = np.asarray(self.near.sum(axis=1)).ravel()
+        squares = np.einsum("ij,ij->i", looks, looks)
+        # eq. (19): sum W_pq |x_p - x_q|^2 / 2 = tr K (D - W)
+        total = degrees @ squares - np.einsum("ij,ij->", looks, self.near @ looks)
+        return float(2.0 * total / len(items))
+
+    def measure(self, items: Index) -> Found:
+        """A collage with its costs and the objective."""
+        share, cost, roughness = self.smoothness, self.template_cost(items), self.roughness(items)
+        return Found(items, cost, roughness, (1 - share) * cost + share / 2 * roughness)
+
+
+def neighbor_weights(shape: tuple[int, int], wanted: Planes | None = None) -> sparse.csr_array:
+    """Gaussian weights of the eight cells around each, section 5.4 with a kernel on the grid.
+
+    With `wanted` of the four that touch, section 5.2: small where the template has an edge.
+    """
+    steps = [(y, x) for y in (-1, 0, 1) for x in (-1, 0, 1)]
+    if wanted is not None:
+        steps = [(-1, 0), (1, 0), (0, -1), (0, 1)]
+    rows, columns = shape
+    n_cells = rows * columns
+    row, column = np.divmod(np.arange(n_cells), columns)
+    first, second, weight = [], [], []
+    for down, right in steps:
+        if (down, right) == (0, 0):
+            continue
+        y, x = row + down, column + right
+        there = np.flatnonzero((y >= 0) & (y < rows) & (x >= 0) & (x < columns))
+        first.append(there)
+        second.append(y[there] * columns + x[there])
+        weight.append(np.full(there.size, np.exp(-0.5 * (down**2 + right**2))))
+    a, b, values = np.concatenate(first), np.concatenate(second), np.concatenate(weight)
+    if wanted is not None and a.size:
+        apart = np.square(wanted[a] - wanted[b]).sum(axis=1)
+        scale = float(np.median(apart[apart > 0])) if (apart > 0).any() else 1.0
+        values = np.exp(-apart / scale)
+    near = sparse.csr_array((values, (a, b)), shape=(n_cells, n_cells))
+    total = float(near.sum())
+    return near * (n_cells / total) if total > 0 else near
+
+
+def smooth(tray: "_Tray", best: Found, offer: Callable[[Index, float], Found]) -> Found:
+    """Reorder the items of the cells to make the objective smaller.
+
+    Neighbors are averaged over wide surroundings first, then over narrow ones, by which like
+    tiles find each other over some distance. Then the best so far, which `offer` returns, goes
+    downhill.
+    """
+    n_steps = WIDTHS.size + DESCENT_RAISES.size
+    for step in range(n_steps):
+        if step < WIDTHS.size:
+            tray.anneal(WIDTHS[step], RAISES[step])
+        else:
+            tray.put(best.items)
+            tray.descend(DESCENT_RAISES[step - WIDTHS.size])
+        best = offer(tray.items, (step + 1) / n_steps)
+    return best
+
+
+class _Tray:
+    """The cells of a collage, with what their items look like and what they ask for."""
+
+    def __init__(
+        self, mosaic: Mosaic, items: Index, shape: tuple[int, int], rng: Any, workers: Workers
+    ) -> None:
+        from unshuffle.layout._surfaces import Raster  # numba is slow to load
+
+        self.mosaic, self.rng, self.workers = mosaic, rng, workers
+        self.surface = Raster(*shape, wrap=False)
+        self.shape = shape
+        self.degrees = np.asarray(mosaic.near.sum(axis=1)).ravel().astype(np.float32)
+        squares = np.einsum("ij,ij->i", mosaic.looks, mosaic.looks)[:, np.newaxis]
+        self.features = np.hstack([mosaic.looks, squares, mosaic.colors]).astype(np.float32)
+        n_planes, n_looks = self.features.shape[1], mosaic.looks.shape[1]
+        self.bits = np.empty((n_planes + 1, items.size), dtype=np.int32)
+        self.planes = self.bits[:-1].view(np.float32)
+        self.field = np.empty((n_planes, items.size), dtype=np.float32)
+        share = np.float32(mosaic.smoothness)
+        self.field[n_looks] = -0.5 * share * self.degrees
+        self.field[n_looks + 1 :] = (1 - share) * mosaic.wanted.T
+        self.prices = np.zeros(len(self.features) + 1)
+        self.put(items)
+
+    @property
+    def items(self) -> Index:
+        """Item of each cell; a copy."""
+        return self.bits[-1].astype(np.intp)
+
+    def put(self, items: Index) -> None:
+        """Put these items into the cells."""
+        self.planes[:] = self.features[items].T
+        self.bits[-1] = items
+
+    def anneal(self, width: float, raise_by: float) -> None:
+        """Reorder all cells at once, given what was around them before."""
+        looks = self.planes[: self.mosaic.looks.shape[1]]
+        if width > NARROW:
+            around = self.surface.average(looks, width, self.workers) * self.degrees
+        else:
+            around = (self.mosaic.near @ looks.T).T
+        self._reorder(around, None, SIDE, raise_by)
+
+    def descend(self, raise_by: float) -> None:
+        """Reorder cells that are no neighbours, while theirs stay: that lowers the objective."""
+        looks = self.planes[: self.mosaic.looks.shape[1]]
+        for cells in _strangers(self.shape, self.rng):
+            around = (self.mosaic.near @ looks.T).T
+            self._reorder(around, cells, DESCENT_SIDE, raise_by)
+
+    def _reorder(self, around: Planes, some: Index | None, side: float, raise_by: float) -> None:
+        """Assign groups of items to their cells, given what is around them."""
+        from unshuffle.layout._anneal import assign_all, draw_groups
+
+        self.field[: len(around)] = np.float32(self.mosaic.smoothness) * around
+        groups = cells, starts = draw_groups(self.surface, side, some, self.rng)
+        first = cells[: starts[1]]
+        benefit = (self.planes[:, first].T @ self.field[:, first]).astype(np.float64)
+        least = raise_by * interaction_spread(benefit)
+        assign_all(self.bits, self.field, groups, self.prices, least, self.workers)
+
+
+def _strangers(shape: tuple[int, int], rng: np.random.Generator) -> list[Index]:
+    """The cells in up to four kinds; none touches another of its kind, even at a corner."""
+    line, place = np.divmod(np.arange(shape[0] * shape[1]), shape[1])
+    if rng.random() < 0.5:
+        line, place = place, line
+    # Every second line, and every second cell of it. The lines are shifted at random, so that
+    # cells which are apart now may trade places later.
+    shift = rng.integers(2, size=line.max() + 1)[line]
+    kind = 2 * (line % 2) + (place + shift) % 2
+    kinds = [np.flatnonzero(kind == k) for k in rng.permutation(4)]
+    return [cells for cells in kinds if cells.size]

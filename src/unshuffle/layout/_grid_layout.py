@@ -1,7 +1,5 @@
-"""GridLayout: the estimator."""
+"""GridLayout: the estimator that puts like beside like, one item in each cell."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -9,20 +7,25 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
 
 from unshuffle._arrays import check_column_names, check_length, check_resolved
-from unshuffle._parallel import Workers, check_n_jobs
+from unshuffle._parallel import check_n_jobs
 from unshuffle._parameters import check_parameters
-from unshuffle._progress import Callback, Reporter, Stopped, refitting
-from unshuffle.kernels import combined_gram
-from unshuffle.layout._checks import check_added, check_frozen_cells
-from unshuffle.layout._classic import check_classic_memory, solve_classic
-from unshuffle.layout._features import kernel_features, leading_components, unit_scale
-from unshuffle.layout._items import check_items, has_columns, joined, len_of
-from unshuffle.layout._shapes import Shape
+from unshuffle._progress import Callback, Search, fit_by_search
+from unshuffle.layout._problem import (
+    Layout,
+    Problem,
+    Shape,
+    check_added,
+    check_frozen_cells,
+    check_items,
+    has_columns,
+    joined,
+    len_of,
+)
 from unshuffle.metrics import distance_preservation_quality
 
 # Items above which the score is estimated from some of them: 640, but of very many fewer, since
@@ -31,22 +34,6 @@ SCORED_ITEMS = 4096
 SCORED_ROWS, LEAST_SCORED_ROWS = 640, 64
 SCORED_PAIRS = 10**7
 EMPTY = -1
-
-
-@dataclass
-class Placement:
-    """Where the items are at the moment, for when there is no later one.
-
-    Attributes
-    ----------
-    look : callable or None
-        Gives the cell of each item; None before there is anything to see.
-    scored : array or sparse matrix of shape (n_items, n_features)
-        Vectors by which the layout is to be scored.
-    """
-
-    look: Callable[[], NDArray[np.intp]] | None = None
-    scored: Any = None
 
 
 class GridLayout(BaseEstimator):
@@ -190,11 +177,9 @@ class GridLayout(BaseEstimator):
         n_items = len_of(items)
         cells = Shape.asked_for(self.shape, n_items, wrap=self.wrap)
         pairs = check_frozen_cells(frozen, n_items, cells.cells)
-        with refitting(self) as done:
-            if has_columns(kernel):
-                check_column_names(X, "X")
-                validate_data(self, X, reset=True, skip_check_array=True)  # records the columns
-            self._lay_out(items, cells, pairs, done)
+        if has_columns(kernel):
+            check_column_names(X, "X")
+        self._lay_out(items, cells, pairs, X)
         return self
 
     def add(self, X: Any) -> "GridLayout":
@@ -217,12 +202,11 @@ class GridLayout(BaseEstimator):
         if has_columns(kernel) and kernel != "precomputed":
             check_column_names(X, "X")
             _check_feature_names(self, X, reset=False)
-        X = check_items(joined(self._items, X, kernel), kernel)
-        check_added(len_of(X) - n_old, n_empty=self._cells.n_open - n_old)
+        items = check_items(joined(self._items, X, kernel), kernel)
+        check_added(len_of(items) - n_old, n_empty=self._cells.n_open - n_old)
         placed = np.flatnonzero(self.grid_.ravel() != EMPTY)
         pairs = np.stack([self.grid_.ravel()[placed], placed], axis=1)
-        with refitting(self) as done:
-            self._lay_out(X, self._cells, pairs, done)
+        self._lay_out(items, self._cells, pairs)
         return self
 
     def arrange(self, values: ArrayLike, *, fill: Any = None) -> NDArray[Any]:
@@ -293,102 +277,31 @@ class GridLayout(BaseEstimator):
             return self.kernel
         return "rbf" if self.quality == "classic" else "linear"
 
-    def _lay_out(
-        self, X: Any, cells: Shape, frozen: NDArray[np.intp], done: Callable[[], None]
-    ) -> None:
-        classic = self.quality == "classic" and len_of(X) > 1
-        solve = self._solve_classic if classic else self._solve_annealed
-        reporter, now = Reporter(self.callback), Placement()
-        try:
-            solve(X, cells, frozen, reporter, now)
-        except Stopped:
-            pass
-        except KeyboardInterrupt:
-            if now.look is not None:
-                self._store(X, cells, now, reporter)
-                done()
-            raise
-        self._store(X, cells, now, reporter)
+    def _lay_out(self, items: Any, cells: Shape, frozen: NDArray[np.intp], X: Any = None) -> None:
+        """Solve and store; where X is given, its columns are recorded."""
+        kernel, search = self._effective_kernel(), Search[Layout](self.callback)
+        problem = Problem(items, kernel, self.gamma, cells, frozen, self.random_state, self.n_jobs)
 
-    def _solve_annealed(
-        self,
-        X: Any,
-        cells: Shape,
-        frozen: NDArray[np.intp],
-        reporter: Reporter,
-        now: Placement,
-    ) -> None:
-        from unshuffle.layout._anneal import SCHEDULES, anneal  # numba is slow to load
-        from unshuffle.layout._board import Board, make_surface
+        def solve() -> Layout:
+            if self.quality == "classic":
+                from unshuffle.layout._paper import solve_classic
 
-        random = check_random_state(self.random_state)
-        kernel = self._effective_kernel()
-        schedule = SCHEDULES["balanced" if self.quality == "classic" else self.quality]
-        vectors = X if kernel == "linear" else kernel_features(X, kernel, self.gamma, random)
-        now.scored = vectors
-        done = 0.1 if self.quality == "classic" else 1.0
-        features = unit_scale(leading_components(vectors, schedule.n_features, random))
-        rng = np.random.default_rng(random.randint(2**31))
-        board = Board.start(make_surface(cells), features, cells.cells.ravel(), frozen, rng)
-        now.look = board.cell_of_item
+                return solve_classic(problem, search)
+            from unshuffle.layout._anneal import solve_annealed  # numba is slow to load
 
-        def report(stage: str, fraction: float, agreement: Callable[[], float]) -> None:
-            if self.callback is None:
-                reporter.iteration += 1
-            else:
-                placed = board.cell_of_item()
-                reporter.step(agreement(), placed, stage=stage, fraction=done * fraction)
+            return solve_annealed(problem, self.quality, search)
 
-        with Workers(self.n_jobs) as workers:
-            anneal(board, features, schedule, rng=rng, workers=workers, report=report)
+        def store(found: Layout) -> None:
+            if X is not None and has_columns(kernel):
+                validate_data(self, X, reset=True, skip_check_array=True)
+            self.__dict__.pop("score_", None)
+            self._items, self._cells = items, cells
+            self._scored = items if self.kernel is None else found.vectors
+            self.grid_ = found.grid.astype(np.intp).reshape(cells.cells.shape)
+            self.positions_ = cells.positions(found.cells)
+            self.n_iter_ = search.iteration
 
-    def _solve_classic(
-        self,
-        X: Any,
-        cells: Shape,
-        frozen: NDArray[np.intp],
-        reporter: Reporter,
-        now: Placement,
-    ) -> None:
-        n_items, open_cells = len_of(X), np.flatnonzero(cells.cells)
-        check_classic_memory(n_items, open_cells.size)
-        self._solve_annealed(X, cells, frozen, reporter, now)
-        assert now.look is not None
-        if self.kernel is None:
-            now.scored = X
-        start = np.searchsorted(open_cells, now.look())
-        best, found = -np.inf, start
-
-        def report(done: float, value: float, permutation: NDArray[np.intp]) -> None:
-            nonlocal best, found
-            if value > best:
-                best, found = value, permutation
-                now.look = lambda: open_cells[found]
-            fraction = 0.1 + 0.9 * done
-            reporter.step(
-                best / n_items**2, open_cells[found], stage="climbing", fraction=fraction
-            )
-
-        solve_classic(
-            combined_gram(X, self._effective_kernel(), gamma=self.gamma, center=True),
-            cells.squared_distances(open_cells),
-            cells.positions(open_cells).astype(np.float64),
-            np.stack([frozen[:, 0], np.searchsorted(open_cells, frozen[:, 1])], axis=1),
-            start=start,
-            random_state=check_random_state(self.random_state),
-            report=report,
-        )
-
-    def _store(self, X: Any, cells: Shape, now: Placement, reporter: Reporter) -> None:
-        assert now.look is not None
-        self.__dict__.pop("score_", None)
-        cell_of_item = now.look()
-        grid = np.full(cells.cells.size, EMPTY, dtype=np.intp)
-        grid[cell_of_item] = np.arange(cell_of_item.size)
-        self._items, self._cells, self._scored = X, cells, now.scored
-        self.grid_ = grid.reshape(cells.cells.shape)
-        self.positions_ = cells.positions(cell_of_item)
-        self.n_iter_ = reporter.iteration
+        fit_by_search(self, search, solve, store)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -82,21 +82,10 @@ def assign_groups(
 ) -> None:
     """Give each group of cells the best order of the items it holds.
 
-    Parameters
-    ----------
-    board : int32 array of shape ((n_planes + 1) * n_cells,)
-        Features seen as bits, then items; changed.
-    field : float32 array of shape (n_planes * n_cells,)
-        What each cell asks for.
-    cells : int array of shape (n,)
-        The cells of one group after another.
-    starts : int array of shape (n_groups + 1,)
-        Where each group starts in `cells`, and where the last ends.
-    prices : float64 array of shape (n_items + 1,)
-        Of each item, kept from call to call: a good start for the next auction. The last one
-        is shared by all that is no item.
-    raise_by : float
-        Least raise of a bid; larger is faster and leaves a larger gap.
+    Board and field are those of `_surface_loops`. Each of `starts` but the last, which is the end,
+    is where a group begins in `cells`. `prices`, of each item and last of all that is no item,
+    are kept from call to call: a good start for the next auction. A larger `raise_by`, the least
+    raise of a bid, is faster and leaves a larger gap.
     """
     n_planes = field.shape[0] // n_cells
     values = board.view(np.float32)
@@ -192,39 +181,13 @@ def _next_random(state: Any) -> Any:
 
 @_compiled
 def exchange_neighbors(
-    items: Any,
-    features: Any,
-    neighbors: Any,
-    weights: Any,
-    regions: Any,
-    cells: Any,
-    n_tries: int,
-    n_steps: int,
-    seed: int,
-) -> None:
-    """Try exchanges between cells a few steps apart, and keep those that bring neighbours closer.
+    items: Any, features: Any, neighbors: Any, weights: Any, regions: Any, cells: Any,
+    n_tries: int, n_steps: int, seed: int,
+) -> None:  # fmt: skip
+    """Try exchanges between cells a few steps apart, and keep those that bring neighbors closer.
 
-    Empty cells stay as they are: an item would always gain by moving to where it has fewer
-    neighbours.
-
-    Parameters
-    ----------
-    items : int32 array of shape (n_cells,)
-        Item of each cell, below 0 if it is empty; changed.
-    features : float32 array of shape (n_items, n_features)
-        Euclidean distances between rows are to become small between neighbours.
-    neighbors : int32 array of shape (n_cells, n_neighbors)
-        Cells around each, -1 where there is none.
-    weights : float32 array of shape (n_cells, n_neighbors)
-        What distances to each of them count; the same seen from either side.
-    regions : int array of shape (n_cells,)
-        Only cells of one region are exchanged, and none below 0.
-    cells : int array of shape (n,)
-        Cells to go through.
-    n_tries, n_steps : int
-        Exchanges tried for each, and the most steps from neighbour to neighbour to the other.
-    seed : int
-        Of the draws.
+    Only cells of one region are exchanged, and none of a region below 0. Empty cells stay as they
+    are: an item would always gain by moving to where it has fewer neighbors.
     """
     state = np.empty(1, np.uint64)
     state[0] = np.uint64(seed) * np.uint64(2654435761) + np.uint64(88172645463325252)

@@ -1,8 +1,9 @@
 """A few items that stand for a whole collection, such as the photos of an album summary."""
 
+import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +13,13 @@ from unshuffle._arrays import check_magnitude, check_nonnegative, check_resolved
 from unshuffle._distances import DISTANCES, as_float64, exponential
 from unshuffle._grams import Kernel, count_items, gram_copies
 from unshuffle._middle import middle
-from unshuffle._parameters import check_memory, check_seed
+from unshuffle._parameters import check_count, check_memory, check_seed
 from unshuffle._printing import short_repr
 from unshuffle.kernels import combined_gram, median_gamma, text_features
-from unshuffle.layout._checks import check_representatives
-from unshuffle.layout._items import DENSE_UP_TO, whole_gram
-from unshuffle.layout._medoids import Distances, find_medoids
+from unshuffle.layout._problem import DENSE_UP_TO, whole_gram
+
+Index = NDArray[np.intp]
+Distances = NDArray[np.float32] | NDArray[np.float64]
 
 # Beyond so many items only so many of them may stand for others; all are stood for.
 _MAX_CANDIDATES = 2000
@@ -30,8 +32,8 @@ _MATTERS = 1e-4  # what rounding may take of a typical squared distance
 # Beyond, and below its inverse, squares of distances leave single precision.
 _LARGEST_SINGLE = 1e15
 _ROUNDING = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
-
-Block = Callable[[NDArray[np.intp]], NDArray[np.float64]]
+# An exchange counts if it lowers the sum of distances by more than this share of it.
+_LEAST_GAIN = 1e-6
 
 
 @dataclass(frozen=True)
@@ -121,16 +123,21 @@ def summarize(
             what=f"Choosing among {n_items:,} items by the similarities of all pairs",
             instead='Summarize a sample of the items, or use kernel="linear" or "rbf".',
         )
-    block, squares, vectors, exact = _evaluator(X, kernel, gamma)
-    k = check_representatives(k, squares.size)
-    rng = check_seed(random_state)
+    items = _compared(X, kernel, gamma)
+    n_items = items.squares.size
+    k = check_count(k, "k")
+    if k > n_items:
+        raise ValueError(
+            f"`k` is {k}, but there are only {n_items} item(s) to choose from. Choose at most "
+            f"{n_items}."
+        )
     limit = _SLOW_CANDIDATES if kernel in ("chi2", "laplacian") else _MAX_CANDIDATES
-    candidates = _drawn(vectors, squares.size, k, limit, rng)
-    indices, nearest, labels = _choose(block, squares, exact, candidates, k)
-    if candidates.size < squares.size and isinstance(vectors, np.ndarray):
+    candidates = _drawn(items.vectors, n_items, k, limit, check_seed(random_state))
+    indices, nearest, labels = _choose(items, candidates, k)
+    if candidates.size < n_items and isinstance(items.vectors, np.ndarray):
         # Now that the groups are known, those in the middle of them come into question.
-        candidates = np.union1d(indices, _central(vectors, labels, candidates.size))
-        indices, nearest, labels = _choose(block, squares, exact, candidates, k, start=indices)
+        candidates = np.union1d(indices, _central(items.vectors, labels, candidates.size))
+        indices, nearest, labels = _choose(items, candidates, k, start=indices)
     # An item stands for itself, also where an equal one was chosen too.
     labels[indices] = np.arange(k)
     counts = np.bincount(labels, minlength=k)
@@ -169,43 +176,47 @@ def choose_representatives(
     return summarize(X, k, kernel=kernel, gamma=gamma, random_state=random_state).indices
 
 
-def _evaluator(
-    X: Any, kernel: Kernel | Sequence[Kernel], gamma: float | None
-) -> tuple[Block, NDArray[np.float64], Any, Any]:
-    """Rows of the kernel matrix on demand, its diagonal, and vectors if there are such.
+class _Compared(NamedTuple):
+    """Items as their kernel compares them."""
 
-    The last are vectors whose distances are those in feature space, None elsewhere.
-    """
+    block: Callable[[Index], NDArray[np.float64]]  # rows of the kernel matrix on demand
+    squares: NDArray[np.float64]  # its diagonal
+    vectors: Any = None  # of the items, where there are such
+    exact: Any = None  # the same where their distances are those in feature space
+
+
+def _compared(X: Any, kernel: Kernel | Sequence[Kernel], gamma: float | None) -> _Compared:
+    """Check the items and prepare their comparison."""
     if kernel == "text":
-        return (*_inner(text_features(X)), None, None)
+        return _inner(text_features(X))
     if isinstance(kernel, str) and kernel in ("linear", *DISTANCES):
         X = check_vectors(X, "X", kernel=kernel)
         check_magnitude(X, "X")
         if kernel == "linear":
             check_resolved(X, "X")
             if sparse.issparse(X):
-                return (*_inner(X), X, None)
+                return _inner(X)._replace(vectors=X)
             # Distances do not change, and lose fewer digits.
             centred = X - middle(X)
             if float(np.abs(centred).max()) > _LARGEST_SINGLE:
                 centred = as_float64(centred)
-            return (*_inner(centred), X, X)
+            return _inner(centred)._replace(vectors=X, exact=X)
         if kernel == "chi2":
             check_nonnegative(X, "X", kernel=kernel)
         X = as_float64(X)
         width = _width(X, kernel) if gamma is None else gamma
         ones = np.ones(X.shape[0])
-        return (lambda rows: exponential(kernel, X[rows], X, width)), ones, X, None
+        return _Compared(lambda rows: exponential(kernel, X[rows], X, width), ones, X)
     K = combined_gram(X, kernel, gamma=gamma, center=True)
-    return (lambda rows: K[rows]), K.diagonal().copy(), None, None
+    return _Compared(lambda rows: K[rows], K.diagonal().copy())
 
 
-def _inner(X: Any) -> tuple[Block, NDArray[np.float64]]:
+def _inner(X: Any) -> _Compared:
     """Inner products of some rows with all, and of each with itself."""
     if sparse.issparse(X):
         norms = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
-        return (lambda rows: (X[rows] @ X.T).toarray()), norms
-    return (lambda rows: X[rows] @ X.T), np.einsum("ij,ij->i", X, X)
+        return _Compared(lambda rows: (X[rows] @ X.T).toarray(), norms)
+    return _Compared(lambda rows: X[rows] @ X.T, np.einsum("ij,ij->i", X, X))
 
 
 def _width(X: Any, kernel: str) -> float:
@@ -216,24 +227,17 @@ def _width(X: Any, kernel: str) -> float:
 
 
 def _choose(
-    block: Block,
-    squares: NDArray[np.float64],
-    exact: Any,
-    candidates: NDArray[np.intp],
-    k: int,
-    start: NDArray[np.intp] | None = None,
-) -> tuple[NDArray[np.intp], Distances, NDArray[np.intp]]:
+    items: _Compared, candidates: Index, k: int, start: Index | None = None
+) -> tuple[Index, Distances, Index]:
     """The best k of the candidates, each item's distance to the nearest, and which that is."""
-    D = _distances(block, squares, exact, candidates)
+    D = _distances(items, candidates)
     known = None if start is None else np.searchsorted(candidates, start)
     chosen = find_medoids(D, k, start=known)
     nearest = D[chosen]
     return candidates[chosen], nearest.min(axis=0), nearest.argmin(axis=0)
 
 
-def _drawn(
-    vectors: Any, n_items: int, k: int, limit: int, rng: np.random.RandomState
-) -> NDArray[np.intp]:
+def _drawn(vectors: Any, n_items: int, k: int, limit: int, rng: np.random.RandomState) -> Index:
     """Items that may be chosen: all, or a sample of those that differ."""
     if n_items <= max(_MAX_CANDIDATES, 4 * k):
         return np.arange(n_items)
@@ -248,9 +252,7 @@ def _drawn(
     return np.sort(order[: max(limit, 4 * k)])
 
 
-def _central(
-    vectors: NDArray[np.float64], labels: NDArray[np.intp], n_wanted: int
-) -> NDArray[np.intp]:
+def _central(vectors: NDArray[np.float64], labels: Index, n_wanted: int) -> Index:
     """Items nearest to the means of their groups, about equally many of each."""
     rank = np.empty(len(vectors), dtype=np.intp)
     for group in np.unique(labels):
@@ -261,11 +263,9 @@ def _central(
     return np.argsort(rank, kind="stable")[:n_wanted]
 
 
-def _distances(
-    block: Block, squares: NDArray[np.float64], exact: Any, candidates: NDArray[np.intp]
-) -> Distances:
+def _distances(items: _Compared, candidates: Index) -> Distances:
     """Distance of each candidate (rows) to each item in the feature space of the kernel."""
-    n_items = squares.size
+    squares, n_items = items.squares, items.squares.size
     typical = float(middle(squares[:, None])[0]) or 1.0
     single = float(squares.max()) < _LARGEST_SINGLE**2 and typical > _LARGEST_SINGLE**-2
     dtype: Any = np.float32 if single else np.float64
@@ -277,25 +277,22 @@ def _distances(
     D = np.empty((candidates.size, n_items), dtype=dtype)
     for start in range(0, candidates.size, _BLOCK):
         rows = candidates[start : start + _BLOCK]
-        products = block(rows)
+        products = items.block(rows)
         scale = squares[rows, np.newaxis] + squares
         squared = scale - 2.0 * products
         rounding = _ROUNDING[products.dtype] * scale
         lost = squared <= rounding
         squared[lost] = 0.0
-        if exact is not None:
+        if items.exact is not None:
             # Far from the middle, what is rounding there may be large beside other distances.
-            _measure(squared, exact, rows, *np.nonzero(lost & (rounding > _MATTERS * typical)))
+            pairs = np.nonzero(lost & (rounding > _MATTERS * typical))
+            _measure(squared, items.exact, rows, *pairs)
         D[start : start + _BLOCK] = np.sqrt(squared)
     return D
 
 
 def _measure(
-    squared: NDArray[Any],
-    X: NDArray[Any],
-    rows: NDArray[np.intp],
-    first: NDArray[np.intp],
-    second: NDArray[np.intp],
+    squared: NDArray[Any], X: NDArray[Any], rows: Index, first: Index, second: Index
 ) -> None:
     """Fill in the squared distances of some pairs, from the differences of their vectors."""
     step = max(1, 2**22 // X.shape[1])
@@ -303,3 +300,117 @@ def _measure(
         i, j = first[start : start + step], second[start : start + step]
         apart = as_float64(X[rows[i]]) - as_float64(X[j])
         squared[i, j] = np.einsum("ij,ij->i", apart, apart)
+
+
+def find_medoids(D: Distances, k: int, *, start: Index | None = None) -> Index:
+    """Choose k rows so that the sum of the columns' distances to the nearest is small.
+
+    No exchange of one of them for another row lowers the sum noticeably. `start` is a choice to
+    improve on; None begins with a greedy one.
+    """
+    if k == 1:
+        # The greedy choice tries them all.
+        return _greedy(D, k)
+    return _exchange(D, _greedy(D, k) if start is None else start)
+
+
+def _greedy(D: Distances, k: int) -> Index:
+    """Each time the row that lowers the sum most."""
+    sums = D.sum(axis=1, dtype=np.float64)
+    chosen = [int(sums.argmin())]
+    nearest = D[chosen[0]].copy()
+    # What a row gains only shrinks as others are chosen, so a gain known from before is a
+    # bound, and most rows need not be looked at again.
+    queue = [(-_gain(nearest, row), c) for c, row in enumerate(D) if c != chosen[0]]
+    heapq.heapify(queue)
+    while len(chosen) < k:
+        _, best = heapq.heappop(queue)
+        gain = _gain(nearest, D[best])
+        if queue and -gain > queue[0][0]:
+            heapq.heappush(queue, (-gain, best))
+            continue
+        chosen.append(best)
+        np.minimum(nearest, D[best], out=nearest)
+    return np.array(chosen, dtype=np.intp)
+
+
+def _gain(nearest: Distances, row: Distances) -> float:
+    return float(np.maximum(nearest - row, 0.0).sum(dtype=np.float64))
+
+
+def _exchange(D: Distances, chosen: Index) -> Index:
+    """Exchange a chosen row for another as soon as that gains, until none does."""
+    state = _Nearest(D, chosen)
+    taken = np.zeros(len(D), dtype=bool)
+    taken[chosen] = True
+    candidate, n_since = 0, 0
+    while n_since < len(D):
+        n_since += 1
+        if not taken[candidate]:
+            change, slot = state.best_exchange(D[candidate])
+            before, old = state.total(), int(state.chosen[slot])
+            if change < -_LEAST_GAIN * before:
+                state.exchange(slot, candidate)
+                if state.total() < before:
+                    taken[old], taken[candidate] = False, True
+                    n_since = 0
+                else:  # rounding alone promised a gain
+                    state.exchange(slot, old)
+        candidate = (candidate + 1) % len(D)
+    return state.chosen
+
+
+class _Nearest:
+    """The two chosen rows that are nearest to each column, kept through exchanges."""
+
+    def __init__(self, D: Distances, chosen: Index) -> None:
+        self.D = D
+        self.chosen = chosen.copy()
+        n_items = D.shape[1]
+        self.slots = np.zeros((2, n_items), dtype=np.intp)
+        self.distances = np.zeros((2, n_items), dtype=np.float64)
+        self._find(np.arange(n_items))
+
+    def total(self) -> float:
+        """Sum of the distances to the nearest."""
+        return float(self.distances[0].sum())
+
+    def best_exchange(self, row: Distances) -> tuple[float, int]:
+        """Change of the sum if `row` took the best slot, and which that is."""
+        first, second = self.distances
+        # Other columns stay with whom they have, or go to their second.
+        near = np.flatnonzero(row < second)
+        to_row, to_first, to_second = row[near], first[near], second[near]
+        gained = np.minimum(to_row - to_first, 0.0)
+        # Columns whose nearest goes move to `row`, not to their second.
+        kept = np.where(to_row < to_first, to_first, to_row) - to_second
+        changes = self.losses + np.bincount(
+            self.slots[0, near], weights=kept, minlength=len(self.chosen)
+        )
+        slot = int(changes.argmin())
+        return float(changes[slot] + gained.sum()), slot
+
+    def exchange(self, slot: int, candidate: int) -> None:
+        """Give `slot` to another row of D."""
+        self.chosen[slot] = candidate
+        row = self.D[candidate]
+        stale = (self.slots == slot).any(axis=0)
+        nearest = ~stale & (row < self.distances[0])
+        middle = ~stale & ~nearest & (row < self.distances[1])
+        self.slots[1, nearest], self.distances[1, nearest] = (
+            self.slots[0, nearest],
+            self.distances[0, nearest],
+        )
+        for rank, where in ((0, nearest), (1, middle)):
+            self.slots[rank, where], self.distances[rank, where] = slot, row[where]
+        self._find(np.flatnonzero(stale))
+
+    def _find(self, columns: Index) -> None:
+        """Look up the two nearest of some columns anew."""
+        found = self.D[np.ix_(self.chosen, columns)]
+        two = np.argpartition(found, 1, axis=0)[:2]
+        self.slots[:, columns] = two
+        self.distances[:, columns] = np.take_along_axis(found, two, axis=0)
+        gap = self.distances[1] - self.distances[0]
+        # What is lost by taking each slot away: its columns go to their second.
+        self.losses = np.bincount(self.slots[0], weights=gap, minlength=len(self.chosen))

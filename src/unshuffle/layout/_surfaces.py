@@ -1,21 +1,25 @@
-"""Where cells lie: on a grid or at any points; what is near what, smoothed at any width.
+"""Where cells lie: on a grid or at any points; what is near what, averaged at any width.
 
-A surface knows nothing of items. It averages planes of values over its cells, finds disjoint
-pairs to exchange, groups to reorder and neighbours to compare.
+A surface averages planes of values over its cells, exchanges disjoint pairs of them, and finds
+groups to reorder and neighbors to compare.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.spatial import cKDTree
 
 from unshuffle._parallel import Workers
-from unshuffle.layout import _blur_loops, _swap_loops
+from unshuffle.layout import _surface_loops
+from unshuffle.layout._problem import Shape
+from unshuffle.layout._surface_loops import LONGEST_SHIFT
 
 Planes = NDArray[np.float32]
+Rng = np.random.Generator
 Bits = NDArray[np.int32]
 Cells = NDArray[np.int64]
 
@@ -28,74 +32,25 @@ TILE = 128
 # Work is split in pieces of about this many cells, never by the number of threads.
 PIECE = 32768
 NOISE_CELLS = TILE * TILE
-GROUP = 256
+N_NEIGHBORS, NEIGHBOR_BANDWIDTH = 8, 0.8
+# An average over points goes by way of a grid if that has at most so many cells for each point.
+GRID_CELLS_PER_POINT, LEAST_GRID = 16, 4096
 
 
 @dataclass(frozen=True)
 class Passes:
-    """How items are swapped at one width.
+    """How items are swapped at one width."""
 
-    Attributes
-    ----------
-    bandwidth : float
-        Width of the field, in cells; exchanges reach a few times as far.
-    heat : float
-        Factor of the noise; larger accepts more exchanges that do not pay.
-    n_passes : int
-        Passes over all cells.
-    noise : float32 array of shape (>= cells swapped at once + NOISE_OFFSETS,)
-        Of zero mean.
-    """
-
-    bandwidth: float
-    heat: float
+    bandwidth: float  # of the field, in cells; exchanges reach a few times as far
+    heat: float  # factor of the noise; larger accepts more exchanges that do not pay
     n_passes: int
-    noise: Planes
-
-
-class Surface(Protocol):
-    """What the annealing needs to know of the cells."""
-
-    n_cells: int
-    extent: float
-
-    def average(self, planes: Planes, bandwidth: float, workers: Workers) -> Planes:
-        """Gaussian averages of planes (n_planes, n_cells) around each cell."""
-
-    def swap(
-        self,
-        board: Bits,
-        field: Planes,
-        free: Bits,
-        n_features: int,
-        passes: Passes,
-        rng: np.random.Generator,
-        workers: Workers,
-    ) -> None:
-        """Exchange items of cells up to a few bandwidths apart where it pays."""
-
-    def typical_gain(
-        self, planes: Planes, field: Planes, n_features: int, items: Bits, bandwidth: float
-    ) -> float:
-        """Scale of the gains of exchanges between cells about a bandwidth apart."""
-
-    def tiles(self, side: float, rng: np.random.Generator) -> Cells:
-        """Number of the tile that each cell lies in; tiles have the given side in cells."""
-
-    def neighbors(self) -> tuple[NDArray[np.int32], Planes]:
-        """Cells around each cell (-1 for none), and what they count."""
+    noise: Planes  # of zero mean, for the cells swapped at once and NOISE_OFFSETS more
+    free: Bits  # all bits set where a cell may change; empty if all may
+    n_features: int  # planes from here on have no share in the field of their own cell
 
 
 class Raster:
-    """Cells of a rectangle, or of a torus where the edges meet.
-
-    Parameters
-    ----------
-    rows, columns : int
-        Its size.
-    wrap : bool
-        Whether the last row is beside the first, and the last column beside the first.
-    """
+    """Cells of a rectangle, or with `wrap` of a torus, where opposite edges meet."""
 
     def __init__(self, rows: int, columns: int, wrap: bool) -> None:
         self.rows = rows
@@ -105,7 +60,7 @@ class Raster:
         self.extent = float(max(rows, columns))
 
     def average(self, planes: Planes, bandwidth: float, workers: Workers) -> Planes:
-        """Average with mirrored edges, sampled more coarsely where the kernel is wide."""
+        """Gaussian averages of planes (n_planes, n_cells), sampled coarsely if they are wide."""
         rows, columns, wrap = self.rows, self.columns, self.wrap
         spacing = max(1.0, bandwidth / SAMPLES_PER_BANDWIDTH)
         n_down, n_across = max(1, round(rows / spacing)), max(1, round(columns / spacing))
@@ -113,7 +68,7 @@ class Raster:
             n_down, n_across = rows, columns
         samples = np.empty((len(planes), n_down, n_across), dtype=np.float32)
         workers.each(
-            _blur_loops.average,
+            _surface_loops.average,
             [
                 (planes, rows, columns, bandwidth, wrap, samples, *piece)
                 for piece in self._pieces(n_down)
@@ -123,7 +78,7 @@ class Raster:
             return samples.reshape(len(planes), -1)
         full = np.empty((len(planes), rows, columns), dtype=np.float32)
         workers.each(
-            _blur_loops.enlarge, [(samples, wrap, full, *piece) for piece in self._pieces(rows)]
+            _surface_loops.enlarge, [(samples, wrap, full, *piece) for piece in self._pieces(rows)]
         )
         return full.reshape(len(planes), -1)
 
@@ -133,16 +88,7 @@ class Raster:
         bounds = [n * k // n_pieces for k in range(n_pieces + 1)]
         return list(pairwise(bounds))
 
-    def swap(
-        self,
-        board: Bits,
-        field: Planes,
-        free: Bits,
-        n_features: int,
-        passes: Passes,
-        rng: np.random.Generator,
-        workers: Workers,
-    ) -> None:
+    def swap(self, board: Bits, field: Planes, passes: Passes, rng: Rng, workers: Workers) -> None:
         """Exchange along random shifts, in parts of the grid that do not touch each other."""
         # Of a wide kernel, every stride-th cell is a grid of its own on which the kernel is
         # narrower: so each part stays small, however far its cells are apart.
@@ -150,19 +96,20 @@ class Raster:
         stride = max(1, min(n_strides, int(passes.bandwidth / 4)))
         tiles = list(self._swap_tiles(stride, rng))
         draws = rng.random((len(tiles), passes.n_passes, 3))
-        flat = (board.reshape(-1), field.reshape(-1), free, self.rows, self.columns, n_features)
+        flat = board.reshape(-1), field.reshape(-1), passes.free, self.rows, self.columns
         how = passes.bandwidth, passes.noise, passes.heat
         if len(tiles) == 1 and not self.wrap:
-            _swap_loops.swap_passes(*flat, draws[0], *how)
+            _surface_loops.swap_passes(*flat, passes.n_features, draws[0], *how)
             return
         workers.each(
-            _swap_loops.swap_tile,
-            [(*flat, tile, part, *how) for tile, part in zip(tiles, draws, strict=True)],
+            _surface_loops.swap_tile,
+            [
+                (*flat, passes.n_features, tile, part, *how)
+                for tile, part in zip(tiles, draws, strict=True)
+            ],
         )
 
-    def _swap_tiles(
-        self, stride: int, rng: np.random.Generator
-    ) -> Iterator[tuple[int, int, int, int, int]]:
+    def _swap_tiles(self, stride: int, rng: Rng) -> Iterator[tuple[int, int, int, int, int]]:
         """Parts of the grid: (top, left, rows, columns, stride), each cell in one of them."""
         roll = rng.integers(0, (self.rows, self.columns)) if self.wrap else (0, 0)
         for down in range(min(stride, self.rows)):
@@ -182,15 +129,15 @@ class Raster:
     def typical_gain(
         self, planes: Planes, field: Planes, n_features: int, items: Bits, bandwidth: float
     ) -> float:
-        """Root mean squares over some hundred cells."""
+        """Scale of the gains of exchanges a bandwidth apart: root mean squares over some cells."""
         step = max(1, round(bandwidth))
-        gain = _blur_loops.typical_gain(
+        gain = _surface_loops.typical_gain(
             planes, field, n_features, items, self.rows, self.columns, step
         )
         return float(gain)
 
-    def tiles(self, side: float, rng: np.random.Generator) -> Cells:
-        """Squares of the given side, laid over the grid at a random offset."""
+    def tiles(self, side: float, rng: Rng) -> Cells:
+        """Tile of each cell: squares of the given side, laid over the grid at a random offset."""
         length = max(1, int(side))
         down, right = rng.integers(0, length, 2)
         row = np.arange(self.rows) + down
@@ -201,7 +148,7 @@ class Raster:
         return (row[:, np.newaxis] * (column.max() + 1) + column).ravel()
 
     def neighbors(self) -> tuple[NDArray[np.int32], Planes]:
-        """The eight cells around each."""
+        """The eight cells around each, -1 for none, and what they count."""
         row, column = np.divmod(np.arange(self.n_cells, dtype=np.int32), np.int32(self.columns))
         found = np.empty((self.n_cells, 8), dtype=np.int32)
         weights = np.empty((self.n_cells, 8), dtype=np.float32)
@@ -217,13 +164,139 @@ class Raster:
         return found, weights
 
 
-NEIGHBOR_BANDWIDTH = 0.8
-
-
-def _cut(size: int, rng: np.random.Generator) -> list[tuple[int, int]]:
+def _cut(size: int, rng: Rng) -> list[tuple[int, int]]:
     """Starts and lengths of parts of at most TILE cells, cut at random places."""
     if size <= TILE:
         return [(0, size)]
     first = int(rng.integers(TILE // 4, TILE))
     starts = [0, *range(first, size, TILE)]
     return [(a, b - a) for a, b in zip(starts, [*starts[1:], size], strict=True)]
+
+
+class Scatter:
+    """Cells at given points; the unit of length is the median distance to the nearest other."""
+
+    def __init__(self, points: NDArray[np.float64]) -> None:
+        self.n_cells = len(points)
+        origin = points.min(axis=0)
+        nearest = np.ones(1)
+        if self.n_cells > 1:
+            nearest = cKDTree(points).query(points, k=2)[0][:, 1]
+        unit = float(np.median(nearest[nearest > 0])) if (nearest > 0).any() else 1.0
+        self.points = (points - origin) / unit
+        self.extent = float(self.points.max()) + 1.0
+        self._tree = cKDTree(self.points)
+
+    def average(self, planes: Planes, bandwidth: float, workers: Workers) -> Planes:
+        """Gaussian average, over a grid in between or from point to point, what is cheaper."""
+        spacing = bandwidth / SAMPLES_PER_BANDWIDTH
+        rows, columns = np.floor(self.points.max(axis=0) / spacing) + 2
+        if rows * columns > GRID_CELLS_PER_POINT * self.n_cells + LEAST_GRID:
+            weights = self._between_points(bandwidth)
+            result = weights @ planes.T / np.asarray(weights.sum(axis=1)).reshape(-1, 1)
+            return np.ascontiguousarray(result.T, dtype=np.float32)
+        spread = _onto_grid(self.points / spacing, int(rows), int(columns))
+        stacked = np.vstack([planes, np.ones((1, self.n_cells), dtype=np.float32)])
+        on_grid = np.ascontiguousarray((spread.T @ stacked.T).T, dtype=np.float32)
+        grid = Raster(int(rows), int(columns), wrap=False)
+        smooth = grid.average(on_grid, SAMPLES_PER_BANDWIDTH, workers)
+        result = spread @ smooth.T
+        return np.ascontiguousarray((result[:, :-1] / result[:, -1:]).T, dtype=np.float32)
+
+    def _between_points(self, bandwidth: float) -> sparse.csr_array:
+        pairs = self._tree.query_pairs(3 * bandwidth, output_type="ndarray")
+        apart = self.points[pairs[:, 0]] - self.points[pairs[:, 1]]
+        weight = np.exp(-0.5 * np.einsum("ij,ij->i", apart, apart) / bandwidth**2)
+        size = (self.n_cells, self.n_cells)
+        half = sparse.csr_array((weight, (pairs[:, 0], pairs[:, 1])), shape=size)
+        return sparse.csr_array(half + half.T + sparse.eye_array(self.n_cells))
+
+    def swap(self, board: Bits, field: Planes, passes: Passes, rng: Rng, workers: Workers) -> None:
+        """Exchange random pairs from the same tile."""
+        flat, flat_field = board.reshape(-1), field.reshape(-1)
+        for _ in range(passes.n_passes):
+            first, second = self._pairs(LONGEST_SHIFT * passes.bandwidth, rng)
+            if passes.free.size:
+                both = (passes.free[first] & passes.free[second]) != 0
+                first, second = first[both], second[both]
+            pick = rng.integers(0, len(passes.noise), len(first))
+            _surface_loops.swap_pairs(
+                flat, flat_field, self.n_cells, first, second, passes.noise[pick], passes.heat
+            )
+
+    def _pairs(self, side: float, rng: Rng) -> tuple[Cells, Cells]:
+        """Random disjoint pairs of cells that lie in the same tile."""
+        tiles = self.tiles(max(side, 1.5), rng)
+        shuffled = rng.permutation(self.n_cells)
+        order = shuffled[np.argsort(tiles[shuffled], kind="stable")]
+        sizes = np.bincount(tiles[order])
+        starts = np.cumsum(sizes) - sizes
+        rank = np.arange(self.n_cells) - starts[tiles[order]]
+        first = np.flatnonzero((rank[:-1] % 2 == 0) & (rank[1:] == rank[:-1] + 1))
+        return order[first], order[first + 1]
+
+    def typical_gain(
+        self, planes: Planes, field: Planes, n_features: int, items: Bits, bandwidth: float
+    ) -> float:
+        """Root mean squares over pairs from tiles of about a bandwidth."""
+        first, second = self._pairs(2 * bandwidth, np.random.default_rng(0))
+        apart = field[:n_features, first] - field[:n_features, second]
+        held = items >= 0
+        stray = planes[:n_features, held] - field[:n_features, held]
+        n_pairs, n_held = max(len(first), 1), max(int(held.sum()), 1)
+        return float(np.sqrt((apart**2).sum() / n_pairs) * np.sqrt((stray**2).sum() / n_held))
+
+    def tiles(self, side: float, rng: Rng) -> Cells:
+        """Squares of the given side, laid over the points at a random offset."""
+        # what lies farther out than that shares a tile, or products would overflow
+        place = np.minimum(np.floor(self.points / side + rng.random(2)), 2.0**31).astype(np.int64)
+        key = place[:, 0] * (place[:, 1].max() + 1) + place[:, 1]
+        return np.unique(key, return_inverse=True)[1].astype(np.int64)
+
+    def neighbors(self) -> tuple[NDArray[np.int32], Planes]:
+        """Up to eight nearest cells, as far as both count each other among theirs."""
+        k = min(N_NEIGHBORS, self.n_cells - 1)
+        if k < 1:
+            none = np.full((self.n_cells, 1), -1, dtype=np.int32)
+            return none, np.zeros(none.shape, dtype=np.float32)
+        distance, found = self._tree.query(self.points, k=k + 1)
+        own = found == np.arange(self.n_cells)[:, np.newaxis]
+        # Coincident points may list each other before themselves.
+        own[~own.any(axis=1), -1] = True
+        found, distance = found[~own].reshape(-1, k), distance[~own].reshape(-1, k)
+        cells = np.arange(self.n_cells)[:, np.newaxis]
+        mutual = (found[found] == cells[..., np.newaxis]).any(axis=2)
+        weights = np.exp(-0.5 * (distance / NEIGHBOR_BANDWIDTH) ** 2)
+        return (
+            np.where(mutual, found, -1).astype(np.int32),
+            np.where(mutual, weights, 0.0).astype(np.float32),
+        )
+
+
+def _onto_grid(places: NDArray[np.float64], rows: int, columns: int) -> sparse.csr_array:
+    """Shares of each point in the four cells of a grid around it."""
+    n = len(places)
+    corner = np.floor(places).astype(np.int64)
+    part = places - corner
+    index, share = [], []
+    for down in (0, 1):
+        for right in (0, 1):
+            index.append((corner[:, 0] + down) * columns + corner[:, 1] + right)
+            share.append(
+                np.where(down, part[:, 0], 1 - part[:, 0])
+                * np.where(right, part[:, 1], 1 - part[:, 1])
+            )
+    item = np.tile(np.arange(n), 4)
+    shape = (n, rows * columns)
+    return sparse.csr_array((np.concatenate(share), (item, np.concatenate(index))), shape=shape)
+
+
+Surface = Raster | Scatter
+
+
+def make_surface(cells: Shape) -> Surface:
+    """The surface that a shape asks for."""
+    if cells.points is not None:
+        return Scatter(cells.points)
+    rows, columns = cells.cells.shape
+    return Raster(rows, columns, cells.wrap)

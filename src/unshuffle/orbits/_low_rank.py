@@ -52,7 +52,7 @@ Report = Callable[[Run], None]
 def started(space: MatrixSpace, pairs: Pairs, generators: Array) -> Run:
     """The best coefficients of given generators, nothing else moved."""
     V = space.matrices(generators)
-    start = linear_coefficients(V, pairs.targets, pairs.sources)
+    start = _linear_coefficients(V, pairs.targets, pairs.sources)
     first = _cost(V, start, pairs)
     found, squares = fit_coefficients(
         V, pairs.targets, pairs.sources, start, max_iter=10, tol=1e-6
@@ -119,7 +119,7 @@ def _by_least_squares(
             by_generators, by_coefficients = system.step(damping)
             generators = run.generators + by_generators
             V = space.matrices(generators)
-            coefficients = within_reach(V, run.coefficients + by_coefficients)
+            coefficients = _within_reach(V, run.coefficients + by_coefficients)
             cost = _cost(V, coefficients, pairs)
             if cost < run.cost:
                 break
@@ -258,7 +258,7 @@ def fit_coefficients(
         H += (damping[active] * size + np.finfo(float).tiny)[:, None, None] * unit
         push = np.einsum("ndk,nd->nk", J, x - moved)
         step = np.linalg.solve(H, push[:, :, None])[:, :, 0]
-        trial = within_reach(generators, c + step, reach)
+        trial = _within_reach(generators, c + step, reach)
         squares = _squares(generators, trial, x, z, axis=1)
         better = squares < best[active]  # false for NaN
         fall = best[active] - np.where(better, squares, best[active])
@@ -272,18 +272,18 @@ def fit_coefficients(
     return found, best
 
 
-def within_reach(generators: Array, coefficients: Array, reach: float = _REACH) -> Array:
+def _within_reach(generators: Array, coefficients: Array, reach: float = _REACH) -> Array:
     """Coefficients, shortened where their matrix is so large that a search has gone astray."""
     norms = np.maximum(matrix_norms(generators, coefficients), 1e-300)
     return np.asarray(coefficients * np.minimum(1.0, reach / norms)[:, None])
 
 
-def linear_coefficients(generators: Array, targets: Array, sources: Array) -> Array:
+def _linear_coefficients(generators: Array, targets: Array, sources: Array) -> Array:
     """Coefficients by the tangent at half way: x - x' = sum c V (x + x') / 2."""
     middle = 0.5 * (targets + sources)
     flows = np.einsum("kij,nj->nik", generators, middle)
     inverse = np.linalg.pinv(flows, rcond=0.05)  # steep ones would start far away
-    return within_reach(generators, np.einsum("nki,ni->nk", inverse, targets - sources))
+    return _within_reach(generators, np.einsum("nki,ni->nk", inverse, targets - sources))
 
 
 def _cost(V: Array, coefficients: Array, pairs: Pairs) -> float:

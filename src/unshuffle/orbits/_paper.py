@@ -229,6 +229,7 @@ def _project_rows(wanted: Array, constraints: Constraints, metric: Array | None 
 
     The least-distance program of each row, min |u| subject to G u <= h, is solved by its dual, a
     least-squares problem over numbers that are not negative (Lawson and Hanson).
+
     Distance is d'W d by a metric W, plain without one. Rows that cannot meet G a <= h become NaN.
     """
     G, h = constraints

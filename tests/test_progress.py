@@ -8,7 +8,7 @@ class Estimator:
 
 
 def fit(estimator, ending, *, offered=True, judge=None):
-    """Fit by a solver that offers 1 and 3, and then ends: by a solution, a stop or an interrupt."""
+    """Fit by a solver that offers 1 and 3, and ends: by a solution, a stop or an interrupt."""
     search = Search()
 
     def solve():

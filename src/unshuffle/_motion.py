@@ -1,25 +1,320 @@
-"""What generators do to vectors, whole ones or their coordinates in a subspace."""
+"""Exponentials of matrices, and what they do to vectors, whole ones or coordinates in a subspace.
+
+Solvers need exp(A) z for one vector z of each matrix, never exp(A) itself. Its Taylor series then
+takes products with vectors only, of which derivatives follow term by term, exact to rounding for
+every matrix, defective ones included.
+"""
 
 from dataclasses import dataclass
+from math import factorial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._exponentials import exponentials
+from unshuffle._contracts import raise_not_float, takes
 from unshuffle._middle import middle
 
-_LARGEST_NORM = 1e10  # an exponential errs by about 1e-16 of it, relative to itself
-
-
 Array = NDArray[np.float64]
+
+_STEP = 2.0  # largest 1-norm of one Taylor step: no cancellation to speak of
+_TERMS = 25  # _STEP**26 / 26! is below rounding
+_MOST_STEPS = 64  # beyond, squaring the exponential takes less time than going step by step
+_LARGEST_NORM = 1e10  # an exponential errs by about 1e-16 of it, relative to itself
 _BLOCK = 2_000_000  # numbers in a stack of matrices
+
+
+@takes(A="... d d")
+def matrix_exponentials(A: Array) -> Array:
+    """Exponentials of a stack of matrices, by scaling and squaring.
+
+    Parameters
+    ----------
+    A : ndarray of shape (..., d, d)
+        Matrices of 1-norm 1e10 at most; one more product for each doubling of their norm. Beyond,
+        rounding decides what their exponentials are, and they are refused.
+
+    Returns
+    -------
+    exponentials : ndarray of shape (..., d, d)
+        Refused where one does not fit into a float.
+    """
+    matrices = np.asarray(A, dtype=np.float64)
+    flat = matrices.reshape(-1, *matrices.shape[-2:])
+    _check_norms(flat)
+    found = exponentials(flat)
+    _check_fits(found, matrices)
+    return found.reshape(matrices.shape)
+
+
+@takes(A="n d d", z="n d")
+def exponential_action(A: Array, z: Array) -> Array:
+    """Vectors exp(A_n) z_n, without the exponentials themselves.
+
+    Parameters
+    ----------
+    A : ndarray of shape (n, d, d)
+        Matrices of 1-norm 1e10 at most; time grows with the largest norm among them, up to 128.
+    z : ndarray of shape (n, d)
+        One vector for each.
+
+    Returns
+    -------
+    moved : ndarray of shape (n, d)
+        exp(A_n) z_n; refused where one does not fit into a float.
+    """
+    _check_norms(A)
+    moved = action(A, z)
+    _check_fits(moved, A, z)
+    return moved
+
+
+@takes(A="n d d", z="n d", directions="k d d")
+def exponential_jacobian(A: Array, z: Array, directions: Array) -> tuple[Array, Array]:
+    """Vectors exp(A_n) z_n and how they change as A_n moves along given matrices.
+
+    Parameters
+    ----------
+    A : ndarray of shape (n, d, d)
+        Matrices of 1-norm 1e10 at most.
+    z : ndarray of shape (n, d)
+        One vector for each.
+    directions : ndarray of shape (p, d, d)
+        Directions of change, the same for all.
+
+    Returns
+    -------
+    moved : ndarray of shape (n, d)
+        exp(A_n) z_n; refused where one does not fit into a float.
+    jacobian : ndarray of shape (n, d, p)
+        Column q is the derivative of exp(A_n + t D_q) z_n at t = 0.
+    """
+    _check_norms(A)
+    moved, change = jacobian(A, z, directions)
+    _check_fits(moved, A, z)
+    _check_fits(change, A, z, directions)
+    return moved, change
+
+
+@takes(A="n d d", z="n d", w="n d")
+def exponential_pullback(A: Array, z: Array, w: Array) -> tuple[Array, Array]:
+    """Vectors exp(A_n) z_n and the gradient of w_n'exp(A_n) z_n with respect to A_n.
+
+    Parameters
+    ----------
+    A : ndarray of shape (n, d, d)
+        Matrices of 1-norm 1e10 at most.
+    z, w : ndarray of shape (n, d)
+        Vectors on either side.
+
+    Returns
+    -------
+    moved : ndarray of shape (n, d)
+        exp(A_n) z_n; refused where one does not fit into a float.
+    gradient : ndarray of shape (n, d, d)
+        Integral over s in (0, 1) of exp(sA)'w z'exp((1-s)A)', for each n.
+    """
+    _check_norms(A)
+    moved, gradient = pullback(A, z, w)
+    _check_fits(moved, A, z)
+    _check_fits(gradient, A, z, w)
+    return moved, gradient
+
+
+def exponentials(A: Array) -> Array:
+    """As `matrix_exponentials`, of shape (n, d, d); not finite where one does not fit or is lost.
+
+    For solvers, whose trial steps may be wild.
+    """
+    norms = _norms(A)
+    sound = norms <= _LARGEST_NORM
+    if not sound.all():
+        found = np.full(A.shape, np.nan)
+        found[sound] = exponentials(A[sound])
+        return found
+    n_squarings = np.ceil(np.log2(np.maximum(norms / 0.5, 1.0))).astype(int)
+    power = np.ldexp(A, -n_squarings[:, None, None])
+    square = power @ power
+    cube, fourth = square @ power, square @ square
+    unit = np.eye(A.shape[-1])
+    # Degree 16 in powers of A^4 (Paterson and Stockmeyer): six products instead of fifteen.
+    result = fourth / factorial(16)
+    for k in (12, 8, 4, 0):
+        result = result + unit / factorial(k) + power / factorial(k + 1)
+        result += square / factorial(k + 2) + cube / factorial(k + 3)
+        if k:
+            result = result @ fourth
+    with np.errstate(over="ignore", invalid="ignore"):
+        for k in range(n_squarings.max(initial=0)):
+            left = n_squarings > k
+            result[left] = result[left] @ result[left]
+    return np.asarray(result)
+
+
+def action(A: Array, z: Array) -> Array:
+    """As `exponential_action`; not finite where a vector does not fit or is lost."""
+    result = np.empty(z.shape)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for chosen, n_steps in _groups(A):
+            if n_steps > _MOST_STEPS:
+                whole = exponentials(A[chosen])
+                result[chosen] = np.einsum("nij,nj->ni", whole, z[chosen])
+                continue
+            step, moved = A[chosen] / n_steps, z[chosen]
+            for _ in range(n_steps):
+                moved = _series(step, moved).sum(axis=0)
+            result[chosen] = moved
+    return result
+
+
+def jacobian(A: Array, z: Array, directions: Array) -> tuple[Array, Array]:
+    """As `exponential_jacobian`; not finite where a number does not fit or is lost."""
+    columns = np.ascontiguousarray(directions.transpose(2, 1, 0).reshape(z.shape[1], -1))
+    result, changes = np.empty(z.shape), np.empty((*z.shape, len(directions)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for chosen, n_steps in _groups(A):
+            if n_steps > _MOST_STEPS:
+                found = _large_jacobian(A[chosen], z[chosen], directions)
+                result[chosen], changes[chosen] = found
+                continue
+            step, scaled, moved = A[chosen] / n_steps, columns / n_steps, z[chosen]
+            change = np.zeros((*moved.shape, len(directions)))
+            for _ in range(n_steps):
+                term, rate = moved, change
+                moved, change = moved.copy(), change.copy()
+                for k in range(1, _TERMS + 1):
+                    pushed = (term @ scaled).reshape(change.shape)  # D_q term for all q
+                    rate = (step @ rate + pushed) / k
+                    term = np.einsum("nij,nj->ni", step, term) / k
+                    moved += term
+                    change += rate
+            result[chosen], changes[chosen] = moved, change
+    return result, changes
+
+
+def pullback(A: Array, z: Array, w: Array) -> tuple[Array, Array]:
+    """As `exponential_pullback`; not finite where a number does not fit or is lost."""
+    result, gradient = np.empty(z.shape), np.empty(A.shape)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for chosen, n_steps in _groups(A):
+            if n_steps > _MOST_STEPS:
+                outer = w[chosen][:, :, None] * z[chosen][:, None, :]
+                whole, along = _with_derivative(np.swapaxes(A[chosen], 1, 2), outer)
+                result[chosen] = np.einsum("nji,nj->ni", whole, z[chosen])
+                gradient[chosen] = along
+                continue
+            found = _pullback(A[chosen] / n_steps, z[chosen], w[chosen], n_steps)
+            result[chosen], gradient[chosen] = found
+    return result, gradient
+
+
+def _large_jacobian(A: Array, z: Array, directions: Array) -> tuple[Array, Array]:
+    moved, changes = np.empty(z.shape), np.empty((*z.shape, len(directions)))
+    for q, direction in enumerate(directions):
+        whole, along = _with_derivative(A, np.broadcast_to(direction, A.shape))
+        moved = np.einsum("nij,nj->ni", whole, z)
+        changes[:, :, q] = np.einsum("nij,nj->ni", along, z)
+    return moved, changes
+
+
+def _with_derivative(A: Array, directions: Array) -> tuple[Array, Array]:
+    """exp(A_n), and its derivative along D_n: blocks of the exponential of [[A, D], [0, A]]."""
+    n, d, _ = A.shape
+    # The derivative is linear in D, so D may be as small as keeps the norm that of A.
+    sizes = np.maximum(_norms(directions), np.finfo(float).tiny)[:, None, None]
+    blocks = np.zeros((n, 2 * d, 2 * d))
+    blocks[:, :d, :d] = blocks[:, d:, d:] = A
+    blocks[:, :d, d:] = directions / sizes
+    found = exponentials(blocks)
+    return found[:, :d, :d], found[:, :d, d:] * sizes
+
+
+def _norms(A: Array) -> Array:
+    """1-norms of matrices."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.abs(A).sum(axis=1).max(axis=1, initial=0.0))
+
+
+def _check_norms(A: Array) -> None:
+    """Refuse matrices that are not finite, or so large that rounding decides."""
+    norms = _norms(A)
+    wrong = np.flatnonzero(~(norms <= _LARGEST_NORM))
+    if wrong.size:
+        raise ValueError(
+            f"Matrix {wrong[0]} of `A` has the 1-norm {norms[wrong[0]]:.3g} ({wrong.size} such "
+            f"matrices): beyond {_LARGEST_NORM:.0e} rounding decides what its exponential is. "
+            "Pass smaller matrices."
+        )
+
+
+def _check_fits(found: Array, A: Array, *others: Array) -> None:
+    """Refuse what does not fit into a float."""
+    if np.isfinite(found).all():
+        return
+    lost = np.flatnonzero(~np.isfinite(found).reshape(len(found), -1).all(axis=1))
+    raise_not_float(
+        f"The exponential of matrix {lost[0]} of `A`",
+        {
+            "A": A,
+            **dict(zip(("z", "directions" if found.ndim == 3 else "w"), others, strict=False)),
+        },
+    )
+
+
+def _pullback(step: Array, z: Array, w: Array, n_steps: int) -> tuple[Array, Array]:
+    transposed = np.swapaxes(step, 1, 2)
+    forward, moved = [], z
+    for _ in range(n_steps):
+        forward.append(_series(step, moved, weighted=False))
+        moved = _weighted(forward[-1]).sum(axis=0)
+    gradient, back = np.zeros_like(step), w
+    for powers in reversed(forward):
+        pulled = _series(transposed, back, weighted=False)
+        # sum over i + j < terms of (A'^i w)(A^j z)' / (i + j + 1)!
+        mixed = np.tensordot(_hankel(), powers, axes=(1, 0))
+        gradient += np.einsum("tni,tnj->nij", pulled, mixed, optimize=True)
+        back = _weighted(pulled).sum(axis=0)
+    return np.asarray(moved), gradient / n_steps
+
+
+def _groups(A: Array) -> list[tuple[NDArray[np.intp], int]]:
+    """Matrices of similar size, and how many Taylor steps these need: 1, 2, 4, ..."""
+    norms = np.nan_to_num(_norms(A), nan=np.inf, posinf=np.inf)
+    doublings = np.ceil(np.log2(np.clip(norms / _STEP, 1.0, 2.0 * _MOST_STEPS)))
+    return [(np.flatnonzero(doublings == each), 2 ** int(each)) for each in np.unique(doublings)]
+
+
+def _series(A: Array, z: Array, *, weighted: bool = True) -> Array:
+    """Terms A^k z, over k! where `weighted`, for k = 0 to _TERMS."""
+    terms = np.empty((_TERMS + 1, *z.shape))
+    terms[0] = z
+    for k in range(1, _TERMS + 1):
+        np.einsum("nij,nj->ni", A, terms[k - 1], out=terms[k])
+        if weighted:
+            terms[k] /= k
+    return terms
+
+
+def _weighted(powers: Array) -> Array:
+    factorials = np.cumprod(np.maximum(np.arange(len(powers), dtype=np.float64), 1.0))
+    return np.asarray(powers / factorials[:, None, None])
+
+
+def _hankel() -> Array:
+    k = np.arange(_TERMS + 1)
+    total = k[:, None] + k[None, :] + 1
+    table = np.array([1.0 / factorial(int(each)) for each in range(2 * _TERMS + 2)])
+    return np.asarray(np.where(total <= _TERMS + 1, table[total], 0.0))
+
+
+def matrices_of(generators: Array, coefficients: Array) -> Array:
+    """Matrices sum c V, shape (n, d, d)."""
+    return np.asarray(np.tensordot(coefficients, generators, axes=(1, 0)))
 
 
 def matrix_norms(generators: Array, coefficients: Array) -> Array:
     """1-norms of sum c V, shape (n,); infinite where they overflow."""
     with np.errstate(over="ignore", invalid="ignore"):
-        matrices = np.tensordot(coefficients, generators, axes=(1, 0))
-        norms = np.abs(matrices).sum(axis=1).max(axis=1, initial=0.0)
+        norms = _norms(matrices_of(generators, coefficients))
     return np.where(np.isnan(norms), np.inf, norms)
 
 
@@ -29,10 +324,7 @@ def moved_by(generators: Array, coefficients: Array, vector: Array) -> Array:
     block = max(1, _BLOCK // d**2)
     with np.errstate(over="ignore", invalid="ignore"):  # left to the caller
         parts = [
-            exponentials(
-                np.tensordot(coefficients[start : start + block], generators, axes=(1, 0))
-            )
-            @ vector
+            exponentials(matrices_of(generators, coefficients[start : start + block])) @ vector
             for start in range(0, len(coefficients), block)
         ]
     return np.concatenate(parts) if parts else np.zeros((0, d))

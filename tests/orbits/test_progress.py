@@ -49,3 +49,30 @@ def test_too_few_steps_are_told(wedge, options):
     with pytest.warns(ConvergenceWarning, match="max_iter=1 steps. Raise max_iter"):
         learner.fit(wedge(n=40), wedge(n=40, seed=1))
     assert not learner.converged_
+
+
+@pytest.mark.parametrize("options", BOTH)
+def test_nothing_is_set_before_there_is_a_solution(wedge, options):
+    learner = OrbitLearner(1, random_state=0, **options)
+    seen = []
+    learner.set_params(callback=lambda state: seen.append([*vars(learner)]))
+    given = {*vars(learner)}
+    learner.fit(wedge(n=40))
+    assert all(set(names) == given for names in seen)
+
+
+def test_a_fit_that_fails_leaves_the_earlier_one_and_one_that_ends_replaces_it(wedge):
+    learner = OrbitLearner(1, n_components=2, random_state=0).fit(wedge(n=40))
+    before = learner.generators_
+
+    def fail(state):
+        raise RuntimeError("not today")
+
+    with pytest.raises(RuntimeError, match="not today"):
+        learner.set_params(n_components=None, callback=fail).fit(wedge(n=40))
+    assert learner.generators_ is before
+    assert learner.mean_.shape == (3,)
+    learner.set_params(callback=None).fit(wedge(n=40))
+    assert learner.generators_.shape == (1, 3, 3)
+    assert not hasattr(learner, "mean_")
+    assert not hasattr(learner, "components_")

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._contracts import takes
-from unshuffle._exponentials import exponential_action, exponential_pullback
+from unshuffle._motion import exponential_action, exponential_pullback
 
 Array = NDArray[np.float64]
 

@@ -1,27 +1,22 @@
 """Low-rank least squares: generators and coefficients that carry all pairs, from one start."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from unshuffle._exponentials import jacobian
-from unshuffle.objectives import (
-    combined,
-    squared_orbit_cost,
-    squared_orbit_gradient,
-)
-from unshuffle.orbits._coefficients import fit_coefficients, linear_coefficients, within_reach
-from unshuffle.orbits._matrices import MatrixSpace
-from unshuffle.orbits._pairs import Pairs
+from unshuffle._motion import action, jacobian, matrices_of, matrix_norms
+from unshuffle.objectives import squared_orbit_gradient
+from unshuffle.orbits._problem import MatrixSpace, Pairs
 
 Array = NDArray[np.float64]
 
 EXACT = 1e-26  # of the squared lengths: nothing is left to gain
 _MOST_UNKNOWNS = 300  # numbers in all generators, for which a dense system is solved
 _MOST_DERIVATIVES = 20_000_000  # numbers in their Jacobian
+_REACH = 12.0  # most a solver moves along: the 1-norm of a matrix, whose time it sets
 
 
 @dataclass
@@ -42,7 +37,7 @@ class Run:
 
     generators: Array
     coefficients: Array
-    path: list[float] = field(default_factory=list)
+    path: list[float]
     converged: bool = False
 
     @property
@@ -57,7 +52,7 @@ Report = Callable[[Run], None]
 def started(space: MatrixSpace, pairs: Pairs, generators: Array) -> Run:
     """The best coefficients of given generators, nothing else moved."""
     V = space.matrices(generators)
-    start = linear_coefficients(V, pairs.targets, pairs.sources)
+    start = _linear_coefficients(V, pairs.targets, pairs.sources)
     first = _cost(V, start, pairs)
     found, squares = fit_coefficients(
         V, pairs.targets, pairs.sources, start, max_iter=10, tol=1e-6
@@ -68,36 +63,16 @@ def started(space: MatrixSpace, pairs: Pairs, generators: Array) -> Run:
 def descend(
     space: MatrixSpace, pairs: Pairs, run: Run, *, max_iter: int, tol: float, report: Report
 ) -> Run:
-    """Lower the cost over generators and coefficients together.
+    """Lower the cost over generators and coefficients together, from a run, which is changed.
 
     Levenberg and Marquardt's method, coefficients eliminated; for large matrices, where its
-    system is too large, L-BFGS.
-
-    Parameters
-    ----------
-    space : MatrixSpace
-        Matrices to choose from.
-    pairs : Pairs
-        What is to be carried where.
-    run : Run
-        Start, which is changed.
-    max_iter : int
-        Most steps.
-    tol : float
-        Relative fall of the cost, twice in a row, below which to stop.
-    report : callable
-        Told of every step; may raise to stop.
-
-    Returns
-    -------
-    run : Run
-        A local optimum.
+    system is too large, L-BFGS. Ends when the cost falls by less than the share `tol` twice in a
+    row. `report` is told of every step, and may raise to stop.
     """
-    n_unknowns = run.generators.size
-    n_derivatives = pairs.targets.size * space.n_dimensions
-    if n_unknowns <= _MOST_UNKNOWNS and n_derivatives <= _MOST_DERIVATIVES:
-        return _by_least_squares(space, pairs, run, max_iter=max_iter, tol=tol, report=report)
-    return _by_gradients(space, pairs, run, max_iter=max_iter, tol=tol, report=report)
+    small = run.generators.size <= _MOST_UNKNOWNS
+    few = pairs.targets.size * space.n_dimensions <= _MOST_DERIVATIVES
+    method = _by_least_squares if small and few else _by_gradients
+    return method(space, pairs, run, max_iter=max_iter, tol=tol, report=report)
 
 
 def ordered(run: Run) -> Run:
@@ -115,6 +90,22 @@ def ordered(run: Run) -> Run:
     return Run(generators * signs[:, None], coefficients * signs, run.path, run.converged)
 
 
+def structure_constants(generators: Array) -> tuple[Array, float]:
+    """Commutators in terms of orthonormal generators, and the share of them that is not.
+
+    [V_i, V_j] = sum_c constants[i, j, c] V_c + rest. The share is 0 where the generators span a
+    Lie algebra (or commute), 1 where no commutator is in their span.
+    """
+    products = generators[:, None] @ generators[None, :]
+    brackets = np.asarray(products - np.swapaxes(products, 0, 1))
+    constants = np.einsum("ijab,cab->ijc", brackets, generators)
+    whole = float(np.linalg.norm(brackets))
+    if whole <= 1e-8 * len(generators):  # of unit matrices: they commute up to rounding
+        return constants, 0.0
+    rest = brackets - np.einsum("ijc,cab->ijab", constants, generators)
+    return constants, float(np.linalg.norm(rest)) / whole
+
+
 def _by_least_squares(
     space: MatrixSpace, pairs: Pairs, run: Run, *, max_iter: int, tol: float, report: Report
 ) -> Run:
@@ -128,7 +119,7 @@ def _by_least_squares(
             by_generators, by_coefficients = system.step(damping)
             generators = run.generators + by_generators
             V = space.matrices(generators)
-            coefficients = within_reach(V, run.coefficients + by_coefficients)
+            coefficients = _within_reach(V, run.coefficients + by_coefficients)
             cost = _cost(V, coefficients, pairs)
             if cost < run.cost:
                 break
@@ -162,7 +153,7 @@ class _System:
         """Linearise all residuals at a run."""
         V, c = space.matrices(run.generators), run.coefficients
         n, k = c.shape
-        moved, J = jacobian(combined(V, c), pairs.sources, basis)
+        moved, J = jacobian(matrices_of(V, c), pairs.sources, basis)
         missed = pairs.targets - moved
         p = J.shape[2]
         by_c = J @ run.generators.T
@@ -235,12 +226,79 @@ def _by_gradients(
     return run
 
 
+def fit_coefficients(
+    generators: Array,
+    targets: Array,
+    sources: Array,
+    start: Array,
+    *,
+    max_iter: int = 50,
+    tol: float = 1e-12,
+    reach: float = _REACH,
+) -> tuple[Array, Array]:
+    """Coefficients c that lower |x - exp(sum c V) x'|^2 from where they start, for each pair.
+
+    Levenberg and Marquardt's method for all pairs at once; a pair leaves when its squared distance
+    falls by less than the share `tol`. No matrix gets a 1-norm beyond `reach`. Also returns the
+    squared distances left.
+    """
+    k, unit = len(generators), np.eye(len(generators))
+    found = start.copy()
+    best = _squares(generators, found, targets, sources, axis=1)
+    scale = np.maximum(np.sum(targets**2, axis=1), np.finfo(float).tiny)
+    damping = np.full(len(found), 1e-3)
+    active = np.flatnonzero(best > 1e-30 * scale)
+    for _ in range(max_iter):
+        if not active.size:
+            break
+        c, x, z = found[active], targets[active], sources[active]
+        moved, J = jacobian(matrices_of(generators, c), z, generators)
+        H = np.swapaxes(J, 1, 2) @ J
+        size = np.trace(H, axis1=1, axis2=2) / k
+        H += (damping[active] * size + np.finfo(float).tiny)[:, None, None] * unit
+        push = np.einsum("ndk,nd->nk", J, x - moved)
+        step = np.linalg.solve(H, push[:, :, None])[:, :, 0]
+        trial = _within_reach(generators, c + step, reach)
+        squares = _squares(generators, trial, x, z, axis=1)
+        better = squares < best[active]  # false for NaN
+        fall = best[active] - np.where(better, squares, best[active])
+        settled = (better & (fall <= tol * best[active])) | (damping[active] > 1e6)
+        taken = active[better]
+        found[taken], best[taken] = trial[better], squares[better]
+        damping[active] = np.clip(
+            np.where(better, damping[active] / 5, damping[active] * 4), 1e-12, 1e8
+        )
+        active = active[~settled & (best[active] > 1e-30 * scale[active])]
+    return found, best
+
+
+def _within_reach(generators: Array, coefficients: Array, reach: float = _REACH) -> Array:
+    """Coefficients, shortened where their matrix is so large that a search has gone astray."""
+    norms = np.maximum(matrix_norms(generators, coefficients), 1e-300)
+    return np.asarray(coefficients * np.minimum(1.0, reach / norms)[:, None])
+
+
+def _linear_coefficients(generators: Array, targets: Array, sources: Array) -> Array:
+    """Coefficients by the tangent at half way: x - x' = sum c V (x + x') / 2."""
+    middle = 0.5 * (targets + sources)
+    flows = np.einsum("kij,nj->nik", generators, middle)
+    inverse = np.linalg.pinv(flows, rcond=0.05)  # steep ones would start far away
+    return _within_reach(generators, np.einsum("nki,ni->nk", inverse, targets - sources))
+
+
 def _cost(V: Array, coefficients: Array, pairs: Pairs) -> float:
     """Squared distances left; infinite where a trial step leads beyond the floats."""
-    try:
-        return squared_orbit_cost(V, coefficients, pairs.targets, pairs.sources)
-    except ValueError:
-        return np.inf
+    total = float(_squares(V, coefficients, pairs.targets, pairs.sources, axis=None))
+    return total if np.isfinite(total) else np.inf
+
+
+def _squares(
+    V: Array, coefficients: Array, targets: Array, sources: Array, *, axis: int | None
+) -> Array:
+    """Squared distances left of each pair, or of all; not finite where a trial step is wild."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        missed = targets - action(matrices_of(V, coefficients), sources)
+        return np.asarray(np.sum(missed**2, axis=axis))
 
 
 def _orthonormal(generators: Array, coefficients: Array) -> tuple[Array, Array]:

@@ -1,7 +1,7 @@
 """OrbitLearner: the estimator."""
 
 import warnings
-from collections.abc import Callable
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -14,45 +14,28 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from unshuffle._arrays import as_numbers, as_rows, check_column_names, check_magnitude
-from unshuffle._motion import Motion, Subspace
+from unshuffle._motion import Motion
 from unshuffle._parallel import check_n_jobs, one_blas_thread
 from unshuffle._parameters import check_count, check_memory, check_parameters, check_seed
-from unshuffle._progress import Callback, Reporter, Stopped, refitting
-from unshuffle.orbits._checks import (
-    check_any_matrix,
-    check_coefficients,
-    check_comparable,
-    check_constraints,
-    check_inner_products,
-    check_log_trace,
+from unshuffle._progress import Callback, fit_by_search
+from unshuffle.orbits._locate import check_coefficients, check_orbit_vector, locate
+from unshuffle.orbits._low_rank import ordered, structure_constants
+from unshuffle.orbits._paper import check_log_trace, learn_log_trace, refuse_constraints
+from unshuffle.orbits._problem import (
+    MatrixSpace,
+    Problem,
+    check_learning_memory,
     check_n_generators,
-    check_orbit_components,
-    check_orbit_memory,
-    check_orbit_vector,
-    check_pattern,
-    check_regression_targets,
-    check_rows_differ,
-    check_several_points,
-    check_signs,
+    checked_targets,
+    chosen_pairs,
+    chosen_prototype,
+    chosen_subspace,
+    regression_pairs,
 )
-from unshuffle.orbits._coefficients import locate, orbit_places
-from unshuffle.orbits._group import structure_constants
-from unshuffle.orbits._log_trace import (
-    Constraints,
-    LogTraceCost,
-    VolumeRun,
-    feasible_start,
-    within,
-)
-from unshuffle.orbits._low_rank import Run, ordered
-from unshuffle.orbits._matrices import MatrixSpace
-from unshuffle.orbits._pairs import Pairs, chosen_pairs, chosen_prototype, regression_pairs
-from unshuffle.orbits._search import Search, Settings
-from unshuffle.orbits._volume_start import small_matrices, spectrum, suggested_number
+from unshuffle.orbits._search import OrbitSearch, Settings, Solution, learn_squared
 
 Array = NDArray[np.float64]
 
-_MOST_SUGGESTED = 10
 _MOST_LISTED = 50  # values of the spectrum
 
 
@@ -287,50 +270,20 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         check_n_jobs(self.n_jobs)
         if self.loss == "logtrace":
             check_log_trace(self.structure)
+        elif self.constraints is not None:
+            refuse_constraints()
         rows = _orbit_rows(X).copy()  # which are kept, and must not change with the user's
-        check_several_points(len(rows), "X")
-        onto = check_regression_targets(y, rows)
-        if onto is None:
-            check_rows_differ(rows, "X")
-        with refitting(self) as done, one_blas_thread():
-            self._forget()
-            check_column_names(X, "X")
-            validate_data(self, X, reset=True, skip_check_array=True)  # records the columns
-            self._fit(rows, onto, done)
+        onto = checked_targets(y, rows)
+        check_column_names(X, "X")
+        k = None if self.n_generators is None else int(self.n_generators)
+        settings = Settings(k, int(self.n_init), int(self.max_iter), self.tol, self.n_jobs)
+        with one_blas_thread():
+            problem = self._problem(rows, onto)
+            search = OrbitSearch(self.callback, problem.space, settings)
+            solve = partial(self._solve, problem, settings, search)
+            store, judge = partial(self._store, X, problem), partial(self._judge, search)
+            fit_by_search(self, search, solve, store, judge)
         return self
-
-    def _fit(self, X: Array, onto: Array | None, done: Callable[[], None]) -> None:
-        seed = int(check_random_state(self.random_state).randint(2**31))
-        subspace = self._subspace_of(X, onto)
-        inner = X if subspace is None else subspace.inside(X)
-        prototype = chosen_prototype(self.prototype, X, inner, subspace)
-        if onto is None:
-            indices, pairs = chosen_pairs(self.pairs, inner, prototype, int(self.n_neighbors))
-        else:
-            indices, pairs = regression_pairs(
-                inner, onto if subspace is None else subspace.inside(onto)
-            )
-        constraints = check_constraints(self.constraints, inner.shape[1], self.loss)
-        space = self._space_of(len(X), pairs)
-        scaled, scale = pairs.scaled()
-        settings = Settings(int(self.n_init), int(self.max_iter), self.tol, seed, self.n_jobs)
-        search = Search(space, scaled, settings, Reporter(self.callback), scale**2)
-        self._seed, self._subspace = seed, subspace
-        self.pairs_ = indices
-        self.prototype_ = prototype.vector.copy()
-        self._inner_rows = inner if onto is None else None
-        try:
-            if self.loss == "squared":
-                self._learn_squared(search, self._inner_rows)
-            else:
-                self._learn_log_trace(search, constraints)
-        except KeyboardInterrupt:
-            if hasattr(self, "generators_"):
-                done()
-            raise
-        done()
-        if not (self.converged_ or search.reporter.stopped):
-            self._warn()
 
     def transform(self, X: ArrayLike) -> Array:
         """Coefficients of each row: how far along the generators the prototype comes closest.
@@ -461,12 +414,6 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _motion(self) -> Motion:
         return Motion(self.generators_, self._subspace)
 
-    def _forget(self) -> None:
-        """Drop what only some parameters give, and what tells whether a step was taken."""
-        for name in ("generators_", "mean_", "components_"):
-            if hasattr(self, name):
-                delattr(self, name)
-
     def _checked(self, X: ArrayLike) -> Array:
         check_is_fitted(self, "generators_")
         rows = _orbit_rows(X)
@@ -474,108 +421,73 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         validate_data(self, X, reset=False, skip_check_array=True)  # compares the columns
         return rows
 
-    def _subspace_of(self, X: Array, onto: Array | None) -> Subspace | None:
-        if self.n_components is None:
-            return None
-        rows = X if onto is None else np.concatenate([X, onto])
-        n_components = int(self.n_components)
-        check_orbit_components(n_components, len(rows), X.shape[1])
-        subspace = Subspace.of(rows, n_components)
-        self.mean_, self.components_ = subspace.mean, subspace.components
-        return subspace
-
-    def _space_of(self, n_points: int, pairs: Pairs) -> MatrixSpace:
+    def _problem(self, X: Array, onto: Array | None) -> Problem:
+        """Pairs of vectors as matrices move them, and the matrices to choose from."""
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        subspace = None
+        if self.n_components is not None:
+            whole = X if onto is None else np.concatenate([X, onto])
+            subspace = chosen_subspace(whole, int(self.n_components))
+        inner = X if subspace is None else subspace.inside(X)
+        prototype = chosen_prototype(self.prototype, X, inner, subspace)
+        if onto is None:
+            pairs = chosen_pairs(self.pairs, inner, prototype, int(self.n_neighbors))
+        else:
+            pairs = regression_pairs(inner, onto if subspace is None else subspace.inside(onto))
         n, d = pairs.targets.shape
-        pattern = check_pattern(self.pattern, d, self.structure)
-        space = MatrixSpace.of(d, self.structure, pattern)
-        check_any_matrix(space.n_dimensions, d, self.structure)
+        space = MatrixSpace.of(d, self.structure, self.pattern)
         if self.n_generators is not None:
-            check_n_generators(int(self.n_generators), n_points, n, space.n_dimensions)
-        check_orbit_memory(n, d, space.n_dimensions)
-        return space
+            check_n_generators(int(self.n_generators), len(X), n, space.n_dimensions)
+        check_learning_memory(n, d, space.n_dimensions)
+        rows = inner if onto is None else None
+        return Problem(rows, subspace, prototype, pairs.scaled(), space, seed)
 
-    def _number(self, values: Array, n_dimensions: int, n_pairs: int) -> int:
-        if self.n_generators is not None:
-            return int(self.n_generators)
-        return suggested_number(values, min(n_dimensions, n_pairs, _MOST_SUGGESTED))
+    def _solve(self, problem: Problem, settings: Settings, search: OrbitSearch) -> Solution:
+        if self.loss == "squared":
+            return learn_squared(problem, settings, search)
+        weights = (self.lam, self.eps1, self.eps2)
+        return learn_log_trace(problem, settings, search, weights, self.constraints, self.solver)
 
-    def _learn_squared(self, search: Search, points: Array | None) -> None:
-        space, pairs = search.space, search.pairs
-        values, directions = spectrum(small_matrices(space, pairs))
-        k = self._number(values, space.n_dimensions, len(pairs.targets))
-        try:
-            run = search.low_rank(directions, points, k)
-        except Stopped:
-            assert search.best is not None
-            run = search.best
-        except KeyboardInterrupt:
-            if search.best is not None:
-                self._store(search, search.best, values)
-            raise
-        self._store(search, run, values)
-
-    def _learn_log_trace(self, search: Search, constraints: Constraints | None) -> None:
-        space, pairs = search.space, search.pairs
-        check_inner_products(pairs.sources, pairs.targets)
-        if space.is_diagonal:
-            check_signs(pairs.sources, pairs.targets)
-        cost = LogTraceCost(space, pairs, self.lam, self.eps1, self.eps2)
-        inside = None if constraints is None else within(space, constraints)
-        start = feasible_start(len(pairs.targets), space.n_dimensions, inside)
-        try:
-            run = search.log_trace(cost, start, inside, solver=self.solver)
-        except Stopped:
-            assert search.best_volume is not None
-            run = search.best_volume
-        except KeyboardInterrupt:
-            if search.best_volume is not None:
-                self._store_volume(search, search.best_volume)
-            raise
-        self._store_volume(search, run)
-
-    def _store_volume(self, search: Search, run: VolumeRun) -> None:
-        values, directions = spectrum(run.matrices)
-        k = self._number(values, *run.matrices.shape[::-1])
-        generators = directions[:k]
-        found = Run(generators, run.matrices @ generators.T, run.path, run.converged)
-        self._store(search, found, values, scale=1.0)
-
-    def _store(
-        self, search: Search, run: Run, values: Array, *, scale: float | None = None
-    ) -> None:
-        final = ordered(run)
-        self.generators_ = search.space.matrices(final.generators)
-        self.coefficients_ = final.coefficients
-        self.spectrum_ = values[:_MOST_LISTED]
+    def _store(self, X: ArrayLike, problem: Problem, found: Solution) -> None:
+        validate_data(self, X, reset=True, skip_check_array=True)  # records the columns
+        self._seed, self._subspace = problem.seed, problem.subspace
+        self._inner_rows = problem.rows
+        for name in ("mean_", "components_"):  # an earlier fit may have set them
+            self.__dict__.pop(name, None)
+        if problem.subspace is not None:
+            self.mean_, self.components_ = problem.subspace.mean, problem.subspace.components
+        self.pairs_ = problem.pairs.indices
+        self.prototype_ = problem.prototype.vector.copy()
+        run = ordered(found.run)
+        self.generators_ = problem.space.matrices(run.generators)
+        self.coefficients_ = run.coefficients
+        self.spectrum_ = found.spectrum[:_MOST_LISTED]
         self.n_generators_ = len(self.generators_)
         self.structure_constants_, self.closure_ = structure_constants(self.generators_)
-        scale = search.scale if scale is None else scale
-        self.objective_path_ = np.minimum.accumulate(np.array(run.path)) * scale
+        self.objective_path_ = np.minimum.accumulate(np.array(run.path)) * found.scale
         self.objective_ = float(self.objective_path_[-1])
         self.n_iter_ = max(1, len(run.path) - 1)
         self.converged_ = run.converged
+
+    def _judge(self, search: OrbitSearch, interrupted: bool) -> None:
+        if not (self.converged_ or search.stopped):
+            warnings.warn(
+                f"The generators still changed after max_iter={self.max_iter} steps. Raise "
+                "max_iter, or tol, to let them settle.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
 
     def _located(self, inner: Array) -> Array:
         start = self.prototype_
         if self._subspace is not None:
             start = self._subspace.inside(start[None])[0]
-        scale = float(np.linalg.norm(start))
-        check_comparable(inner, scale)
         with one_blas_thread():
-            places = orbit_places(self.generators_, start / scale, seed=self._seed)
-            return locate(self.generators_, start / scale, inner / scale, places)[0]
+            return locate(self.generators_, start, inner, seed=self._seed)
 
     @property
     def _n_features_out(self) -> int:
         return len(self.generators_)
-
-    def _warn(self) -> None:
-        warnings.warn(
-            f"The generators still changed after max_iter={self.max_iter} steps. Raise max_iter, "
-            "or tol, to let them settle.",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
 
 
 def _orbit_rows(X: Any) -> Array:

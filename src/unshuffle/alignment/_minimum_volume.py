@@ -12,13 +12,19 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._bag_estimator import BagEstimatorMixin
-from unshuffle._bags import Bags, check_bags_memory, check_several_bags
+from unshuffle._bags import (
+    MISSING,
+    BagEstimatorMixin,
+    Bags,
+    check_bags_memory,
+    check_several_bags,
+    equal_sizes,
+    gathered,
+)
 from unshuffle._parallel import check_n_jobs, map_parallel
 from unshuffle._parameters import check_count, check_parameters
 from unshuffle._points import PointFeatures
 from unshuffle._progress import Callback, Reporter, Stopped, refitting
-from unshuffle._sizes import MISSING, equal_sizes, gathered
 from unshuffle.alignment._arrangement import Arrangement
 from unshuffle.alignment._checks import (
     check_directions,

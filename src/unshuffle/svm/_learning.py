@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._bags import Bags
+from unshuffle._bags import Bags, gathered
 from unshuffle._progress import Reporter, Stopped
-from unshuffle._sizes import gathered
 from unshuffle.svm._machine import Machine
 from unshuffle.svm._margins import Separating
 from unshuffle.svm._placing import Placing

@@ -15,8 +15,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._bag_estimator import BagEstimatorMixin
-from unshuffle._bags import Bags
+from unshuffle._bags import BagEstimatorMixin, Bags
 from unshuffle._parallel import check_n_jobs
 from unshuffle._parameters import check_kernel_memory, check_parameters
 from unshuffle._progress import Callback, Reporter, refitting

@@ -10,12 +10,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._bag_estimator import BagEstimatorMixin
-from unshuffle._bags import Bags
+from unshuffle._bags import BagEstimatorMixin, Bags, gathered
 from unshuffle._parallel import check_n_jobs
 from unshuffle._parameters import check_kernel_memory, check_parameters
 from unshuffle._progress import Callback, Reporter, Stopped, refitting
-from unshuffle._sizes import gathered
 from unshuffle.svm._checks import check_slack_template, warn_sets_unsettled
 from unshuffle.svm._placing import Placing
 from unshuffle.svm._slots import nearest_candidates

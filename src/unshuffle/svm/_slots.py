@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._assign import assign, assign_many, squared_distances
-from unshuffle._bags import Bags, canonical_order
+from unshuffle._bags import Bags, canonical_order, equal_sizes
 from unshuffle._parallel import map_parallel
-from unshuffle._sizes import equal_sizes
 
 Array = NDArray[np.float64]
 Orders = NDArray[np.intp]

@@ -4,10 +4,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from unshuffle._bags import Bags
+from unshuffle._bags import Bags, equal_sizes, gathered
 from unshuffle._parameters import check_kernel_memory
 from unshuffle._progress import Reporter
-from unshuffle._sizes import equal_sizes, gathered
 from unshuffle.svm._ball import Ball, enclosing_ball
 from unshuffle.svm._slots import Array, Candidates, Orders, nearest_candidates
 

@@ -209,17 +209,15 @@ def check_bags(bags: Any, name: str) -> tuple[NDArray[np.float64], NDArray[np.in
     if is_list_of_bags(bags):
         return _stack(list(bags), name)
     shape = _shape(bags, name)
-    if shape and shape[0] == 0:
-        raise ValueError(f"{name} is empty: found 0 bags. {_FORMS}")
+    empty = shape[:1] == (0,)
+    if empty or len(shape) not in (2, 3):
+        what = f"is a {type(bags).__name__} of {len(shape)} dimension(s), shape {shape}"
+        what = "is empty: found 0 bags" if empty else what
+        # scikit-learn's checks look for "Reshape your data".
+        raise ValueError(f"{name} {what}. Reshape your data: {_FORMS[0].lower()}{_FORMS[1:]}")
     if len(shape) == 3:
         check_plain(bags, name)
         return _stack(list(np.asarray(bags)), name)
-    if len(shape) != 2:
-        # scikit-learn's checks look for "Reshape your data".
-        raise ValueError(
-            f"{name} is a {type(bags).__name__} of {len(shape)} dimension(s), shape {shape}. "
-            f"Reshape your data: {_FORMS[0].lower()}{_FORMS[1:]}"
-        )
     _check_no_names(bags, name)
     points = _check_points(bags, holder=name).copy()  # which is kept, and must not change
     return points, np.arange(len(points) + 1)

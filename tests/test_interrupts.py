@@ -14,7 +14,7 @@ from unshuffle.kernels import ExpectedLikelihoodKernel, _mixture_loops, geodesic
 from unshuffle.kernels._mixtures import KINDS, Climb, fitted
 from unshuffle.matching._starts import _distances
 from unshuffle.svm import _ball_loops
-from unshuffle.svm._ball import enclosing_ball
+from unshuffle.svm._align import enclosing_ball
 
 
 @pytest.fixture

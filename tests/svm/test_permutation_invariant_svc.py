@@ -12,8 +12,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from unshuffle import PermutationInvariantSVC, SetAligner
 from unshuffle._bags import Bags
 from unshuffle.svm import _machine
+from unshuffle.svm._align import nearest_candidates
 from unshuffle.svm._machine import slot_gram
-from unshuffle.svm._slots import nearest_candidates
 
 
 @parametrize_with_checks(
@@ -294,6 +294,32 @@ def test_interrupt_leaves_a_fitted_machine(shapes):
         model.fit(bags, y)
     assert model.predict(bags).shape == (60,)
     assert not model.converged_
+
+
+def test_interrupt_while_aligning_leaves_a_machine_for_what_was_aligned(shapes):
+    def callback(state):
+        raise KeyboardInterrupt
+
+    model = PermutationInvariantSVC(callback=callback)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*shapes)
+    stopped = PermutationInvariantSVC(callback=lambda state: True).fit(*shapes)
+    np.testing.assert_array_equal(model.permutations_, stopped.permutations_)
+    np.testing.assert_array_equal(model.predict(shapes[0]), stopped.predict(shapes[0]))
+
+
+def test_interrupt_while_calibrating_costs_the_probabilities_alone(shapes, monkeypatch):
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(PermutationInvariantSVC, "_calibrate", interrupt)
+    model = PermutationInvariantSVC(probability=True)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*shapes)
+    assert model.converged_
+    assert model.predict(shapes[0]).shape == (60,)
+    with pytest.raises(ValueError, match="interrupted"):
+        model.predict_proba(shapes[0])
 
 
 def test_too_few_rounds_are_reported(shapes):

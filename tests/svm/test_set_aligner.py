@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from unshuffle import SetAligner
 from unshuffle._bags import Bags
-from unshuffle.svm._slots import nearest_candidates
+from unshuffle.svm._align import nearest_candidates
 
 
 @parametrize_with_checks(

@@ -12,7 +12,7 @@ from unshuffle import (
     preprocessing,
     svm,
 )
-from unshuffle._bag_estimator import BagEstimatorMixin
+from unshuffle._bags import BagEstimatorMixin
 from unshuffle.kernels import (
     BhattacharyyaKernel,
     ExpectedLikelihoodKernel,

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.extmath import svd_flip
 
+from unshuffle._arrays import as_numbers, as_rows
 from unshuffle._assign import nearest_orders
-from unshuffle.alignment._checks import check_n_components
 
 Array = NDArray[np.float64]
 
@@ -22,22 +22,14 @@ NO_VARIANCE = 1e-12
 class Components:
     """Mean and principal directions of bags in a common order.
 
-    Attributes
-    ----------
-    mean : ndarray of shape (n_points, n_features)
-        Mean bag.
-    directions : ndarray of shape (n_components, n_points * n_features)
-        Orthonormal, largest variance first; signs so that the largest entry is positive.
-    variances : ndarray of shape (n_components,)
-        Variance along each, with n_bags - 1 in the denominator.
-    total : float
-        Sum of all variances, those left out too.
+    The directions are orthonormal, largest variance first, with signs so that the largest entry is
+    positive; variances have n_bags - 1 in the denominator.
     """
 
-    mean: Array
-    directions: Array
+    mean: Array  # of shape (n_points, n_features)
+    directions: Array  # of shape (n_components, n_points * n_features)
     variances: Array
-    total: float
+    total: float  # sum of all variances, those left out too
 
     @classmethod
     def of(cls, bags: Array, n_components: Any) -> "Components":
@@ -78,19 +70,10 @@ class Components:
         )
 
     def align(self, bags: Array, present: NDArray[np.bool_]) -> NDArray[np.intp]:
-        """Orders in which bags lie close to the components: assign, project, assign again.
+        """Orders in which new bags lie close to the components: assign, project, assign again.
 
-        Parameters
-        ----------
-        bags : ndarray of shape (n_bags, n_points, n_features)
-            New bags in any order.
-        present : ndarray of shape (n_bags, n_points), bool
-            Points that are there; the others may go anywhere.
-
-        Returns
-        -------
-        orders : ndarray of shape (n_bags, n_points)
-            `bags[i][orders[i]]` is bag i in the common order.
+        `bags[i][orders[i]]` is bag i in the common order. Points that are not present may go
+        anywhere.
         """
         orders = nearest_orders(self.mean, bags, present=present)
         going = np.arange(len(bags))
@@ -119,9 +102,54 @@ class Components:
 
 
 def _n_kept(variances: Array, total: float, n_components: Any) -> int:
+    """How many components to keep."""
     if isinstance(n_components, int | np.integer):
         return int(n_components)
     if n_components is None:
         return max(1, int(np.sum(variances > NO_VARIANCE * total)))
     shares = np.cumsum(variances) / max(total, np.finfo(float).tiny)
     return min(int(np.searchsorted(shares, n_components)) + 1, variances.size)
+
+
+def check_n_components(n_components: Any, most: int) -> None:
+    """Refuse more components than the bags span."""
+    if isinstance(n_components, int | np.integer) and n_components > most:
+        raise ValueError(
+            f"n_components={n_components} is more than the {most} that these bags can have: one "
+            "less than their number, and at most n_points times the features of a point. Pass "
+            "fewer, or None for all."
+        )
+
+
+def check_scores(scores: Any, n_components: int) -> NDArray[np.float64]:
+    """Coordinates of bags, one row of `n_components` numbers for each."""
+    try:
+        values: NDArray[np.float64] = as_rows(as_numbers(scores, "Y"), "Y")
+    except ValueError as error:
+        if "holds text" not in str(error) and "different lengths" not in str(error):
+            raise
+        raise ValueError(
+            f"Y must hold real numbers, {n_components} in every row. Pass what transform "
+            "returned, or rows of that length."
+        ) from error
+    if values.shape[1] != n_components:
+        raise ValueError(
+            f"Y has {values.shape[1]} columns; the fitted estimator has {n_components} "
+            "components. Pass what transform returned, or rows of that length."
+        )
+    return values
+
+
+def check_fractions(t: Any) -> NDArray[np.float64]:
+    """One moment of a morph, or several."""
+    try:
+        values = as_numbers(t, "`t`")
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"`t` must be a number or a list of numbers, got {t!r}.") from error
+    if values.ndim > 1 or not np.all(np.abs(values) <= 1e6):  # nor NaN
+        raise ValueError(
+            f"`t` must be a number from -1e6 to 1e6 or a 1-D array of these, got shape "
+            f"{values.shape}{'' if values.ndim > 1 else ' with others'}. 0 is the first bag, 1 "
+            "the second."
+        )
+    return values

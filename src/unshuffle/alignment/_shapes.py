@@ -1,12 +1,14 @@
 """Two clouds of points, paired so that neighbours stay together on the way."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from unshuffle._arrays import _as_numbers, check_finite, check_magnitude
 from unshuffle._distances import squared_distances
 from unshuffle._parameters import check_memory, check_positive
-from unshuffle.alignment._checks import check_two_clouds
 from unshuffle.assignment import solve_assignment
 from unshuffle.kernels import rbf_kernel
 
@@ -54,7 +56,7 @@ def match_shapes(
     >>> match_shapes(square, 5 + 2 * square[::-1])
     array([3, 2, 1, 0])
     """
-    here, there = (_standardized(each) for each in check_two_clouds(first, second))
+    here, there = (_standardized(each) for each in _two_clouds(first, second))
     stiffness = check_positive(stiffness, "stiffness")
     n_points = len(here)
     check_memory(
@@ -83,3 +85,29 @@ def _standardized(points: Points) -> Points:
     centred = centred / np.abs(centred).max()  # squares of tiny numbers would be 0
     scaled: Points = centred / np.sqrt((centred**2).sum(axis=1).mean())
     return scaled
+
+
+def _two_clouds(first: Any, second: Any) -> tuple[Points, Points]:
+    """Two clouds with as many points each, of the same dimension, that have some extent."""
+    both = []
+    for points, name in ((first, "first"), (second, "second")):
+        array = _as_numbers(points, name)
+        if array.ndim != 2 or 0 in array.shape:
+            raise ValueError(
+                f"`{name}` must be a cloud of points of shape (n_points, n_features), got shape "
+                f"{array.shape}."
+            )
+        check_finite(array, name)
+        check_magnitude(array, name)
+        if not np.ptp(array, axis=0).any():
+            raise ValueError(
+                f"All {len(array)} points of `{name}` are equal, so it has no shape. Give a cloud "
+                "with at least two different points."
+            )
+        both.append(array)
+    if both[0].shape != both[1].shape:
+        raise ValueError(
+            f"`first` has shape {both[0].shape} and `second` {both[1].shape}. Points are paired "
+            "one to one: draw as many from each, with the same coordinates."
+        )
+    return both[0], both[1]

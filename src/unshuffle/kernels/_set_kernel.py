@@ -11,8 +11,14 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._arrays import table_shape
-from unshuffle._bag_estimator import BagEstimatorMixin
-from unshuffle._bags import Bags, check_bag_width, check_gap, check_not_one_bag, listed
+from unshuffle._bags import (
+    BagEstimatorMixin,
+    Bags,
+    check_bag_width,
+    check_gap,
+    check_not_one_bag,
+    listed,
+)
 from unshuffle._parallel import check_n_jobs, map_parallel
 from unshuffle._parameters import check_count, check_parameters
 from unshuffle._progress import refitting

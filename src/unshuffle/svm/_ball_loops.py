@@ -14,24 +14,9 @@ def exchange_weights(
 ) -> int:
     """Move weight between two items at a time until no exchange lowers w'Kw - diag(K)'w.
 
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-        Inner products.
-    weights, slope : ndarray of shape (n,)
-        A feasible start and its gradient 2 K w - diag(K). Both are changed in place.
-    bound : float
-        Most weight of an item.
-    tol : float
-        Largest difference of slopes, between an item that may lose weight and one that may gain,
-        at which to stop.
-    max_steps : int
-        Most exchanges.
-
-    Returns
-    -------
-    n_steps : int
-        Exchanges made; `max_steps` where they were not enough.
+    `weights` and `slope`, the gradient 2 K w - diag(K), are changed in place. It stops where no
+    item that may lose weight is steeper by more than `tol` than one that may gain. Returns the
+    number of exchanges: `max_steps` where they were not enough.
     """
     n = weights.shape[0]
     for step in range(max_steps):

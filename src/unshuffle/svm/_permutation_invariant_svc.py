@@ -1,7 +1,9 @@
 """PermutationInvariantSVC: the estimator."""
 
 import warnings
-from numbers import Integral, Real
+from dataclasses import replace
+from functools import partial
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,32 +13,46 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._bag_estimator import BagEstimatorMixin
-from unshuffle._bags import Bags
+from unshuffle._bags import BagEstimatorMixin, Bags
 from unshuffle._parallel import check_n_jobs
 from unshuffle._parameters import check_kernel_memory, check_parameters
-from unshuffle._progress import Callback, Reporter, refitting
-from unshuffle.svm._calibration import Sigmoids
-from unshuffle.svm._checks import (
-    check_bisect,
-    check_calibrated,
-    check_class_weights,
-    check_classes,
-    check_enough_to_calibrate,
-    check_probability,
+from unshuffle._progress import Callback, Search, fit_by_search
+from unshuffle.svm._align import (
+    CONSTRAINTS,
+    N_MATRICES,
+    Aligned,
+    Placing,
+    align,
     check_slack_template,
+    finished,
+    share_outside,
     warn_sets_unsettled,
 )
-from unshuffle.svm._learning import Learning, Settings
-from unshuffle.svm._placing import Placing
-from unshuffle.svm._template import N_MATRICES
+from unshuffle.svm._machine import (
+    Learned,
+    Problem,
+    Sigmoids,
+    check_classes,
+    class_weights,
+    learn_from,
+)
+from unshuffle.svm._paper import Parted, Pushing, check_push, learn_from_parted, part
 
 # Parts in which decision values are held out for calibration.
 N_FOLDS = 5
+
+
+def _has_probabilities(estimator: Any) -> bool:
+    """Say how probabilities are to be had, where they were not asked for."""
+    if not estimator.probability:
+        raise AttributeError(
+            "predict_proba is not available when probability=False. Fit again with "
+            "probability=True."
+        )
+    return True
 
 
 class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -177,25 +193,13 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **CONSTRAINTS,
         "C": [Interval(Real, 0, None, closed="neither")],
         # Beyond 1e8 squared distances lose the points in the rounding of the push.
         "lam": [Interval(Real, 0, 1e8, closed="both")],
-        "kernel": [StrOptions({"linear", "poly", "rbf"}), callable],
-        "gamma": [Interval(Real, 0, None, closed="neither"), None],
-        "degree": [Interval(Integral, 1, None, closed="left")],
-        "rank": [Interval(Integral, 1, None, closed="left")],
-        "template": [StrOptions({"mean", "ball"})],
-        "slack": [Interval(Real, 0, 1, closed="right"), None],
         "bisect": ["boolean"],
-        "n_points": [Interval(Integral, 1, None, closed="left"), None],
-        "unequal": [StrOptions({"resample", "rectangular"})],
         "class_weight": [StrOptions({"balanced"}), dict, None],
         "probability": ["boolean"],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "callback": [callable, None],
     }
 
     def __init__(
@@ -258,36 +262,27 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
         check_parameters(self)
         check_n_jobs(self.n_jobs)
         check_slack_template(self.slack, self.template)
-        check_bisect(self.bisect, self.lam)
+        if self.bisect:
+            check_push(self.lam)
         given = Bags.of(bags)
         classes, codes = check_classes(y, len(given), type(self).__name__)
         if self.probability:
-            check_enough_to_calibrate(int(np.bincount(codes).min()))
+            _check_enough_to_calibrate(int(np.bincount(codes).min()))
         check_kernel_memory(len(given), len(given), n_copies=N_MATRICES)
         seed = int(check_random_state(self.random_state).randint(2**31))
-        placing = self._placing_of(given, seed)
-        reporter = Reporter(self.callback)
-        learning = Learning(
-            given, codes, placing, self._settings(), self._weights(classes, codes), reporter
+        placing = Placing.of(given, self, seed=seed)
+        weights = class_weights(self.class_weight, classes, codes)
+        candidates = placing.candidates(given)
+        problem = Problem(given, codes, placing, candidates, self.C, weights, self.n_jobs)
+        rounds: Search[Aligned | Parted] = Search(self.callback)
+        search: Search[Learned] = Search()
+        fit_by_search(
+            self,
+            search,
+            lambda: self._learn(problem, classes, rounds, search),
+            partial(self._store, bags, problem, classes),
         )
-        with refitting(self) as done:
-            self._forget()
-            try:
-                learning.run()
-            except KeyboardInterrupt:
-                reporter.stopped = True
-                if learning.started:
-                    self._store(bags, given, classes, learning)
-                    done()
-                raise
-            self._store(bags, given, classes, learning)
-            if self.probability:
-                try:
-                    self._calibrate(given, codes, seed)
-                except KeyboardInterrupt:
-                    done()  # the machine is there; its probabilities are not
-                    raise
-        if not (self.converged_ or reporter.stopped):
+        if not (self.converged_ or rounds.stopped):
             warn_sets_unsettled(self.max_iter, stacklevel=3)
         return self
 
@@ -326,7 +321,7 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
         given = self._bags_like_fitted(bags)
         return np.asarray(self.classes_[self._model.predict(given, n_jobs=self.n_jobs)])
 
-    @available_if(lambda self: check_probability(self.probability))
+    @available_if(_has_probabilities)
     def predict_proba(self, bags: Any) -> NDArray[np.float64]:
         """Probabilities of the classes of sets; with probability=True only.
 
@@ -342,7 +337,11 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
             each row adds up to 1.
         """
         check_is_fitted(self, "classes_")
-        check_calibrated(hasattr(self, "_sigmoids"))
+        if self._sigmoids is None:
+            raise ValueError(
+                "predict_proba was not learnt: probability=True was set after fit, or fit was "
+                "interrupted. Fit again."
+            )
         decisions = self.decision_function(bags)
         return self._sigmoids.probabilities(decisions.reshape(len(decisions), -1))
 
@@ -391,73 +390,82 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
         given = self._bags_like_fitted(bags)
         return self._model.permutations(given, n_jobs=self.n_jobs)
 
-    def _placing_of(self, given: Bags, seed: int) -> Placing:
-        return Placing.of(
-            given,
-            self.kernel,
-            gamma=self.gamma,
-            degree=int(self.degree),
-            rank=int(self.rank),
-            n_points=self.n_points,
-            unequal=self.unequal,
-            seed=seed,
-        )
-
-    def _settings(self) -> Settings:
-        return Settings(
-            C=self.C,
-            lam=self.lam,
-            template=self.template,
-            slack=self.slack,
-            bisect=self.bisect,
-            max_iter=int(self.max_iter),
+    def _learn(
+        self,
+        problem: Problem,
+        classes: NDArray[Any],
+        rounds: Search[Aligned | Parted],
+        search: Search[Learned],
+    ) -> Learned:
+        """Align the sets, part their classes for lam > 0, train machines and calibrate them."""
+        slack, max_iter = share_outside(self.template, self.slack), int(self.max_iter)
+        aligned = partial(
+            align,
+            problem.candidates,
+            rounds,
+            n_slots=problem.placing.n_points,
+            slack=slack,
+            max_iter=max_iter,
             tol=self.tol,
             n_jobs=self.n_jobs,
         )
+        if self.lam == 0.0:
+            learned = finished(rounds, search, aligned, partial(learn_from, problem))
+        else:
+            how = Pushing(self.lam, self.bisect, slack, max_iter, self.tol)
+            learned = finished(
+                rounds,
+                search,
+                lambda: part(problem, aligned(), how, rounds),
+                partial(learn_from_parted, problem, how),
+            )
+        if not self.probability:
+            return learned
+        search.offer(learned, rank=0)  # an interrupt costs the probabilities, no more
+        return replace(learned, sigmoids=self._calibrate(problem, classes))
 
-    def _weights(
-        self, classes: NDArray[Any], codes: NDArray[np.intp]
-    ) -> NDArray[np.float64] | None:
-        if self.class_weight is None:
-            return None
-        weights = np.asarray(compute_sample_weight(self.class_weight, classes[codes]))
-        check_class_weights(weights, classes, codes)
-        return weights
-
-    def _store(self, bags: Any, given: Bags, classes: NDArray[Any], learning: Learning) -> None:
-        self._record_columns(bags, given)
+    def _store(self, bags: Any, problem: Problem, classes: NDArray[Any], learned: Learned) -> None:
+        self._record_columns(bags, problem.bags)
         self.classes_ = classes
-        self._model = model = learning.model()
-        self.template_ = model.template
-        self.permutations_ = model.fitted_permutations
-        self.support_ = model.support
-        self.radius_path_ = learning.radius_path()
-        self.margin_path_ = learning.margin_path(model)
-        similarity = learning.placing.features.kernel
+        self._model = learned.model
+        self._sigmoids = learned.sigmoids
+        self.template_ = learned.template
+        self.permutations_ = learned.permutations
+        self.support_ = learned.support
+        self.radius_path_ = learned.radii
+        self.margin_path_ = learned.margins
+        self.__dict__.pop("gamma_", None)  # of an earlier fit with another kernel
+        similarity = problem.placing.features.kernel
         if similarity is not None and self.kernel in ("rbf", "poly"):
             self.gamma_ = similarity.gamma
-        self.n_points_ = learning.placing.n_points
-        self.n_iter_ = learning.n_rounds
-        self.converged_ = learning.converged
+        self.n_points_ = problem.placing.n_points
+        self.n_iter_ = learned.n_rounds
+        self.converged_ = learned.converged
 
-    def _forget(self) -> None:
-        """Drop what only some parameters give: an earlier fit may have had others."""
-        for name in ("gamma_", "_sigmoids"):
-            self.__dict__.pop(name, None)
-
-    def _calibrate(self, given: Bags, codes: NDArray[np.intp], seed: int) -> None:
-        part = clone(self).set_params(
-            probability=False, random_state=seed, n_points=self.n_points_, callback=None
+    def _calibrate(self, problem: Problem, classes: NDArray[Any]) -> Sigmoids:
+        """Sigmoids of decision values on parts of the sets that were held out in turn."""
+        codes, placing = problem.codes, problem.placing
+        fold = clone(self).set_params(
+            probability=False, random_state=placing.seed, n_points=placing.n_points, callback=None
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # said once, of all sets
             decisions = cross_val_predict(
-                part,
-                list(given),
-                self.classes_[codes],
+                fold,
+                list(problem.bags),
+                classes[codes],
                 cv=StratifiedKFold(min(N_FOLDS, int(np.bincount(codes).min()))),
                 method="decision_function",
             )
         decisions = decisions.reshape(len(codes), -1)
-        classes = np.arange(decisions.shape[1]) if decisions.shape[1] > 1 else np.array([1])
-        self._sigmoids = Sigmoids.of(decisions, codes[:, None] == classes)
+        columns = np.arange(decisions.shape[1]) if decisions.shape[1] > 1 else np.array([1])
+        return Sigmoids.of(decisions, codes[:, None] == columns)
+
+
+def _check_enough_to_calibrate(n_fewest: int) -> None:
+    """Refuse to hold out a part of a class that has one set."""
+    if n_fewest < 2:
+        raise ValueError(
+            f"probability=True holds out a part of each class in turn, but the smallest class has "
+            f"{n_fewest} set. Pass at least two sets of each class, or probability=False."
+        )

@@ -1,25 +1,32 @@
 """SetAligner: the estimator."""
 
-from numbers import Integral, Real
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._bag_estimator import BagEstimatorMixin
-from unshuffle._bags import Bags
+from unshuffle._bags import BagEstimatorMixin, Bags, gathered
 from unshuffle._parallel import check_n_jobs
 from unshuffle._parameters import check_kernel_memory, check_parameters
-from unshuffle._progress import Callback, Reporter, Stopped, refitting
-from unshuffle._sizes import gathered
-from unshuffle.svm._checks import check_slack_template, warn_sets_unsettled
-from unshuffle.svm._placing import Placing
-from unshuffle.svm._slots import nearest_candidates
-from unshuffle.svm._template import N_MATRICES, Settling, first_template, share_outside
+from unshuffle._progress import Callback, Search, fit_by_search
+from unshuffle.svm._align import (
+    CONSTRAINTS,
+    N_MATRICES,
+    Aligned,
+    Candidates,
+    Placing,
+    align,
+    assigned_again,
+    check_slack_template,
+    finished,
+    nearest_candidates,
+    share_outside,
+    warn_sets_unsettled,
+)
 
 
 class SetAligner(
@@ -129,21 +136,7 @@ class SetAligner(
     (10,)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "template": [StrOptions({"mean", "ball"})],
-        "kernel": [StrOptions({"linear", "poly", "rbf"}), callable],
-        "gamma": [Interval(Real, 0, None, closed="neither"), None],
-        "degree": [Interval(Integral, 1, None, closed="left")],
-        "rank": [Interval(Integral, 1, None, closed="left")],
-        "n_points": [Interval(Integral, 1, None, closed="left"), None],
-        "unequal": [StrOptions({"resample", "rectangular"})],
-        "slack": [Interval(Real, 0, 1, closed="right"), None],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "callback": [callable, None],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
 
     def __init__(
         self,
@@ -250,56 +243,48 @@ class SetAligner(
         check_n_jobs(self.n_jobs)
         check_slack_template(self.slack, self.template)
         given = Bags.of(bags)
-        if share_outside(self.template, self.slack) != 1.0:
+        slack = share_outside(self.template, self.slack)
+        if slack != 1.0:
             check_kernel_memory(len(given), len(given), n_copies=N_MATRICES)
         seed = int(check_random_state(self.random_state).randint(2**31))
-        placing = Placing.of(
-            given,
-            self.kernel,
-            gamma=self.gamma,
-            degree=int(self.degree),
-            rank=int(self.rank),
-            n_points=self.n_points,
-            unequal=self.unequal,
-            seed=seed,
-        )
+        placing = Placing.of(given, self, seed=seed)
         candidates = placing.candidates(given)
-        settling = Settling(
+        rounds: Search[Aligned] = Search(self.callback)
+        search: Search[Aligned] = Search()
+        solve = partial(
+            align,
             candidates,
-            share_outside(self.template, self.slack),
-            int(self.max_iter),
-            self.tol,
-            Reporter(self.callback),
-            self.n_jobs,
+            rounds,
+            n_slots=placing.n_points,
+            slack=slack,
+            max_iter=int(self.max_iter),
+            tol=self.tol,
+            n_jobs=self.n_jobs,
         )
-        with refitting(self) as done:
-            try:
-                settling.run(first_template(candidates.features, placing.n_points))
-            except Stopped:
-                pass
-            except KeyboardInterrupt:
-                settling.reporter.stopped = True
-                if settling.found is not None:
-                    self._store(bags, given, placing, settling)
-                    done()
-                raise
-            self._store(bags, given, placing, settling)
-        if not (self.converged_ or settling.reporter.stopped):
+        finish = partial(assigned_again, candidates=candidates, n_jobs=self.n_jobs)
+        fit_by_search(
+            self,
+            search,
+            lambda: finished(rounds, search, solve, finish),
+            partial(self._store, bags, given, placing, candidates),
+        )
+        if not (self.converged_ or rounds.stopped):
             warn_sets_unsettled(self.max_iter, stacklevel=4)
         return given
 
-    def _store(self, bags: Any, given: Bags, placing: Placing, settling: Settling) -> None:
+    def _store(
+        self, bags: Any, given: Bags, placing: Placing, candidates: Candidates, found: Aligned
+    ) -> None:
         self._record_columns(bags, given)
-        found = settling.ordered_last()
         self._placing = placing
         self._template = found.template
-        self.permutations_ = settling.candidates.points(found.orders)
+        self.permutations_ = candidates.points(found.orders)
         ordered = gathered(given, self.permutations_)
         self.template_ = np.einsum("n,nrd->rd", found.ball.weights, ordered)
-        self.objective_path_ = np.array(settling.path)
+        self.objective_path_ = np.array(found.path)
         self.n_points_ = placing.n_points
-        self.n_iter_ = len(settling.path)
-        self.converged_ = settling.converged
+        self.n_iter_ = len(found.path)
+        self.converged_ = found.converged
 
     def _aligned(self, bags: Any) -> tuple[Bags, NDArray[np.intp]]:
         check_is_fitted(self, "permutations_")

@@ -4,15 +4,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._assign import assign
-from unshuffle.alignment._arrangement import Arrangement
+from unshuffle.alignment._sweeps import LEAST_GAIN, MAX_ASSIGNMENTS, Arrangement
 
 Array = NDArray[np.float64]
 
 # Share of the points' own weights against those of the slots. The paper would fit it, but at a
 # permutation the two agree and the bound is flat in it.
 MIX = 0.5
-MAX_ASSIGNMENTS = 10
-LEAST_GAIN = 1e-10
 # Directions taken at a time: all of them would take n_directions n_points^2 numbers.
 BLOCK = 64
 
@@ -26,17 +24,7 @@ def variational_sweep(bags: Arrangement, *, ridge: float) -> int:
     the bags do not span too, and every weight is positive. The bound then holds, but it does not
     touch the cost at the current order, so a lower bound need not be a lower cost.
 
-    Parameters
-    ----------
-    bags : Arrangement
-        Changed in place; no point may be missing.
-    ridge : float
-        Added to the eigenvalues of the covariance.
-
-    Returns
-    -------
-    n_moved : int
-        Bags whose order changed.
+    Returns the number of bags that moved; no point may be missing.
     """
     shape = bags.points.shape[1:]
     n_moved, model = 0, _gaussian(bags, ridge)
@@ -59,24 +47,10 @@ def variational_sweep(bags: Arrangement, *, ridge: float) -> int:
 
 
 def bound_costs(x: Array, pull: Array, weights: Array, directions: Array) -> Array:
-    """Costs of the assignment problem that bounds the cost of reordering a bag.
+    """Cost of each point (columns) in each slot (rows), for a bag x in its current order.
 
-    Parameters
-    ----------
-    x : ndarray of shape (n_points, n_features)
-        The bag in its current order.
-    pull : ndarray of shape (n_points, n_features)
-        M mu, slot by slot.
-    weights : ndarray of shape (n_directions,)
-        Eigenvalues of M, none negative.
-    directions : ndarray of shape (n_directions, n_points * n_features)
-        Its eigenvectors.
-
-    Returns
-    -------
-    costs : ndarray of shape (n_points, n_points)
-        Of each point (columns) in each slot (rows). Their sum over any assignment is at least
-        the cost of the bag in that order.
+    Their sum over any assignment is at least the cost of the bag in that order. `pull` is M mu,
+    slot by slot; `weights` and `directions` are eigenvalues and eigenvectors (rows) of M.
     """
     n_points = len(x)
     costs = -pull @ x.T
@@ -101,5 +75,16 @@ def _gaussian(bags: Arrangement, ridge: float) -> tuple[Array, Array, Array]:
 
 
 def _cost(x: Array, pull: Array, weights: Array, directions: Array) -> float:
+    """Cost of a bag in the order it has: x'Mx / 2 - x'M mu."""
     along = directions @ x.ravel()
     return float(0.5 * np.sum(weights * along**2) - np.sum(pull * x))
+
+
+def check_directions(n_directions: int) -> None:
+    """Refuse the paper's bound where it would take all day."""
+    if n_directions > 2000:
+        raise ValueError(
+            f'estimator="variational" decomposes a {n_directions:,} x {n_directions:,} matrix '
+            "(points times features) for every bag. Use fewer points, a smaller rank, or "
+            'estimator="covariance", which does not grow so.'
+        )

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unshuffle.preprocessing import NeighborhoodShape, _neighborhoods
-from unshuffle.preprocessing._neighborhoods import neighborhood_shapes
+from unshuffle.preprocessing import NeighborhoodShape, _neighborhood_shape
+from unshuffle.preprocessing._neighborhood_shape import neighborhood_shapes
 
 
 def described(points, **options):
@@ -83,5 +83,5 @@ def test_one_neighbour_is_refused():
 def test_large_sets_are_described_in_pieces(monkeypatch):
     bags = [np.random.default_rng(0).normal(size=(200, 2))]
     whole = NeighborhoodShape().fit_transform(bags)[0]
-    monkeypatch.setattr(_neighborhoods, "MOST_NUMBERS", 3000)
+    monkeypatch.setattr(_neighborhood_shape, "MOST_NUMBERS", 3000)
     np.testing.assert_allclose(NeighborhoodShape().fit_transform(bags)[0], whole, atol=1e-13)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from unshuffle.svm._ball import enclosing_ball
+from unshuffle.svm._align import enclosing_ball
 
 
 def vectors(n, width, seed=0, shift=0.0):

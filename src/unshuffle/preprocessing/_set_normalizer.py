@@ -1,14 +1,26 @@
-"""SetNormalizer: position, size and slant removed from each set."""
+"""SetNormalizer: position, size and slant removed from each set; and its base class."""
 
-from typing import Any, ClassVar
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._arrays import check_none_wild
+from unshuffle._arrays import as_array, check_none_wild
+from unshuffle._bags import (
+    BagEstimatorMixin,
+    Bags,
+    canonical_order,
+    check_gap,
+    is_list_of_bags,
+    listed,
+)
 from unshuffle._middle import distances_from_middle, middle, ordinary
-from unshuffle.preprocessing._set_transformer import SetTransformer
+from unshuffle._parameters import check_parameters
+from unshuffle._progress import refitting
 
 Array = NDArray[np.float64]
 
@@ -16,6 +28,93 @@ Array = NDArray[np.float64]
 ROUNDING = 8 * np.finfo(float).eps
 # So is what is left of a column, as a share of its square, once others predict it.
 NEGLIGIBLE = 1e-12
+
+
+class SetTransformer(BagEstimatorMixin, TransformerMixin, BaseEstimator, ABC):
+    """Changes each set by itself, as `_change` says, and gives sets in the form they came in."""
+
+    columns: Any
+
+    @abstractmethod
+    def _change(self, points: Array) -> Array:
+        """One set, changed: a row for each row."""
+
+    def _check(self, points: Array, bag: int) -> None:
+        """Refuse a set that cannot be changed so; any will do unless a subclass says otherwise."""
+
+    def fit(self, bags: Any, y: Any = None) -> Self:
+        """Record the columns of the points.
+
+        Parameters
+        ----------
+        bags : list of array-like of shape (n_i, n_features), 3-D array, or 2-D array
+            Sets of points in any order; the rows of a 2-D array are sets of one point.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self : SetTransformer
+            Fitted.
+        """
+        check_parameters(self)
+        given = Bags.of(bags)
+        columns = check_columns(self.columns, given.width)
+        with refitting(self):
+            self._columns = columns
+            self._record_columns(bags, given)
+        return self
+
+    def fit_transform(self, bags: Any, y: Any = None) -> Any:
+        """Record the columns of the points, and change each set by itself.
+
+        Parameters
+        ----------
+        bags : what `fit` takes
+            Sets of points in any order.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        bags : list of ndarray, 3-D array or 2-D array
+            As `transform` gives them.
+        """
+        bags = listed(bags)
+        return self.fit(bags, y).transform(bags)
+
+    def transform(self, bags: Any) -> Any:
+        """Sets, each changed by itself.
+
+        Parameters
+        ----------
+        bags : what `fit` takes
+            Sets of points; a single one as [bag].
+
+        Returns
+        -------
+        bags : list of ndarray, 3-D array or 2-D array
+            In the form of `bags`: a list for a list, an array for an array. Points keep their
+            order inside each set.
+        """
+        check_is_fitted(self, "n_features_in_")
+        bags = listed(bags)
+        given = self._bags_like_fitted(bags)
+        check_gap(given.points, "bags")
+        for bag, points in enumerate(given):
+            self._check(points, bag)
+        changed = [self._in_canonical_order(points) for points in given]
+        n_axes = getattr(bags, "ndim", 1)
+        if n_axes == 3:
+            return np.stack(changed)
+        if n_axes == 2 or (n_axes == 1 and not is_list_of_bags(bags)):
+            return np.concatenate(changed)
+        return changed
+
+    def _in_canonical_order(self, points: Array) -> Array:
+        # In a fixed order, since sums round by it: not even the last digit depends on that given.
+        order = canonical_order(points)
+        return self._change(points[order])[np.argsort(order)]
 
 
 class SetNormalizer(SetTransformer):
@@ -108,18 +207,7 @@ class SetNormalizer(SetTransformer):
 
 
 def straightened(points: Array) -> Array:
-    """Columns without what the columns after them predict of them.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n_points, n_columns)
-        About their mean.
-
-    Returns
-    -------
-    straight : ndarray of shape (n_points, n_columns)
-        Uncorrelated columns, the last as it was.
-    """
+    """Columns about their mean, without what the columns after them predict of them."""
     straight = points.copy()
     for j in range(points.shape[1] - 2, -1, -1):
         # Later columns are uncorrelated by now, so each regression is a number of its own.
@@ -139,3 +227,24 @@ def _spread(centered: Array, scale: str | None) -> Any:
     squares = np.einsum("nc,nc->c", centered, centered) / len(centered)
     roots = np.sqrt(squares if scale == "columns" else squares.sum(keepdims=True))
     return np.where(roots > 0.0, roots, 1.0)
+
+
+def check_columns(columns: Any, width: int) -> NDArray[np.intp]:
+    """Columns that are coordinates, as indices from 0; None is all of them."""
+    if columns is None:
+        return np.arange(width)
+    chosen = as_array(columns, "`columns`")
+    if chosen.ndim != 1 or not chosen.size or not np.issubdtype(chosen.dtype, np.integer):
+        raise ValueError(
+            f"`columns` must be a list of whole numbers, one for each column that is a "
+            f"coordinate, got {columns!r}."
+        )
+    beyond = chosen[(chosen < -width) | (chosen >= width)]
+    if beyond.size:
+        raise ValueError(
+            f"`columns` names column {beyond[0]}, but points have {width} columns. Count from 0."
+        )
+    chosen = chosen.astype(np.intp) % width
+    if np.unique(chosen).size < chosen.size:
+        raise ValueError(f"`columns` names a column twice: {columns!r}. Name each once.")
+    return chosen

@@ -1,6 +1,7 @@
 """MinimumVolumePCA: the estimator."""
 
 import warnings
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -12,28 +13,37 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._bag_estimator import BagEstimatorMixin
-from unshuffle._bags import Bags, check_bags_memory, check_several_bags
-from unshuffle._parallel import check_n_jobs, map_parallel
+from unshuffle._bags import (
+    MISSING,
+    BagEstimatorMixin,
+    Bags,
+    check_bags_memory,
+    check_several_bags,
+    equal_sizes,
+    gathered,
+)
+from unshuffle._parallel import check_n_jobs
 from unshuffle._parameters import check_count, check_parameters
 from unshuffle._points import PointFeatures
-from unshuffle._progress import Callback, Reporter, Stopped, refitting
-from unshuffle._sizes import MISSING, equal_sizes, gathered
-from unshuffle.alignment._arrangement import Arrangement
-from unshuffle.alignment._checks import (
-    check_directions,
-    check_features_vary,
+from unshuffle._progress import Callback, fit_by_search
+from unshuffle.alignment._components import (
+    Components,
     check_fractions,
-    check_init_orders,
-    check_missing_estimator,
     check_n_components,
-    check_no_larger,
-    check_points_vary,
     check_scores,
 )
-from unshuffle.alignment._components import Components
-from unshuffle.alignment._mean import filled, slot_means
-from unshuffle.alignment._search import Run, Search, Settings
+from unshuffle.alignment._paper import check_directions
+from unshuffle.alignment._search import (
+    Descending,
+    Descents,
+    Run,
+    Sized,
+    check_features_vary,
+    check_missing_estimator,
+    check_no_larger,
+    check_points_vary,
+)
+from unshuffle.alignment._sweeps import Arrangement, filled, slot_means
 from unshuffle.objectives import expected_trace
 
 
@@ -279,31 +289,33 @@ class MinimumVolumePCA(
         n_features = given.width if self.kernel == "linear" else int(self.rank)
         check_bags_memory(len(given), n_points, n_features)
         chosen = equal_sizes(given, n_points, missing=self.unequal == "missing", seed=seed)
-        features = self._features_of(given, chosen)
-        present = chosen != MISSING
-        mapped = _mapped(features, gathered(given, chosen), present)
-        check_features_vary(mapped[present], self.kernel)
-        check_n_components(self.n_components, min(len(given) - 1, mapped[0].size))
-        references = _references(present, int(self.n_init), random)
-        search = self._new_search(mapped, chosen, references.size)
-        with refitting(self) as done:
-            self._seed = seed
-            self._record_columns(bags, given)
-            try:
-                starts = self._starts(given, chosen, references)
-                run = self._descend(mapped, present, search, starts)
-            except Stopped:
-                assert search.best is not None
-                run = search.best
-            except KeyboardInterrupt:
-                search.reporter.stopped = True
-                if search.best is not None:
-                    self._store(given, chosen, features, mapped, search.best)
-                    done()
-                raise
-            self._store(given, chosen, features, mapped, run)
-        if not (self.converged_ or search.reporter.stopped):
-            self._warn()
+        features = PointFeatures.of(
+            gathered(given, chosen)[chosen != MISSING],
+            self.kernel,
+            gamma=self.gamma,
+            degree=int(self.degree),
+            rank=int(self.rank),
+        )
+        sized = Sized.of(given, chosen, features)
+        check_features_vary(sized.mapped[sized.present], self.kernel)
+        check_n_components(self.n_components, min(len(given) - 1, sized.mapped[0].size))
+        if self.estimator == "variational":
+            check_directions(sized.mapped[0].size)
+        starts = sized.starts(self.init, int(self.n_init), random)
+        search = Descents(self.callback, self._descending(sized), sized, len(starts))
+        fit_by_search(
+            self,
+            search,
+            lambda: search.solve(starts, self.n_jobs),
+            partial(self._store, bags, sized, features, seed),
+        )
+        if not (self.converged_ or search.stopped):
+            warnings.warn(
+                f"The bags still moved after max_iter={self.max_iter} sweeps. Raise max_iter, or "
+                "tol, to let them settle.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         return self
 
     def transform(self, bags: Any) -> NDArray[np.float64]:
@@ -319,8 +331,8 @@ class MinimumVolumePCA(
         scores : ndarray of shape (n_bags, n_components)
             Row i belongs to bag i.
         """
-        mapped, present, orders, _ = self._aligned(bags)
-        return self._components.scores(self._components.ordered(mapped, present, orders))
+        new, orders = self._aligned(bags)
+        return self._components.scores(self._components.ordered(new.mapped, new.present, orders))
 
     def align(self, bags: Any) -> NDArray[np.intp]:
         """Order of new bags that agrees with the fitted ones.
@@ -338,8 +350,8 @@ class MinimumVolumePCA(
         permutations : ndarray of shape (n_bags, n_points_)
             `bags[i][permutations[i]]` is bag i in the common order; -1 where a point is missing.
         """
-        _, _, orders, chosen = self._aligned(bags)
-        return np.take_along_axis(chosen, orders, axis=1)[:, self._slots]
+        new, orders = self._aligned(bags)
+        return np.take_along_axis(new.chosen, orders, axis=1)[:, self._slots]
 
     def inverse_transform(self, Y: ArrayLike) -> NDArray[np.float64]:
         """Points at coordinates along the components.
@@ -384,81 +396,30 @@ class MinimumVolumePCA(
         moments = check_fractions(t)[..., None, None]
         return np.asarray((1.0 - moments) * start + moments * end)
 
-    def _features_of(self, given: Bags, chosen: NDArray[np.intp]) -> PointFeatures:
-        points = gathered(given, chosen)[chosen != MISSING]
-        return PointFeatures.of(
-            points, self.kernel, gamma=self.gamma, degree=int(self.degree), rank=int(self.rank)
-        )
-
-    def _new_search(
-        self, mapped: NDArray[np.float64], chosen: NDArray[np.intp], n_starts: int
-    ) -> Search:
-        n_bags, n_points, n_features = mapped.shape
-        if self.estimator == "variational":
-            check_directions(n_points * n_features)
-        scale = expected_trace(mapped) / (n_bags - 1)
-        settings = Settings(
+    def _descending(self, sized: Sized) -> Descending:
+        scale = expected_trace(sized.mapped) / (len(sized.mapped) - 1)
+        return Descending(
             estimator=self.estimator,
             ridge=self.regularization * max(scale, np.finfo(float).tiny),
             swaps=self.swaps,
             max_iter=int(self.max_iter),
             tol=self.tol,
         )
-        return Search(
-            settings,
-            Reporter(self.callback),
-            lambda order: np.take_along_axis(chosen, order, axis=1),
-            n_starts,
-        )
-
-    def _starts(
-        self, given: Bags, chosen: NDArray[np.intp], references: NDArray[np.intp]
-    ) -> list[int | NDArray[np.intp]]:
-        """Bags to assign all others to, or the order that the user gave."""
-        starts: list[int | NDArray[np.intp]] = [int(each) for each in references]
-        if self.init is not None:
-            wanted = check_init_orders(self.init, given.sizes, chosen.shape[1])
-            # where the solver has each of the user's points
-            starts[0] = np.take_along_axis(np.argsort(chosen, axis=1), wanted, axis=1)
-        return starts
-
-    def _descend(
-        self,
-        mapped: NDArray[np.float64],
-        present: NDArray[np.bool_],
-        search: Search,
-        starts: list[int | NDArray[np.intp]],
-    ) -> Run:
-        def descend(start: int | NDArray[np.intp]) -> Run:
-            if isinstance(start, np.ndarray):
-                return search.descend(Arrangement.ordered(mapped, present, start))
-            return search.descend(Arrangement.assigned_to(mapped, present, start))
-
-        runs = map_parallel(descend, starts, n_jobs=self.n_jobs)
-        return max(runs, key=lambda run: run.rank)  # the first of equals, whatever n_jobs
 
     def _store(
-        self,
-        given: Bags,
-        chosen: NDArray[np.intp],
-        features: PointFeatures,
-        mapped: NDArray[np.float64],
-        run: Run,
+        self, bags: Any, sized: Sized, features: PointFeatures, seed: int, run: Run
     ) -> None:
-        found = np.take_along_axis(chosen, run.order, axis=1)
+        self._record_columns(bags, sized.bags)
+        self._seed = seed
+        found = np.take_along_axis(sized.chosen, run.order, axis=1)
         slots = _own_order(found[0])
-        ordered = Arrangement(
-            np.take_along_axis(mapped, run.order[:, :, None], axis=1),
-            run.order,
-            found != MISSING,
-        )
+        ordered = Arrangement.ordered(sized.mapped, sized.present, run.order)
         # Kept as before the slots are renamed, so that no result depends on the order inside
         # bag 0, even where points lie equally far from two slots.
         components = Components.of(filled(ordered), self.n_components)
         self.permutations_ = np.ascontiguousarray(found[:, slots])
-        points = Arrangement(
-            gathered(given, self.permutations_), self.permutations_, self.permutations_ != MISSING
-        )
+        here = self.permutations_ != MISSING
+        points = Arrangement(gathered(sized.bags, self.permutations_), self.permutations_, here)
         self.mean_ = slot_means(points)
         self._points = filled(points)
         self._features = features
@@ -473,46 +434,19 @@ class MinimumVolumePCA(
         self.n_iter_ = run.n_sweeps
         self.converged_ = run.converged
 
-    def _aligned(self, bags: Any) -> tuple[Any, Any, Any, Any]:
+    def _aligned(self, bags: Any) -> tuple[Sized, NDArray[np.intp]]:
         check_is_fitted(self, "permutations_")
         given = self._bags_like_fitted(bags)
         missing = self.unequal == "missing"
         if missing:
             check_no_larger(given.sizes, self.n_points_, "bags")
         chosen = equal_sizes(given, self.n_points_, missing=missing, seed=self._seed)
-        present = chosen != MISSING
-        mapped = _mapped(self._features, gathered(given, chosen), present)
-        return mapped, present, self._components.align(mapped, present), chosen
+        new = Sized.of(given, chosen, self._features)
+        return new, self._components.align(new.mapped, new.present)
 
     @property
     def _n_features_out(self) -> int:
         return len(self.components_)
-
-    def _warn(self) -> None:
-        warnings.warn(
-            f"The bags still moved after max_iter={self.max_iter} sweeps. Raise max_iter, or tol, "
-            "to let them settle.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
-
-
-def _mapped(
-    features: PointFeatures, points: NDArray[np.float64], present: NDArray[np.bool_]
-) -> NDArray[np.float64]:
-    """Features of bags, shape (n_bags, n_points, n_features); zeros where missing."""
-    mapped = features.map(points.reshape(-1, points.shape[-1]))
-    mapped = mapped.reshape(*points.shape[:2], -1)
-    return np.where(present[:, :, None], mapped, 0.0)
-
-
-def _references(
-    present: NDArray[np.bool_], n_init: int, random: np.random.RandomState
-) -> NDArray[np.intp]:
-    """Bags to start from, the first always the first that fills all slots."""
-    full = np.flatnonzero(present.all(axis=1))
-    others = full[1:][random.permutation(full.size - 1)]
-    return np.concatenate([full[:1], others])[:n_init]
 
 
 def _own_order(permutation: NDArray[np.intp]) -> NDArray[np.intp]:

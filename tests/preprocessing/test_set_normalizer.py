@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unshuffle.preprocessing import SetNormalizer
-from unshuffle.preprocessing._normalizer import straightened
+from unshuffle.preprocessing._set_normalizer import straightened
 
 
 def clouds(n=4, d=2, seed=0):

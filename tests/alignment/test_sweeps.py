@@ -6,15 +6,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unshuffle._assign import nearest_order, nearest_orders
-from unshuffle.alignment._arrangement import Arrangement
-from unshuffle.alignment._covariance import (
+from unshuffle.alignment._sweeps import (
+    Arrangement,
     best_swaps,
     covariance_sweep,
+    filled,
+    mean_sweep,
+    slot_means,
     swap_curvature,
     swap_slopes,
+    trace,
 )
-from unshuffle.alignment._mean import filled, mean_sweep, slot_means, trace
-from unshuffle.alignment._variational import bound_costs, variational_sweep
 from unshuffle.objectives import log_volume, trace_of_bags
 
 seeds = st.integers(0, 2**32 - 1)
@@ -166,29 +168,6 @@ def test_swaps_end_where_no_swap_helps(seed):
             swapped = columns.copy()
             swapped[[i, j]] = columns[[j, i]]
             assert form(x[swapped] - mean, B) >= settled - 1e-8
-
-
-@given(seeds)
-@settings(max_examples=20, deadline=None)
-def test_the_papers_bound_holds_for_every_order(seed):
-    rng = np.random.default_rng(seed)
-    x, pull = rng.normal(size=(2, 4, 2))
-    directions = np.linalg.qr(rng.normal(size=(8, 8)))[0]
-    weights = rng.exponential(size=8)
-    costs = bound_costs(x, pull, weights, directions)
-    for order in itertools.permutations(range(4)):
-        moved = x[list(order)]
-        cost = 0.5 * np.sum(weights * (directions @ moved.ravel()) ** 2) - np.sum(pull * moved)
-        assert costs[np.arange(4), list(order)].sum() >= cost - 1e-9
-
-
-@given(seeds)
-@settings(max_examples=10, deadline=None)
-def test_a_variational_sweep_never_raises_the_log_volume(seed):
-    bags, _ = arranged(seed)
-    before = log_volume(bags.points, ridge=0.1)
-    variational_sweep(bags, ridge=0.1)
-    assert log_volume(bags.points, ridge=0.1) <= before + 1e-9
 
 
 def test_a_missing_point_counts_as_the_mean_of_its_slot():

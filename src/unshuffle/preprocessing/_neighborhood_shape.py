@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
-from unshuffle.preprocessing._set_transformer import SetTransformer
+from unshuffle.preprocessing._set_normalizer import SetTransformer
 
 Array = NDArray[np.float64]
 
@@ -94,22 +94,10 @@ class NeighborhoodShape(SetTransformer):
 
 
 def neighborhood_shapes(points: Array, centers: Array, n_neighbors: int) -> Array:
-    """Shape of the covariance of the nearest points.
+    """Shape of the covariance of the `n_neighbors` points nearest to each center, a row for each.
 
-    Parameters
-    ----------
-    points : ndarray of shape (n_points, n_dims)
-        Points of one set.
-    centers : ndarray of shape (n_centers, n_dims)
-        Where to look.
-    n_neighbors : int
-        How many of the points to take about each.
-
-    Returns
-    -------
-    shapes : ndarray of shape (n_centers, n_dims * (n_dims + 1) / 2 - 1)
-        The covariance over its trace, without the part of a round one; zeros where all
-        neighbours are in one place.
+    That is the covariance over its trace, without the part of a round one; zeros where all
+    neighbours are in one place.
     """
     n_dims = points.shape[1]
     offsets = points[None, :, :] - centers[:, None, :]
@@ -123,12 +111,8 @@ def neighborhood_shapes(points: Array, centers: Array, n_neighbors: int) -> Arra
     reach = np.where(weights > 0.0, squares, 0.0).max(axis=1)
     least = np.finfo(float).eps * reach[:, None, None]
     round_part = np.eye(n_dims) / n_dims
-    shapes = np.divide(
-        covariance,
-        traces,
-        out=np.broadcast_to(round_part, covariance.shape).copy(),
-        where=traces > least,
-    )
+    shapes = np.broadcast_to(round_part, covariance.shape).copy()
+    np.divide(covariance, traces, out=shapes, where=traces > least)
     return _independent(shapes - round_part)
 
 

@@ -12,7 +12,7 @@ from unshuffle._parallel import eigh, product
 from unshuffle.assignment import QuadraticProblem, _loops, swap_ascent
 from unshuffle.kernels import ExpectedLikelihoodKernel, _mixture_loops, geodesic_distances
 from unshuffle.kernels._mixtures import KINDS, Climb, fitted
-from unshuffle.matching._starts import _distances
+from unshuffle.matching._kernel_pair import _distances
 from unshuffle.svm import _ball_loops
 from unshuffle.svm._align import enclosing_ball
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unshuffle.assignment import QuadraticProblem, _swaps, swap_ascent
+from unshuffle.assignment import QuadraticProblem, _quadratic, swap_ascent
 
 
 def similarities(n_items, random, *, integer=False):
@@ -61,7 +61,7 @@ def gains_by_brute_force(problem, permutation):
 def test_swap_gains_equal_brute_force(problem_and_start):
     problem, permutation = problem_and_start
     rows = problem.free_rows
-    gains = _swaps._swap_gains(problem, permutation, problem.gradient(permutation), rows)
+    gains = _quadratic._swap_gains(problem, permutation, problem.gradient(permutation), rows)
     now = problem.value(permutation)
     for i, j in itertools.combinations(range(rows.size), 2):
         explicit = problem.value(swapped(permutation, rows[i], rows[j])) - now
@@ -75,7 +75,7 @@ def test_replacement_gains_equal_brute_force(problem_and_start):
     rows = problem.free_rows
     unused = np.setdiff1d(problem.free_columns, permutation)
     slopes = problem.gradient(permutation)
-    gains = _swaps._replacement_gains(problem, permutation, slopes, rows, unused)
+    gains = _quadratic._replacement_gains(problem, permutation, slopes, rows, unused)
     for (i, row), (a, column) in itertools.product(enumerate(rows), enumerate(unused)):
         replaced = permutation.copy()
         replaced[row] = column
@@ -156,7 +156,7 @@ def test_a_sweep_forms_one_product(monkeypatch, extra, given_first):
     start = random.permutation(40 + extra)[:40]
     slopes = problem.gradient(start) if given_first else None
     products, sweeps = [], []
-    gradient, swap_gains = QuadraticProblem.gradient, _swaps._swap_gains
+    gradient, swap_gains = QuadraticProblem.gradient, _quadratic._swap_gains
 
     def counted_product(self, permutation):
         products.append(1)
@@ -167,7 +167,7 @@ def test_a_sweep_forms_one_product(monkeypatch, extra, given_first):
         return swap_gains(*arguments)
 
     monkeypatch.setattr(QuadraticProblem, "gradient", counted_product)
-    monkeypatch.setattr(_swaps, "_swap_gains", counted_sweep)
+    monkeypatch.setattr(_quadratic, "_swap_gains", counted_sweep)
     swap_ascent(problem, start, slopes=slopes)
     assert len(sweeps) > 1
     assert len(products) <= len(sweeps) - given_first

@@ -6,7 +6,7 @@ from sklearn.metrics import roc_auc_score
 
 from unshuffle import KernelizedSorting
 from unshuffle.matching import AmbiguityWarning
-from unshuffle.matching._trust import disagreement
+from unshuffle.matching._refined import disagreement
 
 
 def quiet_fit(X, y, *, frozen=None, **params):

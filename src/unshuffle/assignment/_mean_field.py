@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from unshuffle._arrays import check_finite, table_shape
 from unshuffle._contracts import takes
 from unshuffle._parameters import check_kernel_memory
-from unshuffle.assignment._climb import assign_free
-from unshuffle.assignment._quadratic import Array, Permutation, QuadraticProblem
+from unshuffle.assignment._quadratic import Array, Permutation, QuadraticProblem, assign_free
 
 SINKHORN_ITERATIONS = 60
 SINKHORN_TOL = 1e-3

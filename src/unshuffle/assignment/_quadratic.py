@@ -1,26 +1,34 @@
-"""The quadratic matching problem that every ascent in the library climbs."""
+"""The quadratic matching problem, and the ascent by assignments and swaps that climbs it."""
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._arrays import as_numbers
+from unshuffle._assign import assign
 from unshuffle._contracts import shaped, takes
 from unshuffle._grams import check_frozen
 from unshuffle._middle import middle
-from unshuffle._parallel import product, spans
+from unshuffle._parallel import per_call, product, spans
 from unshuffle._parameters import check_kernel_memory
 from unshuffle._printing import short_repr
 
 Array = NDArray[np.float64]
 Permutation = NDArray[np.intp]
+Report = Callable[[float, Permutation], None]
 
 LARGEST = 1e300
 # A constant so many times larger than what varies begins to take its digits.
 FAR = 16.0
 # Nanoseconds to read an entry that lies where a permutation leads to.
 READ = 4.0
+# Gains below this share of the objective per item are rounding, and would cycle.
+RELATIVE_GAIN = 1e-11
+# More candidates than this many for each item wait for the next sweep, when gains are fresh.
+CANDIDATES_PER_ITEM = 16
 
 
 @dataclass(frozen=True)
@@ -241,3 +249,248 @@ def _matched_sums(K: Array, L: Array, permutation: Permutation) -> tuple[float, 
     for start, stop in spans(n, READ * n):
         trace, square = _loops.matched_sums(K, L, permutation, start, stop, trace, square)
     return float(trace), float(square)
+
+
+@takes(problem="problem n m", permutation="n among m", max_sweeps="count")
+def swap_ascent(
+    problem: QuadraticProblem,
+    permutation: Permutation,
+    *,
+    max_sweeps: int = 100,
+    slopes: Array | None = None,
+) -> tuple[Permutation, int]:
+    """Improve a matching by exchanging partners until no exchange of two gains.
+
+    Each sweep reads the gain of every exchange from the gradient and carries out those that gain,
+    best first; as one exchange changes the gain of the next, each is checked in O(n) first. The
+    gradient is then updated by one product over the items that moved. Where the second collection
+    is larger, an item may also take a partner nobody has.
+
+    Parameters
+    ----------
+    problem : QuadraticProblem
+        What to maximise; the diagonals of K and L must be zero.
+    permutation : ndarray of shape (n,)
+        Where to start; not changed.
+    max_sweeps : int, default=100
+        Most sweeps; more come closer to a matching that no exchange improves.
+    slopes : ndarray of shape (n, m) or None
+        Gradient at `permutation`, where the caller has it; on return it is the gradient at the
+        result.
+
+    Returns
+    -------
+    permutation : ndarray of shape (n,)
+        Never worse than the start.
+    n_moves : int
+        Exchanges made.
+    """
+    check_kernel_memory(*problem.shape, n_copies=3.3)
+    from unshuffle.assignment._loops import NO_COST, apply_replacements, apply_swaps
+
+    permutation = np.array(permutation, dtype=np.intp)
+    rows = problem.free_rows
+    if rows.size < 1:
+        return permutation, 0
+    near, _ = problem.about_middle()
+    if near is not problem:
+        permutation, n_moves = swap_ascent(near, permutation, max_sweeps=max_sweeps)
+        if slopes is not None:
+            slopes[...] = problem.gradient(permutation)
+        return permutation, n_moves
+    K, L = problem.K, problem.L
+    cost = NO_COST if problem.cost is None else problem.cost
+    least_gain = RELATIVE_GAIN * max(abs(problem.value(permutation)), np.finfo(float).tiny)
+    n_moves = 0
+    if slopes is None:
+        slopes = problem.gradient(permutation)
+    for _ in range(max_sweeps):
+        before = permutation.copy()
+        first, second = _best_first(_swap_gains(problem, permutation, slopes, rows), least_gain)
+        first, second, moved = rows[first], rows[second], 0
+        for start, stop in spans(first.size, 3 * READ * rows.size):
+            pairs = first[start:stop], second[start:stop]
+            moved += apply_swaps(K, L, cost, permutation, *pairs, least_gain)[1]
+        if problem.squared_L is not None:
+            used = np.zeros(L.shape[0], dtype=np.bool_)
+            used[permutation] = True
+            free = problem.free_columns
+            free = free[~used[free]]
+            gains = _replacement_gains(problem, permutation, slopes, rows, free)
+            items, unused = _best_first(gains, least_gain)
+            items, unused = rows[items], free[unused]
+            for start, stop in spans(items.size, 3 * READ * rows.size):
+                pairs = items[start:stop], unused[start:stop]
+                moved += apply_replacements(K, L, cost, permutation, *pairs, used, least_gain)[1]
+        n_moves += moved
+        if moved == 0:
+            break
+        problem.update_gradient(slopes, before, permutation)
+    return permutation, n_moves
+
+
+def _swap_gains(
+    problem: QuadraticProblem, permutation: Permutation, slopes: Array, rows: NDArray[np.intp]
+) -> Array:
+    """Gain of exchanging the partners of each two of `rows`, upper triangle."""
+    from unshuffle.assignment._loops import swap_gains
+
+    n = rows.size
+    known = slopes, problem.K, problem.L, rows, permutation[rows]
+    if per_call(4 * READ * n) >= n:
+        return swap_gains(*known, 0, n)
+    gains = np.empty((n, n))
+    for start, stop in spans(n, 4 * READ * n):
+        gains[start:stop] = swap_gains(*known, start, stop)
+    return gains
+
+
+def _replacement_gains(
+    problem: QuadraticProblem,
+    permutation: Permutation,
+    slopes: Array,
+    rows: NDArray[np.intp],
+    free: NDArray[np.intp],
+) -> Array:
+    """Gain of giving each of `rows` each unused partner in `free`."""
+    partners = permutation[rows]
+    stay = slopes[rows, partners]
+    squared = problem.squared_L if problem.squared_L is not None else problem.L
+    # The slope of an unused partner counts the old one beside it; after the exchange it is gone.
+    gains: Array = slopes[np.ix_(rows, free)] - stay[:, None] + squared[np.ix_(partners, free)]
+    return gains
+
+
+def _best_first(gains: Array, least_gain: float) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Index pairs whose gain exceeds `least_gain`, the largest first."""
+    first, second = np.nonzero(gains > least_gain)
+    size = gains[first, second]
+    most = CANDIDATES_PER_ITEM * gains.shape[0]
+    if size.size > most:
+        kept = np.argpartition(-size, most)[:most]
+        kept.sort()
+        first, second, size = first[kept], second[kept], size[kept]
+    order = np.argsort(-size, kind="stable")
+    return first[order], second[order]
+
+
+@dataclass(frozen=True)
+class Climbed:
+    """Where an ascent ended.
+
+    Attributes
+    ----------
+    permutation : ndarray of shape (n,)
+        Partner of each item.
+    value : float
+        Its objective.
+    converged : bool
+        Whether it ended because nothing gained any more.
+    n_assignments : int
+        Linear assignments solved.
+    """
+
+    permutation: Permutation
+    value: float
+    converged: bool
+    n_assignments: int
+
+    def __repr__(self) -> str:
+        return short_repr(self)
+
+
+@takes(problem="problem n m", benefit="n m")
+def assign_free(
+    problem: QuadraticProblem, benefit: Array, prices: NDArray[np.float64] | None = None
+) -> tuple[Permutation, NDArray[np.float64] | None]:
+    """Matching with the largest total benefit that keeps the frozen pairs, and its prices."""
+    benefit = as_numbers(benefit, "benefit")
+    if problem.frozen.size == 0:
+        found = assign(benefit, prices)
+        return found.columns, found.prices
+    rows, columns = problem.free_rows, problem.free_columns
+    permutation = np.empty(benefit.shape[0], dtype=np.intp)
+    permutation[problem.frozen[:, 0]] = problem.frozen[:, 1]
+    if rows.size == 0:
+        return permutation, None
+    found = assign(np.ascontiguousarray(benefit[np.ix_(rows, columns)]), prices)
+    permutation[rows] = columns[found.columns]
+    return permutation, found.prices
+
+
+@takes(
+    problem="problem n m",
+    permutation="n among m",
+    max_iter="count",
+    tol="at least 0",
+    swaps="flag",
+)
+def climb(
+    problem: QuadraticProblem,
+    permutation: Permutation,
+    *,
+    max_iter: int = 100,
+    tol: float = 0.0,
+    swaps: bool = True,
+    report: Report | None = None,
+) -> Climbed:
+    """Climb from a matching by assignments on the gradient, alternated with swaps.
+
+    Parameters
+    ----------
+    problem : QuadraticProblem
+        What to maximise.
+    permutation : ndarray of shape (n,)
+        Where to start; must keep the frozen pairs.
+    max_iter : int, default=100
+        Most assignments; more may climb higher.
+    tol : float, default=0.0
+        Relative gain below which assignments stop; larger stops sooner. Any strict gain counts
+        at 0: equal objectives would let the ascent cycle.
+    swaps : bool, default=True
+        Whether to leave the points where assignments stand still by exchanging pairs.
+    report : callable or None
+        Called with the objective and the matching after each accepted step; may raise to stop.
+
+    Returns
+    -------
+    climbed : Climbed
+        Never worse than the start.
+    """
+    check_kernel_memory(*problem.shape, n_copies=3.3)
+    permutation = np.array(permutation, dtype=np.intp)
+    # Gains are judged by what varies, not by a constant that every matching has.
+    given = problem
+    problem, constant = given.about_middle()
+    if report is not None:
+        report = _shifted(report, constant)
+    value = problem.value(permutation)
+    slopes = problem.gradient(permutation)
+    prices: NDArray[np.float64] | None = None
+    n_assignments = 0
+    while True:
+        rose = False
+        while n_assignments < max_iter:
+            proposal, prices = assign_free(problem, slopes, prices)
+            n_assignments += 1
+            proposed = problem.value(proposal)
+            if not proposed > value + max(tol, 1e-12) * abs(value):
+                break
+            problem.update_gradient(slopes, permutation, proposal)
+            permutation, value, rose = proposal, proposed, True
+            if report is not None:
+                report(value, permutation)
+        else:
+            return Climbed(permutation, given.value(permutation), False, n_assignments)
+        if not swaps or (n_assignments > 1 and not rose):
+            return Climbed(permutation, given.value(permutation), True, n_assignments)
+        permutation, n_moves = swap_ascent(problem, permutation, slopes=slopes)
+        if n_moves == 0:
+            return Climbed(permutation, given.value(permutation), True, n_assignments)
+        value = problem.value(permutation)
+        if report is not None:
+            report(value, permutation)
+
+
+def _shifted(report: Report, constant: float) -> Report:
+    return lambda value, permutation: report(value + constant, permutation)

@@ -10,11 +10,10 @@ from unshuffle._arrays import table_shape
 from unshuffle._grams import check_frozen
 from unshuffle._middle import middle, ordinary
 from unshuffle._parameters import check_count, check_flag, check_kernel_memory, check_positive
-from unshuffle.assignment._checks import (
+from unshuffle.assignment._solve import (
     check_assignment_cost,
     check_feasible,
     check_forbidden,
-    check_frozen_allowed,
 )
 
 DEFAULT_EPSILON = 0.1  # of the standard deviation of the cost
@@ -106,9 +105,7 @@ def soft_assignment(
     kept = check_frozen(frozen, n_rows, n_cols, first="rows", second="columns")
     allowed = np.ones(cost.shape, dtype=bool)
     if forbidden is not None:
-        barred = check_forbidden(forbidden, cost.shape)
-        check_frozen_allowed(kept, barred)
-        allowed = ~barred
+        allowed = ~check_forbidden(forbidden, cost.shape, kept)
     shares = np.zeros(cost.shape)
     shares[kept[:, 0], kept[:, 1]] = 1.0
     free = np.ix_(

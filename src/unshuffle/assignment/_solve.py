@@ -4,17 +4,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import maximum_bipartite_matching
 
+from unshuffle._arrays import as_array, as_numbers, check_finite, table_shape
 from unshuffle._assign import Assignment, assign
-from unshuffle._grams import check_frozen
+from unshuffle._grams import _check_shape, check_frozen
 from unshuffle._middle import middle
-from unshuffle._parameters import check_flag, check_option, check_positive, check_real
-from unshuffle.assignment._checks import (
-    check_assignment_cost,
-    check_feasible,
-    check_forbidden,
-    check_frozen_allowed,
-    check_prices,
+from unshuffle._parameters import (
+    check_flag,
+    check_memory,
+    check_option,
+    check_positive,
+    check_real,
 )
 
 SOLVERS = ("auto", "exact", "auction")
@@ -94,10 +96,7 @@ def solve_assignment(
     start = None if prices is None else check_prices(prices, n_cols)
     apart = None if unmatched_cost is None else check_real(unmatched_cost, "unmatched_cost")
     kept = check_frozen(frozen, n_rows, n_cols, first="rows", second="columns")
-    barred = None
-    if forbidden is not None:
-        barred = check_forbidden(forbidden, cost.shape)
-        check_frozen_allowed(kept, barred)
+    barred = None if forbidden is None else check_forbidden(forbidden, cost.shape, kept)
 
     benefit = cost.copy() if maximize else -cost
     sign = unit if maximize else -unit
@@ -180,3 +179,72 @@ def _common(benefit: NDArray[Any]) -> Any:
     """
     rows = benefit[:: max(1, benefit.shape[0] // 64)]
     return middle(rows.max(axis=1)[:, None])[0]
+
+
+def check_assignment_cost(cost: Any) -> NDArray[Any]:
+    """Finite C-contiguous matrix, float32 kept and all else as float64, at least 1 x 1."""
+    n_rows, n_cols = table_shape(cost)
+    check_memory(
+        # the cost, its negative, and what SciPy's solver makes of that
+        24 * n_rows * n_cols,
+        what=f"Assigning {n_rows:,} rows to {n_cols:,} columns",
+        instead="Pass fewer rows or columns, such as those that are likely partners.",
+    )
+    values: NDArray[Any]
+    if isinstance(cost, np.ndarray) and cost.dtype.type is np.float32:
+        values = np.require(cost, np.float32, ("C", "A", "W"))  # no copy of twice the size
+    else:
+        values = as_numbers(cost, "cost")
+    if values.ndim != 2 and values.size:
+        raise ValueError(f"`cost` must be 2-D, rows by columns, got shape {values.shape}.")
+    if 0 in values.shape:
+        raise ValueError(
+            f"`cost` is empty: it has shape {values.shape}. Pass at least one row and one column."
+        )
+    check_finite(values, "cost")
+    return values
+
+
+def check_forbidden(
+    forbidden: ArrayLike, shape: tuple[int, int], frozen: NDArray[np.intp]
+) -> NDArray[np.bool_]:
+    """Boolean matrix of the given shape that bars no frozen pair."""
+    mask = as_array(forbidden, "`forbidden`")
+    if mask.dtype != bool:
+        raise ValueError(
+            f"`forbidden` must be a boolean matrix, got dtype {mask.dtype}. "
+            "Pass True where a row and a column must not be matched."
+        )
+    _check_shape(mask, shape, "forbidden", "rows by columns of the cost")
+    clash = np.flatnonzero(mask[frozen[:, 0], frozen[:, 1]])
+    if clash.size:
+        row, column = frozen[clash[0]]
+        raise ValueError(
+            f"The pair (row {row}, column {column}) is both frozen and forbidden. "
+            "Take it out of one of the two."
+        )
+    return mask
+
+
+def check_feasible(allowed: NDArray[np.bool_], *, n_required: int) -> None:
+    """Refuse forbidden pairs that leave too few pairs to match `n_required` rows and columns."""
+    columns = maximum_bipartite_matching(sparse.csr_array(allowed), perm_type="column")
+    n_matched = int((columns >= 0).sum())
+    if n_matched < n_required:
+        raise ValueError(
+            f"`forbidden` leaves no assignment: at most {n_matched} of {n_required} pairs can be "
+            "matched at once. Forbid fewer pairs, or set `unmatched_cost` so that some stay apart."
+        )
+
+
+def check_prices(prices: ArrayLike, n_columns: int) -> NDArray[np.float64]:
+    """Finite vector with one price for each column."""
+    values = as_numbers(prices, "`prices`")
+    if values.shape != (n_columns,):
+        raise ValueError(
+            f"`prices` must have shape ({n_columns},), one for each column, got {values.shape}. "
+            "Pass the prices of a problem with the same columns, or None."
+        )
+    if not np.isfinite(values).all():
+        raise ValueError("`prices` holds NaN or infinity. Pass None to start afresh.")
+    return values

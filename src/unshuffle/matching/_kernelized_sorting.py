@@ -1,7 +1,6 @@
 """KernelizedSorting: the estimator."""
 
 import warnings
-from collections.abc import Callable
 from contextlib import suppress
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -14,34 +13,33 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._grams import check_frozen, count_items
+from unshuffle._arrays import as_numbers, as_rows, is_text
+from unshuffle._grams import _check_shape, check_frozen, count_items
 from unshuffle._middle import middle
 from unshuffle._parallel import check_n_jobs, count_threads
 from unshuffle._parameters import check_count, check_memory, check_parameters, check_positive
-from unshuffle._progress import Callback, Reporter, Stopped, refitting
+from unshuffle._progress import Callback, fit_by_search
 from unshuffle.assignment import interaction_spread, soft_assignment
-from unshuffle.kernels import combined_gram
-from unshuffle.matching._checks import (
-    check_all_matched,
-    check_cost,
-    check_equal_sizes,
-    check_two_collections,
-    check_varied,
+from unshuffle.matching._kernel_pair import KernelPair, varied_gram
+from unshuffle.matching._matches import Matches, take
+from unshuffle.matching._paper import solve_by_paper
+from unshuffle.matching._refined import (
+    FINISHED,
+    MatchSearch,
+    Outcome,
+    ambiguity,
+    confidence,
+    solve_refined,
 )
-from unshuffle.matching._collections import feature_names, item_names, take
-from unshuffle.matching._kernel_pair import KernelPair
-from unshuffle.matching._matches import Matches
-from unshuffle.matching._paper import solve_classic, solve_entropy, solve_unbiased
-from unshuffle.matching._partial import release
-from unshuffle.matching._refined import solve_refined
-from unshuffle.matching._search import Outcome, Search
-from unshuffle.matching._trust import N_RESAMPLES, WARN_ABOVE, ambiguity, confidence
 
 # Matrices of n^2 numbers that a fit holds at its peak, kernels of both sides counted; those that
 # each thread beyond the first adds; and those that a cost adds.
 N_MATRICES, PER_THREAD, WITH_COST = 17, 3, 4
 SOFT_TEMPERATURE = 0.2
-INTERRUPTED_RESAMPLES = 8
+# Thirds of the pairs that confidences are taken from: more give finer steps.
+N_RESAMPLES, INTERRUPTED_RESAMPLES = 24, 8
+# Rivals whose objective reaches this share of the best cannot be ruled out by it.
+WARN_ABOVE = 0.9
 
 
 class AmbiguityWarning(UserWarning):
@@ -241,8 +239,19 @@ class KernelizedSorting(BaseEstimator):
         check_parameters(self)
         check_n_jobs(self.n_jobs)
         check_two_collections(X, y)
-        with refitting(self) as done:
-            self._fit(X, y, frozen, cost, done)
+        pair = self._pair(X, y, frozen, cost)
+        search = MatchSearch(pair, self.callback)
+        fit_by_search(
+            self,
+            search,
+            solve=lambda: self._solve(search),
+            store=lambda outcome: self._store(search, outcome, X, y),
+            judge=lambda interrupted: self._judge(
+                search, INTERRUPTED_RESAMPLES if interrupted else N_RESAMPLES
+            ),
+        )
+        if not search.stopped:
+            self._warn()
         return self
 
     def reorder(self, y: Any) -> Any:
@@ -259,7 +268,13 @@ class KernelizedSorting(BaseEstimator):
             Item i belongs to `X[i]`.
         """
         check_is_fitted(self, "permutation_")
-        check_all_matched(self.permutation_)
+        alone = np.flatnonzero(self.permutation_ < 0)
+        if alone.size:
+            raise ValueError(
+                f"{alone.size} of {self.permutation_.size} items of X have no partner (the first "
+                f"is item {alone[0]}), so y cannot be put in the order of X. Use `pairs_` to "
+                "select the matched items of both."
+            )
         return take(y, self.permutation_, self._n_second)
 
     def candidates(self, k: int) -> NDArray[np.intp]:
@@ -315,64 +330,6 @@ class KernelizedSorting(BaseEstimator):
             list(self._names_second),
         )
 
-    def _fit(
-        self,
-        X: Any,
-        y: Any,
-        frozen: ArrayLike | None,
-        cost: ArrayLike | None,
-        done: Callable[[], None],
-    ) -> None:
-        self._check_memory(X, y, with_cost=cost is not None)
-        K, L = self._kernels(X, y)
-        n_first, n_second = K.shape[0], L.shape[0]
-        fixed = check_frozen(frozen, n_first, n_second)
-        linear = None if cost is None else check_cost(cost, (n_first, n_second))
-        if self.method == "entropy":
-            check_equal_sizes(n_first, n_second, method=self.method)
-        if linear is not None and self.unmatched_cost is None:
-            # A constant changes no full matching, but takes the digits of what does.
-            with np.errstate(over="ignore"):  # cut off below
-                linear = linear - middle(linear.reshape(-1, 1))[0]
-
-        swapped = n_first > n_second
-        if swapped:
-            linear = None if linear is None else np.ascontiguousarray(linear.T)
-            pair = KernelPair.scaled(L, K, linear, fixed[:, ::-1])
-        else:
-            pair = KernelPair.scaled(K, L, linear, fixed)
-        del K, L  # the pair has copies
-
-        def to_user(permutation: NDArray[np.intp]) -> NDArray[np.intp]:
-            return _inverse(permutation, n_first) if swapped else permutation
-
-        search = Search(pair, Reporter(self.callback), to_user)
-        try:
-            outcome = self._solve(pair, search)
-        except Stopped:
-            outcome = search.outcome_so_far()
-        except KeyboardInterrupt:
-            search.reporter.stopped = True
-            if search.best is not None:
-                outcome = search.outcome_so_far()
-                self._set_names(X, y, n_first, n_second)
-                self._store(pair, outcome, search, swapped)
-                done()
-                with suppress(KeyboardInterrupt):  # impatience costs the confidences, no more
-                    self._judge(pair, outcome, swapped, n_resamples=INTERRUPTED_RESAMPLES)
-                    done()
-            raise
-        self._set_names(X, y, n_first, n_second)
-        self._store(pair, outcome, search, swapped)
-        try:
-            self._judge(pair, outcome, swapped, n_resamples=N_RESAMPLES)
-        except KeyboardInterrupt:
-            done()  # the matching is there; its confidences are not
-            raise
-        done()
-        if not search.reporter.stopped:
-            self._warn()
-
     def _shares(self, number: int, temperature: float) -> NDArray[np.float64]:
         with warnings.catch_warnings():
             # Shares are read to a few digits; a scaling that is not exact to 1e-6 is no news.
@@ -386,95 +343,110 @@ class KernelizedSorting(BaseEstimator):
                 tol=1e-3,
             )
 
-    def _kernels(self, X: Any, y: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        kernel_y = self.kernel if self.kernel_y is None else self.kernel_y
-        several = any(isinstance(kernel, list | tuple) for kernel in (self.kernel, kernel_y))
-        grams = []
-        for collection, kernel, name in ((X, self.kernel, "X"), (y, kernel_y, "y")):
-            # Weights of one side's list are no mistake where the other side has a single kernel.
-            single = not isinstance(kernel, list | tuple)
-            weights = None if several and single else self.kernel_weights
-            gram = combined_gram(
-                collection, kernel, gamma=self.gamma, weights=weights, name=name, center=True
-            )
-            check_varied(gram, name)
-            grams.append(gram)
-        return grams[0], grams[1]
-
-    def _check_memory(self, X: Any, y: Any, *, with_cost: bool) -> None:
+    def _pair(
+        self, X: Any, y: Any, frozen: ArrayLike | None, cost: ArrayLike | None
+    ) -> KernelPair:
+        """Kernels, cost and frozen pairs, all checked; memory first."""
         kernel_y = self.kernel if self.kernel_y is None else self.kernel_y
         largest = max(count_items(X, self.kernel), count_items(y, kernel_y, "y"))
         more_threads = count_threads(self.n_jobs, self.n_init) - 1
-        n_matrices = N_MATRICES + PER_THREAD * more_threads + WITH_COST * with_cost
+        n_matrices = N_MATRICES + PER_THREAD * more_threads + WITH_COST * (cost is not None)
         check_memory(
             8 * n_matrices * largest**2,
             what=f"Matching {largest:,} items",
             instead="Fit a sample of the items, or match parts of the collections in turn.",
         )
+        several = any(isinstance(kernel, list | tuple) for kernel in (self.kernel, kernel_y))
+        K, L = (
+            varied_gram(
+                collection,
+                kernel,
+                gamma=self.gamma,
+                # Weights of one side's list are no mistake where the other has a single kernel.
+                weights=self.kernel_weights
+                if isinstance(kernel, list | tuple) or not several
+                else None,
+                name=name,
+            )
+            for collection, kernel, name in ((X, self.kernel, "X"), (y, kernel_y, "y"))
+        )
+        fixed = check_frozen(frozen, K.shape[0], L.shape[0])
+        linear = None
+        if cost is not None:
+            linear = as_rows(as_numbers(cost, "cost"), "cost")
+            _check_shape(linear, (K.shape[0], L.shape[0]), "cost", "items of X by items of y")
+        if self.method == "entropy" and K.shape != L.shape:
+            raise ValueError(
+                f"method={self.method!r} needs collections of one size, got {K.shape[0]} and "
+                f'{L.shape[0]} items. Use method="refined", which matches all items of the '
+                "smaller one."
+            )
+        if linear is not None and self.unmatched_cost is None:
+            # A constant changes no full matching, but takes the digits of what does.
+            with np.errstate(over="ignore"):  # the pair cuts it off
+                linear = linear - middle(linear.reshape(-1, 1))[0]
+        return KernelPair.of(K, L, linear, fixed)
 
-    def _solve(self, pair: KernelPair, search: Search) -> Outcome:
+    def _solve(self, search: MatchSearch) -> Outcome:
+        """Search, and part pairs of what was found, even if the search was stopped."""
+        try:
+            search.offer(self._search(search), FINISHED)
+        finally:
+            search.part_pairs(self.unmatched_cost)
+        return search.found
+
+    def _search(self, search: MatchSearch) -> Outcome:
+        max_iter, n_jobs = int(self.max_iter), self.n_jobs
         if self.method == "refined":
-            return solve_refined(
-                pair,
-                search,
-                n_init=int(self.n_init),
-                max_iter=int(self.max_iter),
-                n_jobs=self.n_jobs,
-                rng=check_random_state(self.random_state),
-            )
-        if self.method == "unbiased":
-            return solve_unbiased(
-                pair,
-                search,
-                max_iter=int(self.max_iter),
-                tol=self.tol,
-                step=self.step,
-                n_jobs=self.n_jobs,
-            )
-        solve = solve_classic if self.method == "classic" else solve_entropy
-        return solve(pair, search, max_iter=int(self.max_iter), tol=self.tol, n_jobs=self.n_jobs)
+            n_init, rng = int(self.n_init), check_random_state(self.random_state)
+            return solve_refined(search, n_init=n_init, max_iter=max_iter, n_jobs=n_jobs, rng=rng)
+        return solve_by_paper(
+            search,
+            method=self.method,
+            max_iter=max_iter,
+            tol=self.tol,
+            step=self.step,
+            n_jobs=n_jobs,
+        )
 
-    def _store(self, pair: KernelPair, outcome: Outcome, search: Search, swapped: bool) -> None:
-        """Keep the matching, not yet judged: what is lost to an interrupt after this is little."""
-        permutation = outcome.permutation
-        problems = pair.full_problem, outcome.problem
+    def _store(self, search: MatchSearch, outcome: Outcome, X: Any, y: Any) -> None:
+        """Keep the matching in the user's order of collections, not yet judged."""
+        pair = search.pair
         # Broad similarities for soft matches, fine ones to rank candidates.
-        slopes = [problem.gradient(permutation) for problem in problems]
+        slopes = [
+            problem.gradient(outcome.permutation)
+            for problem in (pair.full_problem, outcome.problem)
+        ]
         linear = 0.0 if pair.cost is None else pair.cost
         self._spreads = [interaction_spread(each + linear) for each in slopes]
-        if self.unmatched_cost is not None:
-            permutation, n_assignments = release(problems[1], permutation, self.unmatched_cost)
-            search.count(n_assignments)
-        self.objective_ = pair.objective(permutation)
+        self._slopes = [np.ascontiguousarray(each.T) if pair.swapped else each for each in slopes]
+        self._frozen = pair.frozen[:, ::-1] if pair.swapped else pair.frozen
+        self.permutation_ = pair.to_user(outcome.answer)
+        rows = np.flatnonzero(self.permutation_ >= 0)
+        self.pairs_ = np.column_stack([rows, self.permutation_[rows]])
+        self.objective_ = pair.objective(outcome.answer)
         self.objective_path_ = np.array(outcome.objective_path)
         self.n_iter_ = search.n_assignments
         self.converged_ = outcome.converged
         self.ambiguity_ = 0.0
-        if swapped:
-            permutation = _inverse(permutation, pair.L.shape[0])
-            slopes = [np.ascontiguousarray(each.T) for each in slopes]
-        self.permutation_ = permutation
-        self.confidence_ = np.zeros(permutation.size)
-        rows = np.flatnonzero(permutation >= 0)
-        self.pairs_ = np.column_stack([rows, permutation[rows]])
-        self._slopes = slopes
-        self._frozen = pair.frozen[:, ::-1] if swapped else pair.frozen
+        self.confidence_ = np.zeros(self.permutation_.size)
+        self._n_second = (pair.K if pair.swapped else pair.L).shape[0]
+        self._names_first = item_names(X, self.permutation_.size)
+        self._names_second = item_names(y, self._n_second)
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+        self.__dict__.update(feature_names(X))
 
-    def _judge(
-        self, pair: KernelPair, outcome: Outcome, swapped: bool, *, n_resamples: int
-    ) -> None:
+    def _judge(self, search: MatchSearch, n_resamples: int) -> None:
         """Say how far to trust the matching, pair by pair and as a whole."""
-        full, problem = pair.full_problem, outcome.problem
-        self.ambiguity_ = ambiguity(full, problem, pair.L, outcome.ends)
-        permutation = (
-            _inverse(self.permutation_, pair.K.shape[0]) if swapped else self.permutation_
+        pair, outcome = search.pair, search.found
+        self.ambiguity_ = ambiguity(pair.full_problem, pair.L, outcome)
+        trust = confidence(
+            outcome.problem, outcome.answer, n_resamples=n_resamples, n_jobs=self.n_jobs
         )
-        trust = confidence(problem, permutation, n_resamples=n_resamples, n_jobs=self.n_jobs)
-        if swapped:
-            rows = np.flatnonzero(permutation >= 0)
-            self.confidence_[permutation[rows]] = trust[rows]
-        else:
-            self.confidence_ = trust
+        confidences = np.zeros(self.permutation_.size)
+        confidences[self.pairs_[:, 0]] = trust[self.pairs_[:, int(pair.swapped)]]
+        self.confidence_ = confidences
 
     def _warn(self) -> None:
         if not self.converged_:
@@ -482,7 +454,7 @@ class KernelizedSorting(BaseEstimator):
                 f"An ascent reached max_iter={self.max_iter} assignments before it ended. "
                 "Raise max_iter, or tol, to let it end.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
         if self.ambiguity_ > WARN_ABOVE:
             warnings.warn(
@@ -490,21 +462,8 @@ class KernelizedSorting(BaseEstimator):
                 "the best objective, so the objective cannot tell which is right. Freeze a few "
                 "known pairs, or add a kernel on other features; raising n_init helps at times.",
                 AmbiguityWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
-
-    def _set_names(self, X: Any, y: Any, n_first: int, n_second: int) -> None:
-        self._names_first = item_names(X, n_first)
-        self._names_second = item_names(y, n_second)
-        self._n_second = n_second
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self, name):
-                delattr(self, name)
-        n_features, names = feature_names(X)
-        if n_features is not None:
-            self.n_features_in_ = n_features
-        if names is not None:
-            self.feature_names_in_ = names
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -517,9 +476,40 @@ class KernelizedSorting(BaseEstimator):
         return tags
 
 
-def _inverse(permutation: NDArray[np.intp], n_first: int) -> NDArray[np.intp]:
-    """Matching of the larger side, from one of the smaller side."""
-    inverse = np.full(n_first, -1, dtype=np.intp)
-    rows = np.flatnonzero(permutation >= 0)
-    inverse[permutation[rows]] = rows
-    return inverse
+def check_two_collections(X: Any, y: Any) -> None:
+    """Refuse a missing second collection before scikit-learn's words for labels get there."""
+    if X is None:
+        raise ValueError("`X` is None. Call fit(X, y) with both collections.")
+    if y is None:
+        # scikit-learn's checks look for these words.
+        raise ValueError(
+            "Matching requires y to be passed, but the target y is None. It is the second "
+            "collection, like X: call fit(X, y) with both."
+        )
+
+
+def item_names(collection: Any, n_items: int) -> list[str]:
+    """Name of each item: the index of a data frame, obs_names of AnnData, else its position."""
+    parts = [collection]
+    if isinstance(collection, list | tuple) and not is_text(collection):
+        parts = list(collection)  # one table for each kernel: the first that has names gives them
+    for part in parts:
+        names = part.index if hasattr(part, "iloc") else getattr(part, "obs_names", None)
+        if names is not None and len(names) == n_items:
+            return [str(name) for name in names]
+    return [str(number) for number in range(n_items)]
+
+
+def feature_names(collection: Any) -> dict[str, Any]:
+    """Fitted attributes of a table: the number of its columns, and their names if strings."""
+    shape: tuple[int, ...] | None = getattr(collection, "shape", None)
+    if shape is None and not is_text(collection):
+        with suppress(ValueError):  # one table for each kernel, not a table in lists
+            shape = np.shape(collection)
+    if shape is None or len(shape) != 2:
+        return {}
+    found: dict[str, Any] = {"n_features_in_": int(shape[1])}
+    columns = getattr(collection, "columns", getattr(collection, "var_names", None))
+    if columns is not None and all(isinstance(name, str) for name in columns):
+        found["feature_names_in_"] = np.asarray(columns, dtype=object)
+    return found

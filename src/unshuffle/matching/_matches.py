@@ -1,15 +1,16 @@
-"""Matched pairs as a table that can be saved and loaded."""
+"""Matched pairs as a table that can be saved and loaded; collections in matched order."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from unshuffle._arrays import check_plain
+from unshuffle._arrays import check_length, check_plain
 from unshuffle._files import as_path, check_output_path
 from unshuffle._grams import check_permutation
 from unshuffle._grids import check_names
@@ -283,3 +284,23 @@ def _candidates_of(record: Record) -> list[tuple[int, str]]:
     if any(each is None for each in found):
         raise record.wrong("a candidate is missing. Load the file as it was saved.")
     return [each for each in found if each is not None]
+
+
+def take(collection: Any, indices: NDArray[np.intp], n_items: int, *, name: str = "y") -> Any:
+    """Items of a collection in another order, as the same kind of collection."""
+    if hasattr(collection, "iloc"):
+        check_length(len(collection), n_items, name=name)
+        return collection.iloc[indices]
+    if sparse.issparse(collection):
+        check_length(collection.shape[0], n_items, name=name)
+        return collection.tocsr()[indices]
+    if not isinstance(collection, Sequence) and getattr(collection, "shape", ()) == ():
+        kind = type(collection).__name__
+        raise TypeError(f"`{name}` must be a collection of {n_items} items, got {kind}.")
+    check_length(len(collection), n_items, name=name)
+    if hasattr(collection, "obs_names"):
+        return collection[indices]
+    if isinstance(collection, list | tuple):
+        return type(collection)(collection[index] for index in indices)
+    # A masked array stays one.
+    return np.asanyarray(collection)[indices]

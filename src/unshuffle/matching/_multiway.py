@@ -1,59 +1,41 @@
 """Aligning several collections: one is moved at a time, onto the product of all others."""
 
-import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError
 
 from unshuffle._parallel import map_parallel
-from unshuffle._progress import Reporter
+from unshuffle._progress import Callback
 from unshuffle.assignment import QuadraticProblem, climb
 from unshuffle.kernels import zero_diagonal
-from unshuffle.matching._checks import raise_entropy_undefined
-from unshuffle.matching._kernel_pair import KernelPair
-from unshuffle.matching._starts import starts
-from unshuffle.objectives import (
-    entropy_swap_changes,
-    multiway_entropy,
-    multiway_hsic,
-    multiway_weights,
+from unshuffle.matching._kernel_pair import Array, CountingSearch, KernelPair, starts
+from unshuffle.matching._paper import (
+    RELATIVE_GAIN,
+    climb_entropy,
+    entropy_ridge,
+    needs_positive_kernels,
 )
+from unshuffle.objectives import multiway_entropy, multiway_hsic, multiway_weights
 
-Array = NDArray[np.float64]
-Permutation = NDArray[np.intp]
 Permutations = NDArray[np.intp]
 Report = Callable[[float, Permutations], None]
 
 # Ways to match a collection to the reference of a start: profiles, both signs of the leading
 # eigenvector, annealing. Each further round of references tries as many more.
 N_MAKERS = 4
-# Share of the mean diagonal that keeps the log-determinant finite.
-ENTROPY_RIDGE = 1e-2
-# Gains below this share of the objective are rounding, and would cycle.
-RELATIVE_GAIN = 1e-11
 NOTHING_FROZEN = np.empty((0, 2), dtype=np.intp)
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """Where one ascent ended.
+    """Where one ascent ended."""
 
-    Attributes
-    ----------
-    permutations : ndarray of shape (T, m)
-        Item of each collection at each place of the common order.
-    path : list of float
-        Objective after each accepted step; never falls.
-    converged : bool
-        Whether it ended because nothing gained any more.
-    """
-
-    permutations: Permutations
-    path: list[float]
-    converged: bool
+    permutations: Permutations  # item of each of T collections at each of m places, (T, m)
+    path: list[float]  # objective after each step, never falls; empty if the search was stopped
+    converged: bool  # whether it ended because nothing gained any more
 
 
 class Ensemble:
@@ -75,11 +57,7 @@ class Ensemble:
         self.kernels = kernels
         self.factors = factors
         self.entropy_factors = entropy_factors
-        self.ridge = 0.0
-        if entropy_factors is not None:
-            self.ridge = ENTROPY_RIDGE * float(
-                np.prod([np.diag(K).mean() for K in entropy_factors])
-            )
+        self.ridge = 0.0 if entropy_factors is None else entropy_ridge(entropy_factors)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -93,43 +71,26 @@ class Ensemble:
         return -multiway_entropy(aligned(self.entropy_factors, permutations), ridge=self.ridge)
 
 
-class Search:
+class AlignmentSearch(CountingSearch[Alignment]):
     """Progress of a fit and the best alignment it has seen."""
 
-    def __init__(self, ensemble: Ensemble, reporter: Reporter) -> None:
+    def __init__(self, ensemble: Ensemble, callback: Callback | None) -> None:
+        super().__init__(callback)
         self.ensemble = ensemble
-        self.reporter = reporter
-        self.n_assignments = 0
-        self.best: Permutations | None = None
-        self._best_value = -np.inf
-        self._lock = threading.Lock()
-
-    def count(self, n_assignments: int) -> None:
-        """Add to the number of assignments solved."""
-        with self._lock:
-            self.n_assignments += n_assignments
 
     def recorder(self, path: list[float], fraction: float, stage: str) -> Report:
         """Make a function to call after each accepted step of one ascent."""
 
         def record(value: float, permutations: Permutations) -> None:
             path.append(value)
-            with self._lock:
-                if value > self._best_value:
-                    self._best_value, self.best = value, permutations.copy()
-            self.reporter.step(value, onto_first(permutations), stage=stage, fraction=fraction)
+            self.offer(Alignment(permutations.copy(), [], False), value)
+            self.step(value, onto_first(permutations), stage=stage, fraction=fraction)
 
         return record
 
-    def alignment_so_far(self) -> Alignment:
-        """Best alignment of a search that was stopped before its end."""
-        if self.best is None:
-            raise RuntimeError("The search was stopped before its first alignment.")
-        return Alignment(self.best, [self.ensemble.value(self.best)], False)
-
 
 def solve_multiway(
-    search: Search,
+    search: AlignmentSearch,
     *,
     n_init: int,
     max_iter: int,
@@ -162,7 +123,7 @@ def solve_multiway(
             permutations, _ = climb_hsic(search, permutations, None, max_iter=max_iter, tol=tol)
             record(ensemble.value(permutations), permutations)
             ended = climb_entropy(
-                ensemble.entropy_factors,
+                aligned(ensemble.entropy_factors, permutations),
                 permutations,
                 record,
                 ridge=ensemble.ridge,
@@ -171,20 +132,19 @@ def solve_multiway(
             )
         return Alignment(ended[0], path, ended[1])
 
-    try:
+    by_entropy = ensemble.entropy_factors is not None
+    with needs_positive_kernels("objective", "hsic") if by_entropy else nullcontext():
         runs = map_parallel(run, range(n_init), n_jobs=n_jobs)
-    except ValueError as error:
-        # A product that is not positive semi-definite has no factor, or no ridge above 0.
-        if not (isinstance(error, LinAlgError) or "`ridge`" in str(error)):
-            raise
-        if ensemble.entropy_factors is None:
-            raise
-        raise_entropy_undefined(error)
     return max(runs, key=lambda each: each.path[-1])
 
 
 def start_from(
-    search: Search, reference: int, report: Report, *, n_makers: int, rng: np.random.RandomState
+    search: AlignmentSearch,
+    reference: int,
+    report: Report,
+    *,
+    n_makers: int,
+    rng: np.random.RandomState,
 ) -> Permutations:
     """Match every collection to one of them, by the best of several ascents each."""
     kernels = search.ensemble.kernels
@@ -203,7 +163,7 @@ def start_from(
 
 
 def climb_hsic(
-    search: Search,
+    search: AlignmentSearch,
     permutations: Permutations,
     report: Report | None,
     *,
@@ -240,59 +200,6 @@ def problem_of_one(others: list[Array], K: Array) -> QuadraticProblem:
     # hold items where they are.
     cost = -np.outer(np.diag(weights), np.diag(K))
     return QuadraticProblem(zero_diagonal(weights), zero_diagonal(K), cost)
-
-
-def climb_entropy(
-    factors: list[Array],
-    permutations: Permutations,
-    report: Report,
-    *,
-    ridge: float,
-    max_iter: int,
-    tol: float,
-) -> tuple[Permutations, bool]:
-    """Lower the joint entropy, eq. (17), by exchanges of two items of one collection."""
-    kernels = aligned(factors, permutations)
-    permutations, value = permutations.copy(), multiway_entropy(kernels, ridge=ridge)
-    for _ in range(max_iter):
-        before = value
-        for t in range(len(factors)):
-            others = np.prod(kernels[:t] + kernels[t + 1 :], axis=0)
-            order, found = exchange_items(others, kernels[t], ridge, value)
-            if found < value:
-                permutations[t], value = permutations[t][order], found
-                kernels[t] = kernels[t][np.ix_(order, order)]
-                report(-value, permutations)
-        if not value < before - max(tol, RELATIVE_GAIN) * abs(before):
-            return permutations, True
-    return permutations, False
-
-
-def exchange_items(
-    others: Array, K: Array, ridge: float, value: float
-) -> tuple[Permutation, float]:
-    """Exchange items of one collection until no exchange of two lowers the entropy."""
-    first, second = np.triu_indices(K.shape[0], 1)
-    order = np.arange(K.shape[0])
-    least = RELATIVE_GAIN * abs(value)
-    while True:
-        before = value
-        changes = entropy_swap_changes(others, K[np.ix_(order, order)], ridge=ridge)
-        ranked = np.argsort(changes, kind="stable")[: K.shape[0]]
-        touched = np.zeros(K.shape[0], dtype=bool)
-        for number in ranked[changes[ranked] < -least]:
-            pair = [first[number], second[number]]
-            if touched[pair].any():
-                continue
-            # The first exchange changes what the next ones gain, so each is checked.
-            trial = order.copy()
-            trial[pair] = order[pair[::-1]]
-            proposed = multiway_entropy([others, K[np.ix_(trial, trial)]], ridge=ridge)
-            if proposed < value - least:
-                order, value = trial, proposed
-                touched[pair] = True
-        if value == before:
-            return order, value
 
 
 def aligned(kernels: list[Array], permutations: Permutations) -> list[Array]:

@@ -1,33 +1,32 @@
 """MultiwaySorting: the estimator."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from unshuffle._arrays import is_text
+from unshuffle._bags import listed
 from unshuffle._grams import count_items
 from unshuffle._parallel import check_n_jobs, count_threads
 from unshuffle._parameters import check_memory, check_parameters
-from unshuffle._progress import Callback, Reporter, Stopped, refitting
-from unshuffle.kernels import combined_gram
-from unshuffle.matching._checks import (
-    check_common_size,
-    check_entropy_size,
-    check_n_collections,
-    check_per_collection,
-    check_several_collections,
-    check_varied,
+from unshuffle._progress import Callback, fit_by_search
+from unshuffle.matching._kernel_pair import varied_gram
+from unshuffle.matching._matches import take
+from unshuffle.matching._multiway import (
+    Alignment,
+    AlignmentSearch,
+    Ensemble,
+    onto_first,
+    solve_multiway,
 )
-from unshuffle.matching._collections import take
-from unshuffle.matching._multiway import Alignment, Ensemble, Search, onto_first, solve_multiway
 
 # Matrices of m^2 numbers that a fit holds for each collection, and those that each thread takes
 # for a start.
@@ -194,10 +193,14 @@ class MultiwaySorting(BaseEstimator):
         """
         check_parameters(self)
         check_n_jobs(self.n_jobs)
-        search = Search(self._ensemble(X), Reporter(self.callback))
-        with refitting(self) as done:
-            self._solve(search, done)
-        if not (self.converged_ or search.reporter.stopped):
+        search = AlignmentSearch(self._ensemble(X), self.callback)
+        fit_by_search(
+            self,
+            search,
+            solve=lambda: self._solve(search),
+            store=lambda found: self._store(search, found),
+        )
+        if not (self.converged_ or search.stopped):
             warnings.warn(
                 f"The ascent reached max_iter={self.max_iter} sweeps before it ended. "
                 "Raise max_iter, or tol, to let it end.",
@@ -205,26 +208,6 @@ class MultiwaySorting(BaseEstimator):
                 stacklevel=2,
             )
         return self
-
-    def _solve(self, search: Search, done: Callable[[], None]) -> None:
-        try:
-            found = solve_multiway(
-                search,
-                n_init=int(self.n_init),
-                max_iter=int(self.max_iter),
-                tol=self.tol,
-                n_jobs=self.n_jobs,
-                rng=check_random_state(self.random_state),
-            )
-        except Stopped:
-            found = search.alignment_so_far()
-        except KeyboardInterrupt:
-            search.reporter.stopped = True
-            if search.best is not None:
-                self._store(search, search.alignment_so_far())
-                done()
-            raise
-        self._store(search, found)
 
     def reorder(self, X: Any) -> list[Any]:
         """Collections, or anything in their orders, in the order of the first.
@@ -242,7 +225,11 @@ class MultiwaySorting(BaseEstimator):
         check_is_fitted(self, "permutations_")
         collections = check_several_collections(X)
         n_collections, n_items = self.permutations_.shape
-        check_n_collections(len(collections), n_collections, name="X")
+        if len(collections) != n_collections:
+            raise ValueError(
+                f"`X` holds {len(collections)} collection(s); {n_collections} were fitted. "
+                "Pass one for each of them, in the same order."
+            )
         return [
             take(collection, permutation, n_items, name=f"X[{t}]")
             for t, (collection, permutation) in enumerate(
@@ -263,17 +250,19 @@ class MultiwaySorting(BaseEstimator):
             what=f"Aligning {n_collections} collections of {n_items:,} items",
             instead="Fit samples of the collections, or align parts of them in turn.",
         )
-        kernels: list[NDArray[np.float64]] = []
-        for t, (collection, spec, gamma) in enumerate(
-            zip(collections, specs, gammas, strict=True)
-        ):
-            kernels.append(
-                combined_gram(collection, spec, gamma=gamma, name=f"X[{t}]", center=True)
+        kernels = [
+            varied_gram(collection, spec, gamma=gamma, name=f"X[{t}]")
+            for t, (collection, spec, gamma) in enumerate(
+                zip(collections, specs, gammas, strict=True)
             )
-            check_varied(kernels[-1], f"X[{t}]")
+        ]
         n_items = check_common_size([K.shape[0] for K in kernels])
-        if self.objective == "entropy":
-            check_entropy_size(n_items, MOST_ITEMS_ENTROPY)
+        if self.objective == "entropy" and n_items > MOST_ITEMS_ENTROPY:
+            raise ValueError(
+                'objective="entropy" tries every exchange of two items, and takes minutes for '
+                f"more than {MOST_ITEMS_ENTROPY} items; got {n_items}. Align a sample of the "
+                'items, or use objective="hsic".'
+            )
         # Entries of order one, so that products of many kernels stay finite.
         kernels = [K / np.abs(K).max() for K in kernels]
         # A product of T kernels exp(-gamma d) sums T distances; taken to the power 1 / T, their
@@ -286,10 +275,20 @@ class MultiwaySorting(BaseEstimator):
         factors = [(K + offset) / (1.0 + offset) for K in kernels] if offset > 0 else roots
         return Ensemble(kernels, factors, roots if self.objective == "entropy" else None)
 
-    def _store(self, search: Search, found: Alignment) -> None:
+    def _solve(self, search: AlignmentSearch) -> Alignment:
+        return solve_multiway(
+            search,
+            n_init=int(self.n_init),
+            max_iter=int(self.max_iter),
+            tol=self.tol,
+            n_jobs=self.n_jobs,
+            rng=check_random_state(self.random_state),
+        )
+
+    def _store(self, search: AlignmentSearch, found: Alignment) -> None:
         self.permutations_ = onto_first(found.permutations)
         self.objective_ = search.ensemble.value(found.permutations)
-        self.objective_path_ = np.array(found.path)
+        self.objective_path_ = np.array(found.path or [self.objective_])
         self.n_iter_ = search.n_assignments
         self.converged_ = found.converged
 
@@ -299,3 +298,58 @@ class MultiwaySorting(BaseEstimator):
         tags.input_tags.three_d_array = True
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
+
+
+def check_several_collections(collections: Any) -> list[Any]:
+    """Two or more collections as a list; what is in them is the kernels' to check."""
+    ask = "Pass a list with one collection in each place: fit([X1, X2, ...])."
+    if collections is None:
+        raise ValueError(f"`X` is None. {ask}")
+    collections = listed(collections)
+    if isinstance(collections, dict) or not (
+        hasattr(collections, "__iter__") or hasattr(collections, "__getitem__")
+    ):
+        raise TypeError(f"`X` must be a list, got {type(collections).__name__}. {ask}")
+    if isinstance(collections, str) or is_text(collections):
+        raise ValueError(f"`X` is one collection of texts, and needs a partner. {ask}")
+    if any(hasattr(collections, part) for part in ("iloc", "obs_names", "tocsr")):
+        raise ValueError(
+            f"`X` is one table of shape {collections.shape}, and needs a partner. {ask}"
+        )
+    of_objects = isinstance(collections, np.ndarray) and collections.dtype == object
+    if isinstance(collections, np.ndarray) and collections.ndim != (1 if of_objects else 3):
+        raise ValueError(f"`X` is one array of shape {collections.shape}. {ask}")
+    several = list(collections)
+    if len(several) < 2:
+        raise ValueError(f"`X` holds {len(several)} collection(s), and needs at least two. {ask}")
+    single = [t for t, each in enumerate(several) if not hasattr(each, "__len__")]
+    if len(single) == len(several):
+        raise ValueError(f"`X` is a list of {len(several)} single values. {ask}")
+    if single:
+        t = single[0]
+        raise ValueError(f"`X[{t}]` is {several[t]!r}, which is no collection. {ask}")
+    return several
+
+
+def check_common_size(sizes: Sequence[int]) -> int:
+    """Refuse collections of different sizes: every item needs one partner in each."""
+    if len(set(sizes)) > 1:
+        named = ", ".join(str(size) for size in sizes)
+        raise ValueError(
+            f"The collections in `X` have {named} items. Each item gets one partner in "
+            "every other collection, so all must have one size: draw samples of the smallest "
+            "size, or match two at a time by KernelizedSorting, which takes any sizes."
+        )
+    return int(sizes[0])
+
+
+def check_per_collection(values: Any, n_collections: int, name: str) -> list[Any]:
+    """One entry for each collection: a list of that length, or one value for all."""
+    if isinstance(values, list | tuple):
+        if len(values) != n_collections:
+            raise ValueError(
+                f"`{name}` has {len(values)} entries for {n_collections} collections. "
+                "Give one for each collection, or a single value for all."
+            )
+        return list(values)
+    return [values] * n_collections

@@ -1,67 +1,125 @@
-"""The methods of the paper: full steps, steps with bias correction, and entropy."""
+"""What only the paper does: full steps, steps with bias correction, and least entropy."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import cache, partial
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
 
-from unshuffle._parallel import map_parallel
+from unshuffle._parallel import eigh, map_parallel
 from unshuffle.assignment import QuadraticProblem, assign_free, climb, one_hot
-from unshuffle.kernels import zero_diagonal
-from unshuffle.matching._kernel_pair import KernelPair
-from unshuffle.matching._search import Outcome, Search
-from unshuffle.matching._starts import spectral_starts
-from unshuffle.objectives import entropy_value, entropy_weights
+from unshuffle.kernels import center, zero_diagonal
+from unshuffle.matching._kernel_pair import (
+    Array,
+    KernelPair,
+    Maker,
+    Permutation,
+    by_leading_eigenvector,
+    by_order,
+)
+from unshuffle.matching._refined import MatchSearch, Outcome, Run
+from unshuffle.objectives import (
+    entropy_swap_changes,
+    entropy_value,
+    entropy_weights,
+    multiway_entropy,
+)
 
-Permutation = NDArray[np.intp]
+Record = Callable[[float, Permutation], None]
+# From a start to where it leads: the value, the matching, and whether the ascent ended by itself.
+Ascent = Callable[[Permutation, Record], tuple[float, Permutation, bool]]
 
 STEPS = np.arange(1, 11) / 10
 # Share of the mean diagonal that keeps the log-determinant finite.
 ENTROPY_RIDGE = 1e-2
+# Gains below this share of the objective are rounding, and would cycle.
+RELATIVE_GAIN = 1e-11
 
 
-def solve_classic(
-    pair: KernelPair, search: Search, *, max_iter: int, tol: float, n_jobs: int | None
-) -> Outcome:
-    """Full steps on the biased objective from the leading eigenvectors, section 3.
-
-    The sign of an eigenvector is arbitrary and decides between 160 right pairs and none, so
-    both are tried and the objective chooses.
-    """
-    problem = pair.biased_problem()
-
-    def run(maker: Callable[[], Permutation]) -> tuple[float, Permutation, bool, list[float]]:
-        path: list[float] = []
-        record = search.recorder("climbing", level=0, fraction=0.5, path=path)
-        start = maker()
-        record(problem.value(start), start)
-        climbed = climb(problem, start, max_iter=max_iter, tol=tol, swaps=False, report=record)
-        search.count(climbed.n_assignments)
-        return climbed.value, climbed.permutation, climbed.converged, path
-
-    return _best(pair, map_parallel(run, spectral_starts(pair), n_jobs=n_jobs))
-
-
-def solve_unbiased(
-    pair: KernelPair,
-    search: Search,
+def solve_by_paper(
+    search: MatchSearch,
     *,
+    method: str,
     max_iter: int,
     tol: float,
     step: str,
     n_jobs: int | None,
 ) -> Outcome:
-    """Partial steps on the objective with zeroed diagonals, which is not convex, eq. (10)."""
-    problem = pair.full_problem
+    """Run one of the paper's methods from every start, and let its objective choose.
 
-    def run(maker: Callable[[], Permutation]) -> tuple[float, Permutation, bool, list[float]]:
+    The sign of an eigenvector is arbitrary and decides between 160 right pairs and none, so
+    both are tried.
+    """
+    if method == "classic":
+        ascent = _classic(search, max_iter, tol)
+    elif method == "unbiased":
+        ascent = _unbiased(search, max_iter, tol, step)
+    else:
+        ascent = _entropy(search, max_iter, tol)
+
+    def run(maker: Maker) -> Run:
         path: list[float] = []
         record = search.recorder("climbing", level=0, fraction=0.5, path=path)
-        permutation = maker()
-        record(problem.value(permutation), permutation)
-        shares = one_hot(permutation, pair.L.shape[0])
-        value = problem.value(permutation)
+        return Run(*ascent(maker(), record), path)
+
+    with needs_positive_kernels("method", "refined") if method == "entropy" else nullcontext():
+        runs = map_parallel(run, _spectral_starts(search.pair), n_jobs=n_jobs)
+    best = max(runs, key=lambda each: each.value)
+    return Outcome(
+        permutation=best.permutation,
+        converged=best.converged,
+        objective_path=best.path,
+        ends=[each.permutation for each in (best, *runs)],
+        problem=search.pair.full_problem,
+    )
+
+
+def _spectral_starts(pair: KernelPair) -> list[Maker]:
+    """Leading eigenvectors, with both signs of each.
+
+    The paper's text centres the kernels and takes the first eigenvector; which one is luckiest
+    differs between collections, so the objective chooses among three. Of kernels that are not
+    centred the first follows the mean, the second is near the first principal component.
+    """
+
+    @cache
+    def plain_vectors() -> tuple[Array, Array]:
+        return eigh(pair.K)[1][:, -2:], eigh(pair.L)[1][:, -2:]
+
+    def by_plain_eigenvector(number: int, sign: float) -> Permutation:
+        first, second = (vectors[:, -number] for vectors in plain_vectors())
+        return by_order(pair, first, sign * second)
+
+    makers = [partial(by_leading_eigenvector, pair, sign) for sign in (1.0, -1.0)]
+    makers += [partial(by_plain_eigenvector, k, sign) for k in (2, 1) for sign in (1.0, -1.0)]
+    return list(makers)
+
+
+def _classic(search: MatchSearch, max_iter: int, tol: float) -> Ascent:
+    """Full steps on the biased objective, section 3; its squared form where sizes differ."""
+    pair, problem = search.pair, search.pair.full_problem
+    if pair.same_size:
+        # eq. (5): diagonals are kept
+        problem = QuadraticProblem(center(pair.K), center(pair.L), pair.cost, pair.frozen)
+
+    def ascent(start: Permutation, record: Record) -> tuple[float, Permutation, bool]:
+        record(problem.value(start), start)
+        climbed = climb(problem, start, max_iter=max_iter, tol=tol, swaps=False, report=record)
+        search.count(climbed.n_assignments)
+        return climbed.value, climbed.permutation, climbed.converged
+
+    return ascent
+
+
+def _unbiased(search: MatchSearch, max_iter: int, tol: float, step: str) -> Ascent:
+    """Partial steps on the objective with zeroed diagonals, which is not convex, eq. (10)."""
+    problem = search.pair.full_problem
+
+    def ascent(start: Permutation, record: Record) -> tuple[float, Permutation, bool]:
+        value = problem.value(start)
+        record(value, start)
+        shares = one_hot(start, problem.L.shape[0])
         prices, converged = None, False
         for _ in range(max_iter):
             gradient = problem.gradient_at(shares)
@@ -86,21 +144,30 @@ def solve_unbiased(
         ]
         search.count(2)
         permutation = max(ends, key=problem.value)
-        record(problem.value(permutation), permutation)
-        return problem.value(permutation), permutation, converged, path
+        value = problem.value(permutation)
+        record(value, permutation)
+        return value, permutation, converged
 
-    return _best(pair, map_parallel(run, spectral_starts(pair), n_jobs=n_jobs))
+    return ascent
 
 
-def solve_entropy(
-    pair: KernelPair, search: Search, *, max_iter: int, tol: float, n_jobs: int | None
-) -> Outcome:
+def _step_size(slope: float, curvature: float, step: str) -> float:
+    """Step in [0, 1] that gains most: of the fixed set, or of all."""
+    if step == "set":
+        return float(STEPS[np.argmax(STEPS * slope + STEPS**2 * curvature)])
+    if curvature >= 0:  # convex along the line: the far end is best
+        return 1.0
+    return min(1.0, -slope / (2.0 * curvature))
+
+
+def _entropy(search: MatchSearch, max_iter: int, tol: float) -> Ascent:
     """Least joint entropy, eq. (17), by climbing a bound that touches it at each step.
 
     The log-determinant is concave in the joint kernel, so its tangent bounds it from above;
     what lowers the tangent, a quadratic problem, lowers the entropy.
     """
-    ridge = ENTROPY_RIDGE * float(np.mean(np.diag(pair.K)) * np.mean(np.diag(pair.L)))
+    pair = search.pair
+    ridge = entropy_ridge([pair.K, pair.L])
     L_zeroed = zero_diagonal(pair.L)
 
     def value_of(permutation: Permutation) -> float:
@@ -116,50 +183,94 @@ def solve_entropy(
             cost = cost + pair.cost
         return QuadraticProblem(-zero_diagonal(weights), L_zeroed, cost, pair.frozen)
 
-    def run(maker: Callable[[], Permutation]) -> tuple[float, Permutation, bool, list[float]]:
-        path: list[float] = []
-        record = search.recorder("climbing", level=0, fraction=0.5, path=path)
-        permutation = maker()
-        value, converged = value_of(permutation), False
+    def ascent(start: Permutation, record: Record) -> tuple[float, Permutation, bool]:
+        permutation, value = start, value_of(start)
         record(value, permutation)
         for _ in range(max_iter):
             climbed = climb(tangent(permutation), permutation, max_iter=max_iter)
             search.count(climbed.n_assignments)
             proposed = value_of(climbed.permutation)
             if not proposed > value + max(tol, 1e-12) * abs(value):
-                converged = True
-                break
+                return value, permutation, True
             permutation, value = climbed.permutation, proposed
             record(value, permutation)
-        return value, permutation, converged, path
+        return value, permutation, False
 
+    return ascent
+
+
+def entropy_ridge(kernels: list[Array]) -> float:
+    """What is added to the eigenvalues of the product of these kernels."""
+    return ENTROPY_RIDGE * float(np.prod([np.diag(K).mean() for K in kernels]))
+
+
+@contextmanager
+def needs_positive_kernels(option: str, instead: str) -> Iterator[None]:
+    """Say so where the entropy fails because the product of the kernels has no volume."""
     try:
-        return _best(pair, map_parallel(run, spectral_starts(pair), n_jobs=n_jobs))
+        yield
     except ValueError as error:
         # A product that is not positive semi-definite has no factor, or no ridge above 0.
         if not (isinstance(error, LinAlgError) or "`ridge`" in str(error)):
             raise
         raise ValueError(
-            'method="entropy" needs positive semi-definite kernels, and the product of these is '
-            'not. Choose kernel="rbf" or "linear", or method="refined", which takes any kernel.'
+            f'{option}="entropy" needs positive semi-definite kernels, and the product of these '
+            f'is not. Choose kernel="rbf" or "linear", or {option}="{instead}", which takes any '
+            "kernel."
         ) from error
 
 
-def _best(pair: KernelPair, runs: list[tuple[float, Permutation, bool, list[float]]]) -> Outcome:
-    best = max(runs, key=lambda run: run[0])
-    return Outcome(
-        permutation=best[1],
-        converged=best[2],
-        objective_path=best[3],
-        ends=[best[1], *(run[1] for run in runs)],
-        problem=pair.full_problem,
-    )
+def climb_entropy(
+    kernels: list[Array],
+    permutations: Permutation,
+    report: Record,
+    *,
+    ridge: float,
+    max_iter: int,
+    tol: float,
+) -> tuple[Permutation, bool]:
+    """Lower the joint entropy of several collections by exchanges of two items of one, eq. (17).
+
+    `kernels` are in the common order that `permutations`, of shape (T, m), gives them.
+    """
+    kernels = list(kernels)
+    permutations, value = permutations.copy(), multiway_entropy(kernels, ridge=ridge)
+    for _ in range(max_iter):
+        before = value
+        for t in range(len(kernels)):
+            others = np.prod(kernels[:t] + kernels[t + 1 :], axis=0)
+            order, found = exchange_items(others, kernels[t], ridge, value)
+            if found < value:
+                permutations[t], value = permutations[t][order], found
+                kernels[t] = kernels[t][np.ix_(order, order)]
+                report(-value, permutations)
+        if not value < before - max(tol, RELATIVE_GAIN) * abs(before):
+            return permutations, True
+    return permutations, False
 
 
-def _step_size(slope: float, curvature: float, step: str) -> float:
-    """Step in [0, 1] that gains most: of the fixed set, or of all."""
-    if step == "set":
-        return float(STEPS[np.argmax(STEPS * slope + STEPS**2 * curvature)])
-    if curvature >= 0:  # convex along the line: the far end is best
-        return 1.0
-    return min(1.0, -slope / (2.0 * curvature))
+def exchange_items(
+    others: Array, K: Array, ridge: float, value: float
+) -> tuple[Permutation, float]:
+    """Exchange items of one collection until no exchange of two lowers the entropy."""
+    first, second = np.triu_indices(K.shape[0], 1)
+    order = np.arange(K.shape[0])
+    least = RELATIVE_GAIN * abs(value)
+    while True:
+        before = value
+        changes = entropy_swap_changes(others, K[np.ix_(order, order)], ridge=ridge)
+        ranked = np.argsort(changes, kind="stable")[: K.shape[0]]
+        touched = np.zeros(K.shape[0], dtype=bool)
+        for number in ranked[changes[ranked] < -least]:
+            pair = [first[number], second[number]]
+            if touched[pair].any():
+                continue
+            # The first exchange changes what the next ones gain, so each is checked.
+            trial = order.copy()
+            trial[pair] = order[pair[::-1]]
+            proposed = multiway_entropy([others, K[np.ix_(trial, trial)]], ridge=ridge)
+            if proposed < value - least:
+                order, value = trial, proposed
+                touched[pair] = True
+        if value == before:
+            return order, value

@@ -10,7 +10,6 @@ from unshuffle._arrays import check_same_items
 from unshuffle._grams import Kernel, check_centred_norm, count_items, gram_copies
 from unshuffle._parameters import check_flag, check_memory, check_option
 from unshuffle.kernels import center, combined_gram
-from unshuffle.metrics._checks import check_enough_items
 from unshuffle.objectives import hsic_biased, hsic_unbiased, hsic_zeroed
 
 Kernels = Kernel | Sequence[Kernel]
@@ -162,3 +161,9 @@ def _centred(K: NDArray[np.float64], name: str) -> NDArray[np.float64]:
     centred /= largest
     check_centred_norm(float(np.linalg.norm(centred)), float(np.linalg.norm(K / largest)), name)
     return centred
+
+
+def check_enough_items(n_items: int, least: int, what: str) -> None:
+    """Refuse a sample too small for an estimator."""
+    if n_items < least:
+        raise ValueError(f"{what} needs at least {least} items, got {n_items}.")

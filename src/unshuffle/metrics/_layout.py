@@ -17,7 +17,6 @@ from unshuffle._grids import (
     touching_cells,
 )
 from unshuffle._parameters import check_count, check_flag, check_real, check_seed
-from unshuffle.metrics._checks import check_any_neighbors, check_enough_placed
 
 Rings = Callable[[NDArray[np.intp]], NDArray[Any]]
 
@@ -97,7 +96,11 @@ def distance_preservation_quality(
         cells = check_grid(grid, X.shape[0], n_axes=1)
         rings = _point_rings(check_cell_points(points, cells.size)[cells >= 0])
     items = cells[cells >= 0]
-    check_enough_placed(items.size)
+    if items.size < 2:
+        raise ValueError(
+            f"`grid` holds {items.size} item(s). A layout is judged by pairs, so place at least "
+            "two."
+        )
     chosen = _chosen_rows(items.size, n_rows, random_state)
     by_layout, by_features = _mean_sorted_distances(as_float64(X[items]), rings, chosen)
     return _norm_ratio(_gains(by_layout), _gains(by_features), p)
@@ -137,7 +140,11 @@ def neighbor_distance(X: Any, grid: ArrayLike, *, wrap: bool = False) -> float:
     check_magnitude(X, "X")
     cells = check_grid(grid, X.shape[0])
     first, second = touching_cells(cells >= 0, check_flag(wrap, "wrap"))
-    check_any_neighbors(first.size)
+    if first.size == 0:
+        raise ValueError(
+            "No two items of `grid` are side by side or one above the other. "
+            "Use distance_preservation_quality, which compares items at any distance."
+        )
     items = cells.ravel()
     return float(pair_distances(X, items[first], items[second]).mean())
 

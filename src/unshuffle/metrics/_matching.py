@@ -3,16 +3,16 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from unshuffle._arrays import (
+    as_array,
     check_magnitude,
     check_partner_vectors,
     check_same_items,
     check_vectors,
 )
 from unshuffle._distances import squared_distances
-from unshuffle.metrics._checks import check_labels, check_matches
 
 _BLOCK = 512
 
@@ -109,3 +109,29 @@ def foscttm(X: Any, y: Any) -> float:
 
 def _starts(n_items: int) -> range:
     return range(0, n_items, _BLOCK)
+
+
+def check_labels(labels: ArrayLike, n_items: int, name: str) -> NDArray[Any]:
+    """One label for each item, of which there are at least `n_items`."""
+    values = as_array(labels, f"`{name}`")
+    if values.ndim != 1 or values.size < n_items:
+        raise ValueError(
+            f"`{name}` must hold one label for each item of y, at least {n_items} here, "
+            f"got shape {values.shape}."
+        )
+    return values
+
+
+def check_matches(matches: ArrayLike, name: str) -> NDArray[np.intp]:
+    """Positions in y, one for each item of X, -1 for unmatched."""
+    values = as_array(matches, f"`{name}`")
+    if values.ndim != 1 or values.size == 0 or not np.issubdtype(values.dtype, np.integer):
+        raise ValueError(
+            f"`{name}` must be a list of whole numbers, one for each item of X, got shape "
+            f"{values.shape} and dtype {values.dtype}."
+        )
+    if values.min() < -1:
+        raise ValueError(
+            f"`{name}` holds {values.min()}. Use positions counted from 0, and -1 for unmatched."
+        )
+    return values.astype(np.intp)

@@ -1,22 +1,29 @@
 """Objectives over permutations and orbits: values and gradients, as pure functions."""
 
-from unshuffle._motion import exponential_action, exponential_jacobian, exponential_pullback, matrix_exponentials
-from unshuffle.objectives._entropy import entropy_gradient, entropy_value, entropy_weights
+from unshuffle._motion import (
+    exponential_action,
+    exponential_jacobian,
+    exponential_pullback,
+    matrix_exponentials,
+)
+from unshuffle.objectives._entropy import (
+    entropy_gradient,
+    entropy_swap_changes,
+    entropy_value,
+    entropy_weights,
+    multiway_entropy,
+)
 from unshuffle.objectives._hsic import (
     hsic_biased,
     hsic_unbiased,
     hsic_zeroed,
+    multiway_gradient,
+    multiway_hsic,
+    multiway_weights,
     squared_gradient,
     squared_value,
     trace_gradient,
     trace_value,
-)
-from unshuffle.objectives._multiway import (
-    entropy_swap_changes,
-    multiway_entropy,
-    multiway_gradient,
-    multiway_hsic,
-    multiway_weights,
 )
 from unshuffle.objectives._orbits import (
     combined,

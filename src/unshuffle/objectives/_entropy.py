@@ -1,10 +1,16 @@
-"""Joint entropy of two collections under a permutation, and its gradient."""
+"""Joint entropy of collections, and how permutations and exchanges change it.
+
+Two collections are given by `K`, `L` and a permutation, as in `_hsic`; several by `kernels`, one
+matrix of shape (m, m) for each, all in a common order.
+"""
+
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
-from unshuffle._contracts import takes
+from unshuffle._contracts import raise_not_float, takes
+from unshuffle._parameters import check_memory
 from unshuffle.objectives._hsic import Array, Permutation
 
 
@@ -30,8 +36,7 @@ def entropy_value(K: Array, L: Array, permutation: Permutation, *, ridge: float)
         log det(H J H + ridge I) with J[i, j] = K[i, j] L[p(i), p(j)]. Smaller is more
         dependent.
     """
-    factor = _cholesky(K, L, permutation, ridge)
-    return float(2.0 * np.sum(np.log(np.diag(factor))))
+    return _log_volume(_factor(K * L[np.ix_(permutation, permutation)], ridge))
 
 
 @takes(K="n n", L="m m", permutation="n among m", ridge="above 0")
@@ -42,11 +47,9 @@ def entropy_weights(K: Array, L: Array, permutation: Permutation, *, ridge: floa
     for every other matching: any permutation that lowers the sum of
     (A * K)[i, j] L[p(i), p(j)] lowers the entropy too.
     """
-    factor = _cholesky(K, L, permutation, ridge)
+    factor = _factor(K * L[np.ix_(permutation, permutation)], ridge)
     inverse = linalg.cho_solve((factor, True), np.eye(K.shape[0]))
-    means = inverse.mean(axis=0)
-    centered = inverse - means[:, None] - means[None, :] + means.mean()
-    return np.asarray(centered * K)
+    return np.asarray(_centered(inverse) * K)
 
 
 @takes(K="n n", L="m m", permutation="n among m", ridge="above 0")
@@ -56,9 +59,103 @@ def entropy_gradient(K: Array, L: Array, permutation: Permutation, *, ridge: flo
     return np.asarray(2.0 * (weights @ L[permutation]))
 
 
-def _cholesky(K: Array, L: Array, permutation: Permutation, ridge: float) -> NDArray[np.float64]:
-    joint = K * L[np.ix_(permutation, permutation)]
-    means = joint.mean(axis=0)
-    centered = joint - means[:, None] - means[None, :] + means.mean()
+@takes(kernels="list of m m", ridge="above 0")
+def multiway_entropy(kernels: Sequence[Array], *, ridge: float) -> float:
+    """Log-volume of the items in the product feature space, eq. (17) for any number of kernels.
+
+    Parameters
+    ----------
+    kernels : sequence of ndarray of shape (m, m)
+        Kernel matrices in a common order; their product must be positive semi-definite.
+    ridge : float
+        Added to the eigenvalues, since H J H is singular; larger values count only larger
+        directions.
+
+    Returns
+    -------
+    value : float
+        log det(H J H + ridge I), J the elementwise product. Smaller is more dependent.
+    """
+    return _log_volume(_factor(np.prod(kernels, axis=0), ridge))
+
+
+@takes(finite=False, others="m m", K="m m", ridge="above 0")
+def entropy_swap_changes(others: Array, K: Array, *, ridge: float) -> Array:
+    """Change of `multiway_entropy` for the exchange of each two items of one collection.
+
+    Parameters
+    ----------
+    others : ndarray of shape (m, m)
+        Elementwise product of the kernels of the other collections.
+    K : ndarray of shape (m, m)
+        Kernel of this collection, in the common order.
+    ridge : float
+        As in `multiway_entropy`.
+
+    Returns
+    -------
+    changes : ndarray of shape (m * (m - 1) / 2,)
+        One for each pair (i, j) in the order of `np.triu_indices(m, 1)`; below 0 is better. Exact:
+        an exchange changes two rows and columns of J, so that its determinant changes by a factor
+        det(I + C U' G U) of order four.
+
+    Notes
+    -----
+    O(m^4) time in one matrix product, and about four arrays of m^3 / 2 numbers.
+    """
+    n_items = K.shape[0]
+    check_memory(
+        20 * n_items**3,
+        what=f"Exchanging each two of {n_items:,} items",
+        instead="Use a sample of the items.",
+    )
+    matrix = _centered(others * K)
+    if not np.isfinite(matrix).all():
+        raise_not_float("entropy_swap_changes", {"others": others, "K": K})
+    matrix[np.diag_indices_from(matrix)] += ridge
+    try:
+        G = _centered(np.asarray(np.linalg.inv(matrix), dtype=np.float64))
+    except np.linalg.LinAlgError as error:
+        raise_not_float("entropy_swap_changes", {"others": others, "K": K, "ridge": ridge}, error)
+    first, second = np.triu_indices(n_items, 1)
+    gaps = K[second] - K[first]
+    rows = others[first] * gaps  # what is added to row i of J
+    columns = -others[second] * gaps
+    pairs = np.arange(first.size)
+    diagonal = np.diag(K)
+    for change, own, other in ((rows, first, second), (columns, second, first)):
+        # Row and column both carry the change of the diagonal: half of it each.
+        change[pairs, own] = np.diag(others)[own] * (diagonal[other] - diagonal[own]) / 2.0
+        change[pairs, other] = 0.0
+    along_rows, along_columns = rows @ G, columns @ G
+    inner = np.empty((first.size, 4, 4))  # U' G U, with U = [e_i, e_j, change of i, change of j]
+    for place, (own, image) in enumerate(((first, along_rows), (second, along_columns))):
+        inner[:, 0, place], inner[:, 1, place] = G[first, own], G[second, own]
+        inner[:, 0, 2 + place], inner[:, 1, 2 + place] = image[pairs, first], image[pairs, second]
+        inner[:, 2 + place, 2 + place] = 0.0
+    inner[:, 2:, :2] = inner[:, :2, 2:].transpose(0, 2, 1)
+    inner[:, 2, 2] = np.einsum("ij,ij->i", along_rows, rows)
+    inner[:, 3, 3] = np.einsum("ij,ij->i", along_columns, columns)
+    inner[:, 2, 3] = inner[:, 3, 2] = np.einsum("ij,ij->i", along_rows, columns)
+    # C pairs each unit vector with its change, so C U' G U has the halves of the rows exchanged.
+    factors = np.linalg.det(np.eye(4) + inner[:, [2, 3, 0, 1]])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Rounding may leave a factor at or below 0 where the volume all but vanishes.
+        return np.asarray(np.where(factors > 0, np.log(factors), np.inf))
+
+
+def _factor(joint: Array, ridge: float) -> Array:
+    """Lower Cholesky factor of H J H + ridge I."""
+    centered = _centered(joint)
     centered[np.diag_indices_from(centered)] += ridge
     return np.asarray(linalg.cholesky(centered, lower=True, check_finite=False))
+
+
+def _log_volume(factor: Array) -> float:
+    """Log-determinant of the matrix that a Cholesky factor is of."""
+    return float(2.0 * np.sum(np.log(np.diag(factor))))
+
+
+def _centered(K: Array) -> Array:
+    means = K.mean(axis=0)
+    return np.asarray(K - means[:, None] - means[None, :] + means.mean())

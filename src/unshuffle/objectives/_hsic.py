@@ -1,9 +1,13 @@
-"""Dependence of two collections under a permutation, and its gradient.
+"""Dependence of two collections under a permutation, or of several, and its gradient.
 
 Throughout, `K` (n, n) holds the similarities inside the first collection, `L` (m, m)
 those inside the second, and `permutation` (n,) sends item i of the first to item
 `permutation[i]` of the second. As a matrix, P[i, permutation[i]] = 1.
+Several collections are given by `kernels`, one matrix of shape (m, m) for each, all in a
+common order: row i of every matrix describes the same item.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,6 +127,68 @@ def squared_value(K: Array, L: Array, permutation: Permutation) -> float:
 def squared_gradient(K: Array, L: Array, squared_L: Array, permutation: Permutation) -> Array:
     """Gradient of `squared_value` in the matrix P, shape (n, m); `squared_L` is L * L."""
     return 2.0 * product(K, L[permutation]) - squared_L[permutation].sum(axis=0)
+
+
+@takes(kernels="list of m m")
+def multiway_hsic(kernels: Sequence[Array]) -> float:
+    """Squared distance between the joint mean and the product of the means, eqs. (14) and (15).
+
+    Parameters
+    ----------
+    kernels : sequence of ndarray of shape (m, m)
+        Kernel matrices in a common order, not centred.
+
+    Returns
+    -------
+    value : float
+        m^-2 1'[prod K_t]1 + prod(m^-2 1'K_t 1) - 2 m^-(T+1) 1'[prod K_t 1]. Larger is more
+        dependent; 0 is independent. Of two kernels it is ((m - 1) / m)^2 times `hsic_biased`.
+
+    Notes
+    -----
+    Eq. (15) is printed without the powers of m, and then measures something else: they are what
+    makes means of the sums in eq. (14).
+    """
+    return float(np.vdot(multiway_weights(kernels[1:]), kernels[0])) / kernels[0].shape[0] ** 2
+
+
+@takes(kernels="list of m m")
+def multiway_weights(kernels: Sequence[Array]) -> Array:
+    """Matrix W such that multiway HSIC with one more kernel K is m^-2 times the sum of W * K.
+
+    W[i, j] is the inner product of items i and j in the product feature space of `kernels`, after
+    the product of the marginal means is moved to the origin. So W is positive semi-definite, and
+    with the others fixed the objective is convex in the permutation matrix of one collection.
+    """
+    joint = np.ones_like(kernels[0])
+    to_mean = np.ones(joint.shape[0])
+    squared_mean = 1.0
+    for K in kernels:
+        row_means = K.mean(axis=1)
+        joint *= K
+        to_mean *= row_means
+        squared_mean *= float(row_means.mean())
+    joint -= to_mean[:, None] + to_mean[None, :] - squared_mean
+    return joint
+
+
+@takes(kernels="list of m m", K="m m", permutation="m among m")
+def multiway_gradient(
+    kernels: Sequence[Array], K: Array, permutation: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Gradient 2 m^-2 W P K of multiway HSIC in the matrix P that orders one more kernel K.
+
+    Parameters
+    ----------
+    kernels : sequence of ndarray of shape (m, m)
+        Kernel matrices of the other collections, in the common order.
+    K : ndarray of shape (m, m)
+        Kernel matrix of the collection to order, in its own order.
+    permutation : ndarray of shape (m,)
+        Item of that collection at each place of the common order: P[i, permutation[i]] = 1.
+    """
+    weights = multiway_weights(kernels)
+    return np.asarray(2.0 * (weights @ K[permutation]) / K.shape[0] ** 2)
 
 
 def _centered(K: Array) -> Array:

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-import unshuffle.kernels._mean_map as module
-import unshuffle.kernels._set_vectors as set_vectors
+import unshuffle.kernels.sets._mean_map as module
+import unshuffle.kernels.sets._set_vectors as set_vectors
 from unshuffle.kernels import MeanMapKernel, median_gamma, rbf_kernel
 
 

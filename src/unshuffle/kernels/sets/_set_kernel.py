@@ -1,9 +1,10 @@
 """What all kernels between sets share: fitting, Gram blocks, and their computation in tiles."""
 
+import pickle
 from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import fields, is_dataclass
-from typing import Any, Protocol, Self
+from typing import Any, NoReturn, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 from unshuffle._arrays import table_shape
 from unshuffle._bag_estimator import BagEstimatorMixin
 from unshuffle._bags import Bags, check_bag_width, check_gap, check_not_one_bag, listed
-from unshuffle._parallel import check_n_jobs, map_parallel
-from unshuffle._parameters import check_count, check_parameters
+from unshuffle._parallel import check_n_jobs, map_parallel, one_blas_thread
+from unshuffle._parameters import check_count, check_memory, check_parameters
 from unshuffle._progress import refitting
-from unshuffle.kernels._checks import check_set_gram_memory
 
 Array = NDArray[np.float64]
-
 # Sets on each side of a tile: enough work for a thread, small enough to share out evenly.
 TILE = 64
 
@@ -176,8 +175,6 @@ class SetKernel(
         lost with a worker is computed again by another. Dask itself may say that a graph of more
         than 10 MB is large: that is the points, which are sent once.
         """
-        from unshuffle.kernels._set_blocks import dask_gram
-
         check_count(block_size, "block_size")
         settled, a, b = self._settled_on(bags_a, bags_b)
         return dask_gram(settled._without_sets(), a, b, -(-int(block_size) // TILE) * TILE)
@@ -276,3 +273,88 @@ def _n_bytes(value: Any) -> int:
     if is_dataclass(value):
         return sum(_n_bytes(getattr(value, each.name)) for each in fields(value))
     return sum(map(_n_bytes, value)) if isinstance(value, tuple) else 0
+
+
+def check_set_gram_memory(n_rows: int, n_columns: int) -> None:
+    """Refuse a Gram matrix of sets that would not fit into the memory that is free now."""
+    check_memory(
+        8 * n_rows * n_columns,
+        what=f"The kernel matrix of {n_rows:,} by {n_columns:,} sets",
+        instead="Pass fewer sets at a time, or use dask_gram, which gives it block by block.",
+    )
+
+
+def raise_no_dask(error: Exception) -> NoReturn:
+    """Say how to get Dask."""
+    raise ImportError(
+        "Gram matrices in blocks on a cluster need Dask: pip install 'unshuffle[dask]'"
+    ) from error
+
+
+def dask_gram(kernel: Any, a: Bags, b: Bags | None, block_size: int) -> Any:
+    """Kernel between sets as a Dask array.
+
+    Parameters
+    ----------
+    kernel : SetKernel
+        Knows what is common to all sets, and holds none itself.
+    a : Bags
+        Sets in canonical order.
+    b : Bags or None
+        Other sets; None compares `a` with itself, in half of the blocks.
+    block_size : int
+        Sets on each side of a block; larger makes fewer tasks.
+
+    Returns
+    -------
+    K : dask.array.Array of shape (n_a, n_b)
+        Nothing of it computed yet.
+    """
+    try:
+        import cloudpickle
+        from dask import array, delayed
+    except ImportError as error:
+        raise_no_dask(error)
+    # All travels as plain bytes. Arrays of their own come out of a message wherever they stand in
+    # it, at addresses for which BLAS takes other routes, and round differently.
+    shared = delayed(cloudpickle.dumps(kernel), pure=False)
+    summarize, compare = delayed(_summarize, pure=False), delayed(_compare, pure=False)
+
+    def summaries(bags: Bags) -> list[Any]:
+        parts = [
+            pickle.dumps(bags.part(start, min(start + block_size, len(bags))))
+            for start in range(0, len(bags), block_size)
+        ]
+        return [summarize(shared, delayed(each, pure=False)) for each in parts]
+
+    def block(i: int, j: int) -> Any:
+        other = None if b is None and i == j else columns[j]
+        shape = heights[i], widths[j]
+        return array.from_delayed(compare(shared, rows[i], other), shape=shape, dtype=np.float64)
+
+    rows = summaries(a)
+    columns = rows if b is None else summaries(b)
+    heights, widths = _sizes(a, block_size), _sizes(a if b is None else b, block_size)
+    blocks: list[list[Any]] = [[None] * len(widths) for _ in heights]
+    for i in range(len(heights)):
+        for j in range(i if b is None else 0, len(widths)):
+            blocks[i][j] = block(i, j)
+            if b is None and i != j:
+                blocks[j][i] = blocks[i][j].T
+    return array.block(blocks)
+
+
+def _summarize(kernel: bytes, bags: bytes) -> bytes:
+    with one_blas_thread():
+        return pickle.dumps(pickle.loads(kernel)._summarize(pickle.loads(bags)))
+
+
+def _compare(kernel: bytes, a: bytes, b: bytes | None) -> NDArray[np.float64]:
+    other = None if b is None else pickle.loads(b)
+    found: NDArray[np.float64] = pickle.loads(kernel)._gram(pickle.loads(a), other)
+    return found
+
+
+def _sizes(bags: Bags, block_size: int) -> list[int]:
+    n_sets = len(bags)
+    return [min(block_size, n_sets - start) for start in range(0, n_sets, block_size)]

@@ -5,13 +5,13 @@ from typing import Any, ClassVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from unshuffle.kernels._gaussian_kernel import (
+from unshuffle.kernels.sets._expected_likelihood import (
     Densities,
     GaussianSetKernel,
     normalized,
     starting_draws,
 )
-from unshuffle.kernels._mixtures import Climb
+from unshuffle.kernels.sets._mixtures import Climb
 
 
 class BhattacharyyaKernel(GaussianSetKernel):

@@ -14,13 +14,13 @@ from sklearn.utils._param_validation import Interval
 from unshuffle._bags import Bags
 from unshuffle._distances import squared_distances
 from unshuffle._middle import middle
-from unshuffle.kernels._checks import check_directions_memory
-from unshuffle.kernels._mean_features import orthogonal_directions
-from unshuffle.kernels._set_kernel import SetKernel
-from unshuffle.kernels._set_vectors import (
+from unshuffle.kernels.sets._set_kernel import SetKernel
+from unshuffle.kernels.sets._set_vectors import (
     SetVectors,
+    check_directions_memory,
     describe,
     median_width,
+    orthogonal_directions,
     rbf_block,
     typical_sets,
 )

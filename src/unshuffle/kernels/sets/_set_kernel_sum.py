@@ -1,6 +1,7 @@
 """SetKernelSum: several kernels between sets in one."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -13,9 +14,9 @@ from sklearn.utils.metaestimators import _BaseComposition
 
 from unshuffle._bags import Bags
 from unshuffle._parameters import check_parameters
-from unshuffle.kernels._checks import check_kernel_spread, check_kernel_weights, check_set_kernels
-from unshuffle.kernels._set_kernel import SetKernel
-from unshuffle.kernels._set_vectors import typical_sets
+from unshuffle.kernels._gram import check_kernel_weights
+from unshuffle.kernels.sets._set_kernel import SetKernel
+from unshuffle.kernels.sets._set_vectors import typical_sets
 
 Array = NDArray[np.float64]
 
@@ -225,3 +226,49 @@ def _spread(K: Array, name: str) -> float:
     """Mean squared distance of the images of sets from their middle."""
     diagonal = float(np.trace(K)) / len(K)
     return check_kernel_spread(diagonal - float(K.mean()), abs(diagonal), len(K), name)
+
+
+def check_set_kernels(kernels: Sequence[Any], kind: type) -> None:
+    """Refuse what cannot be summed: nothing, other things than set kernels, names used twice."""
+    if len(kernels) == 0:
+        raise ValueError("`kernels` is empty. Pass at least one set kernel.")
+    named = [isinstance(each, tuple) and len(each) == 2 for each in kernels]
+    if any(named) and not all(named):
+        raise ValueError(
+            "`kernels` mixes set kernels and (name, kernel) pairs. Give all of them a name, or "
+            "none."
+        )
+    for i, each in enumerate(kernels):
+        kernel = each[1] if named[i] else each
+        if not isinstance(kernel, kind):
+            raise TypeError(
+                f"Entry {i} of `kernels` is {kernel!r}, which is no kernel between sets. Pass "
+                "estimators such as MeanMapKernel(), or (name, kernel) pairs of these."
+            )
+    names = [each[0] for each in kernels] if all(named) else []
+    for name in names:
+        if not isinstance(name, str) or "__" in name or name in ("kernels", "weights", "n_jobs"):
+            raise ValueError(
+                f"{name!r} cannot name a kernel of the sum: a name is a string without a double "
+                "underscore, other than 'kernels', 'weights' and 'n_jobs'. Choose another."
+            )
+        if names.count(name) > 1:
+            raise ValueError(
+                f"`kernels` holds the name {name!r} {names.count(name)} times. Give each kernel a "
+                "name of its own."
+            )
+
+
+def check_kernel_spread(spread: float, scale: float, n_sets: int, name: str) -> float:
+    """Refuse to scale a kernel by which all sets are the same."""
+    if n_sets < 2:
+        raise ValueError(
+            f"Kernels of a sum are scaled by how much the fitted sets differ, but bags holds "
+            f"{n_sets} set (n_samples = {n_sets}). Pass at least two."
+        )
+    if not spread > 1e-13 * scale:
+        raise ValueError(
+            f"By the kernel {name!r} all {n_sets} sets are the same, so it cannot be scaled. Drop "
+            "it from the sum, or change its parameters."
+        )
+    return spread

@@ -1,19 +1,145 @@
 """ExpectedLikelihoodKernel: sets compared by the overlap of their Gaussian mixtures."""
 
+from abc import abstractmethod
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._bags import Bags
-from unshuffle.kernels._gaussian_kernel import (
-    Densities,
-    GaussianSetKernel,
-    normalized,
-    starting_draws,
-)
-from unshuffle.kernels._mixtures import KINDS, Climb
+from unshuffle._parameters import check_memory
+from unshuffle.kernels.sets._feature_space import FeatureMixtures, FeatureSpace
+from unshuffle.kernels.sets._mixtures import KINDS, N_TRIALS, Climb, InputSpace, Mixture, Mixtures
+from unshuffle.kernels.sets._set_kernel import SetKernel
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Densities:
+    """Densities of sets, and by what their products are divided.
+
+    Attributes
+    ----------
+    mixtures : Mixtures or FeatureMixtures
+        The densities.
+    lengths : ndarray of shape (n_sets,)
+        Logarithms; zeros where nothing is divided.
+    """
+
+    mixtures: Mixtures | FeatureMixtures
+    lengths: Array
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def part(self, start: int, stop: int) -> "Densities":
+        """Densities of the sets from `start` up to `stop`."""
+        return Densities(self.mixtures.part(start, stop), self.lengths[start:stop])
+
+
+class GaussianSetKernel(SetKernel):
+    """Compares sets by Gaussians or mixtures of these, in input space or that of a kernel.
+
+    A subclass says by `_climb` how mixtures are fitted and by `_densities` what is
+    multiplied.
+    """
+
+    base_kernel: Any
+    covariance_type: str
+    eta: float
+    gamma: float | None
+    degree: int
+    rank: int
+    n_landmarks: int
+    regularization: float
+
+    @abstractmethod
+    def _climb(self, floor: float) -> Climb:
+        """How mixtures are fitted, given what is added to all variances."""
+
+    @abstractmethod
+    def _densities(self, fits: Any) -> Densities:
+        """What is multiplied."""
+
+    def mixtures(self, bags: Any) -> list[Mixture]:
+        """Density that describes each set, in the space and units of the points.
+
+        Parameters
+        ----------
+        bags : what `fit` takes
+            Fitted sets or new ones; a single one as [bag].
+
+        Returns
+        -------
+        mixtures : list of Mixture
+            With `weights`, `means` and `covariances`; for kernels with base_kernel=None.
+        """
+        check_is_fitted(self, "_fitted_bags")
+        check_input_space(self.base_kernel)
+        space: Any = self._space
+        given = self._bags_like_fitted(bags).sorted()
+        return list(space.mixtures(space.fits(given, self._settled_climb, n_jobs=self.n_jobs)))
+
+    def _settle(self, bags: Bags) -> None:
+        check_covariance_in_features(self.base_kernel, self.covariance_type)
+        self._space: InputSpace | FeatureSpace
+        if self.base_kernel is None:
+            self._space, floor = InputSpace.of(bags.points), self.regularization
+        else:
+            self._space = FeatureSpace.of(
+                bags.points,
+                self.base_kernel,
+                gamma=self.gamma,
+                degree=int(self.degree),
+                eta=self.eta,
+                rank=int(self.rank),
+                n_landmarks=int(self.n_landmarks),
+            )
+            floor = self.eta_ = self._space.eta
+            self.gamma_ = self._space.gamma
+        self._settled_climb = self._climb(floor)
+
+    def _summarize(self, bags: Bags) -> Densities:
+        return self._densities(self._space.fits(bags, self._settled_climb, n_jobs=self.n_jobs))
+
+    def _block(self, a: Densities, b: Densities | None) -> Array:
+        own: Any = a.mixtures
+        logs = own.log_products(None if b is None else b.mixtures)
+        check_log_products(logs)
+        # The sum of both lengths is the same in either order, so symmetry stays exact.
+        logs -= np.add.outer(a.lengths, (a if b is None else b).lengths)
+        if b is None and a.lengths.any():
+            # Products of matrices round differently for one set and for many.
+            np.fill_diagonal(logs, 0.0)
+        check_likelihood_range(logs)
+        return np.asarray(np.exp(logs))
+
+
+def normalized(mixtures: Mixtures | FeatureMixtures) -> Densities:
+    """Densities whose products are divided so that each has 1 with itself."""
+    own = np.array(
+        [mixtures.part(i, i + 1).log_products(None)[0, 0] for i in range(len(mixtures))]
+    )
+    check_log_products(own)
+    check_log_lengths(own)
+    return Densities(mixtures, 0.5 * own)
+
+
+def starting_draws(random_state: Any, n_init: int, n_components: int) -> Array:
+    """Numbers from 0 to 1 that choose where mixtures start."""
+    check_memory(
+        8 * n_init * N_TRIALS * n_components,
+        what=f"Starting {n_init:,} times with {n_components:,} components",
+        instead="Pass a smaller `n_init` or `n_components`.",
+    )
+    random = check_random_state(random_state)
+    return np.asarray(random.random_sample((n_init, N_TRIALS, n_components)))
 
 
 class ExpectedLikelihoodKernel(GaussianSetKernel):
@@ -204,3 +330,54 @@ class ExpectedLikelihoodKernel(GaussianSetKernel):
         if self.normalize:
             return normalized(mixtures)
         return Densities(mixtures, np.zeros(len(mixtures)))
+
+
+def check_log_products(logs: NDArray[np.float64]) -> None:
+    """Refuse logarithms of integrals that come of covariances without an inverse."""
+    if not logs.max() < np.inf:
+        raise ValueError(
+            "A covariance has no inverse in floating point: `regularization` (or `eta`, with a "
+            "base kernel) is too small for sets that lie in fewer dimensions, or that differ so "
+            "much in size. Pass a larger one, such as the default of 0.02."
+        )
+
+
+def check_log_lengths(logs: NDArray[np.float64]) -> None:
+    """Refuse densities so thin that their own integral is lost."""
+    thin = np.flatnonzero(~(logs > -np.inf))
+    if thin.size:
+        raise ValueError(
+            f"Points of bag {thin[0]} lie so far apart, compared with the fitted ones, that their "
+            f"covariance is too large for a float ({thin.size} such bag(s)). Check its units, or "
+            "drop it."
+        )
+
+
+def check_likelihood_range(logs: NDArray[np.float64]) -> None:
+    """Refuse integrals that no float can hold."""
+    largest = float(logs.max())
+    if largest > 700.0:
+        raise ValueError(
+            f"The integral of two densities is exp({largest:.0f}), more than a float can hold: "
+            "there are many columns, or their units are tiny. Use normalize=True, which divides "
+            "before it leaves the logarithms."
+        )
+
+
+def check_covariance_in_features(base_kernel: Any, covariance_type: str) -> None:
+    """Refuse covariances along axes that the feature space of a kernel does not have."""
+    if base_kernel is not None and covariance_type in ("diag", "spherical"):
+        raise ValueError(
+            f"covariance_type={covariance_type!r} has no meaning in the feature space of a "
+            f"kernel, which has no axes of its own, got base_kernel={base_kernel!r}. Use "
+            'covariance_type="full" or "tied", or base_kernel=None.'
+        )
+
+
+def check_input_space(base_kernel: Any) -> None:
+    """Refuse to show mixtures of a space that has no coordinates to show them in."""
+    if base_kernel is not None:
+        raise ValueError(
+            f"Mixtures in the feature space of base_kernel={base_kernel!r} have no means and "
+            "covariances among the points. Fit with base_kernel=None to see mixtures."
+        )

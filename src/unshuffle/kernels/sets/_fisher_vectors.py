@@ -14,9 +14,8 @@ from threadpoolctl import threadpool_limits
 
 from unshuffle._bags import Bags, canonical_order
 from unshuffle._middle import column_moments, ordinary
-from unshuffle.kernels._checks import warn_small_vocabulary, warn_vocabulary_unsettled
-from unshuffle.kernels._set_kernel import SetKernel
-from unshuffle.kernels._set_vectors import (
+from unshuffle.kernels.sets._set_kernel import SetKernel
+from unshuffle.kernels.sets._set_vectors import (
     SetVectors,
     describe,
     evenly_spaced,
@@ -27,7 +26,6 @@ from unshuffle.kernels._set_vectors import (
 )
 
 Array = NDArray[np.float64]
-
 # A mixture of this many points is as good a vocabulary as one of all.
 VOCABULARY_SAMPLE = 20_000
 # Beyond so many standard deviations all points are alike: squares must stay finite.
@@ -227,3 +225,25 @@ class FisherVectorKernel(SetKernel):
 
     def _block(self, a: SetVectors, b: SetVectors | None) -> Array:
         return linear_block(a, b) if self.gamma is None else rbf_block(a, b, self.gamma)
+
+
+def warn_small_vocabulary(n_different: int, n_components: int) -> None:
+    """Say that there are fewer different points than components were asked for."""
+    if n_different < n_components:
+        warnings.warn(
+            f"n_components={n_components} is more than the {n_different} different point(s) of "
+            f"the bags, so {n_different} are used. Pass fewer, or more points.",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+def warn_vocabulary_unsettled(settled: bool, max_iter: int) -> None:
+    """Say that the vocabulary was still changing when its fit was stopped."""
+    if not settled:
+        warnings.warn(
+            f"The vocabulary was still changing after max_iter={max_iter} steps. It is used as "
+            "it stands; pass a larger max_iter, or a larger tol.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )

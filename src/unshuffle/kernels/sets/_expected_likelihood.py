@@ -1,6 +1,5 @@
 """ExpectedLikelihoodKernel: sets compared by the overlap of their Gaussian mixtures."""
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -13,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._bags import Bags
 from unshuffle._parameters import check_memory
-from unshuffle.kernels.sets._feature_space import FeatureMixtures, FeatureSpace
-from unshuffle.kernels.sets._mixtures import KINDS, N_TRIALS, Climb, InputSpace, Mixture, Mixtures
+from unshuffle.kernels.sets._feature_space import FeatureSpace
+from unshuffle.kernels.sets._mixtures import KINDS, N_TRIALS, Climb, InputSpace, Mixture
 from unshuffle.kernels.sets._set_kernel import SetKernel
 
 Array = NDArray[np.float64]
@@ -22,50 +21,88 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Densities:
-    """Densities of sets, and by what their products are divided.
+    """Densities of sets, ready to be multiplied.
 
     Attributes
     ----------
     mixtures : Mixtures or FeatureMixtures
-        The densities.
+        The densities, or their roots.
     lengths : ndarray of shape (n_sets,)
-        Logarithms; zeros where nothing is divided.
+        Logarithms of what products are divided by; zeros where nothing is.
+    n_iter, settled : int, bool
+        Rounds that the slowest mixture took, and whether all ended before `max_iter`.
     """
 
-    mixtures: Mixtures | FeatureMixtures
+    mixtures: Any
     lengths: Array
+    n_iter: int
+    settled: bool
 
     def __len__(self) -> int:
         return len(self.lengths)
 
     def part(self, start: int, stop: int) -> "Densities":
         """Densities of the sets from `start` up to `stop`."""
-        return Densities(self.mixtures.part(start, stop), self.lengths[start:stop])
+        some = self.mixtures.part(start, stop)
+        return Densities(some, self.lengths[start:stop], self.n_iter, self.settled)
 
 
-class GaussianSetKernel(SetKernel):
-    """Compares sets by Gaussians or mixtures of these, in input space or that of a kernel.
+@dataclass(frozen=True)
+class DensityModel:
+    """A density for each set, a product between densities, and what products are divided by.
 
-    A subclass says by `_climb` how mixtures are fitted and by `_densities` what is
-    multiplied.
+    Attributes
+    ----------
+    space : InputSpace or FeatureSpace
+        Where mixtures are fitted, and how two of them are multiplied.
+    climb : Climb
+        How mixtures are fitted.
+    root : bool
+        Whether roots of densities are multiplied.
+    normalize : bool
+        Whether products are divided so that each density has 1 with itself.
     """
 
+    space: InputSpace | FeatureSpace
+    climb: Climb
+    root: bool
+    normalize: bool
+
+    def describe(self, bags: Bags, n_jobs: int | None) -> Densities:
+        """Density of each set."""
+        space: Any = self.space
+        fits = space.fits(bags, self.climb, n_jobs=n_jobs)
+        mixtures = space.affinities(fits) if self.root else space.likelihoods(fits)
+        lengths = _log_lengths(mixtures) if self.normalize else np.zeros(len(mixtures))
+        return Densities(mixtures, lengths, int(fits.rounds.max()), bool(fits.settled.all()))
+
+    def compare(self, a: Densities, b: Densities | None) -> Array:
+        """Integrals of products, divided by the lengths of both."""
+        logs = a.mixtures.log_products(None if b is None else b.mixtures)
+        check_log_products(logs)
+        # The sum of both lengths is the same in either order, so symmetry stays exact.
+        logs -= np.add.outer(a.lengths, (a if b is None else b).lengths)
+        if b is None and a.lengths.any():
+            # Products of matrices round differently for one set and for many.
+            np.fill_diagonal(logs, 0.0)
+        check_likelihood_range(logs)
+        return np.asarray(np.exp(logs))
+
+
+def _log_lengths(mixtures: Any) -> Array:
+    """Logarithms of the roots of the product of each density with itself."""
+    parts = [mixtures.part(i, i + 1) for i in range(len(mixtures))]
+    own = np.array([part.log_products(None)[0, 0] for part in parts])
+    check_log_products(own)
+    check_log_lengths(own)
+    return 0.5 * own
+
+
+class DensityKernel(SetKernel):
+    """Kernel between the densities of sets, in input space or that of a base kernel."""
+
     base_kernel: Any
-    covariance_type: str
-    eta: float
-    gamma: float | None
-    degree: int
-    rank: int
-    n_landmarks: int
-    regularization: float
-
-    @abstractmethod
-    def _climb(self, floor: float) -> Climb:
-        """How mixtures are fitted, given what is added to all variances."""
-
-    @abstractmethod
-    def _densities(self, fits: Any) -> Densities:
-        """What is multiplied."""
+    _model: DensityModel
 
     def mixtures(self, bags: Any) -> list[Mixture]:
         """Density that describes each set, in the space and units of the points.
@@ -82,53 +119,30 @@ class GaussianSetKernel(SetKernel):
         """
         check_is_fitted(self, "_fitted_bags")
         check_input_space(self.base_kernel)
-        space: Any = self._space
+        space: Any = self._model.space
         given = self._bags_like_fitted(bags).sorted()
-        return list(space.mixtures(space.fits(given, self._settled_climb, n_jobs=self.n_jobs)))
+        return list(space.mixtures(space.fits(given, self._model.climb, n_jobs=self.n_jobs)))
 
-    def _settle(self, bags: Bags) -> None:
-        check_covariance_in_features(self.base_kernel, self.covariance_type)
-        self._space: InputSpace | FeatureSpace
-        if self.base_kernel is None:
-            self._space, floor = InputSpace.of(bags.points), self.regularization
-        else:
-            self._space = FeatureSpace.of(
-                bags.points,
-                self.base_kernel,
-                gamma=self.gamma,
-                degree=int(self.degree),
-                eta=self.eta,
-                rank=int(self.rank),
-                n_landmarks=int(self.n_landmarks),
-            )
-            floor = self.eta_ = self._space.eta
-            self.gamma_ = self._space.gamma
-        self._settled_climb = self._climb(floor)
-
-    def _summarize(self, bags: Bags) -> Densities:
-        return self._densities(self._space.fits(bags, self._settled_climb, n_jobs=self.n_jobs))
-
-    def _block(self, a: Densities, b: Densities | None) -> Array:
-        own: Any = a.mixtures
-        logs = own.log_products(None if b is None else b.mixtures)
-        check_log_products(logs)
-        # The sum of both lengths is the same in either order, so symmetry stays exact.
-        logs -= np.add.outer(a.lengths, (a if b is None else b).lengths)
-        if b is None and a.lengths.any():
-            # Products of matrices round differently for one set and for many.
-            np.fill_diagonal(logs, 0.0)
-        check_likelihood_range(logs)
-        return np.asarray(np.exp(logs))
+    def _store(self, model: DensityModel, sets: Densities) -> None:
+        if isinstance(model.space, FeatureSpace):
+            self.gamma_, self.eta_ = model.space.gamma, model.space.eta
 
 
-def normalized(mixtures: Mixtures | FeatureMixtures) -> Densities:
-    """Densities whose products are divided so that each has 1 with itself."""
-    own = np.array(
-        [mixtures.part(i, i + 1).log_products(None)[0, 0] for i in range(len(mixtures))]
+def density_space(kernel: Any, bags: Bags) -> tuple[InputSpace | FeatureSpace, float]:
+    """Space that the parameters of a kernel ask for, and what is added to variances in it."""
+    check_covariance_in_features(kernel.base_kernel, kernel.covariance_type)
+    if kernel.base_kernel is None:
+        return InputSpace.of(bags.points), kernel.regularization
+    space = FeatureSpace.of(
+        bags.points,
+        kernel.base_kernel,
+        gamma=kernel.gamma,
+        degree=int(kernel.degree),
+        eta=kernel.eta,
+        rank=int(kernel.rank),
+        n_landmarks=int(kernel.n_landmarks),
     )
-    check_log_products(own)
-    check_log_lengths(own)
-    return Densities(mixtures, 0.5 * own)
+    return space, space.eta
 
 
 def starting_draws(random_state: Any, n_init: int, n_components: int) -> Array:
@@ -142,7 +156,7 @@ def starting_draws(random_state: Any, n_init: int, n_components: int) -> Array:
     return np.asarray(random.random_sample((n_init, N_TRIALS, n_components)))
 
 
-class ExpectedLikelihoodKernel(GaussianSetKernel):
+class ExpectedLikelihoodKernel(DensityKernel):
     """Compare sets by the overlap of their densities, each a mixture of Gaussians.
 
     The points of each set are taken as drawn from a mixture of Gaussians, fitted to that set
@@ -305,10 +319,11 @@ class ExpectedLikelihoodKernel(GaussianSetKernel):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _climb(self, floor: float) -> Climb:
+    def _build(self, bags: Bags) -> DensityModel:
+        space, floor = density_space(self, bags)
         counted = isinstance(self.n_components, str)
         most = int(self.max_components if counted else self.n_components)
-        return Climb(
+        climb = Climb(
             self.n_components if counted else most,
             most,
             self.covariance_type,
@@ -317,19 +332,11 @@ class ExpectedLikelihoodKernel(GaussianSetKernel):
             self.tol,
             starting_draws(self.random_state, int(self.n_init), most),
         )
+        return DensityModel(space, climb, root=False, normalize=self.normalize)
 
-    def _learn(self, bags: Bags) -> Densities:
-        self._settle(bags)
-        fits = self._space.fits(bags, self._settled_climb, n_jobs=self.n_jobs)
-        self.n_iter_ = int(fits.rounds.max())
-        self.converged_ = bool(fits.settled.all())
-        return self._densities(fits)
-
-    def _densities(self, fits: Any) -> Densities:
-        mixtures = self._space.likelihoods(fits)
-        if self.normalize:
-            return normalized(mixtures)
-        return Densities(mixtures, np.zeros(len(mixtures)))
+    def _store(self, model: DensityModel, sets: Densities) -> None:
+        super()._store(model, sets)
+        self.n_iter_, self.converged_ = sets.n_iter, sets.settled
 
 
 def check_log_products(logs: NDArray[np.float64]) -> None:

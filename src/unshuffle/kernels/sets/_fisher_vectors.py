@@ -46,6 +46,12 @@ class Vocabulary:
         Shares of the components.
     means, deviations : ndarray of shape (n_components, width)
         Of the components, in scaled coordinates.
+    n_iter, settled : int, bool
+        Steps of the fit, and whether it ended before `max_iter`.
+    power : float
+        To which the numbers of a vector are raised.
+    gamma : float or None
+        Width of the kernel between vectors; None compares by inner products.
     """
 
     center: Array
@@ -53,6 +59,21 @@ class Vocabulary:
     weights: Array
     means: Array
     deviations: Array
+    n_iter: int
+    settled: bool
+    power: float
+    gamma: float | None
+
+    def describe(self, bags: Bags, n_jobs: int | None) -> SetVectors:
+        """Slopes of each set, in a vector of length 1."""
+        length = len(self.weights) * (1 + 2 * bags.width)
+        gradient = partial(mean_in_pieces, self.gradient, length)
+        slopes = describe(gradient, bags, length, n_jobs=n_jobs)
+        return SetVectors(unit_length(np.sign(slopes) * np.abs(slopes) ** self.power))
+
+    def compare(self, a: SetVectors, b: SetVectors | None) -> Array:
+        """Kernel between vectors."""
+        return linear_block(a, b) if self.gamma is None else rbf_block(a, b, self.gamma)
 
     def gradient(self, points: Array) -> Array:
         """Slope of the points' mean log-likelihood, in units of its own standard deviation.
@@ -179,7 +200,7 @@ class FisherVectorKernel(SetKernel):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _settle(self, bags: Bags) -> None:
+    def _build(self, bags: Bags) -> Vocabulary:
         # Sorted, so that neither which set a point is in nor the order of sets plays a part.
         points = bags.points[canonical_order(bags.points)]
         center, spread = column_moments(points)
@@ -190,12 +211,23 @@ class FisherVectorKernel(SetKernel):
         if len(points) == 1:
             points = np.repeat(points, 2, axis=0)  # the fit wants two
         mixture = self._mixture((points - center) / spread)
-        deviations = np.sqrt(mixture.covariances_)
-        self.converged_, self.n_iter_ = bool(mixture.converged_), int(mixture.n_iter_)
-        self.weights_ = mixture.weights_
-        self.means_ = mixture.means_ * spread + center
-        self.deviations_ = deviations * spread
-        self._vocabulary = Vocabulary(center, spread, mixture.weights_, mixture.means_, deviations)
+        return Vocabulary(
+            center,
+            spread,
+            mixture.weights_,
+            mixture.means_,
+            np.sqrt(mixture.covariances_),
+            int(mixture.n_iter_),
+            bool(mixture.converged_),
+            self.power,
+            self.gamma,
+        )
+
+    def _store(self, model: Vocabulary, sets: SetVectors) -> None:
+        self.converged_, self.n_iter_ = model.settled, model.n_iter
+        self.weights_ = model.weights
+        self.means_ = model.means * model.spread + model.center
+        self.deviations_ = model.deviations * model.spread
 
     def _mixture(self, points: Array) -> Any:
         from sklearn.mixture import GaussianMixture  # slow to import
@@ -216,15 +248,6 @@ class FisherVectorKernel(SetKernel):
             mixture.fit(points)
         warn_vocabulary_unsettled(bool(mixture.converged_), self.max_iter)
         return mixture
-
-    def _summarize(self, bags: Bags) -> SetVectors:
-        length = len(self.weights_) * (1 + 2 * bags.width)
-        gradient = partial(mean_in_pieces, self._vocabulary.gradient, length)
-        slopes = describe(gradient, bags, length, n_jobs=self.n_jobs)
-        return SetVectors(unit_length(np.sign(slopes) * np.abs(slopes) ** self.power))
-
-    def _block(self, a: SetVectors, b: SetVectors | None) -> Array:
-        return linear_block(a, b) if self.gamma is None else rbf_block(a, b, self.gamma)
 
 
 def warn_small_vocabulary(n_different: int, n_components: int) -> None:

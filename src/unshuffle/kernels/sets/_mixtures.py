@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from unshuffle._bags import Bags
-from unshuffle._distances import mirror_upper
 from unshuffle._middle import column_moments
 from unshuffle._parallel import map_parallel, per_call, spans
 from unshuffle._parameters import check_memory
@@ -140,7 +139,7 @@ class Mixtures:
         pairs = len(self.logs) / len(self) * len(beside.logs)  # of components, for each set
         for start, stop in spans(len(self), pairs * (20.0 + n_numbers * d / 3)):
             log_products(*lanes, start, stop, found)
-        return mirror_upper(found) if other is None else found
+        return found
 
     def _lanes(self) -> tuple[Array, Array, Array, Indices]:
         # Copies can be written to, so that loops are compiled once, for arrays of that kind: what

@@ -190,6 +190,8 @@ def log_products(
                     )
         for o in range(first_set, n_others):
             out[s, o] = log_sum(terms, n_rows, other_offsets[o], other_offsets[o + 1])
+            if above:
+                out[o, s] = out[s, o]
 
 
 @compiled(error_model="numpy")

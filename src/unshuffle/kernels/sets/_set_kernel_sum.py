@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -22,23 +23,40 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class SeveralSummaries:
-    """Summaries of the same sets by several kernels.
-
-    Attributes
-    ----------
-    parts : tuple of Summaries
-        One for each kernel.
-    """
+class Several:
+    """Descriptions of the same sets by several kernels."""
 
     parts: tuple[Any, ...]
 
     def __len__(self) -> int:
         return len(self.parts[0])
 
-    def part(self, start: int, stop: int) -> "SeveralSummaries":
-        """Summaries of the sets from `start` up to `stop`."""
-        return SeveralSummaries(tuple(each.part(start, stop) for each in self.parts))
+    def part(self, start: int, stop: int) -> "Several":
+        """Descriptions of the sets from `start` up to `stop`."""
+        return Several(tuple(each.part(start, stop) for each in self.parts))
+
+
+@dataclass(frozen=True)
+class SumModel:
+    """Kernels with models but without sets, what each is divided by, and its factor in the sum."""
+
+    kernels: tuple[SetKernel, ...]
+    scales: Array
+    factors: Array
+
+    def describe(self, bags: Bags, n_jobs: int | None) -> Several:
+        """Descriptions by all kernels, each with threads of its own."""
+        return Several(tuple(kernel._described(bags) for kernel in self.kernels))
+
+    def compare(self, a: Several, b: Several | None) -> Array:
+        """Weighted sum of the kernels."""
+        others = [None] * len(a.parts) if b is None else b.parts
+        total = np.zeros((len(a), len(a if b is None else b)))
+        for kernel, factor, one, other in zip(
+            self.kernels, self.factors, a.parts, others, strict=True
+        ):
+            total += factor * kernel._model.compare(one, other)
+        return total
 
 
 class SetKernelSum(_BaseComposition, SetKernel):
@@ -137,69 +155,40 @@ class SetKernelSum(_BaseComposition, SetKernel):
         self._set_params("_named_kernels", **params)
         return self
 
-    def fit(self, bags: Any, y: Any = None) -> Self:
-        """Fit every kernel to the sets, and bring all to the same scale.
+    def _build(self, bags: Bags) -> SumModel:
+        return self._learn(bags)[0]
 
-        Parameters
-        ----------
-        bags : list of array-like of shape (n_i, n_features), 3-D array, or 2-D array
-            Sets of points in any order; the rows of a 2-D array are sets of one point.
-        y : None
-            Not used.
-
-        Returns
-        -------
-        self : SetKernelSum
-            Fitted.
-        """
-        super().fit(bags, y)
-        for kernel, summaries in zip(self.kernels_, self._fitted_sets.parts, strict=True):
-            kernel._fitted_sets, kernel._fitted_bags = summaries, self._fitted_bags
-            kernel.n_features_in_, kernel._bags_of_one = self.n_features_in_, self._bags_of_one
-            if hasattr(self, "feature_names_in_"):
-                kernel.feature_names_in_ = self.feature_names_in_
-        return self
-
-    def _without_sets(self) -> Self:
-        light = super()._without_sets()
-        light.kernels_ = [kernel._without_sets() for kernel in self.kernels_]
-        light.__dict__.pop("named_kernels_")
-        return light
-
-    def _settle(self, bags: Bags) -> None:
-        self._learn(bags)
-
-    def _learn(self, bags: Bags) -> SeveralSummaries:
+    def _learn(self, bags: Bags) -> tuple[SumModel, Several]:
         check_set_kernels(self.kernels, SetKernel)
         weights = check_kernel_weights(self.weights, len(self.kernels))
         names = [name for name, _ in self._named_kernels]
-        self.kernels_ = [clone(kernel) for _, kernel in self._named_kernels]
-        self.named_kernels_ = Bunch(**dict(zip(names, self.kernels_, strict=True)))
-        for kernel in self.kernels_:
+        kernels = tuple(clone(kernel) for _, kernel in self._named_kernels)
+        for kernel in kernels:
             check_parameters(kernel)
-        found = SeveralSummaries(tuple(kernel._learn(bags) for kernel in self.kernels_))
+        parts = []
+        for kernel in kernels:
+            kernel._model, sets = kernel._learn(bags)
+            parts.append(sets)
         sample = typical_sets(bags)
-        typical = found if sample is bags else self._summarize(sample)
-        self.scales_ = np.array(
-            [
-                _spread(kernel._gram(part), name)
-                for name, kernel, part in zip(names, self.kernels_, typical.parts, strict=True)
-            ]
-        )
-        self._factors = weights / weights.sum() / self.scales_
-        return found
+        if sample is not bags:
+            typical = [kernel._described(sample) for kernel in kernels]
+        else:
+            typical = parts
+        each = zip(names, kernels, typical, strict=True)
+        scales = np.array([_spread(kernel._gram(part), name) for name, kernel, part in each])
+        return SumModel(kernels, scales, weights / weights.sum() / scales), Several(tuple(parts))
 
-    def _summarize(self, bags: Bags) -> SeveralSummaries:
-        return SeveralSummaries(tuple(kernel._summarize(bags) for kernel in self.kernels_))
-
-    def _block(self, a: SeveralSummaries, b: SeveralSummaries | None) -> Array:
-        others = [None] * len(a.parts) if b is None else b.parts
-        total = np.zeros((len(a), len(a if b is None else b)))
-        for kernel, factor, one, other in zip(
-            self.kernels_, self._factors, a.parts, others, strict=True
-        ):
-            total += factor * kernel._block(one, other)
-        return total
+    def _store(self, model: SumModel, sets: Several) -> None:
+        self.scales_ = model.scales
+        self.kernels_ = [copy(kernel) for kernel in model.kernels]
+        names = [name for name, _ in self._named_kernels]
+        self.named_kernels_ = Bunch(**dict(zip(names, self.kernels_, strict=True)))
+        for kernel, part in zip(self.kernels_, sets.parts, strict=True):
+            kernel._fitted_sets, kernel._fitted_bags = part, self._fitted_bags
+            kernel.n_features_in_, kernel._bags_of_one = self.n_features_in_, self._bags_of_one
+            if hasattr(self, "feature_names_in_"):
+                kernel.feature_names_in_ = self.feature_names_in_
+            kernel._store(kernel._model, part)
 
     @property
     def _named_kernels(self) -> list[tuple[str, Any]]:

@@ -28,7 +28,7 @@ from unshuffle._grams import (
 )
 from unshuffle._middle import distances_from_middle, ordinary
 from unshuffle._parameters import check_flag, check_kernel_memory, check_option, check_positive
-from unshuffle._points import raise_kernel_failed
+from unshuffle._points import call_kernel, kernel_name
 from unshuffle.kernels._centering import scale_to_unit_norm
 from unshuffle.kernels._geodesic import geodesic_kernel
 from unshuffle.kernels._text import text_kernel
@@ -338,57 +338,11 @@ def _label(kernel: Kernel) -> str:
 
 
 def _call(kernel: Callable[..., Any], X: Any, name: str) -> NDArray[np.float64]:
-    """Gram matrix by a user's function, on whole arrays or on pairs of rows."""
+    """Gram matrix by a user's function."""
     X = check_vectors(X, name, kernel=getattr(kernel, "__name__", kernel))
-    n_items = X.shape[0]
-    check_kernel_memory(n_items, n_items, n_copies=gram_copies(kernel))
-    error: Exception | None = None
-    try:
-        K = kernel(X, X)
-    except (TypeError, ValueError, IndexError) as caught:
-        K, error = None, caught
-    if sparse.issparse(K):
-        K = K.toarray()
-    if np.shape(K) == (n_items, n_items) and not _maybe_of_rows(K, X):
-        return check_kernel_output(K, n_items, kernel, name)
-    try:
-        return _pairwise(kernel, X)
-    except (TypeError, ValueError, IndexError) as caught:
-        if error is None and np.shape(K) == (n_items, n_items):
-            return check_kernel_output(K, n_items, kernel, name)
-        raise_kernel_failed(kernel, name, error or caught)
-
-
-def _maybe_of_rows(K: Any, X: Any) -> bool:
-    # x @ y, meant for two rows, gives an (n, n) matrix on a square X: but not a symmetric one.
-    return (
-        X.shape[0] == X.shape[1]
-        and np.asarray(K).dtype.kind in "biufc"
-        and not np.allclose(K, np.transpose(K))
-    )
-
-
-def _pairwise(kernel: Callable[..., Any], X: Any) -> NDArray[np.float64]:
-    rows = X.toarray() if sparse.issparse(X) else X
-    n_items = len(rows)
-    K = np.empty((n_items, n_items))
-    for i in range(n_items):
-        for j in range(i, n_items):
-            K[i, j] = K[j, i] = np.asarray(kernel(rows[i], rows[j])).item()
-    return check_gram(K, "kernel")
-
-
-def check_kernel_output(K: Any, n_items: int, kernel: Any, name: str) -> NDArray[np.float64]:
-    """What a user's kernel function returned, as a Gram matrix."""
-    label = getattr(kernel, "__name__", type(kernel).__name__)
-    shape = np.shape(K)
-    if shape != (n_items, n_items):
-        raise ValueError(
-            f"The kernel {label} returned shape {shape} for {name}, which has {n_items} items. "
-            f"Return a ({n_items}, {n_items}) matrix from kernel({name}, {name}), or one number "
-            "from kernel(x, y) on two rows."
-        )
-    return check_gram(K, f"{label}({name}, {name})")
+    check_kernel_memory(X.shape[0], X.shape[0], n_copies=gram_copies(kernel))
+    K = call_kernel(kernel, X, name=name)
+    return check_gram(K, f"{kernel_name(kernel)}({name}, {name})")
 
 
 def check_per_kernel(values: Any, n_kernels: int, name: str) -> list[Any]:

@@ -10,8 +10,9 @@ from unshuffle._assign import LARGE, assign_many
 from unshuffle._bags import Bags
 from unshuffle._parallel import eigh, product
 from unshuffle.assignment import QuadraticProblem, _loops, swap_ascent
-from unshuffle.kernels import ExpectedLikelihoodKernel, _mixture_loops, geodesic_distances
-from unshuffle.kernels._mixtures import KINDS, Climb, fitted
+from unshuffle.kernels import ExpectedLikelihoodKernel, geodesic_distances
+from unshuffle.kernels.sets import _mixture_loops
+from unshuffle.kernels.sets._mixtures import KINDS, Climb, fitted
 from unshuffle.matching._kernel_pair import _distances
 from unshuffle.svm import _ball_loops
 from unshuffle.svm._align import enclosing_ball

@@ -1,20 +1,19 @@
 """Points as vectors of a kernel's feature space, and back."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
+from scipy import linalg, sparse
 
 from unshuffle._arrays import as_array
-from unshuffle._distances import exponential, median_gamma, squared_distances
+from unshuffle._distances import exponential, sampled_gamma
 from unshuffle._middle import middle
 from unshuffle._parameters import check_memory
 
 Array = NDArray[np.float64]
-# The median of this many points' distances is within a few per cent of that of all.
-WIDTH_SAMPLE = 2000
 # Pivots that add less than this share of the largest are rounding.
 NEGLIGIBLE = 1e-12
 # Weight of the ridge of pre-images, relative to the mean square of a feature.
@@ -43,31 +42,78 @@ class PointKernel:
     def of(cls, kernel: Any, points: Array, *, gamma: float | None, degree: int) -> "PointKernel":
         """Kernel for points like these."""
         if gamma is None:
-            gamma = _median_width(points) if kernel == "rbf" else 1.0 / points.shape[1]
+            width = 1.0 / points.shape[1]
+            gamma = sampled_gamma(points, name="the bags") if kernel == "rbf" else width
         return cls(kernel, float(gamma), degree)
 
     def __call__(self, X: Array, Y: Array) -> Array:
         """Similarities, shape (len(X), len(Y))."""
         if self.kind == "rbf":
             return exponential("rbf", X, Y, self.gamma)
-        shape = len(X), len(Y)
         if self.kind == "poly":
             with np.errstate(over="ignore", invalid="ignore"):
                 powers = (self.gamma * (X @ Y.T) + 1.0) ** self.degree
             return check_kernel_overflow(np.asarray(powers), self.gamma, self.degree)
-        try:
-            found = self.kind(X, Y)
-        except (TypeError, ValueError, IndexError):
-            found = None
-        if np.shape(found) != shape:
-            found = self._pairwise(X, Y)
-        return check_kernel_block(found, shape, self.kind)
+        return check_kernel_block(call_kernel(self.kind, X, Y, name="the points"), self.kind)
 
-    def _pairwise(self, X: Array, Y: Array) -> list[list[float]]:
-        try:
-            return [[np.asarray(self.kind(x, y)).item() for y in Y] for x in X]
-        except (TypeError, ValueError, IndexError) as error:
-            raise_kernel_failed(self.kind, "the points", error)
+
+def call_kernel(kernel: Callable[..., Any], X: Any, Y: Any = None, *, name: str) -> Any:
+    """Similarities by a user's function: of two arrays of rows at once, or else of each two rows.
+
+    Y None compares X with itself, half of the pairs of rows being asked for. The matrix has one
+    row for each of X and one column for each of Y; what is in it is not checked.
+    """
+    other = X if Y is None else Y
+    error: Exception | None = None
+    try:
+        K = kernel(X, other)
+    except (TypeError, ValueError, IndexError) as caught:
+        K, error = None, caught
+    if sparse.issparse(K):
+        K = K.toarray()
+    whole = np.shape(K) == (X.shape[0], other.shape[0])
+    if whole and (Y is not None or not _maybe_of_rows(K, X)):
+        return K
+    try:
+        return _by_pairs(kernel, X, Y)
+    except (TypeError, ValueError, IndexError) as caught:
+        if whole:
+            return K
+        error = error or caught
+        raise ValueError(
+            f"The kernel {kernel_name(kernel)} failed on {name}: {type(error).__name__}: {error}. "
+            f"It is called as kernel({name}, {name}) first and, where that does not give a square "
+            "matrix, as kernel(x, y) on pairs of rows."
+        ) from error
+
+
+def _maybe_of_rows(K: Any, X: Any) -> bool:
+    # x @ y, meant for two rows, gives an (n, n) matrix on a square X: but not a symmetric one.
+    return (
+        X.shape[0] == X.shape[1]
+        and np.asarray(K).dtype.kind in "biufc"
+        and not np.allclose(K, np.transpose(K))
+    )
+
+
+def _by_pairs(kernel: Callable[..., Any], X: Any, Y: Any) -> Array:
+    rows, columns = (each.toarray() if sparse.issparse(each) else each for each in (X, Y))
+    same = columns is None
+    columns = rows if same else columns
+    K = np.empty((len(rows), len(columns)))
+    for i in range(len(rows)):
+        for j in range(i if same else 0, len(columns)):
+            K[i, j] = np.asarray(kernel(rows[i], columns[j])).item()
+            if same:
+                K[j, i] = K[i, j]
+    return K
+
+
+def kernel_name(kernel: Any) -> str:
+    """What to call a kernel in a message."""
+    return (
+        kernel if isinstance(kernel, str) else getattr(kernel, "__name__", type(kernel).__name__)
+    )
 
 
 @dataclass(frozen=True)
@@ -128,50 +174,63 @@ class PointFeatures:
 
 
 def greedy_pivots(points: Array, kernel: PointKernel, rank: int) -> tuple[NDArray[np.intp], Array]:
-    """Points that together say most about all: each is the one worst explained by those before.
+    """At most `rank` points, each worst explained by those before, and their Cholesky factor.
 
-    Parameters
-    ----------
-    points : ndarray of shape (n, n_dims)
-        Points to choose from.
-    kernel : PointKernel
-        Similarity of points.
-    rank : int
-        Most points to choose; more describe the others more closely.
-
-    Returns
-    -------
-    pivots : ndarray of shape (n_pivots,)
-        Fewer than `rank` where these explain all points already.
-    factor : ndarray of shape (n_pivots, n_pivots)
-        Lower Cholesky factor of the kernel between them.
+    Fewer where these explain all points already. Refuses a kernel that is not positive definite.
     """
-    residual = _diagonal(points, kernel)
-    largest = float(residual.max())
-    check_kernel_positive(largest, float(residual.min()), kernel.kind)
+    diagonal = _diagonal(points, kernel)
+    largest = float(diagonal.max())
+
+    def refuse(smallest: float) -> None:
+        check_kernel_positive(largest, smallest, kernel.kind)
+
+    refuse(float(diagonal.min()))
     rank = min(rank, len(points))
     check_factor_memory(len(points), rank)
-    columns = np.zeros((rank, len(points)))
+    pivots, F = greedy_cholesky(
+        lambda pivot: kernel(points, points[[pivot]])[:, 0],
+        diagonal,
+        rank,
+        negligible=NEGLIGIBLE * largest,
+        refuse=refuse,
+    )
+    return pivots, np.tril(F[:, pivots].T)
+
+
+def greedy_cholesky(
+    column: Callable[[int], Array],
+    diagonal: Array,
+    rank: int,
+    *,
+    negligible: float,
+    enough: float = 0.0,
+    refuse: Callable[[float], None] | None = None,
+    exact: bool = False,
+) -> tuple[NDArray[np.intp], Array]:
+    """Items that are each worst explained by those before, and F with K ~ F'F, a row for each.
+
+    Ends where no item has more than `negligible` left, or all together have at most `enough`;
+    `refuse` is shown the least that an item has left. `exact` writes the root of what a chosen
+    item has left, where its own column would give it but for rounding.
+    """
+    residual = diagonal.copy()
+    F = np.zeros((rank, residual.size))
     pivots: list[int] = []
     for k in range(rank):
         pivot = int(residual.argmax())
-        if residual[pivot] <= NEGLIGIBLE * largest:
+        if residual[pivot] <= negligible or residual.sum() <= enough:
             break
-        column = kernel(points, points[[pivot]])[:, 0] - columns[:k].T @ columns[:k, pivot]
-        columns[k] = column / np.sqrt(residual[pivot])
-        residual -= columns[k] ** 2
-        check_kernel_positive(largest, float(residual.min()), kernel.kind)
+        root = np.sqrt(residual[pivot])
+        F[k] = (column(pivot) - F[:k].T @ F[:k, pivot]) / root
+        if exact:
+            F[k, pivot] = root
+        residual -= F[k] ** 2
+        if refuse is not None:
+            refuse(float(residual.min()))
         residual[pivot] = 0.0
         np.maximum(residual, 0.0, out=residual)
         pivots.append(pivot)
-    return np.array(pivots, dtype=np.intp), np.tril(columns[: len(pivots), pivots].T)
-
-
-def _median_width(points: Array) -> float:
-    if len(points) > WIDTH_SAMPLE:
-        drawn = np.random.default_rng(0).choice(len(points), WIDTH_SAMPLE, replace=False)
-        points = points[np.sort(drawn)]
-    return median_gamma(squared_distances(points), name="the bags")
+    return np.array(pivots, dtype=np.intp), F[: len(pivots)]
 
 
 def _diagonal(points: Array, kernel: PointKernel) -> Array:
@@ -192,19 +251,9 @@ def _regress(features: Array, points: Array) -> Array:
     return np.vstack([slopes, start + (mean - means @ slopes)])
 
 
-def raise_kernel_failed(kernel: Any, name: str, error: Exception) -> NoReturn:
-    """Say that a user's kernel function works neither on matrices nor on rows."""
-    label = getattr(kernel, "__name__", type(kernel).__name__)
-    raise ValueError(
-        f"The kernel {label} failed on {name}: {type(error).__name__}: {error}. "
-        f"It is called as kernel({name}, {name}) first and, where that does not give a square "
-        "matrix, as kernel(x, y) on pairs of rows."
-    ) from error
-
-
-def check_kernel_block(block: Any, shape: tuple[int, int], kernel: Any) -> NDArray[np.float64]:
+def check_kernel_block(block: Any, kernel: Any) -> Array:
     """Similarities that a user's kernel gave for two sets of points."""
-    label = getattr(kernel, "__name__", type(kernel).__name__)
+    label = kernel_name(kernel)
     given = as_array(block, f"What the kernel {label} returned")
     try:
         if given.dtype.kind not in "buifO":
@@ -215,12 +264,6 @@ def check_kernel_block(block: Any, shape: tuple[int, int], kernel: Any) -> NDArr
             f"The kernel {label} returned values of dtype {given.dtype}. Return similarities as "
             "real numbers."
         ) from error
-    if values.shape != shape:
-        raise ValueError(
-            f"The kernel {label} returned shape {values.shape} for {shape[0]} and {shape[1]} "
-            "points. Return one row for each point of the first and one column for each of the "
-            "second, or one number for two single points."
-        )
     if not np.all(np.isfinite(values)):
         raise ValueError(
             f"The kernel {label} returned NaN or infinity. Return finite similarities, or check "
@@ -245,11 +288,10 @@ def check_kernel_overflow(
 def check_kernel_positive(largest: float, smallest: float, kernel: Any) -> None:
     """Refuse a kernel by which points have no length: it has no feature space."""
     if not (largest > 0 and smallest >= -1e-8 * largest):
-        label = kernel if isinstance(kernel, str) else getattr(kernel, "__name__", "callable")
         raise ValueError(
-            f"The kernel {label} is not positive definite: of the similarity of a point with "
-            f"itself (at most {largest:.3g}), {smallest:.3g} is left once other points are "
-            "accounted for, and it may not be below 0. Pass a kernel such as rbf, or "
+            f"The kernel {kernel_name(kernel)} is not positive definite: of the similarity of a "
+            f"point with itself (at most {largest:.3g}), {smallest:.3g} is left once other points "
+            "are accounted for, and it may not be below 0. Pass a kernel such as rbf, or "
             "exp(-distance) in place of a distance."
         )
 

@@ -3,7 +3,7 @@ import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
 from unshuffle.kernels import BhattacharyyaKernel, ExpectedLikelihoodKernel
-from unshuffle.kernels._feature_space import spanned
+from unshuffle.kernels.sets._feature_space import spanned
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-import unshuffle.kernels._mean_map as module
-import unshuffle.kernels._set_vectors as set_vectors
+import unshuffle.kernels.sets._mean_map as module
+import unshuffle.kernels.sets._set_vectors as set_vectors
 from unshuffle.kernels import MeanMapKernel, median_gamma, rbf_kernel
 
 
@@ -36,7 +36,7 @@ def test_waves_and_pairs_of_points_agree(monkeypatch, many_features):
     bags = sets(width=2)
     monkeypatch.setattr(module, "most_features", lambda _: 1e6 if many_features else 0.0)
     kernel = MeanMapKernel(gamma=0.7).fit(bags)
-    assert (kernel._features is not None) == many_features
+    assert (kernel._model.features is not None) == many_features
     expected = of_unit_length(double_loop(bags, gaussian(0.7)))
     np.testing.assert_allclose(kernel.transform(bags), expected, atol=1e-13)
 
@@ -86,7 +86,7 @@ def test_an_outer_kernel_falls_off_with_the_discrepancy(base):
 def test_an_outer_kernel_works_on_pairs_too():
     bags = sets(width=8, high=8)
     kernel = MeanMapKernel(gamma=0.05, outer="rbf", outer_gamma=2.0).fit(bags)
-    assert kernel._features is None
+    assert kernel._model.features is None
     K = of_unit_length(double_loop(bags, gaussian(0.05)))
     np.testing.assert_allclose(kernel.transform(bags), np.exp(-4.0 * (1 - K)), atol=1e-12)
 
@@ -116,7 +116,7 @@ def test_new_sets_far_from_the_fitted_ones_are_compared_as_exactly():
     bags, new = sets(), sets(4, seed=1)
     new[1] = new[1] + 30.0
     kernel = MeanMapKernel(gamma=0.5).fit(bags)
-    assert kernel._features is not None
+    assert kernel._model.features is not None
     everything = of_unit_length(double_loop([*bags, *new], gaussian(0.5)))
     np.testing.assert_allclose(kernel.transform(new), everything[12:, :12], atol=1e-13)
     np.testing.assert_allclose(kernel.kernel(new), everything[12:, 12:], atol=1e-13)

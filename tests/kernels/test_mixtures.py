@@ -4,8 +4,14 @@ from sklearn.mixture import GaussianMixture
 
 from unshuffle._bags import Bags
 from unshuffle.datasets import mixture_sets
-from unshuffle.kernels._input_space import InputSpace, unpacked
-from unshuffle.kernels._mixtures import Climb, chosen_numbers, fit_mixtures, n_distinct
+from unshuffle.kernels.sets._mixtures import (
+    Climb,
+    InputSpace,
+    chosen_numbers,
+    fit_mixtures,
+    n_distinct,
+    unpacked,
+)
 
 DRAWS = np.random.default_rng(0).random((4, 2, 8))
 

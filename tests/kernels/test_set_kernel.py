@@ -18,7 +18,7 @@ from unshuffle.kernels import (
     SetKernelSum,
     SlicedWassersteinKernel,
 )
-from unshuffle.kernels._set_vectors import TYPICAL, typical_sets
+from unshuffle.kernels.sets._set_vectors import TYPICAL, typical_sets
 from unshuffle.testing import parametrize_with_bag_checks
 
 KERNELS = [

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from unshuffle.kernels import SlicedWassersteinKernel, median_gamma
-from unshuffle.kernels._sliced_wasserstein import interval_means, spread_directions
+from unshuffle.kernels.sets._sliced_wasserstein import interval_means, spread_directions
 
 
 def squared(K, gamma=1.0):

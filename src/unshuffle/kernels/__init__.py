@@ -1,7 +1,6 @@
 """Similarities inside a collection: kernels, centring and what is built on them."""
 
 from unshuffle._distances import median_gamma
-from unshuffle.kernels._bhattacharyya import BhattacharyyaKernel
 from unshuffle.kernels._centering import (
     SpectralPower,
     center,
@@ -10,16 +9,25 @@ from unshuffle.kernels._centering import (
     unit_norm,
     zero_diagonal,
 )
-from unshuffle.kernels._expected_likelihood import ExpectedLikelihoodKernel
-from unshuffle.kernels._fisher_vectors import FisherVectorKernel
 from unshuffle.kernels._geodesic import geodesic_distances, geodesic_kernel
-from unshuffle.kernels._gram import combined_gram, gram_matrix
+from unshuffle.kernels._gram import (
+    chi2_kernel,
+    combined_gram,
+    gram_matrix,
+    laplacian_kernel,
+    linear_kernel,
+    rbf_kernel,
+)
 from unshuffle.kernels._low_rank import nystroem_factors, pivoted_cholesky
-from unshuffle.kernels._mean_map import MeanMapKernel
-from unshuffle.kernels._set_kernel_sum import SetKernelSum
-from unshuffle.kernels._sliced_wasserstein import SlicedWassersteinKernel
 from unshuffle.kernels._text import text_features, text_kernel
-from unshuffle.kernels._vectors import chi2_kernel, laplacian_kernel, linear_kernel, rbf_kernel
+from unshuffle.kernels.sets import (
+    BhattacharyyaKernel,
+    ExpectedLikelihoodKernel,
+    FisherVectorKernel,
+    MeanMapKernel,
+    SetKernelSum,
+    SlicedWassersteinKernel,
+)
 
 __all__ = [
     "BhattacharyyaKernel",

@@ -10,7 +10,6 @@ from unshuffle._grams import check_centred_norm, check_gram
 from unshuffle._middle import middle
 from unshuffle._parallel import eigh, product
 from unshuffle._parameters import check_flag, check_kernel_memory, check_positive
-from unshuffle.kernels._checks import check_exponent
 
 _BLOCK = 256
 
@@ -253,3 +252,14 @@ def spectral_power_path(K: ArrayLike, exponents: Iterable[float]) -> Iterator[ND
             yield power(float(check_positive(exponent, "exponents")))
         except ValueError as error:
             raise ValueError(f"One of `exponents` is refused. {error}") from error
+
+
+def check_exponent(exponent: float, largest: float) -> None:
+    """Refuse a power that takes the largest eigenvalue out of the floats."""
+    power = exponent * float(np.log10(largest))
+    if not -300.0 < power < 300.0:
+        raise ValueError(
+            f"`exponent` is {exponent:.6g}: no float holds the largest eigenvalue, {largest:.6g}, "
+            "raised to it. Pass a smaller exponent, or divide the kernel matrix by its largest "
+            "eigenvalue first."
+        )

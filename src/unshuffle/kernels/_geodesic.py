@@ -19,7 +19,6 @@ from unshuffle._distances import (
 from unshuffle._middle import middle
 from unshuffle._parallel import spans
 from unshuffle._parameters import check_count, check_kernel_memory, check_option, check_positive
-from unshuffle.kernels._checks import check_rows_vary, check_same_argument
 
 METRICS = ("euclidean", "correlation", "cosine", "manhattan")
 
@@ -224,3 +223,25 @@ def _spanning_tree(gap: NDArray[np.float64]) -> list[tuple[int, int]]:
         closer = gap[new] < best
         best[closer], origin[closer] = gap[new][closer], new
     return edges
+
+
+def check_rows_vary(
+    norms: NDArray[np.float64], largest: NDArray[np.float64], name: str, *, metric: str
+) -> None:
+    """Refuse rows that have no direction to compare."""
+    flat = np.flatnonzero(~(norms > 8 * np.finfo(float).eps * largest))
+    if flat.size:
+        what = "constant" if metric == "correlation" else "zero"
+        raise ValueError(
+            f"Row {flat[0]} of {name} is {what} ({flat.size} such row(s)), so its {metric} with "
+            'others is undefined. Drop these rows, or use metric="euclidean".'
+        )
+
+
+def check_same_argument(X: Any, Y: Any, function: str) -> None:
+    """Refuse a second collection where a kernel exists inside one collection only."""
+    if Y is not None and Y is not X:
+        raise ValueError(
+            f"{function} compares the items of one collection with each other, but a second one "
+            "was passed. Leave Y out; stack the two collections to compare across them."
+        )

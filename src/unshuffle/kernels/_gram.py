@@ -8,7 +8,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from unshuffle._arrays import (
+    as_numbers,
+    check_magnitude,
     check_none_wild,
+    check_nonnegative,
+    check_partner_vectors,
     check_resolved,
     check_same_items,
     check_vectors,
@@ -24,17 +28,164 @@ from unshuffle._grams import (
 )
 from unshuffle._middle import distances_from_middle, ordinary
 from unshuffle._parameters import check_flag, check_kernel_memory, check_option, check_positive
-from unshuffle._points import raise_kernel_failed
+from unshuffle._points import call_kernel, kernel_name
 from unshuffle.kernels._centering import scale_to_unit_norm
-from unshuffle.kernels._checks import (
-    check_kernel_output,
-    check_kernel_weights,
-    check_per_kernel,
-    check_weights_need_list,
-)
 from unshuffle.kernels._geodesic import geodesic_kernel
 from unshuffle.kernels._text import text_kernel
-from unshuffle.kernels._vectors import check_pair
+
+Distance = Callable[..., NDArray[np.float64]]
+
+
+def linear_kernel(X: Any, Y: Any = None) -> NDArray[np.float64]:
+    """Inner products between items.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d)
+    Y : array-like or sparse matrix of shape (m, d), default=None
+        None compares X with itself.
+
+    Returns
+    -------
+    ndarray of shape (n, m)
+        Exactly symmetric if Y is None.
+
+    Notes
+    -----
+    O(n m d) time and O(n m) memory, which is checked first.
+
+    Examples
+    --------
+    >>> linear_kernel([[1, 0], [1, 2]])
+    array([[1., 1.],
+           [1., 5.]])
+    """
+    X, Y = check_pair(X, Y, "linear")
+    return inner_products(X, Y)
+
+
+def rbf_kernel(X: Any, Y: Any = None, *, gamma: float | None = None) -> NDArray[np.float64]:
+    """Similarities exp(-gamma d^2) that fall off with the squared Euclidean distance d^2.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d)
+    Y : array-like or sparse matrix of shape (m, d), default=None
+        None compares X with itself.
+    gamma : float, default=None
+        A larger value makes the kernel narrower: only closer items are similar. None takes one
+        over the median of the squared distances between different items of X (of X alone, so that
+        blocks against several Y belong to one kernel).
+
+    Returns
+    -------
+    ndarray of shape (n, m)
+        If Y is None exactly symmetric, with ones on the diagonal.
+
+    Notes
+    -----
+    O(n m d) time and O(n m) memory, which is checked first. Sparse input stays sparse.
+
+    Examples
+    --------
+    >>> rbf_kernel([[0.0], [1.0], [2.0]], gamma=1.0).round(3)
+    array([[1.   , 0.368, 0.018],
+           [0.368, 1.   , 0.368],
+           [0.018, 0.368, 1.   ]])
+    """
+    X, Y = check_pair(X, Y, "rbf")
+    return exponential("rbf", X, Y, gamma)
+
+
+def laplacian_kernel(X: Any, Y: Any = None, *, gamma: float | None = None) -> NDArray[np.float64]:
+    """Similarities exp(-gamma d) that fall off with the sum d of absolute differences.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d)
+    Y : array-like or sparse matrix of shape (m, d), default=None
+        None compares X with itself.
+    gamma : float, default=None
+        A larger value makes the kernel narrower. None takes one over the median of d between
+        different items of X.
+
+    Returns
+    -------
+    ndarray of shape (n, m)
+        If Y is None exactly symmetric, with ones on the diagonal.
+
+    Notes
+    -----
+    O(n m d) time and O(n m) memory, which is checked first. Sparse input stays sparse.
+
+    Examples
+    --------
+    >>> laplacian_kernel([[0.0, 0.0], [1.0, 1.0]], gamma=0.5).round(3)
+    array([[1.   , 0.368],
+           [0.368, 1.   ]])
+    """
+    X, Y = check_pair(X, Y, "laplacian")
+    return exponential("laplacian", X, Y, gamma)
+
+
+def chi2_kernel(X: Any, Y: Any = None, *, gamma: float | None = None) -> NDArray[np.float64]:
+    """Similarities exp(-gamma d) between histograms, d the sum of (x - y)^2 / (x + y).
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d)
+        Counts or shares, none below zero. Sparse input is made dense.
+    Y : array-like or sparse matrix of shape (m, d), default=None
+        None compares X with itself.
+    gamma : float, default=None
+        A larger value makes the kernel narrower. None takes one over the median of d between
+        different items of X.
+
+    Returns
+    -------
+    ndarray of shape (n, m)
+        If Y is None exactly symmetric, with ones on the diagonal.
+
+    Notes
+    -----
+    O(n m d) time and O(n m) memory, which is checked first.
+
+    Examples
+    --------
+    >>> chi2_kernel([[1, 0], [0, 1]], gamma=0.5).round(3)
+    array([[1.   , 0.368],
+           [0.368, 1.   ]])
+    """
+    X, Y = check_pair(X, Y, "chi2")
+    return exponential("chi2", X, Y, gamma)
+
+
+def check_pair(X: Any, Y: Any, kernel: str, name: str = "X") -> tuple[Any, Any]:
+    """Both arguments of a kernel, checked for numbers, size and memory."""
+    X = check_vectors(X, name, kernel=kernel)
+    if Y is not None:
+        Y = check_partner_vectors(Y, X, "Y")
+    for values, label in ((X, name), (Y, "Y")):
+        if values is None:
+            continue
+        check_magnitude(values, label)
+        if kernel == "chi2":
+            check_nonnegative(values, label, kernel=kernel)
+    if kernel != "linear":
+        check_resolved(X, name)
+    check_kernel_memory(
+        X.shape[0], (X if Y is None else Y).shape[0], n_copies=vector_copies(kernel, X)
+    )
+    return X, Y
+
+
+def vector_copies(kernel: str, X: Any) -> float:
+    """Matrices of the size of the result that are held at the peak, the result among them."""
+    if sparse.issparse(X):
+        return 3.0  # products of sparse matrices are sparse first, with their indices
+    # The median sorts a copy of the distances above the diagonal, twice where many are zero.
+    return 1.5 if kernel == "linear" else 2.6
+
 
 Products = Callable[[Any], NDArray[np.float64]]
 
@@ -187,41 +338,52 @@ def _label(kernel: Kernel) -> str:
 
 
 def _call(kernel: Callable[..., Any], X: Any, name: str) -> NDArray[np.float64]:
-    """Gram matrix by a user's function, on whole arrays or on pairs of rows."""
+    """Gram matrix by a user's function."""
     X = check_vectors(X, name, kernel=getattr(kernel, "__name__", kernel))
-    n_items = X.shape[0]
-    check_kernel_memory(n_items, n_items, n_copies=gram_copies(kernel))
-    error: Exception | None = None
+    check_kernel_memory(X.shape[0], X.shape[0], n_copies=gram_copies(kernel))
+    K = call_kernel(kernel, X, name=name)
+    return check_gram(K, f"{kernel_name(kernel)}({name}, {name})")
+
+
+def check_per_kernel(values: Any, n_kernels: int, name: str) -> list[Any]:
+    """One entry for each kernel: a list of that length, or one value for all."""
+    if isinstance(values, list | tuple | np.ndarray) and np.ndim(values) > 0:
+        if len(values) != n_kernels:
+            raise ValueError(
+                f"`{name}` has {len(values)} entries for {n_kernels} kernel(s). "
+                "Give one for each kernel, or a single value for all."
+            )
+        return list(values)
+    return [values] * n_kernels
+
+
+def check_kernel_weights(weights: ArrayLike | None, n_kernels: int) -> NDArray[np.float64]:
+    """Non-negative weights, one for each kernel, not all zero; all one by default."""
+    if weights is None:
+        return np.ones(n_kernels)
     try:
-        K = kernel(X, X)
-    except (TypeError, ValueError, IndexError) as caught:
-        K, error = None, caught
-    if sparse.issparse(K):
-        K = K.toarray()
-    if np.shape(K) == (n_items, n_items) and not _maybe_of_rows(K, X):
-        return check_kernel_output(K, n_items, kernel, name)
-    try:
-        return _pairwise(kernel, X)
-    except (TypeError, ValueError, IndexError) as caught:
-        if error is None and np.shape(K) == (n_items, n_items):
-            return check_kernel_output(K, n_items, kernel, name)
-        raise_kernel_failed(kernel, name, error or caught)
+        values = as_numbers(weights, "Kernel weights")
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"Kernel weights must be numbers, got {weights!r}. Give one for each kernel."
+        ) from error
+    if values.shape != (n_kernels,):
+        raise ValueError(
+            f"Kernel weights have shape {values.shape} for {n_kernels} kernel(s). "
+            "Give one number for each kernel."
+        )
+    if not np.all(np.isfinite(values)) or values.min() < 0 or values.max() == 0:
+        raise ValueError(
+            f"Kernel weights must be finite, at least 0 and not all 0, got {values.tolist()}. "
+            "Leave them out to weigh all kernels alike."
+        )
+    return values
 
 
-def _maybe_of_rows(K: Any, X: Any) -> bool:
-    # x @ y, meant for two rows, gives an (n, n) matrix on a square X: but not a symmetric one.
-    return (
-        X.shape[0] == X.shape[1]
-        and np.asarray(K).dtype.kind in "biufc"
-        and not np.allclose(K, np.transpose(K))
-    )
-
-
-def _pairwise(kernel: Callable[..., Any], X: Any) -> NDArray[np.float64]:
-    rows = X.toarray() if sparse.issparse(X) else X
-    n_items = len(rows)
-    K = np.empty((n_items, n_items))
-    for i in range(n_items):
-        for j in range(i, n_items):
-            K[i, j] = K[j, i] = np.asarray(kernel(rows[i], rows[j])).item()
-    return check_gram(K, "kernel")
+def check_weights_need_list(weights: Any) -> None:
+    """Refuse weights where there is one kernel and so nothing to weigh."""
+    if weights is not None:
+        raise ValueError(
+            "Kernel weights were given for a single kernel. Pass a list of kernels to weigh them "
+            "against each other, or leave the weights out."
+        )

@@ -13,17 +13,14 @@ from unshuffle._arrays import (
     check_vectors,
     table_shape,
 )
-from unshuffle._distances import DISTANCES, as_float64, exponential, inner_products, median_gamma
+from unshuffle._distances import DISTANCES, as_float64, exponential, inner_products, sampled_gamma
 from unshuffle._grams import Kernel
 from unshuffle._parameters import check_count, check_positive, check_real, check_seed
-from unshuffle._points import check_factor_memory
+from unshuffle._points import check_factor_memory, greedy_cholesky
 from unshuffle.kernels._gram import gram_matrix
 from unshuffle.kernels._text import text_features
 
 Block = Callable[[NDArray[np.intp]], NDArray[np.float64]]
-
-# The median of this many items' distances is within a few per cent of that of all.
-_WIDTH_SAMPLE = 2000
 
 
 def pivoted_cholesky(
@@ -86,24 +83,16 @@ def pivoted_cholesky(
     _check_memory(X, rank)
     columns, diagonal = _evaluator(X, kernel, gamma, name)
     n_items = diagonal.size
-    rank = min(rank, n_items)
-
-    residual = diagonal.copy()
-    trace = float(residual.sum())
     # Below this a pivot is rounding error, and dividing by its root would spread it.
-    negligible = n_items * np.finfo(float).eps * float(max(residual.max(), 0.0))
-    F = np.zeros((rank, n_items))
-    for k in range(rank):
-        pivot = int(residual.argmax())
-        if residual[pivot] <= negligible or residual.sum() <= tol * trace:
-            return np.ascontiguousarray(F[:k].T)
-        root = np.sqrt(residual[pivot])
-        column = columns(np.array([pivot]))[:, 0] - F[:k].T @ F[:k, pivot]
-        F[k] = column / root
-        F[k, pivot] = root
-        residual -= F[k] ** 2
-        residual[pivot] = 0.0
-        np.maximum(residual, 0.0, out=residual)
+    negligible = n_items * np.finfo(float).eps * float(max(diagonal.max(), 0.0))
+    _, F = greedy_cholesky(
+        lambda pivot: columns(np.array([pivot]))[:, 0],
+        diagonal,
+        min(rank, n_items),
+        negligible=negligible,
+        enough=tol * float(diagonal.sum()),
+        exact=True,
+    )
     return np.ascontiguousarray(F.T)
 
 
@@ -205,12 +194,5 @@ def _linear_evaluator(X: Any) -> tuple[Block, NDArray[np.float64]]:
 def _exponential_evaluator(
     X: Any, kernel: str, gamma: float | None, name: str
 ) -> tuple[Block, NDArray[np.float64]]:
-    n_items = X.shape[0]
-    if gamma is None:
-        sample = X
-        if n_items > _WIDTH_SAMPLE:
-            drawn = np.random.default_rng(0).choice(n_items, _WIDTH_SAMPLE, replace=False)
-            sample = X[np.sort(drawn)]
-        gamma = median_gamma(DISTANCES[kernel](sample), name=name)
-    width = gamma
-    return (lambda chosen: exponential(kernel, X, X[chosen], width)), np.ones(n_items)
+    width = sampled_gamma(X, kernel, name=name) if gamma is None else gamma
+    return (lambda chosen: exponential(kernel, X, X[chosen], width)), np.ones(X.shape[0])

@@ -12,7 +12,6 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from unshuffle._arrays import check_documents, table_shape
 from unshuffle._distances import inner_products
 from unshuffle._parameters import check_count, check_kernel_memory, check_real
-from unshuffle.kernels._checks import check_words
 
 # \w leaves out the vowel signs of many scripts, which would cut their words in two.
 _WORD = re.compile(r"[\w\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0dff]+")
@@ -157,3 +156,12 @@ def _prune(counts: sparse.csr_matrix, least: int, share: float) -> sparse.csr_ma
     bare = np.diff(counts[:, keep].indptr) == 0
     keep[counts[bare].indices] = True
     return counts[:, keep]
+
+
+def check_words(n_words: int, name: str) -> None:
+    """Refuse a collection of documents in which nothing can be compared."""
+    if n_words == 0:
+        raise ValueError(
+            f"The documents of {name} hold no word of two letters or more. "
+            "Check that they were read as text and are not empty."
+        )

@@ -1,6 +1,8 @@
 """SetKernelSum: several kernels between sets in one."""
 
 from collections import Counter
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -13,31 +15,48 @@ from sklearn.utils.metaestimators import _BaseComposition
 
 from unshuffle._bags import Bags
 from unshuffle._parameters import check_parameters
-from unshuffle.kernels._checks import check_kernel_spread, check_kernel_weights, check_set_kernels
-from unshuffle.kernels._set_kernel import SetKernel
-from unshuffle.kernels._set_vectors import typical_sets
+from unshuffle.kernels._gram import check_kernel_weights
+from unshuffle.kernels.sets._set_kernel import SetKernel
+from unshuffle.kernels.sets._set_vectors import typical_sets
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class SeveralSummaries:
-    """Summaries of the same sets by several kernels.
-
-    Attributes
-    ----------
-    parts : tuple of Summaries
-        One for each kernel.
-    """
+class Several:
+    """Descriptions of the same sets by several kernels."""
 
     parts: tuple[Any, ...]
 
     def __len__(self) -> int:
         return len(self.parts[0])
 
-    def part(self, start: int, stop: int) -> "SeveralSummaries":
-        """Summaries of the sets from `start` up to `stop`."""
-        return SeveralSummaries(tuple(each.part(start, stop) for each in self.parts))
+    def part(self, start: int, stop: int) -> "Several":
+        """Descriptions of the sets from `start` up to `stop`."""
+        return Several(tuple(each.part(start, stop) for each in self.parts))
+
+
+@dataclass(frozen=True)
+class SumModel:
+    """Kernels with models but without sets, what each is divided by, and its factor in the sum."""
+
+    kernels: tuple[SetKernel, ...]
+    scales: Array
+    factors: Array
+
+    def describe(self, bags: Bags, n_jobs: int | None) -> Several:
+        """Descriptions by all kernels, each with threads of its own."""
+        return Several(tuple(kernel._described(bags) for kernel in self.kernels))
+
+    def compare(self, a: Several, b: Several | None) -> Array:
+        """Weighted sum of the kernels."""
+        others = [None] * len(a.parts) if b is None else b.parts
+        total = np.zeros((len(a), len(a if b is None else b)))
+        for kernel, factor, one, other in zip(
+            self.kernels, self.factors, a.parts, others, strict=True
+        ):
+            total += factor * kernel._model.compare(one, other)
+        return total
 
 
 class SetKernelSum(_BaseComposition, SetKernel):
@@ -136,69 +155,40 @@ class SetKernelSum(_BaseComposition, SetKernel):
         self._set_params("_named_kernels", **params)
         return self
 
-    def fit(self, bags: Any, y: Any = None) -> Self:
-        """Fit every kernel to the sets, and bring all to the same scale.
+    def _build(self, bags: Bags) -> SumModel:
+        return self._learn(bags)[0]
 
-        Parameters
-        ----------
-        bags : list of array-like of shape (n_i, n_features), 3-D array, or 2-D array
-            Sets of points in any order; the rows of a 2-D array are sets of one point.
-        y : None
-            Not used.
-
-        Returns
-        -------
-        self : SetKernelSum
-            Fitted.
-        """
-        super().fit(bags, y)
-        for kernel, summaries in zip(self.kernels_, self._fitted_sets.parts, strict=True):
-            kernel._fitted_sets, kernel._fitted_bags = summaries, self._fitted_bags
-            kernel.n_features_in_, kernel._bags_of_one = self.n_features_in_, self._bags_of_one
-            if hasattr(self, "feature_names_in_"):
-                kernel.feature_names_in_ = self.feature_names_in_
-        return self
-
-    def _without_sets(self) -> Self:
-        light = super()._without_sets()
-        light.kernels_ = [kernel._without_sets() for kernel in self.kernels_]
-        light.__dict__.pop("named_kernels_")
-        return light
-
-    def _settle(self, bags: Bags) -> None:
-        self._learn(bags)
-
-    def _learn(self, bags: Bags) -> SeveralSummaries:
+    def _learn(self, bags: Bags) -> tuple[SumModel, Several]:
         check_set_kernels(self.kernels, SetKernel)
         weights = check_kernel_weights(self.weights, len(self.kernels))
         names = [name for name, _ in self._named_kernels]
-        self.kernels_ = [clone(kernel) for _, kernel in self._named_kernels]
-        self.named_kernels_ = Bunch(**dict(zip(names, self.kernels_, strict=True)))
-        for kernel in self.kernels_:
+        kernels = tuple(clone(kernel) for _, kernel in self._named_kernels)
+        for kernel in kernels:
             check_parameters(kernel)
-        found = SeveralSummaries(tuple(kernel._learn(bags) for kernel in self.kernels_))
+        parts = []
+        for kernel in kernels:
+            kernel._model, sets = kernel._learn(bags)
+            parts.append(sets)
         sample = typical_sets(bags)
-        typical = found if sample is bags else self._summarize(sample)
-        self.scales_ = np.array(
-            [
-                _spread(kernel._gram(part), name)
-                for name, kernel, part in zip(names, self.kernels_, typical.parts, strict=True)
-            ]
-        )
-        self._factors = weights / weights.sum() / self.scales_
-        return found
+        if sample is not bags:
+            typical = [kernel._described(sample) for kernel in kernels]
+        else:
+            typical = parts
+        each = zip(names, kernels, typical, strict=True)
+        scales = np.array([_spread(kernel._gram(part), name) for name, kernel, part in each])
+        return SumModel(kernels, scales, weights / weights.sum() / scales), Several(tuple(parts))
 
-    def _summarize(self, bags: Bags) -> SeveralSummaries:
-        return SeveralSummaries(tuple(kernel._summarize(bags) for kernel in self.kernels_))
-
-    def _block(self, a: SeveralSummaries, b: SeveralSummaries | None) -> Array:
-        others = [None] * len(a.parts) if b is None else b.parts
-        total = np.zeros((len(a), len(a if b is None else b)))
-        for kernel, factor, one, other in zip(
-            self.kernels_, self._factors, a.parts, others, strict=True
-        ):
-            total += factor * kernel._block(one, other)
-        return total
+    def _store(self, model: SumModel, sets: Several) -> None:
+        self.scales_ = model.scales
+        self.kernels_ = [copy(kernel) for kernel in model.kernels]
+        names = [name for name, _ in self._named_kernels]
+        self.named_kernels_ = Bunch(**dict(zip(names, self.kernels_, strict=True)))
+        for kernel, part in zip(self.kernels_, sets.parts, strict=True):
+            kernel._fitted_sets, kernel._fitted_bags = part, self._fitted_bags
+            kernel.n_features_in_, kernel._bags_of_one = self.n_features_in_, self._bags_of_one
+            if hasattr(self, "feature_names_in_"):
+                kernel.feature_names_in_ = self.feature_names_in_
+            kernel._store(kernel._model, part)
 
     @property
     def _named_kernels(self) -> list[tuple[str, Any]]:
@@ -225,3 +215,49 @@ def _spread(K: Array, name: str) -> float:
     """Mean squared distance of the images of sets from their middle."""
     diagonal = float(np.trace(K)) / len(K)
     return check_kernel_spread(diagonal - float(K.mean()), abs(diagonal), len(K), name)
+
+
+def check_set_kernels(kernels: Sequence[Any], kind: type) -> None:
+    """Refuse what cannot be summed: nothing, other things than set kernels, names used twice."""
+    if len(kernels) == 0:
+        raise ValueError("`kernels` is empty. Pass at least one set kernel.")
+    named = [isinstance(each, tuple) and len(each) == 2 for each in kernels]
+    if any(named) and not all(named):
+        raise ValueError(
+            "`kernels` mixes set kernels and (name, kernel) pairs. Give all of them a name, or "
+            "none."
+        )
+    for i, each in enumerate(kernels):
+        kernel = each[1] if named[i] else each
+        if not isinstance(kernel, kind):
+            raise TypeError(
+                f"Entry {i} of `kernels` is {kernel!r}, which is no kernel between sets. Pass "
+                "estimators such as MeanMapKernel(), or (name, kernel) pairs of these."
+            )
+    names = [each[0] for each in kernels] if all(named) else []
+    for name in names:
+        if not isinstance(name, str) or "__" in name or name in ("kernels", "weights", "n_jobs"):
+            raise ValueError(
+                f"{name!r} cannot name a kernel of the sum: a name is a string without a double "
+                "underscore, other than 'kernels', 'weights' and 'n_jobs'. Choose another."
+            )
+        if names.count(name) > 1:
+            raise ValueError(
+                f"`kernels` holds the name {name!r} {names.count(name)} times. Give each kernel a "
+                "name of its own."
+            )
+
+
+def check_kernel_spread(spread: float, scale: float, n_sets: int, name: str) -> float:
+    """Refuse to scale a kernel by which all sets are the same."""
+    if n_sets < 2:
+        raise ValueError(
+            f"Kernels of a sum are scaled by how much the fitted sets differ, but bags holds "
+            f"{n_sets} set (n_samples = {n_sets}). Pass at least two."
+        )
+    if not spread > 1e-13 * scale:
+        raise ValueError(
+            f"By the kernel {name!r} all {n_sets} sets are the same, so it cannot be scaled. Drop "
+            "it from the sum, or change its parameters."
+        )
+    return spread

@@ -1,5 +1,6 @@
 """SlicedWassersteinKernel: sets compared by how far their projections must be moved."""
 
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import sqrt
 from numbers import Integral, Real
@@ -14,13 +15,13 @@ from sklearn.utils._param_validation import Interval
 from unshuffle._bags import Bags
 from unshuffle._distances import squared_distances
 from unshuffle._middle import middle
-from unshuffle.kernels._checks import check_directions_memory
-from unshuffle.kernels._mean_features import orthogonal_directions
-from unshuffle.kernels._set_kernel import SetKernel
-from unshuffle.kernels._set_vectors import (
+from unshuffle.kernels.sets._set_kernel import SetKernel
+from unshuffle.kernels.sets._set_vectors import (
     SetVectors,
+    check_directions_memory,
     describe,
     median_width,
+    orthogonal_directions,
     rbf_block,
     typical_sets,
 )
@@ -110,37 +111,51 @@ class SlicedWassersteinKernel(SetKernel):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _settle(self, bags: Bags) -> None:
+    def _build(self, bags: Bags) -> "Quantiles":
         n_directions = int(self.n_projections) if bags.width > 1 else 1
         largest = int(bags.sizes.max())
         check_directions_memory(n_directions, bags.width, largest, "n_projections")
-        self.directions_ = spread_directions(
+        directions = spread_directions(
             int(self.n_projections), bags.width, check_random_state(self.random_state)
         )
+        gamma = 1.0 if self.gamma is None else float(self.gamma)
         # From the middle of all sets, quantiles lose no digits to a far-off origin.
-        self._center = middle(bags.points)
+        model = Quantiles(directions, middle(bags.points), int(self.n_quantiles), gamma)
         if self.gamma is not None:
-            self.gamma_ = float(self.gamma)
-            return
-        typical = self._summarize(typical_sets(bags)).values
-        self.gamma_ = median_width(squared_distances(typical), "gamma")
+            return model
+        typical = model.describe(typical_sets(bags), self.n_jobs).values
+        return replace(model, gamma=median_width(squared_distances(typical), "gamma"))
 
-    def _summarize(self, bags: Bags) -> SetVectors:
-        n_directions, n_quantiles = len(self.directions_), int(self.n_quantiles)
-        scale = 1.0 / sqrt(n_quantiles * n_directions)
+    def _store(self, model: "Quantiles", sets: SetVectors) -> None:
+        self.gamma_, self.directions_ = model.gamma, model.directions
+
+
+@dataclass(frozen=True)
+class Quantiles:
+    """Quantiles of each set along directions from a center, compared by exp(-gamma d^2)."""
+
+    directions: Array
+    center: Array
+    n_quantiles: int
+    gamma: float
+
+    def describe(self, bags: Bags, n_jobs: int | None) -> SetVectors:
+        """Quantiles of all projections of each set in one vector."""
+        length = self.n_quantiles * len(self.directions)
+        scale = 1.0 / sqrt(length)
         # A few sizes at a time: of thousands of different ones the weights would fill the memory.
-        weights = lru_cache(16)(lambda size: scale * interval_means(size, n_quantiles))
+        weights = lru_cache(16)(lambda size: scale * interval_means(size, self.n_quantiles))
 
         def quantiles(points: Array) -> Array:
-            projected = self.directions_ @ (points - self._center).T
+            projected = self.directions @ (points - self.center).T
             projected.sort(axis=1)
             return np.asarray((projected @ weights(len(points))).ravel())
 
-        length = n_quantiles * n_directions
-        return SetVectors(describe(quantiles, bags, length, n_jobs=self.n_jobs))
+        return SetVectors(describe(quantiles, bags, length, n_jobs=n_jobs))
 
-    def _block(self, a: SetVectors, b: SetVectors | None) -> Array:
-        return rbf_block(a, b, self.gamma_)
+    def compare(self, a: SetVectors, b: SetVectors | None) -> Array:
+        """Kernel between vectors."""
+        return rbf_block(a, b, self.gamma)
 
 
 def spread_directions(n_directions: int, width: int, rng: np.random.RandomState) -> Array:

@@ -3,18 +3,19 @@
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
+import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from unshuffle.kernels._gaussian_kernel import (
-    Densities,
-    GaussianSetKernel,
-    normalized,
-    starting_draws,
+from unshuffle._bags import Bags
+from unshuffle.kernels.sets._expected_likelihood import (
+    DensityKernel,
+    DensityModel,
+    density_space,
 )
-from unshuffle.kernels._mixtures import Climb
+from unshuffle.kernels.sets._mixtures import N_TRIALS, Climb
 
 
-class BhattacharyyaKernel(GaussianSetKernel):
+class BhattacharyyaKernel(DensityKernel):
     """Compare sets by the Bhattacharyya affinity of their Gaussians.
 
     Each set is described by one Gaussian: the mean and covariance of its points. The affinity of
@@ -122,9 +123,8 @@ class BhattacharyyaKernel(GaussianSetKernel):
         self.regularization = regularization
         self.n_jobs = n_jobs
 
-    def _climb(self, floor: float) -> Climb:
+    def _build(self, bags: Bags) -> DensityModel:
+        space, floor = density_space(self, bags)
         # One Gaussian is found in one round: it needs no start.
-        return Climb(1, 1, self.covariance_type, floor, 1, 0.0, starting_draws(0, 1, 1))
-
-    def _densities(self, fits: Any) -> Densities:
-        return normalized(self._space.affinities(fits))
+        climb = Climb(1, 1, self.covariance_type, floor, 1, 0.0, np.zeros((1, N_TRIALS, 1)))
+        return DensityModel(space, climb, root=True, normalize=True)

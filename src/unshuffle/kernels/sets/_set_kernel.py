@@ -1,7 +1,7 @@
 """What all kernels between sets share: fitting, Gram blocks, and their computation in tiles."""
 
+import pickle
 from abc import ABC, abstractmethod
-from copy import copy
 from dataclasses import fields, is_dataclass
 from typing import Any, Protocol, Self
 
@@ -19,24 +19,26 @@ from unshuffle._bags import (
     check_not_one_bag,
     listed,
 )
-from unshuffle._parallel import check_n_jobs, map_parallel
-from unshuffle._parameters import check_count, check_parameters
+from unshuffle._parallel import check_n_jobs, map_parallel, one_blas_thread
+from unshuffle._parameters import check_count, check_memory, check_parameters
 from unshuffle._progress import refitting
-from unshuffle.kernels._checks import check_set_gram_memory
 
 Array = NDArray[np.float64]
-
 # Sets on each side of a tile: enough work for a thread, small enough to share out evenly.
 TILE = 64
 
 
-class Summaries(Protocol):
-    """What a kernel keeps of each set, for many sets: mixtures, mean maps, quantiles."""
+class SetModel(Protocol):
+    """What all sets have in common, and how each is then described and compared with others.
 
-    def __len__(self) -> int: ...
+    Descriptions have a length, and a method `part(start, stop)` that gives those of some sets.
+    """
 
-    def part(self, start: int, stop: int) -> "Summaries":
-        """Summaries of the sets from `start` up to `stop`."""
+    def describe(self, bags: Bags, n_jobs: int | None) -> Any:
+        """Descriptions of sets in canonical order, each from its own points alone."""
+
+    def compare(self, a: Any, b: Any | None) -> Array:
+        """Kernel between descriptions; None compares `a` with itself, exactly symmetric."""
 
 
 class SetKernel(
@@ -44,29 +46,24 @@ class SetKernel(
 ):
     """Similarity between sets of points, as a transformer that gives Gram matrices.
 
-    A kernel of this kind describes each set by a summary in which order has no part, and compares
-    summaries. A subclass says how: `_settle` learns from the fitted sets what all sets have in
-    common (widths, directions), `_summarize` describes sets, `_block` compares them.
+    A subclass names its model in `_build` and its fitted attributes in `_store`; all else is here.
     """
 
     n_jobs: int | None
+    _model: Any
 
     @abstractmethod
-    def _settle(self, bags: Bags) -> None:
-        """Learn what is common to all sets, as attributes that end in an underscore."""
+    def _build(self, bags: Bags) -> SetModel:
+        """Model for sets like these, in canonical order; sets no attribute."""
+
+    def _learn(self, bags: Bags) -> tuple[Any, Any]:
+        """Model for these sets, and their descriptions."""
+        model = self._build(bags)
+        return model, model.describe(bags, self.n_jobs)
 
     @abstractmethod
-    def _summarize(self, bags: Bags) -> Any:
-        """Summaries of sets in canonical order, each from its own points alone."""
-
-    def _learn(self, bags: Bags) -> Any:
-        """Settle what is common to all sets, and summarize these."""
-        self._settle(bags)
-        return self._summarize(bags)
-
-    @abstractmethod
-    def _block(self, a: Any, b: Any | None) -> Array:
-        """Kernel between summaries; None compares `a` with itself, exactly symmetric."""
+    def _store(self, model: Any, sets: Any) -> None:
+        """Set the attributes that tell of a model and of the descriptions of the fitted sets."""
 
     def fit(self, bags: Any, y: Any = None) -> Self:
         """Summarize the sets that later ones are compared with.
@@ -90,7 +87,8 @@ class SetKernel(
         with refitting(self):
             self._record_columns(bags, given)
             self._fitted_bags = given.sorted()
-            self._fitted_sets = self._learn(self._fitted_bags)
+            self._model, self._fitted_sets = self._learn(self._fitted_bags)
+            self._store(self._model, self._fitted_sets)
         return self
 
     def transform(self, bags: Any) -> Array:
@@ -109,7 +107,7 @@ class SetKernel(
         check_is_fitted(self, "_fitted_bags")
         given = self._bags_like_fitted(bags).sorted()
         check_set_gram_memory(len(given), len(self._fitted_bags))
-        return self._gram(self._summarize(given), self._summaries())
+        return self._gram(self._described(given), self._fitted_descriptions())
 
     def fit_transform(self, bags: Any, y: Any = None) -> Array:
         """Kernel between all pairs of the sets, which are fitted.
@@ -129,7 +127,7 @@ class SetKernel(
         bags = listed(bags)
         n_sets = table_shape(bags)[0]
         check_set_gram_memory(n_sets, n_sets)
-        return self.fit(bags, y)._gram(self._summaries())
+        return self.fit(bags, y)._gram(self._fitted_descriptions())
 
     def kernel(self, bags_a: Any, bags_b: Any = None) -> Array:
         """Kernel between two collections of sets, neither of which need be the fitted one.
@@ -147,8 +145,8 @@ class SetKernel(
             With the widths and directions of the fitted sets; of an estimator that is not fitted,
             with those that the given sets have together.
         """
-        settled, a, b = self._settled_on(bags_a, bags_b, whole=True)
-        return settled._gram(settled._summarize(a), None if b is None else settled._summarize(b))
+        ready, a, b = self._ready_for(bags_a, bags_b, whole=True)
+        return ready._gram(ready._described(a), None if b is None else ready._described(b))
 
     def dask_gram(self, bags_a: Any, bags_b: Any = None, *, block_size: int = 500) -> Any:
         """Kernel between two collections of sets as a Dask array, computed where Dask runs.
@@ -182,23 +180,19 @@ class SetKernel(
         lost with a worker is computed again by another. Dask itself may say that a graph of more
         than 10 MB is large: that is the points, which are sent once.
         """
-        from unshuffle.kernels._set_blocks import dask_gram
-
         check_count(block_size, "block_size")
-        settled, a, b = self._settled_on(bags_a, bags_b)
-        return dask_gram(settled._without_sets(), a, b, -(-int(block_size) // TILE) * TILE)
+        ready, a, b = self._ready_for(bags_a, bags_b)
+        light = clone(ready)  # what travels to the workers holds no fitted sets
+        light._model = ready._model
+        return dask_gram(light, a, b, -(-int(block_size) // TILE) * TILE)
 
-    def _without_sets(self) -> Self:
-        """The same kernel without the sets that it was fitted to, for it to travel light."""
-        light = copy(self)
-        light.__dict__.pop("_fitted_sets", None)
-        light.__dict__.pop("_fitted_bags", None)
-        return light
+    def _described(self, bags: Bags) -> Any:
+        return self._model.describe(bags, self.n_jobs)
 
-    def _summaries(self) -> Any:
-        """Summaries of the fitted sets, made again where they were left out of a pickle."""
+    def _fitted_descriptions(self) -> Any:
+        """Descriptions of the fitted sets, made again where they were left out of a pickle."""
         if self._fitted_sets is None:
-            self._fitted_sets = self._summarize(self._fitted_bags)
+            self._fitted_sets = self._described(self._fitted_bags)
         return self._fitted_sets
 
     def __getstate__(self) -> dict[str, Any]:
@@ -208,45 +202,45 @@ class SetKernel(
             state["_fitted_sets"] = None
         return state
 
-    def _settled_on(
+    def _ready_for(
         self, bags_a: Any, bags_b: Any, *, whole: bool = False
     ) -> tuple[Self, Bags, Bags | None]:
-        """Kernel that knows what is common to all sets, and the sets in canonical order.
+        """Kernel with a model, its own or one for these sets, and the sets in canonical order.
 
         Where the Gram matrix is wanted `whole`, its memory is asked for before sets are described.
         """
+        ready, b, together = self, None, None
         if hasattr(self, "_fitted_bags"):
-            a, b = self._bags_like_fitted(bags_a).sorted(), None
+            a = self._bags_like_fitted(bags_a).sorted()
             if bags_b is not None:
                 b = self._bags_like_fitted(bags_b).sorted()
-            if whole:
-                check_set_gram_memory(len(a), len(a if b is None else b))
-            return self, a, b
-        settled = clone(self)
-        check_parameters(settled)
-        check_n_jobs(self.n_jobs)
-        a = Bags.of(bags_a, name="bags_a")
-        settled._record_columns(bags_a, a)
-        a, b, together = a.sorted(), None, a
-        if bags_b is not None:
-            b = Bags.of(bags_b, name="bags_b").sorted()
-            check_bag_width(b.width, a.width, type(self).__name__)
-            if a.sizes.max() > 1:
-                check_not_one_bag(bags_b, "bags_b", others="those of bags_a")
-            if b.sizes.max() > 1:
-                check_not_one_bag(bags_a, "bags_a", others="those of bags_b")
-            together = Bags(
-                np.concatenate([a.points, b.points]),
-                np.concatenate([a.offsets, a.offsets[-1] + b.offsets[1:]]),
-            )
-        check_gap(together.points, "bags")
+        else:
+            ready = clone(self)
+            check_parameters(ready)
+            check_n_jobs(self.n_jobs)
+            a = Bags.of(bags_a, name="bags_a")
+            ready._record_columns(bags_a, a)
+            a, together = a.sorted(), a
+            if bags_b is not None:
+                b = Bags.of(bags_b, name="bags_b").sorted()
+                check_bag_width(b.width, a.width, type(self).__name__)
+                if a.sizes.max() > 1:
+                    check_not_one_bag(bags_b, "bags_b", others="those of bags_a")
+                if b.sizes.max() > 1:
+                    check_not_one_bag(bags_a, "bags_a", others="those of bags_b")
+                together = Bags(
+                    np.concatenate([a.points, b.points]),
+                    np.concatenate([a.offsets, a.offsets[-1] + b.offsets[1:]]),
+                )
+            check_gap(together.points, "bags")
         if whole:
             check_set_gram_memory(len(a), len(a if b is None else b))
-        settled._settle(together)
-        return settled, a, b
+        if together is not None:
+            ready._model = ready._build(together)
+        return ready, a, b
 
     def _gram(self, a: Any, b: Any | None = None) -> Array:
-        """Kernel between summaries in tiles, those above the diagonal only where b is None."""
+        """Kernel between descriptions in tiles, those above the diagonal only where b is None."""
         other = a if b is None else b
         check_set_gram_memory(len(a), len(other))
         K = np.empty((len(a), len(other)))
@@ -261,9 +255,9 @@ class SetKernel(
             rows, columns = slice(i, min(i + TILE, len(a))), slice(j, min(j + TILE, len(other)))
             part = a.part(rows.start, rows.stop)
             if b is None and i == j:
-                K[rows, columns] = self._block(part, None)
+                K[rows, columns] = self._model.compare(part, None)
                 return
-            K[rows, columns] = self._block(part, other.part(columns.start, columns.stop))
+            K[rows, columns] = self._model.compare(part, other.part(columns.start, columns.stop))
             if b is None:
                 K[columns, rows] = K[rows, columns].T
 
@@ -276,9 +270,65 @@ class SetKernel(
 
 
 def _n_bytes(value: Any) -> int:
-    """Bytes of all arrays in summaries of sets."""
+    """Bytes of all arrays in descriptions of sets."""
     if isinstance(value, np.ndarray):
         return value.nbytes
     if is_dataclass(value):
         return sum(_n_bytes(getattr(value, each.name)) for each in fields(value))
     return sum(map(_n_bytes, value)) if isinstance(value, tuple) else 0
+
+
+def check_set_gram_memory(n_rows: int, n_columns: int) -> None:
+    """Refuse a Gram matrix of sets that would not fit into the memory that is free now."""
+    check_memory(
+        8 * n_rows * n_columns,
+        what=f"The kernel matrix of {n_rows:,} by {n_columns:,} sets",
+        instead="Pass fewer sets at a time, or use dask_gram, which gives it block by block.",
+    )
+
+
+def dask_gram(kernel: SetKernel, a: Bags, b: Bags | None, block_size: int) -> Any:
+    """Kernel between sets in canonical order as a Dask array, nothing of it computed yet."""
+    try:
+        import cloudpickle
+        from dask import array, delayed
+    except ImportError as error:
+        raise ImportError(
+            "Gram matrices in blocks on a cluster need Dask: pip install 'unshuffle[dask]'"
+        ) from error
+    # All travels as plain bytes. Arrays of their own come out of a message wherever they stand in
+    # it, at addresses for which BLAS takes other routes, and round differently.
+    shared = delayed(cloudpickle.dumps(kernel), pure=False)
+    describe, compare = delayed(_describe, pure=False), delayed(_compare, pure=False)
+
+    def described(bags: Bags) -> tuple[list[Any], list[int]]:
+        starts = range(0, len(bags), block_size)
+        parts = [bags.part(start, min(start + block_size, len(bags))) for start in starts]
+        tasks = [describe(shared, delayed(pickle.dumps(each), pure=False)) for each in parts]
+        return tasks, [len(each) for each in parts]
+
+    def block(i: int, j: int) -> Any:
+        other = None if b is None and i == j else columns[j]
+        shape = heights[i], widths[j]
+        return array.from_delayed(compare(shared, rows[i], other), shape=shape, dtype=np.float64)
+
+    rows, heights = described(a)
+    columns, widths = (rows, heights) if b is None else described(b)
+    blocks: list[list[Any]] = [[None] * len(widths) for _ in heights]
+    for i in range(len(heights)):
+        for j in range(i if b is None else 0, len(widths)):
+            blocks[i][j] = block(i, j)
+            if b is None and i != j:
+                blocks[j][i] = blocks[i][j].T
+    return array.block(blocks)
+
+
+def _describe(kernel: bytes, bags: bytes) -> bytes:
+    with one_blas_thread():
+        return pickle.dumps(pickle.loads(kernel)._described(pickle.loads(bags)))
+
+
+def _compare(kernel: bytes, a: bytes, b: bytes | None) -> Array:
+    other = None if b is None else pickle.loads(b)
+    found: Array = pickle.loads(kernel)._gram(pickle.loads(a), other)
+    return found

@@ -1,20 +1,21 @@
 """Gaussian mixtures of many sets: fitted, and compared by the integrals of their products."""
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from unshuffle._bags import Bags
-from unshuffle._distances import mirror_upper
+from unshuffle._middle import column_moments
 from unshuffle._parallel import map_parallel, per_call, spans
+from unshuffle._parameters import check_memory
 from unshuffle._printing import short_repr
-from unshuffle.kernels._checks import check_mixture_memory, warn_fewer_components, warn_unsettled
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
-
 KINDS = ("full", "tied", "diag", "spherical")
 # Sets that one thread fits at a time.
 CHUNK = 32
@@ -129,7 +130,7 @@ class Mixtures:
 
     def log_products(self, other: "Mixtures | None") -> Array:
         """Logarithms of the integrals of products, exactly symmetric where `other` is None."""
-        from unshuffle.kernels._pair_loops import log_products  # numba is slow to load
+        from unshuffle.kernels.sets._pair_loops import log_products
 
         beside = self if other is None else other
         found = np.zeros((len(self), len(beside)))
@@ -138,7 +139,7 @@ class Mixtures:
         pairs = len(self.logs) / len(self) * len(beside.logs)  # of components, for each set
         for start, stop in spans(len(self), pairs * (20.0 + n_numbers * d / 3)):
             log_products(*lanes, start, stop, found)
-        return mirror_upper(found) if other is None else found
+        return found
 
     def _lanes(self) -> tuple[Array, Array, Array, Indices]:
         # Copies can be written to, so that loops are compiled once, for arrays of that kind: what
@@ -175,7 +176,7 @@ def fit_mixtures(bags: Bags, climb: Climb, *, n_jobs: int | None) -> Fits:
 
 def fitted(bags: Bags, n_components: Indices, climb: Climb) -> Fits:
     """Mixture of each set with a given number of components."""
-    from unshuffle.kernels import _mixture_loops as loops  # numba is slow to load
+    from unshuffle.kernels.sets import _mixture_loops as loops  # numba is slow to load
 
     n, d, most = len(bags), bags.width, int(n_components.max())
     kind = KINDS.index(climb.kind)
@@ -212,7 +213,7 @@ def _round_work(bags: Bags, n_components: int, n_numbers: int) -> float:
 
 def _fit_in_pieces(points: Array, found: Fits, s: int, how: Any, n_rounds: int) -> None:
     """Mixture of one large set, so many rounds to a compiled call."""
-    from unshuffle.kernels import _mixture_loops as loops
+    from unshuffle.kernels.sets import _mixture_loops as loops
 
     X = np.ascontiguousarray(points.T)
     (d, n), m = X.shape, int(found.n_components[s])
@@ -257,7 +258,7 @@ def held_out_loss(bags: Bags, m: int, climb: Climb) -> Array:
     A set with too few different points to leave some out has loss 0 for one component, and
     otherwise an infinite one.
     """
-    from unshuffle.kernels import _mixture_loops as loops
+    from unshuffle.kernels.sets import _mixture_loops as loops
 
     fold = (np.arange(len(bags.points)) - np.repeat(bags.offsets[:-1], bags.sizes)) % N_FOLDS
     loss = np.zeros(len(bags))
@@ -319,4 +320,122 @@ def _padded(fits: Fits, most: int) -> Fits:
 
     return fits._replace(
         weights=pad(fits.weights), means=pad(fits.means), covariances=pad(fits.covariances)
+    )
+
+
+@dataclass(frozen=True)
+class InputSpace:
+    """Space of the points, each column with mean 0 and variance 1 over all fitted points.
+
+    Attributes
+    ----------
+    center, scale : ndarray of shape (n_features,)
+        Mean and standard deviation of each column, wild entries left out. Of a column that is
+        always the same, the scale is that of the others: one that the new sets of `transform` may
+        be measured by.
+    """
+
+    center: Array
+    scale: Array
+
+    @classmethod
+    def of(cls, points: Array) -> "InputSpace":
+        """Space for points like these."""
+        center, scale = column_moments(points)
+        varied = scale > 0.0
+        usual = np.sqrt((scale[varied] ** 2).mean()) if varied.any() else 1.0
+        return cls(center, np.where(varied, scale, usual))
+
+    def fits(self, bags: Bags, climb: Climb, *, n_jobs: int | None) -> Fits:
+        """Mixtures of sets in canonical order, in standard units."""
+        standard = Bags((bags.points - self.center) / self.scale, bags.offsets)
+        return fit_mixtures(standard, climb, n_jobs=n_jobs)
+
+    def likelihoods(self, fits: Fits) -> Mixtures:
+        """Mixtures whose products are integrals of the densities, in units of the points."""
+        used = _used(fits)
+        d = self.center.size
+        constant = -0.25 * d * np.log(2.0 * np.pi) - 0.5 * np.log(self.scale).sum()
+        return Mixtures(
+            np.log(fits.weights[used]) + constant,
+            fits.means[used],
+            fits.covariances[used],
+            offsets_of(fits.n_components),
+        )
+
+    def affinities(self, fits: Fits) -> Mixtures:
+        """Single Gaussians whose products are integrals of the roots of the densities."""
+        covariances = fits.covariances[:, 0]
+        d = self.center.size
+        # The root of a Gaussian of covariance C is one of covariance 2 C but for a factor; with
+        # C in place of 2 C and means closer by a root of 2 the exponents come out the same.
+        return Mixtures(
+            0.25 * np.linalg.slogdet(unpacked(covariances, d))[1] + 0.25 * d * np.log(2.0),
+            np.sqrt(0.5) * fits.means[:, 0],
+            covariances,
+            np.arange(len(covariances) + 1),
+        )
+
+    def mixtures(self, fits: Fits) -> list[Mixture]:
+        """The mixtures one by one, in the units of the points."""
+        return [
+            Mixture(
+                fits.weights[s, :m],
+                fits.means[s, :m] * self.scale + self.center,
+                unpacked(fits.covariances[s, :m], self.center.size)
+                * np.outer(self.scale, self.scale),
+            )
+            for s, m in enumerate(fits.n_components)
+        ]
+
+
+def unpacked(covariances: Array, d: int) -> Array:
+    """Whole matrices from their lower triangles or diagonals."""
+    whole = np.zeros((*covariances.shape[:-1], d, d))
+    if covariances.shape[-1] == d:
+        whole[..., np.arange(d), np.arange(d)] = covariances
+        return whole
+    rows, columns = np.tril_indices(d)
+    whole[..., rows, columns] = covariances
+    whole[..., columns, rows] = covariances
+    return whole
+
+
+def _used(fits: Fits) -> NDArray[np.bool_]:
+    return np.arange(fits.weights.shape[1]) < fits.n_components[:, np.newaxis]
+
+
+def warn_fewer_components(n_distinct: NDArray[np.intp], n_components: int) -> None:
+    """Say once how many sets have fewer different points than components were asked for."""
+    short = int((n_distinct < n_components).sum())
+    if short:
+        warnings.warn(
+            f"{short} of {n_distinct.size} sets have fewer than n_components={n_components} "
+            f"different points (the smallest {int(n_distinct.min())}). Each of these is described "
+            "by as many components as it has different points; pass a smaller n_components, or "
+            '"bic".',
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+def warn_unsettled(settled: NDArray[np.bool_], max_iter: int) -> None:
+    """Say once how many mixtures were still changing when they were stopped."""
+    moving = int(settled.size - settled.sum())
+    if moving:
+        warnings.warn(
+            f"The mixtures of {moving} of {settled.size} sets were still changing after "
+            f"max_iter={max_iter} rounds. They are used as they stand; pass a larger max_iter, "
+            "or a larger tol.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+
+
+def check_mixture_memory(n_sets: int, n_components: int, length: int) -> None:
+    """Refuse mixtures that would not fit into the memory that is free now."""
+    check_memory(
+        2 * 8 * n_sets * n_components * length,
+        what=f"Describing {n_sets:,} sets by {n_components} Gaussians of {length:,} numbers each",
+        instead='Pass fewer sets or components, covariance_type="diag", or a smaller rank.',
     )

@@ -14,9 +14,8 @@ from threadpoolctl import threadpool_limits
 
 from unshuffle._bags import Bags, canonical_order
 from unshuffle._middle import column_moments, ordinary
-from unshuffle.kernels._checks import warn_small_vocabulary, warn_vocabulary_unsettled
-from unshuffle.kernels._set_kernel import SetKernel
-from unshuffle.kernels._set_vectors import (
+from unshuffle.kernels.sets._set_kernel import SetKernel
+from unshuffle.kernels.sets._set_vectors import (
     SetVectors,
     describe,
     evenly_spaced,
@@ -27,7 +26,6 @@ from unshuffle.kernels._set_vectors import (
 )
 
 Array = NDArray[np.float64]
-
 # A mixture of this many points is as good a vocabulary as one of all.
 VOCABULARY_SAMPLE = 20_000
 # Beyond so many standard deviations all points are alike: squares must stay finite.
@@ -48,6 +46,12 @@ class Vocabulary:
         Shares of the components.
     means, deviations : ndarray of shape (n_components, width)
         Of the components, in scaled coordinates.
+    n_iter, settled : int, bool
+        Steps of the fit, and whether it ended before `max_iter`.
+    power : float
+        To which the numbers of a vector are raised.
+    gamma : float or None
+        Width of the kernel between vectors; None compares by inner products.
     """
 
     center: Array
@@ -55,6 +59,21 @@ class Vocabulary:
     weights: Array
     means: Array
     deviations: Array
+    n_iter: int
+    settled: bool
+    power: float
+    gamma: float | None
+
+    def describe(self, bags: Bags, n_jobs: int | None) -> SetVectors:
+        """Slopes of each set, in a vector of length 1."""
+        length = len(self.weights) * (1 + 2 * bags.width)
+        gradient = partial(mean_in_pieces, self.gradient, length)
+        slopes = describe(gradient, bags, length, n_jobs=n_jobs)
+        return SetVectors(unit_length(np.sign(slopes) * np.abs(slopes) ** self.power))
+
+    def compare(self, a: SetVectors, b: SetVectors | None) -> Array:
+        """Kernel between vectors."""
+        return linear_block(a, b) if self.gamma is None else rbf_block(a, b, self.gamma)
 
     def gradient(self, points: Array) -> Array:
         """Slope of the points' mean log-likelihood, in units of its own standard deviation.
@@ -181,7 +200,7 @@ class FisherVectorKernel(SetKernel):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _settle(self, bags: Bags) -> None:
+    def _build(self, bags: Bags) -> Vocabulary:
         # Sorted, so that neither which set a point is in nor the order of sets plays a part.
         points = bags.points[canonical_order(bags.points)]
         center, spread = column_moments(points)
@@ -192,12 +211,23 @@ class FisherVectorKernel(SetKernel):
         if len(points) == 1:
             points = np.repeat(points, 2, axis=0)  # the fit wants two
         mixture = self._mixture((points - center) / spread)
-        deviations = np.sqrt(mixture.covariances_)
-        self.converged_, self.n_iter_ = bool(mixture.converged_), int(mixture.n_iter_)
-        self.weights_ = mixture.weights_
-        self.means_ = mixture.means_ * spread + center
-        self.deviations_ = deviations * spread
-        self._vocabulary = Vocabulary(center, spread, mixture.weights_, mixture.means_, deviations)
+        return Vocabulary(
+            center,
+            spread,
+            mixture.weights_,
+            mixture.means_,
+            np.sqrt(mixture.covariances_),
+            int(mixture.n_iter_),
+            bool(mixture.converged_),
+            self.power,
+            self.gamma,
+        )
+
+    def _store(self, model: Vocabulary, sets: SetVectors) -> None:
+        self.converged_, self.n_iter_ = model.settled, model.n_iter
+        self.weights_ = model.weights
+        self.means_ = model.means * model.spread + model.center
+        self.deviations_ = model.deviations * model.spread
 
     def _mixture(self, points: Array) -> Any:
         from sklearn.mixture import GaussianMixture  # slow to import
@@ -219,11 +249,24 @@ class FisherVectorKernel(SetKernel):
         warn_vocabulary_unsettled(bool(mixture.converged_), self.max_iter)
         return mixture
 
-    def _summarize(self, bags: Bags) -> SetVectors:
-        length = len(self.weights_) * (1 + 2 * bags.width)
-        gradient = partial(mean_in_pieces, self._vocabulary.gradient, length)
-        slopes = describe(gradient, bags, length, n_jobs=self.n_jobs)
-        return SetVectors(unit_length(np.sign(slopes) * np.abs(slopes) ** self.power))
 
-    def _block(self, a: SetVectors, b: SetVectors | None) -> Array:
-        return linear_block(a, b) if self.gamma is None else rbf_block(a, b, self.gamma)
+def warn_small_vocabulary(n_different: int, n_components: int) -> None:
+    """Say that there are fewer different points than components were asked for."""
+    if n_different < n_components:
+        warnings.warn(
+            f"n_components={n_components} is more than the {n_different} different point(s) of "
+            f"the bags, so {n_different} are used. Pass fewer, or more points.",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+def warn_vocabulary_unsettled(settled: bool, max_iter: int) -> None:
+    """Say that the vocabulary was still changing when its fit was stopped."""
+    if not settled:
+        warnings.warn(
+            f"The vocabulary was still changing after max_iter={max_iter} steps. It is used as "
+            "it stands; pass a larger max_iter, or a larger tol.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )

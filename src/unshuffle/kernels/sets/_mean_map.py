@@ -1,6 +1,7 @@
 """MeanMapKernel: sets compared by the mean similarity of their points."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -11,37 +12,39 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from unshuffle._bags import Bags, canonical_order
-from unshuffle._distances import exponential_of, mirror_upper, squared_distances
+from unshuffle._distances import exponential_of, inner_products, mirror_upper, squared_distances
 from unshuffle._grams import check_points_for_width
 from unshuffle._middle import middle
+from unshuffle._parallel import map_parallel
 from unshuffle._points import PointKernel, greedy_pivots
-from unshuffle.kernels._checks import check_directions_memory, check_random_features
-from unshuffle.kernels._mean_features import (
+from unshuffle.kernels.sets._set_kernel import SetKernel
+from unshuffle.kernels.sets._set_vectors import (
     Coordinates,
     GridWaves,
     MeanFeatures,
     Monomials,
     RandomWaves,
-    most_features,
-    n_monomials,
-)
-from unshuffle.kernels._point_pairs import PairMeans
-from unshuffle.kernels._set_kernel import SetKernel
-from unshuffle.kernels._set_vectors import (
-    SetVectors,
+    check_directions_memory,
     chosen_bags,
     describe,
     evenly_spaced,
-    linear_block,
     mean_in_pieces,
     median_width,
+    most_features,
+    n_monomials,
     typical_sets,
 )
 
+Array = NDArray[np.float64]
+
+# Points on each side of a piece of work: at most 1 MB, which a processor's cache holds.
+ROWS, COLUMNS = 256, 512
+# Exponents lose 4 of 16 digits where points are farther off than this, in squared widths.
+WIDE = 1e4
 # Points on which a kernel of the user's own is tried.
 TRIED = 64
-
-Array = NDArray[np.float64]
+# Share of the largest squared distance that rounding may reach.
+ROUNDING = 1e-14
 
 
 @dataclass(frozen=True)
@@ -77,8 +80,95 @@ class MeanMaps:
         )
 
 
-# Share of the largest squared distance that rounding may reach.
-ROUNDING = 1e-14
+@dataclass(frozen=True)
+class PairMeans:
+    """Means of a kernel over all pairs of points of two sets.
+
+    Attributes
+    ----------
+    kernel : PointKernel
+        Similarity of points.
+    center : ndarray of shape (width,)
+        Middle of the fitted points.
+    """
+
+    kernel: PointKernel
+    center: Array
+
+    def means(self, a: Bags, b: Bags) -> Array:
+        """Mean similarity of each set of `a` with each of `b`."""
+        sums = self._sums_by_products(a, b)
+        if sums is None:
+            sums = [self._column_sums(points, b.points) for points in a]
+        totals = [np.add.reduceat(each, b.offsets[:-1]) for each in sums]
+        return np.asarray(np.array(totals) / (a.sizes[:, None] * b.sizes))
+
+    def lengths(self, bags: Bags, *, n_jobs: int | None) -> Array:
+        """Lengths of mean maps: roots of the mean similarity inside each set."""
+
+        def squared(i: int) -> float:
+            one = bags.part(i, i + 1)
+            return float(self.means(one, one)[0, 0])
+
+        squares = map_parallel(squared, range(len(bags)), n_jobs=n_jobs)
+        return np.sqrt(np.maximum(np.array(squares), 0.0))
+
+    def _column_sums(self, rows: Array, columns: Array) -> Array:
+        """Sum of each column of the similarities between points."""
+        sums = np.zeros(len(columns))
+        for some, piece in _pieces(len(rows), len(columns)):
+            sums[piece] += self.kernel(rows[some], columns[piece]).sum(axis=0)
+        return sums
+
+    def _sums_by_products(self, a: Bags, b: Bags) -> list[Array] | None:
+        """The same sums for each set of `a`, exponents being one matrix product.
+
+        For "rbf" only, and not where points lie so far apart that this would lose digits.
+        """
+        if self.kernel.kind != "rbf":
+            return None
+        rows, columns = self._lifted(a.points), self._lifted(b.points)
+        if min(rows[:, a.width].min(), columns[:, b.width].min()) < -WIDE:
+            return None
+        columns = np.ascontiguousarray(columns[:, ::-1].T)
+        # One piece of memory for all: asking for it anew takes as long as the exponentials.
+        buffer = np.empty((min(ROWS, int(a.sizes.max())), min(COLUMNS, len(b.points))))
+        with np.errstate(under="ignore"):
+            return [
+                _sums_of_exponentials(rows[start:stop], columns, buffer)
+                for start, stop in zip(a.offsets[:-1], a.offsets[1:], strict=True)
+            ]
+
+    def _lifted(self, points: Array) -> Array:
+        """Vectors u of points: u(x) times u(y) read backwards is -gamma |x - y|^2."""
+        scaled = np.sqrt(self.kernel.gamma) * (points - self.center)
+        n, width = scaled.shape
+        lifted = np.empty((n, 2 * width + 2))
+        lifted[:, :width] = scaled
+        lifted[:, width] = -np.einsum("ij,ij->i", scaled, scaled)
+        lifted[:, width + 1] = 1.0
+        lifted[:, width + 2 :] = scaled[:, ::-1]
+        return lifted
+
+
+def _sums_of_exponentials(rows: Array, columns: Array, buffer: Array) -> Array:
+    """Sum of each column of exp(rows @ columns), in pieces of the size of the buffer."""
+    sums = np.zeros(columns.shape[1])
+    for some, piece in _pieces(len(rows), sums.size):
+        part = buffer[: some.stop - some.start, : piece.stop - piece.start]
+        np.matmul(rows[some], columns[:, piece], out=part)
+        np.exp(part, out=part)
+        sums[piece] += part.sum(axis=0)
+    return sums
+
+
+def _pieces(n_rows: int, n_columns: int) -> Iterator[tuple[slice, slice]]:
+    for start in range(0, n_rows, ROWS):
+        for first in range(0, n_columns, COLUMNS):
+            yield (
+                slice(start, min(start + ROWS, n_rows)),
+                slice(first, min(first + COLUMNS, n_columns)),
+            )
 
 
 class MeanMapKernel(SetKernel):
@@ -175,8 +265,6 @@ class MeanMapKernel(SetKernel):
         "n_jobs": [Integral, None],
     }
 
-    _pairs: PairMeans
-
     def __init__(
         self,
         base_kernel: Any = "rbf",
@@ -200,38 +288,26 @@ class MeanMapKernel(SetKernel):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _settle(self, bags: Bags) -> None:
+    def _build(self, bags: Bags) -> "MeanMapModel":
         check_random_features(self.n_features, self.base_kernel)
-        points = bags.points
+        points, gamma, pairs = bags.points, 1.0, None
         if self.base_kernel == "rbf" and self.gamma is None:
             check_points_for_width(len(points), "gamma")
             points = points[canonical_order(points)]
-        similarity = (
-            None
-            if self.base_kernel == "linear"
-            else PointKernel.of(
-                self.base_kernel, points, gamma=self.gamma, degree=int(self.degree)
-            )
-        )
-        self.gamma_ = 1.0 if similarity is None else similarity.gamma
-        self._features = self._features_for(bags)
-        if similarity is not None:
-            self._pairs = PairMeans.of(similarity, points)
-        self.outer_gamma_ = 1.0 if self.outer_gamma is None else float(self.outer_gamma)
-        if self.outer == "rbf" and self.outer_gamma is None:
-            typical = self._summarize(typical_sets(bags))
-            self.outer_gamma_ = median_width(self._squared_distances(typical, None), "outer_gamma")
+        if self.base_kernel != "linear":
+            degree = int(self.degree)
+            similarity = PointKernel.of(self.base_kernel, points, gamma=self.gamma, degree=degree)
+            gamma, pairs = similarity.gamma, PairMeans(similarity, middle(points))
+        features = self._features(bags, gamma)
+        width = 1.0 if self.outer_gamma is None else float(self.outer_gamma)
+        model = MeanMapModel(features, pairs, gamma, self.normalize, self.outer, width)
+        if self.outer != "rbf" or self.outer_gamma is not None:
+            return model
+        typical = model.describe(typical_sets(bags), self.n_jobs)
+        width = median_width(model.squared_distances(typical, None), "outer_gamma")
+        return replace(model, outer_gamma=width)
 
-    def _learn(self, bags: Bags) -> MeanMaps:
-        self._settle(bags)
-        if callable(self.base_kernel):
-            some = bags.points[canonical_order(bags.points)][
-                evenly_spaced(len(bags.points), TRIED)
-            ]
-            greedy_pivots(some, self._pairs.kernel, TRIED)  # refuses what is not positive definite
-        return self._summarize(bags)
-
-    def _features_for(self, bags: Bags) -> MeanFeatures | None:
+    def _features(self, bags: Bags, gamma: float) -> MeanFeatures | None:
         """Explicit features of points, where they are asked for or quicker than all pairs."""
         if self.base_kernel == "linear":
             differences = self.outer == "rbf" and not self.normalize
@@ -240,65 +316,88 @@ class MeanMapKernel(SetKernel):
             degree = int(self.degree)
             if n_monomials(bags.width, degree) > most_features(bags):
                 return None
-            return Monomials.of(bags.width, self.gamma_, degree)
+            return Monomials.of(bags.width, gamma, degree)
         if self.base_kernel != "rbf":
             return None
         if self.n_features is not None:
             n_features = int(self.n_features)
             check_directions_memory(n_features, bags.width, 1, "n_features")
             rng = check_random_state(self.random_state)
-            return RandomWaves.of(bags.points, self.gamma_, n_features, rng)
-        return GridWaves.of(bags.points, self.gamma_, most_features(bags))
+            return RandomWaves.of(bags.points, gamma, n_features, rng)
+        return GridWaves.of(bags.points, gamma, most_features(bags))
 
-    def _summarize(self, bags: Bags) -> MeanMaps:
-        features = self._features
+    def _learn(self, bags: Bags) -> "tuple[MeanMapModel, MeanMaps]":
+        model = self._build(bags)
+        if callable(self.base_kernel):
+            points = bags.points[canonical_order(bags.points)]
+            some = points[evenly_spaced(len(points), TRIED)]
+            greedy_pivots(some, model.pairs.kernel, TRIED)  # refuses what is not positive definite
+        return model, model.describe(bags, self.n_jobs)
+
+    def _store(self, model: "MeanMapModel", sets: MeanMaps) -> None:
+        self.gamma_, self.outer_gamma_ = model.gamma, model.outer_gamma
+
+
+@dataclass(frozen=True)
+class MeanMapModel:
+    """Mean map of each set, by features or by all pairs of points, and a kernel between two.
+
+    Attributes
+    ----------
+    features : MeanFeatures or None
+        Explicit features of points; None compares all pairs.
+    pairs : PairMeans or None
+        Means over all pairs; None for the linear kernel, which never needs them.
+    gamma : float
+        Width or scale of the base kernel.
+    normalize, outer, outer_gamma : bool, str, float
+        As in `MeanMapKernel`, settled.
+    """
+
+    features: MeanFeatures | None
+    pairs: Any
+    gamma: float
+    normalize: bool
+    outer: str
+    outer_gamma: float
+
+    def describe(self, bags: Bags, n_jobs: int | None) -> MeanMaps:
+        """Mean map of each set."""
+        features = self.features
         if features is None:
-            lengths = self._pairs.lengths(bags, n_jobs=self.n_jobs)
+            lengths = self.pairs.lengths(bags, n_jobs=n_jobs)
             return MeanMaps(bags, lengths, None, np.ones(len(bags), dtype=bool))
         mean = partial(mean_in_pieces, features.mean, features.length)
-        vectors = describe(mean, bags, features.length, n_jobs=self.n_jobs)
+        vectors = describe(mean, bags, features.length, n_jobs=n_jobs)
         lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
         outside = np.array([not features.holds(points) for points in bags])
         if outside.any():
             far = chosen_bags(bags, np.flatnonzero(outside))
-            lengths[outside] = self._pairs.lengths(far, n_jobs=self.n_jobs)
+            lengths[outside] = self.pairs.lengths(far, n_jobs=n_jobs)
         return MeanMaps(bags, lengths, vectors, outside)
 
-    def _block(self, a: MeanMaps, b: MeanMaps | None) -> Array:
+    def compare(self, a: MeanMaps, b: MeanMaps | None) -> Array:
+        """Inner products of mean maps, or the outer kernel of their distances."""
         if self.outer == "rbf":
-            return exponential_of(self._squared_distances(a, b), self.outer_gamma_)
-        vectors, others = self._vectors(a), None if b is None else self._vectors(b)
-        K = np.empty((len(a), len(a if b is None else b)))
-        if vectors is not None:
-            K = linear_block(vectors, others)
-        return self._with_outside(K, a, b)
+            return exponential_of(self.squared_distances(a, b), self.outer_gamma)
+        return self._filled(a, b, inner_products)
 
-    def _squared_distances(self, a: MeanMaps, b: MeanMaps | None) -> Array:
-        vectors, others = self._vectors(a), None if b is None else self._vectors(b)
-        D = np.empty((len(a), len(a if b is None else b)))
-        if vectors is not None:
-            D = squared_distances(vectors.values, None if others is None else others.values)
-        D = self._with_outside(D, a, b, distances=True)
+    def squared_distances(self, a: MeanMaps, b: MeanMaps | None) -> Array:
+        """Squared distances between mean maps."""
+        D = self._filled(a, b, squared_distances)
         # Of one set with itself: what rounding leaves there, a large outer_gamma would show.
         D[ROUNDING * D.max(initial=0.0) > D] = 0.0
         return D
 
-    def _vectors(self, maps: MeanMaps) -> SetVectors | None:
-        """Explicit mean maps, of length 1 where that is asked for."""
-        if maps.vectors is None:
-            return None
-        return SetVectors(maps.vectors / self._divisors(maps)[:, None])
-
-    def _divisors(self, maps: MeanMaps) -> Array:
-        if not self.normalize:
-            return np.ones(len(maps))
-        return np.where(maps.lengths > 0, maps.lengths, 1.0)
-
-    def _with_outside(
-        self, block: Array, a: MeanMaps, b: MeanMaps | None, *, distances: bool = False
-    ) -> Array:
-        """The block with the rows and columns of sets that vectors do not describe."""
-        other = a if b is None else b
+    def _filled(self, a: MeanMaps, b: MeanMaps | None, of_vectors: Callable[..., Array]) -> Array:
+        """Products or distances, by vectors where there are some and else by pairs of points."""
+        other, distances = a if b is None else b, of_vectors is squared_distances
+        if a.vectors is None or other.vectors is None:
+            block = np.empty((len(a), len(other)))
+        else:
+            vectors = a.vectors / self._divisors(a)[:, None]
+            others = None if b is None else other.vectors / self._divisors(other)[:, None]
+            block = of_vectors(vectors, others)
         if a.outside.any():
             block[a.outside] = self._by_pairs(a, np.flatnonzero(a.outside), other, distances)
         if b is None:
@@ -310,15 +409,29 @@ class MeanMapKernel(SetKernel):
             block[:, b.outside] = self._by_pairs(b, np.flatnonzero(b.outside), a, distances).T
         return block
 
+    def _divisors(self, maps: MeanMaps) -> Array:
+        if not self.normalize:
+            return np.ones(len(maps))
+        return np.where(maps.lengths > 0, maps.lengths, 1.0)
+
     def _by_pairs(
         self, a: MeanMaps, chosen: NDArray[np.intp], b: MeanMaps, distances: bool
     ) -> Array:
         """Inner products, or squared distances, of mean maps from all pairs of points."""
         divisors, others = self._divisors(a)[chosen], self._divisors(b)
-        K = self._pairs.means(chosen_bags(a.bags, chosen), b.bags)
+        K = self.pairs.means(chosen_bags(a.bags, chosen), b.bags)
         K /= divisors[:, None]
         K /= others
         if not distances:
             return K
         squares = ((a.lengths[chosen] / divisors) ** 2)[:, None] + (b.lengths / others) ** 2
         return np.maximum(squares - 2.0 * K, 0.0)
+
+
+def check_random_features(n_features: Any, base_kernel: Any) -> None:
+    """Refuse random features of a kernel that has no spectrum to draw them from."""
+    if n_features is not None and base_kernel != "rbf":
+        raise ValueError(
+            f"`n_features` draws waves for the kernel 'rbf', got base_kernel={base_kernel!r}. "
+            "Leave n_features out, or use base_kernel='rbf'."
+        )

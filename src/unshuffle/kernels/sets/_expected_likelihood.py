@@ -1,22 +1,162 @@
 """ExpectedLikelihoodKernel: sets compared by the overlap of their Gaussian mixtures."""
 
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._bags import Bags
-from unshuffle.kernels._gaussian_kernel import (
-    Densities,
-    GaussianSetKernel,
-    normalized,
-    starting_draws,
-)
-from unshuffle.kernels._mixtures import KINDS, Climb
+from unshuffle._parameters import check_memory
+from unshuffle.kernels.sets._feature_space import FeatureSpace
+from unshuffle.kernels.sets._mixtures import KINDS, N_TRIALS, Climb, InputSpace, Mixture
+from unshuffle.kernels.sets._set_kernel import SetKernel
+
+Array = NDArray[np.float64]
 
 
-class ExpectedLikelihoodKernel(GaussianSetKernel):
+@dataclass(frozen=True)
+class Densities:
+    """Densities of sets, ready to be multiplied.
+
+    Attributes
+    ----------
+    mixtures : Mixtures or FeatureMixtures
+        The densities, or their roots.
+    lengths : ndarray of shape (n_sets,)
+        Logarithms of what products are divided by; zeros where nothing is.
+    n_iter, settled : int, bool
+        Rounds that the slowest mixture took, and whether all ended before `max_iter`.
+    """
+
+    mixtures: Any
+    lengths: Array
+    n_iter: int
+    settled: bool
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def part(self, start: int, stop: int) -> "Densities":
+        """Densities of the sets from `start` up to `stop`."""
+        some = self.mixtures.part(start, stop)
+        return Densities(some, self.lengths[start:stop], self.n_iter, self.settled)
+
+
+@dataclass(frozen=True)
+class DensityModel:
+    """A density for each set, a product between densities, and what products are divided by.
+
+    Attributes
+    ----------
+    space : InputSpace or FeatureSpace
+        Where mixtures are fitted, and how two of them are multiplied.
+    climb : Climb
+        How mixtures are fitted.
+    root : bool
+        Whether roots of densities are multiplied.
+    normalize : bool
+        Whether products are divided so that each density has 1 with itself.
+    """
+
+    space: InputSpace | FeatureSpace
+    climb: Climb
+    root: bool
+    normalize: bool
+
+    def describe(self, bags: Bags, n_jobs: int | None) -> Densities:
+        """Density of each set."""
+        space: Any = self.space
+        fits = space.fits(bags, self.climb, n_jobs=n_jobs)
+        mixtures = space.affinities(fits) if self.root else space.likelihoods(fits)
+        lengths = _log_lengths(mixtures) if self.normalize else np.zeros(len(mixtures))
+        return Densities(mixtures, lengths, int(fits.rounds.max()), bool(fits.settled.all()))
+
+    def compare(self, a: Densities, b: Densities | None) -> Array:
+        """Integrals of products, divided by the lengths of both."""
+        logs = a.mixtures.log_products(None if b is None else b.mixtures)
+        check_log_products(logs)
+        # The sum of both lengths is the same in either order, so symmetry stays exact.
+        logs -= np.add.outer(a.lengths, (a if b is None else b).lengths)
+        if b is None and a.lengths.any():
+            # Products of matrices round differently for one set and for many.
+            np.fill_diagonal(logs, 0.0)
+        check_likelihood_range(logs)
+        return np.asarray(np.exp(logs))
+
+
+def _log_lengths(mixtures: Any) -> Array:
+    """Logarithms of the roots of the product of each density with itself."""
+    parts = [mixtures.part(i, i + 1) for i in range(len(mixtures))]
+    own = np.array([part.log_products(None)[0, 0] for part in parts])
+    check_log_products(own)
+    check_log_lengths(own)
+    return 0.5 * own
+
+
+class DensityKernel(SetKernel):
+    """Kernel between the densities of sets, in input space or that of a base kernel."""
+
+    base_kernel: Any
+    _model: DensityModel
+
+    def mixtures(self, bags: Any) -> list[Mixture]:
+        """Density that describes each set, in the space and units of the points.
+
+        Parameters
+        ----------
+        bags : what `fit` takes
+            Fitted sets or new ones; a single one as [bag].
+
+        Returns
+        -------
+        mixtures : list of Mixture
+            With `weights`, `means` and `covariances`; for kernels with base_kernel=None.
+        """
+        check_is_fitted(self, "_fitted_bags")
+        check_input_space(self.base_kernel)
+        space: Any = self._model.space
+        given = self._bags_like_fitted(bags).sorted()
+        return list(space.mixtures(space.fits(given, self._model.climb, n_jobs=self.n_jobs)))
+
+    def _store(self, model: DensityModel, sets: Densities) -> None:
+        if isinstance(model.space, FeatureSpace):
+            self.gamma_, self.eta_ = model.space.gamma, model.space.eta
+
+
+def density_space(kernel: Any, bags: Bags) -> tuple[InputSpace | FeatureSpace, float]:
+    """Space that the parameters of a kernel ask for, and what is added to variances in it."""
+    check_covariance_in_features(kernel.base_kernel, kernel.covariance_type)
+    if kernel.base_kernel is None:
+        return InputSpace.of(bags.points), kernel.regularization
+    space = FeatureSpace.of(
+        bags.points,
+        kernel.base_kernel,
+        gamma=kernel.gamma,
+        degree=int(kernel.degree),
+        eta=kernel.eta,
+        rank=int(kernel.rank),
+        n_landmarks=int(kernel.n_landmarks),
+    )
+    return space, space.eta
+
+
+def starting_draws(random_state: Any, n_init: int, n_components: int) -> Array:
+    """Numbers from 0 to 1 that choose where mixtures start."""
+    check_memory(
+        8 * n_init * N_TRIALS * n_components,
+        what=f"Starting {n_init:,} times with {n_components:,} components",
+        instead="Pass a smaller `n_init` or `n_components`.",
+    )
+    random = check_random_state(random_state)
+    return np.asarray(random.random_sample((n_init, N_TRIALS, n_components)))
+
+
+class ExpectedLikelihoodKernel(DensityKernel):
     """Compare sets by the overlap of their densities, each a mixture of Gaussians.
 
     The points of each set are taken as drawn from a mixture of Gaussians, fitted to that set
@@ -179,10 +319,11 @@ class ExpectedLikelihoodKernel(GaussianSetKernel):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _climb(self, floor: float) -> Climb:
+    def _build(self, bags: Bags) -> DensityModel:
+        space, floor = density_space(self, bags)
         counted = isinstance(self.n_components, str)
         most = int(self.max_components if counted else self.n_components)
-        return Climb(
+        climb = Climb(
             self.n_components if counted else most,
             most,
             self.covariance_type,
@@ -191,16 +332,59 @@ class ExpectedLikelihoodKernel(GaussianSetKernel):
             self.tol,
             starting_draws(self.random_state, int(self.n_init), most),
         )
+        return DensityModel(space, climb, root=False, normalize=self.normalize)
 
-    def _learn(self, bags: Bags) -> Densities:
-        self._settle(bags)
-        fits = self._space.fits(bags, self._settled_climb, n_jobs=self.n_jobs)
-        self.n_iter_ = int(fits.rounds.max())
-        self.converged_ = bool(fits.settled.all())
-        return self._densities(fits)
+    def _store(self, model: DensityModel, sets: Densities) -> None:
+        super()._store(model, sets)
+        self.n_iter_, self.converged_ = sets.n_iter, sets.settled
 
-    def _densities(self, fits: Any) -> Densities:
-        mixtures = self._space.likelihoods(fits)
-        if self.normalize:
-            return normalized(mixtures)
-        return Densities(mixtures, np.zeros(len(mixtures)))
+
+def check_log_products(logs: NDArray[np.float64]) -> None:
+    """Refuse logarithms of integrals that come of covariances without an inverse."""
+    if not logs.max() < np.inf:
+        raise ValueError(
+            "A covariance has no inverse in floating point: `regularization` (or `eta`, with a "
+            "base kernel) is too small for sets that lie in fewer dimensions, or that differ so "
+            "much in size. Pass a larger one, such as the default of 0.02."
+        )
+
+
+def check_log_lengths(logs: NDArray[np.float64]) -> None:
+    """Refuse densities so thin that their own integral is lost."""
+    thin = np.flatnonzero(~(logs > -np.inf))
+    if thin.size:
+        raise ValueError(
+            f"Points of bag {thin[0]} lie so far apart, compared with the fitted ones, that their "
+            f"covariance is too large for a float ({thin.size} such bag(s)). Check its units, or "
+            "drop it."
+        )
+
+
+def check_likelihood_range(logs: NDArray[np.float64]) -> None:
+    """Refuse integrals that no float can hold."""
+    largest = float(logs.max())
+    if largest > 700.0:
+        raise ValueError(
+            f"The integral of two densities is exp({largest:.0f}), more than a float can hold: "
+            "there are many columns, or their units are tiny. Use normalize=True, which divides "
+            "before it leaves the logarithms."
+        )
+
+
+def check_covariance_in_features(base_kernel: Any, covariance_type: str) -> None:
+    """Refuse covariances along axes that the feature space of a kernel does not have."""
+    if base_kernel is not None and covariance_type in ("diag", "spherical"):
+        raise ValueError(
+            f"covariance_type={covariance_type!r} has no meaning in the feature space of a "
+            f"kernel, which has no axes of its own, got base_kernel={base_kernel!r}. Use "
+            'covariance_type="full" or "tied", or base_kernel=None.'
+        )
+
+
+def check_input_space(base_kernel: Any) -> None:
+    """Refuse to show mixtures of a space that has no coordinates to show them in."""
+    if base_kernel is not None:
+        raise ValueError(
+            f"Mixtures in the feature space of base_kernel={base_kernel!r} have no means and "
+            "covariances among the points. Fit with base_kernel=None to see mixtures."
+        )

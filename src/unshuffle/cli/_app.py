@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unshuffle import __version__
-from unshuffle.cli import NOT_IN_PLACE, NOTHING_WRITTEN
-from unshuffle.cli._options import (
-    CollageOptions,
-    DemoOptions,
-    LayoutOptions,
-    MatchOptions,
-    MorphOptions,
-)
+from unshuffle.cli import NOT_IN_PLACE, NOTHING_WRITTEN, _options
 
 if TYPE_CHECKING:
     # Loads NumPy, which `unshuffle --help` can do without.
@@ -113,16 +106,14 @@ def _add(name: str, options: type, *examples: str, stopped: str = NOTHING_WRITTE
     # Typer reads the options from the signature, and the help from the docstring.
     command.__signature__ = signature(options)  # type: ignore[attr-defined]
     command.__doc__ = options.__doc__
-    shown = (
-        f"Example{'s' * (len(examples) > 1)}:",
-        *(f"unshuffle {name} {each}" for each in examples),
-    )
-    app.command(name, epilog="\n\n".join(shown))(command)
+    heading = "Example:" if len(examples) == 1 else "Examples:"
+    lines = [heading, *(f"unshuffle {name} {each}" for each in examples)]
+    app.command(name, epilog="\n\n".join(lines))(command)
 
 
 _add(
     "match",
-    MatchOptions,
+    _options.MatchOptions,
     "left-halves/ right-halves/ -o pairs.csv --sheet pairs.png",
     "english/ deutsch/ -o pairs.csv --candidates 3",
     "rna.csv atac.csv --kernel geodesic --frozen known.csv",
@@ -131,7 +122,7 @@ _add(
 )
 _add(
     "layout",
-    LayoutOptions,
+    _options.LayoutOptions,
     "photos/ -o wall.html -o wall.png",
     'photos/ --text "PAMI 2009" -o letters.png',
     "album/ --summary 64 --shape 8x8 --features texture",
@@ -140,19 +131,24 @@ _add(
 )
 _add(
     "collage",
-    CollageOptions,
+    _options.CollageOptions,
     "portrait.jpg photos/ -o collage.png",
     "portrait.jpg photos/ --shape 60x40 --tile 48 -o collage.jpg",
     "portrait.jpg photos/ --shape 60x40 --repeat 5 --smoothness 0",
 )
 _add(
     "morph",
-    MorphOptions,
+    _options.MorphOptions,
     "three.png nine.png -o morph.gif",
     "cat.png dog.png -o morph.gif -o morph.png --points 1000",
     "before.csv after.csv --json",
 )
-_add("demo", DemoOptions, "-o /tmp/pictures", stopped="Interrupted; the demo is not complete.")
+_add(
+    "demo",
+    _options.DemoOptions,
+    "-o /tmp/pictures",
+    stopped="Interrupted; the demo is not complete.",
+)
 
 
 def one_line(message: object) -> str:
@@ -231,6 +227,15 @@ def reporting(advance: Advance) -> "Callable[[State], None]":
     return report
 
 
+@contextmanager
+def user_warnings() -> Iterator[list[warnings.WarningMessage]]:
+    """Keep warnings that are meant for the user, and drop the others."""
+    with warnings.catch_warnings(record=True) as remarks:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", UserWarning)
+        yield remarks
+
+
 def fit(
     estimator: Any, *data: Any, words: str, show: bool, **options: Any
 ) -> tuple[list[warnings.WarningMessage], bool]:
@@ -239,12 +244,7 @@ def fit(
     An interrupt before there is anything to keep is passed on.
     """
     interrupted = False
-    with (
-        progress_bar(words, show=show) as advance,
-        warnings.catch_warnings(record=True) as remarks,
-    ):
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("always", UserWarning)
+    with progress_bar(words, show=show) as advance, user_warnings() as remarks:
         estimator.set_params(callback=reporting(advance))
         try:
             estimator.fit(*data, **options)

@@ -13,18 +13,18 @@ from unshuffle.cli._app import BadInput, fit, say, warn
 from unshuffle.cli._inputs import Source, count_folders, parse_shape
 from unshuffle.cli._options import CollageOptions
 from unshuffle.cli._writing import (
+    PICTURE_SUFFIXES,
     WALL_SUFFIXES,
     Wall,
     Written,
     check_drawable,
     check_outputs,
-    check_spreadsheet,
     deliver,
     describe_all,
     save_somewhere,
     show_all,
     unbothered,
-    wants_pictures,
+    wants,
 )
 from unshuffle.images import ImageCollection, rgb_to_lab
 from unshuffle.layout import Positions
@@ -45,8 +45,8 @@ def collage(options: CollageOptions) -> int:
         [(path, WALL_SUFFIXES) for path in outputs],
         (options.template, options.path),
         recursive=not options.no_recursive,
+        spreadsheet=options.spreadsheet,
     )
-    check_spreadsheet(options.spreadsheet, outputs)
     shape = None if options.shape is None else parse_shape(options.shape)
     check_drawable(outputs, shape or (1, 1))
     template = _read_template(options.template)
@@ -75,7 +75,7 @@ def collage(options: CollageOptions) -> int:
             positions,
             dict(report),
             options.template.stem,
-            source.drawn(pictures) if wants_pictures(outputs) else None,
+            source.drawn(pictures) if wants(outputs, PICTURE_SUFFIXES) else None,
             tile=options.tile,
             # The eye is to see one picture.
             gap=0,
@@ -85,13 +85,8 @@ def collage(options: CollageOptions) -> int:
         report |= describe_all(written, pictures.skipped, spreadsheet=options.spreadsheet)
         for remark in remarks:
             warn(remark.message)
-        return deliver(
-            options,
-            written,
-            report,
-            lambda: {"positions": positions.rows()},
-            lambda: _show(report, written),
-        )
+        rows = {"positions": positions.rows()} if options.as_json else {}
+        return deliver(options, written, report, rows, lambda: _show(report, written))
 
 
 def _read_template(path: Path) -> NDArray[np.uint8]:

@@ -21,20 +21,8 @@ GRID = (20, 30)
 N_TURNED, TURN, NEW = 200, 15, (1500, 1528, 1510)
 N_CROPS, CROP, COLLAGE = 3000, 16, (26, 39)
 PAPER = (250, 249, 246)
-INKS = np.array(
-    [
-        (31, 119, 180),
-        (60, 60, 60),
-        (44, 140, 60),
-        (200, 40, 45),
-        (120, 80, 170),
-        (200, 110, 0),
-        (0, 140, 140),
-        (190, 60, 140),
-        (130, 90, 50),
-        (110, 130, 20),
-    ]
-)
+_INKS = "1f77b4 3c3c3c 2c8c3c c8282d 7850aa c86e00 008c8c be3c8c 825a32 6e8214"
+INKS = np.array(list(bytes.fromhex(_INKS))).reshape(10, 3)
 
 
 def demo(options: DemoOptions) -> int:
@@ -56,33 +44,25 @@ def _make_all(folder: Path, n_jobs: int | None) -> None:
         "shuffled right halves ..."
     )
     n_right = _halves(folder, n_jobs)
-    say(
+    _tell(
         f"{n_right} of {N_HALVES} right, from similarities among left halves and among right "
-        "halves alone; by chance it would be 1.",
-        indent=2,
+        "halves alone; by chance it would be 1."
     )
-    say(
-        f"{folder / 'halves.png'}: each pair joined; thin green frame right, thick red wrong",
-        indent=2,
-    )
-    say(f"{folder / 'pairs.csv'}: the pairs, and how sure each is", indent=2)
+    _tell(f"{folder / 'halves.png'}: each pair joined; thin green frame right, thick red wrong")
+    _tell(f"{folder / 'pairs.csv'}: the pairs, and how sure each is")
     rows, columns = GRID
     say(f"Laying out {rows * columns} handwritten digits on a {rows} x {columns} grid ...")
     share = _digits(folder, n_jobs)
-    say(
+    _tell(
         f"{share:.0%} of neighbours show the same digit, though no label was used; "
-        "in random order it would be about 10%.",
-        indent=2,
+        "in random order it would be about 10%."
     )
-    say(
-        f"{folder / 'digits.png'}: regions of like digits, coloured afterwards by what they are",
-        indent=2,
-    )
-    say(f"{folder / 'wall.html'}: the same to zoom and search, in any browser", indent=2)
+    _tell(f"{folder / 'digits.png'}: regions of like digits, coloured afterwards by what they are")
+    _tell(f"{folder / 'wall.html'}: the same to zoom and search, in any browser")
     n_cells = COLLAGE[0] * COLLAGE[1]
     say(f"Drawing a flower with {n_cells:,} of {N_CROPS:,} crops of a photo of a temple ...")
     _flower(folder, n_jobs)
-    say(f"{folder / 'collage.jpg'}: the photo, and the collage; no crop is used twice", indent=2)
+    _tell(f"{folder / 'collage.jpg'}: the photo, and the collage; no crop is used twice")
     if _has_matplotlib():
         _make_figures(folder)
     else:
@@ -96,17 +76,21 @@ def _make_all(folder: Path, n_jobs: int | None) -> None:
 def _make_figures(folder: Path) -> None:
     say("Finding which point is which in 100 handwritten digits of 120 points each ...")
     _morph(folder)
-    say(
+    _tell(
         f"{folder / 'digit-morph.png'}: a 3 turning into a 9 in the order given, and in the "
-        "common order",
-        indent=2,
+        "common order"
     )
     say("Moving, scaling and straightening digits that lie anywhere ...")
     _upright(folder)
-    say(f"{folder / 'set-upright.png'}: the same digits before and after", indent=2)
+    _tell(f"{folder / 'set-upright.png'}: the same digits before and after")
     say(f"Learning to turn from {N_TURNED} digits, each beside itself at {TURN} degrees ...")
     _turned(folder)
-    say(f"{folder / 'turned-digits.png'}: digits it never saw, all the way round", indent=2)
+    _tell(f"{folder / 'turned-digits.png'}: digits it never saw, all the way round")
+
+
+def _tell(message: str) -> None:
+    """Print one line about what was just done."""
+    say(message, indent=2)
 
 
 def _make_folder(folder: Path) -> None:

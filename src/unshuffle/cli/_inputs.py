@@ -1,10 +1,7 @@
 """What a user names to be read: of which kind it is, what is compared, and what is passed over."""
 
-import csv
-import io
 import os
 import re
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,9 +17,9 @@ from unshuffle._decoding import file_size
 from unshuffle._files import by_reason, check_folder, check_regular_file, list_files, path_key
 from unshuffle._grams import check_gram
 from unshuffle.cli import _tables
-from unshuffle.cli._app import BadInput, one_line, progress_bar, say, warn
+from unshuffle.cli._app import BadInput, note, one_line, progress_bar, say, user_warnings, warn
 from unshuffle.cli._options import CollageOptions, LayoutOptions, MatchOptions
-from unshuffle.cli._tables import Reading, Table
+from unshuffle.cli._tables import Reading, Table, counted
 from unshuffle.images import (
     SUFFIXES,
     ImageCollection,
@@ -130,7 +127,7 @@ def read_pair(
             on_progress((side + done / max(total, 1)) / 2)
 
         if kind == "table":
-            collection = _read_table(path, readings[side], options.kernels)
+            collection = read_numbers(path, readings[side], options.kernels)
             advance(1, 1)
         else:
             readings[side].check_unused(path, KINDS[kind])
@@ -143,11 +140,11 @@ def read_pair(
 
 def _check_not_nested(path_a: Path, path_b: Path) -> None:
     """Refuse a collection that is part of the other: its items would stand on both sides."""
-    a, b = (Path(os.path.realpath(path)) for path in (path_a, path_b))
-    for inner, outer, names in ((a, b, (path_a, path_b)), (b, a, (path_b, path_a))):
-        if inner != outer and inner.is_relative_to(outer):
+    for inner, outer in ((path_a, path_b), (path_b, path_a)):
+        place, around = (Path(os.path.realpath(path)) for path in (inner, outer))
+        if place != around and place.is_relative_to(around):
             raise BadInput(
-                f"{names[0]} lies inside {names[1]}, whose sub-folders are read too. Give "
+                f"{inner} lies inside {outer}, whose sub-folders are read too. Give "
                 "--no-recursive, or two folders that lie apart."
             )
 
@@ -222,7 +219,8 @@ def _read_document(path: Path) -> str:
     return text
 
 
-def _read_table(path: Path, reading: Reading, kernels: Sequence[str]) -> Collection:
+def read_numbers(path: Path, reading: Reading, kernels: Sequence[str]) -> Collection:
+    """Rows of a table, standardized unless a kernel compares counts."""
     table = _tables.read_table(path, reading)
     if len(table.values) > 1 and (table.values == table.values[0]).all():
         raise BadInput(
@@ -246,11 +244,6 @@ def _read_table(path: Path, reading: Reading, kernels: Sequence[str]) -> Collect
         kernels=named,
         table=table,
     )
-
-
-def read_vectors(path: Path, reading: Reading) -> Collection:
-    """Names and standardized rows of a table."""
-    return _read_table(path, reading, ["linear"])
 
 
 def _read_gram(path: Path, options: MatchOptions, step: Advance) -> Collection:
@@ -302,12 +295,7 @@ class Source:
                 f"{path} holds sub-folders and no pictures. Leave out --no-recursive to "
                 "read those in the sub-folders."
             )
-        with (
-            progress_bar("Reading", show=show) as advance,
-            warnings.catch_warnings(record=True) as remarks,
-        ):
-            warnings.simplefilter("ignore")
-            warnings.simplefilter("always", UserWarning)
+        with progress_bar("Reading", show=show) as advance, user_warnings() as remarks:
             pictures = read_folder(
                 path,
                 size=side,
@@ -328,10 +316,8 @@ class Source:
             return pictures.arrays
         larger = self.read(side=self.options.tile, fit="crop")
         if larger.names != pictures.names:
-            warn(
-                f"{self.options.path} changed while it was laid out; pictures are drawn less "
-                "sharp."
-            )
+            path = self.options.path
+            warn(f"{path} changed while it was laid out; pictures are drawn less sharp.")
             return pictures.arrays
         return larger.arrays
 
@@ -378,25 +364,21 @@ def count_folders(names: Sequence[str]) -> int:
 def say_read(names: Sequence[str], n_skipped: int, where: str, *, side: str = "") -> None:
     """Print how many files of a folder were read, in how many folders, and how many were not."""
     n_folders = count_folders(names)
-    files, folders = "s" * (len(names) != 1), "s" * (n_folders != 1)
     say(
-        f"{side}{'read' if side else 'Read'} {len(names):,} file{files} in {n_folders:,} "
-        f"folder{folders} ({where}); skipped {n_skipped:,}."
+        f"{side}{'read' if side else 'Read'} {counted(len(names), 'file')} in "
+        f"{counted(n_folders, 'folder')} ({where}); skipped {n_skipped:,}."
     )
 
 
-def list_skipped(skipped: list[tuple[str, str]], where: str, *, at_most: int = 3) -> None:
+def list_skipped(skipped: list[tuple[str, str]], where: str) -> None:
     """Print every reason for which files were passed over, and the first few names for each."""
     if not skipped:
         return
-    typer.echo(
-        one_line(f"Skipped {len(skipped):,} file{'s' * (len(skipped) != 1)} in {where}:"), err=True
-    )
+    note(f"Skipped {counted(len(skipped), 'file')} in {where}:")
     for why, names in by_reason(skipped):
-        more = ", ..." if len(names) > at_most else ""
-        count = f"{len(names):,} file{'s' * (len(names) != 1)}"
-        listed = one_line(", ".join(names[:at_most]))
-        typer.echo(f"  {count} ({listed}{more}): {one_line(why)}", err=True)
+        more = ", ..." if len(names) > 3 else ""
+        listed = one_line(", ".join(names[:3]))
+        typer.echo(f"  {counted(len(names), 'file')} ({listed}{more}): {one_line(why)}", err=True)
 
 
 def skipped_list(output: Path) -> Path:
@@ -429,18 +411,10 @@ def parse_shape(text: str) -> tuple[int, int]:
     return rows, columns
 
 
-def read_rows(path: Path, expected: str) -> list[tuple[int, list[str]]]:
-    """Lines of a CSV file that hold anything, with their numbers; `expected` says what should."""
+def frozen_lines(path: Path, expected: str) -> list[tuple[int, list[str]]]:
+    """Lines of a file for --frozen, with their numbers; `expected` says what they should hold."""
     check_regular_file(path, "--frozen")
-    reader = csv.reader(io.StringIO(_tables.read_text_file(path), newline=""))
-    try:
-        rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
-    except csv.Error as error:
-        raise BadInput(f"{path}, line {reader.line_num}: {error}.") from error
-    rows = [(line, row) for line, row in rows if any(row)]
-    if not rows:
-        raise BadInput(f"{path} is empty. {expected}")
-    return rows
+    return _tables.csv_lines(path, _tables.read_text_file(path), expected)
 
 
 def is_integer(cell: str) -> bool:

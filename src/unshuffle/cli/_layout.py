@@ -18,28 +18,28 @@ from unshuffle.cli._inputs import (
     count_folders,
     find_kind,
     find_position,
+    frozen_lines,
     is_integer,
     name_or_number,
     parse_shape,
-    read_rows,
-    read_vectors,
+    read_numbers,
 )
 from unshuffle.cli._options import LayoutOptions
 from unshuffle.cli._tables import Reading, Table, readings
 from unshuffle.cli._writing import (
+    PAGE_SUFFIXES,
+    PICTURE_SUFFIXES,
     WALL_SUFFIXES,
     Wall,
     Written,
     check_drawable,
     check_outputs,
-    check_spreadsheet,
     deliver,
     describe_all,
     save_somewhere,
     show_all,
     unbothered,
-    wants_page,
-    wants_pictures,
+    wants,
 )
 from unshuffle.images import (
     FEATURES,
@@ -82,8 +82,7 @@ class Items:
 
 def layout(options: LayoutOptions) -> int:
     """Do it, and return the exit code: 0, 130 after Ctrl-C, 3 if not written as asked."""
-    columns = [] if options.id_column is None else [options.id_column]
-    reading = readings(options.header, columns, options.no_id, 1)[0]
+    reading = readings(options, 1)[0]
     kind = find_kind(options.path, recursive=not options.no_recursive)
     outputs = _outputs(options, kind, reading)
     _check_early(options)
@@ -117,13 +116,8 @@ def layout(options: LayoutOptions) -> int:
         wall = _wall(items, positions, dict(report), source)
         written = [save_somewhere(path, wall.save) for path in outputs]
         report |= describe_all(written, items.skipped, spreadsheet=options.spreadsheet)
-        return deliver(
-            options,
-            written,
-            report,
-            lambda: {"positions": positions.rows()},
-            lambda: _show(report, written),
-        )
+        rows = {"positions": positions.rows()} if options.as_json else {}
+        return deliver(options, written, report, rows, lambda: _show(report, written))
 
 
 def _outputs(options: LayoutOptions, kind: str, reading: Reading) -> list[Path]:
@@ -144,12 +138,12 @@ def _outputs(options: LayoutOptions, kind: str, reading: Reading) -> list[Path]:
         [(path, WALL_SUFFIXES) for path in outputs],
         (options.path, options.mask, options.frozen, own),
         recursive=not options.no_recursive,
+        spreadsheet=options.spreadsheet,
     )
-    check_spreadsheet(options.spreadsheet, outputs)
     if kind == "images":
         reading.check_unused(options.path, KINDS[kind])
         return outputs
-    if wants_pictures(outputs):
+    if wants(outputs, PICTURE_SUFFIXES):
         raise BadInput(
             f"{options.path} holds no pictures to show. Write the positions: give names that end "
             "in .csv or .json."
@@ -168,7 +162,7 @@ def _check_early(options: LayoutOptions) -> None:
     if options.mask is not None:
         read_mask(options.mask, 1, invert=options.invert)
     if options.frozen is not None:
-        read_rows(options.frozen, FROZEN_LINES)
+        frozen_lines(options.frozen, FROZEN_LINES)
     if options.features is not None and options.features not in FEATURES:
         path = Path(options.features)
         if path.suffix.lower() != ".npy":
@@ -210,7 +204,7 @@ def _read(source: Source, options: LayoutOptions, reading: Reading, kind: str) -
         n = len(pictures)
         items = Items(pictures.names, vectors, kernel, pictures, np.arange(n), n)
     else:
-        read = read_vectors(options.path, reading)
+        read = read_numbers(options.path, reading, ["linear"])
         n = len(read)
         items = Items(read.names, read.items, "linear", None, np.arange(n), n, table=read.table)
     if options.summary is not None:
@@ -280,10 +274,10 @@ def _describe(
 
 def _wall(items: Items, positions: Positions, details: dict[str, Any], source: Source) -> Wall:
     images, larger = None, None
-    if items.pictures is not None and wants_pictures(source.outputs):
+    if items.pictures is not None and wants(source.outputs, PICTURE_SUFFIXES):
         images = source.drawn(items.pictures)[items.chosen]
         # Someone who pressed Ctrl-C does not want to wait for another reading.
-        if wants_page(source.outputs) and not details["interrupted"]:
+        if wants(source.outputs, PAGE_SUFFIXES) and not details["interrupted"]:
             larger = source.previews(items.pictures, items.chosen)
     return Wall(
         positions,
@@ -322,7 +316,7 @@ def read_cells(path: Path, names: list[str], cells: NDArray[np.bool_]) -> NDArra
     An item is named or numbered, its row and column are counted from 0, with or without a heading;
     or the file is one that `unshuffle layout` wrote, cut down to the positions to keep.
     """
-    rows = read_rows(path, FROZEN_LINES)
+    rows = frozen_lines(path, FROZEN_LINES)
     columns = _columns(rows[0][1])
     if columns is not None or _is_heading(rows[0][1], names):
         rows = rows[1:]

@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,12 @@ from unshuffle.cli._inputs import (
     Collection,
     find_kind,
     find_position,
+    frozen_lines,
     is_integer,
     list_skipped,
     name_or_number,
     not_ours,
     read_pair,
-    read_rows,
     say_read,
 )
 from unshuffle.cli._options import MatchOptions
@@ -32,7 +33,6 @@ from unshuffle.cli._tables import Reading, readings
 from unshuffle.cli._writing import (
     Written,
     check_outputs,
-    check_spreadsheet,
     deliver,
     places,
     save_somewhere,
@@ -50,7 +50,7 @@ _AMBIGUOUS = "Another matching with clearly different partners"
 
 def match(options: MatchOptions) -> int:
     """Do it, and return the exit code: 0, 130 after Ctrl-C, 3 if not written as asked."""
-    asked = readings(options.header, options.id_column or [], options.no_id, 2)
+    asked = readings(options, 2)
     if options.output is None and not options.as_json:
         options = replace(options, output=Path("pairs.csv"))
     _check_outputs(options)
@@ -79,18 +79,11 @@ def match(options: MatchOptions) -> int:
         written = _write(a, b, matches, dict(report), options)
         report |= _places(written, options)
         skipped = {"A": a.skipped, "B": b.skipped}
-        report["skipped_list"] = (
-            write_skipped(written, skipped, spreadsheet=options.spreadsheet) or None
-        )
-        return deliver(
-            options,
-            written,
-            report,
-            lambda: {"pairs": matches.rows()},
-            lambda: _show(report),
-            # Nothing else tells that half the pairs may be wrong.
-            warning=_ambiguous(a, estimator.ambiguity_) if report["ambiguous"] else "",
-        )
+        report["skipped_list"] = write_skipped(written, skipped, spreadsheet=options.spreadsheet)
+        rows = {"pairs": matches.rows()} if options.as_json else {}
+        # Nothing else tells that half the pairs may be wrong.
+        warning = _ambiguous(a, estimator.ambiguity_) if report["ambiguous"] else ""
+        return deliver(options, written, report, rows, lambda: _show(report), warning=warning)
 
 
 def _check_outputs(options: MatchOptions) -> None:
@@ -101,8 +94,8 @@ def _check_outputs(options: MatchOptions) -> None:
         [(path, suffixes) for path, suffixes in outputs if path is not None],
         (options.a, options.b, options.frozen),
         recursive=recursive,
+        spreadsheet=options.spreadsheet,
     )
-    check_spreadsheet(options.spreadsheet, [path for path, _ in outputs if path is not None])
     if options.frozen is not None:
         check_regular_file(options.frozen, "--frozen")
     if options.sheet is not None:
@@ -210,12 +203,8 @@ def _write(
 ) -> list[Written]:
     written = []
     if options.output is not None:
-        written.append(
-            save_somewhere(
-                options.output,
-                lambda place: matches.save(place, details=report, spreadsheet=options.spreadsheet),
-            )
-        )
+        save = partial(matches.save, details=report, spreadsheet=options.spreadsheet)
+        written.append(save_somewhere(options.output, save))
     if options.sheet is not None:
         written.append(_write_sheet(a, b, matches, options, options.sheet))
     return written
@@ -303,7 +292,7 @@ def read_frozen(path: Path, names_a: list[str], names_b: list[str]) -> NDArray[n
     Both are named or numbered from 0, with or without a heading; or the file is one that
     `unshuffle match` wrote, cut down to the pairs to keep.
     """
-    rows = read_rows(path, "Give one line for each pair: item of A, item of B.")
+    rows = frozen_lines(path, "Give one line for each pair: item of A, item of B.")
     columns = _columns(rows[0][1])
     if columns is not None or (len(rows) > 1 and _is_heading(rows[0][1], names_a, names_b)):
         rows = rows[1:]

@@ -84,13 +84,8 @@ def morph(options: MorphOptions) -> int:
                     save_somewhere(path, lambda where: found.save(where, options.frames))
                 )
         report |= places(written)
-        return deliver(
-            options,
-            written,
-            report,
-            lambda: {"start": found.start.points.tolist(), "end": found.end.points.tolist()},
-            lambda: _show(report, written, options),
-        )
+        ends = {"start": found.start.points.tolist(), "end": found.end.points.tolist()}
+        return deliver(options, written, report, ends, lambda: _show(report, written, options))
 
 
 def _read(options: MorphOptions) -> Morph:

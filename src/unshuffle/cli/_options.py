@@ -222,9 +222,10 @@ class LayoutOptions:
         bool,
         typer.Option("--invert", help="Fill the light or transparent parts of --mask instead."),
     ] = False
-    text: Annotated[str | None, typer.Option(help="Letters to fill; \\n starts a new line.")] = (
-        None
-    )
+    text: Annotated[
+        str | None,
+        typer.Option(help="Letters to fill; \\n starts a new line."),
+    ] = None
     wrap: Annotated[
         bool, typer.Option("--wrap", help="Opposite edges belong together, as for a wallpaper.")
     ] = False

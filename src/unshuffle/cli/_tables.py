@@ -3,7 +3,6 @@
 import csv
 import io
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from unshuffle._files import check_array_file, check_regular_file
 from unshuffle.cli._app import BadInput
+from unshuffle.cli._options import LayoutOptions, MatchOptions
 
 SUFFIXES = (".csv", ".tsv", ".npy", ".parquet")
 # Thousands set apart, or a comma for the decimal point.
@@ -30,24 +30,17 @@ _TRUTH = {"true": 1.0, "false": 0.0}
 _NAME_HEADINGS = {"id", "index", "key", "name"}
 # What pandas calls an index that was written and read back.
 _NO_HEADINGS = {"", "Unnamed: 0"}
+_ROWS = "Give one row for each item."
 _COUNTS_UP = "it counts up by one"
 _HOLDS_WORDS = "it holds words"
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How the user wants a table read; None leaves it to the file.
-
-    Attributes
-    ----------
-    header : bool or None
-        Whether the first line holds the headings.
-    names : str, False or None
-        Column that names the rows, by its heading or by its number counted from 1; False is
-        none.
-    """
+    """How the user wants a table read; None leaves it to the file."""
 
     header: bool | None = None
+    # Column that names the rows, by its heading or its number counted from 1; False is none.
     names: str | bool | None = None
 
     def check_unused(self, path: Path, kind: str) -> None:
@@ -56,49 +49,35 @@ class Reading:
             raise BadInput(f"--id, --no-id and --header are for tables; {path} is {kind}.")
 
 
-def readings(
-    header: bool | None, columns: Sequence[str], no_names: bool, n_tables: int
-) -> list[Reading]:
+def readings(options: MatchOptions | LayoutOptions, n_tables: int) -> list[Reading]:
     """What was asked for, for each table: columns are named for all tables, or one for each."""
+    asked, header, no_names = options.id_column, options.header, options.no_id
+    columns = [] if asked is None else [asked] if isinstance(asked, str) else asked
     if no_names and columns:
         raise BadInput("--id and --no-id exclude each other. Drop one.")
     if len(columns) > n_tables:
-        times = "once" if n_tables == 1 else "once, or twice: for A and for B"
-        raise BadInput(f"--id is given {len(columns)} times. Give it {times}.")
+        often = len(columns)
+        raise BadInput(f"--id is given {often} times. Give it once, or twice: for A and for B.")
     if no_names or not columns:
         return [Reading(header, False if no_names else None)] * n_tables
-    named = list(columns) if len(columns) == n_tables else [columns[0]] * n_tables
+    named = columns if len(columns) == n_tables else columns * n_tables
     return [Reading(header, column) for column in named]
 
 
 @dataclass(frozen=True)
 class Table:
-    """Numbers of a file, with what its rows and columns are called.
-
-    Attributes
-    ----------
-    values : ndarray of shape (n_rows, n_columns)
-        The numbers.
-    names : list of str
-        Name of each row, "" where there is none.
-    columns : list of str
-        Heading of each column of numbers, or its number counted from 1.
-    heading : bool
-        Whether the first line was taken as headings.
-    names_from : str or None
-        Column that the names were taken from.
-    left_out : list of str
-        Columns that also name the rows, and are neither compared nor shown.
-    note : str
-        All this in one sentence.
-    """
+    """Numbers of a file, with what its rows and columns are called."""
 
     values: NDArray[np.float64]
+    # "" where a row has none.
     names: list[str]
+    # Headings of the columns of numbers, or their numbers counted from 1.
     columns: list[str]
     heading: bool = False
     names_from: str | None = None
+    # Columns that also name the rows, and are neither compared nor shown.
     left_out: tuple[str, ...] = ()
+    # All this in one sentence.
     note: str = ""
 
     def described(self) -> dict[str, Any]:
@@ -109,6 +88,11 @@ class Table:
             "left_out": list(self.left_out),
             "n_columns": len(self.columns),
         }
+
+
+def counted(n: int, what: str) -> str:
+    """A number with what is counted, "1 row" or "2 rows"."""
+    return f"{n:,} {what}{'s' * (n != 1)}"
 
 
 def read_table(path: Path, reading: Reading | None = None, *, n_least: int = 1) -> Table:
@@ -125,7 +109,7 @@ def read_table(path: Path, reading: Reading | None = None, *, n_least: int = 1) 
                 f"{path} is an array: it has no headings and no names for --header or --id. "
                 "Leave these out, or save it as .csv."
             )
-        return check_finite(_from_array(read_array(path), path), path)
+        return _check_finite(_from_array(read_array(path), path), path)
     if suffix == ".parquet":
         if reading.header is False:
             raise BadInput(f"Columns of {path} have names by its format. Leave out --no-header.")
@@ -138,9 +122,9 @@ def read_table(path: Path, reading: Reading | None = None, *, n_least: int = 1) 
         if _has_header(rows) if reading.header is None else reading.header:
             header, rows, lines = rows[0], rows[1:], lines[1:]
         if not rows:
-            raise BadInput(f"{path} has a header and no rows. Give one row for each item.")
+            raise BadInput(f"{path} has a header and no rows. {_ROWS}")
     table = _from_rows(header, rows, lines, path=path, reading=reading, n_least=n_least)
-    return check_finite(table, path)
+    return _check_finite(table, path)
 
 
 def read_array(path: Path) -> NDArray[Any]:
@@ -154,7 +138,7 @@ def read_array(path: Path) -> NDArray[Any]:
     return array.astype(np.float64)
 
 
-def check_finite(table: Table, path: Path) -> Table:
+def _check_finite(table: Table, path: Path) -> Table:
     """Refuse gaps, naming the first: no kernel can be computed over them."""
     bad = np.argwhere(~np.isfinite(table.values))
     if len(bad):
@@ -171,7 +155,7 @@ def _from_array(values: NDArray[np.float64], path: Path) -> Table:
     if 0 in values.shape:
         raise BadInput(f"{path} is empty: its shape is {values.shape}. Give at least two rows.")
     columns = [str(k + 1) for k in range(values.shape[1])]
-    note = f"{path}: {_counted(len(values), 'row')}, {_counted(len(columns), 'column')}, no names."
+    note = f"{path}: {counted(len(values), 'row')}, {counted(len(columns), 'column')}, no names."
     return Table(values, [""] * len(values), columns, note=note)
 
 
@@ -186,21 +170,31 @@ def read_text_file(path: Path) -> str:
         return data.decode("latin-1")
 
 
+def csv_lines(
+    path: Path, text: str, expected: str, *, delimiter: str = ",", loose: bool = False
+) -> list[tuple[int, list[str]]]:
+    """Lines of CSV that hold anything, with their numbers; `expected` says what they should hold.
+
+    A loose text may have spaces ahead of quotation marks.
+    """
+    file = io.StringIO(text, newline="")
+    reader = csv.reader(file, delimiter=delimiter, skipinitialspace=loose)
+    try:
+        lines = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
+    except csv.Error as error:
+        raise BadInput(f"{path}, line {reader.line_num}: {error}.") from error
+    lines = [(number, row) for number, row in lines if any(row)]
+    if not lines:
+        raise BadInput(f"{path} is empty. {expected}")
+    return lines
+
+
 def _read_delimited(path: Path) -> tuple[list[list[str]], list[int]]:
     text = read_text_file(path)
     first = next((line for line in text.splitlines() if line.strip()), "")
     delimiter = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=first.count)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True)
-    rows, numbers = [], []
-    try:
-        for row in reader:
-            if any(cell.strip() for cell in row):
-                rows.append([cell.strip() for cell in row])
-                numbers.append(reader.line_num)
-    except csv.Error as error:
-        raise BadInput(f"{path}, line {reader.line_num}: {error}.") from error
-    if not rows:
-        raise BadInput(f"{path} is empty. Give one row for each item.")
+    lines = csv_lines(path, text, _ROWS, delimiter=delimiter, loose=True)
+    rows, numbers = [row for _, row in lines], [number for number, _ in lines]
     for row, number in zip(rows, numbers, strict=True):
         if len(row) != len(rows[0]):
             raise BadInput(
@@ -213,11 +207,7 @@ def _read_delimited(path: Path) -> tuple[list[list[str]], list[int]]:
 def _read_parquet(path: Path) -> tuple[list[str], list[list[str]]]:
     try:
         import pandas as pd
-    except ImportError as error:
-        raise BadInput(
-            f"Reading {path} needs pandas and pyarrow: pip install 'unshuffle[tables]'"
-        ) from error
-    try:
+
         frame = pd.read_parquet(path)
     except ImportError as error:
         raise BadInput(
@@ -284,9 +274,9 @@ def _increases(cells: list[str]) -> bool:
     return bool(np.isfinite(numbers).all() and np.all(np.diff(numbers) > 0))
 
 
-def _integers(cells: list[str]) -> list[int] | None:
+def _integers(cells: list[str], most_digits: int = 9) -> list[int] | None:
     # Digits alone: "1.0" is written for a measured value, not for a heading.
-    plain = all(cell.isascii() and cell.isdigit() and len(cell) < 10 for cell in cells)
+    plain = all(cell.isascii() and cell.isdigit() and len(cell) <= most_digits for cell in cells)
     return [int(cell) for cell in cells] if plain else None
 
 
@@ -339,11 +329,8 @@ def _odd_number(cell: str) -> str | None:
 
 def _counts_up(cells: list[str]) -> bool:
     """Tell whether cells number the rows: three or more integers, each one more than the last."""
-    if len(cells) < 3 or not all(
-        cell.isascii() and cell.isdigit() and len(cell) < 19 for cell in cells
-    ):
-        return False
-    return all(int(b) - int(a) == 1 for a, b in pairwise(cells))
+    numbers = _integers(cells, 18) or []
+    return len(numbers) > 2 and all(b - a == 1 for a, b in pairwise(numbers))
 
 
 def _name_columns(header: list[str] | None, rows: list[list[str]]) -> dict[int, str]:
@@ -359,16 +346,12 @@ def _name_columns(header: list[str] | None, rows: list[list[str]]) -> dict[int, 
     elif _counts_up(first):
         found[0] = _COUNTS_UP
     for k, heading in enumerate(header or ()):
+        if not k or heading.lower() not in _NAME_HEADINGS:
+            continue
         cells = [row[k] for row in rows]
+        differ = all(map(str.isdigit, cells)) and len(set(cells)) == len(cells)
         # Elsewhere the heading alone is not enough: the key of a song is a measured number.
-        if (
-            k
-            and heading.lower() in _NAME_HEADINGS
-            and (
-                any(_number(cell) is None for cell in cells)
-                or (all(map(str.isdigit, cells)) and len(set(cells)) == len(cells))
-            )
-        ):
+        if differ or any(_number(cell) is None for cell in cells):
             found[k] = "by its heading"
     return found
 
@@ -433,9 +416,9 @@ def _from_rows(
     for i, row in enumerate(rows):
         for position, k in enumerate(kept):
             number = _number(row[k])
-            values[i, position] = (
-                _refuse(row[k], lines[i], columns[k], path) if number is None else number
-            )
+            if number is None:
+                raise _not_a_number(row[k], lines[i], columns[k], path)
+            values[i, position] = number
     names = [""] * len(rows) if chosen is None else [row[chosen] for row in rows]
     return Table(
         values,
@@ -459,20 +442,16 @@ def _check_words(rows: list[list[str]], lines: list[int], columns: list[str], pa
         )
 
 
-def _refuse(cell: str, line: int, column: str, path: Path) -> float:
-    """Say how to write a cell that is not a number."""
+def _not_a_number(cell: str, line: int, column: str, path: Path) -> BadInput:
+    """Error that says how to write a cell that is not a number."""
     where = f"{path}, line {line}: column {column!r} holds {cell[:40]!r}"
     advice = _odd_number(cell)
     if advice is not None:
-        raise BadInput(f"{where}. {advice}.")
-    raise BadInput(
+        return BadInput(f"{where}. {advice}.")
+    return BadInput(
         f"{where}, which is not a number. Only the first column, or one headed id, index, key or "
         "name, may hold words: they name the rows. Drop or encode the others."
     )
-
-
-def _counted(n: int, what: str) -> str:
-    return f"{n:,} {what}{'s' * (n != 1)}"
 
 
 def _note(
@@ -485,7 +464,7 @@ def _note(
 ) -> str:
     """One sentence for the console: what was taken as what, and how to have it otherwise."""
     called = header or [str(k + 1) for k in range(len(rows[0]))]
-    parts = [f"{path}: {_counted(len(rows), 'row')}"]
+    parts = [f"{path}: {counted(len(rows), 'row')}"]
     if header is not None and all(_number(cell) is not None for cell in header):
         parts.append(f"heading {', '.join(header[:3])}, ... (--no-header to count it as a row)")
     elif header is None and _is_numbering(rows[0]):
@@ -505,4 +484,4 @@ def _note(
         parts.append(f"{', '.join(others)} left out (also names)")
     listed = ", ".join(kept[:3]) + (f", ... {kept[-1]}" if len(kept) > 3 else "")
     what = f": {listed}" if header is not None else ""
-    return f"{'; '.join(parts)}; {_counted(len(kept), 'column')} compared{what}."
+    return f"{'; '.join(parts)}; {counted(len(kept), 'column')} compared{what}."

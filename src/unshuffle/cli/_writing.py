@@ -27,7 +27,8 @@ from unshuffle.layout import Positions
 SKIPPED_COLUMNS = ("collection", "name", "reason")
 PAGE_SUFFIXES = (".html", ".htm")
 TABLE_SUFFIXES = (".csv", ".json")
-WALL_SUFFIXES = (*PAGE_SUFFIXES, *SHEET_SUFFIXES, *TABLE_SUFFIXES)
+PICTURE_SUFFIXES = (*PAGE_SUFFIXES, *SHEET_SUFFIXES)
+WALL_SUFFIXES = (*PICTURE_SUFFIXES, *TABLE_SUFFIXES)
 LEAST_PAGE_TILE = 8
 
 
@@ -57,11 +58,6 @@ class Written:
         """Whether it is where it was asked for."""
         return self.place == self.asked
 
-    def row(self) -> dict[str, str | None]:
-        """The same for JSON."""
-        kept = None if self.place is None else str(self.place)
-        return {"asked": str(self.asked), "kept": kept, "reason": self.reason}
-
 
 def save_somewhere(path: Path, save: Callable[[Path], object]) -> Written:
     """Save under `path`, in the temporary folder if need be: results may have taken hours."""
@@ -86,17 +82,20 @@ def save_somewhere(path: Path, save: Callable[[Path], object]) -> Written:
 
 def places(written: Sequence[Written]) -> dict[str, Any]:
     """Where the outputs are, fit for JSON."""
-    return {
-        "outputs": [None if each.place is None else str(each.place) for each in written],
-        "not_in_place": [each.row() for each in written if not each.in_place],
-    }
+    kept = [None if each.place is None else str(each.place) for each in written]
+    missing = [
+        {"asked": str(each.asked), "kept": place, "reason": each.reason}
+        for each, place in zip(written, kept, strict=True)
+        if not each.in_place
+    ]
+    return {"outputs": kept, "not_in_place": missing}
 
 
 def deliver(
     options: MatchOptions | LayoutOptions | CollageOptions | MorphOptions,
     written: Sequence[Written],
     report: dict[str, Any],
-    rows: Callable[[], dict[str, Any]],
+    rows: dict[str, Any],
     show: Callable[[], None],
     *,
     warning: str = "",
@@ -116,7 +115,7 @@ def deliver(
         warn(warning)
     if options.as_json:
         # One object and nothing else.
-        answer(json.dumps({**report, **rows()}, allow_nan=False))
+        answer(json.dumps({**report, **rows}, allow_nan=False))
     elif not options.quiet:
         show()
     if not all(each.in_place for each in written):
@@ -129,13 +128,15 @@ def check_outputs(
     inputs: Sequence[Path | None],
     *,
     recursive: bool = True,
+    spreadsheet: bool = False,
 ) -> None:
     """Refuse, before the work starts, what cannot be written or would destroy an input.
 
     Each output comes with the suffixes that it may have.
     """
     seen: set[str] = set()
-    lists = _skipped_lists(outputs, inputs)
+    reads_folder = any(each is not None and each.is_dir() for each in inputs)
+    lists = [skipped_list(output) for output, _ in outputs[:1]] if reads_folder else []
     for output, suffixes in outputs:
         check_output_path(output, suffixes)
         place = os.path.realpath(output)
@@ -152,11 +153,7 @@ def check_outputs(
                 _check_not_among(output, source, recursive)
             elif _is_same(output, source):
                 raise BadInput(f"{output} is also an input and would be lost. Give another name.")
-
-
-def check_spreadsheet(spreadsheet: bool, outputs: Sequence[Path]) -> None:
-    """Refuse to escape names for a spreadsheet where no output is one."""
-    if spreadsheet and not any(path.suffix.lower() == ".csv" for path in outputs):
+    if spreadsheet and not any(path.suffix.lower() == ".csv" for path, _ in outputs):
         raise BadInput(
             "--spreadsheet changes how names are written to .csv, and no output ends in .csv. "
             "Leave it out, or add -o with such a name."
@@ -202,23 +199,13 @@ def _is_picture(path: Path) -> bool:
     return True
 
 
-def _skipped_lists(
-    outputs: Sequence[tuple[Path, Sequence[str]]], inputs: Sequence[Path | None]
-) -> list[Path]:
-    reads_folder = any(each is not None and each.is_dir() for each in inputs)
-    return [skipped_list(output) for output, _ in outputs[:1]] if reads_folder else []
-
-
 def write_skipped(
-    written: Sequence[Written],
-    skipped: dict[str, list[tuple[str, str]]],
-    *,
-    spreadsheet: bool,
-) -> str:
-    """List the skipped files of each collection beside the first output; "" if there are none."""
+    written: Sequence[Written], skipped: dict[str, list[tuple[str, str]]], *, spreadsheet: bool
+) -> str | None:
+    """List the skipped files of each collection beside the first output, if there are any."""
     place = next((each.place for each in written if each.place is not None), None)
     if place is None:
-        return ""
+        return None
     path = skipped_list(place)
     heading = ",".join(SKIPPED_COLUMNS)
     ours = not path.exists() or (path.is_file() and _first_line(path) == heading)
@@ -232,14 +219,14 @@ def write_skipped(
             if ours:
                 # A list of an earlier run would pass for one of this run.
                 path.unlink(missing_ok=True)
-            return ""
+            return None
         if not ours:
             warn(f"{path} is a file of yours, so the list of skipped files was not saved.")
-            return ""
+            return None
         replace_file(path, encode_text(csv_text(SKIPPED_COLUMNS, rows, spreadsheet=spreadsheet)))
     except OSError as error:
         warn(f"The skipped files could not be listed in {path}: {error.strerror or error}.")
-        return ""
+        return None
     return str(path)
 
 
@@ -287,14 +274,9 @@ class Wall:
             save_sheet(sheet, path)
 
 
-def wants_pictures(outputs: Sequence[Path]) -> bool:
-    """Tell whether any output shows pictures."""
-    return any(path.suffix.lower() not in TABLE_SUFFIXES for path in outputs)
-
-
-def wants_page(outputs: Sequence[Path]) -> bool:
-    """Tell whether any output is a page."""
-    return any(path.suffix.lower() in PAGE_SUFFIXES for path in outputs)
+def wants(outputs: Sequence[Path], suffixes: Sequence[str]) -> bool:
+    """Tell whether any output is of these kinds."""
+    return any(path.suffix.lower() in suffixes for path in outputs)
 
 
 def check_drawable(outputs: Sequence[Path], shape: tuple[int, ...]) -> None:
@@ -312,7 +294,7 @@ def describe_all(
     written: Sequence[Written], skipped: list[tuple[str, str]], *, spreadsheet: bool
 ) -> dict[str, Any]:
     """Where the outputs are, fit for JSON, and the list of skipped files written beside them."""
-    listed = write_skipped(written, {"": skipped}, spreadsheet=spreadsheet) or None
+    listed = write_skipped(written, {"": skipped}, spreadsheet=spreadsheet)
     return {**places(written), "skipped_list": listed}
 
 

@@ -65,3 +65,16 @@ def test_an_interrupted_judgement_costs_nothing_else(ending):
     with pytest.raises(KeyboardInterrupt):
         fit(estimator, ending, judge=judge)
     assert estimator.solution_ in (3, 7)
+    assert not hasattr(estimator, "confidence_")
+
+
+def test_a_judgement_that_fails_leaves_the_earlier_fit():
+    estimator = Estimator()
+    fit(estimator, 7)
+
+    def judge(hurried):
+        raise ValueError("wrong")
+
+    with pytest.raises(ValueError, match="wrong"):
+        fit(estimator, 8, judge=judge)
+    assert vars(estimator) == {"solution_": 7}

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -169,7 +169,7 @@ def fit_by_search(
         waiting. An interrupt of it costs what it adds, no more.
     """
     interrupt: KeyboardInterrupt | None = None
-    with refitting(estimator) as done:
+    with refitting(estimator):
         try:
             solution = solve()
         except (Stopped, KeyboardInterrupt) as stop:
@@ -179,10 +179,13 @@ def fit_by_search(
             solution = search.best
             interrupt = stop if isinstance(stop, KeyboardInterrupt) else None
         store(solution)
-        done()
         if judge is not None:
-            with suppress(KeyboardInterrupt) if interrupt else nullcontext():
+            stored = vars(estimator).copy()
+            try:
                 judge(interrupt is not None)
-                done()
+            except KeyboardInterrupt as again:
+                vars(estimator).clear()
+                vars(estimator).update(stored)
+                interrupt = interrupt or again
     if interrupt is not None:
         raise interrupt

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from unshuffle.svm._align import enclosing_ball
+from unshuffle._bags import Bags
+from unshuffle.svm._align import enclosing_ball, nearest_candidates
 
 
 def vectors(n, width, seed=0, shift=0.0):
@@ -78,3 +79,12 @@ def test_ball_around_a_single_point():
     ball = enclosing_ball(np.array([[4.0]]), 0.5)
     assert ball.weights.tolist() == [1.0]
     assert ball.squared_radius == 0.0
+
+
+def test_sorting_is_the_best_assignment_of_single_numbers():
+    rng = np.random.default_rng(1)
+    target, values = rng.normal(size=(6, 1)), rng.normal(size=(4, 6, 1))
+    quick = nearest_candidates(target, Bags.of(values))
+    wide = np.concatenate([values, np.zeros_like(values)], axis=2)
+    slow = nearest_candidates(np.c_[target, np.zeros(6)], Bags.of(wide))
+    np.testing.assert_array_equal(quick, slow)

@@ -1,5 +1,4 @@
 import pickle
-import warnings
 
 import numpy as np
 import pytest
@@ -10,10 +9,6 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from unshuffle import PermutationInvariantSVC, SetAligner
-from unshuffle._bags import Bags
-from unshuffle.svm import _machine
-from unshuffle.svm._align import nearest_candidates
-from unshuffle.svm._machine import slot_gram
 
 
 @parametrize_with_checks(
@@ -123,17 +118,6 @@ def test_three_classes_are_told_apart(shapes, lam):
     assert model.score(bags[30:], labels[30:]) >= 0.9
 
 
-def test_paths_of_two_classes(shapes):
-    bags, y = shapes[0], shapes[1] % 2
-    plain = PermutationInvariantSVC(tol=0).fit(bags, y)
-    assert plain.radius_path_.shape == (plain.n_iter_,)
-    assert (np.diff(plain.radius_path_) <= 1e-9).all()
-    assert plain.margin_path_.shape == (1,)
-    pushed = PermutationInvariantSVC(lam=0.3, max_iter=100).fit(bags, y)
-    assert pushed.radius_path_.shape == pushed.margin_path_.shape
-    assert pushed.margin_path_[-1] > pushed.margin_path_[0]
-
-
 def test_shapes_of_several_templates(shapes):
     bags, y = shapes
     model = PermutationInvariantSVC(lam=0.05).fit(bags, y)
@@ -155,35 +139,10 @@ def test_margin_is_that_of_the_plane(shapes):
     assert model.margin_path_[0] == pytest.approx(1 / np.linalg.norm(normal), rel=1e-3)
 
 
-def test_paper_rule_and_mean_decision_agree(shapes):
-    bags, y = shapes[0], shapes[1] % 2
-    model = PermutationInvariantSVC(lam=0.2).fit(bags, y)
-    view = model._model.views[0]
-    sides = []
-    for sign in (1.0, -1.0):
-        candidates = model._model.placing.candidates(model._bags_like_fitted(bags))
-        orders = model._model._permutations(view, sign, candidates, None)
-        ordered = np.array([bag[order] for bag, order in zip(bags, orders, strict=True)])
-        sides.append(view.machine.decision(ordered))
-    up, down = sides
-    by_paper = np.where(np.abs(up) >= np.abs(down), up, down) > 0
-    assert (up >= down - 1e-9).all()
-    np.testing.assert_array_equal(model.predict(bags) == 1, by_paper)
-
-
 def test_training_sets_are_aligned_as_in_the_fit(ragged):
     bags, y = ragged
     model = PermutationInvariantSVC(random_state=0, tol=0.1).fit(bags, y)
     np.testing.assert_array_equal(model.align(bags), model.permutations_)
-
-
-def test_bisection_never_costs_a_set_its_margin(shapes):
-    bags, y = shapes[0], shapes[1] % 2
-    careful = PermutationInvariantSVC(lam=0.3, bisect=True, max_iter=100).fit(bags, y)
-    plain = PermutationInvariantSVC(lam=0.3, max_iter=100).fit(bags, y)
-    assert careful.margin_path_[0] == plain.margin_path_[0]
-    # pushed no further than needed, sets stay closer to their centre
-    assert careful.radius_path_[-1] < plain.radius_path_[-1]
 
 
 def test_probabilities_are_calibrated_and_deterministic(shapes):
@@ -201,20 +160,6 @@ def test_probabilities_of_noise_are_about_even():
     bags, y = rng.normal(size=(80, 5, 2)), np.arange(80) % 2
     model = PermutationInvariantSVC(probability=True).fit(bags, y)
     assert np.abs(model.predict_proba(bags) - 0.5).max() < 0.3
-
-
-def test_gram_is_the_sum_over_slots():
-    rng = np.random.default_rng(0)
-    a, b = rng.normal(size=(70, 5, 2)), rng.normal(size=(3, 5, 2))
-
-    def kernel(x, y):
-        return np.tanh(x @ y.T)
-
-    expected = [[np.tanh((x * y).sum(axis=1)).sum() for y in b] for x in a]
-    np.testing.assert_allclose(slot_gram(kernel, a, b), expected, atol=1e-12)
-    np.testing.assert_allclose(
-        slot_gram(None, a, b), a.reshape(70, -1) @ b.reshape(3, -1).T, atol=1e-12
-    )
 
 
 def test_number_of_threads_changes_nothing(shapes):
@@ -370,51 +315,6 @@ def test_class_of_one_set_cannot_be_calibrated(shapes):
     bags, _ = shapes
     with pytest.raises(ValueError, match="smallest class has 1 set"):
         PermutationInvariantSVC(probability=True).fit(bags, np.arange(60) == 0)
-
-
-def test_a_far_origin_costs_no_digits(shapes):
-    bags, labels = shapes
-    near = PermutationInvariantSVC().fit(bags, labels).decision_function(bags)
-    far = [bag + 2.0**24 for bag in bags]
-    found = PermutationInvariantSVC().fit(far, labels).decision_function(far)
-    np.testing.assert_allclose(found, near, atol=0.02)
-
-
-def test_a_machine_that_cannot_settle_says_so(shapes, monkeypatch):
-    bags, labels = shapes
-    monkeypatch.setattr(_machine, "MOST_STEPS", 2)
-    with pytest.warns(ConvergenceWarning, match="machine did not settle: with C=1"):
-        PermutationInvariantSVC().fit(bags, labels)
-
-
-def test_huge_values_are_refused(shapes):
-    bags, labels = shapes
-    with pytest.raises(ValueError, match="too large for a support vector machine"):
-        PermutationInvariantSVC().fit([1e60 * bag for bag in bags], labels)
-
-
-def test_a_push_beyond_all_floats_is_refused():
-    # with the rbf kernel no product of points is huge, but the distances to the template are
-    rng = np.random.default_rng(0)
-    bags = 1e140 * rng.normal(size=(12, 6, 2))
-    for kernel in ("rbf", lambda a, b: np.exp(-1e-290 * ((a[:, None] - b) ** 2).sum(-1))):
-        machine = PermutationInvariantSVC(lam=1e8, kernel=kernel).fit(bags, np.arange(12) % 2)
-        assert np.isfinite(machine.decision_function(bags)).all()
-    candidates = Bags.of(bags)
-    with pytest.raises(ValueError, match="template moved by `lam`, are as large as 1e\\+151"):
-        nearest_candidates(np.full((6, 2), 1e151), candidates)
-    with pytest.raises(ValueError, match="template moved by `lam`, are as large as 1e\\+151"):
-        nearest_candidates(np.full((7, 2), 1e151), candidates)
-
-
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_the_largest_push_gives_finite_decisions(shapes, kernel):
-    bags, labels = shapes
-    machine = PermutationInvariantSVC(lam=1e8, kernel=kernel, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        machine.fit(bags, labels)
-    assert np.isfinite(machine.decision_function(bags)).all()
 
 
 def test_labels_of_two_types_are_refused(shapes):

@@ -12,8 +12,6 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from unshuffle import SetAligner
-from unshuffle._bags import Bags
-from unshuffle.svm._align import nearest_candidates
 
 
 @parametrize_with_checks(
@@ -42,15 +40,6 @@ def test_noisy_copies_are_put_into_one_order():
 def test_single_numbers_are_sorted():
     X = np.random.default_rng(0).normal(size=(12, 7, 1))
     np.testing.assert_array_equal(SetAligner().fit_transform(X), np.sort(X[:, :, 0], axis=1))
-
-
-def test_sorting_is_the_best_assignment_of_single_numbers():
-    rng = np.random.default_rng(1)
-    target, values = rng.normal(size=(6, 1)), rng.normal(size=(4, 6, 1))
-    quick = nearest_candidates(target, Bags.of(values))
-    wide = np.concatenate([values, np.zeros_like(values)], axis=2)
-    slow = nearest_candidates(np.c_[target, np.zeros(6)], Bags.of(wide))
-    np.testing.assert_array_equal(quick, slow)
 
 
 def test_sets_of_one_stay_as_they_are():

@@ -82,7 +82,7 @@ def separate(
 ) -> Parted:
     """Assign sets to the template, pushed to the side of their class, until nothing moves.
 
-    Neither the radius nor the margin is sure to improve in a round, unlike the paper says: moving
+    Neither the radius nor the margin is sure to improve in a round, contrary to the paper: moving
     one set moves the plane and the centre for all others. Each round is offered to the search.
     """
     candidates, n_views = problem.candidates, len(parted.views) + 1
@@ -215,9 +215,9 @@ class PushedModel:
 
 
 def learn_from_parted(problem: Problem, how: Pushing, found: Aligned | Parted) -> Learned:
-    """The machines of all classes; those that a stop kept from being parted as they were aligned.
+    """The machines of all classes; classes not parted before a stop are seen as they were aligned.
 
-    Where there is one machine, there is no axis for it.
+    Arrays have no axis for a single machine.
     """
     parted = part(problem, found, replace(how, max_iter=0), Search())
     views, path = parted.views, parted.aligned.path

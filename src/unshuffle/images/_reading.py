@@ -182,9 +182,7 @@ def read_folder(
     if not good:
         raise ValueError(_nothing_read(folder, skipped, recursive))
     for place, i in enumerate(good):
-        # Moved up in place: a copy would take the memory twice.
-        if place != i:
-            arrays[place] = arrays[i]
+        arrays[place] = arrays[i]  # in place: a copy would take the memory twice
     return ImageCollection(
         names=[listing.files[i][0] for i in good],
         arrays=arrays[: len(good)],

@@ -23,7 +23,6 @@ _LONGEST_SIDE = {"JPEG": 65_535, "WEBP": 16_383}
 # What common viewers open without trouble, and what every format above can hold.
 MAX_SHEET_PIXELS = 120_000_000
 _FORMATS = {".png": "PNG", ".webp": "WEBP", ".jpg": "JPEG", ".jpeg": "JPEG"}
-
 _EMPTY: Color = (226, 224, 218)
 _RIGHT: Color = (46, 139, 87)
 _WRONG: Color = (214, 40, 40)
@@ -251,14 +250,12 @@ def _fitting(rows: int, columns: int, tile: int, gap: int, aspect: float) -> tup
 
 
 def _usual_distance(points: NDArray[np.float64]) -> float:
-    """Median distance from a point to its nearest neighbour, copies of it left out.
-
-    Not less than a thousandth of the whole: pictures would be too small to see.
-    """
+    """Median distance from a point to its nearest neighbour, copies of it left out."""
     distinct = np.unique(points, axis=0)
     if len(distinct) < 2:
         return 1.0
     distances, _ = cKDTree(distinct).query(distinct, k=2)
+    # Not less than a thousandth of the whole: pictures would be too small to see.
     return max(float(np.median(distances[:, 1])), float(np.ptp(points, axis=0).max()) / 1000)
 
 

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._bags import Bags, check_several_bags
 from unshuffle._parameters import check_count, check_real
-from unshuffle.plotting._drawing import Display, check_alignment, check_planar, point_colors
+from unshuffle.plotting._drawing import Display, check_orders, check_planar, ordered, point_colors
 
 Stack = NDArray[np.float64]
 _BEFORE, _AFTER = "#9a8c78", "#0f6948"
@@ -111,7 +111,7 @@ class AlignmentDisplay(Display):
         """
         given = Bags.of(bags)
         check_several_bags(len(given), "bags")
-        orders = check_alignment(permutations, given.sizes)
+        orders = check_orders(permutations, given.sizes)
         volumes, costs = (
             None if path is None else np.asarray(path, dtype=np.float64)
             for path in (log_volume_path, objective_path)
@@ -217,10 +217,8 @@ class AlignmentDisplay(Display):
                 ax.scatter(*placed.T, c=colors, s=size, linewidths=0)
             if compare:
                 ax.text(-0.55 * across, -row * up, label, rotation=90, va="center", ha="right")
-        ax.set_xlim(-0.53 * across, (n_frames - 0.47) * across)
-        ax.set_ylim(-(len(rows) - 0.45) * up, 0.55 * up)
-        ax.set_aspect("equal")
-        ax.set_axis_off()
+        ends = -0.53 * across, (n_frames - 0.47) * across
+        self._show(ends, (-(len(rows) - 0.45) * up, 0.55 * up))
         return self
 
     def plot_correspondence(self, i: int = 0, j: int = 1, ax: Any = None) -> "AlignmentDisplay":
@@ -302,11 +300,9 @@ def _as_given(orders: NDArray[np.intp]) -> NDArray[np.intp]:
 
 def _stacked(bags: Bags, orders: NDArray[np.intp]) -> Stack:
     """Ordered bags, the mean of its slot in place of a missing point."""
-    rows = bags.offsets[:-1, np.newaxis] + np.maximum(orders, 0)
-    points = bags.points[rows]
-    present = (orders >= 0)[:, :, np.newaxis]
-    means = (points * present).sum(axis=0) / np.maximum(present.sum(axis=0), 1)
-    return np.where(present, points, means)
+    points = ordered(bags, orders)
+    n_present = np.maximum((orders >= 0).sum(axis=0), 1)[:, np.newaxis]
+    return np.where(np.isnan(points), np.nansum(points, axis=0) / n_present, points)
 
 
 def _spectrum(bags: Stack) -> Stack:

@@ -120,6 +120,5 @@ class CollageDisplay(Display):
             ax.imshow(image, extent=(start, start + width, 0.0, 1.0))
             ax.text(start + width / 2, 1.02, label, ha="center", va="bottom")
             start += width + 0.05
-        ax.set(xlim=(0.0, start - 0.05), ylim=(0.0, 1.0), aspect="equal")
-        ax.set_axis_off()
+        self._show((0.0, start - 0.05), (0.0, 1.0))
         return self

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unshuffle._arrays import as_array, check_plain
+from unshuffle._bags import Bags
 from unshuffle._parameters import check_count
 
 Points = NDArray[np.float64]
@@ -67,6 +68,11 @@ class Display:
             )
         self.ax_, self.figure_ = ax, ax.figure
         return ax
+
+    def _show(self, across: tuple[float, float], up: tuple[float, float]) -> None:
+        """Show this part of the plane, a unit as long in both directions, and no axes."""
+        self.ax_.set(xlim=across, ylim=up, aspect="equal")
+        self.ax_.set_axis_off()
 
 
 def cell_pictures(
@@ -129,9 +135,10 @@ class Panels:
     middle: Points  # of the frame, in the unit of the points
     scale: Points  # the frame is drawn at most one wide and one high
     size: Points  # width and height of a picture, without the gap to the next
-    n_panels: int
+    step: Points  # from one picture to the next
+    top: float  # upper edge of the first row
+    n_rows: int
     n_columns: int
-    titled: bool  # whether there is room for words above the pictures
 
     @classmethod
     def around(
@@ -145,18 +152,20 @@ class Panels:
         extent = np.maximum(high - low, 1e-9 * max(float(np.abs(points).max()), 1e-9))
         alike = extent.max() <= _MOST_STRETCHED * extent.min()
         scale = np.full(2, extent.max()) if alike else extent
-        return cls((low + high) / 2, scale, extent / scale, n_panels, n_columns, titled)
+        size, title = extent / scale, _TITLE * titled
+        step, top = size + _GAP + np.array([0.0, title]), size[1] / 2 + _GAP / 2 + title
+        n_rows = ceil(n_panels / n_columns)
+        return cls((low + high) / 2, scale, size, step, top, n_rows, n_columns)
 
     @property
     def inches(self) -> tuple[float, float]:
         """Size of a figure for them."""
-        across, up = self._step
-        unit = float(np.clip(_INCHES / self.n_columns, _LEAST, _MOST))
-        return unit * across * self.n_columns, unit * up * self._n_rows
+        across, up = float(np.clip(_INCHES / self.n_columns, _LEAST, _MOST)) * self.step
+        return across * self.n_columns, up * self.n_rows
 
     def place(self, points: Points, i: int) -> Points:
         """Points where panel i is."""
-        return (points - self.middle) / self.scale + self._corner(i)
+        return (points - self.middle) / self.scale + self._middle_of(i)
 
     def frame(self, ax: Any, i: int) -> None:
         """Draw the edges of panel i."""
@@ -166,30 +175,20 @@ class Panels:
 
     def title(self, ax: Any, i: int, text: str) -> None:
         """Write above panel i."""
-        x, y = self._corner(i)
+        x, y = self._middle_of(i)
         ax.text(x, y + self.size[1] / 2 + _GAP / 2, text, ha="center", va="bottom", fontsize=9)
 
-    def finish(self, ax: Any) -> None:
-        """Show all panels and nothing else."""
-        across, up = self._step
-        edge = float(self.size[1] / 2 + _GAP / 2)
-        ax.set_aspect("equal")
-        ax.set_xlim(-across / 2, (self.n_columns - 0.5) * across)
-        ax.set_ylim(-(self._n_rows - 1) * up - edge, edge + _TITLE * self.titled)
-        ax.set_axis_off()
-
     @property
-    def _step(self) -> tuple[float, float]:
-        return float(self.size[0] + _GAP), float(self.size[1] + _GAP + _TITLE * self.titled)
+    def limits(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Part of the plane, across and up, that all panels take."""
+        across, up = self.step
+        bottom = -(self.n_rows - 1) * up - self.size[1] / 2 - _GAP / 2
+        return (-across / 2, (self.n_columns - 0.5) * across), (bottom, self.top)
 
-    @property
-    def _n_rows(self) -> int:
-        return -(-self.n_panels // self.n_columns)
-
-    def _corner(self, i: int) -> Points:
+    def _middle_of(self, i: int) -> Points:
+        """Where the middle of panel i is drawn."""
         row, column = divmod(i, self.n_columns)
-        across, up = self._step
-        return np.array([column * across, -row * up])
+        return np.array([column, -row]) * self.step
 
 
 def in_plane(points: Points, columns: Sequence[int]) -> Points:
@@ -204,7 +203,13 @@ def in_plane(points: Points, columns: Sequence[int]) -> Points:
     return np.stack([across, np.cos(_ELEVATION) * z - np.sin(_ELEVATION) * depth], axis=-1)
 
 
-def check_alignment(permutations: Any, sizes: NDArray[np.intp]) -> NDArray[np.intp]:
+def ordered(bags: Bags, orders: NDArray[np.intp]) -> Points:
+    """Points of each bag in an order, NaN where one is missing."""
+    points = bags.points[bags.offsets[:-1, np.newaxis] + np.maximum(orders, 0)]
+    return np.where((orders >= 0)[:, :, np.newaxis], points, np.nan)
+
+
+def check_orders(permutations: Any, sizes: NDArray[np.intp]) -> NDArray[np.intp]:
     """Indices into each bag, as many for all; -1 is a missing point."""
     check_plain(permutations, "`permutations`")
     try:

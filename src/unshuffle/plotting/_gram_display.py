@@ -112,8 +112,16 @@ class GramDisplay(Display):
         """
         gram = check_gram(K, "K")
         kinds = check_item_labels(labels, len(gram))
-        rows = line_order(gram) if order is None else _check_order(order, len(gram))
-        return cls(gram, rows, kinds)
+        if order is None:
+            return cls(gram, line_order(gram), kinds)
+        rows = as_array(order, "`order`")
+        whole = rows.shape == (len(gram),) and rows.dtype.kind in "iu"
+        if not whole or not np.array_equal(np.sort(rows), np.arange(len(gram))):
+            raise ValueError(
+                f"`order` must hold each number from 0 to {len(gram) - 1} once, got shape "
+                f"{rows.shape} and dtype {rows.dtype}. Leave it out to have an order found."
+            )
+        return cls(gram, rows.astype(np.intp), kinds)
 
     def plot(
         self, ax: Any = None, *, cmap: str = "YlGnBu_r", legend: bool = True
@@ -142,25 +150,19 @@ class GramDisplay(Display):
         bar = self.figure_.colorbar(image, ax=ax, shrink=0.8, pad=0.02, aspect=30)
         bar.set_label("similarity")
         bar.outline.set_visible(False)
-        edge = 0.0
+        edge = 0.0 if self.labels is None else _STRIP + _GAP
         if self.labels is not None:
-            edge = _STRIP + _GAP
-            self._draw_strips(ax, self.labels, legend)
-        ax.set(xlim=(-edge - 0.005, 1.005), ylim=(-0.005, 1 + edge + 0.005), aspect="equal")
-        ax.set_axis_off()
+            colors, named = kind_colors(self.labels)
+            strip = colors[self.order]
+            style = {"interpolation": "nearest", "aspect": "auto"}
+            ax.imshow(strip[:, None], extent=(-edge, -_GAP, 0, 1), **style)
+            ax.imshow(strip[None], extent=(0, 1, 1 + _GAP, 1 + edge), **style)
+            if legend and len(named) <= _MOST_NAMED:
+                place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.01), "frameon": False}
+                space = {"handlelength": 0.9, "handletextpad": 0.4, "columnspacing": 1.1}
+                ax.legend(handles=named, ncols=min(len(named), 10), **place, **space)
+        self._show((-edge - 0.005, 1.005), (-0.005, 1 + edge + 0.005))
         return self
-
-    def _draw_strips(self, ax: Any, labels: NDArray[Any], legend: bool) -> None:
-        """Kinds of the sets above and to the left."""
-        colors, named = kind_colors(labels)
-        strip = colors[self.order]
-        style = {"interpolation": "nearest", "aspect": "auto"}
-        ax.imshow(strip[:, None], extent=(-_GAP - _STRIP, -_GAP, 0, 1), **style)
-        ax.imshow(strip[None], extent=(0, 1, 1 + _GAP, 1 + _GAP + _STRIP), **style)
-        if legend and len(named) <= _MOST_NAMED:
-            place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.01), "frameon": False}
-            space = {"handlelength": 0.9, "handletextpad": 0.4, "columnspacing": 1.1}
-            ax.legend(handles=named, ncols=min(len(named), 10), **place, **space)
 
 
 def line_order(gram: Gram) -> NDArray[np.intp]:
@@ -180,15 +182,3 @@ def _limits(gram: Gram) -> tuple[float, float]:
         return float(gram.min()) - 0.5, float(gram.max()) + 0.5
     low, high = np.quantile(apart, [0.01, 0.99])
     return (float(low), float(high)) if high > low else (float(low) - 0.5, float(low) + 0.5)
-
-
-def _check_order(order: Any, n_items: int) -> NDArray[np.intp]:
-    """Each of the items once."""
-    array = as_array(order, "`order`")
-    whole = array.shape == (n_items,) and array.dtype.kind in "iu"
-    if not whole or not np.array_equal(np.sort(array), np.arange(n_items)):
-        raise ValueError(
-            f"`order` must hold each number from 0 to {n_items - 1} once, got shape {array.shape} "
-            f"and dtype {array.dtype}. Leave it out to have an order found."
-        )
-    return array.astype(np.intp)

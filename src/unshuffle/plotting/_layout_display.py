@@ -231,8 +231,7 @@ class LayoutDisplay(Display):
         elif self.values is not None:
             self._draw_colors(self._in_cells(self.values))
         else:
-            n_items = int(self.grid.max()) + 1
-            self._draw_colors(self._in_cells(np.tile(_PLAIN, (n_items, 1))))
+            self._draw_colors(self._in_cells(np.tile(_PLAIN, (self.grid.max() + 1, 1))))
         return self
 
     def plot_neighbors(self, ax: Any = None, *, cmap: str = "magma") -> "LayoutDisplay":
@@ -273,9 +272,8 @@ class LayoutDisplay(Display):
         colors[np.isnan(cells)] = np.nan
         self._draw_colors(colors)
         bar = self.figure_.colorbar(scale, ax=self.ax_, shrink=0.7, pad=0.02)
+        bar.set_label(name)
         bar.outline.set_visible(False)
-        if name:
-            bar.set_label(name)
 
     def _draw_labels(self, labels: NDArray[Any]) -> None:
         colors, named = kind_colors(labels)
@@ -296,9 +294,7 @@ class LayoutDisplay(Display):
         size = np.full(len(self.points), 0.92 * _spacing(self.points))
         faces = np.where(empty[:, np.newaxis], _EMPTY, cells)
         where = {"offsets": self.points[:, ::-1], "offset_transform": self.ax_.transData}
-        discs = EllipseCollection(
-            size, size, np.zeros(len(size)), units="xy", facecolors=faces, **where
-        )
+        discs = EllipseCollection(size, size, 0.0 * size, units="xy", facecolors=faces, **where)
         self.ax_.add_collection(discs)
         self._frame(self.points)
 
@@ -322,7 +318,7 @@ class LayoutDisplay(Display):
         margin = 0.6 * _spacing(points)
         top, left = points.min(axis=0) - margin
         bottom, right = points.max(axis=0) + margin
-        self.ax_.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
+        self._show((left, right), (bottom, top))
 
 
 def _cell_extent(grid: NDArray[np.intp]) -> tuple[float, float, float, float]:

@@ -193,15 +193,14 @@ class MatchDisplay(Display):
         self._draw_lines(left[matched], right[self.permutation[matched]], matched)
         n, m = len(left), len(right)
         size = float(np.clip(4000 / max(n, m), 6, 40))
-        free = np.setdiff1d(np.arange(m), self.permutation)
-        for points, alone in ((left, self.permutation < 0), (right, np.isin(np.arange(m), free))):
-            style = {"s": size, "linewidths": 0.7, "zorder": 3}
+        style = {"s": size, "linewidths": 0.7, "zorder": 3}
+        free = ~np.isin(np.arange(m), self.permutation)
+        for points, alone in ((left, self.permutation < 0), (right, free)):
             ax.scatter(*points[~alone].T, c="#22333b", edgecolors="white", **style)
             ax.scatter(*points[alone].T, facecolors="white", edgecolors="#22333b", **style)
         for x, label, count in ((0.5, labels[0], n), (2.1, labels[1], m)):
             ax.text(x, 1.08, f"{label} ({count})", ha="center", va="bottom", fontsize=11)
-        ax.set(xlim=(-0.06, 2.66), ylim=(-0.06, 1.2), aspect="equal")
-        ax.set_axis_off()
+        self._show((-0.06, 2.66), (-0.06, 1.2))
         return self
 
     def plot_kernels(
@@ -237,18 +236,15 @@ class MatchDisplay(Display):
         ax = self._take_axes(ax, (9.0, 4.6))
         order = np.argsort(_map(self.gram_x)[:, 0], kind="stable")
         order = order[self.permutation[order] >= 0]
-        partners = self.permutation[order]
-        starts = (0.0, 1.1)
-        pairs = ((self.gram_x, order), (self.gram_y, partners))
-        for start, label, (gram, chosen) in zip(starts, labels, pairs, strict=True):
+        pairs = ((self.gram_x, order), (self.gram_y, self.permutation[order]))
+        for start, label, (gram, chosen) in zip((0.0, 1.1), labels, pairs, strict=True):
             part = zero_diagonal(center(gram[np.ix_(chosen, chosen)]))
             # The few largest values (duplicates) must not drain the rest of colour.
             limit = float(np.quantile(np.abs(part), 0.98)) or 1.0
             extent = (start, start + 1.0, 0.0, 1.0)
             ax.imshow(part, cmap=cmap, vmin=-limit, vmax=limit, extent=extent)
             ax.text(start + 0.5, 1.03, label, ha="center", va="bottom", fontsize=11)
-        ax.set(xlim=(-0.02, 2.12), ylim=(-0.02, 1.12), aspect="equal")
-        ax.set_axis_off()
+        self._show((-0.02, 2.12), (-0.02, 1.12))
         return self
 
     def _draw_lines(self, starts: Array, ends: Array, matched: NDArray[np.intp]) -> None:

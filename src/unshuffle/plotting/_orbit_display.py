@@ -221,10 +221,8 @@ class OrbitDisplay(Display):
         if space and len(self.generators) > 1:
             drawn.append(_in_view(self._surface(reach), seen))
             x, y, z = drawn[-1].T.reshape(3, _SURFACE, _SURFACE)
-            # Transparent, so that one can see the points.
-            look: dict[str, Any] = {"color": _CURVES[0], "alpha": 0.16, "linewidth": 0.3}
-            side = {"rcount": _SURFACE, "ccount": _SURFACE}
-            ax.plot_surface(x, y, z, edgecolor="#0f694850", **side, **look)
+            look: dict[str, Any] = {"edgecolor": "#0f694850", "color": _CURVES[0], "alpha": 0.16}
+            ax.plot_surface(x, y, z, rcount=_SURFACE, ccount=_SURFACE, linewidth=0.3, **look)
         for j in range(len(self.generators)):
             steps, inside = _curve_steps(self.coefficients[:, j], reach)
             curve = _in_view(self._curve(self.prototype, j, steps), seen)
@@ -392,8 +390,7 @@ class OrbitDisplay(Display):
             ax.imshow(image.reshape(height, width), extent=(left, left + width, height, 0), **look)
             ax.text(left + width / 2, -0.05 * height, name, ha="center", va="bottom", fontsize=9)
         ends = -0.04 * width, (1.08 * len(tiles) - 0.04) * width
-        ax.set(xlim=ends, ylim=(1.03 * height, -0.25 * height), aspect="equal")
-        ax.set_axis_off()
+        self._show(ends, (1.03 * height, -0.25 * height))
         return self
 
     def _draw_vectors(self, ax: Any) -> None:

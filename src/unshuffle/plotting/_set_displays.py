@@ -14,10 +14,11 @@ from unshuffle._parameters import check_count
 from unshuffle.plotting._drawing import (
     Display,
     Panels,
-    check_alignment,
     check_item_labels,
+    check_orders,
     check_planar,
     in_plane,
+    ordered,
     point_colors,
 )
 
@@ -132,11 +133,16 @@ class TemplateDisplay(Display):
             Ready to `plot`.
         """
         given = Bags.of(bags)
-        orders = check_alignment(permutations, given.sizes)
-        slots = _check_template(template, given.width, orders.shape[1])
-        points = given.points[given.offsets[:-1, None] + np.maximum(orders, 0)]
-        sets = np.where((orders >= 0)[:, :, None], points, np.nan)
-        return cls(slots, sets, check_item_labels(labels, len(given)))
+        orders = check_orders(permutations, given.sizes)
+        shape, slots = (orders.shape[1], given.width), as_numbers(template, "`template`")
+        if slots.shape != shape:
+            raise ValueError(
+                f"`template` has shape {slots.shape}; sets of {shape[0]} ordered points with "
+                f"{shape[1]} columns need {shape}. Pass `template_` of the estimator that aligned "
+                "them."
+            )
+        check_finite(slots, "template")
+        return cls(slots, ordered(given, orders), check_item_labels(labels, len(given)))
 
     def plot(
         self,
@@ -174,14 +180,13 @@ class TemplateDisplay(Display):
         ax = self._take_axes(ax, panels.inches)
         colors = self._colors(template)
         size = float(np.clip(900 / len(template), 4, 30))
-        slots = panels.place(template, 0)
-        ax.scatter(*slots.T, c=colors, s=1.4 * size, linewidths=0, zorder=3)
+        ax.scatter(*panels.place(template, 0).T, c=colors, s=1.4 * size, linewidths=0, zorder=3)
         panels.title(ax, 0, "template")
         for i, points in enumerate(sets, start=1):
             self._draw_set(panels.place(template, i), panels.place(points, i), colors, size)
             if self.labels is not None:
                 panels.title(ax, i, str(self.labels[i - 1]))
-        panels.finish(ax)
+        self._show(*panels.limits)
         return self
 
     def _in_plane(self, columns: Sequence[int] | None, n_sets: int) -> tuple[Points, list[Points]]:
@@ -347,18 +352,16 @@ class MixtureDisplay(Display):
         sets = [points[:, chosen] for points in self.sets[:n_sets]]
         rings = [_rings(mixture, chosen) for mixture in self.mixtures[:n_sets]]
         everything = np.concatenate([*sets, *(ring.reshape(-1, 2) for ring in rings)])
-        titled = self.labels is not None
-        panels = Panels.around(everything, n_sets, n_columns, titled=titled)
+        panels = Panels.around(everything, n_sets, n_columns, titled=self.labels is not None)
         ax = self._take_axes(ax, panels.inches)
         for i, (points, ring) in enumerate(zip(sets, rings, strict=True)):
             size = float(np.clip(500 / len(points), 1.5, 12))
-            placed = panels.place(points, i)
             panels.frame(ax, i)
-            ax.scatter(*placed.T, c="0.25", s=size, linewidths=0, zorder=2)
+            ax.scatter(*panels.place(points, i).T, c="0.25", s=size, linewidths=0, zorder=2)
             self._draw_ellipses(panels, ring, i, chosen)
             if self.labels is not None:
                 panels.title(ax, i, str(self.labels[i]))
-        panels.finish(ax)
+        self._show(*panels.limits)
         return self
 
     def _draw_ellipses(self, panels: Panels, rings: Points, i: int, chosen: list[int]) -> None:
@@ -385,19 +388,6 @@ def _rings(mixture: Mixture, columns: list[int]) -> Points:
     return means[:, columns][:, None, None, :] + radii * shapes[:, None]
 
 
-def _check_template(template: Any, width: int, n_points: int) -> Points:
-    """One point for each slot, with the columns of the sets."""
-    array = as_numbers(template, "`template`")
-    if array.shape != (n_points, width):
-        raise ValueError(
-            f"`template` has shape {array.shape}; sets of {n_points} ordered points with {width} "
-            f"columns need ({n_points}, {width}). Pass `template_` of the estimator that aligned "
-            "them."
-        )
-    check_finite(array, "template")
-    return array
-
-
 def _check_mixture(mixture: Any, width: int, i: int) -> Mixture:
     """Weights, means and covariances of one mixture that fit points of this width."""
     try:
@@ -414,9 +404,9 @@ def _check_mixture(mixture: Any, width: int, i: int) -> Mixture:
             f"Mixture {i} has weights, means and covariances of shapes {shapes}; for points of "
             f"{width} columns and m components they are (m,), (m, {width}), (m, {width}, {width})."
         )
-    for array, name in ((weights[:, None], "weights"), (means, "means")):
-        check_finite(array, f"{name} of mixture {i}")
-    check_finite(covariances.reshape(n, -1), f"covariances of mixture {i}")
+    parts = {"weights": weights, "means": means, "covariances": covariances}
+    for name, array in parts.items():
+        check_finite(array.reshape(n, -1), f"{name} of mixture {i}")
     if weights.min() < 0.0 or weights.max() == 0.0:
         raise ValueError(
             f"Mixture {i} has weights from {weights.min():.3g} to {weights.max():.3g}. Weights "
@@ -429,9 +419,7 @@ def _check_columns(columns: Any, width: int, *, allowed: Sequence[int]) -> list[
     """Different columns of a point that are drawn, as many as `allowed` says."""
     listed = tuple(columns) if isinstance(columns, Sequence | np.ndarray) else (columns,)
     inside = all(
-        isinstance(each, int | np.integer)
-        and not isinstance(each, bool | np.bool_)
-        and 0 <= each < width
+        isinstance(each, int | np.integer) and not isinstance(each, bool) and 0 <= each < width
         for each in listed
     )
     if not inside or len(listed) not in allowed or len(set(listed)) < len(listed):

@@ -349,6 +349,34 @@ def test_an_interrupt_keeps_the_collage_and_goes_on_to_the_caller(flower, tiles)
     assert collage.render(tiles).shape == (96, 144, 3)
 
 
+def test_an_interrupt_before_the_first_collage_leaves_the_earlier_one(flower, tiles, monkeypatch):
+    collage = Collage(flower, (6, 9), 0.5, random_state=0).fit(tiles)
+    before = vars(collage).copy()
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("unshuffle.layout._collage._nearest", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        collage.fit(tiles[:60])
+    assert vars(collage) == before
+
+
+def test_an_interrupt_between_steps_keeps_the_best_collage(flower, tiles, monkeypatch):
+    states = []
+    collage = Collage(flower, (6, 9), 0.5, random_state=0, callback=states.append)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("unshuffle.layout._collage._Tray.descend", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        collage.fit(tiles)
+    assert collage.n_iter_ == len(states) > 2
+    np.testing.assert_array_equal(collage.grid_.ravel(), states[-1].permutation)
+    assert -states[-1].objective == pytest.approx(collage.cost_ / 2 + collage.roughness_ / 4)
+
+
 def test_a_refused_second_fit_leaves_no_mixture(flower, tiles):
     collage = Collage(flower, (6, 9), 0, random_state=0).fit(tiles)
     before = collage.grid_

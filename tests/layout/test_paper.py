@@ -151,3 +151,10 @@ def test_too_little_memory_is_said_before_it_is_taken(colors, monkeypatch):
     with pytest.raises(MemoryError, match="needs"):
         GridLayout(quality="classic").fit(colors(400))
     assert GridLayout(quality="fast").fit(colors(400)).grid_.shape == (20, 20)
+
+
+def test_one_item_needs_no_matrix_of_all_cells(colors, check_layout, monkeypatch):
+    from unshuffle import _parameters
+
+    monkeypatch.setattr(_parameters, "available_memory", lambda: 10**7)
+    check_layout(GridLayout((100, 100), quality="classic").fit(colors(1)), 1)

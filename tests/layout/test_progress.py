@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from unshuffle import GridLayout
+from unshuffle.metrics import distance_preservation_quality
 
 QUALITIES = ["fast", "balanced", "best", "classic"]
 
@@ -37,6 +38,13 @@ def test_steps_are_counted_whether_or_not_somebody_looks(colors, quality):
     plain = GridLayout(quality=quality, random_state=0).fit(colors(30))
     seen = GridLayout(quality=quality, random_state=0, callback=lambda _: None).fit(colors(30))
     assert plain.n_iter_ == seen.n_iter_ > 1
+
+
+@pytest.mark.parametrize("quality", QUALITIES)
+def test_one_item_is_one_step_that_is_all_of_the_work(colors, quality):
+    states = []
+    GridLayout(quality=quality, callback=states.append).fit(colors(1))
+    assert [(state.iteration, state.fraction) for state in states] == [(1, 1.0)]
 
 
 def test_agreement_grows_as_the_layout_does(colors):
@@ -78,6 +86,26 @@ def test_stopping_leaves_a_valid_layout(colors, check_layout, quality, shape, la
 def test_only_true_stops(colors, answer):
     layout = GridLayout(random_state=0, callback=lambda _: answer).fit(colors(30))
     assert np.array_equal(layout.grid_, GridLayout(random_state=0).fit(colors(30)).grid_)
+
+
+def test_an_interrupt_between_steps_keeps_the_layout_of_the_last_step(colors, monkeypatch):
+    states = []
+    layout = GridLayout((6, 7), random_state=0, callback=states.append)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("unshuffle.layout._anneal._reorder", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        layout.fit(colors(40))
+    assert layout.n_iter_ == len(states) > 1
+    assert np.array_equal(layout.grid_.ravel()[states[-1].permutation], np.arange(40))
+
+
+def test_classic_is_scored_by_the_features_however_early_it_stops(colors):
+    X = colors(36)
+    layout = GridLayout(quality="classic", random_state=0, callback=lambda _: True).fit(X)
+    assert layout.score_ == distance_preservation_quality(X, layout.grid_)
 
 
 def interrupt_at(stage):

@@ -100,8 +100,7 @@ class Board:
         if len(frozen):
             weights = np.ones(surface.n_cells, dtype=np.float32)
             weights[frozen[:, 1]] = np.clip(FROZEN_SHARE * moving.size / len(frozen), 1, 100)
-        locks = np.where(free, np.int32(-1), np.int32(0))
-        locks = locks[:0] if free.all() else locks
+        locks = np.where(free, np.int32(-1), np.int32(0))[: 0 if free.all() else None]
         board = cls(surface, features, bits, locks, weights, rng, workers)
         board.place(items)
         if has_empty:
@@ -187,12 +186,10 @@ class Schedule:
 
     def shares(self, board: Board) -> tuple[float, float, float]:
         """Rough shares of swaps, assignments and exchanges in the time it takes."""
-        times = (
-            0.05 * self.least_widths * self.n_passes / 40,
-            0.5 * self.group_widths,
-            0.3 * self.n_sweeps * self.exchanges(board),
-        )
-        return times[0] / sum(times), times[1] / sum(times), times[2] / sum(times)
+        swaps, groups = 0.05 * self.least_widths * self.n_passes / 40, 0.5 * self.group_widths
+        sweeps = 0.3 * self.n_sweeps * self.exchanges(board)
+        total = swaps + groups + sweeps
+        return swaps / total, groups / total, sweeps / total
 
 
 SCHEDULES = {
@@ -245,10 +242,8 @@ def anneal(board: Board, schedule: Schedule, report: Report) -> None:
     parts = np.cumsum([0.0, *shares])
 
     def part(number: int) -> Report:
-        def report_part(stage: str, done: float, agreement: Callable[[], float]) -> None:
-            report(stage, parts[number] + done * shares[number], agreement)
-
-        return report_part
+        first, share = parts[number], shares[number]
+        return lambda stage, done, agreement: report(stage, first + done * share, agreement)
 
     n_widths = round(schedule.swap_widths * np.log(widest / turn))
     widths = np.geomspace(widest, turn, max(n_widths, schedule.least_widths))

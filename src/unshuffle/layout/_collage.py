@@ -26,6 +26,7 @@ from unshuffle.layout._problem import check_rectangle
 
 Planes = NDArray[np.float32]
 Index = NDArray[np.intp]
+Picture = NDArray[np.uint8]  # (height, width, 3), or tiles of one size
 
 # Squares along a side of a tile by which tiles are compared with each other.
 LOOK = 5
@@ -192,7 +193,7 @@ class Collage(BaseEstimator):
         fit_by_search(self, search, lambda: self._solve(template, tiles, shape, search), store)
         return self
 
-    def _grid(self, template: NDArray[np.uint8], tiles: NDArray[np.uint8]) -> tuple[int, int]:
+    def _grid(self, template: Picture, tiles: Picture) -> tuple[int, int]:
         if self.shape is None:
             return grid_for(len(tiles) * int(self.repeat or 1), template, tiles)
         rows, columns = check_rectangle(self.shape)
@@ -205,11 +206,7 @@ class Collage(BaseEstimator):
         return rows, columns
 
     def _solve(
-        self,
-        template: NDArray[np.uint8],
-        tiles: NDArray[np.uint8],
-        shape: tuple[int, int],
-        search: Search[Found],
+        self, template: Picture, tiles: Picture, shape: tuple[int, int], search: Search[Found]
     ) -> Found:
         """Assign tiles to the template alone, then reorder them by the whole objective."""
         n_tiles, n_cells = len(tiles), shape[0] * shape[1]
@@ -273,7 +270,7 @@ def _nearest(colors: Planes, wanted: Planes) -> Index:
     return solve_assignment(cost, solver="auction" if len(cost) >= _MANY else "auto").columns
 
 
-def tile_colors(tiles: NDArray[np.uint8], detail: int) -> Planes:
+def tile_colors(tiles: Picture, detail: int) -> Planes:
     """Mean colors (n_tiles, detail * detail * 3) of `detail` x `detail` parts of each tile.
 
     Light is averaged, as the eye does from afar, and then taken to Lab. Squared distances
@@ -288,7 +285,7 @@ def tile_colors(tiles: NDArray[np.uint8], detail: int) -> Planes:
     return colors / np.float32(detail)
 
 
-def template_colors(template: NDArray[np.uint8], shape: tuple[int, int], detail: int) -> Planes:
+def template_colors(template: Picture, shape: tuple[int, int], detail: int) -> Planes:
     """The same for the part of the template under each cell, cells row by row."""
     rows, columns = shape
     down = _shares(template.shape[0], rows * detail)

@@ -15,6 +15,7 @@ from unshuffle._arrays import check_column_names, check_length, check_resolved
 from unshuffle._parallel import check_n_jobs
 from unshuffle._parameters import check_parameters
 from unshuffle._progress import Callback, Search, fit_by_search
+from unshuffle.layout._paper import solve_classic
 from unshuffle.layout._problem import (
     Layout,
     Problem,
@@ -284,8 +285,6 @@ class GridLayout(BaseEstimator):
 
         def solve() -> Layout:
             if self.quality == "classic":
-                from unshuffle.layout._paper import solve_classic
-
                 return solve_classic(problem, search)
             from unshuffle.layout._anneal import solve_annealed  # numba is slow to load
 

@@ -14,7 +14,6 @@ from unshuffle._parameters import check_memory
 from unshuffle._progress import Search
 from unshuffle.assignment import QuadraticProblem, assign_free, climb
 from unshuffle.kernels import center, combined_gram, median_gamma
-from unshuffle.layout._anneal import solve_annealed
 from unshuffle.layout._problem import Layout, Problem, Shape, len_of
 
 Permutation = NDArray[np.intp]
@@ -37,14 +36,17 @@ def solve_classic(problem: Problem, search: Search[Layout]) -> Layout:
     """
     n_items, cells = len_of(problem.items), problem.cells
     open_cells = np.flatnonzero(cells.cells)
+    if n_items > 1:
+        check_memory(
+            8 * N_MATRICES * max(n_items, open_cells.size) ** 2,
+            what=f'quality="classic" on {n_items:,} items and {open_cells.size:,} cells',
+            instead='Use quality="best", which needs no matrix of all pairs, or fewer items.',
+        )
+    from unshuffle.layout._anneal import solve_annealed  # numba is slow to load
+
+    annealed = solve_annealed(problem, "balanced", search, share=START if n_items > 1 else 1.0)
     if n_items == 1:
-        return solve_annealed(problem, "balanced", search)
-    check_memory(
-        8 * N_MATRICES * max(n_items, open_cells.size) ** 2,
-        what=f'quality="classic" on {n_items:,} items and {open_cells.size:,} cells',
-        instead='Use quality="best", which needs no matrix of all pairs, or fewer items.',
-    )
-    annealed = solve_annealed(problem, "balanced", search, share=START)
+        return annealed
 
     def report(done: float, value: float, permutation: Permutation) -> None:
         grid = np.full(cells.cells.size, -1)

@@ -32,6 +32,10 @@ from unshuffle._parallel import one_blas_thread
 from unshuffle._parameters import check_count, check_memory
 from unshuffle.kernels import center, combined_gram, nystroem_factors
 
+Index = NDArray[np.intp]
+Vectors = NDArray[np.float32]
+Random = np.random.RandomState
+
 # Up to so many items (or features) all components are computed, beyond that the leading ones.
 EXACT_UP_TO = 1500
 N_LANDMARKS = 1000
@@ -60,7 +64,7 @@ class Problem:
     kernel: Any
     gamma: Any
     cells: "Shape"
-    frozen: NDArray[np.intp]  # (n_frozen, 2): items and the cells they stay in
+    frozen: Index  # (n_frozen, 2): items and the cells they stay in
     random_state: Any
     n_jobs: int | None
 
@@ -73,7 +77,7 @@ class Layout(NamedTuple):
     objective: float = -np.inf  # where there is one for the whole layout
 
     @property
-    def cells(self) -> NDArray[np.intp]:
+    def cells(self) -> Index:
         """Cell of each item."""
         held = np.flatnonzero(self.grid >= 0)
         cells = np.empty(held.size, dtype=np.intp)
@@ -124,7 +128,7 @@ class Shape:
         """Number of cells that items may be put into."""
         return int(self.cells.sum())
 
-    def positions(self, cells: NDArray[np.intp]) -> NDArray[Any]:
+    def positions(self, cells: Index) -> NDArray[Any]:
         """Row and column of each of the listed cells."""
         if self.points is not None:
             return self.points[cells]
@@ -156,9 +160,7 @@ def rectangle_for(n_items: int) -> tuple[int, int]:
     return -(-n_items // columns), columns
 
 
-def check_layout_shape(
-    shape: Any,
-) -> tuple[int, int] | NDArray[np.bool_] | NDArray[np.float64]:
+def check_layout_shape(shape: Any) -> tuple[int, int] | NDArray[Any]:
     """Rows and columns, a mask with at least one cell, or finite points."""
     one_axis = isinstance(shape, tuple | list) or getattr(shape, "ndim", 0) == 1
     if one_axis and len(shape) == 2 and _are_counts(shape):
@@ -223,9 +225,7 @@ def _check_points(points: NDArray[np.float64]) -> NDArray[np.float64]:
     return points
 
 
-def check_frozen_cells(
-    frozen: ArrayLike | None, n_items: int, cells: NDArray[np.bool_]
-) -> NDArray[np.intp]:
+def check_frozen_cells(frozen: ArrayLike | None, n_items: int, cells: NDArray[np.bool_]) -> Index:
     """Items and the cells they are fixed to, each item and each cell once, inside the shape."""
     if frozen is None:
         return np.empty((0, 2), dtype=np.intp)
@@ -242,14 +242,9 @@ def check_frozen_cells(
     return pairs
 
 
-def is_list(kernel: Any) -> bool:
-    """Whether several kernels are summed."""
-    return isinstance(kernel, list | tuple)
-
-
 def has_columns(kernel: Any) -> bool:
     """Whether one kernel compares items by one table of numbers."""
-    return not is_list(kernel) and kernel != "text"
+    return not isinstance(kernel, list | tuple) and kernel != "text"
 
 
 def check_items(X: Any, kernel: Any, name: str = "X") -> Any:
@@ -262,7 +257,7 @@ def check_items(X: Any, kernel: Any, name: str = "X") -> Any:
             'chooses some that stand for all), or use kernel="linear", which needs no such '
             "matrix.",
         )
-    if is_list(kernel):
+    if isinstance(kernel, list | tuple):
         kernels = check_kernel_list(kernel)
         given = collection_for_each(X, len(kernels), name)
         shared = all(each is given[0] for each in given)
@@ -284,7 +279,7 @@ def check_items(X: Any, kernel: Any, name: str = "X") -> Any:
 
 def whole_gram(kernel: Any, n_items: int) -> bool:
     """Whether all similarities between items are computed, or thin factors do."""
-    if is_list(kernel) or not isinstance(kernel, str):
+    if not isinstance(kernel, str):
         return True
     return kernel != "linear" and not (kernel in THIN_KERNELS and n_items > DENSE_UP_TO)
 
@@ -298,7 +293,7 @@ def len_of(X: Any) -> int:
 
 def joined(old: Any, new: Any, kernel: Any) -> Any:
     """Old items, as they were checked, followed by new ones; a kernel matrix holds both."""
-    if is_list(kernel):
+    if isinstance(kernel, list | tuple):
         parts = collection_for_each(new, len(kernel), "X")
         return [
             joined(each, part, one) for each, part, one in zip(old, parts, kernel, strict=True)
@@ -332,9 +327,7 @@ def check_added(n_new: int, *, n_empty: int) -> None:
         )
 
 
-def kernel_features(
-    X: Any, kernel: Any, gamma: Any, random_state: np.random.RandomState
-) -> NDArray[np.float32]:
+def kernel_features(X: Any, kernel: Any, gamma: Any, random_state: Random) -> Vectors:
     """Vectors whose inner products are the kernel's, as far as its leading components go."""
     n_items = len_of(X)
     if n_items == 1:
@@ -347,9 +340,8 @@ def kernel_features(
         if n_items <= EXACT_UP_TO:
             values, vectors = _largest(centred, n_items)
         else:
-            vectors, values, _ = randomized_svd(
-                centred, SCORED_COMPONENTS, random_state=random_state
-            )
+            wanted = SCORED_COMPONENTS
+            vectors, values, _ = randomized_svd(centred, wanted, random_state=random_state)
     # What is below rounding, or below zero, is no direction that items differ in.
     kept = values > 1e-9 * max(float(values[0]), np.finfo(float).tiny)
     if not kept.any():
@@ -359,9 +351,7 @@ def kernel_features(
     return np.asarray(vectors[:, kept] * np.sqrt(values[kept] / unit), dtype=np.float32)
 
 
-def leading_components(
-    X: Any, n_components: int, random_state: np.random.RandomState
-) -> NDArray[np.float32]:
+def leading_components(X: Any, n_components: int, random_state: Random) -> Vectors:
     """Centered rows of X, turned and cut to the directions in which they differ most."""
     n, d = X.shape
     if sparse.issparse(X):
@@ -402,7 +392,7 @@ def _shortening(lengths: NDArray[np.float64], near: NDArray[np.bool_]) -> NDArra
 
 
 def _dense_components(
-    centred: NDArray[Any], n_components: int, random_state: np.random.RandomState
+    centred: NDArray[Any], n_components: int, random_state: Random
 ) -> NDArray[Any]:
     n, d = centred.shape
     if min(n, d) > EXACT_UP_TO:
@@ -422,9 +412,7 @@ def _largest(A: NDArray[Any], n_wanted: int) -> tuple[NDArray[Any], NDArray[Any]
     return values[::-1], vectors[:, ::-1]
 
 
-def _sparse_components(
-    X: Any, n_components: int, random_state: np.random.RandomState
-) -> NDArray[np.float32]:
+def _sparse_components(X: Any, n_components: int, random_state: Random) -> Vectors:
     """Leading components of a sparse matrix, whose zeros are not filled to center it."""
     n, d = X.shape
     # Of what is mostly filled, the mean would take the digits: that is not centered first.
@@ -448,7 +436,7 @@ def _sparse_components(
     return np.asarray(U * (S / S.max() if S.max() > 0 else S), dtype=np.float32)
 
 
-def unit_scale(features: NDArray[np.float32]) -> NDArray[np.float32]:
+def unit_scale(features: Vectors) -> Vectors:
     """Features with mean squared length 1, so that nothing depends on their unit."""
     size = float(np.sqrt(np.einsum("ij,ij->", features, features, dtype=np.float64)))
     size /= np.sqrt(max(len(features), 1))

@@ -397,10 +397,8 @@ class _Nearest:
         stale = (self.slots == slot).any(axis=0)
         nearest = ~stale & (row < self.distances[0])
         middle = ~stale & ~nearest & (row < self.distances[1])
-        self.slots[1, nearest], self.distances[1, nearest] = (
-            self.slots[0, nearest],
-            self.distances[0, nearest],
-        )
+        for two in (self.slots, self.distances):
+            two[1, nearest] = two[0, nearest]
         for rank, where in ((0, nearest), (1, middle)):
             self.slots[rank, where], self.distances[rank, where] = slot, row[where]
         self._find(np.flatnonzero(stale))

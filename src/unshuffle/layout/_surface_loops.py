@@ -258,11 +258,6 @@ def _exchange_interleaved(
 
 
 @_compiled
-def _draw_shift(draw: float, longest: int) -> int:
-    return int(draw * (2 * longest + 1)) - longest
-
-
-@_compiled
 def _own_share(bandwidth: float) -> Any:
     """What a cell counts in the average of the cell 0, 1, 2, ... away, along one axis.
 
@@ -303,8 +298,9 @@ def swap_passes(
     farthest = own.shape[0] - 1
     longest = max(1, int(LONGEST_SHIFT * bandwidth))
     for s in range(draws.shape[0]):
-        down = _draw_shift(draws[s, 0], min(longest, rows - 1))
-        right = _draw_shift(draws[s, 1], min(longest, columns - 1))
+        most_down, most_right = min(longest, rows - 1), min(longest, columns - 1)
+        down = int(draws[s, 0] * (2 * most_down + 1)) - most_down
+        right = int(draws[s, 1] * (2 * most_right + 1)) - most_right
         offset = int(draws[s, 2] * 2**20)
         if down < 0 or (down == 0 and right < 0):
             down = -down

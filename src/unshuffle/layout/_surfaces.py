@@ -53,9 +53,7 @@ class Raster:
     """Cells of a rectangle, or with `wrap` of a torus, where opposite edges meet."""
 
     def __init__(self, rows: int, columns: int, wrap: bool) -> None:
-        self.rows = rows
-        self.columns = columns
-        self.wrap = wrap
+        self.rows, self.columns, self.wrap = rows, columns, wrap
         self.n_cells = rows * columns
         self.extent = float(max(rows, columns))
 
@@ -67,26 +65,19 @@ class Raster:
         if spacing < 2:
             n_down, n_across = rows, columns
         samples = np.empty((len(planes), n_down, n_across), dtype=np.float32)
-        workers.each(
-            _surface_loops.average,
-            [
-                (planes, rows, columns, bandwidth, wrap, samples, *piece)
-                for piece in self._pieces(n_down)
-            ],
-        )
+        task = planes, rows, columns, bandwidth, wrap, samples
+        workers.each(_surface_loops.average, [(*task, *piece) for piece in self._pieces(n_down)])
         if (n_down, n_across) == (rows, columns):
             return samples.reshape(len(planes), -1)
         full = np.empty((len(planes), rows, columns), dtype=np.float32)
-        workers.each(
-            _surface_loops.enlarge, [(samples, wrap, full, *piece) for piece in self._pieces(rows)]
-        )
+        pieces = [(samples, wrap, full, *piece) for piece in self._pieces(rows)]
+        workers.each(_surface_loops.enlarge, pieces)
         return full.reshape(len(planes), -1)
 
     def _pieces(self, n: int) -> list[tuple[int, int]]:
         """`range(n)` in parts that are worth a thread each."""
         n_pieces = min(n, -(-self.n_cells // PIECE))
-        bounds = [n * k // n_pieces for k in range(n_pieces + 1)]
-        return list(pairwise(bounds))
+        return list(pairwise(n * k // n_pieces for k in range(n_pieces + 1)))
 
     def swap(self, board: Bits, field: Planes, passes: Passes, rng: Rng, workers: Workers) -> None:
         """Exchange along random shifts, in parts of the grid that do not touch each other."""
@@ -96,18 +87,14 @@ class Raster:
         stride = max(1, min(n_strides, int(passes.bandwidth / 4)))
         tiles = list(self._swap_tiles(stride, rng))
         draws = rng.random((len(tiles), passes.n_passes, 3))
-        flat = board.reshape(-1), field.reshape(-1), passes.free, self.rows, self.columns
+        shape = self.rows, self.columns, passes.n_features
+        task = board.reshape(-1), field.reshape(-1), passes.free, *shape
         how = passes.bandwidth, passes.noise, passes.heat
         if len(tiles) == 1 and not self.wrap:
-            _surface_loops.swap_passes(*flat, passes.n_features, draws[0], *how)
+            _surface_loops.swap_passes(*task, draws[0], *how)
             return
-        workers.each(
-            _surface_loops.swap_tile,
-            [
-                (*flat, passes.n_features, tile, part, *how)
-                for tile, part in zip(tiles, draws, strict=True)
-            ],
-        )
+        parts = zip(tiles, draws, strict=True)
+        workers.each(_surface_loops.swap_tile, [(*task, *part, *how) for part in parts])
 
     def _swap_tiles(self, stride: int, rng: Rng) -> Iterator[tuple[int, int, int, int, int]]:
         """Parts of the grid: (top, left, rows, columns, stride), each cell in one of them."""
@@ -116,25 +103,17 @@ class Raster:
             for across in range(min(stride, self.columns)):
                 height = -(-(self.rows - down) // stride)
                 width = -(-(self.columns - across) // stride)
-                for top, n_rows in _cut(height, rng):
-                    for left, n_columns in _cut(width, rng):
-                        yield (
-                            int(roll[0]) + down + stride * top,
-                            int(roll[1]) + across + stride * left,
-                            n_rows,
-                            n_columns,
-                            stride,
-                        )
+                for y, n_rows in _cut(height, rng):
+                    for x, n_columns in _cut(width, rng):
+                        top, left = int(roll[0]) + down, int(roll[1]) + across
+                        yield top + stride * y, left + stride * x, n_rows, n_columns, stride
 
     def typical_gain(
         self, planes: Planes, field: Planes, n_features: int, items: Bits, bandwidth: float
     ) -> float:
         """Scale of the gains of exchanges a bandwidth apart: root mean squares over some cells."""
-        step = max(1, round(bandwidth))
-        gain = _surface_loops.typical_gain(
-            planes, field, n_features, items, self.rows, self.columns, step
-        )
-        return float(gain)
+        where = self.rows, self.columns, max(1, round(bandwidth))
+        return float(_surface_loops.typical_gain(planes, field, n_features, items, *where))
 
     def tiles(self, side: float, rng: Rng) -> Cells:
         """Tile of each cell: squares of the given side, laid over the grid at a random offset."""
@@ -147,7 +126,7 @@ class Raster:
         row, column = row // length, column // length
         return (row[:, np.newaxis] * (column.max() + 1) + column).ravel()
 
-    def neighbors(self) -> tuple[NDArray[np.int32], Planes]:
+    def neighbors(self) -> tuple[Bits, Planes]:
         """The eight cells around each, -1 for none, and what they count."""
         row, column = np.divmod(np.arange(self.n_cells, dtype=np.int32), np.int32(self.columns))
         found = np.empty((self.n_cells, 8), dtype=np.int32)
@@ -253,7 +232,7 @@ class Scatter:
         key = place[:, 0] * (place[:, 1].max() + 1) + place[:, 1]
         return np.unique(key, return_inverse=True)[1].astype(np.int64)
 
-    def neighbors(self) -> tuple[NDArray[np.int32], Planes]:
+    def neighbors(self) -> tuple[Bits, Planes]:
         """Up to eight nearest cells, as far as both count each other among theirs."""
         k = min(N_NEIGHBORS, self.n_cells - 1)
         if k < 1:
@@ -267,10 +246,8 @@ class Scatter:
         cells = np.arange(self.n_cells)[:, np.newaxis]
         mutual = (found[found] == cells[..., np.newaxis]).any(axis=2)
         weights = np.exp(-0.5 * (distance / NEIGHBOR_BANDWIDTH) ** 2)
-        return (
-            np.where(mutual, found, -1).astype(np.int32),
-            np.where(mutual, weights, 0.0).astype(np.float32),
-        )
+        near, weights = np.where(mutual, found, -1), np.where(mutual, weights, 0.0)
+        return near.astype(np.int32), weights.astype(np.float32)
 
 
 def _onto_grid(places: NDArray[np.float64], rows: int, columns: int) -> sparse.csr_array:
@@ -282,10 +259,8 @@ def _onto_grid(places: NDArray[np.float64], rows: int, columns: int) -> sparse.c
     for down in (0, 1):
         for right in (0, 1):
             index.append((corner[:, 0] + down) * columns + corner[:, 1] + right)
-            share.append(
-                np.where(down, part[:, 0], 1 - part[:, 0])
-                * np.where(right, part[:, 1], 1 - part[:, 1])
-            )
+            above = part[:, 0] if down else 1 - part[:, 0]
+            share.append(above * (part[:, 1] if right else 1 - part[:, 1]))
     item = np.tile(np.arange(n), 4)
     shape = (n, rows * columns)
     return sparse.csr_array((np.concatenate(share), (item, np.concatenate(index))), shape=shape)

@@ -1,25 +1,133 @@
-"""Checks of classifiers, of Gram matrices, and of estimators inside scikit-learn's tools."""
+"""Checks of what an estimator keeps and learns, and that scikit-learn's tools can use it."""
 
+import pickle
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC
 
-from unshuffle.testing._answers import are_bags, assert_close, require
 from unshuffle.testing._cases import (
     Case,
+    answers,
+    are_bags,
+    as_rows,
+    assert_close,
+    assert_same,
+    fit_to,
     fitted_case,
     is_set_kernel,
     make_case,
     prepared,
+    questions,
+    refusal,
+    require,
+    told,
 )
 
 # Two kinds of bags three deviations apart: a coin would get half of them.
 _LEAST_ACCURACY = 0.8
+
+
+def check_arguments_unchanged(estimator: Any, tol: float) -> None:
+    """Neither a fit nor an answer changes the bags or the target; read-only ones will do."""
+    _, case = fitted_case(estimator)
+    kept = case.with_points(np.copy)
+    told(estimator, case)
+    pairs = zip(case.bags + case.new, kept.bags + kept.new, strict=True)
+    changed = sum(not np.array_equal(now, before) for now, before in pairs)
+    require(
+        changed == 0, f"{changed} bags were changed by the estimator: it must leave them alone."
+    )
+    require(len(case.bags) == len(kept.bags), "The list of bags was changed by the estimator.")
+    for array in (*kept.bags, *kept.new, kept.y):
+        array.setflags(write=False)
+    told(estimator, kept)
+
+
+def check_parameters_unchanged(estimator: Any, tol: float) -> None:
+    """A fit leaves the parameters of the constructor as they were."""
+    fresh = prepared(estimator)
+    before = fresh.get_params(deep=False)
+    state = {name: _frozen(value) for name, value in before.items()}
+    case = make_case(estimator)
+    fresh.fit(case.bags, case.y)
+    after = fresh.get_params(deep=False)
+    changed = [
+        name
+        for name, value in before.items()
+        if after[name] is not value or _frozen(after[name]) != state[name]
+    ]
+    require(not changed, f"fit changed the parameters {changed}: it must leave them as they were.")
+
+
+def check_clone_and_parameters(estimator: Any, tol: float) -> None:
+    """A clone is not fitted, has the same parameters, and learns the same."""
+    fitted, case = fitted_case(estimator)
+    copy = clone(fitted)
+    learnt = [name for name in vars(copy) if name.endswith("_") and not name.startswith("_")]
+    require(not learnt, f"A clone of a fitted estimator has {learnt}: it must not be fitted.")
+    copy.set_params(**fitted.get_params(deep=False))
+    found = answers(copy.fit(case.bags, case.y), case)
+    expected = answers(fitted, case)
+    assert_same(found, expected, "a clone must learn the same from the same bags", tol)
+
+
+def check_pickle(estimator: Any, tol: float) -> None:
+    """A fitted estimator that is saved and loaded gives the same answers."""
+    fitted, case = fitted_case(estimator)
+    loaded = pickle.loads(pickle.dumps(fitted))
+    expected = answers(fitted, case)
+    found = answers(loaded, case)
+    assert_same(found, expected, "a pickled estimator must answer as before", tol)
+
+
+def check_repeated_fit(estimator: Any, tol: float) -> None:
+    """The same bags and random_state teach the same, also after other bags were fitted."""
+    expected_of, case = fitted_case(estimator)
+    other = make_case(estimator, seed=1).with_points(lambda bag: bag[:5])
+    again = fit_to(estimator, other)
+    before = pickle.dumps(np.random.get_state())  # noqa: NPY002
+    found = answers(again.fit(case.bags, case.y), case)
+    expected = answers(expected_of, case)
+    promise = "a second fit must forget the first and give the same for the same random_state"
+    assert_same(found, expected, promise, tol)
+    after = pickle.dumps(np.random.get_state())  # noqa: NPY002
+    require(
+        before == after,
+        "NumPy's own random numbers were used although random_state was given, or where nothing "
+        "is random: draw from `check_random_state(self.random_state)`.",
+    )
+
+
+def check_n_jobs(estimator: Any, tol: float) -> None:
+    """The number of workers changes no answer."""
+    _, case = fitted_case(estimator)
+    one, two = (told(estimator, case, n_jobs=n) for n in (1, 2))
+    assert_same(two, one, "n_jobs=2 must give the same as n_jobs=1", tol)
+
+
+def check_fit_transform(estimator: Any, tol: float) -> None:
+    """`fit_transform` gives what `fit` and then `transform` give."""
+    fitted, case = fitted_case(estimator)
+    found = as_rows(prepared(estimator).fit_transform(case.bags, case.y))
+    promise = "fit_transform must give what fit and then transform give"
+    assert_close(found, as_rows(fitted.transform(case.bags)), "fit_transform", promise, tol)
+
+
+def check_not_fitted(estimator: Any, tol: float) -> None:
+    """Before a fit, questions are answered by NotFittedError."""
+    case = make_case(estimator)
+    fresh = prepared(estimator)
+    for name in questions(fresh):
+        refusal(partial(getattr(fresh, name), case.new), name, "bags before fit", NotFittedError)
 
 
 def check_cross_validation(estimator: Any, tol: float) -> None:
@@ -79,7 +187,8 @@ def check_kinds_told_apart(estimator: Any, tol: float) -> None:
 def check_decisions(estimator: Any, tol: float) -> None:
     """Predictions follow decision values, and probabilities sum to one."""
     for n_kinds in (2, 3):
-        fitted, case = _fitted_to_kinds(estimator, n_kinds)
+        case = make_case(estimator, n_kinds=n_kinds)
+        fitted = fit_to(estimator, case)
         if hasattr(fitted, "decision_function"):
             _assert_decisions(fitted, case, n_kinds)
         if hasattr(fitted, "predict_proba"):
@@ -96,29 +205,30 @@ def check_decisions(estimator: Any, tol: float) -> None:
 
 def check_one_class_refused(estimator: Any, tol: float) -> None:
     """Labels that are all the same are refused in words about classes."""
-    case = make_case(estimator, ragged=False)
-    try:
-        prepared(estimator).fit(case.bags, np.zeros(len(case.bags), dtype=int))
-    except ValueError as error:
-        require(
-            "class" in str(error).lower(),
-            f"Labels of one class are refused without a word about classes: {str(error)!r}.",
-        )
-        return
-    raise AssertionError("fit accepts labels of one class only: it must raise ValueError.")
+    case = make_case(estimator)
+    alike = replace(case, y=np.zeros(len(case.bags), dtype=int))
+    message = refusal(partial(fit_to, estimator, alike), "fit", "labels of one class only")
+    require(
+        "class" in message.lower(),
+        f"Labels of one class are refused without a word about classes: {message!r}.",
+    )
 
 
 def check_number_of_labels(estimator: Any, tol: float) -> None:
     """A target of another length than the list of bags is refused."""
-    case = make_case(estimator, ragged=False)
+    case = make_case(estimator)
+    short = replace(case, y=case.y[:-1])
+    what = f"{len(short.bags)} bags with {len(short.y)} labels"
+    refusal(partial(fit_to, estimator, short), "fit", what)
+
+
+def _frozen(value: Any) -> bytes:
+    """What a parameter holds, to tell later whether that changed."""
     try:
-        prepared(estimator).fit(case.bags, case.y[:-1])
-    except ValueError:
-        return
-    raise AssertionError(
-        f"fit accepts {len(case.bags)} bags with {len(case.y) - 1} labels: it must raise "
-        "ValueError."
-    )
+        return pickle.dumps(value)
+    except Exception:
+        # Functions made on the spot, such as kernels and callbacks, have nothing inside to change.
+        return b""
 
 
 def _model(estimator: Any, fitted: Any, case: Case) -> tuple[Any, dict[str, list[Any]]]:
@@ -134,11 +244,6 @@ def _model(estimator: Any, fitted: Any, case: Case) -> tuple[Any, dict[str, list
 
 def _means(bags: Any) -> Any:
     return np.array([bag.mean(axis=0) for bag in bags])
-
-
-def _fitted_to_kinds(estimator: Any, n_kinds: int) -> tuple[Any, Case]:
-    case = make_case(estimator, ragged=False, n_kinds=n_kinds)
-    return prepared(estimator).fit(case.bags, case.y), case
 
 
 def _assert_decisions(fitted: Any, case: Case, n_kinds: int) -> None:

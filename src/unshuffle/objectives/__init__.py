@@ -1,6 +1,11 @@
 """Objectives over permutations and orbits: values and gradients, as pure functions."""
 
-from unshuffle._motion import exponential_action, exponential_jacobian, exponential_pullback, matrix_exponentials
+from unshuffle._motion import (
+    exponential_action,
+    exponential_jacobian,
+    exponential_pullback,
+    matrix_exponentials,
+)
 from unshuffle.objectives._entropy import entropy_gradient, entropy_value, entropy_weights
 from unshuffle.objectives._hsic import (
     hsic_biased,

@@ -21,19 +21,11 @@ PER_BAG = ("transform", "predict", "decision_function", "predict_proba")
 
 @dataclass(frozen=True)
 class Case:
-    """Bags of two kinds, far apart, some of them kept back.
+    """Bags of two kinds, far apart, some of them kept back."""
 
-    Attributes
-    ----------
-    bags, new : list of ndarray of shape (n_i, WIDTH)
-        Bags to fit and bags that come later.
-    y, new_y : ndarray
-        Their kinds 0 and 1, or a number for each where a regressor is tried.
-    """
-
-    bags: Any
-    y: NDArray[Any]
-    new: Any
+    bags: Any  # list of arrays (n_i, WIDTH) to fit, in some checks in another form
+    y: NDArray[Any]  # their kinds 0 and 1, or a number for each where a regressor is tried
+    new: Any  # bags that come later
     new_y: NDArray[Any]
 
     def with_points(self, change: Callable[[Array], Any]) -> "Case":

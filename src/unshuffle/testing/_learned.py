@@ -76,29 +76,25 @@ def check_clone_and_parameters(estimator: Any, tol: float) -> None:
     require(not learnt, f"A clone of a fitted estimator has {learnt}: it must not be fitted.")
     copy.set_params(**fitted.get_params(deep=False))
     found = answers(copy.fit(case.bags, case.y), case)
-    expected = answers(fitted, case)
-    assert_same(found, expected, "a clone must learn the same from the same bags", tol)
+    promise = "a clone must learn the same from the same bags"
+    assert_same(found, answers(fitted, case), promise, tol)
 
 
 def check_pickle(estimator: Any, tol: float) -> None:
     """A fitted estimator that is saved and loaded gives the same answers."""
     fitted, case = fitted_case(estimator)
-    loaded = pickle.loads(pickle.dumps(fitted))
-    expected = answers(fitted, case)
-    found = answers(loaded, case)
-    assert_same(found, expected, "a pickled estimator must answer as before", tol)
+    found = answers(pickle.loads(pickle.dumps(fitted)), case)
+    assert_same(found, answers(fitted, case), "a pickled estimator must answer as before", tol)
 
 
 def check_repeated_fit(estimator: Any, tol: float) -> None:
     """The same bags and random_state teach the same, also after other bags were fitted."""
-    expected_of, case = fitted_case(estimator)
-    other = make_case(estimator, seed=1).with_points(lambda bag: bag[:5])
-    again = fit_to(estimator, other)
+    fitted, case = fitted_case(estimator)
+    again = fit_to(estimator, make_case(estimator, seed=1).with_points(lambda bag: bag[:5]))
     before = pickle.dumps(np.random.get_state())  # noqa: NPY002
     found = answers(again.fit(case.bags, case.y), case)
-    expected = answers(expected_of, case)
     promise = "a second fit must forget the first and give the same for the same random_state"
-    assert_same(found, expected, promise, tol)
+    assert_same(found, answers(fitted, case), promise, tol)
     after = pickle.dumps(np.random.get_state())  # noqa: NPY002
     require(
         before == after,
@@ -124,8 +120,7 @@ def check_fit_transform(estimator: Any, tol: float) -> None:
 
 def check_not_fitted(estimator: Any, tol: float) -> None:
     """Before a fit, questions are answered by NotFittedError."""
-    case = make_case(estimator)
-    fresh = prepared(estimator)
+    fresh, case = prepared(estimator), make_case(estimator)
     for name in questions(fresh):
         refusal(partial(getattr(fresh, name), case.new), name, "bags before fit", NotFittedError)
 
@@ -217,9 +212,8 @@ def check_one_class_refused(estimator: Any, tol: float) -> None:
 def check_number_of_labels(estimator: Any, tol: float) -> None:
     """A target of another length than the list of bags is refused."""
     case = make_case(estimator)
-    short = replace(case, y=case.y[:-1])
-    what = f"{len(short.bags)} bags with {len(short.y)} labels"
-    refusal(partial(fit_to, estimator, short), "fit", what)
+    what = f"{len(case.bags)} bags with {len(case.y) - 1} labels"
+    refusal(partial(fit_to, estimator, replace(case, y=case.y[:-1])), "fit", what)
 
 
 def _frozen(value: Any) -> bytes:
@@ -237,13 +231,10 @@ def _model(estimator: Any, fitted: Any, case: Case) -> tuple[Any, dict[str, list
     if hasattr(fitted, "predict"):
         return Pipeline(steps), {"bags": [prepared(estimator)]}
     if are_bags(fitted.transform(case.bags)):
-        steps.append(("means", FunctionTransformer(_means)))
+        means = FunctionTransformer(lambda bags: np.array([bag.mean(axis=0) for bag in bags]))
+        steps.append(("means", means))
     last = SVC(kernel="precomputed") if is_set_kernel(estimator) else LogisticRegression()
     return Pipeline([*steps, ("rows", last)]), {"rows__C": [0.1, 1.0]}
-
-
-def _means(bags: Any) -> Any:
-    return np.array([bag.mean(axis=0) for bag in bags])
 
 
 def _assert_decisions(fitted: Any, case: Case, n_kinds: int) -> None:

@@ -18,6 +18,7 @@ Check = Callable[[Any, float], None]
 
 
 def _has(*names: str) -> Callable[[Any], bool]:
+    """Whether an estimator has one of several methods."""
     return lambda estimator: any(hasattr(estimator, name) for name in names)
 
 
@@ -128,7 +129,7 @@ def check_bag_estimator(
     """
     tol = check_real(tol, "tol", least=0)
     check_option(on_fail, "on_fail", ("raise", "collect"))
-    expected = _check_expected(expected_failed_checks, _NAMES)
+    expected = _check_expected(expected_failed_checks)
     return [
         _result(check, estimator, tol, check.__name__ in expected, on_fail)
         for check in _checks_for(estimator)
@@ -181,7 +182,7 @@ def parametrize_with_bag_checks(
     cases = []
     for estimator in estimators:
         given = None if expected_failed_checks is None else expected_failed_checks(estimator)
-        expected = _check_expected(given, _NAMES)
+        expected = _check_expected(given)
         for check in _checks_for(estimator):
             reason = expected.get(check.__name__)
             marks = () if reason is None else (pytest.mark.xfail(reason=reason, strict=True),)
@@ -237,7 +238,7 @@ def _check_instance(estimator: Any) -> None:
         )
 
 
-def _check_expected(given: Any, names: Iterable[str]) -> Mapping[str, str]:
+def _check_expected(given: Any) -> Mapping[str, str]:
     """Names of checks, each with the reason why it cannot hold."""
     if given is None:
         return {}
@@ -246,10 +247,10 @@ def _check_expected(given: Any, names: Iterable[str]) -> Mapping[str, str]:
             "`expected_failed_checks` must be a dict of names and reasons, got "
             f"{type(given).__name__}."
         )
-    unknown = sorted(set(given) - set(names))
+    unknown = sorted(set(given) - set(_NAMES))
     if unknown:
         raise ValueError(
             f"`expected_failed_checks` names {unknown[0]!r}, which is no check. There are "
-            f"{', '.join(names)}."
+            f"{', '.join(_NAMES)}."
         )
     return given

@@ -151,8 +151,7 @@ def mixture_sets(
     >>> len(bags), bags[0].shape[1], labels.tolist()
     (6, 5, [0, 1, 2, 0, 1, 2])
     """
-    n = check_count(n, "n")
-    n_classes = check_count(n_classes, "n_classes")
+    n, n_classes = check_count(n, "n"), check_count(n_classes, "n_classes")
     n_components = check_count(n_components, "n_components")
     n_features = check_count(n_features, "n_features")
     least_points = check_count(least_points, "least_points")

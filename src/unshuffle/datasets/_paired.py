@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits, load_sample_image
 
@@ -93,8 +94,7 @@ def make_paired_views(
         instead="Pass a smaller `n`, `n_latent` or `n_features`.",
     )
     rng = check_seed(random_state)
-    # Unequal spread and a long tail along each axis: a round cloud, or one that is its own
-    # mirror image, has no shape to recognise it by.
+    # Unequal spread and long tails: a round or symmetric cloud has no shape to recognise it by.
     latent = (rng.exponential(size=(n, n_latent)) - 1) * np.linspace(1.5, 0.5, n_latent)
     X, y = (_view(latent, columns, bend, noise, rng) for columns in (first, second))
     return _shuffle_second(X, y, rng)
@@ -141,7 +141,8 @@ def photo_halves(
     """
     size = check_count(size, "size", least=4, most=400)
     photos = map(load_sample_image, ("china.jpg", "flower.jpg"))
-    crops = np.concatenate([_crops(photo, size) for photo in photos])
+    tiles = [sliding_window_view(photo, (size, size, 3))[::size, ::size] for photo in photos]
+    crops = np.concatenate([tile.reshape(-1, size, size, 3) for tile in tiles])
     detail = crops.mean(axis=-1).std(axis=(1, 2))
     crops = crops[detail >= np.quantile(detail, 0.5)]  # the plainer half is left out
     n = check_count(n, "n", least=2, most=len(crops))
@@ -249,12 +250,6 @@ def _view(latent: Array, n_columns: int, bend: float, noise: float, rng: Random)
     waves = np.sqrt(2) * np.cos(latent @ rng.randn(n_latent, n_columns) / n_latent + phase)
     signal = np.sqrt(1 - bend) * linear + np.sqrt(bend) * waves
     return signal + noise * rng.randn(*signal.shape)
-
-
-def _crops(photo: np.ndarray, size: int) -> np.ndarray:
-    rows, columns = photo.shape[0] // size, photo.shape[1] // size
-    tiled = photo[: rows * size, : columns * size].reshape(rows, size, columns, size, 3)
-    return tiled.swapaxes(1, 2).reshape(rows * columns, size, size, 3)
 
 
 def _relit(crop: np.ndarray, light: float, rng: Random) -> np.ndarray:

@@ -49,7 +49,7 @@ class Settings:
         if self.n_generators is not None:
             return self.n_generators
         most = (problem.space.n_dimensions, len(problem.pairs.targets), _MOST_SUGGESTED)
-        return suggested_number(spectrum, min(most))
+        return _suggested_number(spectrum, min(most))
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def learn_squared(problem: Problem, settings: Settings, search: OrbitSearch) -> 
     unless they explain the pairs less well than free generators do after allowance for the noise
     that these fit: they come from all points at once and extrapolate further.
     """
-    values, directions = spectrum(small_matrices(problem.space, problem.pairs))
+    values, directions = spectrum(_small_matrices(problem.space, problem.pairs))
     k = settings.number(values, problem)
     descents = _Descents(problem, settings, search, values)
     random = np.random.RandomState(problem.seed)
@@ -155,7 +155,7 @@ class _Descents:
         space, pairs, rows = self.problem.space, self.problem.pairs, self.problem.rows
         if rows is None:
             return []
-        found = tangent_starts(space, rows, k, seed=self.problem.seed)
+        found = _tangent_starts(space, rows, k, seed=self.problem.seed)
         return [started(space, pairs, each) for each in found if len(each) == k]
 
     def is_exact(self, run: Run) -> bool:
@@ -192,14 +192,14 @@ def _orthonormal(coordinates: Array) -> Array:
     return np.ascontiguousarray(np.linalg.qr(coordinates.T)[0].T)
 
 
-def small_matrices(space: MatrixSpace, pairs: Pairs) -> Array:
+def _small_matrices(space: MatrixSpace, pairs: Pairs) -> Array:
     """One matrix for each pair, in coordinates, that together span few directions.
 
     Each carries its pair to first order, (x - x') = A (x + x') / 2, which errs by the third power
     of A only. Among the many that do, those of small volume log|M + eps| are sought, where M is
     the mean of a a': each step is a ridge regression with the last M, while eps shrinks from the
-    size of the matrices to a trifle of it.
-    Of many pairs, where n * d * p numbers would be too much, a regular part is taken.
+    size of the matrices to a trifle of it. Of many pairs, where n * d * p numbers would be too
+    much, a regular part is taken.
     """
     n, d = pairs.targets.shape
     p = space.n_dimensions
@@ -231,7 +231,7 @@ def spectrum(coordinates: Array) -> tuple[Array, Array]:
     return singular**2 / len(coordinates), directions
 
 
-def suggested_number(values: Array, most: int) -> int:
+def _suggested_number(values: Array, most: int) -> int:
     """Directions before a spectrum first falls tenfold; as many as hold 95% where it does not."""
     most = min(most, values.size)
     padded = np.append(values, 0.0)
@@ -264,14 +264,13 @@ def _regressed(maps: Array, shift: Array, factor: Array, *, ridge: float, noise:
     return np.asarray(kept + ridge * np.einsum("ndp,nd->np", maps, weights))
 
 
-def tangent_starts(space: MatrixSpace, X: Array, n_generators: int, *, seed: int) -> list[Array]:
+def _tangent_starts(space: MatrixSpace, X: Array, n_generators: int, *, seed: int) -> list[Array]:
     """Generators whose flow V x stays within the surface on which the points lie.
 
     A quadratic surface is fitted around each point; with its normals n, the generators are the
     null space of all n'V x. Wide neighbourhoods average noise out and narrow ones follow curves,
-    so several widths are tried, the widest first.
-    Coordinates of orthonormal generators, one array for each width; none where there are too few
-    points, or too many dimensions for surfaces to be fitted.
+    so several widths are tried, the widest first. Returns coordinates of orthonormal generators,
+    one array for each width, and none where there are too few points or too many dimensions.
     """
     points = np.unique(X, axis=0)
     d = points.shape[1]

@@ -8,16 +8,18 @@ from functools import partial
 from typing import Any
 from unittest import SkipTest
 
+from sklearn.base import is_classifier
+
 from unshuffle._parameters import check_option, check_real
-from unshuffle.testing import _forms, _learning, _order, _refusals, _state
-from unshuffle.testing._cases import is_set_kernel, is_transformer, learns_kinds
-from unshuffle.testing._checks import check_estimator_instance, check_expected_failures
+from unshuffle.testing import _input, _learned
+from unshuffle.testing._cases import is_set_kernel
 
 Check = Callable[[Any, float], None]
 
 
-def _any(estimator: Any) -> bool:
-    return True
+def _has(*names: str) -> Callable[[Any], bool]:
+    """Whether an estimator has one of several methods."""
+    return lambda estimator: any(hasattr(estimator, name) for name in names)
 
 
 def _has_jobs(estimator: Any) -> bool:
@@ -25,50 +27,25 @@ def _has_jobs(estimator: Any) -> bool:
     return any(name.rsplit("__", 1)[-1] == "n_jobs" for name in names)
 
 
-def _aligns(estimator: Any) -> bool:
-    return hasattr(estimator, "align")
-
-
-def _scores_or_transforms(estimator: Any) -> bool:
-    return hasattr(estimator, "score") or is_transformer(estimator)
-
-
-# Each check, and which estimators it is for.
-_CHECKS: tuple[tuple[Check, Callable[[Any], bool]], ...] = (
-    (_state.check_fit_returns_itself, _any),
-    (_forms.check_forms_of_input, _any),
-    (_forms.check_bags_of_one_point, _any),
-    (_forms.check_bags_of_different_sizes, _any),
-    (_forms.check_float32_and_integers, _any),
-    (_forms.check_data_frames, _any),
-    (_order.check_order_inside_bags, _any),
-    (_order.check_order_of_equal_points, _any),
-    (_order.check_order_of_bags, _any),
-    (_order.check_bags_one_by_one, _any),
-    (_order.check_alignment, _aligns),
-    (_state.check_arguments_unchanged, _any),
-    (_state.check_parameters_unchanged, _any),
-    (_state.check_clone_and_parameters, _any),
-    (_state.check_pickle, _any),
-    (_state.check_repeated_fit, _any),
-    (_state.check_n_jobs, _has_jobs),
-    (_state.check_fit_transform, is_transformer),
-    (_state.check_not_fitted, _any),
-    (_refusals.check_empty_bag_refused, _any),
-    (_refusals.check_nan_refused, _any),
-    (_refusals.check_infinity_refused, _any),
-    (_refusals.check_widths_refused, _any),
-    (_refusals.check_text_refused, _any),
-    (_refusals.check_nothing_refused, _any),
-    (_refusals.check_other_width_refused, _any),
-    (_learning.check_cross_validation, _scores_or_transforms),
-    (_learning.check_gram_matrix, is_set_kernel),
-    (_learning.check_kinds_told_apart, learns_kinds),
-    (_learning.check_decisions, learns_kinds),
-    (_learning.check_one_class_refused, learns_kinds),
-    (_learning.check_number_of_labels, learns_kinds),
+_CHECKS: tuple[Check, ...] = tuple(
+    check
+    for module in (_input, _learned)
+    for name, check in vars(module).items()
+    if name.startswith("check_")
 )
-_NAMES = tuple(check.__name__ for check, _ in _CHECKS)
+# Which estimators a check is for, where it is not for all.
+_ONLY_FOR: dict[Check, Callable[[Any], bool]] = {
+    _input.check_alignment: _has("align"),
+    _learned.check_n_jobs: _has_jobs,
+    _learned.check_fit_transform: _has("transform"),
+    _learned.check_cross_validation: _has("score", "transform"),
+    _learned.check_gram_matrix: is_set_kernel,
+    _learned.check_kinds_told_apart: is_classifier,
+    _learned.check_decisions: is_classifier,
+    _learned.check_one_class_refused: is_classifier,
+    _learned.check_number_of_labels: is_classifier,
+}
+_NAMES = tuple(check.__name__ for check in _CHECKS)
 
 
 @dataclass(frozen=True)
@@ -152,7 +129,7 @@ def check_bag_estimator(
     """
     tol = check_real(tol, "tol", least=0)
     check_option(on_fail, "on_fail", ("raise", "collect"))
-    expected = check_expected_failures(expected_failed_checks, _NAMES)
+    expected = _check_expected(expected_failed_checks)
     return [
         _result(check, estimator, tol, check.__name__ in expected, on_fail)
         for check in _checks_for(estimator)
@@ -205,7 +182,7 @@ def parametrize_with_bag_checks(
     cases = []
     for estimator in estimators:
         given = None if expected_failed_checks is None else expected_failed_checks(estimator)
-        expected = check_expected_failures(given, _NAMES)
+        expected = _check_expected(given)
         for check in _checks_for(estimator):
             reason = expected.get(check.__name__)
             marks = () if reason is None else (pytest.mark.xfail(reason=reason, strict=True),)
@@ -218,8 +195,8 @@ def parametrize_with_bag_checks(
 
 
 def _checks_for(estimator: Any) -> list[Check]:
-    check_estimator_instance(estimator)
-    return [check for check, applies in _CHECKS if applies(estimator)]
+    _check_instance(estimator)
+    return [check for check in _CHECKS if check not in _ONLY_FOR or _ONLY_FOR[check](estimator)]
 
 
 def _quietly(check: Check, estimator: Any, tol: float) -> None:
@@ -245,3 +222,35 @@ def _result(
             raise
         return BagCheckResult(name, "failed", error)
     return BagCheckResult(name, "passed")
+
+
+def _check_instance(estimator: Any) -> None:
+    """Refuse classes, and what cannot be fitted."""
+    if isinstance(estimator, type):
+        raise TypeError(
+            f"`estimator` is the class {estimator.__name__}. Pass one made from it, such as "
+            f"{estimator.__name__}()."
+        )
+    if not (hasattr(estimator, "fit") and hasattr(estimator, "get_params")):
+        raise TypeError(
+            f"`estimator` is a {type(estimator).__name__} without fit and get_params. Pass an "
+            "estimator, such as one that inherits from sklearn.base.BaseEstimator."
+        )
+
+
+def _check_expected(given: Any) -> Mapping[str, str]:
+    """Names of checks, each with the reason why it cannot hold."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise TypeError(
+            "`expected_failed_checks` must be a dict of names and reasons, got "
+            f"{type(given).__name__}."
+        )
+    unknown = sorted(set(given) - set(_NAMES))
+    if unknown:
+        raise ValueError(
+            f"`expected_failed_checks` names {unknown[0]!r}, which is no check. There are "
+            f"{', '.join(_NAMES)}."
+        )
+    return given

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from unshuffle._assign import assign, squared_distances
+from unshuffle._assign import assign, slot_distances
 from unshuffle.alignment._arrangement import Arrangement
 
 # A step must lower the squared distance by this share of it: less is rounding.
@@ -36,7 +36,7 @@ def mean_sweep(bags: Arrangement) -> int:
         total -= bags.points[t]
         counts -= here
         mean = total / np.maximum(counts, 1.0)[:, None]
-        cost = squared_distances(mean, bags.points[t])
+        cost = slot_distances(mean, bags.points[t])
         if not complete:
             cost *= (counts / (counts + 1.0))[:, None]
             cost *= here[None, :]

@@ -170,7 +170,7 @@ LONG_WORK = {
         work = lambda: solve_assignment(cost, solver="exact")
     """,
     "our own assignment": """
-        from unshuffle.assignment._many import assign_many
+        from unshuffle._assign import assign_many
         assign_many(np.ones((1, 300, 300)), np.ones((1, 300)))
         steps = np.arange(5000.0)
         costs, prices = np.outer(steps, steps)[None], np.ones((1, 5000))

@@ -13,19 +13,9 @@ Index = NDArray[np.intp]
 def assign_each(costs: Array, prices: Array, columns: Index) -> bool:
     """Solve square problems one after the other by shortest augmenting paths, exactly.
 
-    Parameters
-    ----------
-    costs : ndarray of shape (n_problems, n, n)
-        Cost of each row and column.
-    prices : ndarray of shape (n_problems, n)
-        Prices of columns to start from, any; replaced by those of the solution.
-    columns : ndarray of shape (n_problems, n)
-        Filled with the column of each row.
-
-    Returns
-    -------
-    solved : bool
-        False where a cost or a price is not a number that paths can be measured by.
+    `prices` (n_problems, n) are any to start from, and become those of the solution; `columns` is
+    filled with the column of each row. False where a cost or a price is not a number that paths
+    can be measured by.
     """
     n = costs.shape[1]
     row_of = np.empty(n, dtype=np.intp)

@@ -4,6 +4,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from unshuffle import KernelizedSorting, MultiwaySorting
+from unshuffle.assignment import QuadraticProblem
 from unshuffle.kernels import SpectralPower, center, combined_gram, gram_matrix, zero_diagonal
 from unshuffle.matching._refined import POWERS
 from unshuffle.objectives import entropy_value, hsic_biased
@@ -195,6 +196,22 @@ def test_each_stage_of_the_path_is_computed_once(monkeypatch, n_second):
     assert len(decomposed) == (2 if n_second == 25 else 4)
 
 
+@pytest.mark.parametrize(("n_first", "n_second"), [(25, 25), (25, 30), (30, 25)])
+def test_each_stage_builds_one_problem_and_the_starts_none(monkeypatch, n_first, n_second):
+    shapes = []
+    build = QuadraticProblem.__post_init__
+
+    def counted(self):
+        build(self)
+        shapes.append(self.shape)
+
+    monkeypatch.setattr(QuadraticProblem, "__post_init__", counted)
+    X = np.random.default_rng(0).exponential(size=(30, 3))
+    KernelizedSorting(n_init=12).fit(X[:n_first], 2.0 * X[:n_second], frozen=[(3, 3)])
+    smaller, larger = sorted((n_first, n_second))
+    assert shapes == [(smaller, larger)] * (1 + len(POWERS))
+
+
 @pytest.mark.parametrize("shift", [1e6, 1e8, 1e12])
 def test_linear_kernels_find_all_pairs_however_far_the_origin_is(shift):
     random = np.random.default_rng(0)
@@ -213,6 +230,14 @@ def test_kernels_whose_objective_is_no_float_are_refused(scale):
     X = np.random.default_rng(0).normal(size=(9, 2))
     with pytest.raises(ValueError, match="objective, a sum of their products, does not fit"):
         KernelizedSorting("linear").fit(scale * X, scale * X)
+
+
+@pytest.mark.parametrize("n_second", [7, 11])
+def test_kernels_too_large_are_named_in_the_order_they_were_given(n_second):
+    X = np.random.default_rng(0).normal(size=(11, 2))
+    K, L = 1e150 * combined_gram(X[:9], "rbf"), 1e149 * combined_gram(X[:n_second], "rbf")
+    with pytest.raises(ValueError, match=r"X and y hold .* up to 1e\+150 and 1e\+149,"):
+        KernelizedSorting("precomputed").fit(K, L)
 
 
 def test_the_linear_kernel_is_the_same_for_sparse_and_dense():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from unshuffle import KernelizedSorting
-from unshuffle.matching import AmbiguityWarning
+from unshuffle.matching import AmbiguityWarning, _refined
 
 pytestmark = pytest.mark.filterwarnings("ignore::unshuffle.matching.AmbiguityWarning")
 
@@ -98,6 +98,32 @@ def test_stopping_keeps_frozen_pairs_and_lets_strangers_go(cloud):
     sorting.fit(X, y, frozen=frozen)
     assert all(sorting.permutation_[i] == j for i, j in frozen)
     assert np.all(sorting.confidence_[sorting.permutation_ == -1] == 0.0)
+
+
+@pytest.mark.parametrize("last", [3, 10**6])
+def test_pairs_part_from_the_matching_that_the_search_came_to(cloud, last):
+    X, y, _ = cloud(20, 5, noise=0.3, strangers_x=3, strangers_y=3)
+    stop = {"callback": lambda state: state.iteration == last}
+    whole = KernelizedSorting(**stop).fit(X, y)
+    parted = KernelizedSorting(unmatched_cost=0.2, **stop).fit(X, y)
+    assert np.array_equal(parted.objective_path_, whole.objective_path_)
+    assert np.array_equal(parted.soft_matches(), whole.soft_matches())
+    assert parted.n_iter_ > whole.n_iter_
+    assert len(parted.pairs_) < len(whole.pairs_)
+
+
+def test_an_interrupt_while_pairs_part_keeps_them_together(cloud, monkeypatch):
+    X, y, _ = cloud(20, 5, strangers_x=3)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_refined, "release", interrupt)
+    sorting = KernelizedSorting(unmatched_cost=0.3)
+    with pytest.raises(KeyboardInterrupt):
+        sorting.fit(X, y)
+    assert is_matching(sorting.permutation_, 23, 20)
+    assert sorting.confidence_.any()
 
 
 @pytest.mark.parametrize("answer", [None, False, 0, "no", 1.0])

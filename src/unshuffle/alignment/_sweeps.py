@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from unshuffle._assign import assign, nearest_order, nearest_orders, squared_distances
+from unshuffle._assign import assign, nearest_order, nearest_orders, slot_distances
 from unshuffle.objectives import LeaveOneOut
 
 Array = NDArray[np.float64]
@@ -80,7 +80,7 @@ def mean_sweep(bags: Arrangement) -> int:
         total -= bags.points[t]
         counts -= here
         mean = total / np.maximum(counts, 1.0)[:, None]
-        cost = squared_distances(mean, bags.points[t])
+        cost = slot_distances(mean, bags.points[t])
         if not complete:
             cost *= (counts / (counts + 1.0))[:, None]
             cost *= here[None, :]

@@ -73,12 +73,8 @@ class KernelPair:
 
     @classmethod
     def of(cls, K: Array, L: Array, cost: Array | None, frozen: NDArray[np.intp]) -> "KernelPair":
-        """Pair with the larger collection second, and entries of order one.
-
-        Products of huge or tiny kernels then stay finite.
-        """
-        swapped = K.shape[0] > L.shape[0]
-        if swapped:
+        """Pair of kernels with entries of order one, the larger collection second."""
+        if swapped := K.shape[0] > L.shape[0]:
             K, L, frozen = L, K, frozen[:, ::-1]
             cost = None if cost is None else np.ascontiguousarray(cost.T)
         scale_K, scale_L = float(np.abs(K).max()), float(np.abs(L).max())

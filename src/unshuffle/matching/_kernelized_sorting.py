@@ -2,6 +2,7 @@
 
 import warnings
 from contextlib import suppress
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -18,7 +19,7 @@ from unshuffle._grams import _check_shape, check_frozen, count_items
 from unshuffle._middle import middle
 from unshuffle._parallel import check_n_jobs, count_threads
 from unshuffle._parameters import check_count, check_memory, check_parameters, check_positive
-from unshuffle._progress import Callback, fit_by_search
+from unshuffle._progress import Callback, fit_by_search, refitting
 from unshuffle.assignment import interaction_spread, soft_assignment
 from unshuffle.matching._kernel_pair import KernelPair, varied_gram
 from unshuffle.matching._matches import Matches, take
@@ -238,18 +239,22 @@ class KernelizedSorting(BaseEstimator):
         """
         check_parameters(self)
         check_n_jobs(self.n_jobs)
-        check_two_collections(X, y)
-        pair = self._pair(X, y, frozen, cost)
-        search = MatchSearch(pair, self.callback)
-        fit_by_search(
-            self,
-            search,
-            solve=lambda: self._solve(search),
-            store=lambda outcome: self._store(search, outcome, X, y),
-            judge=lambda interrupted: self._judge(
-                search, INTERRUPTED_RESAMPLES if interrupted else N_RESAMPLES
-            ),
-        )
+        if X is None:
+            raise ValueError("`X` is None. Call fit(X, y) with both collections.")
+        if y is None:
+            # scikit-learn's checks look for these words.
+            raise ValueError(
+                "Matching requires y to be passed, but the target y is None. It is the second "
+                "collection, like X: call fit(X, y) with both."
+            )
+        search = MatchSearch(self._pair(X, y, frozen, cost), self.callback)
+        solve, store = partial(self._solve, search), partial(self._store, search, X, y)
+        with refitting(self) as done:  # an error while judging undoes the fit; Ctrl-C does not
+            try:
+                fit_by_search(self, search, solve, store, partial(self._judge, search))
+            except KeyboardInterrupt:
+                done()
+                raise
         if not search.stopped:
             self._warn()
         return self
@@ -323,12 +328,7 @@ class KernelizedSorting(BaseEstimator):
     def matches_(self) -> Matches:
         """Pairs with names and confidences, to be saved to CSV or JSON."""
         check_is_fitted(self, "permutation_")
-        return Matches(
-            self.permutation_.copy(),
-            self.confidence_.copy(),
-            list(self._names_first),
-            list(self._names_second),
-        )
+        return Matches(self.permutation_, self.confidence_, self._names_first, self._names_second)
 
     def _shares(self, number: int, temperature: float) -> NDArray[np.float64]:
         with warnings.catch_warnings():
@@ -357,19 +357,14 @@ class KernelizedSorting(BaseEstimator):
             instead="Fit a sample of the items, or match parts of the collections in turn.",
         )
         several = any(isinstance(kernel, list | tuple) for kernel in (self.kernel, kernel_y))
-        K, L = (
-            varied_gram(
-                collection,
-                kernel,
-                gamma=self.gamma,
-                # Weights of one side's list are no mistake where the other has a single kernel.
-                weights=self.kernel_weights
-                if isinstance(kernel, list | tuple) or not several
-                else None,
-                name=name,
-            )
-            for collection, kernel, name in ((X, self.kernel, "X"), (y, kernel_y, "y"))
-        )
+
+        def gram(collection: Any, kernel: Any, name: str) -> NDArray[np.float64]:
+            # Weights of one side's list are no mistake where the other side has a single kernel.
+            single = several and not isinstance(kernel, list | tuple)
+            weights = None if single else self.kernel_weights
+            return varied_gram(collection, kernel, gamma=self.gamma, weights=weights, name=name)
+
+        K, L = gram(X, self.kernel, "X"), gram(y, kernel_y, "y")
         fixed = check_frozen(frozen, K.shape[0], L.shape[0])
         linear = None
         if cost is not None:
@@ -409,14 +404,12 @@ class KernelizedSorting(BaseEstimator):
             n_jobs=n_jobs,
         )
 
-    def _store(self, search: MatchSearch, outcome: Outcome, X: Any, y: Any) -> None:
+    def _store(self, search: MatchSearch, X: Any, y: Any, outcome: Outcome) -> None:
         """Keep the matching in the user's order of collections, not yet judged."""
         pair = search.pair
         # Broad similarities for soft matches, fine ones to rank candidates.
-        slopes = [
-            problem.gradient(outcome.permutation)
-            for problem in (pair.full_problem, outcome.problem)
-        ]
+        problems = pair.full_problem, outcome.problem
+        slopes = [problem.gradient(outcome.permutation) for problem in problems]
         linear = 0.0 if pair.cost is None else pair.cost
         self._spreads = [interaction_spread(each + linear) for each in slopes]
         self._slopes = [np.ascontiguousarray(each.T) if pair.swapped else each for each in slopes]
@@ -437,13 +430,12 @@ class KernelizedSorting(BaseEstimator):
             self.__dict__.pop(name, None)
         self.__dict__.update(feature_names(X))
 
-    def _judge(self, search: MatchSearch, n_resamples: int) -> None:
-        """Say how far to trust the matching, pair by pair and as a whole."""
+    def _judge(self, search: MatchSearch, interrupted: bool) -> None:
+        """Say how far to trust the matching, as a whole and pair by pair."""
         pair, outcome = search.pair, search.found
+        n_resamples = INTERRUPTED_RESAMPLES if interrupted else N_RESAMPLES
         self.ambiguity_ = ambiguity(pair.full_problem, pair.L, outcome)
-        trust = confidence(
-            outcome.problem, outcome.answer, n_resamples=n_resamples, n_jobs=self.n_jobs
-        )
+        trust = confidence(outcome, n_resamples=n_resamples, n_jobs=self.n_jobs)
         confidences = np.zeros(self.permutation_.size)
         confidences[self.pairs_[:, 0]] = trust[self.pairs_[:, int(pair.swapped)]]
         self.confidence_ = confidences
@@ -474,18 +466,6 @@ class KernelizedSorting(BaseEstimator):
         tags.input_tags.string = "text" in (self.kernel, self.kernel_y)
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
-
-
-def check_two_collections(X: Any, y: Any) -> None:
-    """Refuse a missing second collection before scikit-learn's words for labels get there."""
-    if X is None:
-        raise ValueError("`X` is None. Call fit(X, y) with both collections.")
-    if y is None:
-        # scikit-learn's checks look for these words.
-        raise ValueError(
-            "Matching requires y to be passed, but the target y is None. It is the second "
-            "collection, like X: call fit(X, y) with both."
-        )
 
 
 def item_names(collection: Any, n_items: int) -> list[str]:

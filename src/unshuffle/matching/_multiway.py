@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,26 +39,18 @@ class Alignment:
     converged: bool  # whether it ended because nothing gained any more
 
 
+@dataclass(frozen=True, eq=False)
 class Ensemble:
-    """Kernel matrices of several collections, and what is asked of an alignment of them.
+    """Kernel matrices of several collections, and what is asked of an alignment of them."""
 
-    Parameters
-    ----------
-    kernels : list of ndarray of shape (m, m)
-        For comparing two collections.
-    factors : list of ndarray of shape (m, m)
-        Factors of the product over all collections, for multiway HSIC.
-    entropy_factors : list of ndarray of shape (m, m) or None
-        The same for the joint entropy; None maximises multiway HSIC.
-    """
+    kernels: list[Array]  # for comparing two collections
+    factors: list[Array]  # factors of the product over all collections, for multiway HSIC
+    entropy_factors: list[Array] | None  # for the joint entropy; None maximises multiway HSIC
 
-    def __init__(
-        self, kernels: list[Array], factors: list[Array], entropy_factors: list[Array] | None
-    ) -> None:
-        self.kernels = kernels
-        self.factors = factors
-        self.entropy_factors = entropy_factors
-        self.ridge = 0.0 if entropy_factors is None else entropy_ridge(entropy_factors)
+    @cached_property
+    def ridge(self) -> float:
+        """What keeps the joint entropy finite."""
+        return 0.0 if self.entropy_factors is None else entropy_ridge(self.entropy_factors)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -107,14 +100,10 @@ def solve_multiway(
         path: list[float] = []
         record = search.recorder(path, (number + 1) / n_init, "climbing")
         n_rounds, reference = divmod(number, n_collections)
-        permutations = start_from(
-            search,
-            reference,
-            # Matching pairs takes most of the time, so it is to be seen and stopped too.
-            search.recorder([], (number + 0.5) / n_init, "starting"),
-            n_makers=N_MAKERS * (1 + n_rounds),
-            rng=np.random.RandomState(seeds[number]),
-        )
+        # Matching pairs takes most of the time, so it is to be seen and stopped too.
+        seen = search.recorder([], (number + 0.5) / n_init, "starting")
+        n_makers = N_MAKERS * (1 + n_rounds)
+        permutations = start_from(search, reference, n_makers, seeds[number], seen)
         if ensemble.entropy_factors is None:
             record(ensemble.value(permutations), permutations)
             ended = climb_hsic(search, permutations, record, max_iter=max_iter, tol=tol)
@@ -139,17 +128,13 @@ def solve_multiway(
 
 
 def start_from(
-    search: AlignmentSearch,
-    reference: int,
-    report: Report,
-    *,
-    n_makers: int,
-    rng: np.random.RandomState,
+    search: AlignmentSearch, reference: int, n_makers: int, seed: int, report: Report
 ) -> Permutations:
     """Match every collection to one of them, by the best of several ascents each."""
     kernels = search.ensemble.kernels
     n_collections, n_items = search.ensemble.shape
     permutations = np.tile(np.arange(n_items), (n_collections, 1))
+    rng = np.random.RandomState(seed)
     for t in range(n_collections):
         if t == reference:
             continue

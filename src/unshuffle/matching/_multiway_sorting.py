@@ -1,7 +1,7 @@
 """MultiwaySorting: the estimator."""
 
 import warnings
-from collections.abc import Sequence
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -197,8 +197,16 @@ class MultiwaySorting(BaseEstimator):
         fit_by_search(
             self,
             search,
-            solve=lambda: self._solve(search),
-            store=lambda found: self._store(search, found),
+            solve=partial(
+                solve_multiway,
+                search,
+                n_init=int(self.n_init),
+                max_iter=int(self.max_iter),
+                tol=self.tol,
+                n_jobs=self.n_jobs,
+                rng=check_random_state(self.random_state),
+            ),
+            store=partial(self._store, search),
         )
         if not (self.converged_ or search.stopped):
             warnings.warn(
@@ -231,10 +239,8 @@ class MultiwaySorting(BaseEstimator):
                 "Pass one for each of them, in the same order."
             )
         return [
-            take(collection, permutation, n_items, name=f"X[{t}]")
-            for t, (collection, permutation) in enumerate(
-                zip(collections, self.permutations_, strict=True)
-            )
+            take(collections[t], permutation, n_items, name=f"X[{t}]")
+            for t, permutation in enumerate(self.permutations_)
         ]
 
     def _ensemble(self, X: Any) -> Ensemble:
@@ -251,12 +257,18 @@ class MultiwaySorting(BaseEstimator):
             instead="Fit samples of the collections, or align parts of them in turn.",
         )
         kernels = [
-            varied_gram(collection, spec, gamma=gamma, name=f"X[{t}]")
-            for t, (collection, spec, gamma) in enumerate(
-                zip(collections, specs, gammas, strict=True)
-            )
+            varied_gram(collections[t], specs[t], gamma=gammas[t], name=f"X[{t}]")
+            for t in range(n_collections)
         ]
-        n_items = check_common_size([K.shape[0] for K in kernels])
+        sizes = [K.shape[0] for K in kernels]
+        if len(set(sizes)) > 1:
+            raise ValueError(
+                f"The collections in `X` have {', '.join(map(str, sizes))} items. Each item gets "
+                "one partner in every other collection, so all must have one size: draw samples "
+                "of the smallest size, or match two at a time by KernelizedSorting, which takes "
+                "any sizes."
+            )
+        n_items = sizes[0]
         if self.objective == "entropy" and n_items > MOST_ITEMS_ENTROPY:
             raise ValueError(
                 'objective="entropy" tries every exchange of two items, and takes minutes for '
@@ -274,16 +286,6 @@ class MultiwaySorting(BaseEstimator):
         offset = n_collections if self.offset is None else self.offset
         factors = [(K + offset) / (1.0 + offset) for K in kernels] if offset > 0 else roots
         return Ensemble(kernels, factors, roots if self.objective == "entropy" else None)
-
-    def _solve(self, search: AlignmentSearch) -> Alignment:
-        return solve_multiway(
-            search,
-            n_init=int(self.n_init),
-            max_iter=int(self.max_iter),
-            tol=self.tol,
-            n_jobs=self.n_jobs,
-            rng=check_random_state(self.random_state),
-        )
 
     def _store(self, search: AlignmentSearch, found: Alignment) -> None:
         self.permutations_ = onto_first(found.permutations)
@@ -326,21 +328,9 @@ def check_several_collections(collections: Any) -> list[Any]:
     if len(single) == len(several):
         raise ValueError(f"`X` is a list of {len(several)} single values. {ask}")
     if single:
-        t = single[0]
-        raise ValueError(f"`X[{t}]` is {several[t]!r}, which is no collection. {ask}")
+        value = several[single[0]]
+        raise ValueError(f"`X[{single[0]}]` is {value!r}, which is no collection. {ask}")
     return several
-
-
-def check_common_size(sizes: Sequence[int]) -> int:
-    """Refuse collections of different sizes: every item needs one partner in each."""
-    if len(set(sizes)) > 1:
-        named = ", ".join(str(size) for size in sizes)
-        raise ValueError(
-            f"The collections in `X` have {named} items. Each item gets one partner in "
-            "every other collection, so all must have one size: draw samples of the smallest "
-            "size, or match two at a time by KernelizedSorting, which takes any sizes."
-        )
-    return int(sizes[0])
 
 
 def check_per_collection(values: Any, n_collections: int, name: str) -> list[Any]:

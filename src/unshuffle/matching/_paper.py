@@ -91,9 +91,10 @@ def _spectral_starts(pair: KernelPair) -> list[Maker]:
         first, second = (vectors[:, -number] for vectors in plain_vectors())
         return by_order(pair, first, sign * second)
 
-    makers = [partial(by_leading_eigenvector, pair, sign) for sign in (1.0, -1.0)]
-    makers += [partial(by_plain_eigenvector, k, sign) for k in (2, 1) for sign in (1.0, -1.0)]
-    return list(makers)
+    return [
+        *(partial(by_leading_eigenvector, pair, sign) for sign in (1.0, -1.0)),
+        *(partial(by_plain_eigenvector, k, sign) for k in (2, 1) for sign in (1.0, -1.0)),
+    ]
 
 
 def _classic(search: MatchSearch, max_iter: int, tol: float) -> Ascent:
@@ -231,9 +232,8 @@ def climb_entropy(
 ) -> tuple[Permutation, bool]:
     """Lower the joint entropy of several collections by exchanges of two items of one, eq. (17).
 
-    `kernels` are in the common order that `permutations`, of shape (T, m), gives them.
+    `kernels` are in the order that `permutations`, of shape (T, m), gives them, and are changed.
     """
-    kernels = list(kernels)
     permutations, value = permutations.copy(), multiway_entropy(kernels, ridge=ridge)
     for _ in range(max_iter):
         before = value

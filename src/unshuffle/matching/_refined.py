@@ -35,6 +35,7 @@ from unshuffle.matching._kernel_pair import (
 # Each stage starts where the last ended. Small powers let fine differences between items count
 # as much as broad ones: what tells items apart once the broad order is right.
 POWERS = (0.75, 0.5, 0.35, 0.25, 0.15)
+N_LEVELS = len(POWERS) + 1
 # The path is followed from so many of the best starts, if they are within this share of the best.
 N_FOLLOWED = 3
 FOLLOWED_WITHIN = 0.02
@@ -141,7 +142,6 @@ def solve_refined(
     """
     pair, full = search.pair, search.pair.full_problem
     makers = starts(pair, n_init, rng)
-    n_levels = len(POWERS) + 1
 
     def first_run(numbered: tuple[int, Maker]) -> Run:
         number, maker = numbered
@@ -156,7 +156,7 @@ def solve_refined(
 
     def next_run(leader: Run, problem: QuadraticProblem, level: int) -> Run:
         path = list(leader.path)
-        fraction = 0.6 + 0.4 * level / n_levels
+        fraction = 0.6 + 0.4 * level / N_LEVELS
         record = search.recorder("refining", level=level, fraction=fraction, path=path)
         climbed = climb(problem, leader.permutation, max_iter=max_iter, report=record)
         record(climbed.value, climbed.permutation)
@@ -171,7 +171,7 @@ def solve_refined(
         leaders = map_parallel(run, leaders, n_jobs=n_jobs)
     best = _choose(leaders, n_best, problem)
     return Outcome(
-        permutation=_by_shares(problem, best, search, level=n_levels),
+        permutation=_by_shares(problem, best, search),
         converged=best.converged,
         objective_path=best.path,
         ends=[run.permutation for run in (best, *leaders)],
@@ -196,7 +196,8 @@ def _leaders(runs: list[Run], L: Array) -> tuple[list[Run], int]:
     rivals = [best]
     for run in ordered:
         if len(rivals) <= N_RIVALS and all(
-            truly_different(L, rival.permutation, run.permutation) for rival in rivals
+            disagreement(L, rival.permutation, run.permutation) > TRULY_DIFFERENT
+            for rival in rivals
         ):
             rivals.append(run)
     n_best = len(leaders)
@@ -216,15 +217,13 @@ def _choose(leaders: list[Run], n_best: int, problem: QuadraticProblem) -> Run:
     return highest if highest.value - floor > RIVAL_MARGIN * (best.value - floor) else best
 
 
-def _by_shares(
-    problem: QuadraticProblem, best: Run, search: MatchSearch, *, level: int
-) -> Permutation:
+def _by_shares(problem: QuadraticProblem, best: Run, search: MatchSearch) -> Permutation:
     """Matching with the largest expected number of right pairs around the best one found."""
     trace, square = matched_sums(problem.K, problem.L, best.permutation)
     agreement = trace / (float(np.linalg.norm(problem.K)) * np.sqrt(square) or 1.0)
     if agreement > AGREE_EXACTLY:
         return best.permutation
-    record = search.recorder("weighing", level=level, fraction=1.0, path=best.path)
+    record = search.recorder("weighing", level=N_LEVELS, fraction=1.0, path=best.path)
     shares = mean_field(problem, one_hot(best.permutation, problem.L.shape[0]))
     permutation, _ = assign_free(problem, shares)
     search.count(1)
@@ -297,15 +296,14 @@ def _pair_gains(
     return gains
 
 
-def confidence(
-    problem: QuadraticProblem, permutation: Permutation, *, n_resamples: int, n_jobs: int | None
-) -> Array:
+def confidence(outcome: Outcome, *, n_resamples: int, n_jobs: int | None) -> Array:
     """How often each item keeps its partner when it sees only a third of the other pairs.
 
     All items are assigned anew by their similarities to a random third of the pairs; a right
     pair is found again from almost any third, a wrong one hangs on a few others. 0 where an item
     has no partner.
     """
+    problem, permutation = outcome.problem, outcome.answer
     matched = np.flatnonzero(permutation >= 0)
     # Fixed: how far to trust an answer should not depend on the user's random state.
     seeds = np.random.RandomState(0).randint(np.iinfo(np.int32).max, size=n_resamples)
@@ -342,7 +340,7 @@ def ambiguity(broad: QuadraticProblem, L: Array, outcome: Outcome) -> float:
     shares = [
         min(_share(problem, end, best) for problem in problems)
         for end in outcome.ends
-        if truly_different(L, best, end)
+        if disagreement(L, best, end) > TRULY_DIFFERENT
     ]
     return max(shares, default=0.0)
 
@@ -366,11 +364,6 @@ def chance(problem: QuadraticProblem) -> float:
     if problem.cost is not None:
         expected -= n_items * float(problem.cost.mean())
     return expected
-
-
-def truly_different(L: Array, permutation: Permutation, other: Permutation) -> bool:
-    """Whether two matchings send items to partners that are not alike."""
-    return disagreement(L, permutation, other) > TRULY_DIFFERENT
 
 
 def disagreement(L: Array, permutation: Permutation, other: Permutation) -> float:

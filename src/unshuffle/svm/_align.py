@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from unshuffle._assign import assign, assign_many, squared_distances
+from unshuffle._assign import assign, assign_many, slot_distances
 from unshuffle._bags import (
     Bags,
     canonical_order,
@@ -261,7 +261,7 @@ def nearest_candidates(
             return
         for i in sets:
             target = template if template.ndim == 2 else template[i]
-            orders[i] = _rectangular(squared_distances(target, features[i]))
+            orders[i] = _rectangular(slot_distances(target, features[i]))
 
     map_parallel(place, range(0, n_sets, PORTION), n_jobs=n_jobs)
     return orders
@@ -281,10 +281,10 @@ def _check_range(template: Array, points: Array) -> None:
 def _square_costs(template: Array, features: Bags, sets: range) -> Array:
     """Costs of sets with as many candidates as slots, shape (n_sets, n_slots, n_slots)."""
     if template.ndim == 3:
-        return np.stack([squared_distances(template[i], features[i]) for i in sets])
+        return np.stack([slot_distances(template[i], features[i]) for i in sets])
     n_slots = len(template)
     # one product for all, rather than many small ones
-    costs = squared_distances(template, features.part(sets.start, sets.stop).points)
+    costs = slot_distances(template, features.part(sets.start, sets.stop).points)
     return np.ascontiguousarray(costs.reshape(n_slots, -1, n_slots).swapaxes(0, 1))
 
 

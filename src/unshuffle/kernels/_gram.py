@@ -33,8 +33,6 @@ from unshuffle.kernels._centering import scale_to_unit_norm
 from unshuffle.kernels._geodesic import geodesic_kernel
 from unshuffle.kernels._text import text_kernel
 
-Distance = Callable[..., NDArray[np.float64]]
-
 
 def linear_kernel(X: Any, Y: Any = None) -> NDArray[np.float64]:
     """Inner products between items.
@@ -300,7 +298,11 @@ def combined_gram(
     """
     linear = products_about_middle if check_flag(center, "center") else inner_products
     if not isinstance(kernel, list | tuple):
-        check_weights_need_list(weights)
+        if weights is not None:
+            raise ValueError(
+                "Kernel weights were given for a single kernel. Pass a list of kernels to weigh "
+                "them against each other, or leave the weights out."
+            )
         # One kernel has one width: a list of them is refused.
         return _gram(X, kernel, gamma, name, linear)  # type: ignore[arg-type]
     kernels = check_kernel_list(kernel)
@@ -378,12 +380,3 @@ def check_kernel_weights(weights: ArrayLike | None, n_kernels: int) -> NDArray[n
             "Leave them out to weigh all kernels alike."
         )
     return values
-
-
-def check_weights_need_list(weights: Any) -> None:
-    """Refuse weights where there is one kernel and so nothing to weigh."""
-    if weights is not None:
-        raise ValueError(
-            "Kernel weights were given for a single kernel. Pass a list of kernels to weigh them "
-            "against each other, or leave the weights out."
-        )

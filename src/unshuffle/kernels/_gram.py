@@ -1,4 +1,4 @@
-"""From what a user names, "rbf" or a list of kernels, to a Gram matrix."""
+"""Kernels between vectors, and Gram matrices by whatever names a kernel or several."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

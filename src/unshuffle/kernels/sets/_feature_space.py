@@ -1,4 +1,4 @@
-"""The feature space of a kernel: where mixtures have few directions and a floor in all others."""
+"""Mixtures in the feature space of a kernel: a few directions each, and a floor in all others."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple

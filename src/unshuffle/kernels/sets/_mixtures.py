@@ -1,4 +1,4 @@
-"""Gaussian mixtures of many sets: fitted, and compared by the integrals of their products."""
+"""Gaussian mixtures of sets in input space: fitted, and multiplied with each other."""
 
 import warnings
 from collections.abc import Callable

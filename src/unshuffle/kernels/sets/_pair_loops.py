@@ -1,4 +1,4 @@
-"""Compiled integrals of products of Gaussian mixtures; imported when needed, as numba is slow."""
+"""Compiled integrals of products of mixtures; imported when needed, as numba is slow."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""What all kernels between sets share: fitting, Gram blocks, and their computation in tiles."""
+"""SetKernel: what all kernels between sets share. Fitting, Gram matrices in tiles, Dask."""
 
 import pickle
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""Sets that are described by one vector each, and kernels between such vectors."""
+"""Sets that are described by one vector each: how vectors are made, and kernels between them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable

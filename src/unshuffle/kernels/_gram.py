@@ -171,18 +171,11 @@ def check_pair(X: Any, Y: Any, kernel: str, name: str = "X") -> tuple[Any, Any]:
             check_nonnegative(values, label, kernel=kernel)
     if kernel != "linear":
         check_resolved(X, name)
-    check_kernel_memory(
-        X.shape[0], (X if Y is None else Y).shape[0], n_copies=vector_copies(kernel, X)
-    )
+    # Matrices of this size held at the peak. The median sorts a copy of the distances above the
+    # diagonal, twice where many are zero; products of sparse matrices are sparse first.
+    n_copies = 3.0 if sparse.issparse(X) else 1.5 if kernel == "linear" else 2.6
+    check_kernel_memory(X.shape[0], (X if Y is None else Y).shape[0], n_copies=n_copies)
     return X, Y
-
-
-def vector_copies(kernel: str, X: Any) -> float:
-    """Matrices of the size of the result that are held at the peak, the result among them."""
-    if sparse.issparse(X):
-        return 3.0  # products of sparse matrices are sparse first, with their indices
-    # The median sorts a copy of the distances above the diagonal, twice where many are zero.
-    return 1.5 if kernel == "linear" else 2.6
 
 
 Products = Callable[[Any], NDArray[np.float64]]
@@ -321,7 +314,8 @@ def combined_gram(
             total, first = np.zeros_like(K), label
         check_same_items(total.shape[0], K.shape[0], first, label)
         if factors[k] > 0:
-            scale_to_unit_norm(K, f"{label} (kernel {k}, {_label(spec)})")
+            named = repr(spec) if isinstance(spec, str) else kernel_name(spec)
+            scale_to_unit_norm(K, f"{label} (kernel {k}, {named})")
             K *= factors[k]
             total += K
     return total if total is not None else np.empty((0, 0))
@@ -333,10 +327,6 @@ def _check_about_middle(X: Any, name: str) -> None:
     if not sparse.issparse(X):
         sizes = distances_from_middle(X)
         check_none_wild(sizes, ordinary(sizes), lambda row: f"Row {row} of {name}")
-
-
-def _label(kernel: Kernel) -> str:
-    return repr(kernel) if isinstance(kernel, str) else getattr(kernel, "__name__", repr(kernel))
 
 
 def _call(kernel: Callable[..., Any], X: Any, name: str) -> NDArray[np.float64]:

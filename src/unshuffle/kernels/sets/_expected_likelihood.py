@@ -1,11 +1,13 @@
 """ExpectedLikelihoodKernel: sets compared by the overlap of their Gaussian mixtures."""
 
+import warnings
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -58,10 +60,24 @@ class DensityModel:
     root: bool  # whether roots of densities are multiplied
     normalize: bool  # whether each density then has 1 with itself
 
+    def fits(self, bags: Bags, n_jobs: int | None) -> Any:
+        """Mixture of each set, with one warning for all that had not settled."""
+        found = self.space.fits(bags, self.climb, n_jobs=n_jobs)
+        moving = int(found.settled.size - found.settled.sum())
+        if moving:
+            warnings.warn(
+                f"The mixtures of {moving} of {found.settled.size} sets were still changing after "
+                f"max_iter={self.climb.max_iter} rounds. They are used as they stand; pass a "
+                "larger max_iter, or a larger tol.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return found
+
     def describe(self, bags: Bags, n_jobs: int | None) -> Densities:
         """Density of each set."""
         space: Any = self.space
-        fits = space.fits(bags, self.climb, n_jobs=n_jobs)
+        fits = self.fits(bags, n_jobs)
         mixtures = space.affinities(fits) if self.root else space.likelihoods(fits)
         lengths = _log_lengths(mixtures) if self.normalize else np.zeros(len(mixtures))
         return Densities(mixtures, lengths, int(fits.rounds.max()), bool(fits.settled.all()))
@@ -127,7 +143,7 @@ class DensityKernel(SetKernel):
             )
         space: Any = self._model.space
         given = self._bags_like_fitted(bags).sorted()
-        return list(space.mixtures(space.fits(given, self._model.climb, n_jobs=self.n_jobs)))
+        return list(space.mixtures(self._model.fits(given, self.n_jobs)))
 
     def _store(self, model: DensityModel, sets: Densities) -> None:
         if isinstance(model.space, FeatureSpace):

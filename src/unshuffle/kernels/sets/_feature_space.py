@@ -19,7 +19,6 @@ from unshuffle.kernels.sets._mixtures import (
     fitted,
     offsets_of,
     unpacked,
-    warn_unsettled,
 )
 
 Array = NDArray[np.float64]
@@ -167,7 +166,6 @@ class FeatureSpace:
         weights, means, factors, rounds, settled = zip(
             *(each for chunk in chunks for each in chunk), strict=True
         )
-        warn_unsettled(np.array(settled), climb.max_iter)
         return FeatureFits(
             np.array([each.size for each in weights], dtype=np.intp),
             np.concatenate(weights),

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
 from unshuffle._bags import Bags
 from unshuffle._middle import column_moments
@@ -59,7 +58,7 @@ class Climb:
     floor: float  # added to all variances, so that no component shrinks onto a point
     max_iter: int  # rounds at most
     tol: float  # gain for each point below which to stop
-    draws: Array  # where to start, as `starting_draws` gives it
+    draws: Array  # numbers from 0 to 1 that choose the starts, the same for every set
 
 
 class Fits(NamedTuple):
@@ -123,10 +122,10 @@ class Mixtures(Components):
 def fit_in_chunks(
     fit: Callable[[int, int, Indices], Part], bags: Bags, climb: Climb, length: int, n_jobs: Any
 ) -> list[Part]:
-    """What `fit` gives for some sets after the other, with one warning for all of few points.
+    """What `fit` gives for each chunk of sets, with one warning for all sets of few points.
 
-    It takes the numbers of the first set and beyond the last, and how many points differ in each
-    of all sets. A component takes `length` numbers.
+    `fit` takes the first set of a chunk, the one after its last, and the number of different
+    points in every set. A component is described by `length` numbers.
     """
     distinct, most = n_distinct(bags), climb.n_components
     if isinstance(most, int) and (distinct < most).any():
@@ -167,9 +166,7 @@ def fit_mixtures(bags: Bags, climb: Climb, *, n_jobs: int | None) -> Fits:
     n_numbers = d * (d + 1) // 2 if climb.kind in ("full", "tied") else d
     parts = fit_in_chunks(fit, bags, climb, n_numbers + d + 1, n_jobs)
     most = max(part.weights.shape[1] for part in parts)
-    found = Fits(*(np.concatenate([pad(x) for x in each]) for each in zip(*parts, strict=True)))
-    warn_unsettled(found.settled, climb.max_iter)
-    return found
+    return Fits(*(np.concatenate([pad(x) for x in each]) for each in zip(*parts, strict=True)))
 
 
 def fitted(bags: Bags, n_components: Indices, climb: Climb) -> Fits:
@@ -362,16 +359,3 @@ def unpacked(covariances: Array, d: int) -> Array:
     whole[..., rows, columns] = covariances
     whole[..., columns, rows] = covariances
     return whole
-
-
-def warn_unsettled(settled: NDArray[np.bool_], max_iter: int) -> None:
-    """Say once how many mixtures were still changing when they were stopped."""
-    moving = int(settled.size - settled.sum())
-    if moving:
-        warnings.warn(
-            f"The mixtures of {moving} of {settled.size} sets were still changing after "
-            f"max_iter={max_iter} rounds. They are used as they stand; pass a larger max_iter, "
-            "or a larger tol.",
-            ConvergenceWarning,
-            stacklevel=2,
-        )

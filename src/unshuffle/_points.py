@@ -96,16 +96,14 @@ def _maybe_of_rows(K: Any, X: Any) -> bool:
     )
 
 
-def _by_pairs(kernel: Callable[..., Any], X: Any, Y: Any) -> Array:
+def _by_pairs(kernel: Callable[..., Any], X: Any, Y: Any) -> list[list[Any]]:
     rows, columns = (each.toarray() if sparse.issparse(each) else each for each in (X, Y))
-    same = columns is None
-    columns = rows if same else columns
-    K = np.empty((len(rows), len(columns)))
-    for i in range(len(rows)):
-        for j in range(i if same else 0, len(columns)):
-            K[i, j] = np.asarray(kernel(rows[i], columns[j])).item()
-            if same:
-                K[j, i] = K[i, j]
+    if columns is not None:
+        return [[np.asarray(kernel(x, y)).item() for y in columns] for x in rows]
+    K: list[list[Any]] = [[None] * len(rows) for _ in rows]
+    for i, x in enumerate(rows):
+        for j in range(i, len(rows)):
+            K[i][j] = K[j][i] = np.asarray(kernel(x, rows[j])).item()
     return K
 
 

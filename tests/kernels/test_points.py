@@ -1,7 +1,14 @@
 import numpy as np
 import pytest
 
-from unshuffle._points import PointFeatures, PointKernel, greedy_pivots
+from unshuffle._distances import WIDTH_SAMPLE, median_gamma, sampled_gamma, squared_distances
+from unshuffle._points import (
+    PointFeatures,
+    PointKernel,
+    call_kernel,
+    greedy_cholesky,
+    greedy_pivots,
+)
 from unshuffle.kernels import rbf_kernel
 
 
@@ -76,3 +83,36 @@ def test_a_kernel_without_a_feature_space_is_refused():
 
     with pytest.raises(ValueError, match="kernel distance is not positive definite"):
         features(points(), distance)
+
+
+def test_greedy_factors_explain_a_kernel_matrix():
+    K = rbf_kernel(points(30))
+    pivots, F = greedy_cholesky(lambda i: K[:, i], np.diag(K), 30, negligible=1e-12)
+    assert len(set(pivots)) == len(pivots) == len(F)
+    np.testing.assert_allclose(F.T @ F, K, atol=1e-10)
+    few, thin = greedy_cholesky(lambda i: K[:, i], np.diag(K), 30, negligible=0.0, enough=3.0)
+    assert few.tolist() == pivots[: len(few)].tolist()
+    assert np.trace(K - thin.T @ thin) <= 3.0 < np.trace(K - thin[:-1].T @ thin[:-1])
+
+
+def test_a_kernel_of_two_points_gives_what_one_of_two_arrays_gives():
+    X, Y = points(5), points(4, seed=1)
+
+    def whole(A, B):
+        return np.exp(-np.abs(A[:, None] - B[None]).sum(axis=2))
+
+    def single(a, b):
+        return float(np.exp(-np.abs(a - b).sum()))
+
+    for other in (Y, None):
+        found = call_kernel(single, X, other, name="X")
+        np.testing.assert_allclose(found, call_kernel(whole, X, other, name="X"))
+
+
+def test_the_width_of_many_points_is_that_of_a_fixed_sample():
+    X = points(WIDTH_SAMPLE + 500)
+    width = sampled_gamma(X, name="X")
+    assert width == sampled_gamma(X, name="X")
+    assert width == pytest.approx(median_gamma(squared_distances(X)), rel=0.05)
+    few = X[:50]
+    assert sampled_gamma(few, name="X") == median_gamma(squared_distances(few))

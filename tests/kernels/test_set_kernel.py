@@ -222,3 +222,20 @@ def test_one_set_is_not_taken_for_many(ragged):
         MeanMapKernel().kernel(bags, bags[0])
     with pytest.raises(ValueError, match=r"bags_a is 2-D, .* but those of bags_b have several"):
         MeanMapKernel().kernel(bags[0], bags)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "changed"),
+    [
+        (MeanMapKernel(), {"normalize": False}),
+        (FisherVectorKernel(2, random_state=0), {"power": 1.0}),
+        (SlicedWassersteinKernel(5), {"n_quantiles": 3}),
+    ],
+    ids=["mean map", "Fisher vectors", "sliced Wasserstein"],
+)
+def test_parameters_set_after_a_fit_wait_for_the_next(ragged, kernel, changed):
+    bags = ragged[0][:10]
+    kernel = clone(kernel)
+    K = kernel.fit_transform(bags)
+    kernel.set_params(**changed)
+    np.testing.assert_allclose(kernel.transform(bags), K, atol=1e-12)

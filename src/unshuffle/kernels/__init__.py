@@ -20,14 +20,12 @@ from unshuffle.kernels._gram import (
 )
 from unshuffle.kernels._low_rank import nystroem_factors, pivoted_cholesky
 from unshuffle.kernels._text import text_features, text_kernel
-from unshuffle.kernels.sets import (
-    BhattacharyyaKernel,
-    ExpectedLikelihoodKernel,
-    FisherVectorKernel,
-    MeanMapKernel,
-    SetKernelSum,
-    SlicedWassersteinKernel,
-)
+from unshuffle.kernels.sets._bhattacharyya import BhattacharyyaKernel
+from unshuffle.kernels.sets._expected_likelihood import ExpectedLikelihoodKernel
+from unshuffle.kernels.sets._fisher_vectors import FisherVectorKernel
+from unshuffle.kernels.sets._mean_map import MeanMapKernel
+from unshuffle.kernels.sets._set_kernel_sum import SetKernelSum
+from unshuffle.kernels.sets._sliced_wasserstein import SlicedWassersteinKernel
 
 __all__ = [
     "BhattacharyyaKernel",

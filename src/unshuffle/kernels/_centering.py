@@ -189,8 +189,13 @@ class SpectralPower:
             Symmetric, with its diagonal.
         """
         exponent = check_positive(exponent, "exponent")
-        if self.eigenvalues_.size:
-            check_exponent(exponent, float(self.eigenvalues_[0]))
+        largest = float(self.eigenvalues_[0]) if self.eigenvalues_.size else 1.0
+        if not -300.0 < exponent * float(np.log10(largest)) < 300.0:
+            raise ValueError(
+                f"`exponent` is {exponent:.6g}: no float holds the largest eigenvalue, "
+                f"{largest:.6g}, raised to it. Pass a smaller exponent, or divide the kernel "
+                "matrix by its largest eigenvalue first."
+            )
         with np.errstate(under="ignore"):  # next to the largest, what underflows is zero
             half = self.eigenvectors_ * self.eigenvalues_ ** (exponent / 2)
         return product(half, half.T)
@@ -252,14 +257,3 @@ def spectral_power_path(K: ArrayLike, exponents: Iterable[float]) -> Iterator[ND
             yield power(float(check_positive(exponent, "exponents")))
         except ValueError as error:
             raise ValueError(f"One of `exponents` is refused. {error}") from error
-
-
-def check_exponent(exponent: float, largest: float) -> None:
-    """Refuse a power that takes the largest eigenvalue out of the floats."""
-    power = exponent * float(np.log10(largest))
-    if not -300.0 < power < 300.0:
-        raise ValueError(
-            f"`exponent` is {exponent:.6g}: no float holds the largest eigenvalue, {largest:.6g}, "
-            "raised to it. Pass a smaller exponent, or divide the kernel matrix by its largest "
-            "eigenvalue first."
-        )

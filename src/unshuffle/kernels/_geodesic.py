@@ -125,7 +125,11 @@ def geodesic_kernel(
     >>> geodesic_kernel(corners, n_neighbors=2, gamma=0.25).round(3)[0]
     array([1.   , 0.779, 0.368, 0.779])
     """
-    check_same_argument(X, Y, "geodesic_kernel")
+    if Y is not None and Y is not X:
+        raise ValueError(
+            "geodesic_kernel compares the items of one collection with each other, but a second "
+            "one was passed. Leave Y out; stack the two collections to compare across them."
+        )
     D = geodesic_distances(X, n_neighbors=n_neighbors, metric=metric, name=name)
     if gamma is None:
         # The width goes with the lengths, so a power of two keeps their squares finite for free.
@@ -153,7 +157,13 @@ def step_lengths(X: Any, metric: str, name: str = "X") -> NDArray[np.float64]:
         rows = rows - middle(rows.T)[:, None]
         rows -= rows.mean(axis=1, keepdims=True)
     norms = np.linalg.norm(rows, axis=1)
-    check_rows_vary(norms, np.where(largest > 0, 1.0, np.inf), name, metric=metric)
+    flat = np.flatnonzero(~((largest > 0) & (norms > 8 * np.finfo(float).eps)))
+    if flat.size:
+        what = "constant" if metric == "correlation" else "zero"
+        raise ValueError(
+            f"Row {flat[0]} of {name} is {what} ({flat.size} such row(s)), so its {metric} with "
+            'others is undefined. Drop these rows, or use metric="euclidean".'
+        )
     # For unit vectors 1 - cos is half the squared distance, which is accurate near 0.
     D = squared_distances(rows / norms[:, None])
     D *= 0.5
@@ -223,25 +233,3 @@ def _spanning_tree(gap: NDArray[np.float64]) -> list[tuple[int, int]]:
         closer = gap[new] < best
         best[closer], origin[closer] = gap[new][closer], new
     return edges
-
-
-def check_rows_vary(
-    norms: NDArray[np.float64], largest: NDArray[np.float64], name: str, *, metric: str
-) -> None:
-    """Refuse rows that have no direction to compare."""
-    flat = np.flatnonzero(~(norms > 8 * np.finfo(float).eps * largest))
-    if flat.size:
-        what = "constant" if metric == "correlation" else "zero"
-        raise ValueError(
-            f"Row {flat[0]} of {name} is {what} ({flat.size} such row(s)), so its {metric} with "
-            'others is undefined. Drop these rows, or use metric="euclidean".'
-        )
-
-
-def check_same_argument(X: Any, Y: Any, function: str) -> None:
-    """Refuse a second collection where a kernel exists inside one collection only."""
-    if Y is not None and Y is not X:
-        raise ValueError(
-            f"{function} compares the items of one collection with each other, but a second one "
-            "was passed. Leave Y out; stack the two collections to compare across them."
-        )

@@ -1,4 +1,4 @@
-"""From what a user names, "rbf" or a list of kernels, to a Gram matrix."""
+"""Kernels between vectors, and Gram matrices by whatever names a kernel or several."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -32,8 +32,6 @@ from unshuffle._points import call_kernel, kernel_name
 from unshuffle.kernels._centering import scale_to_unit_norm
 from unshuffle.kernels._geodesic import geodesic_kernel
 from unshuffle.kernels._text import text_kernel
-
-Distance = Callable[..., NDArray[np.float64]]
 
 
 def linear_kernel(X: Any, Y: Any = None) -> NDArray[np.float64]:
@@ -173,18 +171,11 @@ def check_pair(X: Any, Y: Any, kernel: str, name: str = "X") -> tuple[Any, Any]:
             check_nonnegative(values, label, kernel=kernel)
     if kernel != "linear":
         check_resolved(X, name)
-    check_kernel_memory(
-        X.shape[0], (X if Y is None else Y).shape[0], n_copies=vector_copies(kernel, X)
-    )
+    # Matrices of this size held at the peak. The median sorts a copy of the distances above the
+    # diagonal, twice where many are zero; products of sparse matrices are sparse first.
+    n_copies = 3.0 if sparse.issparse(X) else 1.5 if kernel == "linear" else 2.6
+    check_kernel_memory(X.shape[0], (X if Y is None else Y).shape[0], n_copies=n_copies)
     return X, Y
-
-
-def vector_copies(kernel: str, X: Any) -> float:
-    """Matrices of the size of the result that are held at the peak, the result among them."""
-    if sparse.issparse(X):
-        return 3.0  # products of sparse matrices are sparse first, with their indices
-    # The median sorts a copy of the distances above the diagonal, twice where many are zero.
-    return 1.5 if kernel == "linear" else 2.6
 
 
 Products = Callable[[Any], NDArray[np.float64]]
@@ -300,7 +291,11 @@ def combined_gram(
     """
     linear = products_about_middle if check_flag(center, "center") else inner_products
     if not isinstance(kernel, list | tuple):
-        check_weights_need_list(weights)
+        if weights is not None:
+            raise ValueError(
+                "Kernel weights were given for a single kernel. Pass a list of kernels to weigh "
+                "them against each other, or leave the weights out."
+            )
         # One kernel has one width: a list of them is refused.
         return _gram(X, kernel, gamma, name, linear)  # type: ignore[arg-type]
     kernels = check_kernel_list(kernel)
@@ -319,7 +314,8 @@ def combined_gram(
             total, first = np.zeros_like(K), label
         check_same_items(total.shape[0], K.shape[0], first, label)
         if factors[k] > 0:
-            scale_to_unit_norm(K, f"{label} (kernel {k}, {_label(spec)})")
+            named = repr(spec) if isinstance(spec, str) else kernel_name(spec)
+            scale_to_unit_norm(K, f"{label} (kernel {k}, {named})")
             K *= factors[k]
             total += K
     return total if total is not None else np.empty((0, 0))
@@ -331,10 +327,6 @@ def _check_about_middle(X: Any, name: str) -> None:
     if not sparse.issparse(X):
         sizes = distances_from_middle(X)
         check_none_wild(sizes, ordinary(sizes), lambda row: f"Row {row} of {name}")
-
-
-def _label(kernel: Kernel) -> str:
-    return repr(kernel) if isinstance(kernel, str) else getattr(kernel, "__name__", repr(kernel))
 
 
 def _call(kernel: Callable[..., Any], X: Any, name: str) -> NDArray[np.float64]:
@@ -378,12 +370,3 @@ def check_kernel_weights(weights: ArrayLike | None, n_kernels: int) -> NDArray[n
             "Leave them out to weigh all kernels alike."
         )
     return values
-
-
-def check_weights_need_list(weights: Any) -> None:
-    """Refuse weights where there is one kernel and so nothing to weigh."""
-    if weights is not None:
-        raise ValueError(
-            "Kernel weights were given for a single kernel. Pass a list of kernels to weigh them "
-            "against each other, or leave the weights out."
-        )

@@ -80,8 +80,7 @@ def pivoted_cholesky(
     """
     rank = check_count(rank, "rank")
     tol = check_real(tol, "tol", least=0)
-    _check_memory(X, rank)
-    columns, diagonal = _evaluator(X, kernel, gamma, name)
+    columns, diagonal = _evaluator(X, kernel, gamma, rank, name)
     n_items = diagonal.size
     # Below this a pivot is rounding error, and dividing by its root would spread it.
     negligible = n_items * np.finfo(float).eps * float(max(diagonal.max(), 0.0))
@@ -145,8 +144,7 @@ def nystroem_factors(
     (4, 2)
     """
     rank = check_count(rank, "rank")
-    _check_memory(X, rank)
-    columns, diagonal = _evaluator(X, kernel, gamma, name)
+    columns, diagonal = _evaluator(X, kernel, gamma, rank, name)
     n_items = diagonal.size
     rank = min(rank, n_items)
     chosen = check_seed(random_state).choice(n_items, rank, replace=False)
@@ -159,40 +157,28 @@ def nystroem_factors(
     return factors
 
 
-def _check_memory(X: Any, rank: int) -> None:
+def _evaluator(
+    X: Any, kernel: Kernel, gamma: float | None, rank: int, name: str
+) -> tuple[Block, NDArray[np.float64]]:
+    """Function that gives columns of the kernel matrix, and its diagonal, if factors fit."""
     n_items = table_shape(X)[0]
     check_factor_memory(n_items, min(rank, n_items))
-
-
-def _evaluator(
-    X: Any, kernel: Kernel, gamma: float | None, name: str
-) -> tuple[Block, NDArray[np.float64]]:
-    """Function that gives columns of the kernel matrix, and its diagonal."""
     if gamma is not None:
         gamma = check_positive(gamma, "gamma")
-    if isinstance(kernel, str) and kernel == "text":
-        return _linear_evaluator(text_features(X, name=name))
-    if isinstance(kernel, str) and kernel in ("linear", *DISTANCES):
+    if not isinstance(kernel, str) or kernel not in ("text", "linear", *DISTANCES):
+        K = gram_matrix(X, kernel, gamma=gamma, name=name)
+        return (lambda chosen: K[:, chosen]), K.diagonal().copy()
+    if kernel == "text":
+        X = text_features(X, name=name)
+    else:
         X = as_float64(check_vectors(X, name, kernel=kernel))
         check_magnitude(X, name)
-        if kernel == "linear":
-            return _linear_evaluator(X)
-        check_resolved(X, name)
-        if kernel == "chi2":
-            check_nonnegative(X, name, kernel="chi2")
-        return _exponential_evaluator(X, kernel, gamma, name)
-    K = gram_matrix(X, kernel, gamma=gamma, name=name)
-    return (lambda chosen: K[:, chosen]), K.diagonal().copy()
-
-
-def _linear_evaluator(X: Any) -> tuple[Block, NDArray[np.float64]]:
-    squares = X.multiply(X) if hasattr(X, "multiply") else X * X
-    diagonal = np.asarray(squares.sum(axis=1), dtype=np.float64).ravel()
-    return (lambda chosen: inner_products(X, X[chosen])), diagonal
-
-
-def _exponential_evaluator(
-    X: Any, kernel: str, gamma: float | None, name: str
-) -> tuple[Block, NDArray[np.float64]]:
+    if kernel in ("text", "linear"):
+        squares = X.multiply(X) if hasattr(X, "multiply") else X * X
+        diagonal = np.asarray(squares.sum(axis=1), dtype=np.float64).ravel()
+        return (lambda chosen: inner_products(X, X[chosen])), diagonal
+    check_resolved(X, name)
+    if kernel == "chi2":
+        check_nonnegative(X, name, kernel="chi2")
     width = sampled_gamma(X, kernel, name=name) if gamma is None else gamma
     return (lambda chosen: exponential(kernel, X, X[chosen], width)), np.ones(X.shape[0])

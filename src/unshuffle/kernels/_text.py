@@ -74,7 +74,11 @@ def text_features(
     )
 
     words = [split_words(text, prefix_length) for text in texts]
-    check_words(sum(map(len, words)), name)
+    if not any(words):
+        raise ValueError(
+            f"The documents of {name} hold no word of two letters or more. "
+            "Check that they were read as text and are not empty."
+        )
     counts = CountVectorizer(analyzer=_as_is, dtype=np.float64).fit_transform(words)
     return TfidfTransformer(sublinear_tf=True).fit_transform(_prune(counts, least, share))
 
@@ -156,12 +160,3 @@ def _prune(counts: sparse.csr_matrix, least: int, share: float) -> sparse.csr_ma
     bare = np.diff(counts[:, keep].indptr) == 0
     keep[counts[bare].indices] = True
     return counts[:, keep]
-
-
-def check_words(n_words: int, name: str) -> None:
-    """Refuse a collection of documents in which nothing can be compared."""
-    if n_words == 0:
-        raise ValueError(
-            f"The documents of {name} hold no word of two letters or more. "
-            "Check that they were read as text and are not empty."
-        )

@@ -1,13 +1,14 @@
 """BhattacharyyaKernel: sets compared by the overlap of a Gaussian for each."""
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from unshuffle._bags import Bags
 from unshuffle.kernels.sets._expected_likelihood import (
+    SPACE_CONSTRAINTS,
     DensityKernel,
     DensityModel,
     density_space,
@@ -90,13 +91,7 @@ class BhattacharyyaKernel(DensityKernel):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "covariance_type": [StrOptions({"full", "diag", "spherical"})],
-        "base_kernel": [StrOptions({"linear", "poly", "rbf"}), callable, None],
-        "eta": [Interval(Real, 1e-8, 1e8, closed="both")],
-        "gamma": [Interval(Real, 0, None, closed="neither"), None],
-        "degree": [Interval(Integral, 1, None, closed="left")],
-        "rank": [Interval(Integral, 1, None, closed="left")],
-        "n_landmarks": [Interval(Integral, 1, None, closed="left")],
-        "regularization": [Interval(Real, 1e-10, 1e8, closed="both")],
+        **SPACE_CONSTRAINTS,
         "n_jobs": [Integral, None],
     }
 

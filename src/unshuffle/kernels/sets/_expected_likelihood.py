@@ -1,11 +1,13 @@
 """ExpectedLikelihoodKernel: sets compared by the overlap of their Gaussian mixtures."""
 
+import warnings
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -19,24 +21,26 @@ from unshuffle.kernels.sets._set_kernel import SetKernel
 Array = NDArray[np.float64]
 
 
+# Of the parameters that choose where densities are fitted.
+SPACE_CONSTRAINTS: dict[str, list[Any]] = {
+    "base_kernel": [StrOptions({"linear", "poly", "rbf"}), callable, None],
+    "eta": [Interval(Real, 1e-8, 1e8, closed="both")],
+    "gamma": [Interval(Real, 0, None, closed="neither"), None],
+    "degree": [Interval(Integral, 1, None, closed="left")],
+    "rank": [Interval(Integral, 1, None, closed="left")],
+    "n_landmarks": [Interval(Integral, 1, None, closed="left")],
+    "regularization": [Interval(Real, 1e-10, 1e8, closed="both")],
+}
+
+
 @dataclass(frozen=True)
 class Densities:
-    """Densities of sets, ready to be multiplied.
+    """Densities of sets, ready to be multiplied."""
 
-    Attributes
-    ----------
-    mixtures : Mixtures or FeatureMixtures
-        The densities, or their roots.
-    lengths : ndarray of shape (n_sets,)
-        Logarithms of what products are divided by; zeros where nothing is.
-    n_iter, settled : int, bool
-        Rounds that the slowest mixture took, and whether all ended before `max_iter`.
-    """
-
-    mixtures: Any
-    lengths: Array
-    n_iter: int
-    settled: bool
+    mixtures: Any  # Mixtures or FeatureMixtures
+    lengths: Array  # logarithms of what products are divided by; zeros where nothing is
+    n_iter: int  # rounds that the slowest mixture took
+    settled: bool  # whether all ended before `max_iter`
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -49,29 +53,31 @@ class Densities:
 
 @dataclass(frozen=True)
 class DensityModel:
-    """A density for each set, a product between densities, and what products are divided by.
+    """A density for each set, a product between densities, and what products are divided by."""
 
-    Attributes
-    ----------
-    space : InputSpace or FeatureSpace
-        Where mixtures are fitted, and how two of them are multiplied.
-    climb : Climb
-        How mixtures are fitted.
-    root : bool
-        Whether roots of densities are multiplied.
-    normalize : bool
-        Whether products are divided so that each density has 1 with itself.
-    """
+    space: InputSpace | FeatureSpace  # where mixtures are fitted, and how they are multiplied
+    climb: Climb  # how they are fitted
+    root: bool  # whether roots of densities are multiplied
+    normalize: bool  # whether each density then has 1 with itself
 
-    space: InputSpace | FeatureSpace
-    climb: Climb
-    root: bool
-    normalize: bool
+    def fits(self, bags: Bags, n_jobs: int | None) -> Any:
+        """Mixture of each set, with one warning for all that had not settled."""
+        found = self.space.fits(bags, self.climb, n_jobs=n_jobs)
+        moving = int(found.settled.size - found.settled.sum())
+        if moving:
+            warnings.warn(
+                f"The mixtures of {moving} of {found.settled.size} sets were still changing after "
+                f"max_iter={self.climb.max_iter} rounds. They are used as they stand; pass a "
+                "larger max_iter, or a larger tol.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return found
 
     def describe(self, bags: Bags, n_jobs: int | None) -> Densities:
         """Density of each set."""
         space: Any = self.space
-        fits = space.fits(bags, self.climb, n_jobs=n_jobs)
+        fits = self.fits(bags, n_jobs)
         mixtures = space.affinities(fits) if self.root else space.likelihoods(fits)
         lengths = _log_lengths(mixtures) if self.normalize else np.zeros(len(mixtures))
         return Densities(mixtures, lengths, int(fits.rounds.max()), bool(fits.settled.all()))
@@ -85,7 +91,13 @@ class DensityModel:
         if b is None and a.lengths.any():
             # Products of matrices round differently for one set and for many.
             np.fill_diagonal(logs, 0.0)
-        check_likelihood_range(logs)
+        largest = float(logs.max())
+        if largest > 700.0:
+            raise ValueError(
+                f"The integral of two densities is exp({largest:.0f}), more than a float can "
+                "hold: there are many columns, or their units are tiny. Use normalize=True, which "
+                "divides before it leaves the logarithms."
+            )
         return np.asarray(np.exp(logs))
 
 
@@ -94,7 +106,13 @@ def _log_lengths(mixtures: Any) -> Array:
     parts = [mixtures.part(i, i + 1) for i in range(len(mixtures))]
     own = np.array([part.log_products(None)[0, 0] for part in parts])
     check_log_products(own)
-    check_log_lengths(own)
+    thin = np.flatnonzero(~(own > -np.inf))
+    if thin.size:
+        raise ValueError(
+            f"Points of bag {thin[0]} lie so far apart, compared with the fitted ones, that their "
+            f"covariance is too large for a float ({thin.size} such bag(s)). Check its units, or "
+            "drop it."
+        )
     return 0.5 * own
 
 
@@ -118,10 +136,14 @@ class DensityKernel(SetKernel):
             With `weights`, `means` and `covariances`; for kernels with base_kernel=None.
         """
         check_is_fitted(self, "_fitted_bags")
-        check_input_space(self.base_kernel)
+        if self.base_kernel is not None:
+            raise ValueError(
+                f"Mixtures in the feature space of base_kernel={self.base_kernel!r} have no means "
+                "and covariances among the points. Fit with base_kernel=None to see mixtures."
+            )
         space: Any = self._model.space
         given = self._bags_like_fitted(bags).sorted()
-        return list(space.mixtures(space.fits(given, self._model.climb, n_jobs=self.n_jobs)))
+        return list(space.mixtures(self._model.fits(given, self.n_jobs)))
 
     def _store(self, model: DensityModel, sets: Densities) -> None:
         if isinstance(model.space, FeatureSpace):
@@ -130,9 +152,14 @@ class DensityKernel(SetKernel):
 
 def density_space(kernel: Any, bags: Bags) -> tuple[InputSpace | FeatureSpace, float]:
     """Space that the parameters of a kernel ask for, and what is added to variances in it."""
-    check_covariance_in_features(kernel.base_kernel, kernel.covariance_type)
     if kernel.base_kernel is None:
         return InputSpace.of(bags.points), kernel.regularization
+    if kernel.covariance_type in ("diag", "spherical"):
+        raise ValueError(
+            f"covariance_type={kernel.covariance_type!r} has no meaning in the feature space of a "
+            f"kernel, which has no axes of its own, got base_kernel={kernel.base_kernel!r}. Use "
+            'covariance_type="full" or "tied", or base_kernel=None.'
+        )
     space = FeatureSpace.of(
         bags.points,
         kernel.base_kernel,
@@ -267,14 +294,8 @@ class ExpectedLikelihoodKernel(DensityKernel):
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"bic", "cv"})],
         "covariance_type": [StrOptions(set(KINDS))],
         "normalize": ["boolean"],
-        "base_kernel": [StrOptions({"linear", "poly", "rbf"}), callable, None],
-        "eta": [Interval(Real, 1e-8, 1e8, closed="both")],
-        "gamma": [Interval(Real, 0, None, closed="neither"), None],
-        "degree": [Interval(Integral, 1, None, closed="left")],
-        "rank": [Interval(Integral, 1, None, closed="left")],
-        "n_landmarks": [Interval(Integral, 1, None, closed="left")],
+        **SPACE_CONSTRAINTS,
         "max_components": [Interval(Integral, 1, None, closed="left")],
-        "regularization": [Interval(Real, 1e-10, 1e8, closed="both")],
         "n_init": [Interval(Integral, 1, 10**6, closed="both")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -346,45 +367,4 @@ def check_log_products(logs: NDArray[np.float64]) -> None:
             "A covariance has no inverse in floating point: `regularization` (or `eta`, with a "
             "base kernel) is too small for sets that lie in fewer dimensions, or that differ so "
             "much in size. Pass a larger one, such as the default of 0.02."
-        )
-
-
-def check_log_lengths(logs: NDArray[np.float64]) -> None:
-    """Refuse densities so thin that their own integral is lost."""
-    thin = np.flatnonzero(~(logs > -np.inf))
-    if thin.size:
-        raise ValueError(
-            f"Points of bag {thin[0]} lie so far apart, compared with the fitted ones, that their "
-            f"covariance is too large for a float ({thin.size} such bag(s)). Check its units, or "
-            "drop it."
-        )
-
-
-def check_likelihood_range(logs: NDArray[np.float64]) -> None:
-    """Refuse integrals that no float can hold."""
-    largest = float(logs.max())
-    if largest > 700.0:
-        raise ValueError(
-            f"The integral of two densities is exp({largest:.0f}), more than a float can hold: "
-            "there are many columns, or their units are tiny. Use normalize=True, which divides "
-            "before it leaves the logarithms."
-        )
-
-
-def check_covariance_in_features(base_kernel: Any, covariance_type: str) -> None:
-    """Refuse covariances along axes that the feature space of a kernel does not have."""
-    if base_kernel is not None and covariance_type in ("diag", "spherical"):
-        raise ValueError(
-            f"covariance_type={covariance_type!r} has no meaning in the feature space of a "
-            f"kernel, which has no axes of its own, got base_kernel={base_kernel!r}. Use "
-            'covariance_type="full" or "tied", or base_kernel=None.'
-        )
-
-
-def check_input_space(base_kernel: Any) -> None:
-    """Refuse to show mixtures of a space that has no coordinates to show them in."""
-    if base_kernel is not None:
-        raise ValueError(
-            f"Mixtures in the feature space of base_kernel={base_kernel!r} have no means and "
-            "covariances among the points. Fit with base_kernel=None to see mixtures."
         )

@@ -1,4 +1,4 @@
-"""The feature space of a kernel: where mixtures have few directions and a floor in all others."""
+"""Mixtures in the feature space of a kernel: a few directions each, and a floor in all others."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -10,19 +10,15 @@ from unshuffle._bags import Bags, canonical_order
 from unshuffle._distances import mirror_upper
 from unshuffle._grams import check_points_for_width
 from unshuffle._middle import distances_from_middle, ordinary
-from unshuffle._parallel import map_parallel
-from unshuffle._points import PointFeatures
+from unshuffle._points import PointFeatures, kernel_name
 from unshuffle.kernels.sets._mixtures import (
-    CHUNK,
     Climb,
-    check_mixture_memory,
+    Components,
     chosen_numbers,
+    fit_in_chunks,
     fitted,
-    n_distinct,
     offsets_of,
     unpacked,
-    warn_fewer_components,
-    warn_unsettled,
 )
 
 Array = NDArray[np.float64]
@@ -35,45 +31,12 @@ POOL = 5000
 LOST = 1e-10
 
 
-@dataclass(frozen=True)
-class FeatureMixtures:
+class FeatureMixtures(Components):
     """Components with covariances of few directions and a floor, ready to be compared.
 
-    All lengths are divided by the root of 2 eta, so that the floors of two components add up to
-    the identity.
-
-    Attributes
-    ----------
-    logs : ndarray of shape (n_components_in_all,)
-        Added to the logarithm of every product that a component is part of.
-    means : ndarray of shape (n_components_in_all, n_dims)
-    factors : ndarray of shape (n_components_in_all, rank, n_dims)
-        Orthogonal directions, each as long as its standard deviation.
-    offsets : ndarray of shape (n_sets + 1,)
-        Where the components of each set begin.
+    `spreads` are those directions, (n_components_in_all, rank, n_dims). All lengths are divided
+    by the root of 2 eta, so that the floors of two components add up to the identity.
     """
-
-    logs: Array
-    means: Array
-    factors: Array
-    offsets: NDArray[np.intp]
-
-    @classmethod
-    def of(
-        cls, logs: Array, means: Array, factors: Array, offsets: NDArray[np.intp], eta: float
-    ) -> "FeatureMixtures":
-        """Components with lengths in units of the features."""
-        unit = np.sqrt(2.0 * eta)
-        return cls(logs, means / unit, factors / unit, offsets)
-
-    def __len__(self) -> int:
-        return self.offsets.size - 1
-
-    def part(self, start: int, stop: int) -> "FeatureMixtures":
-        """Mixtures of the sets from `start` up to `stop`."""
-        rows = slice(self.offsets[start], self.offsets[stop])
-        offsets = self.offsets[start : stop + 1] - self.offsets[start]
-        return FeatureMixtures(self.logs[rows], self.means[rows], self.factors[rows], offsets)
 
     def log_products(self, other: "FeatureMixtures | None") -> Array:
         """Logarithms of the integrals of products, exactly symmetric where `other` is None."""
@@ -103,42 +66,30 @@ class FeatureMixtures:
 
     def _eliminated(self) -> tuple[Array, Array, Array]:
         """Directions shortened by their own spread, with the means below; logs; inner products."""
-        spreads = 1.0 + (self.factors**2).sum(axis=2)
-        shortened = self.factors / np.sqrt(spreads)[:, :, np.newaxis]
+        spreads = 1.0 + (self.spreads**2).sum(axis=2)
+        shortened = self.spreads / np.sqrt(spreads)[:, :, np.newaxis]
         rows = np.concatenate([shortened, self.means[:, np.newaxis]], axis=1)
         own = np.matmul(rows, self.means[:, :, np.newaxis])[:, :, 0]
         return rows, self.logs - 0.5 * np.log(spreads).sum(axis=1), own
 
     def _laned(self) -> tuple[Array, Array, Array]:
         """First directions of all components, then second ones, the means last; inner products."""
-        rows = np.concatenate([self.factors, self.means[:, np.newaxis]], axis=1)
+        rows = np.concatenate([self.spreads, self.means[:, np.newaxis]], axis=1)
         own = np.matmul(rows, self.means[:, :, np.newaxis])[:, :, 0]
         columns = np.ascontiguousarray(rows.transpose(1, 0, 2)).reshape(-1, rows.shape[2])
-        spreads = np.ascontiguousarray((self.factors**2).sum(axis=2).T)
+        spreads = np.ascontiguousarray((self.spreads**2).sum(axis=2).T)
         return columns, np.ascontiguousarray(own.T), spreads
 
 
 class FeatureFits(NamedTuple):
-    """Mixtures of several sets in feature space.
+    """Mixtures of several sets in feature space."""
 
-    Attributes
-    ----------
-    n_components : ndarray of shape (n_sets,)
-    weights : ndarray of shape (n_components_in_all,)
-    means : ndarray of shape (n_components_in_all, n_dims)
-    factors : ndarray of shape (n_components_in_all, rank, n_dims)
-        Orthogonal directions of most variance, each as long as its standard deviation; zeros
-        where there are fewer.
-    rounds, settled : ndarray of shape (n_sets,)
-        Rounds that each climb took, and whether it ended before `max_iter`.
-    """
-
-    n_components: NDArray[np.intp]
-    weights: Array
-    means: Array
-    factors: Array
-    rounds: NDArray[np.intp]
-    settled: NDArray[np.bool_]
+    n_components: NDArray[np.intp]  # of each set
+    weights: Array  # (n_components_in_all,)
+    means: Array  # (n_components_in_all, n_dims)
+    factors: Array  # orthogonal directions, as long as their standard deviations, or 0
+    rounds: NDArray[np.intp]  # of each climb
+    settled: NDArray[np.bool_]  # whether each ended before `max_iter`
 
 
 @dataclass(frozen=True)
@@ -149,26 +100,13 @@ class FeatureSpace:
     strictly positive definite, the points of a set are linearly independent in feature space, and
     every one of them has the same Mahalanobis distance from the mean of its component, 1/w - 1
     for the weight w it has there.
-
-    Attributes
-    ----------
-    features : PointFeatures
-        Map from points to coordinates.
-    center : ndarray of shape (n_dims,)
-        Middle of the fitted points in these coordinates, from which means lose no digits.
-    eta : float
-        Variance added in all directions.
-    rank : int
-        Directions kept of each component.
-    constant : float
-        Added to logarithms of products, where the space has a finite number of dimensions.
     """
 
-    features: PointFeatures
-    center: Array
-    eta: float
-    rank: int
-    constant: float
+    features: PointFeatures  # map from points to coordinates
+    center: Array  # middle of the fitted points there, from which means lose no digits
+    eta: float  # variance added in all directions
+    rank: int  # directions kept of each component
+    constant: float  # added to logarithms of products, where the dimensions are finite
 
     @classmethod
     def of(
@@ -198,8 +136,14 @@ class FeatureSpace:
         if (pool == pool[0]).all():
             # Points that are all the same leave no scale but that of the features themselves.
             variance = square or 1.0
-        else:
-            check_feature_variance(variance, square, kernel)
+        # Landmarks explain points to 1e-12 of the largest, so what differs by less is not seen.
+        elif not variance > 3e-12 * square:
+            raise ValueError(
+                f"By the kernel {kernel_name(kernel)} all points are equal but for rounding: "
+                f"their variance is {variance / square if square else 0.0:.1e} of their mean "
+                "square. Subtract the mean of all points first where they lie far from the "
+                "origin, or pass a larger gamma."
+            )
         floor = eta * variance
         dims = points.shape[1] if kernel == "linear" else 0
         constant = -0.5 * dims * float(np.log(4.0 * np.pi * floor))
@@ -213,21 +157,15 @@ class FeatureSpace:
 
     def fits(self, bags: Bags, climb: Climb, *, n_jobs: int | None) -> FeatureFits:
         """Mixtures of sets in canonical order."""
-        distinct = n_distinct(bags)
-        if isinstance(climb.n_components, int):
-            warn_fewer_components(distinct, climb.n_components)
-        length = (self.rank + 1) * self.center.size + 1
-        check_mixture_memory(len(bags), climb.most, length)
 
-        def fit(start: int) -> list[tuple[Array, Array, Array, int, bool]]:
-            stop = min(start + CHUNK, len(bags))
+        def fit(start: int, stop: int, distinct: NDArray[np.intp]) -> list[Any]:
             return [self._fit(bags[i], distinct[[i]], climb) for i in range(start, stop)]
 
-        chunks = map_parallel(fit, range(0, len(bags), CHUNK), n_jobs=n_jobs)
+        length = (self.rank + 1) * self.center.size + 1
+        chunks = fit_in_chunks(fit, bags, climb, length, n_jobs)
         weights, means, factors, rounds, settled = zip(
             *(each for chunk in chunks for each in chunk), strict=True
         )
-        warn_unsettled(np.array(settled), climb.max_iter)
         return FeatureFits(
             np.array([each.size for each in weights], dtype=np.intp),
             np.concatenate(weights),
@@ -239,18 +177,17 @@ class FeatureSpace:
 
     def likelihoods(self, fits: FeatureFits) -> FeatureMixtures:
         """Mixtures whose products are integrals of the densities, but for a constant factor."""
-        logs = np.log(fits.weights) + 0.5 * self.constant
-        return FeatureMixtures.of(
-            logs, fits.means, fits.factors, offsets_of(fits.n_components), self.eta
-        )
+        logs, unit = np.log(fits.weights) + 0.5 * self.constant, np.sqrt(2.0 * self.eta)
+        offsets = offsets_of(fits.n_components)
+        return FeatureMixtures(logs, fits.means / unit, fits.factors / unit, offsets)
 
     def affinities(self, fits: FeatureFits) -> FeatureMixtures:
         """Single Gaussians whose products are integrals of the roots of the densities."""
         spreads = (fits.factors**2).sum(axis=2)
         logs = 0.25 * np.log1p(spreads / self.eta).sum(axis=1)
-        means = np.sqrt(0.5) * fits.means
+        means, unit = np.sqrt(0.5) * fits.means, np.sqrt(2.0 * self.eta)
         offsets = np.arange(len(logs) + 1)
-        return FeatureMixtures.of(logs, means, fits.factors, offsets, self.eta)
+        return FeatureMixtures(logs, means / unit, fits.factors / unit, offsets)
 
     def _fit(
         self, points: Array, distinct: NDArray[np.intp], climb: Climb
@@ -302,15 +239,3 @@ def spanned(centered: Array, least: float) -> tuple[Array, Array]:
     kept = max(1, int((values > n * least).sum()))
     basis = vectors[:, ::-1][:, :kept].T
     return centered @ basis.T, basis
-
-
-def check_feature_variance(variance: float, square: float, kernel: Any) -> None:
-    """Refuse a kernel by which different points are the same but for rounding."""
-    # Landmarks explain points to 1e-12 of the largest, so what differs by less is not seen.
-    if not variance > 3e-12 * square:
-        label = kernel if isinstance(kernel, str) else getattr(kernel, "__name__", "callable")
-        raise ValueError(
-            f"By the kernel {label} all points are equal but for rounding: their variance is "
-            f"{variance / square if square else 0.0:.1e} of their mean square. Subtract the mean "
-            "of all points first where they lie far from the origin, or pass a larger gamma."
-        )

@@ -36,33 +36,17 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Gaussian mixture with diagonal covariances, of points scaled to unit variance.
+    """Gaussian mixture with diagonal covariances, of points scaled to unit variance."""
 
-    Attributes
-    ----------
-    center, spread : ndarray of shape (width,)
-        Mean and standard deviation of the fitted points.
-    weights : ndarray of shape (n_components,)
-        Shares of the components.
-    means, deviations : ndarray of shape (n_components, width)
-        Of the components, in scaled coordinates.
-    n_iter, settled : int, bool
-        Steps of the fit, and whether it ended before `max_iter`.
-    power : float
-        To which the numbers of a vector are raised.
-    gamma : float or None
-        Width of the kernel between vectors; None compares by inner products.
-    """
-
-    center: Array
-    spread: Array
-    weights: Array
-    means: Array
-    deviations: Array
-    n_iter: int
-    settled: bool
-    power: float
-    gamma: float | None
+    center: Array  # mean of the fitted points
+    spread: Array  # their standard deviation
+    weights: Array  # shares of the components
+    means: Array  # (n_components, width), in scaled coordinates
+    deviations: Array  # (n_components, width), likewise
+    n_iter: int  # steps of the fit
+    settled: bool  # whether it ended before `max_iter`
+    power: float  # to which the numbers of a vector are raised
+    gamma: float | None  # None compares by inner products
 
     def describe(self, bags: Bags, n_jobs: int | None) -> SetVectors:
         """Slopes of each set, in a vector of length 1."""
@@ -233,7 +217,13 @@ class FisherVectorKernel(SetKernel):
         from sklearn.mixture import GaussianMixture  # slow to import
 
         n_different = len(np.unique(points, axis=0))
-        warn_small_vocabulary(n_different, self.n_components)
+        if n_different < self.n_components:
+            warnings.warn(
+                f"n_components={self.n_components} is more than the {n_different} different "
+                f"point(s) of the bags, so {n_different} are used. Pass fewer, or more points.",
+                UserWarning,
+                stacklevel=2,
+            )
         mixture = GaussianMixture(
             min(int(self.n_components), n_different),
             covariance_type="diag",
@@ -246,27 +236,11 @@ class FisherVectorKernel(SetKernel):
         with warnings.catch_warnings(), threadpool_limits(limits=1):
             warnings.simplefilter("ignore", ConvergenceWarning)
             mixture.fit(points)
-        warn_vocabulary_unsettled(bool(mixture.converged_), self.max_iter)
+        if not mixture.converged_:
+            warnings.warn(
+                f"The vocabulary was still changing after max_iter={self.max_iter} steps. It is "
+                "used as it stands; pass a larger max_iter, or a larger tol.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         return mixture
-
-
-def warn_small_vocabulary(n_different: int, n_components: int) -> None:
-    """Say that there are fewer different points than components were asked for."""
-    if n_different < n_components:
-        warnings.warn(
-            f"n_components={n_components} is more than the {n_different} different point(s) of "
-            f"the bags, so {n_different} are used. Pass fewer, or more points.",
-            UserWarning,
-            stacklevel=2,
-        )
-
-
-def warn_vocabulary_unsettled(settled: bool, max_iter: int) -> None:
-    """Say that the vocabulary was still changing when its fit was stopped."""
-    if not settled:
-        warnings.warn(
-            f"The vocabulary was still changing after max_iter={max_iter} steps. It is used as "
-            "it stands; pass a larger max_iter, or a larger tol.",
-            ConvergenceWarning,
-            stacklevel=2,
-        )

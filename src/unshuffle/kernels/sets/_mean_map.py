@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from math import comb
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -31,7 +32,6 @@ from unshuffle.kernels.sets._set_vectors import (
     mean_in_pieces,
     median_width,
     most_features,
-    n_monomials,
     typical_sets,
 )
 
@@ -49,24 +49,12 @@ ROUNDING = 1e-14
 
 @dataclass(frozen=True)
 class MeanMaps:
-    """Mean maps of sets.
+    """Mean maps of sets."""
 
-    Attributes
-    ----------
-    bags : Bags
-        The points, for kernels that are computed from all pairs of them.
-    lengths : ndarray of shape (n_sets,)
-        Lengths of the mean maps in the kernel's feature space.
-    vectors : ndarray of shape (n_sets, n_features) or None
-        Mean maps themselves, where these have few enough numbers.
-    outside : ndarray of bool, of shape (n_sets,)
-        Sets that are compared by all pairs of points, since vectors do not describe them.
-    """
-
-    bags: Bags
-    lengths: Array
-    vectors: Array | None
-    outside: NDArray[np.bool_]
+    bags: Bags  # the points, for kernels computed from all pairs of them
+    lengths: Array  # of the mean maps, in feature space
+    vectors: Array | None  # mean maps themselves, where these have few enough numbers
+    outside: NDArray[np.bool_]  # sets that vectors do not describe: compared by all pairs
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -82,18 +70,10 @@ class MeanMaps:
 
 @dataclass(frozen=True)
 class PairMeans:
-    """Means of a kernel over all pairs of points of two sets.
-
-    Attributes
-    ----------
-    kernel : PointKernel
-        Similarity of points.
-    center : ndarray of shape (width,)
-        Middle of the fitted points.
-    """
+    """Means of a kernel over all pairs of points of two sets."""
 
     kernel: PointKernel
-    center: Array
+    center: Array  # middle of the fitted points
 
     def means(self, a: Bags, b: Bags) -> Array:
         """Mean similarity of each set of `a` with each of `b`."""
@@ -289,7 +269,12 @@ class MeanMapKernel(SetKernel):
         self.n_jobs = n_jobs
 
     def _build(self, bags: Bags) -> "MeanMapModel":
-        check_random_features(self.n_features, self.base_kernel)
+        if self.n_features is not None and self.base_kernel != "rbf":
+            raise ValueError(
+                "`n_features` draws waves for the kernel 'rbf', got "
+                f"base_kernel={self.base_kernel!r}. Leave n_features out, or use "
+                "base_kernel='rbf'."
+            )
         points, gamma, pairs = bags.points, 1.0, None
         if self.base_kernel == "rbf" and self.gamma is None:
             check_points_for_width(len(points), "gamma")
@@ -314,7 +299,7 @@ class MeanMapKernel(SetKernel):
             return Coordinates(middle(bags.points) if differences else np.zeros(bags.width))
         if self.base_kernel == "poly":
             degree = int(self.degree)
-            if n_monomials(bags.width, degree) > most_features(bags):
+            if comb(bags.width + degree, degree) > most_features(bags):
                 return None
             return Monomials.of(bags.width, gamma, degree)
         if self.base_kernel != "rbf":
@@ -340,23 +325,11 @@ class MeanMapKernel(SetKernel):
 
 @dataclass(frozen=True)
 class MeanMapModel:
-    """Mean map of each set, by features or by all pairs of points, and a kernel between two.
+    """Mean map of each set, by features or by all pairs of points, and a kernel between two."""
 
-    Attributes
-    ----------
-    features : MeanFeatures or None
-        Explicit features of points; None compares all pairs.
-    pairs : PairMeans or None
-        Means over all pairs; None for the linear kernel, which never needs them.
-    gamma : float
-        Width or scale of the base kernel.
-    normalize, outer, outer_gamma : bool, str, float
-        As in `MeanMapKernel`, settled.
-    """
-
-    features: MeanFeatures | None
-    pairs: Any
-    gamma: float
+    features: MeanFeatures | None  # None compares all pairs
+    pairs: Any  # PairMeans, or None for the linear kernel, which needs none
+    gamma: float  # of the base kernel
     normalize: bool
     outer: str
     outer_gamma: float
@@ -426,12 +399,3 @@ class MeanMapModel:
             return K
         squares = ((a.lengths[chosen] / divisors) ** 2)[:, None] + (b.lengths / others) ** 2
         return np.maximum(squares - 2.0 * K, 0.0)
-
-
-def check_random_features(n_features: Any, base_kernel: Any) -> None:
-    """Refuse random features of a kernel that has no spectrum to draw them from."""
-    if n_features is not None and base_kernel != "rbf":
-        raise ValueError(
-            f"`n_features` draws waves for the kernel 'rbf', got base_kernel={base_kernel!r}. "
-            "Leave n_features out, or use base_kernel='rbf'."
-        )

@@ -5,9 +5,8 @@ from numpy.typing import NDArray
 
 from unshuffle._compile import compiled
 
-Labels = NDArray[np.intp]
 Array = NDArray[np.float64]
-Offsets = NDArray[np.intp]
+Indices = NDArray[np.intp]
 
 # Rounds of k-means before the mixture takes over; a start need not be settled.
 LLOYD_ROUNDS = 10
@@ -59,7 +58,7 @@ def spread_centers(X: Array, draws: Array, squares: Array, nearest: Array) -> Ar
 
 @compiled(error_model="numpy")
 def assign_nearest(
-    X: Array, centers: Array, labels: Labels, squares: Array, least: Array
+    X: Array, centers: Array, labels: Indices, squares: Array, least: Array
 ) -> float:
     """Label each point by its nearest centre, the first of several; return the sum of squares."""
     for t in range(len(labels)):
@@ -77,7 +76,7 @@ def assign_nearest(
 
 
 @compiled(error_model="numpy")
-def move_centers(X: Array, labels: Labels, centers: Array, counts: Array) -> None:
+def move_centers(X: Array, labels: Indices, centers: Array, counts: Array) -> None:
     """Move centres to the means of their points; one without points stays."""
     for m in range(len(centers)):
         counts[m] = 0.0
@@ -92,8 +91,8 @@ def move_centers(X: Array, labels: Labels, centers: Array, counts: Array) -> Non
 
 
 @compiled(error_model="numpy")
-def clustered(X: Array, n_components: int, draws: Array, labels: Labels) -> None:
-    """Labels by a few rounds of k-means: the tightest of the starts that `draws` gives."""
+def clustered(X: Array, n_components: int, draws: Array, labels: Indices) -> None:
+    """Indices by a few rounds of k-means: the tightest of the starts that `draws` gives."""
     n = X.shape[1]
     squares, least, counts = np.empty(n), np.empty(n), np.empty(n_components)
     trial = np.zeros(n, dtype=np.intp)
@@ -159,15 +158,9 @@ def transposed(points: Array, start: int, stop: int) -> Array:
 
 @compiled(error_model="numpy")
 def maximize(
-    X: Array,
-    shares: Array,
-    kind: int,
-    floor: float,
-    weights: Array,
-    means: Array,
-    covariances: Array,
-    gaps: Array,
-) -> None:
+    X: Array, shares: Array, kind: int, floor: float, weights: Array, means: Array,
+    covariances: Array, gaps: Array,
+) -> None:  # fmt: skip
     """Weights, means and covariances from the share that each component has in each point."""
     d, n = X.shape
     for m in range(len(shares)):
@@ -278,19 +271,9 @@ def expect(
 
 @compiled(error_model="numpy")
 def climb(
-    X: Array,
-    shares: Array,
-    kind: int,
-    floor: float,
-    done: int,
-    stop: int,
-    before: float,
-    tol: float,
-    weights: Array,
-    means: Array,
-    covariances: Array,
-    gaps: Array,
-) -> tuple[float, int, bool]:
+    X: Array, shares: Array, kind: int, floor: float, done: int, stop: int, before: float,
+    tol: float, weights: Array, means: Array, covariances: Array, gaps: Array,
+) -> tuple[float, int, bool]:  # fmt: skip
     """Rounds `done` to `stop` of expectation maximisation, in which `shares` change.
 
     Returns the log-likelihood, which was `before` at the start, the rounds done by now, and
@@ -308,7 +291,7 @@ def climb(
 
 
 @compiled(error_model="numpy")
-def set_shares(labels: Offsets, shares: Array) -> None:
+def set_shares(labels: Indices, shares: Array) -> None:
     """Give each point to the component of its label alone."""
     for m in range(len(shares)):
         for t in range(len(labels)):
@@ -317,41 +300,17 @@ def set_shares(labels: Offsets, shares: Array) -> None:
 
 @compiled(error_model="numpy")
 def fit_set(
-    X: Array,
-    draws: Array,
-    kind: int,
-    floor: float,
-    max_iter: int,
-    tol: float,
-    weights: Array,
-    means: Array,
-    covariances: Array,
-    labels: Offsets,
-    shares: Array,
-    likeliest: Array,
-    gaps: Array,
-    state: Array,
-    n_rounds: int,
-) -> bool:
+    X: Array, draws: Array, kind: int, floor: float, max_iter: int, tol: float, weights: Array,
+    means: Array, covariances: Array, labels: Indices, shares: Array, likeliest: Array,
+    gaps: Array, state: Array, n_rounds: int,
+) -> bool:  # fmt: skip
     """Go on for `n_rounds` with the mixture of one set; return whether it is done.
 
-    Parameters
-    ----------
-    X : ndarray of shape (d, n)
-    draws : ndarray of shape (n_starts, n_trials, at least m)
-    kind, floor, max_iter, tol : int, float, int, float
-        As in `fit_sets`.
-    weights, means, covariances : ndarray of shapes (m,), (m, d), (m, p)
-        Take the mixture.
-    labels, shares, likeliest, gaps : ndarray of shapes (n,), (m, n), (m, n), (d, n)
-        Room to work in. At first all labels are 0, and `likeliest` gives all points to the first
-        component.
-    state : ndarray of shape (5,)
-        The start under way (the last "start" goes on from the likeliest), its rounds so far and
-        its log-likelihood, the log-likelihood of the likeliest, and whether it settled. At first
-        0, 0, -inf, -inf, 0.
-    n_rounds : int
-        Rounds at most before this returns.
+    X is (d, n); labels (n,), shares and likeliest (m, n) and gaps (d, n) are room to work in. At
+    first all labels are 0, and `likeliest` gives all points to the first component. `state` holds
+    the start under way (the last "start" goes on from the likeliest), its rounds so far and its
+    log-likelihood, the log-likelihood of the likeliest, and whether it settled: at first
+    0, 0, -inf, -inf, 0. All else is as in `fit_sets`.
     """
     m = len(shares)
     n_starts = len(draws) if m > 1 else 0
@@ -383,43 +342,17 @@ def fit_set(
 
 @compiled(error_model="numpy")
 def fit_sets(
-    points: Array,
-    offsets: Offsets,
-    n_components: Offsets,
-    draws: Array,
-    kind: int,
-    floor: float,
-    max_iter: int,
-    tol: float,
-    weights: Array,
-    means: Array,
-    covariances: Array,
-    scores: Array,
-    rounds: Offsets,
-    settled: NDArray[np.bool_],
-) -> None:
+    points: Array, offsets: Indices, n_components: Indices, draws: Array, kind: int,
+    floor: float, max_iter: int, tol: float, weights: Array, means: Array, covariances: Array,
+    scores: Array, rounds: Indices, settled: NDArray[np.bool_],
+) -> None:  # fmt: skip
     """Mixture of each set by expectation maximisation, the likeliest of several starts.
 
-    Parameters
-    ----------
-    points : ndarray of shape (n_points_in_all, d)
-    offsets : ndarray of shape (n_sets + 1,)
-    n_components : ndarray of shape (n_sets,)
-    draws : ndarray of shape (n_starts, n_trials, at least max(n_components))
-        Numbers from 0 to 1 that choose where to start, the same for every set.
-    kind : int
-        FULL, TIED, DIAGONAL or SPHERICAL.
-    floor : float
-        Added to all variances.
-    max_iter, tol : int, float
-        Rounds at most, and the gain in log-likelihood for each point below which to stop.
-    weights, means, covariances : ndarray of shapes (n_sets, m), (n_sets, m, d), (n_sets, m, p)
-        Take the mixtures, m at least max(n_components); p is d (d + 1) / 2 for FULL and TIED.
-    scores : ndarray of shape (n_sets,)
-        Takes the log-likelihood of each set under its mixture.
-    rounds, settled : ndarray of shape (n_sets,)
-        Take how many rounds the likeliest start went on for, and whether it ended before
-        `max_iter`.
+    `draws` (n_starts, n_trials, at least max(n_components)) are numbers from 0 to 1 that choose
+    where to start, the same for every set; `floor` is added to all variances; a climb ends after
+    `max_iter` rounds, or with a gain in log-likelihood for each point below `tol`. All that
+    follows takes the answer: mixtures laid out as in `Fits`, log-likelihoods, rounds of the
+    likeliest start, and whether it ended before `max_iter`.
     """
     for s in range(len(n_components)):
         X = transposed(points, offsets[s], offsets[s + 1])
@@ -439,14 +372,9 @@ def fit_sets(
 
 @compiled(error_model="numpy")
 def score_sets(
-    points: Array,
-    offsets: Offsets,
-    n_components: Offsets,
-    weights: Array,
-    means: Array,
-    covariances: Array,
-    scores: Array,
-) -> None:
+    points: Array, offsets: Indices, n_components: Indices, weights: Array, means: Array,
+    covariances: Array, scores: Array,
+) -> None:  # fmt: skip
     """Log-likelihood of each set under a mixture of its own, laid out as in `fit_sets`."""
     for s in range(len(n_components)):
         X = transposed(points, offsets[s], offsets[s + 1])

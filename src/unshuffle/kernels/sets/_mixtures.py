@@ -1,21 +1,24 @@
-"""Gaussian mixtures of many sets: fitted, and compared by the integrals of their products."""
+"""Gaussian mixtures of sets in input space: fitted, and multiplied with each other."""
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
 from unshuffle._bags import Bags
 from unshuffle._middle import column_moments
 from unshuffle._parallel import map_parallel, per_call, spans
 from unshuffle._parameters import check_memory
 from unshuffle._printing import short_repr
+from unshuffle.kernels.sets._set_vectors import chosen_bags
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
+Part = TypeVar("Part")
+
 KINDS = ("full", "tied", "diag", "spherical")
 # Sets that one thread fits at a time.
 CHUNK = 32
@@ -47,86 +50,50 @@ class Mixture(NamedTuple):
 
 @dataclass(frozen=True)
 class Climb:
-    """How mixtures are fitted.
+    """How mixtures are fitted."""
 
-    Attributes
-    ----------
-    n_components : int, "bic" or "cv"
-        Number of components, or how it is chosen for each set.
-    most : int
-        Most components where they are chosen.
-    kind : str
-        One of `KINDS`.
-    floor : float
-        Added to all variances, so that no component shrinks onto a point.
-    max_iter, tol : int, float
-        Rounds at most; gain for each point below which to stop.
-    draws : ndarray of shape (n_starts, N_TRIALS, n_components)
-        Numbers from 0 to 1 that choose where to start, the same for every set: so a set's mixture
-        does not depend on its neighbours.
-    """
-
-    n_components: int | str
-    most: int
-    kind: str
-    floor: float
-    max_iter: int
-    tol: float
-    draws: Array
+    n_components: int | str  # or "bic" or "cv", which choose it for each set
+    most: int  # components, where they are chosen
+    kind: str  # one of `KINDS`
+    floor: float  # added to all variances, so that no component shrinks onto a point
+    max_iter: int  # rounds at most
+    tol: float  # gain for each point below which to stop
+    draws: Array  # numbers from 0 to 1 that choose the starts, the same for every set
 
 
 class Fits(NamedTuple):
-    """Mixtures of several sets, padded to one number of components.
+    """Mixtures of several sets, padded to one number m of components."""
 
-    Attributes
-    ----------
-    n_components : ndarray of shape (n_sets,)
-        Components in use; what lies beyond means nothing.
-    weights, means, covariances : ndarray of shapes (n_sets, m), (n_sets, m, d), (n_sets, m, p)
-        Covariances are lower triangles row after row (p = d (d + 1) / 2), or diagonals (p = d).
-    scores : ndarray of shape (n_sets,)
-        Log-likelihoods.
-    rounds, settled : ndarray of shape (n_sets,)
-        Rounds taken, and whether the climb ended before `max_iter`.
-    """
-
-    n_components: Indices
-    weights: Array
-    means: Array
-    covariances: Array
-    scores: Array
-    rounds: Indices
-    settled: NDArray[np.bool_]
+    n_components: Indices  # of each set; what lies beyond means nothing
+    weights: Array  # (n_sets, m)
+    means: Array  # (n_sets, m, d)
+    covariances: Array  # (n_sets, m, p): lower triangles row after row, or diagonals
+    scores: Array  # log-likelihoods
+    rounds: Indices  # of each climb
+    settled: NDArray[np.bool_]  # whether each ended before `max_iter`
 
 
 @dataclass(frozen=True)
-class Mixtures:
-    """Components of the mixtures of several sets, ready to be compared.
+class Components:
+    """Components of the mixtures of several sets, ready to be compared."""
 
-    Attributes
-    ----------
-    logs : ndarray of shape (n_components_in_all,)
-        Added to the logarithm of every product that a component is part of.
-    means : ndarray of shape (n_components_in_all, d)
-    covariances : ndarray of shape (n_components_in_all, p)
-        Lower triangles row after row, or diagonals.
-    offsets : ndarray of shape (n_sets + 1,)
-        Where the components of each set begin.
-    """
-
-    logs: Array
-    means: Array
-    covariances: Array
-    offsets: Indices
+    logs: Array  # added to the logarithm of every product that a component is part of
+    means: Array  # (n_components_in_all, d)
+    spreads: Array  # covariances, or what stands for them
+    offsets: Indices  # where the components of each set begin
 
     def __len__(self) -> int:
         return self.offsets.size - 1
 
-    def part(self, start: int, stop: int) -> "Mixtures":
-        """Mixtures of the sets from `start` up to `stop`."""
+    def part(self, start: int, stop: int) -> Self:
+        """Components of the sets from `start` up to `stop`."""
         rows = slice(self.offsets[start], self.offsets[stop])
         offsets = self.offsets[start : stop + 1] - self.offsets[start]
-        return Mixtures(self.logs[rows], self.means[rows], self.covariances[rows], offsets)
+        return type(self)(self.logs[rows], self.means[rows], self.spreads[rows], offsets)
+
+
+class Mixtures(Components):
+    """Components whose `spreads` are lower triangles row after row, or diagonals."""
 
     def log_products(self, other: "Mixtures | None") -> Array:
         """Logarithms of the integrals of products, exactly symmetric where `other` is None."""
@@ -135,7 +102,7 @@ class Mixtures:
         beside = self if other is None else other
         found = np.zeros((len(self), len(beside)))
         lanes = *self._lanes(), *beside._lanes(), other is None
-        d, n_numbers = self.means.shape[1], self.covariances.shape[1]
+        d, n_numbers = self.means.shape[1], self.spreads.shape[1]
         pairs = len(self.logs) / len(self) * len(beside.logs)  # of components, for each set
         for start, stop in spans(len(self), pairs * (20.0 + n_numbers * d / 3)):
             log_products(*lanes, start, stop, found)
@@ -147,31 +114,59 @@ class Mixtures:
         return (
             self.logs.copy(),
             np.array(self.means.T, order="C"),
-            np.array(self.covariances.T, order="C"),
+            np.array(self.spreads.T, order="C"),
             self.offsets.copy(),
         )
 
 
-def fit_mixtures(bags: Bags, climb: Climb, *, n_jobs: int | None) -> Fits:
-    """Mixture of each set in canonical order, with one warning for all that had too few points."""
-    distinct = n_distinct(bags)
-    if isinstance(climb.n_components, int):
-        warn_fewer_components(distinct, climb.n_components)
-    d = bags.width
-    triangle = d * (d + 1) // 2 if climb.kind in ("full", "tied") else d
-    check_mixture_memory(len(bags), climb.most, triangle + d + 1)
+def fit_in_chunks(
+    fit: Callable[[int, int, Indices], Part], bags: Bags, climb: Climb, length: int, n_jobs: Any
+) -> list[Part]:
+    """What `fit` gives for each chunk of sets, with one warning for all sets of few points.
 
-    def fit(start: int) -> Fits:
-        stop = min(start + CHUNK, len(bags))
+    `fit` takes the first set of a chunk, the one after its last, and the number of different
+    points in every set. A component is described by `length` numbers.
+    """
+    distinct, most = n_distinct(bags), climb.n_components
+    if isinstance(most, int) and (distinct < most).any():
+        warnings.warn(
+            f"{(distinct < most).sum()} of {distinct.size} sets have fewer than "
+            f"n_components={most} different points (the smallest {distinct.min()}). Each of these "
+            "is described by as many components as it has different points; pass a smaller "
+            'n_components, or "bic".',
+            UserWarning,
+            stacklevel=2,
+        )
+    check_memory(
+        2 * 8 * len(bags) * climb.most * length,
+        what=f"Describing {len(bags):,} sets by {climb.most} Gaussians of {length:,} numbers each",
+        instead='Pass fewer sets or components, covariance_type="diag", or a smaller rank.',
+    )
+
+    def chunk(start: int) -> Part:
+        return fit(start, min(start + CHUNK, len(bags)), distinct)
+
+    return map_parallel(chunk, range(0, len(bags), CHUNK), n_jobs=n_jobs)
+
+
+def fit_mixtures(bags: Bags, climb: Climb, *, n_jobs: int | None) -> Fits:
+    """Mixture of each set in canonical order."""
+
+    def fit(start: int, stop: int, distinct: Indices) -> Fits:
         part = bags.part(start, stop)
         return fitted(part, chosen_numbers(part, distinct[start:stop], climb), climb)
 
-    parts = map_parallel(fit, range(0, len(bags), CHUNK), n_jobs=n_jobs)
+    def pad(values: Any) -> Any:
+        beyond = [(0, 0)] * values.ndim
+        if values.ndim > 1:
+            beyond[1] = (0, most - values.shape[1])
+        return np.pad(values, beyond)
+
+    d = bags.width
+    n_numbers = d * (d + 1) // 2 if climb.kind in ("full", "tied") else d
+    parts = fit_in_chunks(fit, bags, climb, n_numbers + d + 1, n_jobs)
     most = max(part.weights.shape[1] for part in parts)
-    padded = [_padded(part, most) for part in parts]
-    found = Fits(*(np.concatenate(each) for each in zip(*padded, strict=True)))
-    warn_unsettled(found.settled, climb.max_iter)
-    return found
+    return Fits(*(np.concatenate([pad(x) for x in each]) for each in zip(*parts, strict=True)))
 
 
 def fitted(bags: Bags, n_components: Indices, climb: Climb) -> Fits:
@@ -238,7 +233,7 @@ def chosen_numbers(bags: Bags, distinct: Indices, climb: Climb) -> Indices:
         enough = np.flatnonzero(distinct >= m)
         if enough.size:
             measured = bic if climb.n_components == "bic" else held_out_loss
-            costs[m - 1, enough] = measured(_chosen(bags, enough), m, climb)
+            costs[m - 1, enough] = measured(chosen_bags(bags, enough), m, climb)
     return np.asarray(costs.argmin(axis=0) + 1, dtype=np.intp)
 
 
@@ -264,9 +259,9 @@ def held_out_loss(bags: Bags, m: int, climb: Climb) -> Array:
     loss = np.zeros(len(bags))
     for turn in range(N_FOLDS):
         kept, left = _masked(bags, fold != turn), _masked(bags, fold == turn)
-        enough = np.flatnonzero(_distinct_or_none(kept) >= m)
+        enough = np.flatnonzero(n_distinct(kept) >= m)
         if enough.size:
-            kept, left = _chosen(kept, enough), _chosen(left, enough)
+            kept, left = chosen_bags(kept, enough), chosen_bags(left, enough)
             found = fitted(kept, np.full(enough.size, m, dtype=np.intp), climb)
             scores = np.zeros(enough.size)
             work = _round_work(left, m, found.covariances.shape[2])
@@ -280,26 +275,10 @@ def held_out_loss(bags: Bags, m: int, climb: Climb) -> Array:
 
 def n_distinct(bags: Bags) -> Indices:
     """Number of different points in each set, whose equal points stand beside each other."""
-    new = np.ones(len(bags.points), dtype=np.bool_)
+    new = np.ones(len(bags.points), dtype=np.intp)
     new[1:] = (bags.points[1:] != bags.points[:-1]).any(axis=1)
-    new[bags.offsets[:-1]] = True
-    return np.asarray(np.add.reduceat(new, bags.offsets[:-1], dtype=np.intp))
-
-
-def _distinct_or_none(bags: Bags) -> Indices:
-    """As `n_distinct`, of sets that may be empty."""
-    found = np.zeros(len(bags), dtype=np.intp)
-    some = np.flatnonzero(bags.sizes)
-    if some.size:
-        found[some] = n_distinct(_chosen(bags, some))
-    return found
-
-
-def _chosen(bags: Bags, which: Indices) -> Bags:
-    if which.size == len(bags):
-        return bags
-    sizes = bags.sizes[which]
-    return Bags(np.concatenate([bags[i] for i in which]), offsets_of(sizes))
+    new[bags.offsets[:-1][bags.sizes > 0]] = 1
+    return np.asarray(np.diff(offsets_of(new)[bags.offsets]))
 
 
 def _masked(bags: Bags, keep: NDArray[np.bool_]) -> Bags:
@@ -312,31 +291,12 @@ def offsets_of(sizes: Indices) -> Indices:
     return np.concatenate([np.zeros(1, dtype=np.intp), np.cumsum(sizes)])
 
 
-def _padded(fits: Fits, most: int) -> Fits:
-    def pad(values: Any) -> Any:
-        width = [(0, 0)] * values.ndim
-        width[1] = (0, most - values.shape[1])
-        return np.pad(values, width)
-
-    return fits._replace(
-        weights=pad(fits.weights), means=pad(fits.means), covariances=pad(fits.covariances)
-    )
-
-
 @dataclass(frozen=True)
 class InputSpace:
-    """Space of the points, each column with mean 0 and variance 1 over all fitted points.
+    """Space of the points, each column with mean 0 and variance 1 over all fitted points."""
 
-    Attributes
-    ----------
-    center, scale : ndarray of shape (n_features,)
-        Mean and standard deviation of each column, wild entries left out. Of a column that is
-        always the same, the scale is that of the others: one that the new sets of `transform` may
-        be measured by.
-    """
-
-    center: Array
-    scale: Array
+    center: Array  # mean of each column, wild entries left out
+    scale: Array  # standard deviation; of a column that never varies, that of the others
 
     @classmethod
     def of(cls, points: Array) -> "InputSpace":
@@ -353,7 +313,7 @@ class InputSpace:
 
     def likelihoods(self, fits: Fits) -> Mixtures:
         """Mixtures whose products are integrals of the densities, in units of the points."""
-        used = _used(fits)
+        used = np.arange(fits.weights.shape[1]) < fits.n_components[:, np.newaxis]
         d = self.center.size
         constant = -0.25 * d * np.log(2.0 * np.pi) - 0.5 * np.log(self.scale).sum()
         return Mixtures(
@@ -399,43 +359,3 @@ def unpacked(covariances: Array, d: int) -> Array:
     whole[..., rows, columns] = covariances
     whole[..., columns, rows] = covariances
     return whole
-
-
-def _used(fits: Fits) -> NDArray[np.bool_]:
-    return np.arange(fits.weights.shape[1]) < fits.n_components[:, np.newaxis]
-
-
-def warn_fewer_components(n_distinct: NDArray[np.intp], n_components: int) -> None:
-    """Say once how many sets have fewer different points than components were asked for."""
-    short = int((n_distinct < n_components).sum())
-    if short:
-        warnings.warn(
-            f"{short} of {n_distinct.size} sets have fewer than n_components={n_components} "
-            f"different points (the smallest {int(n_distinct.min())}). Each of these is described "
-            "by as many components as it has different points; pass a smaller n_components, or "
-            '"bic".',
-            UserWarning,
-            stacklevel=2,
-        )
-
-
-def warn_unsettled(settled: NDArray[np.bool_], max_iter: int) -> None:
-    """Say once how many mixtures were still changing when they were stopped."""
-    moving = int(settled.size - settled.sum())
-    if moving:
-        warnings.warn(
-            f"The mixtures of {moving} of {settled.size} sets were still changing after "
-            f"max_iter={max_iter} rounds. They are used as they stand; pass a larger max_iter, "
-            "or a larger tol.",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
-
-
-def check_mixture_memory(n_sets: int, n_components: int, length: int) -> None:
-    """Refuse mixtures that would not fit into the memory that is free now."""
-    check_memory(
-        2 * 8 * n_sets * n_components * length,
-        what=f"Describing {n_sets:,} sets by {n_components} Gaussians of {length:,} numbers each",
-        instead='Pass fewer sets or components, covariance_type="diag", or a smaller rank.',
-    )

@@ -1,4 +1,4 @@
-"""Compiled integrals of products of Gaussian mixtures; imported when needed, as numba is slow."""
+"""Compiled integrals of products of mixtures; imported when needed, as numba is slow."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from unshuffle._compile import compiled
 
 Array = NDArray[np.float64]
-Offsets = NDArray[np.intp]
+Indices = NDArray[np.intp]
 # Components that go through a factorisation side by side, so that the processor does several at
 # once; their matrices should stay in its nearest cache.
 LANE_NUMBERS = 2048
@@ -21,18 +21,9 @@ NEGLIGIBLE = -45.0
 def factor_lanes(A: Array, z: Array, inverse: Array, ratio: Array, log_det: Array, n: int) -> None:
     """LDL' of matrices that lie side by side, and z'A^-1 z of a vector with each.
 
-    Parameters
-    ----------
-    A : ndarray of shape (d (d + 1) / 2, n_lanes)
-        Lower triangles, row after row, one matrix in each column; overwritten.
-    z : ndarray of shape (d + 1, n_lanes)
-        Vectors, overwritten; the last row takes z'A^-1 z.
-    inverse, ratio : ndarray of shape (n_lanes,)
-        Room to work in.
-    log_det : ndarray of shape (n_lanes,)
-        Takes the logarithms of the determinants.
-    n : int
-        Lanes in use.
+    A holds lower triangles row after row, one matrix in each of n columns, z the vectors with a
+    last row that takes z'A^-1 z; both are overwritten. `log_det` takes the logarithms of the
+    determinants; `inverse` and `ratio` are room to work in.
     """
     d = z.shape[0] - 1
     form, product = z[d], ratio
@@ -106,7 +97,7 @@ def log_sum(terms: Array, n_rows: int, start: int, stop: int) -> float:
 
 
 @compiled(error_model="numpy")
-def log_sums(terms: Array, offsets: Offsets, other_offsets: Offsets, out: Array) -> None:
+def log_sums(terms: Array, offsets: Indices, other_offsets: Indices, out: Array) -> None:
     """Logarithms of sums over the components of two sets, for all pairs of sets."""
     for s in range(len(offsets) - 1):
         rows = terms[offsets[s] : offsets[s + 1]]
@@ -116,42 +107,18 @@ def log_sums(terms: Array, offsets: Offsets, other_offsets: Offsets, out: Array)
 
 @compiled(error_model="numpy")
 def log_products(
-    logs: Array,
-    means: Array,
-    covariances: Array,
-    offsets: Offsets,
-    other_logs: Array,
-    other_means: Array,
-    other_covariances: Array,
-    other_offsets: Offsets,
-    above: bool,
-    start: int,
-    stop: int,
-    out: Array,
-) -> None:
+    logs: Array, means: Array, covariances: Array, offsets: Indices, other_logs: Array,
+    other_means: Array, other_covariances: Array, other_offsets: Indices, above: bool,
+    start: int, stop: int, out: Array,
+) -> None:  # fmt: skip
     """Logarithms of sums over components of exp(a_i + a_j) |C_i + C_j|^-1/2 exp(-q_ij / 2).
 
     q_ij is the square of the distance of two means in the metric of C_i + C_j. With logarithms of
     weights for a_i, and but for a power of 2 pi, these are the integrals of the products of two
-    mixtures.
-
-    Parameters
-    ----------
-    logs : ndarray of shape (n_components,)
-        a_i, for the components of all sets, set after set.
-    means : ndarray of shape (d, n_components)
-    covariances : ndarray of shape (d (d + 1) / 2, n_components), or (d, n_components)
-        Lower triangles, row after row, or diagonals.
-    offsets : ndarray of shape (n_sets + 1,)
-        Where the components of each set begin.
-    other_logs, other_means, other_covariances, other_offsets : ndarray
-        The same of the sets to compare with.
-    above : bool
-        Whether only sets from the same number on are wanted: the upper triangle.
-    start, stop : int
-        The sets whose rows are filled.
-    out : ndarray of shape (n_sets, n_other_sets)
-        Takes the answer.
+    mixtures. Components stand in columns, set after set: means (d, n_components), covariances as
+    lower triangles (d (d + 1) / 2, n_components) or diagonals (d, n_components). Rows of `out`
+    from `start` up to `stop` are filled; with `above` those sets are compared with sets from the
+    same number on, and the answer is written on both sides of the diagonal.
     """
     d, n_numbers = means.shape[0], covariances.shape[0]
     n_others, n_lanes = len(other_offsets) - 1, len(other_logs)
@@ -196,35 +163,18 @@ def log_products(
 
 @compiled(error_model="numpy")
 def log_terms(
-    inner: Array,
-    logs: Array,
-    own_inner: Array,
-    other_logs: Array,
-    other_inner: Array,
-    other_spreads: Array,
-    terms: Array,
-) -> None:
+    inner: Array, logs: Array, own_inner: Array, other_logs: Array, other_inner: Array,
+    other_spreads: Array, terms: Array,
+) -> None:  # fmt: skip
     """Logarithms of integrals of products of Gaussians with covariances I + U'U, two by two.
 
     For U_1 in r rows, u_1 = (I + U_1 U_1')^-1/2 U_1 and the gap m_1 - m_2 of the means, the block
     of U_1 is eliminated first: what remains is a matrix of r by r,
-    S = I + U_2 U_2' - (u_1 U_2')'(u_1 U_2'), to be factored.
-
-    Parameters
-    ----------
-    inner : ndarray of shape (n, r + 1, r + 1, n_others)
-        Inner products of the rows of u_1 and m_1 (last) with those of U_2 and m_2 (last).
-    logs : ndarray of shape (n,)
-        Added to each; holds -log|I + U_1 U_1'| / 2.
-    own_inner : ndarray of shape (n, r + 1)
-        Inner products of m_1 with the rows of u_1 and with itself (last).
-    other_logs : ndarray of shape (n_others,)
-    other_inner : ndarray of shape (r + 1, n_others)
-        Inner products of m_2 with the rows of U_2 and with itself (last).
-    other_spreads : ndarray of shape (r, n_others)
-        Squared lengths of the rows of U_2, which are orthogonal.
-    terms : ndarray of shape (n, n_others)
-        Takes the answer.
+    S = I + U_2 U_2' - (u_1 U_2')'(u_1 U_2'), to be factored. `inner` (n, r + 1, r + 1, n_others)
+    holds inner products of the rows of u_1 and m_1 (last) with those of U_2 and m_2 (last),
+    `own_inner` (n, r + 1) those of m_1 with u_1 and itself, `other_inner` (r + 1, n_others) those
+    of m_2 with U_2 and itself, `other_spreads` the squared lengths of the rows of U_2, which are
+    orthogonal; `logs` holds -log|I + U_1 U_1'| / 2.
     """
     r, n_others = other_spreads.shape
     width = max(16, LANE_NUMBERS // (r * (r + 1) // 2))

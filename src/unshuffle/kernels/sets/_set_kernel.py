@@ -1,4 +1,4 @@
-"""What all kernels between sets share: fitting, Gram blocks, and their computation in tiles."""
+"""SetKernel: what all kernels between sets share. Fitting, Gram matrices in tiles, Dask."""
 
 import pickle
 from abc import ABC, abstractmethod
@@ -86,9 +86,10 @@ class SetKernel(
         check_gap(given.points, "bags")
         with refitting(self):
             self._record_columns(bags, given)
-            self._fitted_bags = given.sorted()
-            self._model, self._fitted_sets = self._learn(self._fitted_bags)
-            self._store(self._model, self._fitted_sets)
+            given = given.sorted()
+            model, sets = self._learn(given)
+            self._fitted_bags, self._model, self._fitted_sets = given, model, sets
+            self._store(model, sets)
         return self
 
     def transform(self, bags: Any) -> Array:

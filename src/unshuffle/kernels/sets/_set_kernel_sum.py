@@ -170,10 +170,9 @@ class SetKernelSum(_BaseComposition, SetKernel):
             kernel._model, sets = kernel._learn(bags)
             parts.append(sets)
         sample = typical_sets(bags)
+        typical = parts
         if sample is not bags:
             typical = [kernel._described(sample) for kernel in kernels]
-        else:
-            typical = parts
         each = zip(names, kernels, typical, strict=True)
         scales = np.array([_spread(kernel._gram(part), name) for name, kernel, part in each])
         return SumModel(kernels, scales, weights / weights.sum() / scales), Several(tuple(parts))
@@ -213,8 +212,19 @@ class SetKernelSum(_BaseComposition, SetKernel):
 
 def _spread(K: Array, name: str) -> float:
     """Mean squared distance of the images of sets from their middle."""
-    diagonal = float(np.trace(K)) / len(K)
-    return check_kernel_spread(diagonal - float(K.mean()), abs(diagonal), len(K), name)
+    n_sets, diagonal = len(K), float(np.trace(K)) / len(K)
+    if n_sets < 2:
+        raise ValueError(
+            f"Kernels of a sum are scaled by how much the fitted sets differ, but bags holds "
+            f"{n_sets} set (n_samples = {n_sets}). Pass at least two."
+        )
+    spread = diagonal - float(K.mean())
+    if not spread > 1e-13 * abs(diagonal):
+        raise ValueError(
+            f"By the kernel {name!r} all {n_sets} sets are the same, so it cannot be scaled. Drop "
+            "it from the sum, or change its parameters."
+        )
+    return spread
 
 
 def check_set_kernels(kernels: Sequence[Any], kind: type) -> None:
@@ -246,18 +256,3 @@ def check_set_kernels(kernels: Sequence[Any], kind: type) -> None:
                 f"`kernels` holds the name {name!r} {names.count(name)} times. Give each kernel a "
                 "name of its own."
             )
-
-
-def check_kernel_spread(spread: float, scale: float, n_sets: int, name: str) -> float:
-    """Refuse to scale a kernel by which all sets are the same."""
-    if n_sets < 2:
-        raise ValueError(
-            f"Kernels of a sum are scaled by how much the fitted sets differ, but bags holds "
-            f"{n_sets} set (n_samples = {n_sets}). Pass at least two."
-        )
-    if not spread > 1e-13 * scale:
-        raise ValueError(
-            f"By the kernel {name!r} all {n_sets} sets are the same, so it cannot be scaled. Drop "
-            "it from the sum, or change its parameters."
-        )
-    return spread

@@ -1,10 +1,11 @@
-"""Sets that are described by one vector each, and kernels between such vectors."""
+"""Sets that are described by one vector each: how vectors are made, and kernels between them."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from itertools import combinations_with_replacement
-from math import comb, factorial, prod
-from typing import Protocol
+from math import factorial, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,15 +38,9 @@ TYPICAL = 500
 
 @dataclass(frozen=True)
 class SetVectors:
-    """One vector for each set.
+    """One vector for each set."""
 
-    Attributes
-    ----------
-    values : ndarray of shape (n_sets, n_numbers)
-        The vectors.
-    """
-
-    values: Array
+    values: Array  # (n_sets, n_numbers)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -63,7 +58,11 @@ def describe(
     Each set is described by itself: in products over many sets at once the last digits of one
     would depend on the others.
     """
-    check_set_vectors_memory(len(bags), length)
+    check_memory(
+        8 * len(bags) * length,
+        what=f"Describing {len(bags):,} sets by {length:,} numbers each",
+        instead="Ask for fewer numbers per set, or pass fewer sets at a time.",
+    )
     vectors = np.empty((len(bags), length))
 
     def fill(start: int) -> None:
@@ -114,8 +113,17 @@ def chosen_bags(bags: Bags, chosen: NDArray[np.intp]) -> Bags:
 
 def median_width(squared: Array, parameter: str) -> float:
     """One over the median squared distance between different sets."""
-    check_sets_for_width(len(squared), parameter)
-    check_sets_vary(squared, parameter)
+    n_sets = len(squared)
+    if n_sets < 2:
+        raise ValueError(
+            f"`{parameter}` is read off the distances between sets, but bags holds {n_sets} set "
+            f"(n_samples = {n_sets}). Pass at least two sets, or a number as {parameter}."
+        )
+    if not squared.max() >= np.finfo(float).tiny:
+        raise ValueError(
+            f"`{parameter}` is read off the distances between sets, and all {n_sets} sets are "
+            f"alike: every distance is 0. Check the sets, or pass a number as {parameter}."
+        )
     return median_gamma(squared, name="the bags")
 
 
@@ -128,15 +136,6 @@ def unit_length(vectors: Array) -> Array:
     return vectors / np.where(lengths > 0, lengths, 1.0)[:, None]
 
 
-def check_set_vectors_memory(n_sets: int, length: int) -> None:
-    """Refuse descriptions of sets that would not fit into the memory that is free now."""
-    check_memory(
-        8 * n_sets * length,
-        what=f"Describing {n_sets:,} sets by {length:,} numbers each",
-        instead="Ask for fewer numbers per set, or pass fewer sets at a time.",
-    )
-
-
 def check_directions_memory(n_directions: int, width: int, n_points: int, parameter: str) -> None:
     """Refuse directions that would not fit, nor what the largest set has along them."""
     check_memory(
@@ -146,83 +145,45 @@ def check_directions_memory(n_directions: int, width: int, n_points: int, parame
     )
 
 
-def check_sets_for_width(n_sets: int, parameter: str) -> None:
-    """Refuse to read a width off the distances between sets where there is one set."""
-    if n_sets < 2:
-        raise ValueError(
-            f"`{parameter}` is read off the distances between sets, but bags holds {n_sets} set "
-            f"(n_samples = {n_sets}). Pass at least two sets, or a number as {parameter}."
-        )
-
-
-def check_sets_vary(squared: NDArray[np.float64], parameter: str) -> None:
-    """Refuse to read a width off the distances between sets that are all alike."""
-    if not squared.max() >= np.finfo(float).tiny:
-        raise ValueError(
-            f"`{parameter}` is read off the distances between sets, and all {len(squared)} sets "
-            f"are alike: every distance is 0. Check the sets, or pass a number as {parameter}."
-        )
-
-
-class MeanFeatures(Protocol):
+class MeanFeatures(ABC):
     """Features of points whose inner products are a kernel."""
 
     @property
+    @abstractmethod
     def length(self) -> int:
         """Number of features."""
 
+    @abstractmethod
     def mean(self, points: Array) -> Array:
         """Mean features of points, shape (length,)."""
 
     def holds(self, points: Array) -> bool:
         """Whether these are points for which the inner products are the kernel."""
-
-
-@dataclass(frozen=True)
-class Coordinates:
-    """Features of the linear kernel.
-
-    Attributes
-    ----------
-    center : ndarray of shape (width,)
-        Where they are counted from: the origin, or the middle of the fitted points where only
-        distances are asked for.
-    """
-
-    center: Array
-
-    @property
-    def length(self) -> int:
-        """Number of features."""
-        return self.center.size
-
-    def mean(self, points: Array) -> Array:
-        """Mean of points."""
-        return np.asarray((points - self.center).mean(axis=0))
-
-    def holds(self, points: Array) -> bool:
-        """Whether the inner products are the kernel, as they always are."""
         return True
 
 
 @dataclass(frozen=True)
-class Monomials:
-    """Features of (gamma x'y + 1)^degree: all products of at most `degree` coordinates.
+class Coordinates(MeanFeatures):
+    """Features of the linear kernel."""
 
-    Attributes
-    ----------
-    gamma, degree : float, int
-        Of the kernel.
-    powers : ndarray of shape (length, width)
-        Exponents of the coordinates in each product.
-    weights : ndarray of shape (length,)
-        Square roots of what each product counts.
-    """
+    center: Array  # the origin, or the middle of the points where distances are asked for
+
+    @property
+    def length(self) -> int:
+        return self.center.size
+
+    def mean(self, points: Array) -> Array:
+        return np.asarray((points - self.center).mean(axis=0))
+
+
+@dataclass(frozen=True)
+class Monomials(MeanFeatures):
+    """Features of (gamma x'y + 1)^degree: all products of at most `degree` coordinates."""
 
     gamma: float
     degree: int
-    powers: NDArray[np.intp]
-    weights: Array
+    powers: NDArray[np.intp]  # (length, width): exponents of the coordinates
+    weights: Array  # square roots of what each product counts
 
     @classmethod
     def of(cls, width: int, gamma: float, degree: int) -> "Monomials":
@@ -240,11 +201,9 @@ class Monomials:
 
     @property
     def length(self) -> int:
-        """Number of features."""
         return len(self.powers)
 
     def mean(self, points: Array) -> Array:
-        """Mean features of points."""
         largest = np.einsum("ij,ij->i", points, points).max(keepdims=True)
         with np.errstate(over="ignore"):
             values = (self.gamma * largest + 1.0) ** self.degree
@@ -255,25 +214,13 @@ class Monomials:
             features *= table[:, self.powers[:, column]]
         return np.asarray(features.mean(axis=0) * self.weights)
 
-    def holds(self, points: Array) -> bool:
-        """Whether the inner products are the kernel, as they always are."""
-        return True
-
 
 @dataclass(frozen=True)
-class RandomWaves:
-    """Cosines and sines at random frequencies: about the features of exp(-gamma d^2).
+class RandomWaves(MeanFeatures):
+    """Cosines and sines at random frequencies: about the features of exp(-gamma d^2)."""
 
-    Attributes
-    ----------
-    center : ndarray of shape (width,)
-        Middle of the fitted points, from which phases lose no digits.
-    frequencies : ndarray of shape (width, n_frequencies)
-        In radians per unit of each coordinate.
-    """
-
-    center: Array
-    frequencies: Array
+    center: Array  # middle of the fitted points, from which phases lose no digits
+    frequencies: Array  # (width, n_frequencies), in radians per unit of each coordinate
 
     @classmethod
     def of(
@@ -289,22 +236,16 @@ class RandomWaves:
 
     @property
     def length(self) -> int:
-        """Number of features."""
         return 2 * self.frequencies.shape[1]
 
     def mean(self, points: Array) -> Array:
-        """Mean features of points."""
         phases = (points - self.center) @ self.frequencies
         waves = np.concatenate([np.cos(phases).mean(axis=0), np.sin(phases).mean(axis=0)])
         return np.asarray(waves / np.sqrt(self.frequencies.shape[1]))
 
-    def holds(self, points: Array) -> bool:
-        """Whether the inner products are about the kernel, as they always are."""
-        return True
-
 
 @dataclass(frozen=True)
-class GridWaves:
+class GridWaves(MeanFeatures):
     """Cosines and sines on a grid of frequencies: the features of exp(-gamma d^2), to rounding.
 
     The kernel is the integral of cos(w (x - y)) over frequencies w with a Gaussian weight. A sum
@@ -312,26 +253,13 @@ class GridWaves:
     longer than all differences by as far as the kernel reaches, the copies are below rounding,
     and so are frequencies beyond the weight's reach. In a few dimensions that takes fewer
     products than there are pairs of points in two sets.
-
-    Attributes
-    ----------
-    center : ndarray of shape (width,)
-        Middle of the fitted points.
-    half_extent : ndarray of shape (width,)
-        How far from it points may be.
-    steps : ndarray of shape (width,)
-        Smallest frequency of each coordinate.
-    amplitudes : tuple of ndarray of shape (2 n_waves_j + 1,)
-        For each coordinate, those of the constant, the cosines and the sines.
-    kept : ndarray of bool, of shape (product of the lengths of `amplitudes`,)
-        Products of waves that count.
     """
 
-    center: Array
-    half_extent: Array
-    steps: Array
-    amplitudes: tuple[Array, ...]
-    kept: NDArray[np.bool_]
+    center: Array  # middle of the fitted points
+    half_extent: Array  # how far from it points may be
+    steps: Array  # smallest frequency of each coordinate
+    amplitudes: tuple[Array, ...]  # of the constant, the cosines and the sines, by coordinate
+    kept: NDArray[np.bool_]  # products of waves that count
 
     @classmethod
     def of(cls, points: Array, gamma: float, most: float) -> "GridWaves | None":
@@ -353,7 +281,7 @@ class GridWaves:
             for step, count in zip(steps, n_waves, strict=True)
         ]
         both = [np.concatenate([each, each[1:]]) for each in exponents]
-        kept = _outer_sum(both) <= -np.log(NEGLIGIBLE)
+        kept = reduce(np.add.outer, both).ravel() <= -np.log(NEGLIGIBLE)
         if kept.sum() > most:
             return None
         amplitudes = tuple(
@@ -366,11 +294,9 @@ class GridWaves:
 
     @property
     def length(self) -> int:
-        """Number of features."""
         return int(self.kept.sum())
 
     def mean(self, points: Array) -> Array:
-        """Mean features of points."""
         products = np.ones((len(points), 1))
         waves = [self._waves(points, column) for column in range(points.shape[1])]
         for each in waves[:-1]:
@@ -379,7 +305,6 @@ class GridWaves:
         return np.asarray(means.ravel()[self.kept])
 
     def holds(self, points: Array) -> bool:
-        """Whether these points are near enough to the fitted ones."""
         return bool(np.all(np.abs(points - self.center) <= self.half_extent))
 
     def _waves(self, points: Array, column: int) -> Array:
@@ -405,15 +330,3 @@ def orthogonal_directions(n_directions: int, width: int, rng: np.random.RandomSt
 def most_features(bags: Bags) -> float:
     """Features beyond which all pairs of points are quicker, or memory is too dear."""
     return min(WORTH * float(bags.sizes.mean()) ** 2, MOST_NUMBERS / len(bags))
-
-
-def n_monomials(width: int, degree: int) -> int:
-    """Number of features of the polynomial kernel."""
-    return comb(width + degree, degree)
-
-
-def _outer_sum(values: list[Array]) -> Array:
-    total = np.zeros(1)
-    for each in values:
-        total = (total[:, None] + each).ravel()
-    return total

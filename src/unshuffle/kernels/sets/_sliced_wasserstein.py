@@ -172,22 +172,9 @@ def interval_means(size: int, n_quantiles: int) -> sparse.csr_array:
     """Weights of sorted values in the means of a quantile function over equal intervals.
 
     The quantile function of `size` values is a staircase of `size` steps of equal width; its mean
-    over an interval weighs each step by how much of the interval it covers.
+    over an interval weighs each step by how much of the interval it covers. Shape
+    (size, n_quantiles), columns that sum to 1, fewer than size + n_quantiles weights not 0.
 
-    Parameters
-    ----------
-    size : int
-        Number of values; more make finer steps.
-    n_quantiles : int
-        Number of intervals; more are finer.
-
-    Returns
-    -------
-    weights : sparse array of shape (size, n_quantiles)
-        Columns sum to 1; fewer than size + n_quantiles weights are not 0.
-
-    Examples
-    --------
     >>> interval_means(2, 3).toarray()
     array([[1. , 0.5, 0. ],
            [0. , 0.5, 1. ]])

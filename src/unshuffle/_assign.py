@@ -76,25 +76,6 @@ def assign(
     """Assignment that maximises a matrix of benefits, without looking at what it is given.
 
     For loops that solve many assignments; everyone else wants `solve_assignment`.
-
-    Parameters
-    ----------
-    benefit : ndarray of shape (n_rows, n_cols), float64 or float32, C-contiguous
-        To be maximised; -inf is a forbidden pair. Not changed. Infeasible benefits
-        raise SciPy's ValueError.
-    prices : ndarray of shape (n_cols,) or None, default=None
-        The `prices` of a similar problem; not changed.
-    tol : float, default=1e-6
-        Largest gap the auction may leave; larger is faster.
-    solver : {"auto", "exact", "auction"}, default="auto"
-        As in `solve_assignment`.
-    offset : float, default=0.0
-        Added to the value where the scale of the gap is computed.
-
-    Returns
-    -------
-    assignment : Assignment
-        Its `value` is the total benefit.
     """
     n_rows, n_cols = benefit.shape
     if solver == "auto":
@@ -168,20 +149,6 @@ def assign_many(costs: Array, prices: Array) -> NDArray[np.intp]:
 
     Twice as fast as SciPy's solver on the squared distances of 20 to 180 points; from the prices
     of a similar problem, seven to twelve times.
-
-    Parameters
-    ----------
-    costs : ndarray of shape (n_problems, n, n), C-contiguous
-        Cost of each row and column; finite.
-    prices : ndarray of shape (n_problems, n), C-contiguous
-        Prices of columns to start from, such as those of a similar problem, or zeros. Replaced by
-        those of the solution.
-
-    Returns
-    -------
-    columns : ndarray of shape (n_problems, n)
-        The column of each row. Any start leads to an optimum, though where there are several, not
-        to the same.
 
     Examples
     --------

@@ -22,18 +22,6 @@ def compiled(
 
     Compiled functions release the interpreter lock. Where the machine code cannot be stored or
     read, the function is compiled again in each process, with one warning.
-
-    Parameters
-    ----------
-    error_model : {"python", "numpy"}, default="python"
-        Whether a division by zero raises an error or gives an infinity.
-    fastmath : bool or set of str, default=False
-        The liberties that LLVM may take with floating-point numbers.
-
-    Returns
-    -------
-    decorator : callable
-        Returns the compiled function.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:

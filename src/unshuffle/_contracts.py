@@ -37,19 +37,6 @@ def takes(
     in the result. An argument that is not an array becomes one. A function that is called from
     another such function is not checked again.
 
-    Parameters
-    ----------
-    finite : bool, default=True
-        Whether a result with NaN or infinity is refused.
-    empty : bool, default=False
-        Whether arrays may hold nothing.
-    **shapes : str
-        For each argument, one of: a shape such as ``"n n"``, where a letter stands for the same
-        size everywhere, a number for itself, and ``...``, first or last, for any further axes;
-        ``"list of n n"``; ``"n among m"``, n different indices below m; ``"problem n m"``, a
-        QuadraticProblem; ``"count"``, a whole number above 0; ``"above 0"`` or ``"at least 0"``,
-        a number; ``"flag"``, True or False.
-
     Examples
     --------
     >>> @takes(A="n d", b="d")

@@ -90,16 +90,6 @@ def products_about_middle(X: Any) -> NDArray[np.float64]:
 def squared_distances(X: Any, Y: Any = None) -> NDArray[np.float64]:
     """Squared Euclidean distances between the rows of X and of Y.
 
-    Parameters
-    ----------
-    X : array or sparse matrix of shape (n, d)
-    Y : array or sparse matrix of shape (m, d), or None
-        None compares X with itself; the result is then exactly symmetric with a zero diagonal.
-
-    Returns
-    -------
-    ndarray of shape (n, m)
-
     Notes
     -----
     O(n m d) time, O(n m) memory. One matrix product gives all distances; those that it loses to

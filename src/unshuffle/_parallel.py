@@ -31,13 +31,6 @@ def spans(n: int, work: float) -> Iterator[tuple[int, int]]:
 
     Python sees Ctrl-C between two calls, never during one.
 
-    Parameters
-    ----------
-    n : int
-        Number of rows, pairs, rounds or whatever the call goes through.
-    work : float
-        What one of them takes, in nanoseconds; a generous guess.
-
     Examples
     --------
     >>> list(spans(5, 4e7))
@@ -123,22 +116,6 @@ def map_parallel(
     interpreter lock, and the kernel matrices are shared rather than copied. The
     results come in the order of the arguments, and BLAS is kept to one thread in each, since
     its sums round differently on two: so they never depend on `n_jobs`.
-
-    Parameters
-    ----------
-    function : callable
-        Takes one argument.
-    arguments : iterable
-        One call is made for each.
-    n_jobs : int or None, default=None
-        Number of threads; None is 1 unless a `joblib.parallel_config` says
-        otherwise, -1 is all cores. More threads use more cores. There are never more threads
-        than arguments, nor than four for each core.
-
-    Returns
-    -------
-    results : list
-        `function` of each argument, in order.
     """
     n_tasks = len(arguments) if isinstance(arguments, Sized) else None
     with one_blas_thread():

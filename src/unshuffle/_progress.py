@@ -47,20 +47,11 @@ class State:
 
 
 @contextmanager
-def refitting(estimator: Any) -> Iterator[Callable[[], None]]:
-    """Put back an earlier fit, whole, where a new one fails.
-
-    Yields a function to call once the attributes of the new fit are complete: what fails or is
-    interrupted after that leaves the new fit.
-    """
+def refitting(estimator: Any) -> Iterator[None]:
+    """Put back an earlier fit, whole, where a new one fails."""
     before = vars(estimator).copy()
-
-    def done() -> None:
-        nonlocal before
-        before = vars(estimator).copy()
-
     try:
-        yield done
+        yield
     except BaseException:
         vars(estimator).clear()
         vars(estimator).update(before)
@@ -151,23 +142,7 @@ def fit_by_search(
     store: Callable[[Solution], None],
     judge: Callable[[bool], None] | None = None,
 ) -> None:
-    """Solve, store, judge; where a callback or Ctrl-C stops the solver, store the best so far.
-
-    Parameters
-    ----------
-    estimator : object
-        What is fitted. A fit that fails, or that is interrupted before there is a solution, leaves
-        it as it was.
-    search : Search
-        Where the solver offers its solutions.
-    solve : callable
-        Returns the solution; raises `Stopped` when the callback says so.
-    store : callable
-        Sets all fitted attributes from a solution; quick.
-    judge : callable or None, default=None
-        Adds what is told about a stored solution, such as confidences; gets True where Ctrl-C is
-        waiting. An interrupt of it costs what it adds, no more.
-    """
+    """Solve, store, judge; where a callback or Ctrl-C stops the solver, store the best so far."""
     interrupt: KeyboardInterrupt | None = None
     with refitting(estimator):
         try:

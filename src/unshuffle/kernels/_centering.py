@@ -174,20 +174,7 @@ class SpectralPower:
         self.eigenvectors_: NDArray[np.float64] = vectors[:, positive]
 
     def __call__(self, exponent: float) -> NDArray[np.float64]:
-        """V w^exponent V' of the kernel H K H = V w V' (K = V w V' where not centred).
-
-        Parameters
-        ----------
-        exponent : float
-            Above 0. A larger value leaves only the broadest differences between items; a smaller
-            one lets fine differences count as much as broad ones. Refused where the largest
-            eigenvalue, raised to it, overflows or underflows.
-
-        Returns
-        -------
-        ndarray of shape (n, n)
-            Symmetric, with its diagonal.
-        """
+        """V w^exponent V' of the kernel H K H = V w V' (K = V w V' where not centred)."""
         exponent = check_positive(exponent, "exponent")
         largest = float(self.eigenvalues_[0]) if self.eigenvalues_.size else 1.0
         if not -300.0 < exponent * float(np.log10(largest)) < 300.0:

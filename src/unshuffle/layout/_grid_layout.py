@@ -1,6 +1,6 @@
 """GridLayout: the estimator that puts like beside like, one item in each cell."""
 
-from functools import cached_property
+from functools import cached_property, partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -290,17 +290,17 @@ class GridLayout(BaseEstimator):
 
             return solve_annealed(problem, self.quality, search)
 
-        def store(found: Layout) -> None:
-            if X is not None and has_columns(kernel):
-                validate_data(self, X, reset=True, skip_check_array=True)
-            self.__dict__.pop("score_", None)
-            self._items, self._cells = items, cells
-            self._scored = items if self.kernel is None else found.vectors
-            self.grid_ = found.grid.astype(np.intp).reshape(cells.cells.shape)
-            self.positions_ = cells.positions(found.cells)
-            self.n_iter_ = search.iteration
+        fit_by_search(self, search, solve, partial(self._store, problem, search, X))
 
-        fit_by_search(self, search, solve, store)
+    def _store(self, problem: Problem, search: Search[Layout], X: Any, found: Layout) -> None:
+        if X is not None and has_columns(problem.kernel):
+            validate_data(self, X, reset=True, skip_check_array=True)
+        self.__dict__.pop("score_", None)
+        self._items, self._cells = problem.items, problem.cells
+        self._scored = problem.items if self.kernel is None else found.vectors
+        self.grid_ = found.grid.astype(np.intp).reshape(self._cells.cells.shape)
+        self.positions_ = self._cells.positions(found.cells)
+        self.n_iter_ = search.iteration
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

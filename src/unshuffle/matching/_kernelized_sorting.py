@@ -19,7 +19,7 @@ from unshuffle._grams import _check_shape, check_frozen, count_items
 from unshuffle._middle import middle
 from unshuffle._parallel import check_n_jobs, count_threads
 from unshuffle._parameters import check_count, check_memory, check_parameters, check_positive
-from unshuffle._progress import Callback, fit_by_search, refitting
+from unshuffle._progress import Callback, fit_by_search
 from unshuffle.assignment import interaction_spread, soft_assignment
 from unshuffle.matching._kernel_pair import KernelPair, varied_gram
 from unshuffle.matching._matches import Matches, take
@@ -249,12 +249,7 @@ class KernelizedSorting(BaseEstimator):
             )
         search = MatchSearch(self._pair(X, y, frozen, cost), self.callback)
         solve, store = partial(self._solve, search), partial(self._store, search, X, y)
-        with refitting(self) as done:  # an error while judging undoes the fit; Ctrl-C does not
-            try:
-                fit_by_search(self, search, solve, store, partial(self._judge, search))
-            except KeyboardInterrupt:
-                done()
-                raise
+        fit_by_search(self, search, solve, store, partial(self._judge, search))
         if not search.stopped:
             self._warn()
         return self

@@ -58,7 +58,21 @@ class Bags:
 
     @classmethod
     def of(cls, bags: Any, *, name: str = "bags") -> "Bags":
-        """Bags from a list of (n_i, d) arrays, a groupby, or an array of 3 or 2 dimensions."""
+        """Bags from a list of (n_i, d) arrays, a groupby, or an array of 3 or 2 dimensions.
+
+        Parameters
+        ----------
+        bags : list of array-like of shape (n_i, d), pandas groupby, or array-like
+            Points may stand in any order inside a bag. Each group is a bag, without the columns
+            grouped by; the rows of a 2-D array are bags of one point.
+        name : str, default="bags"
+            What to call them in an error message.
+
+        Returns
+        -------
+        bags : Bags
+            With at least one bag, none of them empty, all of one width and finite.
+        """
         points, offsets = check_bags(bags, name)
         return cls(points, offsets)
 

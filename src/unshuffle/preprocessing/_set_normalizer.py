@@ -43,7 +43,20 @@ class SetTransformer(BagEstimatorMixin, TransformerMixin, BaseEstimator, ABC):
         """Refuse a set that cannot be changed so; any will do unless a subclass says otherwise."""
 
     def fit(self, bags: Any, y: Any = None) -> Self:
-        """Record the columns of the points."""
+        """Record the columns of the points.
+
+        Parameters
+        ----------
+        bags : list of array-like of shape (n_i, n_features), 3-D array, or 2-D array
+            Sets of points in any order; the rows of a 2-D array are sets of one point.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self : SetTransformer
+            Fitted.
+        """
         check_parameters(self)
         given = Bags.of(bags)
         columns = check_columns(self.columns, given.width)
@@ -53,12 +66,37 @@ class SetTransformer(BagEstimatorMixin, TransformerMixin, BaseEstimator, ABC):
         return self
 
     def fit_transform(self, bags: Any, y: Any = None) -> Any:
-        """Record the columns of the points, and change each set by itself."""
+        """Record the columns of the points, and change each set by itself.
+
+        Parameters
+        ----------
+        bags : what `fit` takes
+            Sets of points in any order.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        bags : list of ndarray, 3-D array or 2-D array
+            As `transform` gives them.
+        """
         bags = listed(bags)
         return self.fit(bags, y).transform(bags)
 
     def transform(self, bags: Any) -> Any:
-        """Sets, each changed by itself."""
+        """Sets, each changed by itself.
+
+        Parameters
+        ----------
+        bags : what `fit` takes
+            Sets of points; a single one as [bag].
+
+        Returns
+        -------
+        bags : list of ndarray, 3-D array or 2-D array
+            In the form of `bags`: a list for a list, an array for an array. Points keep their
+            order inside each set.
+        """
         check_is_fitted(self, "n_features_in_")
         bags = listed(bags)
         given = self._bags_like_fitted(bags)

@@ -66,7 +66,20 @@ class SetKernel(
         """Set the attributes that tell of a model and of the descriptions of the fitted sets."""
 
     def fit(self, bags: Any, y: Any = None) -> Self:
-        """Summarize the sets that later ones are compared with."""
+        """Summarize the sets that later ones are compared with.
+
+        Parameters
+        ----------
+        bags : list of array-like of shape (n_i, n_features), 3-D array, or 2-D array
+            Sets of points in any order; the rows of a 2-D array are sets of one point.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        self : SetKernel
+            Fitted.
+        """
         check_parameters(self)
         check_n_jobs(self.n_jobs)
         given = Bags.of(bags)
@@ -80,21 +93,59 @@ class SetKernel(
         return self
 
     def transform(self, bags: Any) -> Array:
-        """Kernel between sets and the fitted ones."""
+        """Kernel between sets and the fitted ones.
+
+        Parameters
+        ----------
+        bags : what `fit` takes
+            New sets, or the fitted ones; a single one as [bag].
+
+        Returns
+        -------
+        K : ndarray of shape (n_sets, n_fitted_sets)
+            What `SVC(kernel="precomputed")` takes for prediction.
+        """
         check_is_fitted(self, "_fitted_bags")
         given = self._bags_like_fitted(bags).sorted()
         check_set_gram_memory(len(given), len(self._fitted_bags))
         return self._gram(self._described(given), self._fitted_descriptions())
 
     def fit_transform(self, bags: Any, y: Any = None) -> Array:
-        """Kernel between all pairs of the sets, which are fitted."""
+        """Kernel between all pairs of the sets, which are fitted.
+
+        Parameters
+        ----------
+        bags : what `fit` takes
+            Sets of points in any order.
+        y : None
+            Not used.
+
+        Returns
+        -------
+        K : ndarray of shape (n_sets, n_sets)
+            Exactly symmetric; half of it is computed.
+        """
         bags = listed(bags)
         n_sets = table_shape(bags)[0]
         check_set_gram_memory(n_sets, n_sets)
         return self.fit(bags, y)._gram(self._fitted_descriptions())
 
     def kernel(self, bags_a: Any, bags_b: Any = None) -> Array:
-        """Kernel between two collections of sets, neither of which need be the fitted one."""
+        """Kernel between two collections of sets, neither of which need be the fitted one.
+
+        Parameters
+        ----------
+        bags_a : what `fit` takes
+            Sets of points.
+        bags_b : what `fit` takes, or None, default=None
+            Other sets; None compares `bags_a` with each other.
+
+        Returns
+        -------
+        K : ndarray of shape (n_sets_a, n_sets_b)
+            With the widths and directions of the fitted sets; of an estimator that is not fitted,
+            with those that the given sets have together.
+        """
         ready, a, b = self._ready_for(bags_a, bags_b, whole=True)
         return ready._gram(ready._described(a), None if b is None else ready._described(b))
 
@@ -105,6 +156,23 @@ class SetKernel(
         and directions that all sets have in common is computed before the array is; then each
         block of sets is summarized by a task of its own, and each two of these are compared by
         another.
+
+        Parameters
+        ----------
+        bags_a : what `fit` takes
+            Sets of points.
+        bags_b : what `fit` takes, or None, default=None
+            Other sets; None compares `bags_a` with each other, half of the blocks being computed
+            and the others mirrored.
+        block_size : int, default=500
+            Sets on each side of a block, rounded up to a multiple of 64. Larger makes fewer tasks,
+            each of which takes more memory.
+
+        Returns
+        -------
+        K : dask.array.Array of shape (n_sets_a, n_sets_b)
+            The same numbers as `kernel` gives. ``K.compute()`` brings them all here; ``K.to_zarr``
+            and the like store them block by block.
 
         Notes
         -----

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from unshuffle import assignment, datasets, images, kernels, layout
+from unshuffle import assignment, datasets, images, layout
 from unshuffle._progress import State
+from unshuffle.kernels.sets._mixtures import Mixture
 
 MANY = np.arange(5000)
 TABLE = np.zeros((5000, 40))
@@ -16,7 +17,7 @@ RESULTS = {
     ),
     "Assignment": (assignment.solve_assignment(np.eye(500)), "columns=<500 int64>"),
     "State": (State(3, 0.5, MANY), "permutation=<5,000 int64>"),
-    "Mixture": (kernels._mixtures.Mixture(MANY, TABLE, TABLE), "<5,000 x 40 float64>"),
+    "Mixture": (Mixture(MANY, TABLE, TABLE), "<5,000 x 40 float64>"),
 }
 
 

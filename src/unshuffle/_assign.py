@@ -148,8 +148,8 @@ def assign_many(costs: Array, prices: Array) -> NDArray[np.intp]:
     """Match each row of each problem to a column of its own so that the total cost is least.
 
     Starts from `prices`, those of a similar problem or zeros, and replaces them by those of the
-    solution. Twice as fast as SciPy's solver on the squared distances of 20 to 180 points; from the
-    prices of a similar problem, seven to twelve times.
+    solution. Twice as fast as SciPy's solver on the squared distances of 20 to 180 points; from
+    the prices of a similar problem, seven to twelve times.
 
     Examples
     --------

@@ -334,6 +334,11 @@ def _call(kernel: Callable[..., Any], X: Any, name: str) -> NDArray[np.float64]:
     X = check_vectors(X, name, kernel=getattr(kernel, "__name__", kernel))
     check_kernel_memory(X.shape[0], X.shape[0], n_copies=gram_copies(kernel))
     K = call_kernel(kernel, X, name=name)
+    if isinstance(K, list) and isinstance(K[0][0], str):
+        raise ValueError(
+            f"The kernel {kernel_name(kernel)} failed on {name}: it gives text such as "
+            f"{K[0][0]!r:.40}. Return a number from kernel(x, y) on two rows."
+        )
     return check_gram(K, f"{kernel_name(kernel)}({name}, {name})")
 
 

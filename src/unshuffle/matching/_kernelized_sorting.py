@@ -35,7 +35,7 @@ from unshuffle.matching._refined import (
 
 # Matrices of n^2 numbers that a fit holds at its peak, kernels of both sides counted; those that
 # each thread beyond the first adds; and those that a cost adds.
-N_MATRICES, PER_THREAD, WITH_COST = 17, 3, 4
+N_MATRICES, PER_THREAD, WITH_COST = 17, 4, 4
 SOFT_TEMPERATURE = 0.2
 # Thirds of the pairs that confidences are taken from: more give finer steps.
 N_RESAMPLES, INTERRUPTED_RESAMPLES = 24, 8

@@ -123,7 +123,18 @@ class DensityKernel(SetKernel):
     _model: DensityModel
 
     def mixtures(self, bags: Any) -> list[Mixture]:
-        """Density that describes each set, in the space and units of the points."""
+        """Density that describes each set, in the space and units of the points.
+
+        Parameters
+        ----------
+        bags : what `fit` takes
+            Fitted sets or new ones; a single one as [bag].
+
+        Returns
+        -------
+        mixtures : list of Mixture
+            With `weights`, `means` and `covariances`; for kernels with base_kernel=None.
+        """
         check_is_fitted(self, "_fitted_bags")
         if self.base_kernel is not None:
             raise ValueError(

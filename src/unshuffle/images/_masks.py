@@ -20,7 +20,7 @@ from unshuffle._parameters import check_count, check_flag
 Coverage = NDArray[np.float64]
 Cells = NDArray[np.bool_]
 _SHIFTS = np.arange(8) / 8
-# A serif or an overshoot that reaches this far into a row is no reason to add the row.
+# A serif or an overshoot that reaches this far into a row does not add the row.
 _SLIGHT = 0.3
 # Letters so high are legible wherever they fall on the cells.
 _FINE = 24

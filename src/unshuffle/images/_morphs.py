@@ -23,7 +23,7 @@ from unshuffle.images._sheets import check_colors
 Array = NDArray[np.float64]
 # Small pictures are enlarged to this too, so that there are more pixels than points.
 _LONGER_SIDE = 256
-# Noise of a compressed picture is no drawing.
+# Compression noise is not part of the drawing.
 _LEAST_CONTRAST = 24
 _LEAST_INK = 0.1
 # Dots are drawn this much larger and scaled down, so that their edges are soft.

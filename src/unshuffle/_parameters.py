@@ -1,10 +1,10 @@
 """Checks of single arguments, and of the memory that a call would take."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -59,7 +59,7 @@ def check_kernel_memory(n_rows: int, n_columns: int, *, n_copies: float = 1.0) -
 
 def check_count(value: Any, name: str, *, least: int = 1, most: int | None = None) -> int:
     """Whole number within bounds."""
-    if not isinstance(value, Integral) or isinstance(value, bool):
+    if not _is_whole(value):
         raise ValueError(f"`{name}` must be a whole number, got {value!r}.")
     number = int(value)
     if most is None and number > LARGEST_COUNT:
@@ -79,12 +79,7 @@ def check_real(
     most: float | None = None,
 ) -> float:
     """Finite number within bounds; `above` leaves its own value out."""
-    try:
-        number = (
-            float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan
-        )
-    except OverflowError:  # a whole number of more than 308 digits
-        number = np.inf
+    number = _as_float(value)
     bounds = []
     if least is not None:
         bounds.append((number >= least, f" at least {least}"))
@@ -119,13 +114,119 @@ def check_flag(value: Any, name: str) -> bool:
     return bool(value)
 
 
+class Form(NamedTuple):
+    """One form that a parameter may have: its words in an error, and the test for it."""
+
+    words: str
+    fits: Callable[[Any], bool]
+
+
+Constraints = Mapping[str, Sequence[Any]]
+
+
+def count(least: int = 1, most: int = LARGEST_COUNT) -> Form:
+    """Whole number within bounds."""
+    bounds = f"at least {least:,}" if most == LARGEST_COUNT else f"from {least:,} to {most:,}"
+    return Form(
+        f"a whole number {bounds}", lambda value: _is_whole(value) and least <= int(value) <= most
+    )
+
+
+def number(
+    *,
+    least: float = -np.inf,
+    above: float = -np.inf,
+    most: float = np.inf,
+    below: float = np.inf,
+) -> Form:
+    """Finite number within bounds; `above` and `below` leave their own values out."""
+    bounds = {"at least": least, "above": above, "at most": most, "below": below}
+    words = [f"{side} {bound:g}" for side, bound in bounds.items() if np.isfinite(bound)]
+
+    def fits(value: Any) -> bool:
+        real = _as_float(value)
+        return np.isfinite(real) and least <= real <= most and above < real < below
+
+    return Form(" ".join(["a finite number", " and ".join(words)]), fits)
+
+
+def option(*options: str) -> Form:
+    """One of several words."""
+    return Form(
+        ", ".join(repr(each) for each in options),
+        lambda value: isinstance(value, str) and value in options,
+    )
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def _as_float(value: Any) -> float:
+    """Value of a real number; NaN for anything else."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return np.nan
+    try:
+        return float(value)
+    except OverflowError:  # a whole number of more than 308 digits
+        return np.inf
+
+
+def _is_seed(value: Any) -> bool:
+    return isinstance(value, np.random.RandomState) or (
+        _is_whole(value) and 0 <= int(value) < 2**32
+    )
+
+
+def _is_array(value: Any) -> bool:
+    sized = hasattr(value, "__len__") or hasattr(value, "shape") or hasattr(value, "__array__")
+    return sized and not isinstance(value, str | bytes)
+
+
+FLAG = Form("True or False", lambda value: isinstance(value, bool | np.bool_))
+WHOLE = Form("a whole number", lambda value: _is_whole(value) and abs(int(value)) <= LARGEST_COUNT)
+SEED = Form("a whole number from 0 to 4294967295, a numpy.random.RandomState", _is_seed)
+ARRAY = Form("an array", _is_array)
+FUNCTION = Form("a callable", callable)
+
+# Parameters that mean the same wherever an estimator has them.
+SHARED: Constraints = {
+    "gamma": [number(above=0), None],
+    "degree": [count()],
+    "n_points": [count(), None],
+    "n_init": [count(1, 10**6)],
+    "max_iter": [count()],
+    "tol": [number(least=0)],
+    "random_state": [SEED, None],
+    "n_jobs": [WHOLE, None],
+    "callback": [FUNCTION, None],
+}
+
+
 def check_parameters(estimator: Any) -> None:
-    """Check the parameters of an estimator against its constraints."""
-    with np.errstate(all="ignore"):  # bounds do not fit into the half precision of some numbers
-        estimator._validate_params()
+    """Check the parameters of an estimator against its constraints and those that all share.
+
+    A constraint lists forms, types and None; a parameter without one is not checked here.
+    """
+    constraints = {**SHARED, **estimator._constraints}
     for name, value in estimator.get_params(deep=False).items():
-        if isinstance(value, Integral) and abs(int(value)) > LARGEST_COUNT:
-            raise ValueError(f"`{name}` must be at most {LARGEST_COUNT:,}, got a larger number.")
+        forms = constraints.get(name)
+        if forms is not None and not any(_fits(value, form) for form in forms):
+            *others, last = [_words(form) for form in forms]
+            listed = f"{', '.join(others)} or {last}" if others else last
+            raise ValueError(f"`{name}` must be {listed}, got {value!r:.200}.")
+
+
+def _fits(value: Any, form: Any) -> bool:
+    if form is None:
+        return value is None
+    return form.fits(value) if isinstance(form, Form) else isinstance(value, form)
+
+
+def _words(form: Any) -> str:
+    if isinstance(form, Form):
+        return form.words
+    return "None" if form is None else f"a {form.__name__}"
 
 
 def check_seed(random_state: Any) -> np.random.RandomState:

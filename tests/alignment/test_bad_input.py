@@ -117,7 +117,7 @@ def test_memory_of_far_too_many_points_is_asked_for_first():
 )
 def test_parameters_out_of_range_are_refused(parameters):
     (name,) = parameters
-    with pytest.raises(ValueError, match=f"'{name}' parameter"):
+    with pytest.raises(ValueError, match=f"`{name}` must be"):
         MinimumVolumePCA(**parameters).fit(bags())
 
 

@@ -124,7 +124,7 @@ def test_the_vocabulary_is_that_of_scikit_learn():
 
 @pytest.mark.parametrize("options", [{"power": 0.0}, {"power": 2.0}, {"n_components": 0}])
 def test_impossible_parameters_are_refused(options):
-    with pytest.raises(ValueError, match=f"'{next(iter(options))}' parameter"):
+    with pytest.raises(ValueError, match=f"`{next(iter(options))}` must be"):
         FisherVectorKernel(**options).fit(sets())
 
 

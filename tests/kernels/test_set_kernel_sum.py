@@ -97,7 +97,7 @@ def test_a_sum_of_sums_is_a_sum(ragged):
         ([("a", MEAN), ("a", SLICED)], ValueError, "holds the name 'a' 2 times"),
         ([("a__b", MEAN)], ValueError, "'a__b' cannot name a kernel"),
         ([("weights", MEAN)], ValueError, "'weights' cannot name a kernel"),
-        ("rbf", ValueError, "'kernels' parameter"),
+        ("rbf", ValueError, "`kernels` must be"),
     ],
 )
 def test_what_cannot_be_summed_is_refused(kernels, error, message):

@@ -168,7 +168,7 @@ PARAMETERS = {
 )
 def test_parameters_of_the_wrong_kind_are_refused_by_fit_and_named(name, value):
     layout = GridLayout(**{name: value})
-    with pytest.raises(ValueError, match=f"'{name}' parameter of GridLayout"):
+    with pytest.raises(ValueError, match=f"`{name}` must be"):
         layout.fit(X)
 
 

@@ -436,12 +436,12 @@ def test_too_few_tiles_are_told_with_both_numbers_and_what_to_do(flower, tiles):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"smoothness": -0.1}, "'smoothness' .* range \\[0.0, 1.0\\]"),
-        ({"smoothness": 1.5}, "'smoothness' .* range \\[0.0, 1.0\\]"),
-        ({"smoothness": float("nan")}, "'smoothness'"),
-        ({"repeat": 0}, "'repeat'"),
-        ({"detail": 17}, "'detail'"),
-        ({"neighbors": "all"}, "'neighbors'"),
+        ({"smoothness": -0.1}, "`smoothness` must be a finite number at least 0 and at most 1"),
+        ({"smoothness": 1.5}, "`smoothness` must be a finite number at least 0 and at most 1"),
+        ({"smoothness": float("nan")}, "`smoothness` must be"),
+        ({"repeat": 0}, "`repeat` must be"),
+        ({"detail": 17}, "`detail` must be"),
+        ({"neighbors": "all"}, "`neighbors` must be"),
         ({"shape": (4, 0)}, "`shape` has no cell: it is 4 x 0"),
         ({"shape": (4, 4, 4)}, r"`shape` must be \(rows, columns\)"),
         ({"shape": (2.5, 4)}, r"`shape` must be \(rows, columns\)"),

@@ -55,7 +55,7 @@ def test_sparse_vectors_are_refused():
         ({"n_generators": 4, "structure": "diagonal"}, "more than the 3 independent"),
         ({"loss": "logtrace"}, 'cannot learn .*"general".*loss="squared"|structure=.general'),
         ({"loss": "logtrace", "structure": "skew"}, "rotations all cost the same"),
-        ({"pairs": "some"}, "'pairs' parameter"),
+        ({"pairs": "some"}, "`pairs` must be"),
         ({"pairs": [[0, 1, 2]]}, r"shape \(1, 3\)"),
         ({"pairs": [[0.5, 1.0]]}, "whole numbers"),
         ({"pairs": [[0, 12]]}, r"Row 0 of `pairs` is \[0, 12\].*rows 0 to 11"),
@@ -169,7 +169,7 @@ def test_targets_need_the_shape_of_the_vectors(y, words):
 )
 def test_parameters_out_of_range_are_refused(parameters):
     (name,) = parameters
-    with pytest.raises(ValueError, match=f"'{name}' parameter"):
+    with pytest.raises(ValueError, match=f"`{name}` must be"):
         OrbitLearner(**parameters).fit(points())
 
 

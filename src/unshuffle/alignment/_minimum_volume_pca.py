@@ -2,7 +2,6 @@
 
 import warnings
 from functools import partial
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._bags import (
@@ -23,7 +21,17 @@ from unshuffle._bags import (
     gathered,
 )
 from unshuffle._parallel import check_n_jobs
-from unshuffle._parameters import check_count, check_parameters
+from unshuffle._parameters import (
+    ARRAY,
+    FLAG,
+    FUNCTION,
+    Constraints,
+    check_count,
+    check_parameters,
+    count,
+    number,
+    option,
+)
 from unshuffle._points import PointFeatures
 from unshuffle._progress import Callback, fit_by_search
 from unshuffle.alignment._components import (
@@ -196,28 +204,15 @@ class MinimumVolumePCA(
     (30, 2)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Real, 0, 1, closed="neither"),
-            None,
-        ],
-        "estimator": [StrOptions({"mean", "covariance", "variational"})],
-        "kernel": [StrOptions({"linear", "poly", "rbf"}), callable],
-        "gamma": [Interval(Real, 0, None, closed="neither"), None],
-        "degree": [Interval(Integral, 1, None, closed="left")],
-        "rank": [Interval(Integral, 1, None, closed="left")],
-        "regularization": [Interval(Real, 0, 1e8, closed="right")],
-        "n_points": [Interval(Integral, 1, None, closed="left"), None],
-        "unequal": [StrOptions({"resample", "missing"})],
-        "swaps": ["boolean"],
-        "init": ["array-like", None],
-        "n_init": [Interval(Integral, 1, 10**6, closed="both")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "callback": [callable, None],
+    _constraints: ClassVar[Constraints] = {
+        "n_components": [count(), number(above=0, below=1), None],
+        "estimator": [option("mean", "covariance", "variational")],
+        "kernel": [option("linear", "poly", "rbf"), FUNCTION],
+        "rank": [count()],
+        "regularization": [number(above=0, most=1e8)],
+        "unequal": [option("resample", "missing")],
+        "swaps": [FLAG],
+        "init": [ARRAY, None],
     }
 
     def __init__(

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import floor, log, sqrt
-from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -11,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._arrays import check_length
@@ -19,7 +17,15 @@ from unshuffle._color import lab_of_light, light_of_rgb
 from unshuffle._distances import squared_distances
 from unshuffle._grids import check_images, check_picture
 from unshuffle._parallel import Workers, check_n_jobs
-from unshuffle._parameters import check_memory, check_parameters
+from unshuffle._parameters import (
+    ARRAY,
+    Constraints,
+    check_memory,
+    check_parameters,
+    count,
+    number,
+    option,
+)
 from unshuffle._progress import Callback, Search, fit_by_search
 from unshuffle.assignment import interaction_spread, solve_assignment
 from unshuffle.layout._problem import check_rectangle
@@ -126,16 +132,13 @@ class Collage(BaseEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "template": ["array-like"],
-        "shape": ["array-like", None],
-        "smoothness": [Interval(Real, 0, 1, closed="both")],
-        "repeat": [Interval(Integral, 1, None, closed="left"), None],
-        "detail": [Interval(Integral, 1, 16, closed="both")],
-        "neighbors": [StrOptions({"kernel", "laplacian"})],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "callback": [callable, None],
+    _constraints: ClassVar[Constraints] = {
+        "template": [ARRAY],
+        "shape": [ARRAY, None],
+        "smoothness": [number(least=0, most=1)],
+        "repeat": [count(), None],
+        "detail": [count(1, 16)],
+        "neighbors": [option("kernel", "laplacian")],
     }
 
     def __init__(

@@ -1,19 +1,25 @@
 """GridLayout: the estimator that puts like beside like, one item in each cell."""
 
 from functools import cached_property, partial
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
 
 from unshuffle._arrays import check_column_names, check_length, check_resolved
 from unshuffle._parallel import check_n_jobs
-from unshuffle._parameters import check_parameters
+from unshuffle._parameters import (
+    ARRAY,
+    FLAG,
+    FUNCTION,
+    Constraints,
+    check_parameters,
+    number,
+    option,
+)
 from unshuffle._progress import Callback, Search, fit_by_search
 from unshuffle.layout._paper import solve_classic
 from unshuffle.layout._problem import (
@@ -118,15 +124,12 @@ class GridLayout(BaseEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "shape": ["array-like", None],
-        "wrap": ["boolean"],
-        "kernel": [str, callable, list, tuple, None],
-        "quality": [StrOptions({"fast", "balanced", "best", "classic"})],
-        "gamma": [Interval(Real, 0, None, closed="neither"), list, tuple, None],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "callback": [callable, None],
+    _constraints: ClassVar[Constraints] = {
+        "shape": [ARRAY, None],
+        "wrap": [FLAG],
+        "kernel": [str, FUNCTION, list, tuple, None],
+        "quality": [option("fast", "balanced", "best", "classic")],
+        "gamma": [number(above=0), list, tuple, None],
     }
 
     def __init__(

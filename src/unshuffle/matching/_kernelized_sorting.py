@@ -3,7 +3,6 @@
 import warnings
 from contextlib import suppress
 from functools import partial
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,14 +10,23 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._arrays import as_numbers, as_rows, is_text
 from unshuffle._grams import _check_shape, check_frozen, count_items
 from unshuffle._middle import middle
 from unshuffle._parallel import check_n_jobs, count_threads
-from unshuffle._parameters import check_count, check_memory, check_parameters, check_positive
+from unshuffle._parameters import (
+    ARRAY,
+    FUNCTION,
+    Constraints,
+    check_count,
+    check_memory,
+    check_parameters,
+    check_positive,
+    number,
+    option,
+)
 from unshuffle._progress import Callback, fit_by_search
 from unshuffle.assignment import interaction_spread, soft_assignment
 from unshuffle.matching._kernel_pair import KernelPair, varied_gram
@@ -160,20 +168,14 @@ class KernelizedSorting(BaseEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel": [str, callable, list, tuple],
-        "kernel_y": [str, callable, list, tuple, None],
-        "gamma": [Interval(Real, 0, None, closed="neither"), list, tuple, None],
-        "method": [StrOptions({"refined", "classic", "unbiased", "entropy"})],
-        "n_init": [Interval(Integral, 1, 10**6, closed="both")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "unmatched_cost": [Interval(Real, 0, None, closed="neither"), None],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "callback": [callable, None],
-        "kernel_weights": ["array-like", None],
-        "step": [StrOptions({"set", "line_search"})],
+    _constraints: ClassVar[Constraints] = {
+        "kernel": [str, FUNCTION, list, tuple],
+        "kernel_y": [str, FUNCTION, list, tuple, None],
+        "gamma": [number(above=0), list, tuple, None],
+        "method": [option("refined", "classic", "unbiased", "entropy")],
+        "unmatched_cost": [number(above=0), None],
+        "kernel_weights": [ARRAY, None],
+        "step": [option("set", "line_search")],
     }
 
     def __init__(

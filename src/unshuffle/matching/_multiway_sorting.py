@@ -2,21 +2,26 @@
 
 import warnings
 from functools import partial
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._arrays import is_text
 from unshuffle._bags import listed
 from unshuffle._grams import count_items
 from unshuffle._parallel import check_n_jobs, count_threads
-from unshuffle._parameters import check_memory, check_parameters
+from unshuffle._parameters import (
+    FUNCTION,
+    Constraints,
+    check_memory,
+    check_parameters,
+    number,
+    option,
+)
 from unshuffle._progress import Callback, fit_by_search
 from unshuffle.matching._kernel_pair import varied_gram
 from unshuffle.matching._matches import take
@@ -135,18 +140,12 @@ class MultiwaySorting(BaseEstimator):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "kernel": [str, callable, list, tuple],
-        "gamma": [Interval(Real, 0, None, closed="neither"), list, tuple, None],
-        "objective": [StrOptions({"hsic", "entropy"})],
-        "n_init": [Interval(Integral, 1, 10**6, closed="both")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "callback": [callable, None],
+    _constraints: ClassVar[Constraints] = {
+        "kernel": [str, FUNCTION, list, tuple],
+        "gamma": [number(above=0), list, tuple, None],
+        "objective": [option("hsic", "entropy")],
         # Beyond this, rounding takes what the kernels tell.
-        "offset": [Interval(Real, 0, 1e4, closed="both"), None],
+        "offset": [number(least=0, most=1e4), None],
     }
 
     def __init__(

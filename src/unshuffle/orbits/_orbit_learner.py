@@ -2,7 +2,6 @@
 
 import warnings
 from functools import partial
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,13 +9,23 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from unshuffle._arrays import as_numbers, as_rows, check_column_names, check_magnitude
 from unshuffle._motion import Motion
 from unshuffle._parallel import check_n_jobs, one_blas_thread
-from unshuffle._parameters import check_count, check_memory, check_parameters, check_seed
+from unshuffle._parameters import (
+    ARRAY,
+    WHOLE,
+    Constraints,
+    check_count,
+    check_memory,
+    check_parameters,
+    check_seed,
+    count,
+    number,
+    option,
+)
 from unshuffle._progress import Callback, fit_by_search
 from unshuffle.orbits._locate import check_coefficients, check_orbit_vector, locate
 from unshuffle.orbits._low_rank import ordered, structure_constants
@@ -183,27 +192,21 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_generators": [Interval(Integral, 1, None, closed="left"), None],
-        "loss": [StrOptions({"squared", "logtrace"})],
-        "structure": [StrOptions({"general", "symmetric", "skew", "diagonal"})],
-        "pairs": [StrOptions({"knn", "prototype", "all"}), "array-like"],
-        "pattern": ["array-like", None],
+    _constraints: ClassVar[Constraints] = {
+        "n_generators": [count(), None],
+        "loss": [option("squared", "logtrace")],
+        "structure": [option("general", "symmetric", "skew", "diagonal")],
+        "pairs": [option("knn", "prototype", "all"), ARRAY],
+        "pattern": [ARRAY, None],
         "constraints": [tuple, list, None],
-        "prototype": [Integral, "array-like", None],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "prototype": [WHOLE, ARRAY, None],
+        "n_neighbors": [count()],
+        "n_components": [count(), None],
         # beyond, products of the three would overflow
-        "lam": [Interval(Real, 1e-50, 1e50, closed="both")],
-        "eps1": [Interval(Real, 1e-50, 1e50, closed="both")],
-        "eps2": [Interval(Real, 0, 1e50, closed="both")],
-        "solver": [StrOptions({"lbfgs", "mm"})],
-        "n_init": [Interval(Integral, 1, 10**6, closed="both")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "callback": [callable, None],
+        "lam": [number(least=1e-50, most=1e50)],
+        "eps1": [number(least=1e-50, most=1e50)],
+        "eps2": [number(least=0, most=1e50)],
+        "solver": [option("lbfgs", "mm")],
     }
 
     def __init__(

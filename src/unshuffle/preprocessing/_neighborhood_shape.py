@@ -1,12 +1,11 @@
 """NeighborhoodShape: each point described by how its neighbours lie about it."""
 
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval
 
+from unshuffle._parameters import ARRAY, Constraints, count, number
 from unshuffle.preprocessing._set_normalizer import SetTransformer
 
 Array = NDArray[np.float64]
@@ -71,10 +70,10 @@ class NeighborhoodShape(SetTransformer):
     array([5.   , 5.   , 0.   , 0.707])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_neighbors": [Interval(Integral, 2, None, closed="left")],
-        "weight": [Interval(Real, 0, None, closed="neither")],
-        "columns": ["array-like", None],
+    _constraints: ClassVar[Constraints] = {
+        "n_neighbors": [count(2)],
+        "weight": [number(above=0)],
+        "columns": [ARRAY, None],
     }
 
     def __init__(self, n_neighbors: int = 8, *, weight: float = 0.75, columns: Any = None) -> None:

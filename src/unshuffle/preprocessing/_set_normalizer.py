@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._arrays import as_array, check_none_wild
@@ -19,7 +18,7 @@ from unshuffle._bags import (
     listed,
 )
 from unshuffle._middle import distances_from_middle, middle, ordinary
-from unshuffle._parameters import check_parameters
+from unshuffle._parameters import ARRAY, FLAG, Constraints, check_parameters, option
 from unshuffle._progress import refitting
 
 Array = NDArray[np.float64]
@@ -167,11 +166,11 @@ class SetNormalizer(SetTransformer):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "center": ["boolean"],
-        "scale": [StrOptions({"set", "columns"}), None],
-        "shear": ["boolean"],
-        "columns": ["array-like", None],
+    _constraints: ClassVar[Constraints] = {
+        "center": [FLAG],
+        "scale": [option("set", "columns"), None],
+        "shear": [FLAG],
+        "columns": [ARRAY, None],
     }
 
     def __init__(

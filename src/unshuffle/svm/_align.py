@@ -3,13 +3,11 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from unshuffle._assign import assign, assign_many, slot_distances
 from unshuffle._bags import (
@@ -22,7 +20,14 @@ from unshuffle._bags import (
 )
 from unshuffle._grams import check_points_for_width
 from unshuffle._parallel import map_parallel, spans
-from unshuffle._parameters import check_kernel_memory
+from unshuffle._parameters import (
+    FUNCTION,
+    Constraints,
+    check_kernel_memory,
+    count,
+    number,
+    option,
+)
 from unshuffle._points import PointFeatures
 from unshuffle._progress import Search, Stopped
 
@@ -40,20 +45,12 @@ PRECISION = 1e-9
 MAX_STEPS_PER_ITEM = 1000
 
 # Parameters that all estimators of this room have.
-CONSTRAINTS: dict[str, list[Any]] = {
-    "kernel": [StrOptions({"linear", "poly", "rbf"}), callable],
-    "gamma": [Interval(Real, 0, None, closed="neither"), None],
-    "degree": [Interval(Integral, 1, None, closed="left")],
-    "rank": [Interval(Integral, 1, None, closed="left")],
-    "template": [StrOptions({"mean", "ball"})],
-    "slack": [Interval(Real, 0, 1, closed="right"), None],
-    "n_points": [Interval(Integral, 1, None, closed="left"), None],
-    "unequal": [StrOptions({"resample", "rectangular"})],
-    "max_iter": [Interval(Integral, 1, None, closed="left")],
-    "tol": [Interval(Real, 0, None, closed="left")],
-    "random_state": ["random_state"],
-    "n_jobs": [Integral, None],
-    "callback": [callable, None],
+CONSTRAINTS: Constraints = {
+    "kernel": [option("linear", "poly", "rbf"), FUNCTION],
+    "rank": [count()],
+    "template": [option("mean", "ball")],
+    "slack": [number(above=0, most=1), None],
+    "unequal": [option("resample", "rectangular")],
 }
 
 

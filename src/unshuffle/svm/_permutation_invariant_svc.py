@@ -3,7 +3,6 @@
 import warnings
 from dataclasses import replace
 from functools import partial
-from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,13 +11,19 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._bags import BagEstimatorMixin, Bags
 from unshuffle._parallel import check_n_jobs
-from unshuffle._parameters import check_kernel_memory, check_parameters
+from unshuffle._parameters import (
+    FLAG,
+    Constraints,
+    check_kernel_memory,
+    check_parameters,
+    number,
+    option,
+)
 from unshuffle._progress import Callback, Search, fit_by_search
 from unshuffle.svm._align import (
     CONSTRAINTS,
@@ -192,14 +197,14 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _constraints: ClassVar[Constraints] = {
         **CONSTRAINTS,
-        "C": [Interval(Real, 0, None, closed="neither")],
+        "C": [number(above=0)],
         # Beyond 1e8 squared distances lose the points in the rounding of the push.
-        "lam": [Interval(Real, 0, 1e8, closed="both")],
-        "bisect": ["boolean"],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-        "probability": ["boolean"],
+        "lam": [number(least=0, most=1e8)],
+        "bisect": [FLAG],
+        "class_weight": [option("balanced"), dict, None],
+        "probability": [FLAG],
     }
 
     def __init__(

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._bags import BagEstimatorMixin, Bags, gathered
 from unshuffle._parallel import check_n_jobs
-from unshuffle._parameters import check_kernel_memory, check_parameters
+from unshuffle._parameters import Constraints, check_kernel_memory, check_parameters
 from unshuffle._progress import Callback, Search, fit_by_search
 from unshuffle.svm._align import (
     CONSTRAINTS,
@@ -136,7 +136,7 @@ class SetAligner(
     (10,)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = CONSTRAINTS
+    _constraints: ClassVar[Constraints] = CONSTRAINTS
 
     def __init__(
         self,

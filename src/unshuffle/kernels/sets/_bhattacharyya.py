@@ -1,12 +1,11 @@
 """BhattacharyyaKernel: sets compared by the overlap of a Gaussian for each."""
 
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
 
 from unshuffle._bags import Bags
+from unshuffle._parameters import Constraints, option
 from unshuffle.kernels.sets._expected_likelihood import (
     SPACE_CONSTRAINTS,
     DensityKernel,
@@ -89,10 +88,9 @@ class BhattacharyyaKernel(DensityKernel):
            [0.8825, 1.    ]])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "covariance_type": [StrOptions({"full", "diag", "spherical"})],
+    _constraints: ClassVar[Constraints] = {
+        "covariance_type": [option("full", "diag", "spherical")],
         **SPACE_CONSTRAINTS,
-        "n_jobs": [Integral, None],
     }
 
     def __init__(

@@ -2,18 +2,24 @@
 
 import warnings
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._bags import Bags
-from unshuffle._parameters import check_memory
+from unshuffle._parameters import (
+    FLAG,
+    FUNCTION,
+    Constraints,
+    check_memory,
+    count,
+    number,
+    option,
+)
 from unshuffle.kernels.sets._feature_space import FeatureSpace
 from unshuffle.kernels.sets._mixtures import KINDS, N_TRIALS, Climb, InputSpace, Mixture
 from unshuffle.kernels.sets._set_kernel import SetKernel
@@ -22,14 +28,12 @@ Array = NDArray[np.float64]
 
 
 # Of the parameters that choose where densities are fitted.
-SPACE_CONSTRAINTS: dict[str, list[Any]] = {
-    "base_kernel": [StrOptions({"linear", "poly", "rbf"}), callable, None],
-    "eta": [Interval(Real, 1e-8, 1e8, closed="both")],
-    "gamma": [Interval(Real, 0, None, closed="neither"), None],
-    "degree": [Interval(Integral, 1, None, closed="left")],
-    "rank": [Interval(Integral, 1, None, closed="left")],
-    "n_landmarks": [Interval(Integral, 1, None, closed="left")],
-    "regularization": [Interval(Real, 1e-10, 1e8, closed="both")],
+SPACE_CONSTRAINTS: Constraints = {
+    "base_kernel": [option("linear", "poly", "rbf"), FUNCTION, None],
+    "eta": [number(least=1e-8, most=1e8)],
+    "rank": [count()],
+    "n_landmarks": [count()],
+    "regularization": [number(least=1e-10, most=1e8)],
 }
 
 
@@ -290,17 +294,12 @@ class ExpectedLikelihoodKernel(DensityKernel):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"bic", "cv"})],
-        "covariance_type": [StrOptions(set(KINDS))],
-        "normalize": ["boolean"],
+    _constraints: ClassVar[Constraints] = {
+        "n_components": [count(), option("bic", "cv")],
+        "covariance_type": [option(*KINDS)],
+        "normalize": [FLAG],
         **SPACE_CONSTRAINTS,
-        "max_components": [Interval(Integral, 1, None, closed="left")],
-        "n_init": [Interval(Integral, 1, 10**6, closed="both")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
+        "max_components": [count()],
     }
 
     def __init__(

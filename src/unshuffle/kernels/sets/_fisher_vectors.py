@@ -3,17 +3,16 @@
 import warnings
 from dataclasses import dataclass
 from functools import partial
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval
 from threadpoolctl import threadpool_limits
 
 from unshuffle._bags import Bags, canonical_order
 from unshuffle._middle import column_moments, ordinary
+from unshuffle._parameters import Constraints, count, number
 from unshuffle.kernels.sets._set_kernel import SetKernel
 from unshuffle.kernels.sets._set_vectors import (
     SetVectors,
@@ -152,15 +151,10 @@ class FisherVectorKernel(SetKernel):
     (20, 20)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "gamma": [Interval(Real, 0, None, closed="neither"), None],
-        "power": [Interval(Real, 0, 1, closed="right")],
-        "regularization": [Interval(Real, 0, 1e8, closed="right")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
+    _constraints: ClassVar[Constraints] = {
+        "n_components": [count()],
+        "power": [number(above=0, most=1)],
+        "regularization": [number(above=0, most=1e8)],
     }
 
     def __init__(

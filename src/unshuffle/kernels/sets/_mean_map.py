@@ -4,19 +4,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from math import comb
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from unshuffle._bags import Bags, canonical_order
 from unshuffle._distances import exponential_of, inner_products, mirror_upper, squared_distances
 from unshuffle._grams import check_points_for_width
 from unshuffle._middle import middle
 from unshuffle._parallel import map_parallel
+from unshuffle._parameters import FLAG, FUNCTION, Constraints, count, number, option
 from unshuffle._points import PointKernel, greedy_pivots
 from unshuffle.kernels.sets._set_kernel import SetKernel
 from unshuffle.kernels.sets._set_vectors import (
@@ -233,16 +232,12 @@ class MeanMapKernel(SetKernel):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "base_kernel": [StrOptions({"linear", "poly", "rbf"}), callable],
-        "gamma": [Interval(Real, 0, None, closed="neither"), None],
-        "degree": [Interval(Integral, 1, None, closed="left")],
-        "n_features": [Interval(Integral, 1, None, closed="left"), None],
-        "normalize": ["boolean"],
-        "outer": [StrOptions({"linear", "rbf"})],
-        "outer_gamma": [Interval(Real, 0, None, closed="neither"), None],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
+    _constraints: ClassVar[Constraints] = {
+        "base_kernel": [option("linear", "poly", "rbf"), FUNCTION],
+        "n_features": [count(), None],
+        "normalize": [FLAG],
+        "outer": [option("linear", "rbf")],
+        "outer_gamma": [number(above=0), None],
     }
 
     def __init__(

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,7 +13,7 @@ from sklearn.utils import Bunch
 from sklearn.utils.metaestimators import _BaseComposition
 
 from unshuffle._bags import Bags
-from unshuffle._parameters import check_parameters
+from unshuffle._parameters import ARRAY, Constraints, check_parameters
 from unshuffle.kernels._gram import check_kernel_weights
 from unshuffle.kernels.sets._set_kernel import SetKernel
 from unshuffle.kernels.sets._set_vectors import typical_sets
@@ -111,10 +110,9 @@ class SetKernelSum(_BaseComposition, SetKernel):
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+    _constraints: ClassVar[Constraints] = {
         "kernels": [list, tuple],
-        "weights": ["array-like", None],
-        "n_jobs": [Integral, None],
+        "weights": [ARRAY, None],
     }
 
     def __init__(

@@ -3,18 +3,17 @@
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import sqrt
-from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval
 
 from unshuffle._bags import Bags
 from unshuffle._distances import squared_distances
 from unshuffle._middle import middle
+from unshuffle._parameters import Constraints, count
 from unshuffle.kernels.sets._set_kernel import SetKernel
 from unshuffle.kernels.sets._set_vectors import (
     SetVectors,
@@ -88,12 +87,9 @@ class SlicedWassersteinKernel(SetKernel):
     array([[0.6703]])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_projections": [Interval(Integral, 1, None, closed="left")],
-        "gamma": [Interval(Real, 0, None, closed="neither"), None],
-        "n_quantiles": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
+    _constraints: ClassVar[Constraints] = {
+        "n_projections": [count()],
+        "n_quantiles": [count()],
     }
 
     def __init__(

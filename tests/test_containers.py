@@ -25,7 +25,6 @@ from unshuffle import (
     layout,
     matching,
     metrics,
-    objectives,
     orbits,
     plotting,
     preprocessing,
@@ -42,7 +41,6 @@ ROOMS = [
     "layout",
     "matching",
     "metrics",
-    "objectives",
     "orbits",
     "plotting",
     "preprocessing",
@@ -51,7 +49,7 @@ ROOMS = [
 ]
 
 NO_NUMBERS = {
-    "results and records": "assignment.Assignment assignment.Climbed layout.Summary "
+    "results and records": "assignment.Assignment layout.Summary "
     "datasets.Clouds datasets.LabelledSets datasets.Paired images.Drawing images.ImageCollection "
     "matching.AmbiguityWarning testing.BagCheckResult",
     "constants": "images.FEATURES images.FORMATS images.MAX_CACHE_BYTES images.MAX_PIXELS "
@@ -111,21 +109,12 @@ def fitted(*names: str) -> Callable[[Any], Any]:
     return lambda made: [getattr(made, name) for name in names]
 
 
-def problem(call: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda K, L, *rest: call(assignment.QuadraticProblem(K, L), *rest)
-
-
 def set_kernel(kernel: Any) -> Example:
     return Example(
         lambda bags: deepcopy(kernel).fit(bags),
         (SETS,),
         lambda made: (made.transform(SETS), made.kernel(SETS[:3], SETS)),
     )
-
-
-def objective(name: str, *inputs: Any, **options: Any) -> Example:
-    function = getattr(objectives, name)
-    return Example(lambda *given: function(*given, **options), inputs)
 
 
 def drawn(display: Any) -> Any:
@@ -139,35 +128,13 @@ EXAMPLES: dict[str, Example] = {
         lambda made: (made.transform(SETS), made.permutations_, made.morph(0, 1, 0.5)),
     ),
     "alignment.match_shapes": Example(alignment.match_shapes, (X, Z)),
-    "assignment.QuadraticProblem": Example(
-        lambda K, L, cost, p: (
-            (made := assignment.QuadraticProblem(K, L, cost)).value(p) + made.gradient(p)
-        ),
-        (K, L, COST, ORDER),
-    ),
-    "assignment.anneal": Example(problem(assignment.anneal), (K, L, np.full((12, 12), 0.0625))),
-    "assignment.assign_free": Example(
-        lambda K, L, benefit: problem(assignment.assign_free)(K, L, benefit)[0], (K, L, COST)
-    ),
-    "assignment.climb": Example(problem(assignment.climb), (K, L, ORDER)),
-    "assignment.interaction_spread": Example(assignment.interaction_spread, (COST,)),
-    "assignment.matched_sums": Example(assignment.matched_sums, (K, L, ORDER)),
-    "assignment.mean_field": Example(
-        problem(assignment.mean_field), (K, L, np.full((12, 12), 0.0625))
-    ),
-    "assignment.one_hot": Example(lambda p: assignment.one_hot(p, 12), (ORDER,)),
     "assignment.soft_assignment": Example(assignment.soft_assignment, (COST,)),
-    "assignment.soften": Example(
-        problem(lambda made, benefit: assignment.soften(made, benefit, temperature=0.2)),
-        (K, L, COST),
-    ),
     "assignment.solve_assignment": Example(
         lambda cost, frozen, prices: assignment.solve_assignment(
             cost, frozen=frozen, prices=prices
         ),
         (COST, np.array([[0, 3]]), np.zeros(12)),
     ),
-    "assignment.swap_ascent": Example(problem(assignment.swap_ascent), (K, L, ORDER)),
     "images.color_histogram": Example(images.color_histogram, (PICTURES,)),
     "images.color_texture": Example(images.color_texture, (PICTURES,)),
     "images.describe": Example(lambda given: images.describe(given)[0], (PICTURES,)),
@@ -285,54 +252,6 @@ EXAMPLES: dict[str, Example] = {
     "metrics.hsic": Example(metrics.hsic, (X, Y)),
     "metrics.matching_accuracy": Example(metrics.matching_accuracy, (ORDER, np.arange(12))),
     "metrics.neighbor_distance": Example(metrics.neighbor_distance, (X[:9], GRID)),
-    "objectives.LeaveOneOut": Example(
-        lambda K: objectives.LeaveOneOut.of(K, ridge=1.0), (K,), fitted("row_means", "factor")
-    ),
-    "objectives.combined": objective("combined", GENERATORS, COEFFICIENTS),
-    "objectives.covariance_spectrum": objective("covariance_spectrum", BAGS),
-    "objectives.entropy_gradient": objective("entropy_gradient", K, L, ORDER, ridge=9.0),
-    "objectives.entropy_swap_changes": objective("entropy_swap_changes", K, L, ridge=9.0),
-    "objectives.entropy_value": objective("entropy_value", K, L, ORDER, ridge=9.0),
-    "objectives.entropy_weights": objective("entropy_weights", K, L, ORDER, ridge=9.0),
-    "objectives.expected_trace": objective("expected_trace", BAGS),
-    "objectives.exponential_action": objective("exponential_action", MATRICES, VECTORS),
-    "objectives.exponential_jacobian": objective(
-        "exponential_jacobian", MATRICES, VECTORS, GENERATORS
-    ),
-    "objectives.exponential_pullback": objective(
-        "exponential_pullback", MATRICES, VECTORS, OTHERS
-    ),
-    "objectives.hsic_biased": objective("hsic_biased", K, L),
-    "objectives.hsic_unbiased": objective("hsic_unbiased", K, L),
-    "objectives.hsic_zeroed": objective("hsic_zeroed", K, L),
-    "objectives.log_trace_errors": objective("log_trace_errors", SYMMETRIC, VECTORS, OTHERS),
-    "objectives.log_trace_errors_diagonal": objective(
-        "log_trace_errors_diagonal", VECTORS, VECTORS, OTHERS
-    ),
-    "objectives.log_volume": objective("log_volume", BAGS, ridge=1.0),
-    "objectives.matrix_exponentials": objective("matrix_exponentials", MATRICES),
-    "objectives.matrix_volume": objective("matrix_volume", VECTORS, eps1=1.0, eps2=1.0),
-    "objectives.multiway_entropy": Example(
-        lambda *each: objectives.multiway_entropy(each, ridge=9.0), (K, L, M)
-    ),
-    "objectives.multiway_gradient": Example(
-        lambda K, L, M, p: objectives.multiway_gradient([K, L], M, p), (K, L, M, ORDER)
-    ),
-    "objectives.multiway_hsic": Example(lambda *each: objectives.multiway_hsic(each), (K, L, M)),
-    "objectives.multiway_weights": Example(
-        lambda *each: objectives.multiway_weights(each), (K, L)
-    ),
-    "objectives.squared_gradient": objective("squared_gradient", K, L, L * L, ORDER),
-    "objectives.squared_orbit_cost": objective(
-        "squared_orbit_cost", GENERATORS, COEFFICIENTS, VECTORS, OTHERS
-    ),
-    "objectives.squared_orbit_gradient": objective(
-        "squared_orbit_gradient", GENERATORS, COEFFICIENTS, VECTORS, OTHERS
-    ),
-    "objectives.squared_value": objective("squared_value", K, L, ORDER),
-    "objectives.trace_gradient": objective("trace_gradient", K, L, ORDER),
-    "objectives.trace_of_bags": objective("trace_of_bags", BAGS),
-    "objectives.trace_value": objective("trace_value", K, L, ORDER),
     "orbits.OrbitLearner": Example(
         lambda X: orbits.OrbitLearner(1, random_state=0).fit(X),
         (ARC,),

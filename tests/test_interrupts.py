@@ -5,11 +5,12 @@ import threading
 import numpy as np
 import pytest
 
-from unshuffle import KernelizedSorting, _many_loops, _parallel
+from unshuffle import KernelizedSorting, _assign_loops, _parallel
+from unshuffle import _quadratic_loops as _loops
 from unshuffle._assign import LARGE, assign_many
 from unshuffle._bags import Bags
 from unshuffle._parallel import eigh, product
-from unshuffle.assignment import QuadraticProblem, _loops, swap_ascent
+from unshuffle._quadratic import QuadraticProblem, swap_ascent
 from unshuffle.kernels import ExpectedLikelihoodKernel, geodesic_distances
 from unshuffle.kernels.sets import _mixture_loops
 from unshuffle.kernels.sets._mixtures import KINDS, Climb, fitted
@@ -81,7 +82,7 @@ def test_objectives_do_not_depend_on_the_pieces(count_calls, in_pieces):
 @pytest.mark.parametrize(("n", "loop"), [(20, "assign_each"), (LARGE, "augment_rows")])
 def test_many_assignments_do_not_depend_on_the_pieces(count_calls, in_pieces, n, loop):
     costs = np.random.default_rng(0).random((8, n, n))
-    calls = count_calls(_many_loops, loop)
+    calls = count_calls(_assign_loops, loop)
 
     def solve():
         prices = np.ones((8, n))

@@ -17,10 +17,9 @@ from unshuffle import (
     assignment,
     kernels,
     metrics,
-    objectives,
 )
+from unshuffle._quadratic import QuadraticProblem
 from unshuffle.alignment import match_shapes
-from unshuffle.assignment import QuadraticProblem
 from unshuffle.layout import choose_representatives, summarize
 from unshuffle.plotting import MatchDisplay
 
@@ -63,32 +62,8 @@ LARGE = {
     "SlicedWassersteinKernel": lambda: kernels.SlicedWassersteinKernel(2).kernel(SETS),
     "hsic": lambda: metrics.hsic(X, X, kernel=never),
     "cka": lambda: metrics.cka(X, X, kernel="precomputed", kernel_y=never),
-    "hsic_biased": lambda: objectives.hsic_biased(K, K),
-    "hsic_zeroed": lambda: objectives.hsic_zeroed(K, K),
-    "hsic_unbiased": lambda: objectives.hsic_unbiased(K, K),
-    "trace_value": lambda: objectives.trace_value(K, K, ORDER),
-    "trace_gradient": lambda: objectives.trace_gradient(K, K, ORDER),
-    "squared_value": lambda: objectives.squared_value(K, K, ORDER),
-    "squared_gradient": lambda: objectives.squared_gradient(K, K, K, ORDER),
-    "entropy_value": lambda: objectives.entropy_value(K, K, ORDER, ridge=1.0),
-    "entropy_weights": lambda: objectives.entropy_weights(K, K, ORDER, ridge=1.0),
-    "entropy_gradient": lambda: objectives.entropy_gradient(K, K, ORDER, ridge=1.0),
-    "multiway_hsic": lambda: objectives.multiway_hsic([K, K]),
-    "multiway_weights": lambda: objectives.multiway_weights([K, K]),
-    "multiway_gradient": lambda: objectives.multiway_gradient([K], K, ORDER),
-    "multiway_entropy": lambda: objectives.multiway_entropy([K, K], ridge=1.0),
-    "entropy_swap_changes": lambda: objectives.entropy_swap_changes(K, K, ridge=1.0),
-    "covariance_spectrum": lambda: objectives.covariance_spectrum(K),
     "solve_assignment": lambda: assignment.solve_assignment(K),
     "soft_assignment": lambda: assignment.soft_assignment(SINGLE),
-    "climb": lambda: assignment.climb(PROBLEM, ORDER),
-    "swap_ascent": lambda: assignment.swap_ascent(PROBLEM, ORDER),
-    "mean_field": lambda: assignment.mean_field(PROBLEM, K),
-    "anneal": lambda: assignment.anneal(PROBLEM, K),
-    "soften": lambda: assignment.soften(PROBLEM, K, temperature=0.2),
-    "one_hot": lambda: assignment.one_hot(ORDER, N),
-    "interaction_spread": lambda: assignment.interaction_spread(K),
-    "QuadraticProblem": lambda: QuadraticProblem(K[:4, :4], K),
     "KernelizedSorting": lambda: KernelizedSorting(never).fit(X, X),
     "KernelizedSorting, lists": lambda: KernelizedSorting([never, "text"]).fit(
         [X, TEXTS], [X, TEXTS]

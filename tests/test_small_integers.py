@@ -1,15 +1,15 @@
 """Counts may be small NumPy integers, which overflow where Python's do not."""
 
 import warnings
-from numbers import Integral
+from inspect import signature
 
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval
 
 import unshuffle
 from unshuffle import assignment, kernels, layout, metrics, preprocessing, svm
+from unshuffle._parameters import SHARED, Form
 
 RNG = np.random.RandomState(0)
 TABLE = RNG.rand(12, 4)
@@ -69,13 +69,16 @@ def counts_of(kind):
     """Parameters of an estimator that are whole numbers with bounds."""
     return [
         name
-        for name, constraints in kind._parameter_constraints.items()
-        if any(isinstance(each, Interval) and each.type is Integral for each in constraints)
+        for name in signature(kind).parameters
+        if any(
+            isinstance(form, Form) and form.words.startswith("a whole number at least")
+            for form in {**SHARED, **kind._constraints}.get(name, ())
+        )
     ]
 
 
 def fitted(kind, data, options):
-    if "random_state" in kind._parameter_constraints:
+    if "random_state" in signature(kind).parameters:
         options = {"random_state": 0, **options}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", (ConvergenceWarning, UserWarning))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from unshuffle import KernelizedSorting
 from unshuffle.kernels import rbf_kernel
-from unshuffle.objectives import hsic_zeroed
+from unshuffle.metrics._dependence import hsic_zeroed
 
 N_SUBSAMPLES = 10
 # Rows of the table and error of kernelized sorting, as printed in the paper.

@@ -114,15 +114,13 @@ def _by_auction(
     module = _auction()
     if module is None:
         return None
-    found: Assignment | None
     found, _ = module.auction(
-        benefit,
-        prices,
-        tol=tol,
-        offset=offset,
-        max_bids_per_row=MAX_BIDS_PER_ROW,
+        benefit, prices, tol=tol, offset=offset, max_bids_per_row=MAX_BIDS_PER_ROW
     )
-    return found
+    if found is None:
+        return None
+    columns, value, column_prices, gap = found
+    return Assignment(columns, value, column_prices, gap, "auction")
 
 
 def _worth(benefit: NDArray[Any], prices: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -158,7 +156,7 @@ def assign_many(costs: Array, prices: Array) -> NDArray[np.intp]:
     >>> assign_many(costs, np.zeros((1, 3)))
     array([[1, 0, 2]])
     """
-    from unshuffle._many_loops import assign_each
+    from unshuffle._assign_loops import assign_each
 
     n_problems, n = costs.shape[:2]
     columns = np.empty((n_problems, n), dtype=np.intp)
@@ -180,7 +178,7 @@ def assign_many(costs: Array, prices: Array) -> NDArray[np.intp]:
 
 def _assign_large(cost: Array, price: Array, column_of: NDArray[np.intp]) -> bool:
     """One problem, a few rows to a compiled call."""
-    from unshuffle._many_loops import augment_rows, take_cheapest
+    from unshuffle._assign_loops import augment_rows, take_cheapest
 
     n = len(cost)
     if not price.any():

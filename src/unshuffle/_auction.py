@@ -27,8 +27,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._assign import Assignment
 from unshuffle._compile import compiled
+
+# Columns of the rows, total benefit, prices of the columns, and relative gap.
+Found = tuple[NDArray[np.intp], float, NDArray[np.float64], float]
 
 BLOCK = 16  # columns under one bound; 16 was fastest of 16, 32, 64 for 512 to 2025 columns
 _compiled: Any = compiled()
@@ -60,8 +62,8 @@ def auction(
     tol: float,
     offset: float,
     max_bids_per_row: float,
-) -> tuple[Assignment | None, int]:
-    """Assignment that maximises the benefit to within a gap of `tol`, and the bids it took.
+) -> tuple[Found | None, int]:
+    """Assignment that maximizes the benefit to within a gap of `tol`, and the number of bids.
 
     `benefit` is C-contiguous, has no more rows than columns, and -inf where a pair is forbidden;
     enough pairs must be allowed to match every row. `prices` are where to start. `offset` is added
@@ -90,8 +92,7 @@ def auction(
         scale = sale.scale(value, offset)
         if loss <= tol * scale:
             columns = sale.column_of[: benefit.shape[0]].copy()
-            found = Assignment(columns, value, sale.prices, loss / scale, "auction")
-            return found, sale.n_bids
+            return (columns, value, sale.prices, loss / scale), sale.n_bids
         finest = sale.finest_eps()
         if eps <= finest:
             return None, sale.n_bids
@@ -256,12 +257,13 @@ def _coarse_prices(benefit: NDArray[Any]) -> NDArray[np.float64] | None:
     if sample.min() == -np.inf:
         return None
     found, _ = auction(sample, None, tol=COARSE_TOL, offset=0.0, max_bids_per_row=100.0)
-    if found is None or found.prices is None:
+    if found is None:
         return None
-    of_rows -= (sample - found.prices).max(axis=1, keepdims=True)
+    _, _, sample_prices, _ = found
+    of_rows -= (sample - sample_prices).max(axis=1, keepdims=True)
     prices: NDArray[np.float64] = of_rows.max(axis=0).astype(np.float64)
     # columns that stay free have the lowest price of all
-    return np.maximum(prices, found.prices.min()) if n_cols > n_rows else prices
+    return np.maximum(prices, sample_prices.min()) if n_cols > n_rows else prices
 
 
 @_compiled_fast

@@ -16,10 +16,11 @@ from unshuffle._arrays import (
     check_none_wild,
     check_plain,
     check_resolved,
+    distances_from_middle,
     is_text,
+    ordinary,
     table_shape,
 )
-from unshuffle._middle import distances_from_middle, ordinary
 from unshuffle._parameters import check_memory
 
 MISSING = -1
@@ -73,7 +74,7 @@ class Bags:
         bags : Bags
             With at least one bag, none of them empty, all of one width and finite.
         """
-        points, offsets = check_bags(bags, name)
+        points, offsets = _check_bags(bags, name)
         return cls(points, offsets)
 
     def __len__(self) -> int:
@@ -191,7 +192,7 @@ def _named(bags: Any) -> Any:
     return bags[0] if frames else bags
 
 
-def check_bags(bags: Any, name: str) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+def _check_bags(bags: Any, name: str) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     """Points of all bags in one float64 array, and where each bag begins in it."""
     if sparse.issparse(bags):
         raise TypeError(

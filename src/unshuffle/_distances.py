@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.metrics.pairwise import additive_chi2_kernel, manhattan_distances
 
-from unshuffle._arrays import as_numbers, check_magnitude
-from unshuffle._middle import middle
+from unshuffle._arrays import as_numbers, check_magnitude, middle
 from unshuffle._parameters import check_kernel_memory, check_positive
 
 Distance = Callable[..., NDArray[np.float64]]
@@ -22,7 +21,7 @@ _BLOCK = 512
 WIDTH_SAMPLE = 2000
 
 
-def check_distances(distances: ArrayLike, name: str) -> NDArray[np.float64]:
+def _check_distances(distances: ArrayLike, name: str) -> NDArray[np.float64]:
     """Distances as a 1-D array, or as a square matrix, without NaN or negative entries."""
     values = as_numbers(distances, name)
     if values.ndim not in (1, 2) or (values.ndim == 2 and values.shape[0] != values.shape[1]):
@@ -41,7 +40,7 @@ def check_distances(distances: ArrayLike, name: str) -> NDArray[np.float64]:
     return values
 
 
-def raise_all_equal(name: str) -> NoReturn:
+def _raise_all_equal(name: str) -> NoReturn:
     """Say that no two items differ, so that no width can be read off their distances."""
     raise ValueError(
         f"All items of {name} are equal (every distance is 0, or too small for a float), so "
@@ -173,7 +172,7 @@ def median_gamma(distances: ArrayLike, *, name: str = "distances") -> float:
     >>> median_gamma([[0, 4, 2], [4, 0, 4], [2, 4, 0]])
     0.25
     """
-    values = check_distances(distances, name)
+    values = _check_distances(distances, name)
     if values.ndim == 2:
         check_kernel_memory(*values.shape, n_copies=1.5)  # what is above the diagonal, and sorted
         values = _above_diagonal(values)
@@ -182,7 +181,7 @@ def median_gamma(distances: ArrayLike, *, name: str = "distances") -> float:
     if median < smallest:
         positive = values[values >= smallest]
         if positive.size == 0:
-            raise_all_equal(name)
+            _raise_all_equal(name)
         median = float(np.median(positive))
     return 1.0 / median
 

@@ -23,7 +23,7 @@ Kernel = str | Callable[..., Any]
 
 def check_gram(gram: ArrayLike, name: str) -> NDArray[np.float64]:
     """Square, symmetric, finite kernel matrix as float64."""
-    check_gram_memory(gram)
+    _check_gram_memory(gram)
     K = as_rows(as_numbers(gram, name), name)
     check_magnitude(K, name)
     if K.shape[0] != K.shape[1]:
@@ -50,7 +50,7 @@ def check_gram(gram: ArrayLike, name: str) -> NDArray[np.float64]:
     return symmetric
 
 
-def check_gram_memory(gram: Any) -> None:
+def _check_gram_memory(gram: Any) -> None:
     """Refuse a kernel matrix whose symmetric copy would not fit into the memory that is free."""
     n_items, n_columns = table_shape(gram)
     ready = isinstance(gram, np.ndarray) and gram.dtype == np.float64 and gram.flags.carray
@@ -198,7 +198,7 @@ def collection_for_each(X: Any, n_kernels: int, name: str) -> list[Any]:
     if isinstance(X, np.ndarray) and X.ndim == 3:
         X = list(X)
     if isinstance(X, list | tuple) and len(X) > 0 and all(map(_is_collection, X)):
-        check_one_collection_per_kernel(len(X), n_kernels, name)
+        _check_one_collection_per_kernel(len(X), n_kernels, name)
         return list(X)
     return [X] * n_kernels
 
@@ -218,7 +218,7 @@ def _is_collection(item: Any) -> bool:
     )
 
 
-def check_one_collection_per_kernel(n_collections: int, n_kernels: int, name: str) -> None:
+def _check_one_collection_per_kernel(n_collections: int, n_kernels: int, name: str) -> None:
     """Refuse a list of collections that does not go with the list of kernels."""
     if n_collections != n_kernels:
         raise ValueError(

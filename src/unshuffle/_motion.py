@@ -11,8 +11,7 @@ from math import factorial
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._contracts import raise_not_float, takes
-from unshuffle._middle import middle
+from unshuffle._arrays import middle
 
 Array = NDArray[np.float64]
 
@@ -23,108 +22,8 @@ _LARGEST_NORM = 1e10  # an exponential errs by about 1e-16 of it, relative to it
 _BLOCK = 2_000_000  # numbers in a stack of matrices
 
 
-@takes(A="... d d")
-def matrix_exponentials(A: Array) -> Array:
-    """Exponentials of a stack of matrices, by scaling and squaring.
-
-    Parameters
-    ----------
-    A : ndarray of shape (..., d, d)
-        Matrices of 1-norm 1e10 at most; one more product for each doubling of their norm. Beyond,
-        rounding decides what their exponentials are, and they are refused.
-
-    Returns
-    -------
-    exponentials : ndarray of shape (..., d, d)
-        Refused where one does not fit into a float.
-    """
-    matrices = np.asarray(A, dtype=np.float64)
-    flat = matrices.reshape(-1, *matrices.shape[-2:])
-    _check_norms(flat)
-    found = exponentials(flat)
-    _check_fits(found, matrices)
-    return found.reshape(matrices.shape)
-
-
-@takes(A="n d d", z="n d")
-def exponential_action(A: Array, z: Array) -> Array:
-    """Vectors exp(A_n) z_n, without the exponentials themselves.
-
-    Parameters
-    ----------
-    A : ndarray of shape (n, d, d)
-        Matrices of 1-norm 1e10 at most; time grows with the largest norm among them, up to 128.
-    z : ndarray of shape (n, d)
-        One vector for each.
-
-    Returns
-    -------
-    moved : ndarray of shape (n, d)
-        exp(A_n) z_n; refused where one does not fit into a float.
-    """
-    _check_norms(A)
-    moved = action(A, z)
-    _check_fits(moved, A, z)
-    return moved
-
-
-@takes(A="n d d", z="n d", directions="k d d")
-def exponential_jacobian(A: Array, z: Array, directions: Array) -> tuple[Array, Array]:
-    """Vectors exp(A_n) z_n and how they change as A_n moves along given matrices.
-
-    Parameters
-    ----------
-    A : ndarray of shape (n, d, d)
-        Matrices of 1-norm 1e10 at most.
-    z : ndarray of shape (n, d)
-        One vector for each.
-    directions : ndarray of shape (p, d, d)
-        Directions of change, the same for all.
-
-    Returns
-    -------
-    moved : ndarray of shape (n, d)
-        exp(A_n) z_n; refused where one does not fit into a float.
-    jacobian : ndarray of shape (n, d, p)
-        Column q is the derivative of exp(A_n + t D_q) z_n at t = 0.
-    """
-    _check_norms(A)
-    moved, change = jacobian(A, z, directions)
-    _check_fits(moved, A, z)
-    _check_fits(change, A, z, directions)
-    return moved, change
-
-
-@takes(A="n d d", z="n d", w="n d")
-def exponential_pullback(A: Array, z: Array, w: Array) -> tuple[Array, Array]:
-    """Vectors exp(A_n) z_n and the gradient of w_n'exp(A_n) z_n with respect to A_n.
-
-    Parameters
-    ----------
-    A : ndarray of shape (n, d, d)
-        Matrices of 1-norm 1e10 at most.
-    z, w : ndarray of shape (n, d)
-        Vectors on either side.
-
-    Returns
-    -------
-    moved : ndarray of shape (n, d)
-        exp(A_n) z_n; refused where one does not fit into a float.
-    gradient : ndarray of shape (n, d, d)
-        Integral over s in (0, 1) of exp(sA)'w z'exp((1-s)A)', for each n.
-    """
-    _check_norms(A)
-    moved, gradient = pullback(A, z, w)
-    _check_fits(moved, A, z)
-    _check_fits(gradient, A, z, w)
-    return moved, gradient
-
-
 def exponentials(A: Array) -> Array:
-    """As `matrix_exponentials`, of shape (n, d, d); not finite where one does not fit or is lost.
-
-    For solvers, whose trial steps may be wild.
-    """
+    """Exponentials of matrices, by scaling and squaring; not finite where one overflows."""
     norms = _norms(A)
     sound = norms <= _LARGEST_NORM
     if not sound.all():
@@ -151,7 +50,7 @@ def exponentials(A: Array) -> Array:
 
 
 def action(A: Array, z: Array) -> Array:
-    """As `exponential_action`; not finite where a vector does not fit or is lost."""
+    """Vectors exp(A_n) z_n, without the exponentials themselves; not finite on overflow."""
     result = np.empty(z.shape)
     with np.errstate(over="ignore", invalid="ignore"):
         for chosen, n_steps in _groups(A):
@@ -167,7 +66,7 @@ def action(A: Array, z: Array) -> Array:
 
 
 def jacobian(A: Array, z: Array, directions: Array) -> tuple[Array, Array]:
-    """As `exponential_jacobian`; not finite where a number does not fit or is lost."""
+    """Vectors exp(A_n) z_n, and their derivatives (n, d, k) as A_n moves along `directions`."""
     columns = np.ascontiguousarray(directions.transpose(2, 1, 0).reshape(z.shape[1], -1))
     result, changes = np.empty(z.shape), np.empty((*z.shape, len(directions)))
     with np.errstate(over="ignore", invalid="ignore"):
@@ -192,7 +91,7 @@ def jacobian(A: Array, z: Array, directions: Array) -> tuple[Array, Array]:
 
 
 def pullback(A: Array, z: Array, w: Array) -> tuple[Array, Array]:
-    """As `exponential_pullback`; not finite where a number does not fit or is lost."""
+    """Vectors exp(A_n) z_n, and the gradients of w_n'exp(A_n) z_n with respect to A_n."""
     result, gradient = np.empty(z.shape), np.empty(A.shape)
     with np.errstate(over="ignore", invalid="ignore"):
         for chosen, n_steps in _groups(A):
@@ -232,32 +131,6 @@ def _norms(A: Array) -> Array:
     """1-norms of matrices."""
     with np.errstate(over="ignore"):
         return np.asarray(np.abs(A).sum(axis=1).max(axis=1, initial=0.0))
-
-
-def _check_norms(A: Array) -> None:
-    """Refuse matrices that are not finite, or so large that rounding decides."""
-    norms = _norms(A)
-    wrong = np.flatnonzero(~(norms <= _LARGEST_NORM))
-    if wrong.size:
-        raise ValueError(
-            f"Matrix {wrong[0]} of `A` has the 1-norm {norms[wrong[0]]:.3g} ({wrong.size} such "
-            f"matrices): beyond {_LARGEST_NORM:.0e} rounding decides what its exponential is. "
-            "Pass smaller matrices."
-        )
-
-
-def _check_fits(found: Array, A: Array, *others: Array) -> None:
-    """Refuse what does not fit into a float."""
-    if np.isfinite(found).all():
-        return
-    lost = np.flatnonzero(~np.isfinite(found).reshape(len(found), -1).all(axis=1))
-    raise_not_float(
-        f"The exponential of matrix {lost[0]} of `A`",
-        {
-            "A": A,
-            **dict(zip(("z", "directions" if found.ndim == 3 else "w"), others, strict=False)),
-        },
-    )
 
 
 def _pullback(step: Array, z: Array, w: Array, n_steps: int) -> tuple[Array, Array]:
@@ -393,8 +266,8 @@ class Motion:
             places = self.subspace.back(moved_by(self.generators, coefficients, inside))
             places = places + self.subspace.outside(x[None])
         norms = matrix_norms(self.generators, coefficients)
-        check_moved(places, norms)
-        check_reach(norms)
+        _check_moved(places, norms)
+        _check_reach(norms)
         return places
 
     def flow(self, x: Array) -> Array:
@@ -404,8 +277,8 @@ class Motion:
         return self.subspace.back(self.generators @ self.subspace.inside(x[None])[0])
 
 
-def check_moved(moved: NDArray[np.float64], norms: NDArray[np.float64]) -> None:
-    """Refuse exponentials that overflow, of matrices that `check_reach` does not refuse."""
+def _check_moved(moved: NDArray[np.float64], norms: NDArray[np.float64]) -> None:
+    """Refuse exponentials that overflow, of matrices that `_check_reach` does not refuse."""
     wrong = np.flatnonzero(~np.isfinite(moved).all(axis=1) & (norms <= _LARGEST_NORM))
     if wrong.size:
         raise ValueError(
@@ -415,7 +288,7 @@ def check_moved(moved: NDArray[np.float64], norms: NDArray[np.float64]) -> None:
         )
 
 
-def check_reach(norms: NDArray[np.float64]) -> None:
+def _check_reach(norms: NDArray[np.float64]) -> None:
     """Refuse matrices so large that rounding decides where their exponentials lead."""
     wrong = np.flatnonzero(norms > _LARGEST_NORM)
     if wrong.size:

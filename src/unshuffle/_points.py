@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from unshuffle._arrays import as_array
+from unshuffle._arrays import as_array, middle
 from unshuffle._distances import exponential, sampled_gamma
-from unshuffle._middle import middle
 from unshuffle._parameters import check_memory
 
 Array = NDArray[np.float64]
@@ -54,7 +53,7 @@ class PointKernel:
             with np.errstate(over="ignore", invalid="ignore"):
                 powers = (self.gamma * (X @ Y.T) + 1.0) ** self.degree
             return check_kernel_overflow(np.asarray(powers), self.gamma, self.degree)
-        return check_kernel_block(call_kernel(self.kind, X, Y, name="the points"), self.kind)
+        return _check_kernel_block(call_kernel(self.kind, X, Y, name="the points"), self.kind)
 
 
 def call_kernel(kernel: Callable[..., Any], X: Any, Y: Any = None, *, name: str) -> Any:
@@ -180,7 +179,7 @@ def greedy_pivots(points: Array, kernel: PointKernel, rank: int) -> tuple[NDArra
     largest = float(diagonal.max())
 
     def refuse(smallest: float) -> None:
-        check_kernel_positive(largest, smallest, kernel.kind)
+        _check_kernel_positive(largest, smallest, kernel.kind)
 
     refuse(float(diagonal.min()))
     rank = min(rank, len(points))
@@ -249,7 +248,7 @@ def _regress(features: Array, points: Array) -> Array:
     return np.vstack([slopes, start + (mean - means @ slopes)])
 
 
-def check_kernel_block(block: Any, kernel: Any) -> Array:
+def _check_kernel_block(block: Any, kernel: Any) -> Array:
     """Similarities that a user's kernel gave for two sets of points."""
     label = kernel_name(kernel)
     given = as_array(block, f"What the kernel {label} returned")
@@ -283,7 +282,7 @@ def check_kernel_overflow(
     return block
 
 
-def check_kernel_positive(largest: float, smallest: float, kernel: Any) -> None:
+def _check_kernel_positive(largest: float, smallest: float, kernel: Any) -> None:
     """Refuse a kernel by which points have no length: it has no feature space."""
     if not (largest > 0 and smallest >= -1e-8 * largest):
         raise ValueError(

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from unshuffle.alignment._paper import bound_costs, variational_sweep
 from unshuffle.alignment._sweeps import Arrangement
-from unshuffle.objectives import log_volume
+from unshuffle.alignment._volume import log_volume
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -17,7 +17,6 @@ from tests.fuzz.subject import SUBJECTS, Subject
 # Result types and constants: made by the functions below, which are called.
 NOT_CALLED = {
     "assignment.Assignment",
-    "assignment.Climbed",
     "datasets.Clouds",
     "datasets.LabelledSets",
     "datasets.Paired",

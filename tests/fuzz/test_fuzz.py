@@ -20,7 +20,6 @@ ROOMS = [
     "layout",
     "matching",
     "metrics",
-    "objectives",
     "orbits",
     "plotting",
     "preprocessing",

@@ -4,10 +4,11 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from unshuffle import KernelizedSorting, MultiwaySorting
-from unshuffle.assignment import QuadraticProblem
+from unshuffle._quadratic import QuadraticProblem
 from unshuffle.kernels import SpectralPower, center, combined_gram, gram_matrix, zero_diagonal
+from unshuffle.matching._entropy import entropy_value
 from unshuffle.matching._refined import POWERS
-from unshuffle.objectives import entropy_value, hsic_biased
+from unshuffle.metrics._dependence import hsic_biased
 
 pytestmark = pytest.mark.filterwarnings("ignore::unshuffle.matching.AmbiguityWarning")
 

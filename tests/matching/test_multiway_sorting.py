@@ -14,7 +14,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from unshuffle import KernelizedSorting, MultiwaySorting
 from unshuffle.kernels import gram_matrix
-from unshuffle.objectives import multiway_entropy, multiway_hsic
+from unshuffle.matching._entropy import multiway_entropy
+from unshuffle.matching._multiway import multiway_hsic
 
 OBJECTIVES = ("hsic", "entropy")
 

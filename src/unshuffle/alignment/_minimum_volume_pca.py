@@ -52,7 +52,7 @@ from unshuffle.alignment._search import (
     check_points_vary,
 )
 from unshuffle.alignment._sweeps import Arrangement, filled, slot_means
-from unshuffle.objectives import expected_trace
+from unshuffle.alignment._volume import expected_trace
 
 
 class MinimumVolumePCA(

@@ -23,7 +23,7 @@ from unshuffle.alignment._sweeps import (
     mean_sweep,
     trace,
 )
-from unshuffle.objectives import log_volume
+from unshuffle.alignment._volume import log_volume
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from unshuffle._arrays import _as_numbers, check_finite, check_magnitude
+from unshuffle._arrays import as_numbers, check_finite, check_magnitude
 from unshuffle._distances import squared_distances
 from unshuffle._parameters import check_memory, check_positive
 from unshuffle.assignment import solve_assignment
@@ -91,7 +91,7 @@ def _two_clouds(first: Any, second: Any) -> tuple[Points, Points]:
     """Two clouds with as many points each, of the same dimension, that have some extent."""
     both = []
     for points, name in ((first, "first"), (second, "second")):
-        array = _as_numbers(points, name)
+        array = as_numbers(points, f"`{name}`")
         if array.ndim != 2 or 0 in array.shape:
             raise ValueError(
                 f"`{name}` must be a cloud of points of shape (n_points, n_features), got shape "

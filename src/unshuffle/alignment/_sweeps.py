@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from unshuffle._assign import assign, nearest_order, nearest_orders, slot_distances
-from unshuffle.objectives import LeaveOneOut
+from unshuffle.alignment._volume import LeaveOneOut
 
 Array = NDArray[np.float64]
 Order = NDArray[np.intp]

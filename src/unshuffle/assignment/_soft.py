@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from unshuffle._arrays import table_shape
+from unshuffle._arrays import middle, ordinary, table_shape
 from unshuffle._grams import check_frozen
-from unshuffle._middle import middle, ordinary
 from unshuffle._parameters import check_count, check_flag, check_kernel_memory, check_positive
 from unshuffle.assignment._solve import (
     check_assignment_cost,

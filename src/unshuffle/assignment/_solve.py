@@ -7,10 +7,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from unshuffle._arrays import as_array, as_numbers, check_finite, table_shape
+from unshuffle._arrays import as_array, as_numbers, check_finite, middle, table_shape
 from unshuffle._assign import Assignment, assign
 from unshuffle._grams import _check_shape, check_frozen
-from unshuffle._middle import middle
 from unshuffle._parameters import (
     check_flag,
     check_memory,

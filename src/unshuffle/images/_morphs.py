@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from PIL import Image, ImageDraw
 from scipy.spatial import cKDTree
 
-from unshuffle._arrays import _as_numbers, check_finite, check_magnitude
+from unshuffle._arrays import as_numbers, check_finite, check_magnitude
 from unshuffle._color import INK, PAPER, Color, as_points, draw_pixels
 from unshuffle._decoding import decode, explain
 from unshuffle._files import as_path, check_output_path
@@ -263,7 +263,7 @@ def _rgb(color: Array) -> Color:
 
 def _check_moments(points: Any) -> Array:
     """Positions of the same points at several moments, shape (n_moments, n_points, 2)."""
-    array = _as_numbers(points, "points")
+    array = as_numbers(points, "`points`")
     if array.ndim != 3 or array.shape[2] != 2 or 0 in array.shape:
         raise ValueError(
             "`points` must hold points in the plane at 1 or more moments, with shape "

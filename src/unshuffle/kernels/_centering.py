@@ -5,9 +5,8 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unshuffle._arrays import as_numbers, table_shape
+from unshuffle._arrays import as_numbers, middle, table_shape
 from unshuffle._grams import check_centred_norm, check_gram
-from unshuffle._middle import middle
 from unshuffle._parallel import eigh, product
 from unshuffle._parameters import check_flag, check_kernel_memory, check_positive
 

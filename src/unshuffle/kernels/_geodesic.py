@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from unshuffle._arrays import check_magnitude, check_resolved, check_vectors
+from unshuffle._arrays import check_magnitude, check_resolved, check_vectors, middle
 from unshuffle._distances import (
     as_float64,
     exponential_of,
@@ -16,7 +16,6 @@ from unshuffle._distances import (
     mirror_upper,
     squared_distances,
 )
-from unshuffle._middle import middle
 from unshuffle._parallel import spans
 from unshuffle._parameters import check_count, check_kernel_memory, check_option, check_positive
 

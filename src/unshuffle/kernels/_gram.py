@@ -16,6 +16,8 @@ from unshuffle._arrays import (
     check_resolved,
     check_same_items,
     check_vectors,
+    distances_from_middle,
+    ordinary,
     table_shape,
 )
 from unshuffle._distances import exponential, inner_products, products_about_middle
@@ -26,7 +28,6 @@ from unshuffle._grams import (
     collection_for_each,
     gram_copies,
 )
-from unshuffle._middle import distances_from_middle, ordinary
 from unshuffle._parameters import check_flag, check_kernel_memory, check_option, check_positive
 from unshuffle._points import call_kernel, kernel_name
 from unshuffle.kernels._centering import scale_to_unit_norm

@@ -16,6 +16,7 @@ from unshuffle._arrays import check_length
 from unshuffle._color import lab_of_light, light_of_rgb
 from unshuffle._distances import squared_distances
 from unshuffle._grids import check_images, check_picture
+from unshuffle._mean_field import interaction_spread
 from unshuffle._parallel import Workers, check_n_jobs
 from unshuffle._parameters import (
     ARRAY,
@@ -27,7 +28,7 @@ from unshuffle._parameters import (
     option,
 )
 from unshuffle._progress import Callback, Search, fit_by_search
-from unshuffle.assignment import interaction_spread, solve_assignment
+from unshuffle.assignment import solve_assignment
 from unshuffle.layout._problem import check_rectangle
 
 Planes = NDArray[np.float32]

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from unshuffle._parallel import eigh
 from unshuffle._parameters import check_memory
 from unshuffle._progress import Search
-from unshuffle.assignment import QuadraticProblem, assign_free, climb
+from unshuffle._quadratic import QuadraticProblem, assign_free, climb
 from unshuffle.kernels import center, combined_gram, median_gamma
 from unshuffle.layout._problem import Layout, Problem, Shape, len_of
 

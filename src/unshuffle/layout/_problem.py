@@ -18,6 +18,8 @@ from unshuffle._arrays import (
     check_same_items,
     check_vectors,
     is_text,
+    middle,
+    ordinary,
 )
 from unshuffle._grams import (
     check_frozen,
@@ -27,7 +29,6 @@ from unshuffle._grams import (
     count_items,
 )
 from unshuffle._grids import check_points_end
-from unshuffle._middle import middle, ordinary
 from unshuffle._parallel import one_blas_thread
 from unshuffle._parameters import check_count, check_memory
 from unshuffle.kernels import center, combined_gram, nystroem_factors

@@ -9,10 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from unshuffle._arrays import check_magnitude, check_nonnegative, check_resolved, check_vectors
+from unshuffle._arrays import (
+    check_magnitude,
+    check_nonnegative,
+    check_resolved,
+    check_vectors,
+    middle,
+)
 from unshuffle._distances import DISTANCES, as_float64, exponential
 from unshuffle._grams import Kernel, count_items, gram_copies
-from unshuffle._middle import middle
 from unshuffle._parameters import check_count, check_memory, check_seed
 from unshuffle._printing import short_repr
 from unshuffle.kernels import combined_gram, median_gamma, text_features

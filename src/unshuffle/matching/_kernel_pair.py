@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from unshuffle._mean_field import anneal, soften
 from unshuffle._parallel import spans
 from unshuffle._progress import Callback, Search, Solution
-from unshuffle.assignment import QuadraticProblem, anneal, assign_free, matched_sums, soften
+from unshuffle._quadratic import QuadraticProblem, assign_free, matched_sums
 from unshuffle.kernels import SpectralPower, center, combined_gram, zero_diagonal
 
 Array = NDArray[np.float64]

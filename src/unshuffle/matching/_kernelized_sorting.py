@@ -12,9 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._arrays import as_numbers, as_rows, is_text
+from unshuffle._arrays import as_numbers, as_rows, is_text, middle
 from unshuffle._grams import _check_shape, check_frozen, count_items
-from unshuffle._middle import middle
+from unshuffle._mean_field import interaction_spread
 from unshuffle._parallel import check_n_jobs, count_threads
 from unshuffle._parameters import (
     ARRAY,
@@ -28,7 +28,7 @@ from unshuffle._parameters import (
     option,
 )
 from unshuffle._progress import Callback, fit_by_search
-from unshuffle.assignment import interaction_spread, soft_assignment
+from unshuffle.assignment import soft_assignment
 from unshuffle.matching._kernel_pair import KernelPair, varied_gram
 from unshuffle.matching._matches import Matches, take
 from unshuffle.matching._paper import solve_by_paper

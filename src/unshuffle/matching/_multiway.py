@@ -1,6 +1,6 @@
 """Aligning several collections: one is moved at a time, onto the product of all others."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,16 +10,19 @@ from numpy.typing import NDArray
 
 from unshuffle._parallel import map_parallel
 from unshuffle._progress import Callback
-from unshuffle.assignment import QuadraticProblem, climb
+from unshuffle._quadratic import QuadraticProblem, climb
 from unshuffle.kernels import zero_diagonal
-from unshuffle.matching._kernel_pair import Array, CountingSearch, KernelPair, starts
+from unshuffle.matching._entropy import multiway_entropy
+from unshuffle.matching._kernel_pair import CountingSearch, KernelPair, starts
 from unshuffle.matching._paper import (
     RELATIVE_GAIN,
     climb_entropy,
     entropy_ridge,
     needs_positive_kernels,
 )
-from unshuffle.objectives import multiway_entropy, multiway_hsic, multiway_weights
+
+Array = NDArray[np.float64]
+
 
 Permutations = NDArray[np.intp]
 Report = Callable[[float, Permutations], None]
@@ -195,3 +198,32 @@ def aligned(kernels: list[Array], permutations: Permutations) -> list[Array]:
 def onto_first(permutations: Permutations) -> Permutations:
     """Return the same alignment, with the order of the first collection as the common one."""
     return np.asarray(permutations[:, np.argsort(permutations[0])])
+
+
+def multiway_hsic(kernels: Sequence[Array]) -> float:
+    """Squared distance between the joint mean and the product of the means, eqs. (14) and (15).
+
+    m^-2 1'[prod K_t]1 + prod(m^-2 1'K_t 1) - 2 m^-(T+1) 1'[prod K_t 1], of kernels in a common
+    order, not centered. Eq. (15) is printed without the powers of m, which make means of the sums
+    in eq. (14).
+    """
+    return float(np.vdot(multiway_weights(kernels[1:]), kernels[0])) / kernels[0].shape[0] ** 2
+
+
+def multiway_weights(kernels: Sequence[Array]) -> Array:
+    """Matrix W such that multiway HSIC with one more kernel K is m^-2 times the sum of W * K.
+
+    W[i, j] is the inner product of items i and j in the product feature space of `kernels`, after
+    the product of the marginal means is moved to the origin. So W is positive semi-definite, and
+    with the others fixed the objective is convex in the permutation matrix of one collection.
+    """
+    joint = np.ones_like(kernels[0])
+    to_mean = np.ones(joint.shape[0])
+    squared_mean = 1.0
+    for K in kernels:
+        row_means = K.mean(axis=1)
+        joint *= K
+        to_mean *= row_means
+        squared_mean *= float(row_means.mean())
+    joint -= to_mean[:, None] + to_mean[None, :] - squared_mean
+    return joint

@@ -11,17 +11,11 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._mean_field import mean_field, one_hot
 from unshuffle._parallel import map_parallel, product
 from unshuffle._progress import Callback
-from unshuffle.assignment import (
-    QuadraticProblem,
-    assign_free,
-    climb,
-    matched_sums,
-    mean_field,
-    one_hot,
-    solve_assignment,
-)
+from unshuffle._quadratic import QuadraticProblem, assign_free, climb, matched_sums
+from unshuffle.assignment import solve_assignment
 from unshuffle.matching._kernel_pair import (
     Array,
     CountingSearch,

@@ -10,7 +10,55 @@ from unshuffle._arrays import check_same_items
 from unshuffle._grams import Kernel, check_centred_norm, count_items, gram_copies
 from unshuffle._parameters import check_flag, check_memory, check_option
 from unshuffle.kernels import center, combined_gram
-from unshuffle.objectives import hsic_biased, hsic_unbiased, hsic_zeroed
+
+Array = NDArray[np.float64]
+
+
+def hsic_biased(K: Array, L: Array) -> float:
+    """Biased HSIC of two kernel matrices in a common order, (n - 1)^-2 tr(H K H L), eq. (4)."""
+    n_items = K.shape[0]
+    # L too: where it is far from zero, sums that cancel would leave rounding.
+    return float(np.sum(_centered(K) * _centered(L))) / (n_items - 1) ** 2
+
+
+def hsic_zeroed(K: Array, L: Array) -> float:
+    """HSIC with the diagonals of both centered kernels removed.
+
+    A text is far more similar to itself than to any other, and n large diagonal
+    terms hide the n (n - 1) others (section 2.3). The paper removes the diagonal and
+    then centers, which puts a diagonal back; here the kernels are centered first.
+    """
+    n_items = K.shape[0]
+    product = _centered(K) * _centered(L)
+    return float(np.sum(product) - np.trace(product)) / (n_items - 1) ** 2
+
+
+def hsic_unbiased(K: Array, L: Array) -> float:
+    """Unbiased HSIC: its mean over samples of independent data is zero.
+
+    Song, Smola, Gretton, Bedo, Borgwardt, "Feature selection via dependence
+    maximization", JMLR 13 (2012), eq. (5).
+    """
+    n_items = K.shape[0]
+    if n_items < 4:
+        raise ValueError(f"The unbiased HSIC needs at least 4 items, got {n_items}.")
+    # A constant off the diagonal changes nothing but takes digits.
+    K, L = K - K[0, -1], L - L[0, -1]
+    np.fill_diagonal(K, 0.0)
+    np.fill_diagonal(L, 0.0)
+    row_k, row_l = K.sum(axis=1), L.sum(axis=1)
+    return float(
+        np.sum(K * L)
+        + row_k.sum() * row_l.sum() / ((n_items - 1) * (n_items - 2))
+        - 2 / (n_items - 2) * (row_k @ row_l)
+    ) / (n_items * (n_items - 3))
+
+
+def _centered(K: Array) -> Array:
+    K = K - K[0, -1]  # a far-off constant would take digits of the means
+    means = K.mean(axis=0)
+    return np.asarray(K - means[:, None] - means[None, :] + means.mean())
+
 
 Kernels = Kernel | Sequence[Kernel]
 Gamma = float | Sequence[float | None] | None

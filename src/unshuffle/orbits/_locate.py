@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._arrays import as_real, kind_of
+from unshuffle._arrays import as_numbers, kind_of
 from unshuffle._motion import matrices_of, matrix_norms, moved_by
 from unshuffle.orbits._low_rank import fit_coefficients
 
@@ -50,7 +50,7 @@ def locate(generators: Array, prototype: Array, X: Array, *, seed: int) -> Array
 def check_coefficients(c: Any, k: int) -> Array:
     """Finite coefficients of shape (k,) or (n, k)."""
     try:
-        values = as_real(c)
+        values = as_numbers(c, "`c`")
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"`c` must hold real numbers, {k} in every row, got {kind_of(c)}."
@@ -68,7 +68,7 @@ def check_coefficients(c: Any, k: int) -> Array:
 def check_orbit_vector(x: Any, n_features: int) -> Array:
     """One finite vector of the fitted width."""
     try:
-        values = as_real(x)
+        values = as_numbers(x, "`x`")
     except (TypeError, ValueError) as error:
         raise ValueError(f"`x` must hold {n_features} real numbers, got {kind_of(x)}.") from error
     if values.shape != (n_features,):

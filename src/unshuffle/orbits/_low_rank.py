@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from unshuffle._motion import action, jacobian, matrices_of, matrix_norms
-from unshuffle.objectives import squared_orbit_gradient
+from unshuffle._motion import action, jacobian, matrices_of, matrix_norms, pullback
 from unshuffle.orbits._problem import MatrixSpace, Pairs
 
 Array = NDArray[np.float64]
@@ -203,12 +202,10 @@ def _by_gradients(
 
     def cost(vector: Array) -> tuple[float, Array]:
         generators, coefficients = unpacked(vector)
-        try:
-            value, by_V, by_c = squared_orbit_gradient(
-                space.matrices(generators), coefficients, pairs.targets, pairs.sources
-            )
-        except ValueError:  # beyond the floats
-            return np.inf, np.zeros_like(vector)
+        with np.errstate(all="ignore"):
+            value, by_V, by_c = squared_error(space.matrices(generators), coefficients, pairs)
+        if not (np.isfinite(value) and np.isfinite(by_V).all() and np.isfinite(by_c).all()):
+            return np.inf, np.zeros_like(vector)  # a trial step beyond the floats
         by_generators = space.coordinates(by_V) / weight
         return value, np.concatenate([by_generators.ravel(), by_c.ravel()])
 
@@ -305,3 +302,13 @@ def _orthonormal(generators: Array, coefficients: Array) -> tuple[Array, Array]:
     """Orthonormal basis of the same span, and the coefficients in it."""
     Q, R = np.linalg.qr(generators.T)
     return np.ascontiguousarray(Q.T), coefficients @ R.T
+
+
+def squared_error(V: Array, coefficients: Array, pairs: Pairs) -> tuple[float, Array, Array]:
+    """Sum of |x - exp(sum c V) x'|^2 over pairs, and its gradients by V and by c."""
+    A = matrices_of(V, coefficients)
+    missed = action(A, pairs.sources) - pairs.targets
+    _, by_matrix = pullback(A, pairs.sources, 2.0 * missed)
+    by_generators = np.tensordot(coefficients, by_matrix, axes=(0, 0))
+    by_coefficients = np.tensordot(by_matrix, V, axes=((1, 2), (1, 2)))
+    return float(np.sum(missed**2)), np.asarray(by_generators), np.asarray(by_coefficients)

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize, nnls
 
-from unshuffle._arrays import as_real, check_magnitude
-from unshuffle.objectives import log_trace_errors, log_trace_errors_diagonal, matrix_volume
+from unshuffle._arrays import as_numbers, check_magnitude
 from unshuffle.orbits._low_rank import Run
 from unshuffle.orbits._problem import MatrixSpace, Pairs, Problem
 from unshuffle.orbits._search import OrbitSearch, Settings, Solution, spectrum
@@ -71,12 +70,16 @@ class _LogTraceCost:
 
     def __call__(self, a: Array) -> tuple[float, Array]:
         """The cost and its gradient; infinite where a trial step leads beyond the floats."""
-        try:
-            volume, by_volume = matrix_volume(a, eps1=self.eps1, eps2=self.eps2)
-            errors, by_errors = self.errors(a)
-        except ValueError:
+        with np.errstate(all="ignore"):
+            try:
+                volume, by_volume = matrix_volume(a, eps1=self.eps1, eps2=self.eps2)
+                errors, by_errors = self.errors(a)
+            except np.linalg.LinAlgError:
+                return np.inf, np.zeros_like(a)
+            cost, slopes = volume + self.lam * errors, by_volume + self.lam * by_errors
+        if not (np.isfinite(cost) and np.isfinite(slopes).all()):
             return np.inf, np.zeros_like(a)
-        return volume + self.lam * errors, by_volume + self.lam * by_errors
+        return cost, slopes
 
 
 @dataclass
@@ -281,7 +284,7 @@ def _checked_constraints(constraints: Any, space: MatrixSpace) -> Constraints:
     d = space.n_rows
     try:
         G, h = constraints
-        G, h = as_real(G), as_real(h)
+        G, h = as_numbers(G, "G"), as_numbers(h, "h")
     except (TypeError, ValueError) as error:
         raise ValueError(
             "`constraints` must be a pair (G, h) of arrays of real numbers, which asks for "
@@ -297,3 +300,64 @@ def _checked_constraints(constraints: Any, space: MatrixSpace) -> Constraints:
     check_magnitude(G, "G of `constraints`")
     check_magnitude(h, "h of `constraints`")
     return space.coordinates(G.reshape(-1, d, d)), h
+
+
+def log_trace_errors(A: Array, targets: Array, sources: Array) -> tuple[Array, Array]:
+    """Errors log(x'exp(-A)x + z'exp(A)z) of symmetric matrices, with z = x', and their gradients.
+
+    Least, log(2 x'z), where exp(A) carries z onto x, provided that x'z > 0: no symmetric matrix
+    carries a vector onto one at a right angle to it or beyond. It is sign-blind, and for matrices
+    that are not symmetric it has no least value. The gradients are divided differences of the
+    exponential (Daleckii and Krein).
+    """
+    values, vectors = np.linalg.eigh(A)
+    x = np.einsum("nij,ni->nj", vectors, targets)
+    z = np.einsum("nij,ni->nj", vectors, sources)
+    # the largest exponent is taken out of all: a trial step may be wild
+    shift = np.abs(values).max(axis=1, keepdims=True)
+    total = np.sum(np.exp(-values - shift) * x**2 + np.exp(values - shift) * z**2, axis=1)
+    inner = z[:, :, None] * z[:, None, :] * _divided(values, shift)
+    inner -= x[:, :, None] * x[:, None, :] * _divided(-values, shift)
+    inner /= total[:, None, None]
+    gradients = vectors @ inner @ np.swapaxes(vectors, 1, 2)
+    return np.log(total) + shift[:, 0], gradients
+
+
+def log_trace_errors_diagonal(
+    diagonals: Array, targets: Array, sources: Array
+) -> tuple[Array, Array]:
+    """The same for diagonal matrices, given by their diagonals, for which it is convex."""
+    shift = np.abs(diagonals).max(axis=1, keepdims=True)
+    back = np.exp(-diagonals - shift) * targets**2
+    on = np.exp(diagonals - shift) * sources**2
+    total = np.sum(back + on, axis=1)
+    return np.log(total) + shift[:, 0], (on - back) / total[:, None]
+
+
+def matrix_volume(vectors: Array, *, eps1: float, eps2: float) -> tuple[float, Array]:
+    """Volume log|M + eps1| + eps2 tr M of matrices written as vectors, M = mean of a a'.
+
+    M is not centred: matrices sum_j c_j V_j fill a subspace through zero, and a mean that costs
+    nothing would grow without bound. Convex from eps1 * eps2 = 1/8 on.
+    """
+    n, p = vectors.shape
+    values, directions = np.linalg.eigh(vectors.T @ vectors / n)
+    values = np.maximum(values, 0.0)
+    volume = float(np.sum(np.log(values + eps1)) + eps2 * np.sum(values))
+    weights = (directions / (values + eps1)) @ directions.T + eps2 * np.eye(p)
+    return volume, 2.0 / n * vectors @ weights
+
+
+def _divided(values: Array, shift: Array) -> Array:
+    """(exp(v_i) - exp(v_j)) / (v_i - v_j) over exp(shift), and exp(v_i) where they are equal."""
+    first, second = values[:, :, None], values[:, None, :]
+    gap = first - second
+    near = np.abs(gap) < 0.1
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scaled = np.exp(values - shift)
+        far_apart = (scaled[:, :, None] - scaled[:, None, :]) / np.where(near, 1.0, gap)
+    half = np.where(near, gap / 2, 0.0)
+    # sinh(h) / h to rounding for |h| < .05
+    ratio = 1 + half**2 / 6 * (1 + half**2 / 20 * (1 + half**2 / 42))
+    middle = np.exp((first + second) / 2 - shift[:, :, None]) * ratio
+    return np.asarray(np.where(near, middle, far_apart))

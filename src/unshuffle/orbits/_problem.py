@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
-from unshuffle._arrays import check_finite, check_magnitude, check_plain
+from unshuffle._arrays import check_finite, check_magnitude, check_plain, middle
 from unshuffle._distances import squared_distances
-from unshuffle._middle import middle
 from unshuffle._motion import Subspace
 from unshuffle._parameters import check_memory
 

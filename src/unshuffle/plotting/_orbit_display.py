@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._arrays import as_real, check_magnitude, kind_of
+from unshuffle._arrays import as_numbers, check_magnitude, kind_of
 from unshuffle._motion import Motion, Subspace
 from unshuffle._parameters import check_count, check_positive
 from unshuffle.plotting._drawing import Display
@@ -478,7 +478,7 @@ def _curve_steps(along: Array, reach: float, n: int = _CURVE) -> tuple[Array, ND
 def _check_numbers(values: Any, name: str, shape: tuple[int | None, ...], meaning: str) -> Array:
     """Finite numbers of a shape, None standing for any length above zero."""
     try:
-        array = as_real(values)
+        array = as_numbers(values, f"`{name}`")
     except (TypeError, ValueError) as error:
         message = f"`{name}` must hold real numbers, {meaning}, got {kind_of(values)}."
         raise ValueError(message) from error

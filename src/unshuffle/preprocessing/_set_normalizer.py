@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._arrays import as_array, check_none_wild
+from unshuffle._arrays import as_array, check_none_wild, distances_from_middle, middle, ordinary
 from unshuffle._bags import (
     BagEstimatorMixin,
     Bags,
@@ -17,7 +17,6 @@ from unshuffle._bags import (
     is_list_of_bags,
     listed,
 )
-from unshuffle._middle import distances_from_middle, middle, ordinary
 from unshuffle._parameters import ARRAY, FLAG, Constraints, check_parameters, option
 from unshuffle._progress import refitting
 

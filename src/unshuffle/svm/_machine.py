@@ -14,9 +14,8 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from unshuffle._arrays import as_array
+from unshuffle._arrays import as_array, middle
 from unshuffle._bags import Bags, gathered
-from unshuffle._middle import middle
 from unshuffle._parallel import map_parallel, wait_for
 from unshuffle._parameters import check_kernel_memory
 from unshuffle._points import PointKernel

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._arrays import distances_from_middle, ordinary
 from unshuffle._bags import Bags, canonical_order
 from unshuffle._distances import mirror_upper
 from unshuffle._grams import check_points_for_width
-from unshuffle._middle import distances_from_middle, ordinary
 from unshuffle._points import PointFeatures, kernel_name
 from unshuffle.kernels.sets._mixtures import (
     Climb,

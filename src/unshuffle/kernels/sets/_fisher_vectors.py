@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from unshuffle._arrays import column_moments, ordinary
 from unshuffle._bags import Bags, canonical_order
-from unshuffle._middle import column_moments, ordinary
 from unshuffle._parameters import Constraints, count, number
 from unshuffle.kernels.sets._set_kernel import SetKernel
 from unshuffle.kernels.sets._set_vectors import (

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from unshuffle._arrays import middle
 from unshuffle._bags import Bags, canonical_order
 from unshuffle._distances import exponential_of, inner_products, mirror_upper, squared_distances
 from unshuffle._grams import check_points_for_width
-from unshuffle._middle import middle
 from unshuffle._parallel import map_parallel
 from unshuffle._parameters import FLAG, FUNCTION, Constraints, count, number, option
 from unshuffle._points import PointKernel, greedy_pivots

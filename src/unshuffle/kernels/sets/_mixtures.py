@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._arrays import column_moments
 from unshuffle._bags import Bags
-from unshuffle._middle import column_moments
 from unshuffle._parallel import map_parallel, per_call, spans
 from unshuffle._parameters import check_memory
 from unshuffle._printing import short_repr

@@ -10,9 +10,9 @@ from math import factorial, prod
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._arrays import middle
 from unshuffle._bags import Bags, canonical_order
 from unshuffle._distances import exponential_of, inner_products, median_gamma, squared_distances
-from unshuffle._middle import middle
 from unshuffle._parallel import map_parallel
 from unshuffle._parameters import check_memory
 from unshuffle._points import check_kernel_overflow

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_random_state
 
+from unshuffle._arrays import middle
 from unshuffle._bags import Bags
 from unshuffle._distances import squared_distances
-from unshuffle._middle import middle
 from unshuffle._parameters import Constraints, count
 from unshuffle.kernels.sets._set_kernel import SetKernel
 from unshuffle.kernels.sets._set_vectors import (

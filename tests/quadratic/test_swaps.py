@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unshuffle.assignment import QuadraticProblem, _quadratic, swap_ascent
+from unshuffle import _quadratic
+from unshuffle._quadratic import QuadraticProblem, swap_ascent
 
 
 def similarities(n_items, random, *, integer=False):

@@ -7,14 +7,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._arrays import as_numbers
+from unshuffle._arrays import middle
 from unshuffle._assign import assign
-from unshuffle._contracts import shaped, takes
-from unshuffle._grams import check_frozen
-from unshuffle._middle import middle
 from unshuffle._parallel import per_call, product, spans
-from unshuffle._parameters import check_kernel_memory
-from unshuffle._printing import short_repr
 
 Array = NDArray[np.float64]
 Permutation = NDArray[np.intp]
@@ -33,21 +28,11 @@ CANDIDATES_PER_ITEM = 16
 
 @dataclass(frozen=True)
 class QuadraticProblem:
-    """Maximise sum K[i, j] L[p(i), p(j)] - sum cost[i, p(i)] over injections p that keep `frozen`.
+    """Maximize sum K[i, j] L[p(i), p(j)] - sum cost[i, p(i)] over injections p that keep `frozen`.
 
-    With fewer items in K than in L, half the sum of L[p(i), p(j)]^2 is taken off, so that
-    p does not simply pick the items of L with the largest similarities.
-
-    Attributes
-    ----------
-    K : ndarray of shape (n, n)
-        Similarities inside the first collection.
-    L : ndarray of shape (m, m)
-        Similarities inside the second, m >= n.
-    cost : ndarray of shape (n, m) or None
-        Linear term.
-    frozen : ndarray of shape (n_frozen, 2)
-        Pairs (i, p(i)) that stay.
+    K (n, n) and L (m, m) are similarities inside two collections, m >= n. With n < m, half the sum
+    of L[p(i), p(j)]^2 is subtracted, so that p does not simply pick the items of L with the
+    largest similarities.
     """
 
     K: Array
@@ -57,24 +42,9 @@ class QuadraticProblem:
     squared_L: Array | None = field(init=False, default=None)
     _is_near: bool = field(init=False, default=False, repr=False)  # no constant takes its digits
 
-    def __repr__(self) -> str:
-        return short_repr(self)
-
     def __post_init__(self) -> None:
-        given = {"K": self.K, "L": self.L, "cost": self.cost}
-        if self.cost is None:
-            del given["cost"]
-        for name, value in shaped(given, {"K": "n n", "L": "m m", "cost": "n m"}).items():
-            object.__setattr__(self, name, value)
-        if self.K.shape[0] > self.L.shape[0]:
-            raise ValueError(
-                f"`K` has {self.K.shape[0]} items and `L` {self.L.shape[0]}. The first "
-                "collection must not be the larger one; exchange the two."
-            )
-        object.__setattr__(self, "frozen", check_frozen(self.frozen, *self.shape))
         _check_products(self.K, self.L, self.cost)
         if self.K.shape[0] < self.L.shape[0]:
-            check_kernel_memory(*self.L.shape)
             object.__setattr__(self, "squared_L", self.L * self.L)
 
     @property
@@ -133,28 +103,14 @@ class QuadraticProblem:
 
     def value(self, permutation: Permutation) -> float:
         """Objective of a matching; larger is better."""
-        permutation = self._order(permutation)
-        trace, square = _matched_sums(self.K, self.L, permutation)
+        trace, square = matched_sums(self.K, self.L, permutation)
         value = trace if self.squared_L is None else trace - 0.5 * square
         if self.cost is not None:
             value -= float(self.cost[np.arange(permutation.size), permutation].sum())
         return value
 
-    def _order(self, permutation: Permutation) -> Permutation:
-        """A matching as compiled loops take it: they follow any index, wherever it leads."""
-        n, m = self.shape
-        order = np.require(
-            np.asarray(permutation).astype(np.intp, copy=False), requirements=("C", "A")
-        )
-        if order.shape != (n,) or (n > 0 and (order.min() < 0 or order.max() >= m)):
-            raise ValueError(
-                f"`permutation` must hold {n} indices from 0 to {m - 1}, got {permutation!r:.200}."
-            )
-        return order
-
     def gradient(self, permutation: Permutation) -> Array:
         """Slope of the objective in each entry of the permutation matrix, shape (n, m)."""
-        permutation = self._order(permutation)
         gradient: Array = 2.0 * product(self.K, self.L[permutation])
         if self.squared_L is not None:
             gradient -= self.squared_L[permutation].sum(axis=0)
@@ -234,24 +190,19 @@ def _check_products(K: Array, L: Array, cost: Array | None) -> None:
             )
 
 
-@takes(empty=True, K="n n", L="m m", permutation="n among m")
 def matched_sums(K: Array, L: Array, permutation: Permutation) -> tuple[float, float]:
     """Sums of K[i, j] L[p(i), p(j)] and of L[p(i), p(j)]^2, in one pass that copies nothing."""
-    return _matched_sums(K, L, permutation)
-
-
-def _matched_sums(K: Array, L: Array, permutation: Permutation) -> tuple[float, float]:
-    """The same without checks, for solvers."""
-    from unshuffle.assignment import _loops  # numba is slow to load
+    from unshuffle import _quadratic_loops  # numba is slow to load
 
     n = permutation.size
     trace = square = 0.0
     for start, stop in spans(n, READ * n):
-        trace, square = _loops.matched_sums(K, L, permutation, start, stop, trace, square)
+        trace, square = _quadratic_loops.matched_sums(
+            K, L, permutation, start, stop, trace, square
+        )
     return float(trace), float(square)
 
 
-@takes(problem="problem n m", permutation="n among m", max_sweeps="count")
 def swap_ascent(
     problem: QuadraticProblem,
     permutation: Permutation,
@@ -266,27 +217,11 @@ def swap_ascent(
     gradient is then updated by one product over the items that moved. Where the second collection
     is larger, an item may also take a partner nobody has.
 
-    Parameters
-    ----------
-    problem : QuadraticProblem
-        What to maximise; the diagonals of K and L must be zero.
-    permutation : ndarray of shape (n,)
-        Where to start; not changed.
-    max_sweeps : int, default=100
-        Most sweeps; more come closer to a matching that no exchange improves.
-    slopes : ndarray of shape (n, m) or None
-        Gradient at `permutation`, where the caller has it; on return it is the gradient at the
-        result.
-
-    Returns
-    -------
-    permutation : ndarray of shape (n,)
-        Never worse than the start.
-    n_moves : int
-        Exchanges made.
+    The diagonals of K and L must be zero. `slopes` is the gradient at `permutation`, where the
+    caller has it; on return it is the gradient at the result. Returns the matching, never worse
+    than the start, and the number of exchanges.
     """
-    check_kernel_memory(*problem.shape, n_copies=3.3)
-    from unshuffle.assignment._loops import NO_COST, apply_replacements, apply_swaps
+    from unshuffle._quadratic_loops import NO_COST, apply_replacements, apply_swaps
 
     permutation = np.array(permutation, dtype=np.intp)
     rows = problem.free_rows
@@ -333,7 +268,7 @@ def _swap_gains(
     problem: QuadraticProblem, permutation: Permutation, slopes: Array, rows: NDArray[np.intp]
 ) -> Array:
     """Gain of exchanging the partners of each two of `rows`, upper triangle."""
-    from unshuffle.assignment._loops import swap_gains
+    from unshuffle._quadratic_loops import swap_gains
 
     n = rows.size
     known = slopes, problem.K, problem.L, rows, permutation[rows]
@@ -376,35 +311,18 @@ def _best_first(gains: Array, least_gain: float) -> tuple[NDArray[np.intp], NDAr
 
 @dataclass(frozen=True)
 class Climbed:
-    """Where an ascent ended.
-
-    Attributes
-    ----------
-    permutation : ndarray of shape (n,)
-        Partner of each item.
-    value : float
-        Its objective.
-    converged : bool
-        Whether it ended because nothing gained any more.
-    n_assignments : int
-        Linear assignments solved.
-    """
+    """Where an ascent ended: the matching, its objective, and what led there."""
 
     permutation: Permutation
     value: float
-    converged: bool
+    converged: bool  # whether it ended because nothing gained any more
     n_assignments: int
 
-    def __repr__(self) -> str:
-        return short_repr(self)
 
-
-@takes(problem="problem n m", benefit="n m")
 def assign_free(
     problem: QuadraticProblem, benefit: Array, prices: NDArray[np.float64] | None = None
 ) -> tuple[Permutation, NDArray[np.float64] | None]:
     """Matching with the largest total benefit that keeps the frozen pairs, and its prices."""
-    benefit = as_numbers(benefit, "benefit")
     if problem.frozen.size == 0:
         found = assign(benefit, prices)
         return found.columns, found.prices
@@ -418,13 +336,6 @@ def assign_free(
     return permutation, found.prices
 
 
-@takes(
-    problem="problem n m",
-    permutation="n among m",
-    max_iter="count",
-    tol="at least 0",
-    swaps="flag",
-)
 def climb(
     problem: QuadraticProblem,
     permutation: Permutation,
@@ -436,28 +347,10 @@ def climb(
 ) -> Climbed:
     """Climb from a matching by assignments on the gradient, alternated with swaps.
 
-    Parameters
-    ----------
-    problem : QuadraticProblem
-        What to maximise.
-    permutation : ndarray of shape (n,)
-        Where to start; must keep the frozen pairs.
-    max_iter : int, default=100
-        Most assignments; more may climb higher.
-    tol : float, default=0.0
-        Relative gain below which assignments stop; larger stops sooner. Any strict gain counts
-        at 0: equal objectives would let the ascent cycle.
-    swaps : bool, default=True
-        Whether to leave the points where assignments stand still by exchanging pairs.
-    report : callable or None
-        Called with the objective and the matching after each accepted step; may raise to stop.
-
-    Returns
-    -------
-    climbed : Climbed
-        Never worse than the start.
+    `permutation` must keep the frozen pairs. Assignments stop at a relative gain below `tol`; only
+    a strict gain counts, since equal objectives would let the ascent cycle. Swaps lead on where
+    assignments stand still. `report` receives each objective and matching, and may raise to stop.
     """
-    check_kernel_memory(*problem.shape, n_copies=3.3)
     permutation = np.array(permutation, dtype=np.intp)
     # Gains are judged by what varies, not by a constant that every matching has.
     given = problem

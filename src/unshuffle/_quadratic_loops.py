@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._compile import compiled
-from unshuffle.assignment._quadratic import Array, Permutation
+from unshuffle._quadratic import Array, Permutation
 
 
 @compiled()

@@ -5,17 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unshuffle.assignment import (
-    QuadraticProblem,
-    anneal,
-    assign_free,
-    climb,
-    interaction_spread,
-    mean_field,
-    one_hot,
-    soften,
-    swap_ascent,
-)
+from unshuffle._mean_field import anneal, interaction_spread, mean_field, one_hot, soften
+from unshuffle._quadratic import QuadraticProblem, assign_free, climb, swap_ascent
 
 
 def zero_diagonal(S):

@@ -3,15 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unshuffle.assignment import (
-    QuadraticProblem,
-    anneal,
-    assign_free,
-    mean_field,
-    one_hot,
-    soften,
-)
-from unshuffle.assignment._mean_field import interaction_spread
+from unshuffle._mean_field import anneal, interaction_spread, mean_field, one_hot, soften
+from unshuffle._quadratic import QuadraticProblem, assign_free
 
 
 def kernel(points):

@@ -1,45 +1,23 @@
-"""Joint entropy of collections, and how permutations and exchanges change it.
-
-Two collections are given by `K`, `L` and a permutation, as in `_hsic`; several by `kernels`, one
-matrix of shape (m, m) for each, all in a common order.
-"""
+"""Joint entropy of collections, and how matchings and exchanges change it."""
 
 from collections.abc import Sequence
 
 import numpy as np
 from scipy import linalg
 
-from unshuffle._contracts import raise_not_float, takes
 from unshuffle._parameters import check_memory
-from unshuffle.objectives._hsic import Array, Permutation
+from unshuffle._quadratic import Array, Permutation
 
 
-@takes(K="n n", L="m m", permutation="n among m", ridge="above 0")
 def entropy_value(K: Array, L: Array, permutation: Permutation, *, ridge: float) -> float:
     """Log-volume of the matched pairs in the product kernel's feature space, eq. (17).
 
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-        Kernel matrix of the first collection.
-    L : ndarray of shape (m, m)
-        Kernel matrix of the second.
-    permutation : ndarray of shape (n,)
-        Partner of each item of the first collection.
-    ridge : float
-        Added to the eigenvalues, since H J H is singular; larger values count only
-        larger directions.
-
-    Returns
-    -------
-    value : float
-        log det(H J H + ridge I) with J[i, j] = K[i, j] L[p(i), p(j)]. Smaller is more
-        dependent.
+    That is log det(H J H + ridge I) with J[i, j] = K[i, j] L[p(i), p(j)]. Smaller values are more
+    dependent; a larger ridge counts only larger directions.
     """
     return _log_volume(_factor(K * L[np.ix_(permutation, permutation)], ridge))
 
 
-@takes(K="n n", L="m m", permutation="n among m", ridge="above 0")
 def entropy_weights(K: Array, L: Array, permutation: Permutation, *, ridge: float) -> Array:
     """Matrix A * K where A = H (H J H + ridge I)^-1 H is the slope of `entropy_value` in J.
 
@@ -52,56 +30,18 @@ def entropy_weights(K: Array, L: Array, permutation: Permutation, *, ridge: floa
     return np.asarray(_centered(inverse) * K)
 
 
-@takes(K="n n", L="m m", permutation="n among m", ridge="above 0")
-def entropy_gradient(K: Array, L: Array, permutation: Permutation, *, ridge: float) -> Array:
-    """Gradient 2 (A * K) P L of `entropy_value` in the matrix P, shape (n, m)."""
-    weights = entropy_weights(K, L, permutation, ridge=ridge)
-    return np.asarray(2.0 * (weights @ L[permutation]))
-
-
-@takes(kernels="list of m m", ridge="above 0")
 def multiway_entropy(kernels: Sequence[Array], *, ridge: float) -> float:
-    """Log-volume of the items in the product feature space, eq. (17) for any number of kernels.
-
-    Parameters
-    ----------
-    kernels : sequence of ndarray of shape (m, m)
-        Kernel matrices in a common order; their product must be positive semi-definite.
-    ridge : float
-        Added to the eigenvalues, since H J H is singular; larger values count only larger
-        directions.
-
-    Returns
-    -------
-    value : float
-        log det(H J H + ridge I), J the elementwise product. Smaller is more dependent.
-    """
+    """Log-volume of the items in the product feature space, eq. (17), for several kernels."""
     return _log_volume(_factor(np.prod(kernels, axis=0), ridge))
 
 
-@takes(finite=False, others="m m", K="m m", ridge="above 0")
 def entropy_swap_changes(others: Array, K: Array, *, ridge: float) -> Array:
     """Change of `multiway_entropy` for the exchange of each two items of one collection.
 
-    Parameters
-    ----------
-    others : ndarray of shape (m, m)
-        Elementwise product of the kernels of the other collections.
-    K : ndarray of shape (m, m)
-        Kernel of this collection, in the common order.
-    ridge : float
-        As in `multiway_entropy`.
-
-    Returns
-    -------
-    changes : ndarray of shape (m * (m - 1) / 2,)
-        One for each pair (i, j) in the order of `np.triu_indices(m, 1)`; below 0 is better. Exact:
-        an exchange changes two rows and columns of J, so that its determinant changes by a factor
-        det(I + C U' G U) of order four.
-
-    Notes
-    -----
-    O(m^4) time in one matrix product, and about four arrays of m^3 / 2 numbers.
+    `others` is the product of the other kernels. The changes are exact, in the order of
+    `np.triu_indices(m, 1)`: an exchange changes two rows and columns of J, and so its determinant
+    by a factor det(I + C U' G U) of order four. O(m^4) time in one matrix product, and about four
+    arrays of m^3 / 2 numbers.
     """
     n_items = K.shape[0]
     check_memory(
@@ -110,13 +50,8 @@ def entropy_swap_changes(others: Array, K: Array, *, ridge: float) -> Array:
         instead="Use a sample of the items.",
     )
     matrix = _centered(others * K)
-    if not np.isfinite(matrix).all():
-        raise_not_float("entropy_swap_changes", {"others": others, "K": K})
     matrix[np.diag_indices_from(matrix)] += ridge
-    try:
-        G = _centered(np.asarray(np.linalg.inv(matrix), dtype=np.float64))
-    except np.linalg.LinAlgError as error:
-        raise_not_float("entropy_swap_changes", {"others": others, "K": K, "ridge": ridge}, error)
+    G = _centered(np.asarray(np.linalg.inv(matrix), dtype=np.float64))
     first, second = np.triu_indices(n_items, 1)
     gaps = K[second] - K[first]
     rows = others[first] * gaps  # what is added to row i of J

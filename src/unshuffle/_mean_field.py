@@ -6,10 +6,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._arrays import check_finite, table_shape
-from unshuffle._contracts import takes
-from unshuffle._parameters import check_kernel_memory
-from unshuffle.assignment._quadratic import Array, Permutation, QuadraticProblem, assign_free
+from unshuffle._quadratic import Array, Permutation, QuadraticProblem, assign_free
 
 SINKHORN_ITERATIONS = 60
 SINKHORN_TOL = 1e-3
@@ -21,9 +18,6 @@ COOLING = (0.5, 0.35, 0.25, 0.15, 0.1)
 ROUNDS_PER_STEP = 4
 
 
-@takes(
-    problem="problem n m", shares="n m", temperature="above 0", max_iter="count", tol="at least 0"
-)
 def mean_field(
     problem: QuadraticProblem,
     shares: Array,
@@ -33,41 +27,18 @@ def mean_field(
     tol: float = 1e-2,
     report: Callable[[Array], None] | None = None,
 ) -> Array:
-    """Shares of each item in its possible partners, given everyone else's shares.
+    """Shares (n, m) of each item in its possible partners, given the shares of all other items.
 
-    Two steps alternate: the gradient of the objective at the present
-    shares, and the entropic assignment on that gradient. Its fixed point is the mean-field
-    approximation of the distribution exp(objective / temperature) over matchings. Assigning by
-    the shares maximises the expected number of right pairs, where the highest peak of the
-    objective would follow its noise.
+    Two steps alternate: the gradient of the objective at the present shares, and the entropic
+    assignment on that gradient. The fixed point is the mean-field approximation of the
+    distribution exp(objective / temperature) over matchings. Assigning by the shares maximizes the
+    expected number of right pairs, where the highest peak of the objective would follow its noise.
 
-    Parameters
-    ----------
-    problem : QuadraticProblem
-        What to maximise.
-    shares : ndarray of shape (n, m)
-        Where to start, a matching for instance (`one_hot`); must keep the frozen pairs.
-    temperature : float, default=0.2
-        Softness in standard deviations of the gradient, less its linear cost and what it owes to
-        row and column alone; larger spreads the shares.
-    max_iter : int, default=12
-        Most rounds; more come closer to the fixed point.
-    tol : float, default=1e-2
-        Stops when the shares of an item move by less than this on average.
-    report : callable or None
-        Called with the shares after each round; may raise to stop.
-
-    Returns
-    -------
-    shares : ndarray of shape (n, m)
-        Rows sum to 1; columns to at most 1, up to the tolerance of the scaling.
+    `temperature` is in standard deviations of the gradient, without its linear cost and its row
+    and column means; larger values spread the shares. Stops when the shares of an item move by
+    less than `tol` on average. `report` receives the shares after each round, and may raise to
+    stop.
     """
-    check_kernel_memory(*problem.shape, n_copies=8.0)
-    if not (shares.min() >= 0.0 and shares.max() <= 1.001):
-        raise ValueError(
-            f"`shares` must be from 0 to 1, got values from {shares.min():.6g} to "
-            f"{shares.max():.6g}."
-        )
     rows, columns = problem.free_rows, problem.free_columns
     if rows.size == 0:
         return shares
@@ -101,49 +72,26 @@ def mean_field(
     return shares
 
 
-@takes(permutation="n among m", n_partners="count")
 def one_hot(permutation: Permutation, n_partners: int) -> Array:
     """Permutation as a matrix of shares, shape (n, n_partners)."""
-    if permutation.max(initial=0) >= n_partners:
-        raise ValueError(
-            f"`permutation` names partner {permutation.max()}, but there are {n_partners}: "
-            "`n_partners` must be larger."
-        )
-    check_kernel_memory(permutation.size, n_partners)
     shares = np.zeros((permutation.size, n_partners))
     shares[np.arange(permutation.size), permutation] = 1.0
     return shares
 
 
-@takes(problem="problem n m", shares="n m")
 def anneal(problem: QuadraticProblem, shares: Array) -> Permutation:
     """Matching found by following the mean field from soft to hard.
 
-    Where collections depend weakly on each other, single matchings are stuck in one of many
-    poor optima; shares cooled slowly pass above most of them.
-
-    Parameters
-    ----------
-    problem : QuadraticProblem
-        What to maximise.
-    shares : ndarray of shape (n, m)
-        Where to start; row i divides item i among its partners.
-
-    Returns
-    -------
-    permutation : ndarray of shape (n,)
-        Keeps the frozen pairs. Not yet a local optimum.
+    Where collections depend weakly on each other, single matchings are stuck in one of many poor
+    optima; shares cooled slowly pass above most of them. The result is not yet a local optimum.
     """
     for temperature in COOLING:
         shares = mean_field(problem, shares, temperature=temperature, max_iter=ROUNDS_PER_STEP)
     return assign_free(problem, shares)[0]
 
 
-@takes(problem="problem n m", benefit="n m", temperature="above 0")
 def soften(problem: QuadraticProblem, benefit: Array, *, temperature: float) -> Array:
     """Shares by a linear benefit alone, frozen pairs kept: a start for `anneal`."""
-    check_kernel_memory(*problem.shape, n_copies=7.0)
-    check_finite(benefit, "`benefit`")
     rows, columns = problem.free_rows, problem.free_columns
     shares = np.zeros(benefit.shape)
     shares[problem.frozen[:, 0], problem.frozen[:, 1]] = 1.0
@@ -154,14 +102,12 @@ def soften(problem: QuadraticProblem, benefit: Array, *, temperature: float) -> 
     return shares
 
 
-@takes(benefit="n m")
 def interaction_spread(benefit: Array) -> float:
     """Standard deviation of what is left of a matrix without its row and column means.
 
     Only this part tells which row suits which column: a constant added to a row, or to a column
     that must be taken, changes no assignment.
     """
-    check_kernel_memory(*table_shape(benefit), n_copies=2.0)
     largest = float(np.abs(benefit).max(initial=0.0))
     if not 1e-100 < largest < 1e100 and largest > 0.0:
         # Squares and sums of the largest and smallest floats do not exist.

@@ -34,6 +34,8 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/codespell
+	$(BIN)/python .ci/prose.py
 
 format: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix .

@@ -1,0 +1,70 @@
+"""Refuse phrases that do not read as plain American English; `make lint` runs this.
+
+A phrase may break across lines. Add one here when a review finds it; codespell checks spelling.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ["src", "docs", "examples", "benchmarks", "README.md", "CHANGELOG.md", "CONTRIBUTING.md"]
+SUFFIXES = {".py", ".md", ".html", ".js"}
+
+# What must not be said, and what to say instead. A space stands for any white space.
+INSTEAD = {
+    r"(?<!there )\b(is|are) no (?!longer|more|less|larger|smaller|better|worse|faster|different)": "is not a, are not",
+    r"leaves? nobody": "must not be 0",
+    r"minds? outliers": "larger values tolerate more outliers",
+    r"a wish (for|to)": "you want",
+    r"one thing that moves": "snapshots of one object under a transformation",
+    r"the best of an album": "a representative sample of an album",
+    r"speak to other programs": "print JSON with --json",
+    r"no picture is skipped": "non-image files are skipped",
+    r"truly different": "clearly different",
+    r"\band leave\b\.?\"": "and exit",
+    r"impatience costs": "a second Ctrl-C skips",
+    r"\blarger bends more": "higher degrees fit more flexible boundaries",
+    r"what is asked of": "say what the module holds",
+    r"in clear words": "clearly",
+    r"\bfar-off\b": "distant, or large",
+    r"told apart": "distinguished, or classified correctly",
+    r"keeps its promises": "fulfills its contract",
+    r"\b(learnt|centring|favour\w*|behaviour\w*|licence|analyse\w*|whilst|modell(ed|ing))\b": "American spelling",
+    r"\bclouds? of ink\b": "set of points",
+    r"by means of": "by, with",
+}
+
+
+def faults(text: str) -> list[tuple[int, str, str]]:
+    """Line, words and what to say instead, for each forbidden phrase in a text."""
+    found = []
+    for phrase, instead in INSTEAD.items():
+        pattern = phrase.replace("(?<!there )", r"(?<!there\s)").replace(
+            " ", r"(?:\s|#|\"\s*f?\")+"
+        )
+        for match in re.finditer(pattern, text, re.IGNORECASE):
+            found.append((text.count("\n", 0, match.start()) + 1, match[0], instead))
+    return sorted(found)
+
+
+def main() -> int:
+    """Print each fault as file:line and return how many there are, at most 1."""
+    files = [
+        path
+        for page in PAGES
+        for path in (
+            [ROOT / page] if (ROOT / page).is_file() else sorted((ROOT / page).rglob("*"))
+        )
+        if path.suffix in SUFFIXES
+    ]
+    n_faults = 0
+    for path in files:
+        for line, words, instead in faults(path.read_text("utf-8")):
+            n_faults += 1
+            print(f"{path.relative_to(ROOT)}:{line}: {' '.join(words.split())!r}: say {instead!r}")
+    return min(n_faults, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -12,8 +12,10 @@ PAGES = ["src", "docs", "examples", "benchmarks", "README.md", "CHANGELOG.md", "
 SUFFIXES = {".py", ".md", ".html", ".js"}
 
 # What must not be said, and what to say instead. A space stands for any white space.
+_COMPARED = "longer|more|less|larger|smaller|better|worse|faster|different"
+_BRITISH = r"learnt|centring|favour\w*|behaviour\w*|licence|analyse\w*|whilst|modell(ed|ing)"
 INSTEAD = {
-    r"(?<!there )\b(is|are) no (?!longer|more|less|larger|smaller|better|worse|faster|different)": "is not a, are not",
+    rf"(?<!there )\b(is|are) no (?!{_COMPARED})": "is not a, are not",
     r"leaves? nobody": "must not be 0",
     r"minds? outliers": "larger values tolerate more outliers",
     r"a wish (for|to)": "you want",
@@ -30,10 +32,11 @@ INSTEAD = {
     r"\bfar-off\b": "distant, or large",
     r"told apart": "distinguished, or classified correctly",
     r"keeps its promises": "fulfills its contract",
-    r"\b(learnt|centring|favour\w*|behaviour\w*|licence|analyse\w*|whilst|modell(ed|ing))\b": "American spelling",
+    rf"\b({_BRITISH})\b": "American spelling",
     r"\bclouds? of ink\b": "set of points",
     r"by means of": "by, with",
 }
+_GAP = r"(?:\s|#|\"\s*f?\")+"  # between two words, across lines, comments and pieces of a string
 
 
 def faults(text: str) -> list[tuple[int, str, str]]:
@@ -62,7 +65,8 @@ def main() -> int:
     for path in files:
         for line, words, instead in faults(path.read_text("utf-8")):
             n_faults += 1
-            print(f"{path.relative_to(ROOT)}:{line}: {' '.join(words.split())!r}: say {instead!r}")
+            where = f"{path.relative_to(ROOT)}:{line}"
+            sys.stdout.write(f"{where}: {' '.join(words.split())!r}: say {instead!r}\n")
     return min(n_faults, 1)
 
 

@@ -1,6 +1,5 @@
 """Examples and documentation: what they show can be run, and what they name exists."""
 
-import importlib
 import os
 import re
 import subprocess
@@ -12,21 +11,6 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 PAGES = sorted((ROOT / "docs").glob("*.md"))
-ROOMS = (
-    "alignment",
-    "datasets",
-    "images",
-    "kernels",
-    "layout",
-    "matching",
-    "metrics",
-    "orbits",
-    "plotting",
-    "preprocessing",
-    "svm",
-    "testing",
-)
-CONSTANTS = {"FEATURES", "FORMATS", "MAX_CACHE_BYTES", "MAX_PIXELS", "SUFFIXES"}
 
 if not (ROOT / "docs" / "index.md").exists():
     pytest.skip("a source archive has neither docs nor examples", allow_module_level=True)
@@ -58,16 +42,6 @@ def run(code, *arguments, folder):
 
 def code_blocks(page):
     return re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-
-
-def reference_names():
-    table = (ROOT / "docs" / "index.md").read_text("utf-8").split("## Reference")[1]
-    return re.findall(r"^\| `(unshuffle[.\w]*)` \|", table, re.MULTILINE)
-
-
-def shorter(name):
-    """Name by which an estimator is known at the front door."""
-    return f"unshuffle.{name.rpartition('.')[2]}"
 
 
 def test_there_are_examples_to_run():
@@ -109,19 +83,3 @@ def test_links_lead_to_files(page):
     links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8"))
     missing = [link for link in links if not (page.parent / link).exists()]
     assert not missing
-
-
-@pytest.mark.parametrize("name", reference_names())
-def test_names_in_the_reference_exist(name):
-    room, _, member = name.rpartition(".")
-    assert hasattr(importlib.import_module(room), member)
-
-
-def test_the_reference_misses_no_public_name():
-    public = {
-        f"unshuffle.{room}.{name}"
-        for room in ROOMS
-        for name in set(importlib.import_module(f"unshuffle.{room}").__all__) - CONSTANTS
-    }
-    listed = set(reference_names())
-    assert not {name for name in public - listed if shorter(name) not in listed}

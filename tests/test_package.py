@@ -27,7 +27,7 @@ MODULES = {
     "scikit-image": {"skimage"},
     "scikit-learn": {"sklearn"},
 }
-RUN_NOT_IMPORTED = {"import-linter", "mypy", "pytest-xdist", "ruff"}
+RUN_NOT_IMPORTED = {"codespell", "import-linter", "mypy", "pytest-xdist", "ruff"}
 in_the_checkout = pytest.mark.skipif(
     not (ROOT / "benchmarks").exists(), reason="a source archive holds neither benchmarks nor .ci"
 )
@@ -61,25 +61,6 @@ def test_importing_draws_no_random_numbers_and_prints_nothing():
         [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=120
     )
     assert (found.returncode, found.stdout, found.stderr) == (0, "", "")
-
-
-@pytest.mark.parametrize(
-    ("room", "names"),
-    [
-        ("unshuffle", ["KernelizedSorting", "__version__"]),
-        ("unshuffle.matching", ["AmbiguityWarning", "KernelizedSorting", "Matches"]),
-        ("unshuffle.metrics", ["cka", "foscttm", "hsic", "matching_accuracy"]),
-        ("unshuffle.kernels", ["center", "gram_matrix", "rbf_kernel", "zero_diagonal"]),
-        ("unshuffle.assignment", ["Assignment", "soft_assignment", "solve_assignment"]),
-        ("unshuffle.images", ["color_histogram", "lab_pixels"]),
-    ],
-)
-def test_public_names_are_there_and_listed(room, names):
-    module = __import__(room, fromlist=["__all__"])
-    for name in names:
-        assert name in module.__all__
-    for name in module.__all__:
-        assert getattr(module, name) is not None
 
 
 def test_versions_agree():

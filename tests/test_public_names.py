@@ -1,0 +1,83 @@
+"""What is public is listed, importable, documented, and shown by an example that runs."""
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import unshuffle
+
+INDEX = Path(__file__).resolve().parents[1] / "docs" / "index.md"
+ROOMS = sorted(
+    module.name
+    for module in pkgutil.iter_modules(unshuffle.__path__)
+    if not module.name.startswith("_") and module.name != "cli"  # a program, not a library
+)
+NAMES = [
+    f"{room}.{name}"
+    for room in ROOMS
+    for name in importlib.import_module(f"unshuffle.{room}").__all__
+]
+
+
+def found(name):
+    room, _, member = name.rpartition(".")
+    return getattr(importlib.import_module(f"unshuffle.{room}"), member)
+
+
+def listed():
+    if not INDEX.exists():
+        pytest.skip("a source archive has no docs")
+    table = INDEX.read_text("utf-8").split("## Reference")[1]
+    return set(re.findall(r"^\| `unshuffle\.([.\w]*)` \|", table, re.MULTILINE))
+
+
+def parameters_of(kind):
+    return {} if issubclass(kind, Warning) else inspect.signature(kind).parameters
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_holds_its_public_names_and_no_others(room):
+    module = importlib.import_module(f"unshuffle.{room}")
+    held = {
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and not isinstance(value, ModuleType)
+    }
+    assert held == set(module.__all__)
+    assert module.__doc__
+    assert getattr(unshuffle, room) is module
+
+
+def test_the_front_door_holds_what_rooms_publish():
+    at_the_door = set(unshuffle.__all__) - {"__version__"}
+    assert at_the_door == {name for name in at_the_door if hasattr(unshuffle, name)}
+    in_rooms = {name.partition(".")[2] for name in NAMES}
+    assert at_the_door <= in_rooms
+
+
+def test_the_reference_lists_every_public_name_and_no_other():
+    public = {*NAMES, *unshuffle.__all__} - {"__version__"}
+    at_the_door = set(unshuffle.__all__)
+    unlisted = {name for name in public - listed() if name.partition(".")[2] not in at_the_door}
+    assert not unlisted
+    assert not listed() - public
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_public_name_has_a_docstring_with_an_example(name):
+    text = inspect.getdoc(found(name))
+    assert text
+    assert doctest.DocTestParser().get_examples(text), "which make test runs as a doctest"
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if inspect.isclass(found(name))])
+def test_no_parameter_has_the_name_of_a_method(name):
+    kind = found(name)
+    methods = {each for each, value in inspect.getmembers(kind, inspect.isfunction)}
+    assert not methods & set(parameters_of(kind))

@@ -100,9 +100,9 @@ ax.spines[["top", "right"]].set_visible(False)
 ax.legend(frameon=False, loc="upper center", ncols=3)
 
 # %%
-# Differences in position hide everything else. `NeighborhoodShape` adds the direction of the stroke
-# through each point. In pictures of 8 by 8 pixels that is mostly noise and does not help. In finer
-# pictures it does: see its documentation.
+# Differences in position hide everything else. `NeighborhoodShape` adds the direction of the
+# stroke through each point. In pictures of 8 by 8 pixels that is mostly noise and does not help.
+# In finer pictures it does: see its documentation.
 #
 # The order of the template
 # -------------------------

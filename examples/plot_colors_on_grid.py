@@ -30,9 +30,10 @@ LayoutDisplay.from_estimator(layout, values=colors).plot(right)
 # ---------------------------
 #
 # Two numbers measure a layout. The *distance preservation quality* says how far the items around
-# each item are also the most similar ones, with more weight on the nearest: higher is better, and 1
-# is perfect. The *neighbor distance* is the mean distance between adjacent colors: lower is better.
-# The first fit compiles the inner loops, so each quality runs twice and the second run is timed.
+# each item are also the most similar ones, with more weight on the nearest: higher is better, and
+# 1 is perfect. The *neighbor distance* is the mean distance between adjacent colors: lower is
+# better. The first fit compiles the inner loops, so each quality runs twice and the second run is
+# timed.
 
 grids = {"unsorted": unsorted}
 seconds = {"unsorted": 0.0}

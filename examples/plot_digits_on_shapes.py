@@ -64,9 +64,9 @@ ax.set_title("One and a half times around: no seam at the dotted lines", fontsiz
 # On a word
 # ---------
 #
-# `text_mask` writes a word on a grid, with letters large enough for the given number of items. Only
-# the cells of the letters are filled. Neighbors within a letter are similar, and so are adjacent
-# letters.
+# `text_mask` writes a word on a grid, with letters large enough for the given number of items.
+# Only the cells of the letters are filled. Neighbors within a letter are similar, and so are
+# adjacent letters.
 
 mask = text_mask("DIGITS", len(pixels))
 word = lay_out(shape=mask)
@@ -92,8 +92,9 @@ LayoutDisplay.from_estimator(circled, images=colored[:300]).plot(ax)
 # How well are they sorted?
 # -------------------------
 #
-# The distance preservation quality is near 1 if every digit is surrounded by the most similar ones.
-# It is lower on a ring, which is almost one-dimensional and has to separate some similar digits.
+# The distance preservation quality is near 1 if every digit is surrounded by the most similar
+# ones. It is lower on a ring, which is almost one-dimensional and has to separate some similar
+# digits.
 
 for name, layout in (
     ("rectangle", rectangle),

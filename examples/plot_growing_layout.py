@@ -3,8 +3,8 @@ Can a layout grow without moving what is already there?
 =======================================================
 
 People remember where things are, but a layout computed from scratch moves most pictures whenever
-new ones arrive. This example lays out handwritten digits with some empty cells and two groups fixed
-in the corners. Then it adds new digits to suitable free cells. No old digit moves.
+new ones arrive. This example lays out handwritten digits with some empty cells and two groups
+fixed in the corners. Then it adds new digits to suitable free cells. No old digit moves.
 """
 
 import matplotlib.pyplot as plt
@@ -23,16 +23,14 @@ old, new = pixels[:OLD], pixels[OLD:]
 layout = GridLayout(shape=(ROWS, COLUMNS), quality="best", random_state=0).fit(old)
 fig, ax = plt.subplots(figsize=(8, 5), layout="constrained")
 LayoutDisplay.from_estimator(layout, labels=labels[:OLD]).plot(ax)
-ax.set_title(
-    f"{OLD} digits on {ROWS * COLUMNS} cells: gaps separate the digits", fontsize=10
-)
+ax.set_title(f"{OLD} digits on {ROWS * COLUMNS} cells: gaps separate the digits", fontsize=10)
 
 # %%
 # Fix the position of some items
 # ------------------------------
 #
-# `frozen` holds pairs of an item and a cell. Cells are counted row by row. Three zeros go to the top
-# left corner and three ones to the bottom right. The other zeros and ones follow.
+# `frozen` holds pairs of an item and a cell. Cells are counted row by row. Three zeros go to the
+# top left corner and three ones to the bottom right. The other zeros and ones follow.
 
 zeros, ones = (np.flatnonzero(labels[:OLD] == digit)[:3] for digit in (0, 1))
 corner = np.array([0, 1, COLUMNS])
@@ -49,8 +47,8 @@ ax.set_title("Zeros fixed at the top left, ones at the bottom right", fontsize=1
 # Add new items
 # -------------
 #
-# `add` finds a free cell for each new item and does not move the others. A new layout of all digits
-# is slightly better, but most digits have moved.
+# `add` finds a free cell for each new item and does not move the others. A new layout of all
+# digits is slightly better, but most digits have moved.
 
 before = wanted.grid_.copy()
 wanted.add(new)

@@ -3,8 +3,8 @@ Can a 3 turn into a 9?
 ======================
 
 A digit drawn with points is a bag: the points have no order. To morph one digit into another you
-must know which points correspond. `MinimumVolumePCA` finds the correspondence for all bags at once,
-without labels.
+must know which points correspond. `MinimumVolumePCA` finds the correspondence for all bags at
+once, without labels.
 """
 
 import matplotlib.pyplot as plt
@@ -23,8 +23,8 @@ display = AlignmentDisplay.from_estimator(aligned, bags)
 # From 3 to 9
 # -----------
 #
-# Top: each point moves to the point with the same index, and the shape is lost halfway. Bottom: each
-# point moves to its partner. Points keep their colors.
+# Top: each point moves to the point with the same index, and the shape is lost halfway. Bottom:
+# each point moves to its partner. Points keep their colors.
 
 display.plot_morph(12, 13)
 

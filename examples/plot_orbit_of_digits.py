@@ -37,9 +37,9 @@ learner = OrbitLearner(
 # What the generator does
 # -----------------------
 #
-# In the first picture of each row, red pixels darken and blue pixels fade as the rotation starts. The
-# others are views at steps of 45 degrees. They are slightly blurred because only 30 of 484 dimensions
-# are kept.
+# In the first picture of each row, red pixels darken and blue pixels fade as the rotation starts.
+# The others are views at steps of 45 degrees. They are slightly blurred because only 30 of 484
+# dimensions are kept.
 
 step = learner.coefficients_.mean()
 new = np.array([turned(images[k], 0) for k in NEW])
@@ -69,10 +69,10 @@ ax.legend(frameon=False)
 # What was learned
 # ----------------
 #
-# The matrix rotates planes in the space of images, each at its own speed. A full turn restores every
-# picture, so the speeds must be whole numbers, for patterns that repeat once, twice or three times
-# around the circle. The fit does not enforce this, yet the learned speeds are close to whole numbers.
-# The fastest ones, which carry the finest detail, are the least accurate.
+# The matrix rotates planes in the space of images, each at its own speed. A full turn restores
+# every picture, so the speeds must be whole numbers, for patterns that repeat once, twice or three
+# times around the circle. The fit does not enforce this, yet the learned speeds are close to whole
+# numbers. The fastest ones, which carry the finest detail, are the least accurate.
 
 speeds = np.abs(np.linalg.eigvals(learner.generators_[0]).imag) * abs(step) / np.radians(STEP)
 speeds = np.sort(speeds)[::2]

@@ -31,8 +31,8 @@ display.plot(reach=4)
 # How many generators?
 # --------------------
 #
-# For every pair of neighbors some matrix maps one to the other. The fit finds matrices for all pairs
-# that together span few directions. Their spectrum drops steeply after the second.
+# For every pair of neighbors some matrix maps one to the other. The fit finds matrices for all
+# pairs that together span few directions. Their spectrum drops steeply after the second.
 
 display.plot_spectrum()
 print("generators:", learner.n_generators_)
@@ -41,12 +41,12 @@ print("generators:", learner.n_generators_)
 # How far beyond the patch?
 # -------------------------
 #
-# Principal components fit a plane to the patch, which leaves the sphere immediately. The error is the
-# distance of unseen points from the orbit or from the plane.
+# Principal components fit a plane to the patch, which leaves the sphere immediately. The error is
+# the distance of unseen points from the orbit or from the plane.
 
-centre = patch.mean(axis=0)
-axes = np.linalg.svd(patch - centre, full_matrices=False)[2][:2]
-plane = (unseen - centre) @ axes.T @ axes + centre
+center = patch.mean(axis=0)
+axes = np.linalg.svd(patch - center, full_matrices=False)[2][:2]
+plane = (unseen - center) @ axes.T @ axes + center
 orbit = learner.inverse_transform(learner.transform(unseen))
 away = np.degrees(np.arccos(np.clip(unseen @ learner.prototype_, -1, 1)))
 
@@ -64,8 +64,8 @@ ax.legend(frameon=False)
 # ----------
 #
 # Noise distorts the generators. If you know that the motion is a rotation, pass
-# ``structure="skew"``. All vectors of an orbit then have the same length, and the only error left is
-# the noise of the prototype, which is one of the points.
+# ``structure="skew"``. All vectors of an orbit then have the same length, and the only error left
+# is the noise of the prototype, which is one of the points.
 
 for noise in (0.01, 0.03):
     noisy = patch + noise * rng.normal(size=patch.shape)
@@ -78,9 +78,9 @@ for noise in (0.01, 0.03):
 # Which group is it?
 # ------------------
 #
-# The commutator of rotations about two axes is a rotation about the third. It lies outside the span
-# of the two generators, so `closure_` is 1. With a third generator the span is closed. The structure
-# constants are then those of the rotations of space: antisymmetric in all three indices.
+# The commutator of rotations about two axes is a rotation about the third. It lies outside the
+# span of the two generators, so `closure_` is 1. With a third generator the span is closed. The
+# structure constants are then those of the rotations of space: antisymmetric in all three indices.
 
 print("two generators, closure:", round(learner.closure_, 3))
 three = OrbitLearner(3, structure="skew", random_state=0).fit(patch)

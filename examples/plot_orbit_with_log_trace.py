@@ -4,8 +4,8 @@ Which motions can the log-trace loss learn?
 
 The paper on orbit learning gives every pair of vectors its own matrix. It minimizes the volume of
 these matrices together with a reconstruction error, the logarithm of a trace. This example repeats
-the paper's experiment with 200 positive points of a wedge in space and one prototype. Then it shows
-which motions this loss can and cannot learn.
+the paper's experiment with 200 positive points of a wedge in space and one prototype. Then it
+shows which motions this loss can and cannot learn.
 """
 
 import matplotlib.pyplot as plt
@@ -63,9 +63,9 @@ print(f"error on unseen points {np.sqrt(-growth.score(unseen)):.3f}")
 # -------------------------
 #
 # Growth and decay can also map one point of a sphere to another, with a different mixture for each
-# pair. The log-trace loss therefore fits points of a sphere, but its motions soon leave the sphere.
-# For a rotation the loss is the same whatever the angle, so rotations raise an error. The squared
-# loss learns both kinds of motion.
+# pair. The log-trace loss therefore fits points of a sphere, but its motions soon leave the
+# sphere. For a rotation the loss is the same whatever the angle, so rotations raise an error. The
+# squared loss learns both kinds of motion.
 
 patch, beyond = on_sphere(20, 70, 200), on_sphere(-20, 110, 100)
 bent = paper_figure(patch, beyond, "symmetric", 1.4)

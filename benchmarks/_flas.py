@@ -142,7 +142,7 @@ def colors(side: int, *, first_seed: int = 100) -> Problem:
         random = np.random.default_rng(first_seed + seed)
         return random.random((side * side, 3)).astype(np.float32)
 
-    return Problem(f"colours {side}x{side}", (side, side), draw)
+    return Problem(f"colors {side}x{side}", (side, side), draw)
 
 
 def fixed(title: str, shape: Shape, X: NDArray) -> Problem:

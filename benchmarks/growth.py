@@ -21,7 +21,7 @@ from unshuffle import GridLayout
 from unshuffle.layout import _anneal
 from unshuffle.metrics import neighbor_distance
 
-TOPIC = "Growth of layouts: random colours from 0 to 255"
+TOPIC = "Growth of layouts: random colors from 0 to 255"
 FORMATS = {"ND": ".3f", "FLAS's ND": ".3f", "floor us": ".3f", "us/item": ".2f"}
 SIDES = (32, 64, 128, 256, 512, 1024)
 QUICK_SIDES = SIDES[:3]

@@ -20,13 +20,13 @@ digits = load_digits()
 images = digits.images[digits.target == 0][:5]
 
 
-def cloud(image, n_points=80):
+def sample_points(image, n_points=80):
     """Sample points from the dark pixels, each moved by up to half a pixel; y points up."""
     row, column = np.divmod(rng.choice(64, n_points, p=image.ravel() / image.sum()), 8)
     return np.column_stack([column, 7 - row]) + rng.uniform(-0.5, 0.5, (n_points, 2))
 
 
-zeros = [cloud(image) for image in images]
+zeros = [sample_points(image) for image in images]
 
 
 def draw_morphs(shapes, title):

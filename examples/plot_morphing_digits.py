@@ -49,8 +49,8 @@ display.plot()
 # Two shapes alone
 # ----------------
 #
-# With only two bags, `MinimumVolumePCA` reduces to a single assignment that minimizes the total
-# distance, and it can tear a shape apart. From L to T, the foot of the L scatters. `match_shapes`
+# With only two bags, `MinimumVolumePCA` reduces to one assignment that minimizes the total squared
+# distance and can tear a shape apart. From L to T, the foot of the L scatters. `match_shapes`
 # keeps neighbors together.
 
 
@@ -74,7 +74,7 @@ fig, axes = plt.subplots(2, 1, figsize=(9, 5.6), layout="constrained")
 for ax, orders, title in zip(
     axes,
     (shortest, together),
-    ("Shortest total distance", "Neighbors move together"),
+    ("Smallest total squared distance", "Neighbors move together"),
     strict=True,
 ):
     AlignmentDisplay.from_predictions([ell, tee], orders).plot_morph(0, 1, ax, compare=False)

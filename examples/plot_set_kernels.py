@@ -25,10 +25,10 @@ rng = np.random.default_rng(0)
 N_SETS = 120
 
 
-def cloud(n, *, place=0.0, spread=1.0, lean=0.0):
+def gaussian(n, *, position=0.0, spread=1.0, slant=0.0):
     points = spread * rng.normal(size=(n, 2))
-    points[:, 0] += lean * points[:, 1]
-    return points + np.array([place, 0.0])
+    points[:, 0] += slant * points[:, 1]
+    return points + np.array([position, 0.0])
 
 
 def ring(n, *, hole):
@@ -46,9 +46,9 @@ def corners(n, *, n_corners):
 
 
 differences = {
-    "place": (lambda n: cloud(n), lambda n: cloud(n, place=0.35)),
-    "spread": (lambda n: cloud(n), lambda n: cloud(n, spread=1.2)),
-    "lean": (lambda n: cloud(n, lean=-0.25), lambda n: cloud(n, lean=0.25)),
+    "position": (lambda n: gaussian(n), lambda n: gaussian(n, position=0.35)),
+    "spread": (lambda n: gaussian(n), lambda n: gaussian(n, spread=1.2)),
+    "slant": (lambda n: gaussian(n, slant=-0.25), lambda n: gaussian(n, slant=0.25)),
     "hole": (lambda n: ring(n, hole=0.0), lambda n: ring(n, hole=0.45)),
     "corners": (lambda n: corners(n, n_corners=3), lambda n: corners(n, n_corners=4)),
 }

@@ -119,10 +119,10 @@ def objects(folder: Path, *, n_draws: int = 8) -> Iterator[str]:
     methods = {
         "sorted, linear": Method(_sorted("linear"), {"svc__C": LARGE_COSTS}),
         "permutation-invariant, linear": Method(machine, {"C": LARGE_COSTS}),
-        "centred, permutation-invariant, linear": Method(
+        "centered, permutation-invariant, linear": Method(
             Pipeline([centered, ("svc", machine)]), {"svc__C": LARGE_COSTS}
         ),
-        "centred, permutation-invariant, rbf": Method(
+        "centered, permutation-invariant, rbf": Method(
             Pipeline([centered, ("svc", rbf)]), {"svc__C": LARGE_COSTS}
         ),
     }

@@ -29,7 +29,7 @@ from unshuffle.metrics import hsic
 
 QUALITIES = ("fast", "balanced", "best")
 # HSIC reached by the authors' code.
-AUTHORS = {"colours 32x32": 0.0509, "flickr320 16x20": 0.025}
+AUTHORS = {"colors 32x32": 0.0509, "flickr320 16x20": 0.025}
 PATCH = 8
 NEW_COLORS = 7001  # first seed
 
@@ -58,8 +58,8 @@ def _chosen_on(folder: Path) -> Iterator[Problem]:
 def _held_out(folder: Path) -> Iterator[Problem]:
     for side in (32, 64):
         yield colors(side, first_seed=NEW_COLORS)
-    standardised = StandardScaler().fit_transform(load_breast_cancer().data)
-    yield fixed("breast cancer", (23, 24), standardised)
+    standardized = StandardScaler().fit_transform(load_breast_cancer().data)
+    yield fixed("breast cancer", (23, 24), standardized)
     yield fixed("patches of china.jpg", (32, 32), _patches())
     yield fixed("optdigits", (61, 62), _new_digits(folder))
     yield fixed("satimage", (80, 80), _table(folder, "satimage"))

@@ -66,7 +66,7 @@ def objects(folder: Path, *, n_draws: int = 8) -> Iterator[str]:
     """Plane and dart, with three training views of each."""
     centered = SetNormalizer(scale=None)
     methods = {
-        f"centred, {name}": _each(
+        f"centered, {name}": _each(
             (width, make_pipeline(centered, kernel)) for width, kernel in candidates.items()
         )
         for name, candidates in {

@@ -1,4 +1,4 @@
-"""Print the tables, and write them as JSON where asked to."""
+"""Print the benchmark tables and optionally write them as JSON."""
 
 import argparse
 import json
@@ -53,7 +53,7 @@ def main() -> int:
         "sets": (sets.TOPIC, partial(sets.rows, quick=options.quick), sets.FORMATS),
         "orbits": (orbits.TOPIC, partial(orbits.rows, quick=options.quick), orbits.FORMATS),
     }
-    # a file or a pipe has no width of its own; the widest row needs about 130 columns
+    # files and pipes have no width; the widest row needs about 130 columns
     console = Console(width=None if sys.stdout.isatty() else 140)
     rows: list[Row] = []
     for name in options.names or NAMES:
@@ -80,7 +80,7 @@ def parsed() -> argparse.Namespace:
 
 
 def table(rows: list[Row], formats: Mapping[str, str]) -> Table:
-    """Table of rows on one topic; the ratio says how many times faster than the peer."""
+    """Table of the rows of one topic; the ratio is how many times faster than the peer."""
     result = Table(title=rows[0].topic)
     result.add_column("problem")
     result.add_column("peer")
@@ -99,7 +99,7 @@ def table(rows: list[Row], formats: Mapping[str, str]) -> Table:
 
 
 def written(value: float | int | str | None, specified: str = "") -> str:
-    """As specified, or two digits of a small number, all before the point of a larger one."""
+    """Format as specified, else two digits if small and no decimals if large."""
     if value is None:
         return "-"
     if not isinstance(value, float):
@@ -108,7 +108,7 @@ def written(value: float | int | str | None, specified: str = "") -> str:
 
 
 def report(rows: list[Row]) -> dict[str, object]:
-    """The rows, and what they were measured on."""
+    """Rows, and the Python version and processor they were measured with."""
     return {
         "python": platform.python_version(),
         "machine": platform.machine(),

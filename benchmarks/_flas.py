@@ -1,8 +1,8 @@
-"""FLAS, the peer for layouts, and what is measured beside it.
+"""Comparison of layouts with FLAS.
 
-FLAS runs at its defaults just before each of our layouts, in the same process; compiling is done
-before. Both may use all cores, both get 32-bit features, and each keeps the shortest of equally
-many durations (FLAS tuned runs once: it takes forty times as long).
+FLAS runs with default settings just before each of our layouts, in the same process and after
+compilation. Both may use all cores and get 32-bit features. Both run equally often and report the
+shortest duration. Tuned FLAS takes forty times as long and runs once.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,21 +18,21 @@ from unshuffle import GridLayout
 from unshuffle.metrics import distance_preservation_quality
 
 SEEDS = (0, 1, 2)
-SCORED_ITEMS = 4096  # above, quality is estimated from some of them
+SCORED_ITEMS = 4096  # above this, quality is estimated from a sample
 SCORED_ROWS = 640
-LARGE = 300_000  # numbers in X, above which two durations have to do
+LARGE = 300_000  # numbers in X; above this, only two runs are timed
 TUNED = {"radius_decay": 0.99, "max_swap_positions": 81}
 
 Items = NDArray[np.float32]
 Grid = NDArray[np.intp]
 Shape = tuple[int, int]
-# Of items, a shape, a seed and how often: the grid, and the shortest duration in seconds.
+# (items, shape, seed, repeats) -> (grid, shortest duration in seconds)
 Method = Callable[[Items, Shape, int, int], tuple[Grid, float]]
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Items to lay out on a rectangle; `draw` makes them from a seed, or ignores it."""
+    """Items to lay out on a rectangle; `draw` takes a seed, which it may ignore."""
 
     title: str
     shape: Shape
@@ -41,14 +41,14 @@ class Problem:
 
 @dataclass(frozen=True)
 class Standing:
-    """How a method did beside FLAS at its defaults: means over the seeds.
+    """Results of a method and of FLAS with default settings, averaged over the seeds.
 
     Attributes
     ----------
     seconds, flas_seconds : float
         Wall-clock time.
     share : float
-        Our time as a share of FLAS's, seed by seed.
+        Our time divided by that of FLAS for the same seed.
     quality, flas_quality : float
         Distance preservation quality, p = 16.
     deviation : float
@@ -64,7 +64,7 @@ class Standing:
 
     @classmethod
     def over_seeds(cls, runs: NDArray[np.float64]) -> "Standing":
-        """Means of rows that hold both times and both qualities, ours first."""
+        """Average rows of two times and two qualities, ours first."""
         seconds, flas_seconds, quality, flas_quality = runs.T
         return cls(
             seconds=float(seconds.mean()),
@@ -77,7 +77,7 @@ class Standing:
 
 
 def beside_flas(problem: Problem, methods: Mapping[str, Method]) -> dict[str, Standing]:
-    """Measure each method and, just before it, FLAS."""
+    """Measure each method, and FLAS just before it."""
     found: dict[str, list[tuple[float, ...]]] = {name: [] for name in methods}
     for seed in SEEDS:
         X = problem.draw(seed)
@@ -93,7 +93,7 @@ def beside_flas(problem: Problem, methods: Mapping[str, Method]) -> dict[str, St
 
 
 def flas(*, tuned: bool = False) -> Method:
-    """FLAS at its defaults, or slow and good; it starts from the items in random order."""
+    """FLAS with default or slower, better settings; it starts from a random order."""
     options = TUNED if tuned else {}
 
     def lay_out(X: Items, shape: Shape, seed: int, repeats: int) -> tuple[Grid, float]:
@@ -117,9 +117,9 @@ def grid_layout(quality: str) -> Method:
 
 
 def compiled_layouts(qualities: Iterable[str]) -> dict[str, Method]:
-    """`GridLayout` by quality, compiled before any clock starts."""
+    """`GridLayout` for each quality, compiled before timing."""
     for quality in qualities:
-        # one has enough cells to be cut, the other enough features for exchanges at the end
+        # one has enough cells to be split, the other enough features for the final exchanges
         warm_up(quality, side=130, n_features=3)
         warm_up(quality, side=12, n_features=64)
     return {quality: grid_layout(quality) for quality in qualities}
@@ -136,16 +136,16 @@ def quality_of(X: Items, grid: Grid) -> float:
 
 
 def colors(side: int, *, first_seed: int = 100) -> Problem:
-    """Random colours, another draw for each seed."""
+    """Random colors, drawn anew for each seed."""
 
     def draw(seed: int) -> Items:
         random = np.random.default_rng(first_seed + seed)
         return random.random((side * side, 3)).astype(np.float32)
 
-    return Problem(f"colours {side}x{side}", (side, side), draw)
+    return Problem(f"colors {side}x{side}", (side, side), draw)
 
 
 def fixed(title: str, shape: Shape, X: NDArray) -> Problem:
-    """The first items that fill the shape, the same for every seed."""
+    """As many items as fill the shape, the same for every seed."""
     items = np.ascontiguousarray(X[: shape[0] * shape[1]], dtype=np.float32)
     return Problem(f"{title} {shape[0]}x{shape[1]}", shape, lambda seed: items)

@@ -1,4 +1,4 @@
-"""What one line of the table holds, and how a duration is taken."""
+"""Rows of the tables, and timing."""
 
 import time
 from collections.abc import Callable
@@ -17,13 +17,13 @@ class Row:
     topic : str
         Title of the table the row belongs to.
     problem : str
-        What was solved, with its size.
+        Problem and its size.
     ours, peer : str
-        What was compared.
+        Names of the methods compared.
     seconds, peer_seconds : float
-        Wall-clock time of each; None where the peer was not run.
+        Wall-clock time of each; None if the peer was not run.
     details : dict
-        Anything else that was measured, by name; None where it was not.
+        Other measurements by name; None if not measured.
     """
 
     topic: str
@@ -41,7 +41,7 @@ class Row:
 
 
 def timed(function: Callable[[], Result], *, repeats: int = 1) -> tuple[Result, float]:
-    """Result of a call and the shortest of its durations, which other work disturbs least."""
+    """Result of a call and its shortest duration, which is least disturbed by other work."""
     best = float("inf")
     for _ in range(repeats):
         start = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Aligning bags of points: quality beside coherent point drift, and how sweeps grow."""
+"""Alignment of bags: quality compared with coherent point drift, and time per sweep."""
 
 import os
 import time
@@ -32,7 +32,7 @@ Aligner = Callable[[Stack], Stack]
 
 
 def rows(*, quick: bool) -> Iterator[Row]:
-    """Both estimators against registration of each bag onto the first, on the same clouds."""
+    """Both methods against registration of each bag onto the first, on the same bags."""
     peers: dict[str, Aligner] = {
         "pycpd rigid, onto the first": by_registration(RigidRegistration),
         "pycpd deformable, onto the first": by_registration(DeformableRegistration),
@@ -60,7 +60,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
 
 
 def sweep_rows(*, quick: bool) -> Iterator[Row]:
-    """Seconds of a sweep as bags, points or the rank of a kernel double."""
+    """Seconds per sweep as the number of bags, of points or the kernel rank doubles."""
     bags, points = 100, 70
     doubled = (1, 2) if quick else (1, 2, 4)
     for estimator in ("mean", "covariance"):
@@ -86,7 +86,7 @@ def sweep_rows(*, quick: bool) -> Iterator[Row]:
 
 
 def sweep_seconds(estimator: str, n_bags: int, n_points: int, rank: int | None) -> float:
-    """Shortest time between two reports of the estimator's own stage."""
+    """Shortest time between two progress reports of this method's own stage."""
     clouds = digit_clouds(n_bags, digits=(0, 3, 6, 9), n_points=n_points).bags
     kernel = "linear" if rank is None else "rbf"
     seen: list[tuple[str, float]] = []
@@ -95,7 +95,7 @@ def sweep_seconds(estimator: str, n_bags: int, n_points: int, rank: int | None) 
         seen.append((state.stage, time.perf_counter()))  # type: ignore[attr-defined]
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a few sweeps tell enough
+        warnings.simplefilter("ignore")  # a few sweeps are enough, so the fit does not converge
         MinimumVolumePCA(
             estimator=estimator, kernel=kernel, rank=rank or 1, max_iter=4, callback=watch
         ).fit(clouds)
@@ -104,7 +104,7 @@ def sweep_seconds(estimator: str, n_bags: int, n_points: int, rank: int | None) 
 
 
 def problems(*, quick: bool) -> Iterator[tuple[str, Stack, Stack]]:
-    """Clouds to align and new ones: scikit-learn's digits, and MNIST's where at hand."""
+    """Bags to align and new bags: scikit-learn's digits, and MNIST if available."""
     n_train, n_new = (40, 20) if quick else (100, 60)
     clouds = digit_clouds(n_train + n_new).bags
     yield "digits 3 and 9", *standardized(clouds[:n_train], clouds[n_train:])
@@ -116,7 +116,7 @@ def problems(*, quick: bool) -> Iterator[tuple[str, Stack, Stack]]:
 
 
 def mnist_clouds(path: Path, n: int) -> Stack:
-    """As `digit_clouds`, from larger pictures."""
+    """Digits as bags of points, from larger pictures than scikit-learn's."""
     data, rng = np.load(path), np.random.RandomState(0)
     kinds = [np.flatnonzero(data["labels"] == digit)[: n // 2] for digit in (3, 9)]
     images = data["images"][np.stack(kinds, axis=1).ravel()].astype(float)
@@ -137,7 +137,7 @@ def by_volume(estimator: str) -> Aligner:
 
 
 def by_registration(method: type) -> Aligner:
-    """Move each bag onto the first, then take the closest points one to one."""
+    """Register each bag onto the first, then assign closest points one to one."""
 
     def align(bags: Stack) -> Stack:
         moved = [bags[0], *(method(X=bags[0], Y=bag).register()[0] for bag in bags[1:])]
@@ -156,7 +156,7 @@ def n_components(bags: Stack, share: float = 0.95) -> int:
 
 
 def new_error(bags: Stack, new: Stack) -> float:
-    """Share of the spread of new bags that few components of the aligned ones do not explain."""
+    """Share of the variance of new bags that a few components of the aligned bags miss."""
     pca = PCA(KEPT).fit(bags.reshape(len(bags), -1))
     missed = total = 0.0
     for bag in new:

@@ -23,7 +23,7 @@ Benefit = NDArray[np.float64]
 
 
 def rows(*, quick: bool) -> Iterator[Row]:
-    """Smooth costs cold and warm, then costs that suit the auction less."""
+    """Smooth costs with cold and warm starts, then costs that are harder for the auction."""
     compile_auction()
     for n_items in SMOOTH[quick]:
         first, second = sorting_steps(n_items)
@@ -41,13 +41,13 @@ def rows(*, quick: bool) -> Iterator[Row]:
 
 
 def compile_auction() -> None:
-    """Compile, or load from the cache, before any clock starts."""
+    """Compile, or load from the cache, before timing."""
     for dtype in (np.float64, np.float32):
         assign(np.eye(20, dtype=dtype), solver="auction")
 
 
 def sorting_steps(n_items: int) -> tuple[Benefit, Benefit]:
-    """Benefits of two successive steps of kernelized sorting: random colours onto a grid."""
+    """Benefits of two successive steps of kernelized sorting: random colors on a grid."""
     random = np.random.default_rng(0)
     side = int(np.ceil(np.sqrt(n_items)))
     K = center(rbf_kernel(random.random((n_items, 3))))
@@ -60,7 +60,7 @@ def sorting_steps(n_items: int) -> tuple[Benefit, Benefit]:
 def against_peers(
     problem: str, benefit: Benefit, prices: NDArray[np.float64] | None = None
 ) -> Iterator[Row]:
-    """One row for each peer, with our certified gap, our true loss, and the bids it took."""
+    """One row per peer, with our certified gap, our true loss and the number of bids."""
     repeats = 3 if benefit.shape[0] < 3000 else 1
     found, seconds = timed(
         partial(assign, benefit, prices, tol=TOL, solver="auction"), repeats=repeats
@@ -68,7 +68,7 @@ def against_peers(
     _, n_bids = _auction.auction(
         benefit, prices, tol=TOL, offset=0.0, max_bids_per_row=MAX_BIDS_PER_ROW
     )
-    # the floor: a solver has to read the matrix once; "reads" is our time in that unit
+    # lower bound: a solver must read the matrix once; "reads" is our time in that unit
     _, one_read = timed(benefit.max, repeats=3)
     best: float | None = None
     for peer, solve in (("scipy", by_scipy), ("POT emd", by_pot)):

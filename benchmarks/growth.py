@@ -1,9 +1,9 @@
-"""How time and memory of layouts grow with the number of items, beside FLAS at its defaults.
+"""Growth of time and memory of layouts with the number of items, compared with default FLAS.
 
-The floor is what the schedule makes any program read: in each pass of swaps the features of
-every item and of the field around it; in each assignment every benefit within a group; in each
-try of an exchange the features around two cells. Divided by the rate at which all cores together
-copy what is in their cache, that is the least time the same steps could take.
+The floor is a lower bound on the time of the same steps: the bytes that any implementation of the
+schedule must read, divided by the rate at which all cores together copy data in their caches. A
+pass of swaps reads the features of every item and of the field around it. An assignment reads
+every benefit within a group. An attempted exchange reads the features around two cells.
 """
 
 import subprocess
@@ -21,16 +21,16 @@ from unshuffle import GridLayout
 from unshuffle.layout import _anneal
 from unshuffle.metrics import neighbor_distance
 
-TOPIC = "Growth of layouts: random colours from 0 to 255"
+TOPIC = "Growth of layouts: random colors from 0 to 255"
 FORMATS = {"ND": ".3f", "FLAS's ND": ".3f", "floor us": ".3f", "us/item": ".2f"}
 SIDES = (32, 64, 128, 256, 512, 1024)
 QUICK_SIDES = SIDES[:3]
-# Sides above which only a full run measures "balanced" and FLAS: half a minute each.
+# Above this side, only a full run measures "balanced" and FLAS, half a minute each.
 LARGEST = 512
 N_FEATURES = 3
 NUMBER = 4  # bytes
 NEIGHBORS = 8
-CACHED = 2**18  # bytes that any core keeps close
+CACHED = 2**18  # bytes that fit into the cache of any core
 MEGABYTE = 1e6
 
 
@@ -47,13 +47,13 @@ def rows(*, quick: bool, full: bool) -> Iterator[Row]:
             for quality, method in methods.items()
             if quality == "fast" or with_peer
         ]
-        # times are all taken by now, close to each other: memory needs further runs
+        # memory needs extra runs: measure it after all times, which are taken close together
         for each in ours:
             yield against(peer, each, rate, memory=not quick)
 
 
 class Measured:
-    """One method on one draw of colours.
+    """One method on one draw of colors.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Measured:
     side : int
         Rows and columns.
     seconds, distance : float
-        Wall-clock time, and neighbour distance.
+        Wall-clock time and neighbor distance.
     """
 
     def __init__(self, method: Method, name: str, X: Items) -> None:
@@ -107,7 +107,7 @@ def against(peer: Measured | None, ours: Measured, rate: float, *, memory: bool)
 
 
 def bytes_per_item(quality: str, side: int) -> float:
-    """What the steps of a schedule have to read, for each item."""
+    """Bytes that the steps of a schedule must read per item."""
     schedule = _anneal.SCHEDULES[quality]
     with_groups = schedule.group_widths > 0
     n_groups, n_sweeps = schedule.group_widths, schedule.n_sweeps if with_groups else 0
@@ -121,14 +121,14 @@ def bytes_per_item(quality: str, side: int) -> float:
 
 
 def n_steps(quality: str, side: int) -> int:
-    """Steps of a layout; told by a narrow one, since they depend on the longer side alone."""
+    """Steps of a layout, counted on a narrow one: only the longer side matters."""
     rows = SIDES[0]
     narrow = GridLayout((rows, side), quality=quality, random_state=0)
     return int(narrow.fit(draw(side)[: rows * side]).n_iter_)
 
 
 def copying_rate() -> float:
-    """Bytes that one core copies in a second within its cache."""
+    """Bytes per second that one core copies within its cache."""
     source, target = np.ones(CACHED // 2, np.uint8), np.empty(CACHED // 2, np.uint8)
     times = 200
 
@@ -142,9 +142,9 @@ def copying_rate() -> float:
 
 @cache
 def memory_in_child(name: str, side: int) -> tuple[float | None, float | None]:
-    """Peak memory in megabytes, above that before and in all; none where Linux does not tell.
+    """Peak memory in megabytes, added by the layout and in total; None outside Linux.
 
-    In a process of its own: what was allocated before would be used again.
+    Runs in a separate process, because memory freed earlier would be reused.
     """
     if not Path("/proc/self/clear_refs").exists():
         return None, None
@@ -155,20 +155,20 @@ def memory_in_child(name: str, side: int) -> tuple[float | None, float | None]:
 
 
 def main(name: str, side: int) -> None:
-    """Print the peak of one layout: see `memory_in_child`."""
+    """Print the peak memory of one layout for `memory_in_child`."""
     method = flas() if name == "FLAS" else grid_layout(name)
     if name != "FLAS":
-        # compiled, but small: memory that was freed would be used again, and not be seen
+        # compile on a small layout: memory freed by a large one would be reused and not counted
         warm_up(name, side=12, n_features=N_FEATURES)
     X = draw(side)
-    Path("/proc/self/clear_refs").write_text("5")  # the peak so far is forgotten
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak
     before = resident("VmRSS")
     method(X, (side, side), 0, 1)
     print(resident("VmHWM") - before, resident("VmHWM"))
 
 
 def resident(field: str) -> float:
-    """Megabytes; not `resource`, whose peak begins with that of the parent process."""
+    """Memory in megabytes; `resource` would start from the parent process's peak."""
     lines = Path("/proc/self/status").read_text().splitlines()
     kilobytes = next(line.split()[1] for line in lines if line.startswith(field))
     return 1024 * int(kilobytes) / MEGABYTE

@@ -1,4 +1,4 @@
-"""Layouts against FLAS at its defaults: time, and distance preservation quality."""
+"""Layouts against FLAS with default settings: time and distance preservation quality."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ QUALITIES = ("fast", "balanced", "best")
 
 
 def rows(*, quick: bool) -> Iterator[Row]:
-    """Every quality on colours and digits."""
+    """Every quality on colors and digits."""
     methods = compiled_layouts(QUALITIES)
     for problem in problems(quick=quick):
         for quality, found in beside_flas(problem, methods).items():
@@ -34,7 +34,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
 
 
 def problems(*, quick: bool) -> Iterator[Problem]:
-    """Data that needs no folder."""
+    """Problems that need no data folder."""
     for side in (32, 64) if quick else (32, 64, 128):
         yield colors(side)
     yield fixed("digits", (42, 42), load_digits().data)

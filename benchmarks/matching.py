@@ -26,7 +26,7 @@ Matcher = Callable[[NDArray, NDArray], NDArray[np.intp]]
 
 
 def rows(*, quick: bool) -> Iterator[Row]:
-    """Refined kernelized sorting against each peer, with the pairs each gets right."""
+    """Refined kernelized sorting against each peer, with the number of right pairs."""
     refined = by_sorting("refined")
     peers: dict[str, Matcher] = {
         "kernelized sorting, classic": by_sorting("classic"),
@@ -37,7 +37,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
     for problem, data in problems(quick=quick):
         yield from against_peers(problem, data, refined, peers)
     if not quick:
-        # What a user with two cores waits for; the other peers take too long to be fun.
+        # Time on two cores. The other peers take too long for this.
         yield from against_peers(
             "synthetic views, n_jobs=2",
             make_paired_views(MANY, random_state=0),
@@ -51,7 +51,7 @@ def against_peers(
 ) -> Iterator[Row]:
     """One row for each peer."""
     X, y = features(data.X), features(data.y)
-    refined(X[:50], y[:50])  # compile before the clock starts
+    refined(X[:50], y[:50])  # compile before timing
     found, seconds = timed(partial(refined, X, y))
     for peer, match in peers.items():
         theirs, peer_seconds = timed(partial(match, X, y))
@@ -71,10 +71,10 @@ def against_peers(
 
 
 def problems(*, quick: bool) -> Iterator[tuple[str, Paired]]:
-    """Data that ships with scikit-learn or is generated, and photographs where at hand."""
+    """Data shipped with scikit-learn or generated, and photographs if available."""
     n_items = 200 if quick else 400
     yield "synthetic views", make_paired_views(n_items, random_state=0)
-    yield "halves of photo crops", photo_halves(min(n_items, 240))  # two photos hold no more
+    yield "halves of photo crops", photo_halves(min(n_items, 240))  # the most from two photos
     yield "halves of digits", digits_views(n_items)
     beside = Path(__file__).resolve().parents[2] / "shared" / "data"
     path = Path(os.environ.get("UNSHUFFLE_DATA", beside)) / FLICKR
@@ -83,14 +83,14 @@ def problems(*, quick: bool) -> Iterator[tuple[str, Paired]]:
 
 
 def halves(images: NDArray) -> Paired:
-    """Left halves, and right halves in another order."""
+    """Left halves, and right halves in a different order."""
     order = np.random.default_rng(0).permutation(len(images))
     middle = images.shape[2] // 2
     return Paired(images[:, :, :middle], images[order][:, :, middle:], np.argsort(order))
 
 
 def features(items: NDArray) -> NDArray[np.float64]:
-    """Lab pixels of pictures in colour, as the 2009 paper takes them; other items as they are."""
+    """Lab pixels of color pictures, as in the 2009 paper; other items unchanged."""
     if items.dtype == np.uint8 and items.ndim == 4:
         return lab_pixels(items)
     return items.reshape(len(items), -1).astype(np.float64)
@@ -101,7 +101,7 @@ def by_sorting(method: str, *, n_jobs: int | None = None) -> Matcher:
 
     def match(X: NDArray, y: NDArray) -> NDArray[np.intp]:
         with warnings.catch_warnings():
-            # Doubts and early stops show in the number of right pairs.
+            # Ambiguity and early stops show in the number of right pairs.
             warnings.simplefilter("ignore", UserWarning)
             permutation: NDArray[np.intp] = sorting.fit(X, y).permutation_
         return permutation
@@ -110,7 +110,7 @@ def by_sorting(method: str, *, n_jobs: int | None = None) -> Matcher:
 
 
 def by_distances(X: NDArray, y: NDArray) -> NDArray[np.intp]:
-    """Squared distances are what this peer does best on: of kernels and plain distances too."""
+    """Squared distances, on which this peer does better than on kernels or distances."""
     return by_plan(*(scaled(pairwise_distances(each, metric="sqeuclidean")) for each in (X, y)))
 
 
@@ -128,7 +128,7 @@ def by_plan(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[
 
 
 def by_faq(X: NDArray, y: NDArray) -> NDArray[np.intp]:
-    # uncentred: on centred kernels FAQ starts where its gradient is exactly zero
+    # uncentered: on centered kernels FAQ starts where its gradient is exactly zero
     K, L = zero_diagonal(rbf_kernel(X)), zero_diagonal(rbf_kernel(y))
     found = quadratic_assignment(K, L, method="faq", options={"maximize": True})
     return np.asarray(found.col_ind)

@@ -1,4 +1,4 @@
-"""Learning orbits: how time grows with points, dimensions and generators."""
+"""Orbit learning: growth of time with points, dimensions and generators."""
 
 import warnings
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ FORMATS = {"left": ".1e"}
 
 
 def rows(*, quick: bool) -> Iterator[Row]:
-    """Points of a noisy sphere, and turns of long vectors in planes of their own."""
+    """Points of a noisy sphere, and long vectors that rotate in separate planes."""
     for n in (100, 200) if quick else (100, 200, 400, 800):
         for noise in (0.0, 0.01):
             yield _row(f"sphere in 3-D, noise {noise}", sphere(n, noise), 2, pairs="knn")
@@ -28,7 +28,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
 
 
 def sphere(n: int, noise: float) -> NDArray[np.float64]:
-    """Points within 50 by 50 degrees."""
+    """Points of a patch of 50 by 50 degrees."""
     rng = np.random.default_rng(0)
     a, e = np.radians(rng.uniform(20, 70, (2, n)))
     points = np.stack([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)], axis=1)
@@ -36,7 +36,7 @@ def sphere(n: int, noise: float) -> NDArray[np.float64]:
 
 
 def turning(n: int, d: int) -> NDArray[np.float64]:
-    """A vector that turns in many planes at once, a little noisy."""
+    """A vector that rotates in many planes at once, with a little noise."""
     rng = np.random.default_rng(0)
     A = rng.normal(size=(d, d)) / np.sqrt(d)
     step = expm(0.1 * (A - A.T))

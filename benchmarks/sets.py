@@ -1,6 +1,6 @@
-"""Kernels between sets: Gram matrices beside batched NumPy, mixtures beside scikit-learn.
+"""Set kernels: Gram matrices against batched NumPy, mixtures against scikit-learn.
 
-Processor time, on one core: other work on the machine does not count.
+Times are processor time on one core, so other processes do not count.
 """
 
 import time
@@ -24,7 +24,7 @@ TOPIC = "Kernels between sets, one core"
 FORMATS = {"ns per pair": ".0f", "gap": ".0e", "likelihood": ".3f", "peer's ": ".3f"}
 COMPONENTS = 5
 REPEATS = 3
-# Sets that NumPy takes at a time on either side, by trial: larger blocks leave the cache.
+# Sets per NumPy block on either side, found by trial: larger blocks do not fit the cache.
 BLOCK = 16
 
 Array = NDArray[np.float64]
@@ -43,7 +43,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
 
 
 def gram_rows(n: int) -> Iterator[Row]:
-    """Normalised expected likelihood after fitting, against the same in NumPy."""
+    """Normalized expected likelihood after fitting, against NumPy."""
     for d in (2, 5, 10):
         bags = mixture_sets(n, n_features=d).bags
         kernel = ExpectedLikelihoodKernel(COMPONENTS, random_state=0).fit(bags)
@@ -72,7 +72,7 @@ def gram_rows(n: int) -> Iterator[Row]:
 
 
 def fit_rows(n: int) -> Iterator[Row]:
-    """One mixture for each set: time, and mean log-likelihood of a point."""
+    """One mixture per set: time and mean log-likelihood per point."""
     bags = mixture_sets(n).bags
     kernel = ExpectedLikelihoodKernel(COMPONENTS, regularization=1e-3, random_state=0)
     kernel.fit(bags[:2])
@@ -118,7 +118,7 @@ def feature_rows(n: int) -> Iterator[Row]:
 
 
 def spent(function: Callable[[], Result], *, repeats: int = 1) -> tuple[Result, float]:
-    """Result of a call and the least processor time that it took."""
+    """Result of a call and its least processor time."""
     best = float("inf")
     for _ in range(repeats):
         start = time.process_time()
@@ -133,7 +133,7 @@ def stacked(mixtures: list[Mixture]) -> Stacked:
 
 
 def numpy_gram(mixtures: Stacked, log: Log) -> Array:
-    """Upper triangle in blocks, mirrored; divided by the roots of the diagonal."""
+    """Compute the upper triangle in blocks, mirror it and scale the diagonal to 1."""
     n = len(mixtures[0])
     K = np.zeros((n, n))
     parts = [
@@ -152,7 +152,7 @@ def numpy_gram(mixtures: Stacked, log: Log) -> Array:
 
 
 def by_lapack(a: Stacked, b: Stacked) -> Array:
-    """Logarithms of products of all components, by NumPy's own decompositions."""
+    """Log products of all pairs of components, with NumPy's decompositions."""
     C, gaps = _sums(a, b)
     factors = np.linalg.cholesky(C)
     z = np.linalg.solve(factors, gaps[..., np.newaxis])[..., 0]
@@ -161,7 +161,7 @@ def by_lapack(a: Stacked, b: Stacked) -> Array:
 
 
 def unrolled(a: Stacked, b: Stacked) -> Array:
-    """The same by an elimination written out, each step for all components of the block."""
+    """The same with unrolled elimination, each step on all components of the block."""
     C, gaps = _sums(a, b)
     d = C.shape[-1]
     A = np.ascontiguousarray(np.moveaxis(C, (-2, -1), (0, 1)))
@@ -194,7 +194,7 @@ def all_mixtures(model: GaussianMixture, bags: list[Array]) -> list[Mixture]:
 
 
 def mean_likelihood(bags: list[Array], mixtures: list[Mixture]) -> float:
-    """Mean log-likelihood of a point under the mixture of its set."""
+    """Mean log-likelihood per point under the mixture of its set."""
     return float(np.mean([_likelihood(*each) for each in zip(bags, mixtures, strict=True)]))
 
 

@@ -1,11 +1,11 @@
 """
-Can several shapes be aligned by their insides alone?
-=====================================================
+Can shapes be aligned without comparing positions?
+==================================================
 
-Five handwritten zeros become clouds of 80 points of ink. Nobody says which point of one zero
-belongs to which of another, and where the points are is never compared across zeros: only how
-near they are to each other inside each. If the partners found are meaningful, then half-way
-between two zeros there is a zero again, with its hole.
+Each of five handwritten zeros becomes a bag of 80 points, and no correspondence between them is
+known. Positions are never compared across zeros, only distances between points within each zero.
+If the correspondence is meaningful, the shape halfway between two zeros is again a zero with a
+hole.
 """
 
 import matplotlib.pyplot as plt
@@ -20,17 +20,17 @@ digits = load_digits()
 images = digits.images[digits.target == 0][:5]
 
 
-def cloud(image, n_points=80):
-    """Points drawn where the ink is, each moved by up to half a pixel; y points up."""
+def sample_points(image, n_points=80):
+    """Sample points from the dark pixels, each moved by up to half a pixel; y points up."""
     row, column = np.divmod(rng.choice(64, n_points, p=image.ravel() / image.sum()), 8)
     return np.column_stack([column, 7 - row]) + rng.uniform(-0.5, 0.5, (n_points, 2))
 
 
-zeros = [cloud(image) for image in images]
+zeros = [sample_points(image) for image in images]
 
 
 def draw_morphs(shapes, title):
-    """Four other zeros reached from the first, in straight lines from partner to partner."""
+    """Morph the first zero into the four others along straight lines between partners."""
     fig, axes = plt.subplots(4, 5, figsize=(7.5, 6.4), layout="constrained")
     angle = np.arctan2(*(shapes[0] - shapes[0].mean(axis=0)).T)
     for other, row in zip(shapes[1:], axes, strict=True):
@@ -38,32 +38,32 @@ def draw_morphs(shapes, title):
             points = (1 - share) * shapes[0] + share * other
             ax.scatter(*points.T, c=angle, cmap="hsv", s=8)
             ax.set(xlim=(-1, 8), ylim=(-1, 8), aspect="equal", xticks=[], yticks=[])
-    for ax, label in zip(axes[0], ["first zero", "", "half-way", "", "other zero"], strict=True):
+    for ax, label in zip(axes[0], ["first zero", "", "halfway", "", "other zero"], strict=True):
         ax.set_title(label, fontsize=9)
     fig.suptitle(title, fontsize=11)
 
 
-draw_morphs(zeros, "As given: no point knows its partner")
+draw_morphs(zeros, "Input order: no correspondence")
 
 # %%
 # Multiway sorting
 # ----------------
 #
-# All five are aligned at once. A colour stands for a point of the first zero, so in the last
-# column it shows where the partners are. Neighbours stay neighbours everywhere. But a zero looks
-# much the same in a mirror or upside down, and its inside cannot tell: partners are turned over,
-# and the morphs fold up half-way.
+# All five are aligned at once. Each point keeps its color from the first zero, so the last column
+# shows the partners. Neighbors stay neighbors. But a zero looks much the same mirrored or upside
+# down, and distances within it cannot tell the difference. Some zeros are matched to a flipped
+# copy, and the morphs fold up halfway.
 
 plain = MultiwaySorting().fit(zeros)
-draw_morphs(plain.reorder(zeros), "Aligned: neighbours stay together, but zeros are turned over")
+draw_morphs(plain.reorder(zeros), "Aligned: neighbors stay together, but some zeros are flipped")
 
 # %%
-# A kernel that knows up from down
-# --------------------------------
+# A kernel that breaks the symmetry
+# ---------------------------------
 #
-# What the inside cannot tell, the kernel can be told. Here points are more similar to all others
-# the higher they are, and a little more so towards the right. No mirror image of a zero
-# looks like that.
+# A kernel can encode which way is up. In this one, points are more similar to all others the
+# higher they are, and slightly more so toward the right. No mirror image of a zero has the same
+# similarities.
 
 
 def tilted_kernel(X, Y):
@@ -76,14 +76,14 @@ def tilted_kernel(X, Y):
 
 tilted = MultiwaySorting(kernel=tilted_kernel).fit(zeros)
 aligned = tilted.reorder(zeros)
-draw_morphs(aligned, "Aligned with a tilted kernel: a zero half-way")
+draw_morphs(aligned, "Aligned with a tilted kernel: a zero halfway")
 
 # %%
 # How empty is the hole?
 # ----------------------
 #
-# In units of each zero's own width and height: the distance from the middle to the nearest 5 % of
-# the points, half-way from the first zero to the others.
+# The radius of the hole is the 5% quantile of the distances from the center, halfway from the
+# first zero to the others, in units of the zeros' own width and height.
 
 
 def hole(shapes):
@@ -97,7 +97,7 @@ def hole(shapes):
 
 
 sizes = {
-    "as given": hole(zeros),
+    "input order": hole(zeros),
     "aligned": hole(plain.reorder(zeros)),
     "tilted kernel": hole(aligned),
     "the zeros themselves": float(np.mean([hole([zero, zero]) for zero in zeros])),
@@ -106,7 +106,7 @@ fig, ax = plt.subplots(figsize=(7, 2.4), layout="constrained")
 bars = ax.barh(list(sizes), list(sizes.values()), color=["#8aa29e", "#8aa29e", "#0f6948", "#ccc"])
 ax.bar_label(bars, fmt="%.2f", padding=3)
 ax.invert_yaxis()
-ax.set(xlabel="radius of the hole half-way", xlim=(0, 1.2))
+ax.set(xlabel="radius of the hole halfway", xlim=(0, 1.2))
 ax.spines[["top", "right"]].set_visible(False)
 
 plt.show()
@@ -115,7 +115,7 @@ plt.show()
 # What to try next
 # ----------------
 #
-# - Digits with less symmetry need a tilt less often: try ``digits.target == 7``.
-# - ``MinimumVolumePCA().fit(zeros)`` compares positions across zeros. Where all collections have
-#   the same coordinates, as here, that settles up and down by itself.
-# - ``MultiwaySorting(offset=0)`` is the criterion of the paper, all five at once and no pairs.
+# - Digits with less symmetry rarely need a tilted kernel: try ``digits.target == 7``.
+# - ``MinimumVolumePCA().fit(zeros)`` compares positions across zeros. If all bags share one
+#   coordinate system, as here, it needs no tilt.
+# - ``MultiwaySorting(offset=0)`` uses the criterion of the paper: all five at once, not in pairs.

@@ -1,11 +1,11 @@
 """
-Can digits be read from points in no order, lying anywhere?
-===========================================================
+Can digits be classified from unordered points at any position?
+===============================================================
 
-A 3 and a 9 as clouds of points: no order, and each put down at another place, in another size, at
-another slant. No classifier for vectors can take that as it is. This example removes what says
-nothing, then tries the two ways to learn from sets: kernels between sets, in which order has no
-part, and an order found by a template.
+Here 3s and 9s are sets of points without order, each at a random position, size and slant. A
+classifier for vectors cannot use them directly. This example removes position, size and slant.
+Then it compares two ways to learn from sets: kernels that ignore order, and a template that puts
+all sets into one order.
 """
 
 import matplotlib.pyplot as plt
@@ -24,6 +24,7 @@ rng = np.random.default_rng(0)
 
 
 def put_down(points):
+    """Move a set to a random position, size and slant."""
     slant = np.array([[1.0, rng.normal(0, 0.4)], [0.0, 1.0]])
     return rng.uniform(0.6, 1.6) * points @ slant.T + rng.normal(0, 3, size=2)
 
@@ -35,17 +36,17 @@ train, test = order[:200], order[200:]
 train_bags, test_bags = [bags[i] for i in train], [bags[i] for i in test]
 
 # %%
-# As given, and made comparable
-# -----------------------------
+# Before and after normalization
+# ------------------------------
 #
-# `SetNormalizer` moves each set to the origin, gives it unit spread and takes the slant out of it.
-# It looks at each set alone.
+# `SetNormalizer` moves each set to the origin, scales it to unit spread and removes its slant. It
+# treats each set separately.
 
 upright = SetNormalizer(shear=True)
 shown = train_bags[:8]
 fig, axes = plt.subplots(2, 8, figsize=(11, 3.4), layout="constrained", sharex="row", sharey="row")
 for row, name, sets in zip(
-    axes, ("as given", "upright"), (shown, upright.fit_transform(shown)), strict=True
+    axes, ("original", "upright"), (shown, upright.fit_transform(shown)), strict=True
 ):
     for ax, points, digit in zip(row, sets, labels[train], strict=False):
         ax.scatter(*points.T, s=5, c="#0f6948" if digit == 3 else "#e07a1f")
@@ -54,10 +55,10 @@ for row, name, sets in zip(
     row[0].set_ylabel(name)
 
 # %%
-# What it is worth
-# ----------------
+# How much does each step help?
+# -----------------------------
 #
-# The same three classifiers after each step. Chance would be right half of the time.
+# The same three classifiers run after each step. Guessing would score 50%.
 
 
 def classifiers(gamma, n_features=None):
@@ -71,10 +72,10 @@ def classifiers(gamma, n_features=None):
     }
 
 
-# Widths go with the size of the sets: pixels at first, unit spread later.
+# Kernel widths match the size of the sets: pixels at first, unit spread after scaling.
 preparations = {
-    "as given": ([], classifiers(1.0)),
-    "centred": ([SetNormalizer(scale=None)], classifiers(1.0)),
+    "original": ([], classifiers(1.0)),
+    "centered": ([SetNormalizer(scale=None)], classifiers(1.0)),
     "and scaled": ([SetNormalizer()], classifiers(6.0)),
     "and upright": ([upright], classifiers(6.0)),
     "with strokes": ([upright, NeighborhoodShape()], classifiers(3.0, n_features=1000)),
@@ -94,21 +95,21 @@ for i, color in enumerate(("#0f6948", "#e07a1f", "#4a6fa5")):
     ax.bar_label(bars, fmt="%.0f", fontsize=9)
 ax.axhline(50, color="0.6", linewidth=0.8)
 ax.set_xticks(range(len(preparations)), preparations)
-ax.set(ylim=(0, 118), yticks=range(0, 101, 25), ylabel="test digits read rightly, per cent")
+ax.set(ylim=(0, 118), yticks=range(0, 101, 25), ylabel="accuracy on test digits, percent")
 ax.spines[["top", "right"]].set_visible(False)
 ax.legend(frameon=False, loc="upper center", ncols=3)
 
 # %%
-# Where a set lies hides everything else. `NeighborhoodShape` adds the direction of the stroke
-# through each point; on pictures of 8 by 8 pixels that is mostly noise, and does not help. On
-# finer ones it does: see its documentation.
+# Differences in position hide everything else. `NeighborhoodShape` adds the direction of the
+# stroke through each point. In pictures of 8 by 8 pixels that is mostly noise and does not help.
+# In finer pictures it does: see its documentation.
 #
-# The order that was found
-# ------------------------
+# The order of the template
+# -------------------------
 #
-# `SetAligner` learns a template and puts every set into its order, so that any classifier or
-# regressor for vectors can go on from there. A line leads from each slot of the template to the
-# point that was found for it.
+# `SetAligner` learns a template and puts every set into its order, so that you can use any
+# classifier or regressor for vectors. A line joins each point of the template to the point matched
+# to it.
 
 aligner = SetAligner().fit(upright.fit_transform(train_bags))
 TemplateDisplay.from_estimator(aligner, upright.transform(test_bags[:7]), labels[test[:7]]).plot()
@@ -117,8 +118,8 @@ TemplateDisplay.from_estimator(aligner, upright.transform(test_bags[:7]), labels
 # Let cross-validation choose
 # ---------------------------
 #
-# The widths above were set by hand. A search over the steps of a pipeline takes lists of sets, of
-# different sizes too.
+# The widths above were set by hand. A grid search over a pipeline accepts lists of sets, even of
+# different sizes.
 
 model = Pipeline(
     [
@@ -130,7 +131,7 @@ model = Pipeline(
 grid = {"upright__shear": [False, True], "sets__gamma": [1.0, 3.0, 10.0]}
 search = GridSearchCV(model, grid, cv=4).fit(train_bags, labels[train])
 print("chosen:", search.best_params_)
-print(f"right on test digits: {search.score(test_bags, labels[test]):.2f}")
+print(f"accuracy on test digits: {search.score(test_bags, labels[test]):.2f}")
 
 plt.show()
 
@@ -138,7 +139,7 @@ plt.show()
 # What to try next
 # ----------------
 #
-# - ``digit_clouds(digits=range(10))``: all classifiers here take several classes.
-# - `SetKernelSum` of both kernels, with ``NeighborhoodShape(weight=...)`` in the search.
-# - ``PermutationInvariantSVC(probability=True)`` says how sure it is.
-# - `plot_set_kernels.py` shows what each kernel can see.
+# - Pass ``digits=range(10)`` to load all ten digits. All classifiers here support several classes.
+# - Combine both kernels in a `SetKernelSum`, and search over ``NeighborhoodShape(weight=...)``.
+# - Get class probabilities with ``PermutationInvariantSVC(probability=True)``.
+# - `plot_set_kernels.py` shows which differences each kernel detects.

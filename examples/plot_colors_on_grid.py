@@ -1,10 +1,10 @@
 """
-How well can random colours be sorted on a square?
-==================================================
+How well can random colors be sorted on a square?
+=================================================
 
-Colours have three dimensions and a square has two, so a thousand random colours cannot all stand
-next to those most like them. Some layouts come closer to that than others. This example sorts the
-same colours at three qualities, says how good they are, and removes the edges.
+Colors have three dimensions and a square has two, so a thousand random colors cannot all be placed
+next to the most similar ones. This example sorts the same colors at three quality settings,
+measures the results, and then removes the edges.
 """
 
 import time
@@ -26,16 +26,17 @@ LayoutDisplay.from_predictions(unsorted, values=colors).plot(left)
 LayoutDisplay.from_estimator(layout, values=colors).plot(right)
 
 # %%
-# More time, better neighbours
-# ----------------------------
+# More time, better neighbors
+# ---------------------------
 #
-# Two numbers judge a layout. The *distance preservation quality* asks of every item whether those
-# around it are those most like it, near ones first: 1 is perfect, higher is better. The
-# *neighbour distance* is how far touching colours are apart on average: lower is better. The first
-# fit ever compiles the inner loops, so each quality is run twice and timed the second time.
+# Two numbers measure a layout. The *distance preservation quality* says how far the items around
+# each item are also the most similar ones, with more weight on the nearest: higher is better, and
+# 1 is perfect. The *neighbor distance* is the mean distance between adjacent colors: lower is
+# better. The first fit compiles the inner loops, so each quality runs twice and the second run is
+# timed.
 
-grids = {"as drawn": unsorted}
-seconds = {"as drawn": 0.0}
+grids = {"unsorted": unsorted}
+seconds = {"unsorted": 0.0}
 for quality in ("fast", "balanced", "best"):
     GridLayout(quality=quality, random_state=0).fit(colors)
     start = time.perf_counter()
@@ -45,7 +46,7 @@ for quality in ("fast", "balanced", "best"):
 for name, grid in grids.items():
     kept = distance_preservation_quality(colors, grid)
     apart = neighbor_distance(colors, grid)
-    print(f"{name:9} quality {kept:.3f}  neighbours {apart:.3f} apart  {seconds[name]:.3f} s")
+    print(f"{name:9} quality {kept:.3f}  neighbors {apart:.3f} apart  {seconds[name]:.3f} s")
 
 fig, axes = plt.subplots(1, 3, figsize=(9, 3.3), layout="constrained")
 for ax, quality in zip(axes, ("fast", "balanced", "best"), strict=True):
@@ -56,8 +57,9 @@ for ax, quality in zip(axes, ("fast", "balanced", "best"), strict=True):
 # Without edges
 # -------------
 #
-# With `wrap=True` the last column touches the first and the last row the first row, as on a
-# torus. Two copies side by side show no seam, which makes a wallpaper of any collection.
+# With `wrap=True` the last column is adjacent to the first, and the last row to the first row, as
+# on a torus. Copies placed side by side show no seam, so any collection can be tiled as a
+# wallpaper.
 
 torus = GridLayout(wrap=True, quality="best", random_state=0).fit(colors)
 twice = np.tile(torus.grid_, (1, 2))
@@ -70,6 +72,6 @@ plt.show()
 # What to try next
 # ----------------
 #
-# - Sort by what eyes see: pass ``rgb_to_lab`` of the colours (`unshuffle.images`) to ``fit``.
-# - Raise `SIDE` to 200, and leave "best" out: how does the time grow?
-# - Leave room: ``shape=(36, 36)`` has 272 cells to spare. Where do they end up?
+# - Sort by perceived color: convert with ``rgb_to_lab`` (`unshuffle.images`) before ``fit``.
+# - Raise `SIDE` to 200 and leave out "best": how does the time grow?
+# - Leave cells empty: ``shape=(36, 36)`` has 272 to spare. Where do they end up?

@@ -2,9 +2,9 @@
 How few numbers describe a handwritten digit?
 =============================================
 
-A cloud of 70 points is 140 numbers, and shuffling the points changes all of them but not the
-digit. Once the bags are in a common order, principal components tell what really varies. This
-example walks along them, and tests on digits that were not seen how many are worth having.
+A bag of 70 points has 140 coordinates. Shuffling the points changes the vector of coordinates but
+not the digit. Once all bags are in a common order, principal components describe how the digits
+vary. This example shows the components, and uses new digits to test how many are worth keeping.
 """
 
 import matplotlib.pyplot as plt
@@ -22,8 +22,8 @@ aligned = MinimumVolumePCA(10, random_state=0).fit(train)
 # What the components mean
 # ------------------------
 #
-# Each row goes along one component, from two standard deviations below the mean to two above.
-# Nobody said which bags are 0s and which are 1s; the first component nearly tells.
+# Each row varies one component, from two standard deviations below the mean to two above. The fit
+# did not use the labels, yet the first component nearly separates 0s from 1s.
 
 steps = np.linspace(-2, 2, 7)
 fig, axes = plt.subplots(4, 7, figsize=(9, 6.4), layout="constrained", sharex=True, sharey=True)
@@ -37,10 +37,10 @@ for k, row in enumerate(axes):
     row[0].set_ylabel(f"component {k + 1}")
 
 # %%
-# All bags on two numbers
-# -----------------------
+# All bags in two dimensions
+# --------------------------
 #
-# New bags are ordered and projected by `transform`.
+# `transform` orders new bags and projects them.
 
 fig, ax = plt.subplots(figsize=(6, 4.4), layout="constrained")
 for digit, color in ((0, "#1b7f79"), (1, "#e07a1f")):
@@ -53,13 +53,13 @@ ax.spines[["top", "right"]].set_visible(False)
 ax.legend(frameon=False)
 
 # %%
-# How many are worth having?
-# --------------------------
+# How many components are worth keeping?
+# --------------------------------------
 #
-# The error on new digits answers that: the share of the spread of their points that is left when
-# each is rebuilt from so many numbers. The covariance estimator goes on from the mean estimator's
-# order to lower the volume of the bags. It needs fewer components for the digits it was fitted to,
-# and describes new ones no better.
+# The error on new digits is the share of their variance that is lost when they are reconstructed
+# from a number of components. "covariance" starts from the order found by "mean" and minimizes the
+# volume of the bags. It needs fewer components for the digits it was fitted to, but describes new
+# ones no better.
 
 
 def new_error(model, bags):
@@ -78,7 +78,7 @@ for estimator, color in (("mean", "#9a8c78"), ("covariance", "#0f6948")):
     left.plot(counts, errors, "o-", color=color, label=estimator)
     display = AlignmentDisplay.from_estimator(models[0], train)
     before, after = display.components_for(0.95)
-    print(f"{estimator:10}  components for 95 %: {before} before, {after} after")
+    print(f"{estimator:10}  components for 95%: {before} before, {after} after")
     print(f"{'':10}  error on new digits with 10: {errors[counts.index(10)]:.4f}")
     if estimator == "covariance":
         display.plot_path(right)
@@ -93,7 +93,6 @@ plt.show()
 # What to try next
 # ----------------
 #
-# - ``kernel="rbf"`` or ``"poly"`` compares points by a kernel; `inverse_transform` is then an
-#   approximation.
-# - More points show finer detail, and take longer: ``digit_clouds(n_points=150)``.
+# - Compare points with ``kernel="rbf"`` or ``"poly"``; `inverse_transform` is then approximate.
+# - Draw digits with ``n_points=150`` for finer detail. The fit takes longer.
 # - `plot_morphing_digits.py` turns one digit into another.

@@ -2,9 +2,9 @@
 Can digits be laid out on a grid, a torus, a word or a ring?
 ============================================================
 
-A layout puts similar things side by side, without overlaps and without gaps. The shape is up to
-you: a rectangle, one whose edges touch, the cells of a mask, or any points. Labels only colour
-the digits afterwards.
+A layout puts similar items side by side, without overlaps or gaps. You choose the shape: a
+rectangle, a rectangle whose opposite edges meet, the cells of a mask, or any points. The fit does
+not use the labels, which only color the digits.
 """
 
 import matplotlib.pyplot as plt
@@ -37,8 +37,8 @@ fig, ax = plt.subplots(figsize=(8, 5.8), layout="constrained")
 LayoutDisplay.from_estimator(rectangle, images=colored).plot(ax)
 
 # %%
-# Nobody told the layout where one digit ends and the next begins. It shows all the same: draw
-# how far each digit is from those beside it, and it is brighter where kinds meet.
+# The layout did not use the labels, but the boundaries between digits are visible. The right panel
+# shows the distance of each item from its neighbors. It is brighter where two digits meet.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
 display = LayoutDisplay.from_estimator(rectangle, labels=labels, X=pixels)
@@ -49,8 +49,8 @@ display.plot_neighbors(right)
 # On a torus
 # ----------
 #
-# A rectangle has corners, and what ends up in one has few neighbours. On a torus the last column
-# touches the first, and the last row the first row.
+# Items in the corners of a rectangle have few neighbors. On a torus the last column is adjacent to
+# the first, and the last row to the first row.
 
 torus = lay_out(shape=(ROWS, COLUMNS), wrap=True)
 further = np.tile(torus.grid_, (2, 2))[: ROWS + ROWS // 2, : COLUMNS + COLUMNS // 2]
@@ -58,15 +58,15 @@ fig, ax = plt.subplots(figsize=(8, 5.8), layout="constrained")
 LayoutDisplay.from_predictions(further, images=colored).plot(ax)
 ax.axvline(COLUMNS - 0.5, color="0.3", linewidth=1, linestyle=":")
 ax.axhline(ROWS - 0.5, color="0.3", linewidth=1, linestyle=":")
-ax.set_title("One and a half times around: nothing breaks at the dotted lines", fontsize=10)
+ax.set_title("One and a half times around: no seam at the dotted lines", fontsize=10)
 
 # %%
 # On a word
 # ---------
 #
-# `text_mask` writes a word on a grid, in letters that have room for so many items. Digits stand in
-# the cells of the letters only. Neighbours in one letter are alike, and so are letters side by
-# side.
+# `text_mask` writes a word on a grid, with letters large enough for the given number of items.
+# Only the cells of the letters are filled. Neighbors within a letter are similar, and so are
+# adjacent letters.
 
 mask = text_mask("DIGITS", len(pixels))
 word = lay_out(shape=mask)
@@ -78,8 +78,8 @@ ax.set_title(f"{len(pixels)} digits in the {mask.sum()} cells of a word", fontsi
 # On a ring
 # ---------
 #
-# Any points will do, given as rows and columns. These lie on three circles, 100 on each: a ring
-# hardly wider than a line.
+# The shape can be any list of points, given as rows and columns. These lie on three circles with
+# 100 points each and form a narrow ring.
 
 turn = 2 * np.pi * np.arange(100) / 100
 circle = np.column_stack([np.sin(turn), np.cos(turn)])
@@ -92,8 +92,9 @@ LayoutDisplay.from_estimator(circled, images=colored[:300]).plot(ax)
 # How well are they sorted?
 # -------------------------
 #
-# The distance preservation quality is near 1 if every digit is surrounded by those most like it.
-# A ring has room for less: digits that are alike in two ways have to be torn apart.
+# The distance preservation quality is near 1 if every digit is surrounded by the most similar
+# ones. It is lower on a ring, which is almost one-dimensional and has to separate some similar
+# digits.
 
 for name, layout in (
     ("rectangle", rectangle),
@@ -109,7 +110,7 @@ plt.show()
 # What to try next
 # ----------------
 #
-# - Write your own name, or draw a shape: `unshuffle.images.read_mask` takes the dark parts of a
-#   picture.
-# - Say what goes where with ``frozen``; `plot_growing_layout.py` shows how.
-# - Compare digits by something other than pixels: ``kernel="rbf"``, or a kernel of your own.
+# - Write your own name, or draw a shape: `unshuffle.images.read_mask` reads the dark parts of a
+#   picture as a mask.
+# - Fix the position of some items with ``frozen``, as in `plot_growing_layout.py`.
+# - Compare digits with ``kernel="rbf"`` or your own kernel.

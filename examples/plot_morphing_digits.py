@@ -2,9 +2,9 @@
 Can a 3 turn into a 9?
 ======================
 
-A handwritten digit drawn with a handful of points is a bag: the points have no order. To blend two
-of them you must know which point of one becomes which point of the other. `MinimumVolumePCA` finds
-that for all bags at once, without being told what a 3 is.
+A digit drawn with points is a bag: the points have no order. To morph one digit into another you
+must know which points correspond. `MinimumVolumePCA` finds the correspondence for all bags at
+once, without labels.
 """
 
 import matplotlib.pyplot as plt
@@ -23,14 +23,13 @@ display = AlignmentDisplay.from_estimator(aligned, bags)
 # From 3 to 9
 # -----------
 #
-# Above, each point goes to the point with the same number in the other bag, as if the order meant
-# something: half way there is only a cloud. Below, points go to their partners. A point keeps its
-# colour on the way.
+# Top: each point moves to the point with the same index, and the shape is lost halfway. Bottom:
+# each point moves to its partner. Points keep their colors.
 
 display.plot_morph(12, 13)
 
 # %%
-# The arrows behind it: neighbours move together, so that strokes stay strokes.
+# Arrows show the correspondence. Neighbors move together, so strokes stay intact.
 
 fig, axes = plt.subplots(1, 3, figsize=(11, 4), layout="constrained")
 for ax, (i, j) in zip(axes, [(12, 13), (12, 2), (11, 1)], strict=True):
@@ -38,11 +37,11 @@ for ax, (i, j) in zip(axes, [(12, 13), (12, 2), (11, 1)], strict=True):
     ax.set_title(f"{labels[i]} to {labels[j]}")
 
 # %%
-# Few numbers instead of many
-# ---------------------------
+# How many components?
+# --------------------
 #
-# Ordered bags are vectors, and principal components of vectors can be taken. The same points in
-# the order they came in need many more components.
+# Ordered bags are vectors, so they have principal components. The same points in input order need
+# many more components.
 
 display.plot()
 
@@ -50,9 +49,9 @@ display.plot()
 # Two shapes alone
 # ----------------
 #
-# With two bags there is nothing to learn from how digits vary. The shortest way for all points is
-# then one assignment, and it may tear a shape apart: on the way from L to T, the foot goes up in a
-# spray of points. `match_shapes` asks neighbours to move together instead.
+# With only two bags, `MinimumVolumePCA` reduces to one assignment that minimizes the total squared
+# distance and can tear a shape apart. From L to T, the foot of the L scatters. `match_shapes`
+# keeps neighbors together.
 
 
 def stroke(rng, start, end, n=90):
@@ -75,7 +74,7 @@ fig, axes = plt.subplots(2, 1, figsize=(9, 5.6), layout="constrained")
 for ax, orders, title in zip(
     axes,
     (shortest, together),
-    ("Shortest way for all points", "Neighbours move together"),
+    ("Smallest total squared distance", "Neighbors move together"),
     strict=True,
 ):
     AlignmentDisplay.from_predictions([ell, tee], orders).plot_morph(0, 1, ax, compare=False)
@@ -87,6 +86,6 @@ plt.show()
 # What to try next
 # ----------------
 #
-# - ``unshuffle morph three.png nine.png -o morph.gif`` does this for two pictures of your own.
-# - Other digits: ``digit_clouds(digits=(0, 8))``, or all ten.
-# - `plot_components_of_digits.py` walks along the components.
+# - Morph your own pictures with ``unshuffle morph three.png nine.png -o morph.gif``.
+# - Load other digits with ``digits=(0, 8)``, or all ten.
+# - `plot_components_of_digits.py` shows what the components mean.

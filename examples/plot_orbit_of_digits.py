@@ -1,11 +1,10 @@
 """
-Can turning be learned from examples?
-=====================================
+Can rotation be learned from examples?
+======================================
 
-Turning a picture moves its pixels in a way that has little to do with the numbers in it. Here 200
-handwritten digits are shown, each with itself turned by 15 degrees. `OrbitLearner` finds one
-matrix whose exponentials do that to all of them, and then turns digits that it has never seen, by
-any angle, all the way round.
+The training data are 200 handwritten digits, each paired with a copy rotated by 15 degrees.
+`OrbitLearner` finds one matrix whose exponentials rotate all of them. The same matrix then rotates
+new digits by any angle.
 """
 
 import matplotlib.pyplot as plt
@@ -38,8 +37,9 @@ learner = OrbitLearner(
 # What the generator does
 # -----------------------
 #
-# Red pixels darken and blue ones fade as the digit begins to turn. Then come views at steps of 45
-# degrees. The pictures are a little blurred: 30 of 484 dimensions were kept.
+# In the first picture of each row, red pixels darken and blue pixels fade as the rotation starts.
+# The others are views at steps of 45 degrees. They are slightly blurred because only 30 of 484
+# dimensions are kept.
 
 step = learner.coefficients_.mean()
 new = np.array([turned(images[k], 0) for k in NEW])
@@ -51,13 +51,13 @@ for digit in new:
 # How good are the views?
 # -----------------------
 #
-# The error of every view of the three new digits, beside that of standing still.
+# The error of each view, averaged over the three new digits, and the error without any rotation.
 
 degrees = np.arange(0, 361, STEP)
 fig, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
 truth = np.array([[turned(images[k], angle) for angle in degrees] for k in NEW])
 views = np.array([learner.orbit(x, step * degrees[:, np.newaxis] / STEP) for x in new])
-for guess, name, color in ((new[:, None], "as it was", "#9a8c78"), (views, "orbit", "#0f6948")):
+for guess, name, color in ((new[:, None], "not rotated", "#9a8c78"), (views, "orbit", "#0f6948")):
     error = np.sqrt(np.mean((guess - truth) ** 2, axis=(0, 2)))
     ax.plot(degrees, error, color=color, linewidth=2, label=name)
     print(f"{name}: error {error.mean():.2f} of a spread of {truth.std():.2f}")
@@ -66,13 +66,13 @@ ax.spines[["top", "right"]].set_visible(False)
 ax.legend(frameon=False)
 
 # %%
-# What was found
-# --------------
+# What was learned
+# ----------------
 #
-# The matrix turns planes in the space of images, each at its own speed. A full turn brings every
-# picture back, so these speeds must be whole numbers: patterns that repeat once, twice, three
-# times on the way round. Nobody said so, and there they are. The fastest, which hold the finest
-# detail, are the least certain.
+# The matrix rotates planes in the space of images, each at its own speed. A full turn restores
+# every picture, so the speeds must be whole numbers, for patterns that repeat once, twice or three
+# times around the circle. The fit does not enforce this, yet the learned speeds are close to whole
+# numbers. The fastest ones, which carry the finest detail, are the least accurate.
 
 speeds = np.abs(np.linalg.eigvals(learner.generators_[0]).imag) * abs(step) / np.radians(STEP)
 speeds = np.sort(speeds)[::2]
@@ -89,6 +89,6 @@ plt.show()
 # What to try next
 # ----------------
 #
-# - More ``n_components``: sharper views, and a fit that takes longer.
-# - Other motions: shift the digits around the edges with ``np.roll``, or make them grow.
-# - ``pairs`` instead of ``y``: the views of one object in a row, each paired with the next.
+# - Raise ``n_components`` for sharper views. The fit takes longer.
+# - Try other motions: shift the digits cyclically with ``np.roll``, or make them grow.
+# - Pass ``pairs`` instead of ``y``: views of one object in sequence, each paired with the next.

@@ -1,10 +1,10 @@
 """
-Can a patch tell what the whole sphere is?
-==========================================
+Can a whole sphere be learned from a patch?
+===========================================
 
-Points of a small patch of a sphere say nothing about its other side, unless one knows what moves
-them: then the patch is part of an orbit, and the orbit goes on. `OrbitLearner` learns what moves
-the points, from the points alone. Nobody tells it about spheres or rotations.
+The points come from a small patch of a sphere. `OrbitLearner` learns the transformations that
+connect them, from the points alone and without any knowledge of spheres or rotations. Applied
+further, these transformations reach the rest of the sphere.
 """
 
 import matplotlib.pyplot as plt
@@ -28,11 +28,11 @@ display = OrbitDisplay.from_estimator(learner, patch, unseen=unseen)
 display.plot(reach=4)
 
 # %%
-# How many motions?
-# -----------------
+# How many generators?
+# --------------------
 #
-# Every pair of neighbours needs some matrix that carries one onto the other. Matrices that span
-# few directions are found for all pairs; their spectrum falls steeply after the second.
+# For every pair of neighbors some matrix maps one to the other. The fit finds matrices for all
+# pairs that together span few directions. Their spectrum drops steeply after the second.
 
 display.plot_spectrum()
 print("generators:", learner.n_generators_)
@@ -41,12 +41,12 @@ print("generators:", learner.n_generators_)
 # How far beyond the patch?
 # -------------------------
 #
-# Principal components follow the patch by a plane, which leaves the sphere at once. The error is
-# the distance of points from the orbit, or from the plane.
+# Principal components fit a plane to the patch, which leaves the sphere immediately. The error is
+# the distance of unseen points from the orbit or from the plane.
 
-centre = patch.mean(axis=0)
-axes = np.linalg.svd(patch - centre, full_matrices=False)[2][:2]
-plane = (unseen - centre) @ axes.T @ axes + centre
+center = patch.mean(axis=0)
+axes = np.linalg.svd(patch - center, full_matrices=False)[2][:2]
+plane = (unseen - center) @ axes.T @ axes + center
 orbit = learner.inverse_transform(learner.transform(unseen))
 away = np.degrees(np.arccos(np.clip(unseen @ learner.prototype_, -1, 1)))
 
@@ -63,9 +63,9 @@ ax.legend(frameon=False)
 # With noise
 # ----------
 #
-# Noise bends what is found. Whoever knows that nothing but turning is going on says so with
-# ``structure="skew"``: orbits then keep their length, and all that is left is the noise of the
-# prototype, which is one of the points.
+# Noise distorts the generators. If you know that the motion is a rotation, pass
+# ``structure="skew"``. All vectors of an orbit then have the same length, and the only error left
+# is the noise of the prototype, which is one of the points.
 
 for noise in (0.01, 0.03):
     noisy = patch + noise * rng.normal(size=patch.shape)
@@ -78,10 +78,9 @@ for noise in (0.01, 0.03):
 # Which group is it?
 # ------------------
 #
-# Turning about one axis, then another, and both back again, is a turn about the third: the
-# commutator of the two generators lies outside their span, and `closure_` is 1. With a third
-# generator the span is closed, and the structure constants are those of the rotations of space:
-# antisymmetric in all three indices.
+# The commutator of rotations about two axes is a rotation about the third. It lies outside the
+# span of the two generators, so `closure_` is 1. With a third generator the span is closed. The
+# structure constants are then those of the rotations of space: antisymmetric in all three indices.
 
 print("two generators, closure:", round(learner.closure_, 3))
 three = OrbitLearner(3, structure="skew", random_state=0).fit(patch)
@@ -94,7 +93,7 @@ plt.show()
 # What to try next
 # ----------------
 #
-# - Points of an ellipsoid: ``patch * [1, 2, 3]``. Its generators are no rotations, and "general"
-#   matrices find them.
-# - A smaller patch, or more noise: when does the orbit miss the other side?
-# - `plot_orbit_of_digits.py` learns what turns a picture.
+# - Fit points of an ellipsoid: ``patch * [1, 2, 3]``. Its generators are not rotations, but
+#   ``structure="general"`` finds them.
+# - Use a smaller patch or more noise: when does the orbit miss the other side?
+# - `plot_orbit_of_digits.py` learns to rotate pictures.

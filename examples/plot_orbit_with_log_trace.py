@@ -1,11 +1,11 @@
 """
-How far does the log-trace loss see?
-====================================
+Which motions can the log-trace loss learn?
+===========================================
 
-The paper behind orbit learning gives every pair of vectors a matrix of its own, and lowers the
-volume of all these matrices together with a reconstruction error, the logarithm of a trace. This
-example repeats its experiment, 200 positive points of a wedge in space and one prototype, and
-then asks which motions that loss can learn and which it cannot.
+The paper on orbit learning gives every pair of vectors its own matrix. It minimizes the volume of
+these matrices together with a reconstruction error, the logarithm of a trace. This example repeats
+the paper's experiment with 200 positive points of a wedge in space and one prototype. Then it
+shows which motions this loss can and cannot learn.
 """
 
 import matplotlib.pyplot as plt
@@ -36,9 +36,9 @@ quarter = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
 # The paper's experiment
 # ----------------------
 #
-# Samples and the orbit of two generators that extrapolates them; the spectrum of the matrices;
-# the cost, which falls with every step. The orbit stays positive, as exponentials of diagonal
-# matrices do.
+# Left: the samples and the orbit of two generators that extrapolates them. Center: the spectrum of
+# the matrices. Right: the cost, which falls at every step. The orbit stays positive because the
+# exponentials of diagonal matrices are positive.
 
 
 def paper_figure(points, unseen, structure, reach):
@@ -59,13 +59,13 @@ growth = paper_figure(grown(quarter), unseen, "diagonal", 2.5)
 print(f"error on unseen points {np.sqrt(-growth.score(unseen)):.3f}")
 
 # %%
-# Rotations are out of its sight
-# ------------------------------
+# It cannot learn rotations
+# -------------------------
 #
-# Two vectors of a sphere can also be carried onto each other by growth and decay, a different
-# mixture for each pair. So the same loss fits points of a sphere, by motions that leave it
-# soon after. For rotations themselves the loss says nothing: it is the same whatever the angle
-# between the vectors, which is why it refuses them. The squared loss learns both.
+# Growth and decay can also map one point of a sphere to another, with a different mixture for each
+# pair. The log-trace loss therefore fits points of a sphere, but its motions soon leave the
+# sphere. For a rotation the loss is the same whatever the angle, so rotations raise an error. The
+# squared loss learns both kinds of motion.
 
 patch, beyond = on_sphere(20, 70, 200), on_sphere(-20, 110, 100)
 bent = paper_figure(patch, beyond, "symmetric", 1.4)
@@ -80,7 +80,7 @@ plt.show()
 # What to try next
 # ----------------
 #
-# - A larger ``lam`` fits more closely: the bias of the first figure shrinks. A smaller one lowers
-#   the volume instead.
+# - Raise ``error_weight`` for a closer fit with less bias in the first figure. Lower it for a
+#   smaller volume.
 # - ``solver="lbfgs"`` (the default) reaches the same cost sooner.
-# - ``constraints=(G, h)`` keeps inequalities on the matrix of every pair.
+# - Pass ``constraints=(G, h)`` to impose inequalities on the matrix of every pair.

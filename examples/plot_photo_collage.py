@@ -1,11 +1,11 @@
 """
-Can pieces of one photograph draw another?
-==========================================
+Can one photograph be made from pieces of another?
+==================================================
 
-A collage puts a tile into each cell of a template, so that from afar the tiles look like the
-template. The tiles here are crops of a photograph of a temple, the template is a photograph of a
-flower, and no tile is used twice. Two wishes pull against each other: a tile should resemble the
-spot it covers, and it should go with the tiles around it.
+A collage fills each cell of a template with a tile, so that from a distance the tiles look like
+the template. Here the tiles are crops of a photograph of a temple, the template is a photograph of
+a flower, and no tile is used twice. Two goals conflict: a tile should resemble the part of the
+template it covers, and it should match the tiles around it.
 """
 
 import matplotlib.pyplot as plt
@@ -25,13 +25,13 @@ collage = Collage(flower, SHAPE, random_state=0).fit(tiles)
 CollageDisplay.from_estimator(collage, tiles).plot()
 
 # %%
-# Like the template, or like the neighbours?
-# ------------------------------------------
+# Match the template or the neighbors?
+# ------------------------------------
 #
-# `smoothness` divides the weight between the two. At 0 the answer is the best assignment of tiles
-# to cells there is; more makes areas calmer and the picture fainter. Both are measured in the same
-# way, as mean squared differences of colour (CIE Lab): between tiles and template (`cost_`), and
-# between neighbours (`roughness_`).
+# `smoothness` sets the balance between the two goals. At 0 the result is the optimal assignment of
+# tiles to cells. Larger values give smoother areas and a fainter picture. Both goals are measured
+# as mean squared color differences (CIE Lab): `cost_` between tiles and template, `roughness_`
+# between neighboring tiles.
 
 fig, axes = plt.subplots(2, 2, figsize=(10, 7.4), layout="constrained")
 for ax, smoothness in zip(axes.flat, (0.0, 0.3, 0.7, 0.95), strict=True):
@@ -39,17 +39,17 @@ for ax, smoothness in zip(axes.flat, (0.0, 0.3, 0.7, 0.95), strict=True):
     ax.imshow(fitted.render(tiles))
     ax.set_title(
         f"smoothness {smoothness}: {fitted.cost_:.0f} from the template,\n"
-        f"{fitted.roughness_:.0f} between neighbours",
+        f"{fitted.roughness_:.0f} between neighbors",
         fontsize=10,
     )
     ax.set_axis_off()
 
 # %%
-# Calm, but not across an edge
-# ----------------------------
+# Smooth areas with sharp edges
+# -----------------------------
 #
-# With `neighbors="laplacian"` two cells count as neighbours as far as the template is alike there.
-# The flower may then be calm and the leaves as well, without one running into the other.
+# With `neighbors="laplacian"` two neighboring cells count more the more similar the template is at
+# both. Flower and leaves can then each be smooth without blending into each other.
 
 fig, axes = plt.subplots(1, 2, figsize=(10, 3.7), layout="constrained")
 for ax, neighbors in zip(axes, ("kernel", "laplacian"), strict=True):
@@ -59,11 +59,11 @@ for ax, neighbors in zip(axes, ("kernel", "laplacian"), strict=True):
     ax.set_axis_off()
 
 # %%
-# A larger choice
-# ---------------
+# More tiles
+# ----------
 #
-# More tiles to choose from come closer to the template, and so does using the best of them several
-# times. Repeats show, though: with some smoothness, copies of a tile stand side by side.
+# A larger choice of tiles comes closer to the template, and so does using the best tiles several
+# times. Repeats are visible, though: with some smoothness, copies of a tile end up side by side.
 
 for n_tiles in (1014, 2000):
     costs = [
@@ -77,6 +77,7 @@ plt.show()
 # What to try next
 # ----------------
 #
-# - Draw the temple with pieces of the flower: swap the two. Which colours are missing?
-# - ``detail=1`` compares mean colours only. What happens at the rim of the flower?
-# - Photos of your own: ``unshuffle collage portrait.jpg photos/ -o collage.png``.
+# - Swap the two photographs and make the temple from pieces of the flower. Which colors are
+#   missing?
+# - Compare only mean colors with ``detail=1``. What happens at the edge of the flower?
+# - Use your own photos: ``unshuffle collage portrait.jpg photos/ -o collage.png``.

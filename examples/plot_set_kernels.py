@@ -1,10 +1,10 @@
 """
-What does each kernel between sets see?
-=======================================
+Which differences does each set kernel detect?
+==============================================
 
-Two sets may differ in where their points lie, how far they spread, which way they lean, or only in
-a hole in the middle. A kernel between sets is blind to some of that. This example makes pairs of
-classes that differ in one respect each, and lets every kernel try to tell them apart.
+Two sets may differ in position, spread or slant, or only in a hole in the middle. Each kernel
+between sets misses some of these differences. This example generates pairs of classes that differ
+in one respect each, and measures how well every kernel separates them.
 """
 
 import matplotlib.pyplot as plt
@@ -25,14 +25,14 @@ rng = np.random.default_rng(0)
 N_SETS = 120
 
 
-def cloud(n, *, place=0.0, spread=1.0, lean=0.0):
+def gaussian(n, *, position=0.0, spread=1.0, slant=0.0):
     points = spread * rng.normal(size=(n, 2))
-    points[:, 0] += lean * points[:, 1]
-    return points + np.array([place, 0.0])
+    points[:, 0] += slant * points[:, 1]
+    return points + np.array([position, 0.0])
 
 
 def ring(n, *, hole):
-    # Mean and covariance are the same for every hole: only the shape tells.
+    # Mean and covariance do not depend on the hole: only the shape differs.
     radius = np.sqrt(rng.uniform(hole**2, 1, n))
     angle = rng.uniform(0, 2 * np.pi, n)
     points = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
@@ -46,9 +46,9 @@ def corners(n, *, n_corners):
 
 
 differences = {
-    "place": (lambda n: cloud(n), lambda n: cloud(n, place=0.35)),
-    "spread": (lambda n: cloud(n), lambda n: cloud(n, spread=1.2)),
-    "lean": (lambda n: cloud(n, lean=-0.25), lambda n: cloud(n, lean=0.25)),
+    "position": (lambda n: gaussian(n), lambda n: gaussian(n, position=0.35)),
+    "spread": (lambda n: gaussian(n), lambda n: gaussian(n, spread=1.2)),
+    "slant": (lambda n: gaussian(n, slant=-0.25), lambda n: gaussian(n, slant=0.25)),
     "hole": (lambda n: ring(n, hole=0.0), lambda n: ring(n, hole=0.45)),
     "corners": (lambda n: corners(n, n_corners=3), lambda n: corners(n, n_corners=4)),
 }
@@ -62,9 +62,9 @@ data = {
 # The sets
 # --------
 #
-# Two sets for each difference, 50 to 100 points each, with the mixtures of Gaussians by which
-# `ExpectedLikelihoodKernel` describes them. The last two pairs have the same mean and the same
-# covariance.
+# Two sets for each difference, with 50 to 100 points each, and the mixtures of Gaussians that
+# `ExpectedLikelihoodKernel` fits to them. In each of the last two pairs, both classes have the
+# same mean and covariance.
 
 shown = [bags[kind] for kind in (0, 1) for bags in data.values()]
 names = [f"{name} {side}" for side in "AB" for name in data]
@@ -72,11 +72,11 @@ mixtures = ExpectedLikelihoodKernel(5, random_state=0).fit(shown)
 MixtureDisplay.from_estimator(mixtures, shown, names).plot(n_sets=10, n_columns=5)
 
 # %%
-# Who sees what
-# -------------
+# Accuracy of each kernel
+# -----------------------
 #
-# Half of the sets to learn from, half to test on; a machine that is blind is right half of the
-# time. Every kernel has its default widths.
+# Half of the sets are for training, half for testing. A kernel that misses the difference scores
+# about 50%. Every kernel has its default widths.
 
 kernels = {
     "means alone": MeanMapKernel("linear", normalize=False),
@@ -101,18 +101,19 @@ ax.set_xticks(range(len(data)), data, fontsize=11)
 ax.set_yticks(range(len(kernels)), kernels, fontsize=11)
 ax.tick_params(length=0, top=False, labeltop=True, labelbottom=False)
 ax.spines[:].set_visible(False)
-ax.set_title("Test sets told apart rightly, per cent", fontsize=11, pad=12)
+ax.set_title("Accuracy on test sets, percent", fontsize=11, pad=12)
 
 # %%
-# The means see a difference in place and nothing else. One Gaussian for each set sees what changes
-# a mean or a covariance, and sees that best, having least to estimate. The others see shape too,
-# each a little differently, which is why their sum (`SetKernelSum`) is often better than each.
+# Means alone detect a difference in position and nothing else. One Gaussian per set detects
+# changes of the mean or covariance. It does so best because it has the fewest parameters to
+# estimate. The other kernels also detect shape, each a little differently, so their sum
+# (`SetKernelSum`) is often better than any of them.
 #
-# What a machine is given
-# -----------------------
+# The Gram matrices
+# -----------------
 #
-# The Gram matrix of the sets with corners by two kernels. The order is found by kernelized sorting
-# and knows nothing of the classes; the strips along the edges tell them.
+# Gram matrices of the sets with corners for two kernels. Kernelized sorting places similar sets
+# side by side without using the classes. The strips along the edges show the classes.
 
 fig, axes = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained")
 for ax, name in zip(axes, ("Bhattacharyya", "expected likelihood, 5"), strict=True):
@@ -125,7 +126,8 @@ plt.show()
 # What to try next
 # ----------------
 #
-# - Differences of your own: two functions that draw points.
-# - Smaller differences, or fewer points, and `GridSearchCV` over the widths.
-# - Sets that lie anywhere: put `unshuffle.preprocessing.SetNormalizer` before the kernel.
-# - `plot_classify_sets.py` reads handwritten digits.
+# - Add your own difference: write two functions that draw points.
+# - Use smaller differences or fewer points, and choose the widths with `GridSearchCV`.
+# - Move the sets to random positions and put `unshuffle.preprocessing.SetNormalizer` before the
+#   kernel.
+# - `plot_classify_sets.py` classifies handwritten digits.

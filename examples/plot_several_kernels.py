@@ -1,16 +1,16 @@
 """
-What do several kernels buy?
-============================
+When does a second kernel help?
+===============================
 
 Small crops of two photographs are cut in halves, and the right halves are shuffled. A left and a
-right half never show the same pixels, so only similarities among left halves, and among right
-halves, can tell who belongs to whom. Similar in what? Three answers:
+right half share no pixels, so the match relies on similarities among left halves and among right
+halves. Similarity can be measured by
 
-- **pixels**: what is where,
-- **histogram**: which colours there are, wherever they are,
+- **pixels**: the color at each position,
+- **histogram**: the colors anywhere in the half,
 - **edge**: the four columns of pixels along the cut.
 
-Each makes a kernel. Is the sum of some better than each alone?
+Each description gives a kernel. Is a sum of kernels better than each alone?
 """
 
 import warnings
@@ -29,16 +29,16 @@ for column in range(8):
     axes[0, column].imshow(np.concatenate([left[column], right[truth[column]]], axis=1))
     axes[1, column].imshow(np.concatenate([left[column], right[column]], axis=1))
 axes[0, 0].set_ylabel("whole")
-axes[1, 0].set_ylabel("as given")
+axes[1, 0].set_ylabel("shuffled")
 for ax in axes.flat:
     ax.set(xticks=[], yticks=[])
 
 # %%
-# One description at a time, then together
-# ----------------------------------------
+# Single kernels and their sums
+# -----------------------------
 #
-# A list of kernels takes a list of tables, one for each. Every kernel is scaled to the same size
-# before they are added, so the pixel table with its 1,536 columns has no more say than the
+# Pass a list of kernels and a list of tables, one for each kernel. Kernels are scaled to the same
+# size before they are added, so the pixel table with its 1,536 columns counts no more than the
 # histogram.
 
 
@@ -63,7 +63,7 @@ found = []
 for names in choices:
     sorting = KernelizedSorting(kernel=["rbf"] * len(names), n_jobs=2)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # we count right pairs below, which says more
+        warnings.simplefilter("ignore")  # right pairs are counted below, which says more
         sorting.fit([first[name] for name in names], [second[name] for name in names])
     found.append(sorting.permutation_)
 
@@ -77,14 +77,14 @@ ax.set(xlabel=f"right pairs of {len(truth)}", xlim=(0, len(truth)))
 ax.spines[["top", "right"]].set_visible(False)
 
 # %%
-# A second kernel is no gift as such
-# ----------------------------------
+# A second kernel does not always help
+# ------------------------------------
 #
-# Histogram and edge know different things and are about equally good: their sum beats both.
-# Pixels help nobody here. The two halves of a crop have their colours in common much more than
-# their layout, and a kernel that agrees less across the cut pulls the sum down. So a kernel is
-# worth adding when it is good on its own and sees something the others do not. On whole
-# photographs, whose halves share a horizon, pixels and histogram do make such a couple.
+# Histogram and edge carry different information and are about equally good. Their sum beats both.
+# Pixels do not help here. The two halves of a crop share colors much more than layout, and a
+# kernel that agrees less across the cut makes the sum worse. Add a kernel if it is good on its own
+# and carries information that the others do not. On whole photographs, whose halves share a
+# horizon, pixels and histogram do complement each other.
 
 best = int(np.argmax(counts))
 sheet = matched_sheet(
@@ -101,8 +101,8 @@ plt.show()
 # What to try next
 # ----------------
 #
-# - ``photo_halves(160, light=0)`` leaves all crops in the light of the two photographs. Colours
-#   then tell little, and the edge alone beats every sum.
-# - Give pixels a small say rather than none: ``kernel_weights=[0.25, 1, 1]``.
-# - Without the truth, choose by a few known pairs: fit without them, and count how many are
-#   found.
+# - Keep the original lighting of the two photographs with ``photo_halves(160, light=0)``. Colors
+#   then carry little information, and the edge alone beats every sum.
+# - Give pixels a small weight: ``kernel_weights=[0.25, 1, 1]``.
+# - If you do not know the true pairs, choose kernels by a few known ones: fit without them, and
+#   count how many are found.

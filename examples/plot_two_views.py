@@ -2,12 +2,12 @@
 Can two views of the same things be matched without one known pair?
 ====================================================================
 
-The breast cancer data that ship with scikit-learn describe 569 tumours by ten measurements of
-their cell nuclei, such as radius and texture. Each is given as the mean over all nuclei of an
-image (columns 0 to 9) and over the three largest values only (columns 20 to 29). We cut the table
-in two, shuffle the rows of the second part and forget the order.
+The breast cancer data in scikit-learn describe 569 tumors by ten measurements of their cell
+nuclei, such as radius and texture. Each is given as the mean over all nuclei of an image (columns
+0 to 9) and as the mean of the three largest values (columns 20 to 29). We split the table into
+these two parts and shuffle the rows of the second.
 
-Column names are not used, and no pair is known. Can the rows be brought together again?
+Column names are not used, and no pair is known. Can the rows be matched again?
 """
 
 import matplotlib.pyplot as plt
@@ -18,19 +18,19 @@ from sklearn.preprocessing import scale
 from unshuffle import KernelizedSorting
 from unshuffle.plotting import MatchDisplay
 
-tumours = load_breast_cancer()
-table = scale(tumours.data)
+tumors = load_breast_cancer()
+table = scale(tumors.data)
 order = np.random.default_rng(0).permutation(len(table))
 truth = np.argsort(order)  # second[truth[i]] belongs to first[i]
 first, second = table[:, :10], table[order, 20:]
 
 # %%
-# Match, and look
-# ---------------
+# Match and plot
+# --------------
 #
-# Every column was scaled to unit variance, so that none drowns the others; that is all the
-# preparation there is. The display draws a map of each table from its own similarities, and a
-# line from some of the rows to the partner found for them.
+# Every column was scaled to unit variance, so that no column dominates. No other preparation is
+# needed. The display draws a map of each table from its own similarities, and a line from some of
+# the rows to their partners.
 
 sorting = KernelizedSorting(n_jobs=2).fit(first, second)
 display = MatchDisplay.from_estimator(sorting, first, second)
@@ -40,25 +40,24 @@ display.plot(labels=("means", "largest values"), max_lines=150)
 # How many are right?
 # -------------------
 #
-# By chance, one row would find its partner. Where a row goes to a wrong one, it goes to one
-# much like it: nearly all partners are of the right kind, malignant or benign, though nobody
-# said which is which.
+# A random matching gets one row right on average. Wrong partners are similar to the right ones:
+# nearly all are of the same kind, malignant or benign, although the fit did not use these labels.
 
 right = sorting.permutation_ == truth
-kind = tumours.target[order]
-same_kind = kind[sorting.permutation_] == tumours.target
+kind = tumors.target[order]
+same_kind = kind[sorting.permutation_] == tumors.target
 among_five = (sorting.candidates(5) == truth[:, np.newaxis]).any(axis=1)
-print(f"the very tumour:              {right.mean():.0%} ({right.sum()} of {len(right)})")
+print(f"the same tumor:               {right.mean():.0%} ({right.sum()} of {len(right)})")
 print(f"among the five candidates:    {among_five.mean():.0%}")
-print(f"a tumour of the same kind:    {same_kind.mean():.0%}")
+print(f"a tumor of the same kind:     {same_kind.mean():.0%}")
 print(f"ambiguity:                    {sorting.ambiguity_:.2f}, no warning up to 0.90")
 
 # %%
 # Which pairs can be used?
 # ------------------------
 #
-# Without the truth, confidence tells better pairs from worse. It ranks them well, but it is
-# no probability: here a smaller share is right than it says.
+# If you do not know the true pairs, use the confidence. It ranks pairs well, but it is not a
+# probability: here fewer pairs are right than it suggests.
 
 edges = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 1.01])
 group = np.digitize(sorting.confidence_, edges) - 1
@@ -77,9 +76,8 @@ plt.show()
 # What to try next
 # ----------------
 #
-# - Scale the logarithms of the columns instead: more pairs come out right, and yet a warning
-#   comes. Taking logarithms makes the cloud of tumours more symmetric, and skewness was what told
-#   large from small.
-# - Take columns 10 to 19 (standard errors) for one side. They say little about the rest, and
-#   about 25 pairs come out right. Confidence falls, but not as far as it should.
-# - Pass five true pairs as ``frozen``: they bring more right pairs than themselves.
+# - Scale the logarithms of the columns instead. More pairs are right, but you get a warning:
+#   logarithms make the data more symmetric, and their skewness distinguished large from small.
+# - Use columns 10 to 19 (standard errors) for one side. They depend little on the rest, and about
+#   25 pairs are right. Confidence falls, but not as far as it should.
+# - Pass five true pairs as ``frozen``. You gain more than five right pairs.

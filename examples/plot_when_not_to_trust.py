@@ -2,10 +2,10 @@
 When should I not trust the answer?
 ===================================
 
-When the things themselves look the same from two sides. We scatter points over the wings of a
-butterfly, of which the left mirrors the right, and look at them twice: on a flat picture, and in
-space, turned and shuffled. Every point has a partner, and so it has a second, just as good one
-across the body.
+Do not trust it when the data are symmetric. Here points are scattered over the wings of a
+butterfly, whose left side mirrors the right. They are given twice: in a flat picture, and in
+space, rotated and shuffled. Every point has a true partner and another on the opposite wing that
+fits equally well.
 """
 
 import warnings
@@ -20,7 +20,7 @@ NOISE = 0.01
 
 
 def butterfly(rng, n=45):
-    """Points on a flat picture and in space, the latter shuffled, and who belongs to whom."""
+    """Points in a flat picture, the same in space and shuffled, and the true pairs."""
     angle, radius = rng.uniform(0, 2 * np.pi, n), np.sqrt(rng.uniform(0, 1, n))
     upper = rng.random(n) < 0.6
     center = np.where(upper, [[0.62], [0.45]], [[0.42], [-0.4]])
@@ -42,18 +42,18 @@ def fit(flat, space, frozen=None):
 
 
 # %%
-# Sure of every pair, and all of them wrong
-# -----------------------------------------
+# High confidence, every pair wrong
+# ---------------------------------
 #
-# Colour the points by where they lie in the picture, and their partners in space alike. We look
-# at the space from the front, as only someone who knows the truth can.
+# Points are colored by their position in the picture, and each partner has the color of its point.
+# The right panel draws the partners at their true positions, which only this example knows.
 
 flat, space, truth = butterfly(np.random.default_rng(0))
 sorting, messages = fit(flat, space)
 
 
 def draw(axes, partner, title):
-    """Left the picture; right the partners, each at the place where it truly belongs."""
+    """Draw the picture on the left and the partners at their true positions on the right."""
     hue = plt.cm.coolwarm((flat[:, 0] - flat[:, 0].min()) / np.ptp(flat[:, 0]))
     axes[0].scatter(*flat.T, c=hue, s=22, edgecolors="0.4", linewidths=0.3)
     place = flat[np.argsort(truth)[partner]]
@@ -74,13 +74,13 @@ print(f"ambiguity {sorting.ambiguity_:.3f}")
 print(messages[0])
 
 # %%
-# Confidence asks, pair by pair, whether the other pairs vouch for it. In a mirror image they all
-# vouch for each other. Ambiguity asks whether a truly different matching is as good, and that is
-# what gives the alarm. Read it first: where it is near 1, confidence says nothing about which of
-# the two answers you have.
+# Confidence measures how well a pair agrees with the other pairs. In a mirror image all pairs
+# agree with each other. Ambiguity measures whether a clearly different matching is as good, and it
+# triggers the warning. Check it first. If it is near 1, confidence does not say which of the two
+# answers you have.
 #
-# One known pair turns it round
-# -----------------------------
+# One known pair resolves it
+# --------------------------
 
 item = int(np.argmax(np.abs(flat[:, 0])))  # a wing tip: far from its mirror image
 sorting, messages = fit(flat, space, frozen=[(item, truth[item])])
@@ -89,12 +89,13 @@ fig, axes = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
 draw(axes, sorting.permutation_, f"one known pair: {right} of {len(truth)} right")
 
 # %%
-# How few are enough?
-# -------------------
+# How many known pairs are enough?
+# --------------------------------
 #
-# Ten butterflies, known pairs drawn at random. Without any, the answer is a toss-up, with none
-# or nearly all right. One is enough to turn it; with three the warning mostly ends too. A pair
-# close to the body is nearly its own mirror image and settles little, so do not rely on one.
+# Ten butterflies, with known pairs drawn at random. Without any, either none or nearly all pairs
+# are right. One known pair is enough to choose the right answer, and with three the warning mostly
+# disappears. A pair close to the body is nearly its own mirror image and helps little, so do not
+# rely on a single pair.
 
 n_known = [0, 1, 2, 3, 5]
 shares, ambiguities = np.empty((10, 5)), np.empty((10, 5))
@@ -118,7 +119,7 @@ for ax, values, label in zip(
     ax.set(xlabel="known pairs", ylabel=label)
     ax.spines[["top", "right"]].set_visible(False)
 axes[1].axhline(0.9, color="#b2182b", linewidth=1)
-axes[1].text(4.2, 0.905, "warned above", color="#b2182b", ha="right", va="bottom", fontsize=8)
+axes[1].text(4.2, 0.905, "warning above", color="#b2182b", ha="right", va="bottom", fontsize=8)
 
 plt.show()
 
@@ -126,7 +127,7 @@ plt.show()
 # What to try next
 # ----------------
 #
-# - Freeze the point nearest to the body instead of a wing tip: it may still tip the scales, but
-#   ambiguity stays at nearly 1.
-# - Spot one wing: append a column ``flat[:, 0] > 0.9`` to both sides, and no pair need be known.
-# - Raise ``NOISE`` to 0.05: neighbours change places, confidence falls, and ambiguity stays.
+# - Freeze the point nearest to the body instead of a wing tip. It may still lead to the right
+#   answer, but ambiguity stays near 1.
+# - Mark one wing: append a column ``flat[:, 0] > 0.9`` to both sides, and no known pair is needed.
+# - Raise ``NOISE`` to 0.05: neighbors are exchanged, confidence falls, and ambiguity stays.

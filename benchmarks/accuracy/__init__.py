@@ -1,7 +1,7 @@
-"""How many pairs come out right, and how good layouts are, on real data.
+"""Accuracy on real data: right pairs, layout quality, classification and orbits.
 
 Run with `python -m benchmarks.accuracy [NAME ...]`.
 
-The data are read from the folder named by UNSHUFFLE_DATA, or from ../shared/data beside the
-checkout. The truth is shuffled first and used only to count.
+The data are read from the folder named by UNSHUFFLE_DATA, or from ../shared/data next to the
+checkout. True pairs are shuffled first and used only to count right pairs.
 """

@@ -1,4 +1,4 @@
-"""Print one line for each measurement as it is made."""
+"""Print each measurement as soon as it is made."""
 
 import argparse
 import os
@@ -62,7 +62,7 @@ def main() -> int:
             file=sys.stderr,
         )
         return 2
-    warnings.simplefilter("ignore", AmbiguityWarning)  # counted where it matters
+    warnings.simplefilter("ignore", AmbiguityWarning)  # counted where needed
     reports = REPORTS | {name: partial(layouts, name, tuned=options.tuned) for name in LAYOUTS}
     for name in names:
         start = time.perf_counter()
@@ -73,7 +73,7 @@ def main() -> int:
 
 
 def layouts(name: str, folder: Path, *, tuned: bool) -> Iterator[str]:
-    from benchmarks.accuracy import _layouts  # needs a peer that need not be installed
+    from benchmarks.accuracy import _layouts  # needs FLAS, which is optional
 
     report = _layouts.report if name == "layouts" else _layouts.report_held_out
     return report(folder, tuned=tuned)

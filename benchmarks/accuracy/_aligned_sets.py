@@ -1,7 +1,7 @@
-"""Sets put into the order of a template and classified, beside sets that are merely sorted.
+"""Classification of sets in the order of a template, compared with sorted sets.
 
-The parameters of every method are chosen by cross-validation on the training part alone, the
-alignment included; the test part is scored once.
+All parameters, including those of the alignment, are chosen by cross-validation on the training
+part. The test part is scored once.
 """
 
 import tempfile
@@ -29,16 +29,16 @@ from unshuffle.preprocessing import SetNormalizer
 
 
 class Method(NamedTuple):
-    """An estimator and what to try of its parameters.
+    """An estimator and its parameter grid.
 
     Attributes
     ----------
     estimator : estimator
-        Pipelines align sets once for all values of C.
+        Estimator to search; pipelines align sets once for all values of C.
     grid : dict
-        Values of its parameters to choose from.
+        Parameter values to try.
     final : callable or None
-        The estimator to score, from the parameters chosen; None is the one above.
+        Builds the estimator to score from the chosen parameters; None scores `estimator`.
     """
 
     estimator: Any
@@ -52,7 +52,7 @@ TABLES = ("ionosphere", "pima", "heart")
 
 
 def digits(folder: Path, *, pair: tuple[int, int] = (3, 9), n_draws: int = 10) -> Iterator[str]:
-    """Two digits as clouds of 70 points, 100 of each to learn from and 200 of each to score."""
+    """Two digits as sets of 70 points, with 100 training and 200 test sets of each."""
     upright = ("upright", SetNormalizer(shear=True))
     widths = (3.0, 10.0, 30.0, 100.0)
     upright_widths = (0.3, 1.0, 3.0, 10.0)
@@ -72,7 +72,7 @@ def digits(folder: Path, *, pair: tuple[int, int] = (3, 9), n_draws: int = 10) -
 
 
 def tables(folder: Path, *, n_draws: int = 10) -> Iterator[str]:
-    """Rows of tables with permuted features, 70 per cent to learn from."""
+    """Table rows with permuted features, 70 percent for training."""
     widths = (0.3, 1.0, 3.0, 10.0, 30.0)
     methods = {
         "random order, linear": Method(
@@ -112,17 +112,17 @@ def tables(folder: Path, *, n_draws: int = 10) -> Iterator[str]:
 
 
 def objects(folder: Path, *, n_draws: int = 8) -> Iterator[str]:
-    """Plane and dart, three views of each to learn from."""
+    """Plane and dart, with three training views of each."""
     centered = ("center", SetNormalizer(scale=None))
     machine = PermutationInvariantSVC(template="mean")
     rbf = PermutationInvariantSVC(kernel="rbf", template="mean")
     methods = {
         "sorted, linear": Method(_sorted("linear"), {"svc__C": LARGE_COSTS}),
         "permutation-invariant, linear": Method(machine, {"C": LARGE_COSTS}),
-        "centred, permutation-invariant, linear": Method(
+        "centered, permutation-invariant, linear": Method(
             Pipeline([centered, ("svc", machine)]), {"svc__C": LARGE_COSTS}
         ),
-        "centred, permutation-invariant, rbf": Method(
+        "centered, permutation-invariant, rbf": Method(
             Pipeline([centered, ("svc", rbf)]), {"svc__C": LARGE_COSTS}
         ),
     }
@@ -131,7 +131,7 @@ def objects(folder: Path, *, n_draws: int = 8) -> Iterator[str]:
 
 
 def images(folder: Path, *, n_draws: int = 10) -> Iterator[str]:
-    """A thousand digits as sets of (x, y, intensity), 700 to learn from."""
+    """A thousand digits as sets of (x, y, intensity), 700 for training."""
     aligned = Pipeline(
         [
             ("upright", SetNormalizer(shear=True, columns=[0, 1])),
@@ -170,10 +170,10 @@ def _score(task: Task, method: Method) -> float:
 
 
 def _machine(widths: Sequence[float], costs: Sequence[float], *before: Any) -> Method:
-    """Permutation-invariant machine with an RBF kernel, after the steps given.
+    """Permutation-invariant SVM with an RBF kernel, after the given steps.
 
-    Its parameters are chosen by the aligner with a linear machine, which is the same but for the
-    rank of the features.
+    Its parameters are chosen with an aligner and a linear SVM, which is the same classifier up to
+    the approximation of the kernel features.
     """
     steps = [*before, ("align", SetAligner(kernel="rbf")), ("svc", SVC(kernel="linear"))]
 
@@ -197,7 +197,7 @@ def _sorted(kernel: str) -> Pipeline:
 
 
 def _sorted_vectors(bags: Any) -> Any:
-    """Points by their distance from the origin, as in the paper; single numbers by value."""
+    """Sort points by distance from the origin, as in the paper, and single numbers by value."""
     ordered = []
     for bag in np.asarray(bags):
         keys = bag[:, 0] if bag.shape[1] == 1 else np.linalg.norm(bag, axis=1)

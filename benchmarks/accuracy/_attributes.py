@@ -1,9 +1,9 @@
-"""Data attribute matching, Table 2 of the paper: tables cut into two sets of columns.
+"""Data attribute matching, Table 2 of the paper: tables split into two groups of columns.
 
-The paper's split: of the pair of columns with the largest correlation the one with the smaller
-index is the reference; the columns that correlate with it by at least 0.5 are divided between
-the two sets ("split equally"), and so are the others ("two equal halves"). The text does not say
-how the former are split; here they are dealt out in turn, or, with `in_turn=False`, halved too.
+The reference column is the one with the smaller index in the pair with the largest correlation.
+Columns whose correlation with it is at least 0.5 are "split equally" between the two groups, and
+the others are divided into "two equal halves". The paper does not say how the former are split.
+Here they alternate between the groups, or are halved too with `in_turn=False`.
 """
 
 import csv
@@ -20,7 +20,7 @@ from unshuffle.kernels import rbf_kernel
 from unshuffle.metrics._dependence import hsic_zeroed
 
 N_SUBSAMPLES = 10
-# Rows of the table and error of kernelized sorting, as printed in the paper.
+# Number of rows and error of kernelized sorting, as printed in the paper.
 PRINTED = {
     "australian": (690, 0.29),
     "breast-cancer": (683, 0.06),
@@ -33,7 +33,7 @@ PRINTED = {
     "abalone": (417, 13.9),
     "bodyfat": (252, 4.5),
 }
-SQUARED_ERROR = {"abalone": 1.0, "bodyfat": 1e4}  # and its unit
+SQUARED_ERROR = {"abalone": 1.0, "bodyfat": 1e4}  # unit of the error
 
 
 def report(folder: Path, *, in_turn: bool = True) -> Iterator[str]:
@@ -66,7 +66,7 @@ def _load(path: Path, name: str) -> tuple[NDArray[np.float64], NDArray[Any]]:
 
 
 def split_columns(X: NDArray[np.float64], *, in_turn: bool) -> tuple[list[int], list[int]]:
-    """Columns of the two sets A and B, section 6.2.3."""
+    """Columns of the two groups A and B, section 6.2.3."""
     correlation = np.corrcoef(X.T)
     np.fill_diagonal(correlation, -np.inf)
     reference = min(np.unravel_index(int(correlation.argmax()), correlation.shape))
@@ -89,7 +89,7 @@ def _subsample(
     *,
     in_turn: bool,
 ) -> tuple[float, float, float, float]:
-    """Errors of the classic and the refined method, truth's share of the objective, ambiguity."""
+    """Errors of the classic and refined methods, relative objective of the truth, ambiguity."""
     rng = np.random.RandomState(seed)
     chosen = rng.permutation(len(X))[: min(n_rows, len(X))]
     chosen = chosen[: round(0.8 * chosen.size)]

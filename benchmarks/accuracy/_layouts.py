@@ -1,7 +1,7 @@
-"""Quality of layouts of real data, beside FLAS; and the paper's objective for "classic".
+"""Layout quality on real data compared with FLAS, and the paper's objective for "classic".
 
-The schedules were chosen on the data of `report`. Those of `report_held_out` were not looked at
-until the schedules stood.
+The schedules were chosen on the data of `report`. The data of `report_held_out` were not used
+until the schedules were final.
 """
 
 import csv
@@ -28,21 +28,21 @@ from unshuffle.images import lab_pixels
 from unshuffle.metrics import hsic
 
 QUALITIES = ("fast", "balanced", "best")
-# HSIC that the authors' code reaches.
-AUTHORS = {"colours 32x32": 0.0509, "flickr320 16x20": 0.025}
+# HSIC reached by the authors' code.
+AUTHORS = {"colors 32x32": 0.0509, "flickr320 16x20": 0.025}
 PATCH = 8
-NEW_COLORS = 7001  # first of the seeds
+NEW_COLORS = 7001  # first seed
 
 
 def report(folder: Path, *, tuned: bool) -> Iterator[str]:
-    """Data that the schedules were chosen on, and the paper's objective."""
+    """Data used to choose the schedules, and the paper's objective."""
     yield from _compare(_chosen_on(folder), tuned=tuned)
     for problem in (colors(32), _photos(folder, "flickr320", (16, 20))):
         yield _classic(problem)
 
 
 def report_held_out(folder: Path, *, tuned: bool) -> Iterator[str]:
-    """Data that nothing was chosen on."""
+    """Data not used for any choice."""
     yield from _compare(_held_out(folder), tuned=tuned)
 
 
@@ -58,8 +58,8 @@ def _chosen_on(folder: Path) -> Iterator[Problem]:
 def _held_out(folder: Path) -> Iterator[Problem]:
     for side in (32, 64):
         yield colors(side, first_seed=NEW_COLORS)
-    standardised = StandardScaler().fit_transform(load_breast_cancer().data)
-    yield fixed("breast cancer", (23, 24), standardised)
+    standardized = StandardScaler().fit_transform(load_breast_cancer().data)
+    yield fixed("breast cancer", (23, 24), standardized)
     yield fixed("patches of china.jpg", (32, 32), _patches())
     yield fixed("optdigits", (61, 62), _new_digits(folder))
     yield fixed("satimage", (80, 80), _table(folder, "satimage"))
@@ -69,7 +69,7 @@ def _held_out(folder: Path) -> Iterator[Problem]:
 
 
 def _compare(problems: Iterable[Problem], *, tuned: bool) -> Iterator[str]:
-    """One line for each problem and method."""
+    """One line per problem and method."""
     methods = compiled_layouts(QUALITIES)
     if tuned:
         methods["FLAS tuned"] = flas(tuned=True)
@@ -83,7 +83,7 @@ def _compare(problems: Iterable[Problem], *, tuned: bool) -> Iterator[str]:
 
 
 def _classic(problem: Problem) -> str:
-    """The paper's objective, tr(HKHL) / n^2 with median widths, which "classic" climbs."""
+    """The paper's objective, which "classic" maximizes: tr(HKHL) / n^2 with median widths."""
     reached = []
     for seed in SEEDS:
         X = problem.draw(seed)
@@ -102,7 +102,7 @@ def _photos(folder: Path, name: str, shape: tuple[int, int]) -> Problem:
 
 
 def _patches() -> NDArray[np.float64]:
-    """Lab pixels of patches of one photo, drawn from all over it."""
+    """Lab pixels of random patches of one photo."""
     image = load_sample_image("china.jpg")
     rows, columns = (length // PATCH for length in image.shape[:2])
     cut = image[: rows * PATCH, : columns * PATCH].reshape(rows, PATCH, columns, PATCH, 3)
@@ -111,7 +111,7 @@ def _patches() -> NDArray[np.float64]:
 
 
 def _new_digits(folder: Path) -> NDArray[np.float64]:
-    """Digits of the table that are not among those that ship with scikit-learn."""
+    """Digits of the table that do not ship with scikit-learn."""
     known = {row.tobytes() for row in load_digits().data}
     return np.array([row for row in _table(folder, "optdigits") if row.tobytes() not in known])
 

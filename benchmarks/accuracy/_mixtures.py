@@ -1,7 +1,7 @@
-"""Four mixtures of five Gaussians in five dimensions, told apart by sets drawn from them.
+"""Classification of sets drawn from four mixtures of five Gaussians in five dimensions.
 
-The paper does not give its mixtures. How far ours differ was chosen on seeds 0 and 1, so that one
-Gaussian for each set falls short and five do not all reach 100 %; these seeds are not scored.
+The paper does not specify its mixtures. The distance between ours was chosen on seeds 0 and 1, so
+that one Gaussian per set is not enough and five stay below 100%. These seeds are not scored.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ PENALTIES = [0.1, 1.0, 10.0, 100.0, 1000.0]
 
 
 def report(folder: Path) -> Iterator[str]:
-    """Share of right classes with more and more Gaussians for each set, C from training data."""
+    """Accuracy for increasing numbers of Gaussians per set; C is chosen on training data."""
     del folder
     kernels = {
         "Bhattacharyya": BhattacharyyaKernel(),

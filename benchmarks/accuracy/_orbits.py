@@ -1,4 +1,4 @@
-"""How far orbits can be followed beyond the data, and views between views of a turning object."""
+"""Extrapolation of orbits beyond the data, and interpolated views of a rotating object."""
 
 import time
 import warnings
@@ -17,7 +17,7 @@ from unshuffle import OrbitLearner
 Array = NDArray[np.float64]
 N_GIVEN, N_UNSEEN = 200, 100
 N_STARTS = 1
-STEP = 6  # every sixth of the 72 views is given: 30 degrees apart
+STEP = 6  # every sixth of the 72 views is used: 30 degrees apart
 SCALING = np.array([np.diag([1.0, 0, -1]) / 2**0.5, np.diag([0.5, -1, 0.5]) / 1.5**0.5])
 SYMMETRIC = np.array(
     [
@@ -30,7 +30,7 @@ SYMMETRIC /= np.linalg.norm(SYMMETRIC, axis=(1, 2), keepdims=True)
 
 @dataclass(frozen=True)
 class Problem:
-    """Points of an orbit, points of its unseen part, and a vector on it."""
+    """Points of an orbit, points of its unseen part, and a vector on the orbit."""
 
     given: Array
     unseen: Array
@@ -49,7 +49,7 @@ def circle(seed: int) -> Problem:
 
 
 def sphere(seed: int, noise: float = 0.0) -> Problem:
-    """A wedge of 50 by 50 degrees."""
+    """A patch of 50 by 50 degrees."""
     rng = np.random.default_rng(seed)
 
     def at(azimuth: Any, elevation: Any) -> Array:
@@ -62,7 +62,7 @@ def sphere(seed: int, noise: float = 0.0) -> Problem:
 
 
 def pair_of(generators: Array, seed: int) -> Problem:
-    """A quarter of a disc of coefficients, of the square around the whole."""
+    """Coefficients in a quarter of a disk; unseen ones in a square around the disk."""
     rng = np.random.default_rng(seed)
     start = np.array([1, 1.2, 0.9])
     radius, angle = 0.9 * np.sqrt(rng.random(N_GIVEN)), rng.uniform(0, np.pi / 2, N_GIVEN)
@@ -153,11 +153,11 @@ def _views(folder: Path) -> Iterator[str]:
 
 
 def view_errors(views: Array) -> tuple[float, float, float]:
-    """Mean error of the views between, by orbits, lines and the nearest of the views given.
+    """Mean error of intermediate views by orbits, by lines and by the nearest given view.
 
-    A turntable moves pixels along rows. Rows of a view and of the next are the pairs; one
-    generator that moves along a row, as far as each row needs, is learned from the given views
-    alone. A view between is half way on from the one before and half way back from the next.
+    A turntable moves pixels along rows, so the pairs are rows of one view and of the next. The
+    given views determine one generator, with a separate coefficient for each row. An intermediate
+    view is a weighted mean of the view before, moved forward, and of the next, moved back.
     """
     given = views[::STEP]
     n, height, width = given.shape

@@ -1,4 +1,4 @@
-"""Halves of photographs: all of them, fewer on one side, strangers on both."""
+"""Halves of photographs: complete, fewer on one side, or unmatched ones on both."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Kernels between sets, each with candidates among which the training part alone decides."""
+"""Set kernels, with parameters chosen on the training part."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -33,12 +33,12 @@ from unshuffle.preprocessing import NeighborhoodShape, SetNormalizer
 
 COSTS = (1.0, 3.0, 10.0, 30.0, 100.0)
 
-# Candidates of one method: transformers from sets to Gram blocks, by what tells them apart.
+# Candidates of one method: transformers from sets to Gram blocks, keyed by their parameters.
 Candidates = Mapping[str, Any]
 
 
 def digits(folder: Path, *, n_draws: int = 10) -> Iterator[str]:
-    """3 and 9 as clouds of 70 points, 100 of each to learn from and 200 of each to score."""
+    """3s and 9s as sets of 70 points, with 100 training and 200 test sets of each."""
     methods = {**kernels_between_sets(), **kernels_of_shapes()}
     yield from _table(
         "digits 3 and 9", partial(digit_pairs, folder), methods, range(10, 10 + n_draws)
@@ -46,7 +46,7 @@ def digits(folder: Path, *, n_draws: int = 10) -> Iterator[str]:
 
 
 def mnist(folder: Path, *, n_draws: int = 10, first: int = 0) -> Iterator[str]:
-    """A thousand images as sets of (x, y, intensity), 700 to learn from, and whole beside them."""
+    """A thousand digits as sets of (x, y, intensity) and as images, 700 for training."""
     whole = [_image_accuracy(mnist_images(folder, seed, first=first)) for seed in range(n_draws)]
     yield score_line("mnist sets", "whole images, rbf", whole)
     methods = {**kernels_between_sets(), **kernels_of_shapes(columns=(0, 1))}
@@ -55,7 +55,7 @@ def mnist(folder: Path, *, n_draws: int = 10, first: int = 0) -> Iterator[str]:
 
 
 def tables(folder: Path, *, n_draws: int = 10) -> Iterator[str]:
-    """Rows of tables with permuted features, 70 per cent to learn from."""
+    """Table rows with permuted features, 70 percent for training."""
     for name in ("ionosphere", "pima", "heart"):
         yield from _table(
             name, partial(permuted_table, folder, name), kernels_of_numbers(), range(n_draws)
@@ -63,10 +63,10 @@ def tables(folder: Path, *, n_draws: int = 10) -> Iterator[str]:
 
 
 def objects(folder: Path, *, n_draws: int = 8) -> Iterator[str]:
-    """Plane and dart, three views of each to learn from."""
+    """Plane and dart, with three training views of each."""
     centered = SetNormalizer(scale=None)
     methods = {
-        f"centred, {name}": _each(
+        f"centered, {name}": _each(
             (width, make_pipeline(centered, kernel)) for width, kernel in candidates.items()
         )
         for name, candidates in {
@@ -90,10 +90,10 @@ def _table(
 
 
 def accuracy(task: Task, candidates: Candidates, costs: Sequence[float] = COSTS) -> float:
-    """Choose a candidate and C by five-fold cross-validation on the training part; score it once.
+    """Choose a candidate and C by five-fold cross-validation on the training part; score once.
 
-    The Gram matrix of the training part is computed once for each candidate: widths read off all
-    of it have seen the points of a fold that is left out, but none of its labels.
+    The Gram matrix of the training part is computed once for each candidate. Widths estimated from
+    it therefore use the points of held-out folds, but not their labels.
     """
     folds = list(
         StratifiedKFold(5, shuffle=True, random_state=0).split(task.y_train, task.y_train)
@@ -115,7 +115,7 @@ def accuracy(task: Task, candidates: Candidates, costs: Sequence[float] = COSTS)
 
 
 def kernels_between_sets() -> dict[str, Candidates]:
-    """Every kernel between sets as it is, with the widths that one would try."""
+    """Every set kernel on the original sets, with typical widths."""
     widths = {"wide": None, "narrow": 30.0, "narrower": 100.0}
     return {
         "mean map": _each(
@@ -146,7 +146,7 @@ def kernels_between_sets() -> dict[str, Candidates]:
 
 
 def kernels_of_shapes(columns: Sequence[int] | None = None) -> dict[str, Candidates]:
-    """Kernels between sets that are moved, scaled and straightened, with and without strokes."""
+    """Kernels between centered, scaled and sheared sets, with and without strokes."""
     upright = SetNormalizer(shear=True, columns=columns)
     strokes = {w: NeighborhoodShape(weight=w, columns=columns) for w in (0.5, 0.75, 1.5)}
     narrow, wide = 6.0, 1.0
@@ -205,7 +205,7 @@ def kernels_of_shapes(columns: Sequence[int] | None = None) -> dict[str, Candida
 
 
 def kernels_of_numbers() -> dict[str, Candidates]:
-    """Kernels between sets of numbers: sorted by the sliced one, counted by the mean map."""
+    """Kernels between sets of numbers: sorted values (sliced) or their distribution (mean map)."""
 
     def mean_map(gamma: float) -> MeanMapKernel:
         return MeanMapKernel(gamma=gamma, outer="rbf", n_features=500, random_state=0)
@@ -249,7 +249,7 @@ def _fold(K: NDArray[np.float64], y: NDArray[Any], fold: tuple[Any, Any], cost: 
 
 
 def _leave_pairs_out(y: NDArray[Any]) -> Iterable[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Folds without one set of each class, all combinations: for a handful of sets."""
+    """Folds that leave out one set of each class, in all combinations; for few sets."""
     groups = [np.flatnonzero(y == each) for each in np.unique(y)]
     for left_out in np.stack(np.meshgrid(*groups), axis=-1).reshape(-1, len(groups)):
         yield np.setdiff1d(np.arange(len(y)), left_out), left_out

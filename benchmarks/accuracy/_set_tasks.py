@@ -1,6 +1,6 @@
-"""Sets to classify: each task by a seed, split into what is learnt from and what is scored.
+"""Classification tasks on sets, split by a seed into training and test parts.
 
-Every function gives a `Task`. Parameters are to be chosen on its training part alone.
+Every function returns a `Task`. Choose parameters on its training part only.
 """
 
 import csv
@@ -15,11 +15,11 @@ from sklearn.model_selection import train_test_split
 
 Bag = NDArray[np.float64]
 
-N_PIXELS = 28  # of an MNIST image, each way
+N_PIXELS = 28  # width and height of an MNIST image
 
 
 class Task(NamedTuple):
-    """Sets and labels to learn from, and fresh ones to score.
+    """Training and test sets with their labels.
 
     Attributes
     ----------
@@ -43,11 +43,11 @@ def digit_pairs(
     n_train: int = 100,
     n_points: int = 70,
 ) -> Task:
-    """Two digits as clouds of dark pixels: `n_train` of each to learn from, all others to score.
+    """Two digits as sets of dark pixels: `n_train` of each for training, all others for testing.
 
-    The paper's clouds: pixels of the dark region drawn at random, none twice where there are
-    enough. The seed draws pixels and decides which digits are learnt from. Any two digits will
-    do: those that are not scored are for choosing what the training part cannot tell.
+    As in the paper, pixels are drawn at random from the dark region, without repetition if there
+    are enough. The seed determines the pixels and the split. Pairs of digits other than the scored
+    one can be used for choices that the training part cannot decide.
     """
     data = np.load(folder / "mnist3000.npz")
     rng = np.random.default_rng(seed)
@@ -63,28 +63,27 @@ def digit_pairs(
 
 
 def mnist_sets(folder: Path, seed: int, *, first: int = 0) -> Task:
-    """A thousand digits as sets of (x, y, intensity), 700 to learn from and 300 to score.
+    """A thousand digits as sets of (x, y, intensity), 700 for training and 300 for testing.
 
-    Pixels above 191 of 255, coordinates and intensities from 0 to 1; 18 to 186 points. The seed
-    splits. `first`, 0, 100 or 200, is the first of the hundred images taken of each digit, so that
-    there are others on which to try things out.
+    The points are pixels above 191 of 255, 18 to 186 per set, with coordinates and intensities
+    scaled to [0, 1]. The seed determines the split. `first` (0, 100 or 200) is the first of the
+    hundred images of each digit, which leaves other images for experiments.
     """
     images, labels = _thousand_images(folder, first)
     return _split([ink_tuples(image) for image in images], labels, 300, seed)
 
 
 def mnist_images(folder: Path, seed: int, *, first: int = 0) -> Task:
-    """The same digits and the same split as whole images, vectors of 784 numbers from 0 to 1."""
+    """The same digits and split as whole images: vectors of 784 numbers in [0, 1]."""
     images, labels = _thousand_images(folder, first)
     return _split([image.ravel() / 255.0 for image in images], labels, 300, seed)
 
 
 def permuted_table(folder: Path, name: str, seed: int, *, n_test: int | float = 0.3) -> Task:
-    """Rows of a table, the features of each in an order of its own: sets of single numbers.
+    """Rows of a table as sets of single numbers: the features of each row are permuted.
 
-    "ionosphere", "pima" or "heart". Features are brought to the range from 0 to 1 first (over the
-    whole table, without its labels): of numbers in different units order would be all that is
-    left.
+    `name` is "ionosphere", "pima" or "heart". Features are first scaled to [0, 1] over the whole
+    table, without using labels, so that numbers of different features are comparable.
     """
     with gzip.open(folder / "uci" / f"{name}.csv.gz", "rt", newline="") as file:
         records = list(csv.reader(file))[1:]
@@ -105,11 +104,11 @@ def plane_dart(
     n_points: int = 120,
     most_shift: int = 4,
 ) -> Task:
-    """Two objects as clouds of bright pixels: three views of each to learn from, nine to score.
+    """Two objects as sets of bright pixels: three views of each for training, nine for testing.
 
-    Consecutive views, 5 degrees apart, from an angle that the seed draws; each moved by up to
-    `most_shift` pixels both ways, so that the position says nothing. Mugs are 259 and 262, dolls
-    139 and 145.
+    Views are consecutive, 5 degrees apart, from a random starting angle. Each is shifted by up to
+    `most_shift` pixels in both directions, so that position carries no information. Mugs are 259
+    and 262, dolls 139 and 145.
     """
     data = np.load(folder / "aloi_pairs.npz")
     rng = np.random.default_rng(seed)
@@ -126,7 +125,7 @@ def plane_dart(
 
 
 def score_line(task: str, method: str, scores: Sequence[float]) -> str:
-    """What a method reached over several draws, in one line."""
+    """One line with the scores of a method over several draws."""
     error = np.std(scores, ddof=1) / np.sqrt(len(scores)) if len(scores) > 1 else np.nan
     return (
         f"{task}: {method} {100 * np.mean(scores):.1f} % (standard error {100 * error:.1f}, "
@@ -135,14 +134,14 @@ def score_line(task: str, method: str, scores: Sequence[float]) -> str:
 
 
 def drawn_pixels(shown: NDArray[np.bool_], n_points: int, rng: np.random.Generator) -> Bag:
-    """Pixels drawn from those that show something, none twice where there are enough: (x, y)."""
+    """Draw (x, y) of pixels where `shown`, without repetition if there are enough."""
     rows, columns = np.nonzero(shown)
     chosen = rng.choice(rows.size, n_points, replace=rows.size < n_points)
     return np.stack([columns[chosen], shown.shape[0] - 1 - rows[chosen]], axis=1).astype(float)
 
 
 def ink_tuples(image: NDArray[np.uint8], least: int = 192) -> Bag:
-    """Dark pixels of an image as (x, y, intensity), all from 0 to 1."""
+    """Dark pixels of an image as (x, y, intensity), all in [0, 1]."""
     rows, columns = np.nonzero(image >= least)
     x, y = columns / image.shape[1], 1.0 - rows / image.shape[0]
     return np.stack([x, y, image[rows, columns] / 255.0], axis=1)

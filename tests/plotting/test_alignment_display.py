@@ -172,7 +172,7 @@ def test_an_estimator_that_was_not_fitted_is_refused(bags):
         ([[0, 1], [0, 2]], "names point 2 of bag 1, which has 2 points"),
         ([[0, 1], [0, -2]], "names point -2 of bag 1"),
         ([[0, 1]], "for 2 bags, got shape"),
-        (np.empty((2, 0), dtype=int), r"has shape \(2, 0\): it orders no points"),
+        (np.empty((2, 0), dtype=int), r"has shape \(2, 0\): it has no columns"),
         ([[0.0, 1.0], [1.0, 0.0]], "must be whole numbers"),
         ([[0, 1], [0]], "must be whole numbers"),
     ],

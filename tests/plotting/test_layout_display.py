@@ -94,7 +94,7 @@ def test_a_gap_sets_pictures_apart(images):
 
 
 def test_pictures_are_thinned_out_where_they_are_too_many(images, monkeypatch):
-    monkeypatch.setattr("unshuffle.plotting._drawing._MAX_PIXELS", 6 * 24 // 4)
+    monkeypatch.setattr("unshuffle.plotting._display._MAX_PIXELS", 6 * 24 // 4)
     drawn = picture_of(LayoutDisplay.from_predictions(GRID, images=images).plot(gap=0))
     assert drawn.shape == (2 * 2, 3 * 3, 4)
     np.testing.assert_array_equal(drawn[:2, :3, :3], images[0, ::2, ::2])
@@ -154,7 +154,7 @@ def test_neighbors_are_drawn_on_grids_and_points():
     drawn = picture_of(display)
     assert drawn[0, 0, 0] == pytest.approx((1.5 - 1) / 4, abs=0.01)
     bar = next(ax for ax in display.figure_.axes if ax is not display.ax_)
-    assert bar.get_ylabel() == "mean distance to neighbours"
+    assert bar.get_ylabel() == "mean distance to neighbors"
     points = LayoutDisplay.from_predictions([0, 1, 2, 3, -1], points=CORNERS, X=X)
     assert len(discs_of(points.plot_neighbors()).get_offsets()) == 5
 

@@ -7,7 +7,7 @@ from scipy.spatial.distance import cdist, pdist
 
 from unshuffle import GridLayout
 from unshuffle.layout._paper import squared_distances
-from unshuffle.layout._problem import Shape
+from unshuffle.layout._shape import Shape
 
 
 def median_kernel(squared):
@@ -112,7 +112,7 @@ def test_the_better_of_two_layouts_is_found_whatever_the_start(colors):
 def test_distances_go_the_short_way_round_a_torus():
     cells = np.arange(35)
     flat, wrapped = (
-        squared_distances(Shape.asked_for((5, 7), 35, wrap=wrap), cells) for wrap in (False, True)
+        squared_distances(Shape.for_items((5, 7), 35, wrap=wrap), cells) for wrap in (False, True)
     )
     assert flat[0, 34] == 4**2 + 6**2
     assert wrapped[0, 34] == 1 + 1

@@ -28,7 +28,7 @@ from unshuffle._parameters import (
 )
 from unshuffle._progress import Callback, Search, fit_by_search
 from unshuffle.assignment import interaction_spread, solve_assignment
-from unshuffle.layout._problem import check_rectangle
+from unshuffle.layout._shape import check_rectangle
 
 Planes = NDArray[np.float32]
 Index = NDArray[np.intp]
@@ -71,7 +71,7 @@ class Collage(BaseEstimator):
         grid with its proportions that the tiles fill, each used once, or `repeat` times where
         that is given.
     smoothness : float, default=0.3
-        From 0 to 1: how much likeness between neighbours counts against likeness to the
+        From 0 to 1: how much likeness between neighbors counts against likeness to the
         template. 0 is the best assignment to the template alone; larger gives calmer areas that
         resemble the template less.
     repeat : int or None, default=None
@@ -79,9 +79,9 @@ class Collage(BaseEstimator):
         given, and make a larger grid where it is not. None is as few as the cells ask for.
     detail : int, default=3
         Parts along each side of a tile that are compared with the template. 1 compares mean
-        colours only; larger follows edges within a cell.
+        colors only; larger follows edges within a cell.
     neighbors : {"kernel", "laplacian"}, default="kernel"
-        What counts as a neighbour: "kernel" weighs the eight cells around each by a Gaussian;
+        What counts as a neighbor: "kernel" weighs the eight cells around each by a Gaussian;
         "laplacian" weighs the four that touch by how alike the template is there, so that
         calm areas end where the template has an edge.
     random_state : int, RandomState instance or None, default=None
@@ -90,7 +90,7 @@ class Collage(BaseEstimator):
         Threads; the result does not depend on it.
     callback : callable or None, default=None
         Called after each step with a state that has `iteration`, `objective` (the negative of
-        what is minimised), `permutation` (tile of each cell), `stage` and `fraction`. Returning
+        what is minimized), `permutation` (tile of each cell), `stage` and `fraction`. Returning
         True stops; the collage so far is kept.
 
     Attributes
@@ -98,9 +98,9 @@ class Collage(BaseEstimator):
     grid_ : ndarray of shape (rows, columns)
         Tile in each cell.
     cost_ : float
-        Mean squared difference of colour (CIE Lab) between tiles and template.
+        Mean squared difference of color (CIE Lab) between tiles and template.
     roughness_ : float
-        Mean squared difference of colour between neighbours.
+        Mean squared difference of color between neighbors.
     n_tiles_ : int
         Tiles it was fitted with; not all need be used.
     n_iter_ : int
@@ -321,7 +321,7 @@ def grid_for(n_tiles: int, template: NDArray[Any], tiles: NDArray[Any]) -> tuple
 
 @dataclass(frozen=True)
 class Mosaic:
-    """The objective of a collage: mean squared differences of colour, to be made small.
+    """The objective of a collage: mean squared differences of color, to be made small.
 
     Of item i in cell p it is (1 - s) |a_i - b_p|^2 + s / 2 sum_q W_pq |x_i - x_q|^2, with x_q
     the look of the item in cell q.
@@ -339,7 +339,7 @@ class Mosaic:
         return float(np.einsum("ij,ij->", apart, apart, dtype=np.float64) / len(items))
 
     def roughness(self, items: Index) -> float:
-        """Mean squared difference between neighbours."""
+        """Mean squared difference between neighbors."""
         looks = self.looks[items].astype(np.float64)
         degrees = np.asarray(self.near.sum(axis=1)).ravel()
         squares = np.einsum("ij,ij->i", looks, looks)
@@ -445,7 +445,7 @@ class _Tray:
         self._reorder(around, None, SIDE, raise_by)
 
     def descend(self, raise_by: float) -> None:
-        """Reorder cells that are no neighbours, while theirs stay: that lowers the objective."""
+        """Reorder cells that are no neighbors, while theirs stay: that lowers the objective."""
         looks = self.planes[: self.mosaic.looks.shape[1]]
         for cells in _strangers(self.shape, self.rng):
             around = (self.mosaic.near @ looks.T).T

@@ -15,7 +15,7 @@ from scipy.spatial import cKDTree
 
 from unshuffle._parallel import Workers
 from unshuffle.layout import _surface_loops
-from unshuffle.layout._problem import Shape
+from unshuffle.layout._shape import Shape
 from unshuffle.layout._surface_loops import LONGEST_SHIFT
 
 Planes = NDArray[np.float32]

@@ -15,8 +15,6 @@ from unshuffle.plotting._display import Display, cell_pictures
 class CollageDisplay(Display):
     """A template and its collage, side by side.
 
-    Build it with `from_estimator` or `from_predictions`.
-
     Parameters
     ----------
     template : ndarray of shape (height, width, 3), uint8
@@ -25,11 +23,6 @@ class CollageDisplay(Display):
         Tile in each cell; -1 is empty.
     tiles : ndarray of shape (n_tiles, h, w, 3), uint8
         The tiles of the collage.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was last drawn.
 
     Examples
     --------
@@ -55,11 +48,6 @@ class CollageDisplay(Display):
             Fitted.
         tiles : array of shape (n_tiles, h, w, 3) or (n_tiles, h, w), uint8
             Tiles in the order fitted, of any size.
-
-        Returns
-        -------
-        display : CollageDisplay
-            Ready to `plot`.
         """
         check_is_fitted(collage, "grid_")
         return cls.from_predictions(collage._template, collage.grid_, tiles)
@@ -76,11 +64,6 @@ class CollageDisplay(Display):
             Tile in each cell; -1 is empty.
         tiles : array of shape (n_tiles, h, w, 3) or (n_tiles, h, w), uint8
             The tiles of the collage.
-
-        Returns
-        -------
-        display : CollageDisplay
-            Ready to `plot`.
         """
         pictures = check_images(tiles, "tiles")
         return cls(check_picture(template, "template"), check_grid(grid, len(pictures)), pictures)
@@ -95,15 +78,8 @@ class CollageDisplay(Display):
 
         Parameters
         ----------
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a figure.
         labels : (str, str), default=("template", "collage")
             Titles of the two pictures.
-
-        Returns
-        -------
-        display : CollageDisplay
-            Itself.
         """
         picture = self.picture
         # The collage may be a little wider or narrower than the template.

@@ -25,8 +25,6 @@ class GramDisplay(Display):
     side: groups show as blocks on the diagonal. Colored strips along the edges show the labels of
     the sets, if given. The order does not use them.
 
-    Build it with `from_estimator` or `from_predictions`.
-
     Parameters
     ----------
     gram : ndarray of shape (n, n)
@@ -35,11 +33,6 @@ class GramDisplay(Display):
         Set in each row of the heat map, from the top.
     labels : ndarray of shape (n,) or None, default=None
         Label of each set, in the order given.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was last drawn.
 
     Notes
     -----
@@ -73,11 +66,6 @@ class GramDisplay(Display):
             Sets to compare with each other.
         y : array-like of shape (n,) or None, default=None
             Label of each set.
-
-        Returns
-        -------
-        display : GramDisplay
-            Ready to `plot`.
         """
         if not callable(getattr(type(estimator), "kernel", None)):
             raise TypeError(
@@ -100,11 +88,6 @@ class GramDisplay(Display):
             Label of each item.
         order : array-like of shape (n,) or None, default=None
             Item in each row. None finds an order that puts similar items side by side.
-
-        Returns
-        -------
-        display : GramDisplay
-            Ready to `plot`.
         """
         gram = check_gram(K, "K")
         checked = check_item_labels(labels, len(gram))
@@ -124,18 +107,11 @@ class GramDisplay(Display):
 
         Parameters
         ----------
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a figure.
         cmap : str, default="YlGnBu_r"
             Name of a matplotlib color map. It spans the 1st to the 99th percentile of the
             similarities between different sets.
         legend : bool, default=True
             Add a legend if there are at most twenty labels.
-
-        Returns
-        -------
-        display : GramDisplay
-            Itself.
         """
         ax = self._take_axes(ax, (5.6 if self.labels is None else 6.4, 4.8))
         low, high = _limits(self.gram)

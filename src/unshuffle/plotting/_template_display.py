@@ -33,8 +33,6 @@ class TemplateDisplay(Display):
     matched to it has the same color and is joined to it by a line. A set agrees with the template
     if its colors are arranged alike and its lines are short.
 
-    Build it with `from_estimator` or `from_predictions`.
-
     Parameters
     ----------
     template : ndarray of shape (n_points, n_features)
@@ -43,11 +41,6 @@ class TemplateDisplay(Display):
         Sets in the order of the template; NaN where a template point is unmatched.
     labels : ndarray of shape (n_sets,) or None, default=None
         Title of each set.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib Axes and Figure
-        Where it was last drawn.
 
     Examples
     --------
@@ -77,11 +70,6 @@ class TemplateDisplay(Display):
             Sets to align, fitted or new.
         labels : array-like of shape (n_sets,) or None, default=None
             Title of each set.
-
-        Returns
-        -------
-        display : TemplateDisplay
-            Ready to `plot`.
         """
         if not callable(getattr(estimator, "align", None)):
             raise TypeError(
@@ -118,11 +106,6 @@ class TemplateDisplay(Display):
             ``bags[i][permutations[i]]`` is set i in the order of the template; -1 is unmatched.
         labels : array-like of shape (n_sets,) or None, default=None
             Title of each set.
-
-        Returns
-        -------
-        display : TemplateDisplay
-            Ready to `plot`.
         """
         given = Bags.of(bags)
         orders = check_orders(permutations, given.sizes)
@@ -148,8 +131,6 @@ class TemplateDisplay(Display):
 
         Parameters
         ----------
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a figure.
         n_sets : int, default=7
             Number of sets to draw, at most. More are drawn smaller.
         n_columns : int or None, default=None
@@ -158,11 +139,6 @@ class TemplateDisplay(Display):
             Coordinates to draw; three are drawn in perspective. None draws all coordinates of
             points with two or three, otherwise the first two. Points with one coordinate are
             drawn as profiles: their values in ascending order of the template.
-
-        Returns
-        -------
-        display : TemplateDisplay
-            Itself.
         """
         n_sets = min(check_count(n_sets, "n_sets"), len(self.sets))
         template, sets = self._in_plane(columns, n_sets)

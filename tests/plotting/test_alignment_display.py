@@ -63,12 +63,12 @@ def test_a_morph_starts_at_one_bag_and_ends_at_the_other(copies):
     frames = [np.asarray(each.get_offsets()) for each in display.ax_.collections]
     assert len(frames) == 5
 
-    def centred(points):
+    def centered(points):
         return points - points.mean(axis=0)
 
     for frame, t in zip(frames, np.linspace(0, 1, 5), strict=True):
         between = (1 - t) * stretched[1] + t * stretched[6]
-        np.testing.assert_allclose(centred(frame), centred(between), atol=1e-9)
+        np.testing.assert_allclose(centered(frame), centered(between), atol=1e-9)
 
 
 def test_the_order_as_given_is_drawn_above(bags, aligned):

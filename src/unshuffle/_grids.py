@@ -6,17 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.extmath import row_norms
 
-from unshuffle._arrays import (
-    as_array,
-    as_numbers,
-    as_rows,
-    check_documents,
-    check_plain,
-    check_vectors,
-    is_text,
-)
+from unshuffle._arrays import as_array, as_numbers, check_plain
 from unshuffle._distances import as_float64
-from unshuffle._grams import check_gram
 from unshuffle._parameters import check_memory
 
 # Numbers held at a time: a block of rows of the distance matrix, or differences of neighbours.
@@ -160,17 +151,6 @@ def check_sheet_values(values: ArrayLike, n_items: int, name: str) -> NDArray[np
             f"{array.shape}."
         )
     return array
-
-
-def check_items_of_layout(X: Any, name: str, *, kernel: Any) -> Any:
-    """Documents, a kernel matrix or vectors, as the kernel asks; a single item will do."""
-    if kernel == "text":
-        return [str(X[0])] if is_text(X) and len(X) == 1 else check_documents(X, name)
-    if isinstance(X, str) or is_text(X):
-        return check_vectors(X, name, kernel=getattr(kernel, "__name__", kernel))
-    if kernel == "precomputed" and np.shape(X) != (1, 1):
-        return check_gram(X, name)
-    return as_rows(X, name).copy()  # which is kept, and must not change with the user's
 
 
 def touching_cells(

@@ -119,8 +119,8 @@ def test_columns_with_names_must_keep_them(colors, check_layout):
 
 
 BAD_ADDITIONS = {
-    "too many": (np.ones((6, 3)), r"6 new items do not fit into the 5 cells that are empty.*Fit"),
-    "columns": (np.ones((2, 4)), "X has 4 columns, but the items that are laid out have 3.*same"),
+    "too many": (np.ones((6, 3)), r"6 new items do not fit into the 5 empty cells.*Fit"),
+    "columns": (np.ones((2, 4)), "X has 4 columns, but the fitted items have 3.*same"),
     "none": (np.ones((0, 3)), "X is empty: found 0"),
     "nan": (np.full((1, 3), np.nan), "contains NaN.*Drop these rows"),
     "one row": (np.ones(3), "must be 2-D, got 1 dimension"),
@@ -151,9 +151,9 @@ def test_documents_that_are_none_are_refused(X, message):
 def test_a_smaller_kernel_matrix_is_refused(colors):
     K = colors(9) @ colors(9).T
     layout = GridLayout((4, 4), kernel="precomputed", random_state=0).fit(K)
-    with pytest.raises(ValueError, match=r"no more items than are laid out.*the old ones first"):
+    with pytest.raises(ValueError, match=r"no more items than are laid out.*fitted ones first"):
         layout.add(K)
-    with pytest.raises(ValueError, match=r"fewer items than are laid out.*the old ones first"):
+    with pytest.raises(ValueError, match=r"fewer items than are laid out.*fitted ones first"):
         layout.add(K[:3, :3])
 
 

@@ -43,7 +43,7 @@ def tiles():
 
 
 def direct_costs(template, tiles, shape, detail):
-    """Every tile in every cell: mean squared differences of colour, in double precision."""
+    """Every tile in every cell: mean squared differences of color, in double precision."""
     wanted = template_colors(template, shape, detail).astype(float)
     colors = tile_colors(tiles, detail).astype(float)
     return np.square(wanted[:, np.newaxis] - colors).sum(axis=2)
@@ -175,7 +175,7 @@ def test_no_exchange_of_two_tiles_gains_much(flower, tiles, neighbors, smoothnes
 
 
 @pytest.mark.parametrize("neighbors", ["kernel", "laplacian"])
-def test_roughness_is_the_mean_difference_of_neighbours(flower, tiles, neighbors):
+def test_roughness_is_the_mean_difference_of_neighbors(flower, tiles, neighbors):
     collage = Collage(flower, (7, 9), 0.5, neighbors=neighbors, random_state=0).fit(tiles)
     near = neighbor_weights((7, 9))
     if neighbors == "laplacian":
@@ -225,14 +225,14 @@ def test_detail_follows_edges_within_a_cell():
     assert Collage(template[:, ::-1], (1, 1), detail=2).fit(tiles).grid_ == 0
 
 
-def test_grey_pictures_give_the_same_as_their_colour_versions(flower, tiles):
-    grey, colored = tiles[..., 1], np.repeat(tiles[..., 1:2], 3, axis=3)
+def test_gray_pictures_give_the_same_as_their_color_versions(flower, tiles):
+    gray, colored = tiles[..., 1], np.repeat(tiles[..., 1:2], 3, axis=3)
     template = flower[..., 0]
-    first = Collage(template, (5, 8), random_state=0).fit(grey)
+    first = Collage(template, (5, 8), random_state=0).fit(gray)
     second = Collage(np.stack([template] * 3, axis=2), (5, 8), random_state=0).fit(colored)
     np.testing.assert_array_equal(first.grid_, second.grid_)
     assert first.cost_ == second.cost_
-    assert first.render(grey).shape == (80, 128, 3)
+    assert first.render(gray).shape == (80, 128, 3)
 
 
 def test_tiles_need_not_be_square(flower, tiles):

@@ -76,7 +76,7 @@ def test_averages_over_a_short_side_take_cells_together(monkeypatch, wrap):
     found = surface.average(planes.reshape(2, -1), 1500.0, ONE).reshape(planes.shape)
     index, weights = _surface_loops.gaussian_taps(3, 1500.0, 1, wrap)
     assert index.shape[1] > _surface_loops.MANY_TAPS  # 9,003 taps for three cells
-    cells, sums = _surface_loops._folded(index, weights, 3)
+    cells, sums = _surface_loops._sum_taps(index, weights, 3)
     assert cells.tolist() == [[0, 1, 2]]
     np.testing.assert_allclose(sums, np.bincount(index[0], weights[0], 3)[None], rtol=1e-4)
     expected = smoothed(planes.mean(axis=1, keepdims=True).astype(float), 1500.0, wrap)
@@ -361,7 +361,7 @@ def test_groups_hold_every_movable_cell_once_and_never_too_many(
 
 
 def neighbor_cost(items, features, neighbors, weights):
-    """Sum of weighted distances between neighbours that both hold an item."""
+    """Sum of weighted distances between neighbors that both hold an item."""
     there = (neighbors >= 0) & (items[:, None] >= 0) & (items[neighbors] >= 0)
     apart = features[items[:, None]] - features[items[neighbors]]
     return float((weights * there * np.linalg.norm(apart, axis=-1)).sum())
@@ -382,7 +382,7 @@ SURFACES = {
 
 @pytest.mark.parametrize("kind", SURFACES)
 @pytest.mark.parametrize("with_empty", [False, True])
-def test_exchanges_never_bring_neighbours_apart(kind, with_empty):
+def test_exchanges_never_bring_neighbors_apart(kind, with_empty):
     for seed in range(5):
         rng = np.random.default_rng(seed)
         surface = SURFACES[kind](rng)
@@ -407,7 +407,7 @@ def test_exchanges_never_bring_neighbours_apart(kind, with_empty):
 
 
 @pytest.mark.parametrize("kind", SURFACES)
-def test_neighbours_count_each_other_alike_and_never_themselves(kind):
+def test_neighbors_count_each_other_alike_and_never_themselves(kind):
     neighbors, weights = SURFACES[kind](np.random.default_rng(0)).neighbors()
     n = len(neighbors)
     W = np.zeros((n, n))

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from unshuffle._color import lab_of_light, light_of_rgb, rgb_to_lab
 from unshuffle.layout._collage import (
     Mosaic,
-    _strangers,
+    _independent_cells,
     grid_for,
     neighbor_weights,
     template_colors,
@@ -18,7 +18,7 @@ def noise(*shape, seed=0):
     return np.random.default_rng(seed).integers(0, 256, shape, dtype=np.uint8)
 
 
-def test_a_flat_tile_has_its_own_colour_in_every_part():
+def test_a_flat_tile_has_its_own_color_in_every_part():
     color = np.array([200, 30, 90], dtype=np.uint8)
     tile = np.broadcast_to(color, (1, 7, 5, 3))
     np.testing.assert_allclose(
@@ -106,7 +106,7 @@ def test_grids_follow_the_proportions_of_template_and_tiles(n_tiles, template, t
     assert grid_for(n_tiles, np.empty((*template, 3)), np.empty((1, *tile, 3))) == expected
 
 
-def test_kernel_neighbours_are_the_eight_around_by_a_gaussian():
+def test_kernel_neighbors_are_the_eight_around_by_a_gaussian():
     near = neighbor_weights((3, 3)).toarray()
     center = near[4].reshape(3, 3)
     assert center[1, 1] == 0
@@ -119,7 +119,7 @@ def test_kernel_neighbours_are_the_eight_around_by_a_gaussian():
 
 
 @pytest.mark.parametrize("edge", [40.0, 400.0])
-def test_template_neighbours_hardly_count_across_an_edge(edge):
+def test_template_neighbors_hardly_count_across_an_edge(edge):
     wanted = np.random.default_rng(0).normal(0, 2, (36, 3)).astype(np.float32)
     wanted.reshape(6, 6, 3)[:, 3:] += np.float32(edge)
     near = neighbor_weights((6, 6), wanted).toarray()
@@ -132,25 +132,25 @@ def test_template_neighbours_hardly_count_across_an_edge(edge):
     assert ((near > 0).sum(axis=1) <= 4).all()
 
 
-def test_neighbours_in_a_flat_template_count_alike():
+def test_neighbors_in_a_flat_template_count_alike():
     near = neighbor_weights((4, 5), np.zeros((20, 3), dtype=np.float32)).toarray()
     assert np.unique(near[near > 0]).size == 1
     assert (near > 0).sum() == 2 * (4 * 4 + 3 * 5)
 
 
-def test_one_cell_has_no_neighbour():
+def test_one_cell_has_no_neighbor():
     assert neighbor_weights((1, 1)).nnz == 0
     assert neighbor_weights((1, 1), np.zeros((1, 3), dtype=np.float32)).nnz == 0
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 6), (5, 1), (4, 7)])
-def test_cells_that_are_reordered_together_are_no_neighbours(shape):
+def test_cells_that_are_reordered_together_are_not_neighbors(shape):
     near, rng = neighbor_weights(shape), np.random.default_rng(0)
     for _ in range(10):
-        kinds = _strangers(shape, rng)
-        assert sorted(np.concatenate(kinds)) == list(range(shape[0] * shape[1]))
-        assert len(kinds) <= 4
-        for cells in kinds:
+        parts = _independent_cells(shape, rng)
+        assert sorted(np.concatenate(parts)) == list(range(shape[0] * shape[1]))
+        assert len(parts) <= 4
+        for cells in parts:
             assert near[cells][:, cells].nnz == 0
 
 

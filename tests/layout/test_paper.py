@@ -7,32 +7,32 @@ from scipy.spatial.distance import cdist, pdist
 
 from unshuffle import GridLayout
 from unshuffle.layout._paper import squared_distances
-from unshuffle.layout._problem import Shape
+from unshuffle.layout._shape import Shape
 
 
 def median_kernel(squared):
     return np.exp(-squared / np.median(squared[np.triu_indices(len(squared), 1)]))
 
 
-def centred(K):
+def centered(K):
     return K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
 
 
 def hsic(K, L, cell_of_item):
     """tr(HKHL) / n^2 with the cells in the order of the items."""
-    return float((centred(K) * L[np.ix_(cell_of_item, cell_of_item)]).sum()) / len(K) ** 2
+    return float((centered(K) * L[np.ix_(cell_of_item, cell_of_item)]).sum()) / len(K) ** 2
 
 
 def paper(K, L):
     """Items and cells sorted by their leading eigenvectors, then repeated assignment."""
-    first, second = (np.linalg.eigh(centred(each))[1][:, -1] for each in (K, L))
+    first, second = (np.linalg.eigh(centered(each))[1][:, -1] for each in (K, L))
     found = []
     for sign in (1.0, -1.0):
         cell_of_item = np.empty(len(K), dtype=int)
         cell_of_item[np.argsort(sign * first)] = np.argsort(second)
         value = hsic(K, L, cell_of_item)
         while True:
-            slopes = centred(K) @ centred(L)[cell_of_item]
+            slopes = centered(K) @ centered(L)[cell_of_item]
             proposal = linear_sum_assignment(slopes, maximize=True)[1]
             if hsic(K, L, proposal) <= value * (1 + 1e-9):
                 break
@@ -112,7 +112,7 @@ def test_the_better_of_two_layouts_is_found_whatever_the_start(colors):
 def test_distances_go_the_short_way_round_a_torus():
     cells = np.arange(35)
     flat, wrapped = (
-        squared_distances(Shape.asked_for((5, 7), 35, wrap=wrap), cells) for wrap in (False, True)
+        squared_distances(Shape.for_items((5, 7), 35, wrap=wrap), cells) for wrap in (False, True)
     )
     assert flat[0, 34] == 4**2 + 6**2
     assert wrapped[0, 34] == 1 + 1

@@ -111,7 +111,7 @@ BAD_FILES = {
     "cut.csv": (f"{HEADING}1,b,0,1,1\n", "line 2: item is 1, but no record has 0"),
     "taken.csv": (
         f"{HEADING}0,a,0,0,0\n1,b,0,0,0\n",
-        "line 3: cell 0 is taken already, in line 2",
+        "line 3: cell 0 is already taken by line 2",
     ),
     "moved.csv": (f"{HEADING}0,a,0,1,0\n1,b,0,0,1\n", "puts cell 0 at row 0, column 1"),
     "far.csv": (f"{HEADING}0,a,0.5,0.5,7\n", "line 2: cell is 7, and there are 1"),

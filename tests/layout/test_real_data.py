@@ -26,7 +26,7 @@ def photos(shared_data):
 @pytest.mark.parametrize(
     ("quality", "least"), [("fast", 0.934), ("balanced", 0.945), ("best", 0.956)]
 )
-def test_a_thousand_colours(colors, quality, least):
+def test_a_thousand_colors(colors, quality, least):
     assert mean_score(colors(1024), (32, 32), quality) >= least
 
 
@@ -34,15 +34,15 @@ def test_a_thousand_colours(colors, quality, least):
 @pytest.mark.parametrize(
     ("quality", "least"), [("fast", 0.945), ("balanced", 0.954), ("best", 0.961)]
 )
-def test_four_thousand_colours(colors, quality, least):
+def test_four_thousand_colors(colors, quality, least):
     assert mean_score(colors(4096), (64, 64), quality) >= least
 
 
-# Measured on three draws of colours: .9640, .9647 and .9650 for the best quality, where single
+# Measured on three draws of colors: .9640, .9647 and .9650 for the best quality, where single
 # seeds differ by .0006 and the score is an estimate from 640 items.
 @pytest.mark.slow
 @pytest.mark.parametrize(("quality", "least"), [("fast", 0.949), ("best", 0.963)])
-def test_sixteen_thousand_colours(colors, quality, least):
+def test_sixteen_thousand_colors(colors, quality, least):
     assert mean_score(colors(16384), (128, 128), quality) >= least
 
 

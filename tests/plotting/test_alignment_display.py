@@ -63,12 +63,12 @@ def test_a_morph_starts_at_one_bag_and_ends_at_the_other(copies):
     frames = [np.asarray(each.get_offsets()) for each in display.ax_.collections]
     assert len(frames) == 5
 
-    def centred(points):
+    def centered(points):
         return points - points.mean(axis=0)
 
     for frame, t in zip(frames, np.linspace(0, 1, 5), strict=True):
         between = (1 - t) * stretched[1] + t * stretched[6]
-        np.testing.assert_allclose(centred(frame), centred(between), atol=1e-9)
+        np.testing.assert_allclose(centered(frame), centered(between), atol=1e-9)
 
 
 def test_the_order_as_given_is_drawn_above(bags, aligned):
@@ -172,7 +172,7 @@ def test_an_estimator_that_was_not_fitted_is_refused(bags):
         ([[0, 1], [0, 2]], "names point 2 of bag 1, which has 2 points"),
         ([[0, 1], [0, -2]], "names point -2 of bag 1"),
         ([[0, 1]], "for 2 bags, got shape"),
-        (np.empty((2, 0), dtype=int), r"has shape \(2, 0\): it orders no points"),
+        (np.empty((2, 0), dtype=int), r"has shape \(2, 0\): it has no columns"),
         ([[0.0, 1.0], [1.0, 0.0]], "must be whole numbers"),
         ([[0, 1], [0]], "must be whole numbers"),
     ],

@@ -52,7 +52,7 @@ def test_labels_and_axes_are_used_as_given(parts):
     assert [text.get_text() for text in ax.texts] == ["before", "after"]
 
 
-def test_grey_pictures_are_welcome(parts):
+def test_gray_pictures_are_welcome(parts):
     template, grid, tiles = parts
     display = CollageDisplay.from_predictions(template[..., 0], grid, tiles[..., 0])
     assert display.template.shape == (20, 30, 3)

@@ -47,7 +47,7 @@ def test_the_map_shows_the_kernel_in_that_order(clouds):
     assert not hasattr(kernel, "n_features_in_")
 
 
-def test_neighbours_are_more_alike_than_on_the_first_component(clouds):
+def test_neighbors_are_more_alike_than_on_the_first_component(clouds):
     display = GramDisplay.from_estimator(MeanMapKernel(outer="rbf"), clouds.bags)
     K = display.gram
     first = np.argsort(PCA(1).fit_transform(K)[:, 0])
@@ -74,7 +74,7 @@ def test_an_order_of_ones_own_is_kept(line):
     assert (np.diff(values[0]) < 0).all()
 
 
-def test_the_diagonal_does_not_drain_the_rest_of_colour():
+def test_the_diagonal_does_not_drain_the_rest_of_color():
     K = np.full((20, 20), 0.1) + np.diag(np.full(20, 100.0))
     K[:10, :10] += 0.1
     low, high = GramDisplay.from_predictions(K).plot().ax_.images[0].get_clim()

@@ -28,7 +28,7 @@ def discs_of(display):
     return discs
 
 
-def test_colours_stand_in_their_cells_and_empty_ones_are_clear():
+def test_colors_stand_in_their_cells_and_empty_ones_are_clear():
     colors = np.random.default_rng(0).random((5, 3))
     drawn = picture_of(LayoutDisplay.from_predictions(GRID, values=colors).plot())
     filled = GRID >= 0
@@ -36,13 +36,13 @@ def test_colours_stand_in_their_cells_and_empty_ones_are_clear():
     np.testing.assert_array_equal(drawn[..., 3], filled)
 
 
-def test_bytes_are_colours_too():
+def test_bytes_are_colors_too():
     colors = np.random.default_rng(0).integers(0, 256, (5, 3), dtype=np.uint8)
     drawn = picture_of(LayoutDisplay.from_predictions(GRID, values=colors).plot())
     np.testing.assert_allclose(drawn[0, 1, :3], colors[3] / 255)
 
 
-def test_numbers_are_drawn_by_the_colour_map_with_a_scale():
+def test_numbers_are_drawn_by_the_color_map_with_a_scale():
     values = [10.0, 20.0, 30.0, 40.0, 50.0]
     display = LayoutDisplay.from_predictions(GRID, values=values).plot(cmap="gray")
     drawn = picture_of(display)
@@ -54,7 +54,7 @@ def test_numbers_are_drawn_by_the_colour_map_with_a_scale():
 
 
 @pytest.mark.parametrize("n_kinds", [2, 15, 30])
-def test_each_kind_has_its_colour_and_its_name(n_kinds):
+def test_each_kind_has_its_color_and_its_name(n_kinds):
     labels = np.array([f"kind {i % n_kinds:02}" for i in range(60)])
     display = LayoutDisplay.from_predictions(np.arange(60).reshape(6, 10), labels=labels).plot()
     drawn = picture_of(display).reshape(60, 4)
@@ -94,7 +94,7 @@ def test_a_gap_sets_pictures_apart(images):
 
 
 def test_pictures_are_thinned_out_where_they_are_too_many(images, monkeypatch):
-    monkeypatch.setattr("unshuffle.plotting._drawing._MAX_PIXELS", 6 * 24 // 4)
+    monkeypatch.setattr("unshuffle.plotting._display._MAX_PIXELS", 6 * 24 // 4)
     drawn = picture_of(LayoutDisplay.from_predictions(GRID, images=images).plot(gap=0))
     assert drawn.shape == (2 * 2, 3 * 3, 4)
     np.testing.assert_array_equal(drawn[:2, :3, :3], images[0, ::2, ::2])
@@ -112,7 +112,7 @@ def test_points_are_drawn_where_they_are():
     assert top < 0 < 1 < bottom
 
 
-def test_pictures_are_centred_on_their_points(images):
+def test_pictures_are_centered_on_their_points(images):
     grid = np.array([2, 0, -1, 1, 3])
     display = LayoutDisplay.from_predictions(grid, points=CORNERS, images=images).plot()
     drawn = display.ax_.images
@@ -136,7 +136,7 @@ def test_neighbor_distances_have_the_mean_that_the_metric_has():
     rng = np.random.default_rng(0)
     features, grid = rng.normal(size=(30, 3)), rng.permutation(30).reshape(5, 6)
     display = LayoutDisplay.from_predictions(grid, X=features, wrap=True)
-    # On a torus every cell has four neighbours, so both means weigh pairs alike.
+    # On a torus every cell has four neighbors, so both means weigh pairs alike.
     expected = neighbor_distance(features, grid, wrap=True)
     assert display.neighbor_distances.mean() == pytest.approx(expected)
 
@@ -154,7 +154,7 @@ def test_neighbors_are_drawn_on_grids_and_points():
     drawn = picture_of(display)
     assert drawn[0, 0, 0] == pytest.approx((1.5 - 1) / 4, abs=0.01)
     bar = next(ax for ax in display.figure_.axes if ax is not display.ax_)
-    assert bar.get_ylabel() == "mean distance to neighbours"
+    assert bar.get_ylabel() == "mean distance to neighbors"
     points = LayoutDisplay.from_predictions([0, 1, 2, 3, -1], points=CORNERS, X=X)
     assert len(discs_of(points.plot_neighbors()).get_offsets()) == 5
 

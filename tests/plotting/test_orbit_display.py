@@ -256,7 +256,7 @@ def test_axes_of_the_wrong_kind_are_refused(round_trip, globe):
                 draw(ax=ax)
     in_space = plt.figure().add_subplot(projection="3d")
     for draw in (round_trip.plot, round_trip.plot_path, round_trip.plot_spectrum):
-        with pytest.raises(ValueError, match="drawn in the plane, got axes in space"):
+        with pytest.raises(ValueError, match="needs 2-D axes, got 3-D axes"):
             draw(in_space)
-    with pytest.raises(ValueError, match="need axes in space"):
+    with pytest.raises(ValueError, match="need 3-D axes"):
         globe.plot(plt.subplots()[1])

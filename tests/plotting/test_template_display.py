@@ -50,7 +50,7 @@ def test_lines_lead_from_slots_to_their_points(copies):
         np.testing.assert_allclose(way, np.broadcast_to(i * ways[1][0], way.shape), atol=1e-9)
 
 
-def test_a_point_has_the_colour_of_its_slot(copies):
+def test_a_point_has_the_color_of_its_slot(copies):
     shape, bags, truth = copies
     display = TemplateDisplay.from_predictions(shape, bags, truth).plot()
     scatters = [c for c in display.ax_.collections if not isinstance(c, LineCollection)]

@@ -1,9 +1,9 @@
-"""Layouts: like beside like on a grid, a shape or any points."""
+"""Layouts that put similar items side by side, collages and summaries."""
 
 from unshuffle.layout._collage import Collage
 from unshuffle.layout._grid_layout import GridLayout
 from unshuffle.layout._positions import Positions
-from unshuffle.layout._problem import rectangle_for
+from unshuffle.layout._shape import rectangle_for
 from unshuffle.layout._summary import Summary, choose_representatives, summarize
 
 __all__ = [

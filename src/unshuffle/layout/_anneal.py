@@ -1,4 +1,4 @@
-"""The default layout: averages from wide to narrow, by swaps, then assignments, then exchanges."""
+"""The default layout: swaps, then assignments, then exchanges, with averages wide to narrow."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -42,50 +42,54 @@ NARROWEST_GROUPS = 1.0
 # Heat and least raises, as shares of the typical gain, at the widest and at the narrowest.
 HEAT = (0.2, 0.04)
 RAISE = (0.3, 0.05)
-# Tiles that groups are drawn from have sides of so many bandwidths, and at least so many cells.
-# On a large board the field is smooth over many cells, and auctions over more than a few of
-# them take long for little: at 512 x 512, 16 instead of 8 takes twice as long and brings
+# Sides of the tiles that groups are drawn from, in bandwidths, and at least, in cells. On large
+# boards the field is smooth: at 512 x 512, 16 cells instead of 8 take twice as long and bring
 # neighbors 2 % closer.
 SIDE = 6.0
 LEAST_SIDE, LEAST_SIDE_LARGE, LARGE = 16, 8, 160
-GROUPS_FROM = 12.0  # bandwidth below which assignments take over from swaps
+GROUPS_FROM = 12.0  # bandwidth below which assignments replace swaps
 SMALL = 1024
-# Up to so many features, averages find the neighbors as well as their distances do: after
-# swaps alone, exchanges gain .0004 of quality on colors and .01 to .03 on photos and digits. On
-# small boards they cost nothing.
+# With so few features, exchanges after swaps alone gain almost nothing: .0004 of quality on
+# colors, but .01 to .03 on photos and digits.
 FEW_FEATURES = 8
 N_STEPS = 3
 REGION_SIDE = 96.0
 GROUPS_PER_PIECE = 4
-GROUP = 256  # cells in a group at most
-# Share of an average that comes from the mean of all, where there is hardly an item around.
+GROUP = 256  # cells in a group, at most
+# Share of the mean of all items in an average, for cells with almost no items around them.
 _FAINT = 1e-3
-# Frozen items together weigh as much as this share of the others, or as they are if that is
-# more: so a few of them decide which way round the layout comes.
+# Frozen items together weigh at least this share of the others, so that a few of them decide
+# the orientation of the layout.
 FROZEN_SHARE = 0.2
 
 
 @dataclass
 class Board:
-    """Items on the cells of a surface, with their features beside them.
+    """Items on the cells of a surface, with their features.
 
-    An item's benefit in a cell is the product of its planes and the field there. With features
-    z and field g alone that is z.g, which is enough where all cells are full. Where some are
-    empty, another plane makes it z.g - |g|^2 / 2 for an item and 0 for an empty cell, which
-    comes to a squared distance: so empty cells go where no item fits well.
+    The benefit of an item in a cell is the product of its planes and the field there: z.g for
+    features z and field g. If some cells are empty, one more plane makes it z.g - |g|^2 / 2 for
+    an item and 0 for an empty cell, which amounts to a squared distance: cells stay empty where
+    no item fits well.
     """
 
     surface: Surface
     features: Planes  # (n_items, n_features), rows of about length 1
     bits: Bits  # (n_planes + 1, n_cells): planes as bits, last the item of each cell
     free: Bits  # all bits set where a cell may change; empty if all may
-    weights: Planes | None  # what the item of a cell counts in averages; None is 1 for all
+    weights: Planes | None  # weight of each cell in averages; None is 1 for all
     rng: Rng
     workers: Workers
 
+    def __post_init__(self) -> None:
+        self.planes: Planes = self.bits[:-1].view(np.float32)
+        self.items = self.bits[-1]  # -1 where a cell is empty
+        self.n_features = self.features.shape[1]
+        self.has_empty = len(self.bits) > self.n_features + 1
+
     @classmethod
     def start(cls, problem: Problem, features: Planes, rng: Rng, workers: Workers) -> "Board":
-        """Items in random order on the open cells, but for the frozen ones."""
+        """Items in random order on the open cells, except for the frozen ones."""
         surface, frozen = make_surface(problem.cells), problem.frozen
         n_items, n_features = features.shape
         has_empty = n_items < surface.n_cells
@@ -119,33 +123,8 @@ class Board:
         both = self.planes[: self.n_features, held] * field[: self.n_features, held]
         return float(both.sum(dtype=np.float64) / max(int(held.sum()), 1))
 
-    @property
-    def n_features(self) -> int:
-        """Planes that are features; there is one more if some cell is empty."""
-        return self.features.shape[1]
-
-    @property
-    def planes(self) -> Planes:
-        """All planes but the items, as numbers; a view."""
-        return self.bits[:-1].view(np.float32)
-
-    @property
-    def items(self) -> Bits:
-        """Item of each cell, -1 where it is empty; a view."""
-        return self.bits[-1]
-
-    @property
-    def has_empty(self) -> bool:
-        """Whether there is a plane that tells items from empty cells."""
-        return len(self.bits) > self.n_features + 1
-
-    @property
-    def n_movable(self) -> int:
-        """Number of cells that may change."""
-        return int(np.count_nonzero(self.free)) if self.free.size else self.surface.n_cells
-
     def field(self, bandwidth: float) -> Planes:
-        """What each cell asks for: the average of the items around it."""
+        """Average of the items around each cell."""
         planes = self.planes
         if self.weights is not None:
             planes = planes * self.weights
@@ -160,7 +139,7 @@ class Board:
         return field
 
     def typical_gain(self, field: Planes, bandwidth: float) -> float:
-        """Scale of the gains of exchanges, in which heat and least raises are measured."""
+        """Scale of the gains of exchanges: the unit of heat and of least raises."""
         return self.surface.typical_gain(
             self.planes, field, self.n_features, self.items, bandwidth
         )
@@ -168,26 +147,26 @@ class Board:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How much work is done."""
+    """Amount of work."""
 
-    n_features: int  # principal components that items are compared by while they move
+    n_features: int  # principal components that items are compared by
     swap_widths: int  # widths of swaps for each factor of e in width; more cool more slowly
-    least_widths: int  # such widths at least
-    n_passes: int  # passes at each of them
-    n_averages: int = 1  # averages at each; more keep the field closer to the items
-    group_widths: int = 0  # widths of assignments in groups; 0 goes on with swaps to the end
+    least_widths: int  # widths of swaps, at least
+    n_passes: int  # passes at each width
+    n_averages: int = 1  # averages at each width; more keep the field closer to the items
+    group_widths: int = 0  # widths of assignments in groups; 0 swaps to the end
     n_sweeps: int = 0  # sweeps of exchanges between near cells at the end
     n_tries: int = 10  # exchanges tried for each cell in a sweep
 
-    def exchanges(self, board: Board) -> bool:
-        """Whether exchanges between near cells come at the end."""
+    def ends_with_exchanges(self, board: Board) -> bool:
+        """Whether exchanges between near cells pay."""
         pays = board.n_features > FEW_FEATURES or board.surface.n_cells < SMALL
         return self.n_sweeps > 0 and (self.group_widths > 0 or pays)
 
     def shares(self, board: Board) -> tuple[float, float, float]:
-        """Rough shares of swaps, assignments and exchanges in the time it takes."""
+        """Rough shares of swaps, assignments and exchanges in the running time."""
         swaps, groups = 0.05 * self.least_widths * self.n_passes / 40, 0.5 * self.group_widths
-        sweeps = 0.3 * self.n_sweeps * self.exchanges(board)
+        sweeps = 0.3 * self.n_sweeps * self.ends_with_exchanges(board)
         total = swaps + groups + sweeps
         return swaps / total, groups / total, sweeps / total
 
@@ -202,7 +181,7 @@ SCHEDULES = {
 def solve_annealed(
     problem: Problem, quality: str, search: Search[Layout], *, share: float = 1.0
 ) -> Layout:
-    """Lay out the items by annealing, which is the given share of all the work."""
+    """Lay out the items by annealing, as the given share of all the work."""
     schedule = SCHEDULES[quality]
     random = check_random_state(problem.random_state)
     vectors = problem.items
@@ -227,12 +206,13 @@ def solve_annealed(
 
 
 def anneal(board: Board, schedule: Schedule, report: Report) -> None:
-    """Move the items of a board so that like comes beside like.
+    """Move the items of a board so that similar ones come side by side.
 
-    After each step `report` gets what is being done, the share of the work that is done, and a
-    function that tells how well the items agree with what is around them.
+    After each step, `report` receives the stage, the share of the work done and a function that
+    measures how well the items agree with their surroundings.
     """
-    if board.n_movable < 2:
+    n_movable = np.count_nonzero(board.free) if board.free.size else board.surface.n_cells
+    if n_movable < 2:
         field = board.field(NARROWEST_GROUPS)
         report("swapping", 1.0, partial(board.agreement, field))
         return
@@ -251,8 +231,8 @@ def anneal(board: Board, schedule: Schedule, report: Report) -> None:
     if schedule.group_widths:
         widths = np.geomspace(turn, NARROWEST_GROUPS, schedule.group_widths)
         _reorder(board, widths, part(1))
-    if schedule.exchanges(board):
-        _polish(board, schedule, part(2))
+    if schedule.ends_with_exchanges(board):
+        _exchange(board, schedule, part(2))
 
 
 def _swap(board: Board, widths: Array, schedule: Schedule, report: Report) -> None:
@@ -260,10 +240,10 @@ def _swap(board: Board, widths: Array, schedule: Schedule, report: Report) -> No
     n_noise = min(board.surface.n_cells, NOISE_CELLS) + NOISE_OFFSETS
     noise = board.rng.logistic(size=n_noise).astype(np.float32)
     heats = np.geomspace(*HEAT, len(widths))
-    # On small boards passes cost next to nothing, and chance matters more.
+    # On small boards, passes cost almost nothing and chance matters more.
     more = max(1.0, np.sqrt(SMALL / board.surface.n_cells))
     n_passes = -(-round(more * schedule.n_passes) // schedule.n_averages)
-    # An item that moves into an empty cell would take its own share for a gain.
+    # An item that moves into an empty cell would count its own share as a gain.
     n_features = 0 if board.has_empty else board.n_features
     for step, (width, heat) in enumerate(zip(widths, heats, strict=True)):
         for _ in range(schedule.n_averages):
@@ -275,14 +255,14 @@ def _swap(board: Board, widths: Array, schedule: Schedule, report: Report) -> No
 
 
 def _reorder(board: Board, widths: Array, report: Report) -> None:
-    """Assign items anew within groups of cells that lie close together."""
+    """Reassign items within groups of cells that lie close together."""
     prices = np.zeros(len(board.features) + 1)
     raises = np.geomspace(*RAISE, len(widths))
     movable = np.flatnonzero(board.free) if board.free.size else None
     least_side = LEAST_SIDE if board.surface.extent <= LARGE else LEAST_SIDE_LARGE
     for step, (width, share) in enumerate(zip(widths, raises, strict=True)):
         field = board.field(width)
-        # Equal items leave no scale; any raise will do then, but there must be one.
+        # Equal items have no scale, but the raise must be above zero.
         least = share * board.typical_gain(field, width) or 1e-6
         side = max(least_side, SIDE * width)
         groups = draw_groups(board.surface, side, movable, board.rng)
@@ -293,7 +273,7 @@ def _reorder(board: Board, widths: Array, report: Report) -> None:
 def assign_all(
     bits: Bits, field: Planes, groups: Groups, prices: Array, raise_by: float, workers: Workers
 ) -> None:
-    """Give each group of cells the best order of its items, some groups to a thread."""
+    """Assign the items of each group to its cells, some groups to a thread."""
     cells, starts = groups
     flat = bits.reshape(-1), field.reshape(-1), bits.shape[1], cells
     pieces = [
@@ -306,7 +286,7 @@ def assign_all(
 def draw_groups(
     surface: Surface, side: float, movable: NDArray[np.intp] | None, rng: Rng
 ) -> Groups:
-    """Random groups of at most GROUP cells from the same tile: cells, and where groups start."""
+    """Random groups of at most GROUP cells of the same tile: cells, and starts of the groups."""
     tiles = surface.tiles(side, rng)
     if movable is not None:
         tiles = tiles[movable]
@@ -314,17 +294,17 @@ def draw_groups(
     order = shuffled[np.argsort(tiles[shuffled], kind="stable")]
     sizes = np.bincount(tiles)
     sizes = sizes[sizes > 0]
-    # each tile in groups of equal size
-    n_groups = -(-sizes // GROUP)
-    tile = np.repeat(np.arange(len(sizes)), n_groups)
-    number = np.arange(len(tile)) - np.repeat(np.cumsum(n_groups) - n_groups, n_groups)
-    begins = (np.cumsum(sizes) - sizes)[tile]
-    starts = np.append(begins + number * sizes[tile] // n_groups[tile], len(order))
+    begins = sizes.cumsum() - sizes
+    if sizes.max(initial=0) > GROUP:  # split the tile into groups of equal size
+        n_groups = -(-sizes // GROUP)
+        tile = np.repeat(np.arange(len(sizes)), n_groups)
+        number = np.arange(len(tile)) - np.repeat(np.cumsum(n_groups) - n_groups, n_groups)
+        begins = begins[tile] + number * sizes[tile] // n_groups[tile]
     cells = order if movable is None else movable[order]
-    return cells.astype(np.int64), starts.astype(np.int64)
+    return cells.astype(np.int64), np.append(begins, len(order)).astype(np.int64)
 
 
-def _polish(board: Board, schedule: Schedule, report: Report) -> None:
+def _exchange(board: Board, schedule: Schedule, report: Report) -> None:
     """Exchange items of near cells where that brings neighbors closer."""
     neighbors, weights = board.surface.neighbors()
     items = board.items.copy()
@@ -351,7 +331,7 @@ def _polish(board: Board, schedule: Schedule, report: Report) -> None:
 
 
 def _regions(surface: Surface, neighbors: Bits, rng: Rng) -> Cells:
-    """Regions to work on at the same time; -1 for cells with a neighbor in another one."""
+    """Regions that threads work on at the same time; -1 for cells beside another region."""
     if surface.n_cells <= PIECE:
         return np.zeros(surface.n_cells, dtype=np.int64)
     tiles = surface.tiles(REGION_SIDE, rng)

@@ -1,4 +1,4 @@
-"""Collage: tiles near to a template, and like beside like (sections 5.2 and 5.4)."""
+"""Collage: tiles that imitate a template, similar ones side by side (sections 5.2 and 5.4)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from unshuffle._parameters import (
 )
 from unshuffle._progress import Callback, Search, fit_by_search
 from unshuffle.assignment import solve_assignment
-from unshuffle.layout._problem import check_rectangle
+from unshuffle.layout._shape import check_rectangle
 
 Planes = NDArray[np.float32]
 Index = NDArray[np.intp]
@@ -38,18 +38,18 @@ Picture = NDArray[np.uint8]  # (height, width, 3), or tiles of one size
 # Squares along a side of a tile by which tiles are compared with each other.
 LOOK = 5
 _CHUNK, _BLOCK = 64, 256
-# Cells from which on an auction is the quicker, however many tiles there are to choose from.
+# Cells above which an auction is faster, for any number of tiles.
 _MANY = 200
 WIDTHS = np.geomspace(3.0, 1.0, 24)
 # Least raises, as shares of the spread of benefits in a group.
 RAISES = np.geomspace(0.1, 0.0005, WIDTHS.size)
 DESCENT_RAISES = np.geomspace(0.0005, 0.00001, 20)
 SIDE, DESCENT_SIDE = 24.0, 64.0
-NARROW = 1.5  # bandwidth below which neighbors are weighed one by one
+NARROW = 1.5  # bandwidth below which each neighbor has its own weight
 
 
 class Found(NamedTuple):
-    """A collage: the item in each cell, its costs, and the objective that weighs them."""
+    """A collage: the item in each cell, its two costs, and the objective."""
 
     items: Index  # copies of tiles: item i is tile i % n_tiles
     cost: float
@@ -60,8 +60,8 @@ class Found(NamedTuple):
 class Collage(BaseEstimator):
     """Draw one picture with many: each tile goes where it resembles the template.
 
-    Seen from afar the tiles form the template; seen from near, like tiles sit together, as far
-    as `smoothness` asks for it.
+    From a distance the tiles form the template. From nearby, similar tiles sit side by side, more
+    so with a larger `smoothness`.
 
     Parameters
     ----------
@@ -69,50 +69,48 @@ class Collage(BaseEstimator):
         The picture to draw.
     shape : (int, int) or None, default=None
         Rows and columns of the collage, to which the template is stretched. None is the largest
-        grid with its proportions that the tiles fill, each used once, or `repeat` times where
-        that is given.
+        grid of its proportions that the tiles fill.
     smoothness : float, default=0.3
-        From 0 to 1: how much likeness between neighbours counts against likeness to the
-        template. 0 is the best assignment to the template alone; larger gives calmer areas that
-        resemble the template less.
+        Weight, from 0 to 1, of the similarity between neighbors against the similarity to the
+        template. 0 is the best assignment to the template. Larger values give smoother areas
+        that resemble the template less.
     repeat : int or None, default=None
-        Most times that a tile may be used. More come closer to the template where `shape` is
-        given, and make a larger grid where it is not. None is as few as the cells ask for.
+        Maximum number of uses of a tile. Larger values follow the template more closely if
+        `shape` is given, and make a larger grid otherwise. None is the least that fills `shape`.
     detail : int, default=3
         Parts along each side of a tile that are compared with the template. 1 compares mean
-        colours only; larger follows edges within a cell.
+        colors only; larger values follow edges within a cell.
     neighbors : {"kernel", "laplacian"}, default="kernel"
-        What counts as a neighbour: "kernel" weighs the eight cells around each by a Gaussian;
-        "laplacian" weighs the four that touch by how alike the template is there, so that
-        calm areas end where the template has an edge.
+        "kernel" weights the eight cells around each by a Gaussian. "laplacian" weights the four
+        adjacent cells by the similarity of the template there, so that smooth areas end at its
+        edges.
     random_state : int, RandomState instance or None, default=None
-        Draws the groups of tiles that are reordered together.
+        Seed of the groups of tiles that are reordered together.
     n_jobs : int or None, default=None
-        Threads; the result does not depend on it.
+        Number of threads. The result is the same.
     callback : callable or None, default=None
         Called after each step with a state that has `iteration`, `objective` (the negative of
-        what is minimised), `permutation` (tile of each cell), `stage` and `fraction`. Returning
-        True stops; the collage so far is kept.
+        what is minimized), `permutation` (tile of each cell), `stage` and `fraction`. Returning
+        True stops the fit and keeps the collage so far.
 
     Attributes
     ----------
     grid_ : ndarray of shape (rows, columns)
         Tile in each cell.
     cost_ : float
-        Mean squared difference of colour (CIE Lab) between tiles and template.
+        Mean squared difference of color (CIE Lab) between tiles and template.
     roughness_ : float
-        Mean squared difference of colour between neighbours.
+        Mean squared difference of color between neighbors.
     n_tiles_ : int
-        Tiles it was fitted with; not all need be used.
+        Number of tiles that were fitted; some may be unused.
     n_iter_ : int
         Steps taken.
 
     Notes
     -----
-    The template alone is a linear assignment, solved within 1e-6 of the best; which tiles are
-    used is decided there. The mixed objective is then made smaller by assignments in groups, and
-    never ends above where it started. Memory is 10 bytes for every pair of a tile, its repeats
-    counted, and a cell, checked first.
+    A linear assignment to the template, solved within 1e-6 of the optimum, decides which tiles
+    are used. Assignments in groups then lower the whole objective, to a local optimum. Memory is
+    10 bytes for each pair of a tile, counting repeats, and a cell, checked first.
 
     References
     ----------
@@ -178,8 +176,8 @@ class Collage(BaseEstimator):
         Returns
         -------
         self : Collage
-            Fitted, with the collage so far if the callback stopped it. After Ctrl-C the
-            estimator is fitted so too, once there is a first collage, and the interrupt goes on.
+            Fitted, with the collage so far if the callback stopped it. Ctrl-C also leaves the
+            collage so far, if there is one, and then raises KeyboardInterrupt.
         """
         check_parameters(self)
         check_n_jobs(self.n_jobs)
@@ -212,11 +210,11 @@ class Collage(BaseEstimator):
     def _solve(
         self, template: Picture, tiles: Picture, shape: tuple[int, int], search: Search[Found]
     ) -> Found:
-        """Assign tiles to the template alone, then reorder them by the whole objective."""
+        """Assign tiles to the template, then reorder them to lower the whole objective."""
         n_tiles, n_cells = len(tiles), shape[0] * shape[1]
         times = int(self.repeat or -(-n_cells // n_tiles))
         check_memory(
-            # the costs of all tiles in all cells, and what the assignment keeps beside them
+            # costs of all tiles in all cells, and the workspace of the assignment
             int(2.5 * 4 * n_tiles * times * n_cells),
             what=f"Comparing {n_tiles * times:,} tiles with {n_cells:,} cells",
             instead="Give fewer tiles, or a smaller `shape`.",
@@ -245,12 +243,12 @@ class Collage(BaseEstimator):
             return smooth(_Tray(mosaic, best.items, shape, rng, workers), best, offer)
 
     def render(self, X: ArrayLike) -> NDArray[np.uint8]:
-        """Put the tiles, or larger versions of them, together.
+        """Draw the collage as one picture.
 
         Parameters
         ----------
         X : array of shape (n_tiles, h, w, 3) or (n_tiles, h, w), uint8
-            The fitted tiles in their order, at any size.
+            The fitted tiles in their order, in any size.
 
         Returns
         -------
@@ -266,9 +264,9 @@ class Collage(BaseEstimator):
 
 
 def _nearest(colors: Planes, wanted: Planes) -> Index:
-    """Item of each cell: the assignment nearest to the template, eq. (22)."""
+    """Item of each cell in the assignment closest to the template, eq. (22)."""
     cost = np.empty((len(wanted), len(colors)), dtype=np.float32)
-    # Rounded only once the squares are complete: tiles may be almost what the template asks for.
+    # Double precision up to here: a tile may be almost equal to the template.
     for start in range(0, len(wanted), _BLOCK):
         cost[start : start + _BLOCK] = squared_distances(wanted[start : start + _BLOCK], colors)
     return solve_assignment(cost, solver="auction" if len(cost) >= _MANY else "auto").columns
@@ -277,8 +275,8 @@ def _nearest(colors: Planes, wanted: Planes) -> Index:
 def tile_colors(tiles: Picture, detail: int) -> Planes:
     """Mean colors (n_tiles, detail * detail * 3) of `detail` x `detail` parts of each tile.
 
-    Light is averaged, as the eye does from afar, and then taken to Lab. Squared distances
-    between rows are mean squared differences of color.
+    Light is averaged, as by an eye far away, and then converted to Lab. Squared distances between
+    rows are mean squared differences of color.
     """
     down, across = (_shares(size, detail) for size in tiles.shape[1:3])
     colors = np.empty((len(tiles), detail * detail * 3), dtype=np.float32)
@@ -310,28 +308,28 @@ def _shares(size: int, n_parts: int) -> NDArray[np.float64]:
 
 
 def grid_for(n_tiles: int, template: NDArray[Any], tiles: NDArray[Any]) -> tuple[int, int]:
-    """Largest grid that so many tiles can fill once, each side within a cell of what suits."""
+    """Largest grid that the tiles fill, each side within one cell of the right proportions."""
     aspect = (template.shape[0] / template.shape[1]) * (tiles.shape[2] / tiles.shape[1])
     rows = min(max(1, floor(sqrt(n_tiles * aspect))), n_tiles)
     columns = min(max(1, floor(sqrt(n_tiles / aspect))), n_tiles)
     grids = [(rows + down, columns + right) for down in (0, 1) for right in (0, 1)]
     fitting = [grid for grid in grids if grid[0] * grid[1] <= n_tiles]
-    # Of two that are as large, the one that distorts the template less.
+    # Of two equally large grids, take the one that distorts the template less.
     return max(fitting, key=lambda g: (g[0] * g[1], -abs(log(g[0] / g[1] / aspect))))
 
 
 @dataclass(frozen=True)
 class Mosaic:
-    """The objective of a collage: mean squared differences of colour, to be made small.
+    """The objective of a collage, to be minimized: mean squared differences of color.
 
-    Of item i in cell p it is (1 - s) |a_i - b_p|^2 + s / 2 sum_q W_pq |x_i - x_q|^2, with x_q
-    the look of the item in cell q.
+    Item i in cell p costs (1 - s) |a_i - b_p|^2 + s / 2 sum_q W_pq |x_i - x_q|^2, where x_q are
+    the features of the item in cell q.
     """
 
     colors: Planes  # a (n_items, m): colors that are compared with the template
     wanted: Planes  # b (n_cells, m): colors of the template
-    looks: Planes  # x (n_items, r): what neighbors are compared by
-    near: sparse.csr_array  # W: symmetric weights of neighbors, on average 1 for a cell together
+    looks: Planes  # x (n_items, r): features by which neighbors are compared
+    near: sparse.csr_array  # W: symmetric weights of neighbors, rows sum to 1 on average
     smoothness: float  # s, from 0 to 1
 
     def template_cost(self, items: Index) -> float:
@@ -340,7 +338,7 @@ class Mosaic:
         return float(np.einsum("ij,ij->", apart, apart, dtype=np.float64) / len(items))
 
     def roughness(self, items: Index) -> float:
-        """Mean squared difference between neighbours."""
+        """Mean squared difference between neighbors."""
         looks = self.looks[items].astype(np.float64)
         degrees = np.asarray(self.near.sum(axis=1)).ravel()
         squares = np.einsum("ij,ij->i", looks, looks)
@@ -355,20 +353,19 @@ class Mosaic:
 
 
 def neighbor_weights(shape: tuple[int, int], wanted: Planes | None = None) -> sparse.csr_array:
-    """Gaussian weights of the eight cells around each, section 5.4 with a kernel on the grid.
+    """Gaussian weights of the eight cells around each (section 5.4).
 
-    With `wanted` of the four that touch, section 5.2: small where the template has an edge.
+    With `wanted`, weights of the four adjacent cells, small at edges of the template (section
+    5.2).
     """
-    steps = [(y, x) for y in (-1, 0, 1) for x in (-1, 0, 1)]
-    if wanted is not None:
-        steps = [(-1, 0), (1, 0), (0, -1), (0, 1)]
+    steps = [(-1, 0), (1, 0), (0, -1), (0, 1)]
+    if wanted is None:
+        steps = [(y, x) for y in (-1, 0, 1) for x in (-1, 0, 1) if (y, x) != (0, 0)]
     rows, columns = shape
     n_cells = rows * columns
     row, column = np.divmod(np.arange(n_cells), columns)
     first, second, weight = [], [], []
     for down, right in steps:
-        if (down, right) == (0, 0):
-            continue
         y, x = row + down, column + right
         there = np.flatnonzero((y >= 0) & (y < rows) & (x >= 0) & (x < columns))
         first.append(there)
@@ -385,11 +382,10 @@ def neighbor_weights(shape: tuple[int, int], wanted: Planes | None = None) -> sp
 
 
 def smooth(tray: "_Tray", best: Found, offer: Callable[[Index, float], Found]) -> Found:
-    """Reorder the items of the cells to make the objective smaller.
+    """Reorder the items of the cells to lower the objective.
 
-    Neighbors are averaged over wide surroundings first, then over narrow ones, by which like
-    tiles find each other over some distance. Then the best so far, which `offer` returns, goes
-    downhill.
+    Neighbors are averaged over wide surroundings first and narrow ones later, so that similar
+    tiles meet from some distance. Descent then improves the best so far, which `offer` returns.
     """
     n_steps = WIDTHS.size + DESCENT_RAISES.size
     for step in range(n_steps):
@@ -403,7 +399,7 @@ def smooth(tray: "_Tray", best: Found, offer: Callable[[Index, float], Found]) -
 
 
 class _Tray:
-    """The cells of a collage, with what their items look like and what they ask for."""
+    """The cells of a collage, with the features of their items and of their surroundings."""
 
     def __init__(
         self, mosaic: Mosaic, items: Index, shape: tuple[int, int], rng: Any, workers: Workers
@@ -437,7 +433,7 @@ class _Tray:
         self.bits[-1] = items
 
     def anneal(self, width: float, raise_by: float) -> None:
-        """Reorder all cells at once, given what was around them before."""
+        """Reorder all cells at once, with their surroundings fixed."""
         looks = self.planes[: self.mosaic.looks.shape[1]]
         if width > NARROW:
             around = self.surface.average(looks, width, self.workers) * self.degrees
@@ -446,14 +442,14 @@ class _Tray:
         self._reorder(around, None, SIDE, raise_by)
 
     def descend(self, raise_by: float) -> None:
-        """Reorder cells that are no neighbours, while theirs stay: that lowers the objective."""
+        """Reorder cells that are not neighbors of each other, which lowers the objective."""
         looks = self.planes[: self.mosaic.looks.shape[1]]
-        for cells in _strangers(self.shape, self.rng):
+        for cells in _independent_cells(self.shape, self.rng):
             around = (self.mosaic.near @ looks.T).T
             self._reorder(around, cells, DESCENT_SIDE, raise_by)
 
     def _reorder(self, around: Planes, some: Index | None, side: float, raise_by: float) -> None:
-        """Assign groups of items to their cells, given what is around them."""
+        """Assign groups of items to their cells, given the features around them."""
         from unshuffle.layout._anneal import assign_all, draw_groups
 
         self.field[: len(around)] = np.float32(self.mosaic.smoothness) * around
@@ -464,14 +460,14 @@ class _Tray:
         assign_all(self.bits, self.field, groups, self.prices, least, self.workers)
 
 
-def _strangers(shape: tuple[int, int], rng: np.random.Generator) -> list[Index]:
-    """The cells in up to four kinds; none touches another of its kind, even at a corner."""
+def _independent_cells(shape: tuple[int, int], rng: np.random.Generator) -> list[Index]:
+    """Split the cells into up to four parts; no two cells of a part touch, even at a corner."""
     line, place = np.divmod(np.arange(shape[0] * shape[1]), shape[1])
     if rng.random() < 0.5:
         line, place = place, line
-    # Every second line, and every second cell of it. The lines are shifted at random, so that
-    # cells which are apart now may trade places later.
+    # Every second cell of every second line. Random shifts of the lines change which cells may
+    # trade places.
     shift = rng.integers(2, size=line.max() + 1)[line]
-    kind = 2 * (line % 2) + (place + shift) % 2
-    kinds = [np.flatnonzero(kind == k) for k in rng.permutation(4)]
-    return [cells for cells in kinds if cells.size]
+    number = 2 * (line % 2) + (place + shift) % 2
+    found = [np.flatnonzero(number == k) for k in rng.permutation(4)]
+    return [cells for cells in found if cells.size]

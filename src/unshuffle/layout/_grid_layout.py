@@ -1,4 +1,4 @@
-"""GridLayout: the estimator that puts like beside like, one item in each cell."""
+"""GridLayout: the estimator that puts similar items side by side, one in each cell."""
 
 from functools import cached_property, partial
 from typing import Any, ClassVar
@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
-from sklearn.utils.validation import _check_feature_names, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from unshuffle._arrays import check_column_names, check_length, check_resolved
 from unshuffle._parallel import check_n_jobs
@@ -25,18 +25,16 @@ from unshuffle.layout._paper import solve_classic
 from unshuffle.layout._problem import (
     Layout,
     Problem,
-    Shape,
-    check_added,
-    check_frozen_cells,
+    append_items,
     check_items,
-    has_columns,
-    joined,
-    len_of,
+    count_checked,
+    is_tabular,
 )
+from unshuffle.layout._shape import Shape, check_frozen_cells
 from unshuffle.metrics import distance_preservation_quality
 
-# Items above which the score is estimated from some of them: 640, but of very many fewer, since
-# each takes longer, down to 64 of a million, which take some ten seconds.
+# Above so many items the score is estimated from 640 of them, or from fewer where each takes
+# long: 64 of a million take some ten seconds.
 SCORED_ITEMS = 4096
 SCORED_ROWS, LEAST_SCORED_ROWS = 640, 64
 SCORED_PAIRS = 10**7
@@ -44,40 +42,37 @@ EMPTY = -1
 
 
 class GridLayout(BaseEstimator):
-    """Lay out items so that like sits beside like, one in each cell.
+    """Lay out items so that similar ones sit side by side, one in each cell.
 
-    Pictures on a wall, colours on a chart, words on a page: cells form a rectangle, a torus,
-    letters or any other mask, or lie at any points. No cell is used twice.
+    The cells form a rectangle, a torus or any mask, or lie at any points of the plane.
 
     Parameters
     ----------
     shape : (int, int), array of bool, array of shape (n_cells, 2), or None, default=None
         Rows and columns; or a mask that is True where items may be; or the row and column of
-        each cell, at any points of the plane. None is a rectangle that is nearly square. More
-        cells than items leave some empty.
+        each cell. None is a nearly square rectangle. Surplus cells stay empty.
     wrap : bool, default=False
-        Whether the edges meet, as on a torus: the last row is beside the first, the last column
-        beside the first.
+        Whether opposite edges meet, as on a torus.
     kernel : str, callable, list of these, or None, default=None
         Similarity of items. None compares features by Euclidean distance ("linear"), but with
         quality="classic" by "rbf", as the paper does. Also "laplacian", "chi2", "geodesic",
         "text" (X is a list of str), "precomputed" (X is a kernel matrix), a callable, or a list,
         which is summed (X is one collection for all of them, or a list with one for each).
     quality : {"fast", "balanced", "best", "classic"}, default="balanced"
-        How much time to spend. "fast" swaps items only, "balanced" assigns them in tiles as well
-        and takes a few times longer, "best" takes about seven times longer again. "classic" is
-        the paper's: one width, for comparison; its time grows as the cube of the number of items.
+        How much time to spend. "fast" only swaps items. "balanced" also assigns them within
+        tiles and takes a few times longer; "best" takes seven times longer again. "classic" is
+        the paper's method with a kernel of one width; its time grows with the cube of n_items.
     gamma : float, list of these, or None, default=None
-        Width of "rbf", "laplacian", "chi2" and "geodesic". Larger sees finer differences. None
-        is one over the median (squared) distance.
+        Inverse width of "rbf", "laplacian", "chi2" and "geodesic". Larger values resolve finer
+        differences. None is one over the median (squared) distance.
     random_state : int, RandomState instance or None, default=None
-        Start and shifts. Different seeds give different layouts of about the same quality.
+        Seed. Different seeds give different layouts of about the same quality.
     n_jobs : int or None, default=None
-        Threads; more are faster from some thousand items on. The result does not depend on it.
+        Number of threads. More are faster above some thousand items. The result is the same.
     callback : callable or None, default=None
-        Called after each step with a state that has `iteration`, `objective` (how well items
-        agree with what is around them; for "classic" the HSIC), `permutation` (cell of each
-        item), `stage` and `fraction`. Returning True stops; the layout so far is kept.
+        Called after each step with a state that has `iteration`, `objective` (agreement of items
+        with their surroundings; for "classic" the HSIC), `permutation` (cell of each item),
+        `stage` and `fraction`. Returning True stops the fit and keeps the layout so far.
 
     Attributes
     ----------
@@ -86,24 +81,24 @@ class GridLayout(BaseEstimator):
     positions_ : ndarray of shape (n_items, 2)
         Row and column of each item.
     score_ : float
-        Distance preservation quality with p = 16: near 1 if all items are surrounded by those
-        most like them. Computed when first asked for; above 4,096 items, from 64 to 640 of them.
-        For kernels other than "linear" it is in the space of their leading 256 components.
+        Distance preservation quality with p = 16: near 1 if the nearest cells hold the most
+        similar items. Computed on first access; above 4,096 items, from 64 to 640 of them. For
+        kernels other than "linear" it uses their leading 256 components.
     n_iter_ : int
         Steps taken.
     n_features_in_ : int
-        Columns of X.
+        Number of columns of X.
     feature_names_in_ : ndarray of str
-        Names of those columns, where X has them.
+        Names of the columns, if X has names.
 
     Notes
     -----
-    A good layout is promised, not the best one, which is NP-hard to find. The objective is that
-    of kernelized sorting with a linear kernel on the items and a Gaussian kernel on the cells
-    that is annealed from wide to narrow. Time grows about in proportion to the number of cells,
-    empty ones too, and so does memory: some 300 bytes a cell besides X. "classic" and kernels
-    other than "linear" need several matrices of n^2 numbers, checked before they are taken
-    (above 6,000 items named kernels are replaced by thin factors).
+    The result is a local optimum; the best layout is NP-hard to find. The objective is that of
+    kernelized sorting, with a linear kernel on the items and a Gaussian kernel on the cells whose
+    width is annealed. Time and memory grow in proportion to the number of cells, including empty
+    ones: some 300 bytes a cell besides X. "classic" and kernels other than "linear" need several
+    matrices of n^2 numbers, checked before they are allocated; above 6,000 items, thin factors
+    replace the named kernels.
 
     References
     ----------
@@ -163,14 +158,14 @@ class GridLayout(BaseEstimator):
         y : None
             Not used.
         frozen : array-like of shape (n_frozen, 2) or None, default=None
-            Items and the cells they stay in: cells count row by row from 0 over the whole
-            rectangle or mask, points in their order. The others arrange themselves around them.
+            Items and their fixed cells. Cells count row by row from 0 over the whole rectangle
+            or mask; points count in their order.
 
         Returns
         -------
         self : GridLayout
-            Fitted, with the layout so far if the callback stopped it. After Ctrl-C the estimator
-            is fitted so too, and the interrupt goes on to the caller.
+            Fitted, with the layout so far if the callback stopped it. Ctrl-C also leaves the
+            layout so far, and then raises KeyboardInterrupt.
         """
         check_parameters(self)
         check_n_jobs(self.n_jobs)
@@ -178,22 +173,22 @@ class GridLayout(BaseEstimator):
         items = check_items(X, kernel)
         if kernel == "linear":
             check_resolved(items, "X")
-        n_items = len_of(items)
-        cells = Shape.asked_for(self.shape, n_items, wrap=self.wrap)
+        n_items = count_checked(items)
+        cells = Shape.for_items(self.shape, n_items, wrap=self.wrap)
         pairs = check_frozen_cells(frozen, n_items, cells.cells)
-        if has_columns(kernel):
+        if is_tabular(kernel):
             check_column_names(X, "X")
         self._lay_out(items, cells, pairs, X)
         return self
 
     def add(self, X: Any) -> "GridLayout":
-        """Put new items into empty cells; those that are there stay where they are.
+        """Put new items into empty cells. The fitted items stay where they are.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_new, n_features), or list of str
-            The new items, numbered on from the old ones. With kernel="precomputed", the kernel
-            matrix of old and new items together, the old ones first.
+            The new items, numbered after the fitted ones. With kernel="precomputed", the kernel
+            matrix of all items, the fitted ones first.
 
         Returns
         -------
@@ -203,30 +198,41 @@ class GridLayout(BaseEstimator):
         check_is_fitted(self, "grid_")
         n_old = len(self.positions_)
         kernel = self._effective_kernel()
-        if has_columns(kernel) and kernel != "precomputed":
+        if is_tabular(kernel) and kernel != "precomputed":
             check_column_names(X, "X")
-            _check_feature_names(self, X, reset=False)
-        items = check_items(joined(self._items, X, kernel), kernel)
-        check_added(len_of(items) - n_old, n_empty=self._cells.n_open - n_old)
+            # ensure_2d=False compares names only; `append_items` compares the number of columns.
+            validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
+        items = check_items(append_items(self._items, X, kernel), kernel)
+        n_new, n_empty = count_checked(items) - n_old, self._cells.n_open - n_old
+        if n_new < 1:
+            raise ValueError(
+                f"X holds {'no more' if n_new == 0 else 'fewer'} items than are laid out. With "
+                'kernel="precomputed", pass the kernel matrix of all items, the fitted ones first.'
+            )
+        if n_new > n_empty:
+            raise ValueError(
+                f"{n_new:,} new items do not fit into the {n_empty:,} empty cells. Fit again with "
+                "a larger `shape`, or add fewer."
+            )
         placed = np.flatnonzero(self.grid_.ravel() != EMPTY)
         pairs = np.stack([self.grid_.ravel()[placed], placed], axis=1)
         self._lay_out(items, self._cells, pairs)
         return self
 
     def arrange(self, values: ArrayLike, *, fill: Any = None) -> NDArray[Any]:
-        """Put anything that belongs to the items where they are.
+        """Arrange one value for each item like the items.
 
         Parameters
         ----------
         values : array-like of shape (n_items, ...)
-            One entry for each item: a colour, a name, a picture.
+            One entry for each item: a color, a name, a picture.
         fill : scalar or None, default=None
-            What to put into cells without an item; None is 0, or "" among texts.
+            Value of empty cells; None is 0, or "" for text.
 
         Returns
         -------
         arranged : ndarray of shape (rows, columns, ...), or (n_cells, ...)
-            Entry of the item in each cell.
+            Value of the item in each cell.
         """
         check_is_fitted(self, "grid_")
         try:
@@ -243,9 +249,9 @@ class GridLayout(BaseEstimator):
                 dtype = np.result_type(dtype, np.asarray(fill).dtype)
             except TypeError as error:
                 raise TypeError(
-                    f"`fill` is a {type(fill).__name__}, which cannot stand beside the "
-                    f"{array.dtype} of `values`. Give one of the same kind, or pass `values` as "
-                    "an array of objects."
+                    f"`fill` is a {type(fill).__name__}, which does not fit into an array of "
+                    f"dtype {array.dtype}. Pass a value of that kind, or `values` as an array of "
+                    "objects."
                 ) from error
         arranged = np.zeros(self.grid_.shape + array.shape[1:], dtype=dtype)
         if fill is not None:
@@ -282,7 +288,7 @@ class GridLayout(BaseEstimator):
         return "rbf" if self.quality == "classic" else "linear"
 
     def _lay_out(self, items: Any, cells: Shape, frozen: NDArray[np.intp], X: Any = None) -> None:
-        """Solve and store; where X is given, its columns are recorded."""
+        """Solve and store; `fit` passes X to record its columns."""
         kernel, search = self._effective_kernel(), Search[Layout](self.callback)
         problem = Problem(items, kernel, self.gamma, cells, frozen, self.random_state, self.n_jobs)
 
@@ -296,7 +302,7 @@ class GridLayout(BaseEstimator):
         fit_by_search(self, search, solve, partial(self._store, problem, search, X))
 
     def _store(self, problem: Problem, search: Search[Layout], X: Any, found: Layout) -> None:
-        if X is not None and has_columns(problem.kernel):
+        if X is not None and is_tabular(problem.kernel):
             validate_data(self, X, reset=True, skip_check_array=True)
         self.__dict__.pop("score_", None)
         self._items, self._cells = problem.items, problem.cells

@@ -1,4 +1,4 @@
-"""Compiled: the best order of items within small groups of cells, by auction.
+"""Compiled loops: auctions within small groups of cells, and exchanges between near cells.
 
 Importing this module imports numba.
 """
@@ -9,14 +9,14 @@ import numpy as np
 
 from unshuffle._compile import compiled
 
-# "nnan" makes max() one instruction; there are no NaN here, and no infinities either.
+# "nnan" makes max() one instruction. There are no NaN or infinities here.
 _compiled: Any = compiled(error_model="numpy", fastmath={"nnan", "reassoc", "contract", "nsz"})
 
 BLOCK = 16
 _WORTHLESS = np.float32(-3e38)
 _UNAFFORDABLE = np.float32(1e30)
-# Items that are alike make cells outbid each other by the least raise. After this many bids a
-# cell the raise doubles, and again: the order may be a little worse, but it comes to an end.
+# For similar items, cells outbid each other by the least raise only. The raise doubles each time
+# after this many bids for each cell: the auction ends sooner, a little farther from the optimum.
 _BIDS_BEFORE_DOUBLING = 8
 
 
@@ -25,7 +25,7 @@ def _auction(
     benefit: Any, prices: Any, n: int, width: int, raise_by: float, item_of: Any, cell_of: Any,
     waiting: Any, worth: Any, best_of_block: Any,
 ) -> None:  # fmt: skip
-    """Let n cells bid for n items until each cell has one; prices are carried on."""
+    """Let n cells bid for n items until each cell has one; `prices` are updated."""
     n_blocks = width // BLOCK
     for i in range(n):
         waiting[i] = n - 1 - i
@@ -38,7 +38,7 @@ def _auction(
         row = benefit[cell]
         for block in range(n_blocks):
             highest = _WORTHLESS
-            for k in range(BLOCK):  # the constant length lets it be unrolled
+            for k in range(BLOCK):  # a constant length can be unrolled
                 j = np.uintp(block * BLOCK + k)
                 here = row[j] - prices[j]
                 worth[j] = here
@@ -80,12 +80,12 @@ def _auction(
 def assign_groups(
     board: Any, field: Any, n_cells: int, cells: Any, starts: Any, prices: Any, raise_by: float
 ) -> None:
-    """Give each group of cells the best order of the items it holds.
+    """Assign the items of each group of cells to these cells.
 
-    Board and field are those of `_surface_loops`. Each of `starts` but the last, which is the end,
-    is where a group begins in `cells`. `prices`, of each item and last of all that is no item,
-    are kept from call to call: a good start for the next auction. A larger `raise_by`, the least
-    raise of a bid, is faster and leaves a larger gap.
+    Board and field are those of `_surface_loops`. `starts` are the beginnings of the groups in
+    `cells`, and the end of the last. `prices` of the items, and last of empty cells, are kept
+    from call to call: they are a good start for the next auction. A larger `raise_by`, the least
+    raise of a bid, is faster and leaves a larger gap to the optimum.
     """
     n_planes = field.shape[0] // n_cells
     values = board.view(np.float32)
@@ -110,8 +110,8 @@ def assign_groups(
         if n < 2:
             continue
         width = (n + BLOCK - 1) // BLOCK * BLOCK
-        # Within a group the benefits differ by little: what all of them have in common is taken
-        # off, and put into the prices, or single precision would not see the differences.
+        # Benefits within a group differ by little. Their common part moves into the prices,
+        # since single precision would lose the differences.
         for plane in range(n_planes):
             mean = 0.0
             for j in range(n):
@@ -149,7 +149,7 @@ def assign_groups(
             for plane in range(n_planes):
                 values[plane * n_cells + cell] = features[plane, j]
             board[n_planes * n_cells + cell] = items[j]
-        # Only differences count, and what is no item keeps its price: so must the mean.
+        # Only differences matter. Empty cells keep their price, so the mean must not change.
         risen = 0.0
         for j in range(n):
             risen += asked[j] - (local[j] - lowest)
@@ -186,8 +186,8 @@ def exchange_neighbors(
 ) -> None:  # fmt: skip
     """Try exchanges between cells a few steps apart, and keep those that bring neighbors closer.
 
-    Only cells of one region are exchanged, and none of a region below 0. Empty cells stay as they
-    are: an item would always gain by moving to where it has fewer neighbors.
+    Cells are exchanged within a region, and not at all in regions below 0. Empty cells stay
+    empty, since an item would always gain by moving to where it has fewer neighbors.
     """
     state = np.empty(1, np.uint64)
     state[0] = np.uint64(seed) * np.uint64(2654435761) + np.uint64(88172645463325252)

@@ -1,4 +1,4 @@
-"""The paper's layout: one width, one objective, repeated assignment (sections 3 and 6.1)."""
+"""The layout of the paper: repeated assignment with kernels of one width (sections 3 and 6.1)."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -14,27 +14,28 @@ from unshuffle._parameters import check_memory
 from unshuffle._progress import Search
 from unshuffle._quadratic import QuadraticProblem, assign_free, climb
 from unshuffle.kernels import center, combined_gram, median_gamma
-from unshuffle.layout._problem import Layout, Problem, Shape, len_of
+from unshuffle.layout._problem import Layout, Problem, count_checked
+from unshuffle.layout._shape import Shape
 
 Permutation = NDArray[np.intp]
 Array = NDArray[np.float64]
 
-# Matrices of n^2 numbers that are held at the peak.
+# Matrices of n^2 numbers at the peak.
 N_MATRICES = 9
 N_RANDOM = 3
-# From here on SciPy takes a second or more for one eigenvector, and keeps Ctrl-C out meanwhile.
+# Above so many rows SciPy takes a second or more for one eigenvector, and Ctrl-C has to wait.
 LARGE = 1000
-# Share of the work that finds the first start.
+# Share of the first start in all the work.
 START = 0.1
 
 
 def solve_classic(problem: Problem, search: Search[Layout]) -> Layout:
-    """Climb the HSIC between items and cells from several starts.
+    """Maximize the HSIC between items and cells from several starts.
 
-    The paper starts from leading eigenvectors alone; from there, other starts climb higher about
-    every other time. The first of them is an annealed layout, which is good at many widths.
+    The paper starts from leading eigenvectors only. Every other time, one of the other starts
+    ends higher. The first of them is an annealed layout, which is good at many widths.
     """
-    n_items, cells = len_of(problem.items), problem.cells
+    n_items, cells = count_checked(problem.items), problem.cells
     open_cells = np.flatnonzero(cells.cells)
     if n_items > 1:
         check_memory(
@@ -71,13 +72,13 @@ def solve_classic(problem: Problem, search: Search[Layout]) -> Layout:
         starts.append(objective.keep_frozen(random.permutation(open_cells.size)[:n_items]))
     for number, start in enumerate(starts):
         climbed = climb(objective, start, tol=1e-5, report=partial(report, number / len(starts)))
-        # a start from which no step leads up is reported nowhere else
+        # A start that cannot be improved has not been reported yet.
         report((number + 1) / len(starts), climbed.value, climbed.permutation)
     return search.best or annealed
 
 
 def squared_distances(shape: Shape, cells: NDArray[np.intp]) -> Array:
-    """Between each two of the listed cells, the short way round where the edges meet."""
+    """Squared distances between the listed cells, across the edges where these meet."""
     places = shape.positions(cells).astype(np.float64)
     total = np.zeros((cells.size, cells.size))
     for axis in (0, 1):
@@ -89,7 +90,7 @@ def squared_distances(shape: Shape, cells: NDArray[np.intp]) -> Array:
 
 
 def _by_leading_vectors(problem: QuadraticProblem) -> Iterator[Permutation]:
-    """The paper's start: items and cells in the order of their leading eigenvectors."""
+    """Starts of the paper: items and cells in the order of their leading eigenvectors."""
     items, cells = _leading_vector(problem.K), _leading_vector(problem.L)
     for sign in (1.0, -1.0):
         yield assign_free(problem, sign * np.outer(items, cells))[0]
@@ -104,7 +105,7 @@ def _leading_vector(A: Array) -> Array:
 
 
 def _by_components(problem: QuadraticProblem, places: Array) -> Iterator[Permutation]:
-    """The two leading components laid along rows and columns, in either order and direction."""
+    """Starts with the two leading components along rows and columns, in any orientation."""
     values, vectors = eigh(problem.K)
     components = vectors[:, :-3:-1] * np.sqrt(np.maximum(values[:-3:-1], 0.0))
     if components.shape[1] < 2:

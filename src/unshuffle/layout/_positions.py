@@ -1,4 +1,4 @@
-"""Where each item stands, as a table that can be saved and loaded."""
+"""Positions: the cell of each item, as a table that can be saved and loaded."""
 
 import json
 from collections.abc import Mapping
@@ -22,8 +22,8 @@ from unshuffle._saving import (
 )
 
 COLUMNS = ("item", "name", "row", "column", "cell")
-# A rectangle is saved without its empty cells, so a short file may ask for a large one: for so
-# many cells in any case (128 MB), and for so many for each of its records.
+# A rectangle is saved without its empty cells, so a short file could claim a huge one. These are
+# the cells allowed to any file (128 MB), and to each of its records.
 FREE_CELLS = 2**24
 CELLS_PER_RECORD = 1000
 
@@ -72,15 +72,14 @@ class Positions:
         return f"Positions({len(self.names):,} items on {where}{left})"
 
     def rows(self) -> list[dict[str, Any]]:
-        """One record for each place of each item, in the order of the items.
+        """One record for each cell of each item, in the order of the items.
 
         Returns
         -------
         rows : list of dict
             With the keys item, name, row, column and cell, where cell counts row by row from 0.
-            The last three are None for an item that stands nowhere. Records without an item
-            follow: one for each point that is empty; of a rectangle only its last cell, so that
-            its size is known.
+            The last three are None for an item without a cell. Records of empty cells follow:
+            all empty points, or the last cell of a rectangle, which tells its size.
         """
         cells = self.grid.ravel()
         order = np.argsort(cells, kind="stable")
@@ -106,20 +105,18 @@ class Positions:
         Parameters
         ----------
         path : str or Path
-            Its suffix chooses the format. An existing file is replaced, once the new one is
+            The suffix chooses the format. An existing file is replaced once the new one is
             complete.
         details : mapping or None, default=None
-            What else to say at the top of a JSON file, ahead of the list "positions": the
-            score, for one. A CSV file has no room for it.
+            Other entries of a JSON file, such as the score, before the list "positions". A CSV
+            file ignores them.
         spreadsheet : bool, default=False
-            Put an apostrophe ahead of names that begin with =, +, - or @ in a CSV file, so that
-            no spreadsheet takes them for formulas. `load` keeps the apostrophes: save without
-            this to get the same names back.
+            Put an apostrophe before names in a CSV file that begin with =, +, - or @, so that
+            spreadsheets do not read them as formulas. `load` keeps the apostrophes.
 
         Notes
         -----
-        A name that is not valid Unicode, as file names may be, comes out of a CSV file as the
-        bytes it was made from.
+        A file name that is not valid Unicode is written to a CSV file as its original bytes.
         """
         path = check_output_path(path, SUFFIXES)
         if path.suffix.lower() == ".json":
@@ -145,9 +142,8 @@ class Positions:
         Raises
         ------
         ValueError
-            Where a field is not what `save` writes; the message names the line or record. Also
-            where a rectangle has more than 16 million cells, and more than a thousand for each
-            record: so short a file may not ask for so much memory.
+            If a field is not what `save` writes; the message names the line or record. Also if a
+            rectangle has more than 16 million cells and more than a thousand for each record.
         """
         records = read_records(as_path(path, "`path`"), "positions", COLUMNS)
         found, places = [], []
@@ -174,8 +170,7 @@ class Positions:
             _check_cell(record, cell, row, column, shape)
             if cell in seen:
                 raise record.wrong(
-                    f"cell {cell} is taken already, in {seen[cell].place}. Each "
-                    "cell stands there once."
+                    f"cell {cell} is already taken by {seen[cell].place}. List each cell once."
                 )
             seen[cell] = record
             grid.flat[cell] = number
@@ -187,7 +182,7 @@ class Positions:
         name = None if item is None else self.names[item]
         place: tuple[Any, Any, Any] = (None, None, None)
         if cell >= 0 and self.points is not None:
-            # Floats, also where they are whole: so a file tells points from a grid.
+            # Whole numbers are written as floats too: this tells points from a grid.
             place = (*self.points[cell].tolist(), cell)
         elif cell >= 0:
             place = (*divmod(cell, self.grid.shape[-1]), cell)
@@ -203,21 +198,21 @@ def _place(record: Record) -> tuple[Any, Any, Any]:
 
 
 def _are_whole(places: list[tuple[Any, ...]]) -> bool:
-    """Tell a grid, whose rows and columns are whole numbers, from points, where none is."""
+    """Whether rows and columns are whole numbers, as in a grid, and not floats of points."""
     first = isinstance(places[0][3], int)
     for record, _, _, row, column in places:
         if isinstance(row, int) != first or isinstance(column, int) != first:
             raise record.wrong(
-                f"row is {row} and column is {column}. In a grid all are whole numbers, and "
-                "points are all written with decimals, as in 1.0."
+                f"row is {row} and column is {column}. Write whole numbers for a grid, and "
+                "decimals for points, such as 1.0."
             )
         if first and min(row, column) < 0:
-            raise record.wrong(f"row is {row} and column is {column}. They are counted from 0.")
+            raise record.wrong(f"row is {row} and column is {column}. Count both from 0.")
     return first
 
 
 def _shape(places: list[tuple[Any, ...]], n_records: int) -> tuple[int, int]:
-    """Rows and columns, refused where no file with so few records can have come from them."""
+    """Rows and columns, refused if they are too many for so few records."""
     last = max(places, key=lambda each: max(each[3], each[4]))[0]
     n_rows = max(each[3] for each in places) + 1
     n_columns = max(each[4] for each in places) + 1
@@ -232,12 +227,12 @@ def _shape(places: list[tuple[Any, ...]], n_records: int) -> tuple[int, int]:
 def _check_cell(
     record: Record, cell: int, row: float, column: float, shape: tuple[int, ...]
 ) -> None:
-    """Refuse a cell that does not exist, or that is not where the record puts it."""
+    """Refuse a cell that does not exist, or whose row or column is wrong."""
     n_cells = shape[0] if len(shape) == 1 else shape[0] * shape[1]
     if cell >= n_cells:
         raise record.wrong(f"cell is {cell}, and there are {n_cells}, counted from 0.")
     if len(shape) == 2 and cell != row * shape[1] + column:
         raise record.wrong(
-            f"it puts cell {cell} at row {row}, column {column} of {shape[0]} x {shape[1]}, where "
-            "another stands. Load the file as it was saved."
+            f"it puts cell {cell} at row {row}, column {column} of {shape[0]} x {shape[1]}, which "
+            "is another cell. Load the file as it was saved."
         )

@@ -1,4 +1,4 @@
-"""A few items that stand for a whole collection, such as the photos of an album summary."""
+"""Summaries of a collection by a few representative items (k-medoids)."""
 
 import heapq
 from collections.abc import Callable, Sequence
@@ -16,46 +16,44 @@ from unshuffle._arrays import (
     check_vectors,
     middle,
 )
-from unshuffle._distances import DISTANCES, as_float64, exponential
+from unshuffle._distances import DISTANCES, as_float64, exponential, sampled_gamma
 from unshuffle._grams import Kernel, count_items, gram_copies
 from unshuffle._parameters import check_count, check_memory, check_seed
 from unshuffle._printing import short_repr
-from unshuffle.kernels import combined_gram, median_gamma, text_features
-from unshuffle.layout._problem import DENSE_UP_TO, whole_gram
+from unshuffle.kernels import combined_gram, text_features
+from unshuffle.layout._problem import DENSE_UP_TO, needs_gram
 
 Index = NDArray[np.intp]
 Distances = NDArray[np.float32] | NDArray[np.float64]
 
-# Beyond so many items only so many of them may stand for others; all are stood for.
+# Items that may be chosen, at most, and fewer for kernels that are slow to compute.
 _MAX_CANDIDATES = 2000
-# Kernels that are no product of matrices are slow to compare: fewer come into question.
 _SLOW_CANDIDATES = 500
-_WIDTH_SAMPLE = 2000
 _BLOCK = 256
 # Squared distances below this share of the squared norms are rounding: the items are equal.
-_MATTERS = 1e-4  # what rounding may take of a typical squared distance
-# Beyond, and below its inverse, squares of distances leave single precision.
-_LARGEST_SINGLE = 1e15
 _ROUNDING = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
-# An exchange counts if it lowers the sum of distances by more than this share of it.
+_MATTERS = 1e-4  # largest rounding to accept, as a share of a typical squared distance
+# Squares of distances above this, or below its inverse, need double precision.
+_LARGEST_SINGLE = 1e15
+# An exchange must lower the sum of distances by more than this share of it.
 _LEAST_GAIN = 1e-6
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Items that stand for a collection, those that stand for most first.
+    """Representatives of a collection, the largest group first.
 
     Attributes
     ----------
     indices : ndarray of shape (k,)
-        The items chosen.
+        The representatives.
     counts : ndarray of shape (k,)
-        How many items each stands for, itself among them; never rises.
+        Number of items in the group of each, itself included, in descending order.
     labels : ndarray of shape (n_items,)
-        Item i is stood for by ``indices[labels[i]]``.
+        ``indices[labels[i]]`` is the representative of item i.
     mean_distance : float
-        Mean distance of an item to the one that stands for it, in the feature space of the
-        kernel: what was made small.
+        Mean distance of an item to its representative in the feature space of the kernel. It is
+        what `summarize` minimizes.
     """
 
     indices: NDArray[np.intp]
@@ -75,37 +73,36 @@ def summarize(
     gamma: float | None = None,
     random_state: int | np.random.RandomState | None = None,
 ) -> Summary:
-    """Choose the items that stand for a collection, and say which stands for which.
+    """Choose representatives of a collection, and the representative of each item.
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_items, n_features), list of str, or Gram matrix
         The collection, as `unshuffle.kernels.combined_gram` takes it.
     k : int
-        How many to choose. More leave fewer items far from what stands for them.
+        Number of representatives. With more, items are closer to theirs.
     kernel : str, callable or list of these, default="linear"
-        What makes items alike; "linear" is Euclidean distance.
+        Similarity of items; "linear" is Euclidean distance.
     gamma : float or None, default=None
-        Width of the kernel, where it has one; larger is narrower. None takes it from the median
+        Inverse width of the kernel; larger values are narrower. None takes it from the median
         distance.
     random_state : int, RandomState or None, default=None
-        Of use beyond 2,000 items, where it draws those that may be chosen at first. Up to
-        there the result does not depend on it.
+        Seed of the sample of candidates. It has no effect up to 2,000 items.
 
     Returns
     -------
     summary : Summary
-        Items, how many each stands for, and the representative of each item. Of equal items one
-        at most is chosen, unless `k` is larger than the number of different ones.
+        The representatives, their counts, and the representative of each item. At most one of
+        several equal items is chosen, unless `k` exceeds the number of distinct items.
 
     Notes
     -----
-    k-medoids, also known as facility location: a greedy choice, then exchanges of one chosen
-    item for another until none lowers the mean distance. A local optimum. Of more than 2,000
-    items (or ``4 * k``) a sample comes into question first, then the items in the middle of
-    the groups found. Takes ``4 * n_items * min(n_items, max(2000, 4 * k))`` bytes, which is
-    checked first; "geodesic", "precomputed", callables and lists of kernels need the whole
-    kernel matrix besides. 20,000 items of 32 features take seconds.
+    This is k-medoids, or facility location: a greedy choice, then exchanges until none lowers
+    the mean distance. The result is a local optimum. With more than 2,000 items (or ``4 * k``),
+    the candidates are first a sample and then the items nearest to the means of the groups.
+    Memory is ``4 * n_items * min(n_items, max(2000, 4 * k))`` bytes, checked first;
+    "geodesic", "precomputed", callables and lists of kernels also need the kernel matrix.
+    20,000 items of 32 features take seconds.
 
     References
     ----------
@@ -119,9 +116,9 @@ def summarize(
     """
     if not (isinstance(kernel, str | list | tuple) or callable(kernel)):
         raise ValueError(
-            f"`kernel` must be a word, a function or a list of these, got {kernel!r}."
+            f"`kernel` must be a name, a callable or a list of these, got {kernel!r}."
         )
-    if whole_gram(kernel, DENSE_UP_TO + 1):  # of the others, only the distances are held
+    if needs_gram(kernel, DENSE_UP_TO + 1):  # other kernels hold only the distances
         n_items = count_items(X, kernel)
         check_memory(
             int(8 * (gram_copies(kernel) + 0.5) * n_items**2 + 4 * 8 * _BLOCK * n_items),
@@ -137,13 +134,13 @@ def summarize(
             f"{n_items}."
         )
     limit = _SLOW_CANDIDATES if kernel in ("chi2", "laplacian") else _MAX_CANDIDATES
-    candidates = _drawn(items.vectors, n_items, k, limit, check_seed(random_state))
+    candidates = _draw(items.vectors, n_items, k, limit, check_seed(random_state))
     indices, nearest, labels = _choose(items, candidates, k)
     if candidates.size < n_items and isinstance(items.vectors, np.ndarray):
-        # Now that the groups are known, those in the middle of them come into question.
+        # Now that the groups are known, the candidates are the items near their means.
         candidates = np.union1d(indices, _central(items.vectors, labels, candidates.size))
         indices, nearest, labels = _choose(items, candidates, k, start=indices)
-    # An item stands for itself, also where an equal one was chosen too.
+    # A representative represents itself, even if an equal item was chosen too.
     labels[indices] = np.arange(k)
     counts = np.bincount(labels, minlength=k)
     order = np.lexsort((indices, -counts))
@@ -161,17 +158,17 @@ def choose_representatives(
     gamma: float | None = None,
     random_state: int | np.random.RandomState | None = None,
 ) -> NDArray[np.intp]:
-    """Items that stand for the whole collection, those that stand for most first.
+    """Choose representatives of a collection, the largest group first.
 
     Parameters
     ----------
     X, k, kernel, gamma, random_state
-        As `summarize` takes them, which also tells which item stands for which.
+        As in `summarize`, which also returns the groups.
 
     Returns
     -------
     indices : ndarray of shape (k,)
-        Which items of X were chosen.
+        The chosen items of X.
 
     Examples
     --------
@@ -184,10 +181,10 @@ def choose_representatives(
 class _Compared(NamedTuple):
     """Items as their kernel compares them."""
 
-    block: Callable[[Index], NDArray[np.float64]]  # rows of the kernel matrix on demand
+    block: Callable[[Index], NDArray[np.float64]]  # rows of the kernel matrix
     squares: NDArray[np.float64]  # its diagonal
-    vectors: Any = None  # of the items, where there are such
-    exact: Any = None  # the same where their distances are those in feature space
+    vectors: Any = None  # of the items, if there are any
+    exact: Any = None  # the same if their distances are those in feature space
 
 
 def _compared(X: Any, kernel: Kernel | Sequence[Kernel], gamma: float | None) -> _Compared:
@@ -201,15 +198,15 @@ def _compared(X: Any, kernel: Kernel | Sequence[Kernel], gamma: float | None) ->
             check_resolved(X, "X")
             if sparse.issparse(X):
                 return _inner(X)._replace(vectors=X)
-            # Distances do not change, and lose fewer digits.
-            centred = X - middle(X)
-            if float(np.abs(centred).max()) > _LARGEST_SINGLE:
-                centred = as_float64(centred)
-            return _inner(centred)._replace(vectors=X, exact=X)
+            # Centering keeps the distances and more of their digits.
+            centered = X - middle(X)
+            if float(np.abs(centered).max()) > _LARGEST_SINGLE:
+                centered = as_float64(centered)
+            return _inner(centered)._replace(vectors=X, exact=X)
         if kernel == "chi2":
             check_nonnegative(X, "X", kernel=kernel)
         X = as_float64(X)
-        width = _width(X, kernel) if gamma is None else gamma
+        width = sampled_gamma(X, kernel, name="X") if gamma is None else gamma
         ones = np.ones(X.shape[0])
         return _Compared(lambda rows: exponential(kernel, X[rows], X, width), ones, X)
     K = combined_gram(X, kernel, gamma=gamma, center=True)
@@ -224,17 +221,10 @@ def _inner(X: Any) -> _Compared:
     return _Compared(lambda rows: X[rows] @ X.T, np.einsum("ij,ij->i", X, X))
 
 
-def _width(X: Any, kernel: str) -> float:
-    n_items = X.shape[0]
-    if n_items > _WIDTH_SAMPLE:
-        X = X[np.sort(np.random.default_rng(0).choice(n_items, _WIDTH_SAMPLE, replace=False))]
-    return median_gamma(DISTANCES[kernel](X), name="X")
-
-
 def _choose(
     items: _Compared, candidates: Index, k: int, start: Index | None = None
 ) -> tuple[Index, Distances, Index]:
-    """The best k of the candidates, each item's distance to the nearest, and which that is."""
+    """The best k candidates, the distance of each item to the nearest, and its number."""
     D = _distances(items, candidates)
     known = None if start is None else np.searchsorted(candidates, start)
     chosen = find_medoids(D, k, start=known)
@@ -242,13 +232,13 @@ def _choose(
     return candidates[chosen], nearest.min(axis=0), nearest.argmin(axis=0)
 
 
-def _drawn(vectors: Any, n_items: int, k: int, limit: int, rng: np.random.RandomState) -> Index:
-    """Items that may be chosen: all, or a sample of those that differ."""
+def _draw(vectors: Any, n_items: int, k: int, limit: int, rng: np.random.RandomState) -> Index:
+    """Candidates: all items, or a sample of distinct ones."""
     if n_items <= max(_MAX_CANDIDATES, 4 * k):
         return np.arange(n_items)
     order = rng.permutation(n_items)
     if isinstance(vectors, np.ndarray):
-        # Repeated rows go to the end of the queue: they would take the places of others.
+        # Repeated rows come last, so that they do not displace others.
         hashes = np.array([hash(row.tobytes()) for row in vectors])
         _, first = np.unique(hashes, return_index=True)
         repeated = np.ones(n_items, dtype=bool)
@@ -258,7 +248,7 @@ def _drawn(vectors: Any, n_items: int, k: int, limit: int, rng: np.random.Random
 
 
 def _central(vectors: NDArray[np.float64], labels: Index, n_wanted: int) -> Index:
-    """Items nearest to the means of their groups, about equally many of each."""
+    """Items nearest to the means of their groups, about equally many of each group."""
     rank = np.empty(len(vectors), dtype=np.intp)
     for group in np.unique(labels):
         members = np.flatnonzero(labels == group)
@@ -289,7 +279,7 @@ def _distances(items: _Compared, candidates: Index) -> Distances:
         lost = squared <= rounding
         squared[lost] = 0.0
         if items.exact is not None:
-            # Far from the middle, what is rounding there may be large beside other distances.
+            # Far from the middle, rounding may be larger than other distances.
             pairs = np.nonzero(lost & (rounding > _MATTERS * typical))
             _measure(squared, items.exact, rows, *pairs)
         D[start : start + _BLOCK] = np.sqrt(squared)
@@ -299,7 +289,7 @@ def _distances(items: _Compared, candidates: Index) -> Distances:
 def _measure(
     squared: NDArray[Any], X: NDArray[Any], rows: Index, first: Index, second: Index
 ) -> None:
-    """Fill in the squared distances of some pairs, from the differences of their vectors."""
+    """Compute the squared distances of some pairs from the differences of their vectors."""
     step = max(1, 2**22 // X.shape[1])
     for start in range(0, first.size, step):
         i, j = first[start : start + step], second[start : start + step]
@@ -308,24 +298,23 @@ def _measure(
 
 
 def find_medoids(D: Distances, k: int, *, start: Index | None = None) -> Index:
-    """Choose k rows so that the sum of the columns' distances to the nearest is small.
+    """Choose k rows with a small sum of the distances of all columns to the nearest of them.
 
-    No exchange of one of them for another row lowers the sum noticeably. `start` is a choice to
-    improve on; None begins with a greedy one.
+    No single exchange lowers the sum noticeably. `start` is a choice to improve; None starts
+    from a greedy one.
     """
     if k == 1:
-        # The greedy choice tries them all.
-        return _greedy(D, k)
-    return _exchange(D, _greedy(D, k) if start is None else start)
+        return _choose_greedily(D, k)  # which tries all rows
+    return _exchange(D, _choose_greedily(D, k) if start is None else start)
 
 
-def _greedy(D: Distances, k: int) -> Index:
-    """Each time the row that lowers the sum most."""
+def _choose_greedily(D: Distances, k: int) -> Index:
+    """Choose k rows, each time the one that lowers the sum most."""
     sums = D.sum(axis=1, dtype=np.float64)
     chosen = [int(sums.argmin())]
     nearest = D[chosen[0]].copy()
-    # What a row gains only shrinks as others are chosen, so a gain known from before is a
-    # bound, and most rows need not be looked at again.
+    # Gains only shrink as rows are chosen. An earlier gain is a bound, so that most rows need
+    # not be computed again.
     queue = [(-_gain(nearest, row), c) for c, row in enumerate(D) if c != chosen[0]]
     heapq.heapify(queue)
     while len(chosen) < k:
@@ -344,7 +333,7 @@ def _gain(nearest: Distances, row: Distances) -> float:
 
 
 def _exchange(D: Distances, chosen: Index) -> Index:
-    """Exchange a chosen row for another as soon as that gains, until none does."""
+    """Exchange a chosen row for another as soon as that lowers the sum, until none does."""
     state = _Nearest(D, chosen)
     taken = np.zeros(len(D), dtype=bool)
     taken[chosen] = True
@@ -359,14 +348,14 @@ def _exchange(D: Distances, chosen: Index) -> Index:
                 if state.total() < before:
                     taken[old], taken[candidate] = False, True
                     n_since = 0
-                else:  # rounding alone promised a gain
+                else:  # the gain was rounding
                     state.exchange(slot, old)
         candidate = (candidate + 1) % len(D)
     return state.chosen
 
 
 class _Nearest:
-    """The two chosen rows that are nearest to each column, kept through exchanges."""
+    """The two chosen rows nearest to each column, updated with each exchange."""
 
     def __init__(self, D: Distances, chosen: Index) -> None:
         self.D = D
@@ -381,13 +370,13 @@ class _Nearest:
         return float(self.distances[0].sum())
 
     def best_exchange(self, row: Distances) -> tuple[float, int]:
-        """Change of the sum if `row` took the best slot, and which that is."""
+        """Change of the sum if `row` replaces the best choice, and the place of that one."""
         first, second = self.distances
-        # Other columns stay with whom they have, or go to their second.
+        # Other columns keep their nearest, or move to their second.
         near = np.flatnonzero(row < second)
         to_row, to_first, to_second = row[near], first[near], second[near]
         gained = np.minimum(to_row - to_first, 0.0)
-        # Columns whose nearest goes move to `row`, not to their second.
+        # Columns whose nearest is replaced move to `row`, not to their second.
         kept = np.where(to_row < to_first, to_first, to_row) - to_second
         changes = self.losses + np.bincount(
             self.slots[0, near], weights=kept, minlength=len(self.chosen)
@@ -396,7 +385,7 @@ class _Nearest:
         return float(changes[slot] + gained.sum()), slot
 
     def exchange(self, slot: int, candidate: int) -> None:
-        """Give `slot` to another row of D."""
+        """Put another row of D into `slot`."""
         self.chosen[slot] = candidate
         row = self.D[candidate]
         stale = (self.slots == slot).any(axis=0)
@@ -409,11 +398,11 @@ class _Nearest:
         self._find(np.flatnonzero(stale))
 
     def _find(self, columns: Index) -> None:
-        """Look up the two nearest of some columns anew."""
+        """Find the two nearest of some columns again."""
         found = self.D[np.ix_(self.chosen, columns)]
         two = np.argpartition(found, 1, axis=0)[:2]
         self.slots[:, columns] = two
         self.distances[:, columns] = np.take_along_axis(found, two, axis=0)
         gap = self.distances[1] - self.distances[0]
-        # What is lost by taking each slot away: its columns go to their second.
+        # Loss when a row is removed: its columns move to their second.
         self.losses = np.bincount(self.slots[0], weights=gap, minlength=len(self.chosen))

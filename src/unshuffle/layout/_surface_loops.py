@@ -1,10 +1,10 @@
-"""Compiled: Gaussian averages over a grid, and exchanges of items where the averages favor them.
+"""Compiled loops: Gaussian averages over a grid, and exchanges of items that gain by them.
 
-A board is one int32 array of planes, cell after cell in each: the float32 planes of features
-seen as bits, and last the items. So an exchange is the same three exclusive-ors in every
-plane, which compile to vector instructions, as does the gain: about one nanosecond for a pair
-of cells with three features. A field is a float32 array of the same planes without the items:
-what each cell asks for. An item's benefit in a cell is the product of the two.
+A board is one int32 array of planes: the float32 features as bits, and last the items. An
+exchange is the same three exclusive-ors in every plane, which compile to vector instructions, as
+does the gain: about one nanosecond for a pair of cells with three features. A field is a float32
+array of the same planes without the items, the average around each cell. The benefit of an item
+in a cell is the product of the two.
 
 Importing this module imports numba.
 """
@@ -16,18 +16,18 @@ import numpy as np
 
 from unshuffle._compile import compiled
 
-# Reordering and fused multiplication are what vector instructions need.
+# Vector instructions need reordering and fused multiplication.
 _compiled: Any = compiled(error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
 
 N_SAMPLED = 512
-# Taps along an axis, and taps for each of its cells, beyond which those that fall on one cell are
-# taken together: a wide kernel goes over a short side many times.
+# Taps along an axis, and taps for each of its cells, above which those of one cell are summed: a
+# wide kernel wraps around a short side many times.
 MANY_TAPS, MANY_LAPS = 4096, 8
-REACH = 3.0  # bandwidths after which the kernel is cut off: 0.3 % of its mass lie beyond
+REACH = 3.0  # bandwidths after which the kernel is cut off, with 0.3 % of its mass
 NOISE_OFFSETS = 4096
 # A shift is at most this many bandwidths along each axis.
 LONGEST_SHIFT = 2.5
-# Of the exact gain of one exchange, the item's own weight in the field is counted by half.
+# Part of an item's own weight in the field that the gain of an exchange counts.
 OWN_SHARE = 0.5
 
 
@@ -35,8 +35,7 @@ OWN_SHARE = 0.5
 def gaussian_taps(size: int, bandwidth: float, n_samples: int, wrap: bool) -> Any:
     """Cells that each evenly spaced sample of an axis averages over, and their weights.
 
-    Both have shape (n_samples, n_taps). Beyond the ends the cells are mirrored, or with `wrap`
-    begin again.
+    Both have shape (n_samples, n_taps). Cells are mirrored at the ends, or with `wrap` repeated.
     """
     spacing = size / n_samples
     reach = ceil(REACH * bandwidth) + (0 if n_samples == size else 1)
@@ -68,8 +67,8 @@ def gaussian_taps(size: int, bandwidth: float, n_samples: int, wrap: bool) -> An
 
 
 @_compiled
-def _folded(index: Any, weights: Any, size: int) -> Any:
-    """The same taps with one for each of `size` cells."""
+def _sum_taps(index: Any, weights: Any, size: int) -> Any:
+    """The same taps, summed to one for each of `size` cells."""
     cells = np.empty((index.shape[0], size), np.int32)
     sums = np.zeros((index.shape[0], size), np.float32)
     for sample in range(index.shape[0]):
@@ -89,7 +88,7 @@ def average(
     n_planes = values.shape[0]
     down, down_weights = gaussian_taps(rows, bandwidth, out.shape[1], wrap)
     if down.shape[1] > max(MANY_TAPS, MANY_LAPS * rows):
-        down, down_weights = _folded(down, down_weights, rows)
+        down, down_weights = _sum_taps(down, down_weights, rows)
     across, across_weights = gaussian_taps(columns, bandwidth, out.shape[2], wrap)
     n_taps = across.shape[1]
     line = np.empty(columns, np.float32)
@@ -106,7 +105,7 @@ def average(
                     line[x] += weight * source[x]
             target = out[plane, sample]
             if every_cell:
-                # all samples have the same weights: go along the line once for each tap
+                # All samples have the same weights: shift the line once for each tap.
                 reach = n_taps // 2
                 for x in range(columns):
                     padded[reach + x] = line[x]
@@ -130,7 +129,7 @@ def average(
 
 @_compiled
 def enlarge(samples: Any, wrap: bool, out: Any, start: int, stop: int) -> None:
-    """Fill rows `start` to `stop` of `out` (planes, rows, columns) from between the samples."""
+    """Interpolate rows `start` to `stop` of `out` (planes, rows, columns) from samples."""
     n_planes, n_down, n_across = samples.shape
     _, rows, columns = out.shape
     left = np.empty(columns, np.int32)
@@ -154,7 +153,7 @@ def enlarge(samples: Any, wrap: bool, out: Any, start: int, stop: int) -> None:
 
 @_compiled
 def _between(cell: int, size: int, n_samples: int, wrap: bool) -> Any:
-    """Samples on both sides of a cell, and how far it is from the first to the second."""
+    """Samples on both sides of a cell, and its position between them, from 0 to 1."""
     place = (cell + 0.5) * n_samples / size - 0.5
     first = int(np.floor(place))
     share = np.float32(place - first)
@@ -168,12 +167,12 @@ def _between(cell: int, size: int, n_samples: int, wrap: bool) -> Any:
 def typical_gain(
     planes: Any, field: Any, n_features: int, items: Any, rows: int, columns: int, step: int
 ) -> float:
-    """Scale of gains: how the field varies over `step` cells, times how items stray from it."""
+    """Scale of gains: variation of the field over `step` cells times deviation of the items."""
     n_cells = rows * columns
     slope = 0.0
     stray = 0.0
     n = 0
-    # an odd number of cells further each time, to come by all rows and columns
+    # An odd stride visits all rows and columns.
     for cell in range(0, n_cells, n_cells // N_SAMPLED | 1):
         if items[cell] < 0:
             continue
@@ -200,7 +199,7 @@ def _measure_gains(
         gains[np.uintp(k)] = heat * noise[np.uintp(k)]
     share = np.float32(own)
     for plane in range(n_planes):
-        # unsigned: numba tests every signed index for being negative
+        # Unsigned, since numba tests signed indices for being negative.
         a = np.uintp(plane * n_cells + first)
         b = np.uintp(plane * n_cells + first + distance)
         if plane == n_features:
@@ -231,7 +230,7 @@ def _exchange_apart(
     """Exchange the chosen pairs; the two runs of cells must not overlap."""
     for plane in range(n_planes + 1):
         start = plane * n_cells + first
-        # slices of their own: for one array the compiler cannot tell that the runs are apart
+        # Two slices tell the compiler that the runs do not overlap.
         here = board[start : start + n]
         there = board[start + distance : start + distance + n]
         for k in range(n):
@@ -259,10 +258,10 @@ def _exchange_interleaved(
 
 @_compiled
 def _own_share(bandwidth: float) -> Any:
-    """What a cell counts in the average of the cell 0, 1, 2, ... away, along one axis.
+    """Weight of a cell in the average of the cell 0, 1, 2, ... away, along one axis.
 
-    The field holds an item's own share, which moves with it: the exact gain of one exchange
-    counts it in full, but then too many exchanges at once overshoot.
+    The share of an item in the field moves with it. The exact gain of one exchange counts it in
+    full, but then many exchanges at once overshoot.
     """
     reach = int(np.ceil(3 * bandwidth))
     own = np.zeros(reach + 2, np.float32)
@@ -279,12 +278,12 @@ def swap_passes(
     board: Any, field: Any, free: Any, rows: int, columns: int, n_features: int, draws: Any,
     bandwidth: float, noise: Any, heat: float,
 ) -> None:  # fmt: skip
-    """Pass over all cells once for each random shift, exchanging disjoint pairs a shift apart.
+    """Exchange disjoint pairs of cells, in one pass over the board for each random shift.
 
     `free` has all bits set where a cell may change, or is empty if all may. Planes from
-    `n_features` on have no share in the field of their own cell. Of each row of `draws`, uniform
-    from 0 to 1, come the shift down, the shift right, and which cells are first in their pair.
-    `noise` reaches NOISE_OFFSETS beyond the cells.
+    `n_features` on have no share in the field of their own cell. Each row of `draws`, uniform
+    from 0 to 1, gives the shift down, the shift right, and which cells are first in their pair.
+    `noise` has NOISE_OFFSETS more entries than there are cells.
     """
     n_cells = rows * columns
     n_planes = field.shape[0] // n_cells
@@ -311,8 +310,8 @@ def swap_passes(
         share = own[0] * own[0] - own[min(down, farthest)] * own[min(across, farthest)]
         distance = down * columns + right
         if down > 0:
-            # Bands of `down` rows are first and second in turn. Seen as one run of cells, the
-            # ends of rows that have no partner are in the way: they are never chosen.
+            # Bands of `down` rows are first and second in turn. A band is one run of cells, in
+            # which the ends of rows have no partner: they are never chosen.
             top = -(offset % (2 * down))
             while top < rows - down:
                 begin = max(top, 0)
@@ -356,10 +355,10 @@ def swap_tile(
     board: Any, field: Any, free: Any, rows: int, columns: int, n_features: int, tile: Any,
     draws: Any, bandwidth: float, noise: Any, heat: float,
 ) -> None:  # fmt: skip
-    """Do the passes on part of a board: every `stride`-th cell of some rows and columns.
+    """Make the passes on a tile of a board: every `stride`-th cell of some rows and columns.
 
-    The part is copied, so that it stays in the processor's cache for all passes. `tile` is
-    (top, left, number of rows, number of columns, stride); cells beyond the edges wrap around.
+    A copy of the tile stays in the processor's cache for all passes. `tile` is (top, left, number
+    of rows, number of columns, stride); cells beyond the edges wrap around.
     """
     n_cells = rows * columns
     n_planes = field.shape[0] // n_cells
@@ -368,52 +367,32 @@ def swap_tile(
     part = np.empty((n_planes + 1) * small, np.int32)
     near = np.empty(n_planes * small, np.float32)
     open_cells = np.empty(small if free.shape[0] else 0, np.int32)
+    cells = np.empty(small, np.int64)
+    for y in range(height):
+        row = (top + y * stride) % rows * columns
+        for x in range(width):
+            cells[y * width + x] = row + (left + x * stride) % columns
     for plane in range(n_planes + 1):
-        for y in range(height):
-            row = ((top + y * stride) % rows) * columns
-            source = board[plane * n_cells + row : plane * n_cells + row + columns]
-            target = part[plane * small + y * width : plane * small + (y + 1) * width]
-            _take(source, left, stride, target)
-            if plane < n_planes:
-                wanted = field[plane * n_cells + row : plane * n_cells + row + columns]
-                _take(wanted, left, stride, near[plane * small + y * width :][:width])
-            elif free.shape[0]:
-                _take(free[row : row + columns], left, stride, open_cells[y * width :][:width])
+        for k in range(small):
+            part[plane * small + k] = board[plane * n_cells + cells[k]]
+    for plane in range(n_planes):
+        for k in range(small):
+            near[plane * small + k] = field[plane * n_cells + cells[k]]
+    for k in range(open_cells.shape[0]):
+        open_cells[k] = free[cells[k]]
     swap_passes(
         part, near, open_cells, height, width, n_features, draws, bandwidth / stride, noise, heat
     )
     for plane in range(n_planes + 1):
-        for y in range(height):
-            row = ((top + y * stride) % rows) * columns
-            target = board[plane * n_cells + row : plane * n_cells + row + columns]
-            _give(part[plane * small + y * width :][:width], left, stride, target)
-
-
-@_compiled
-def _take(source: Any, left: int, stride: int, target: Any) -> None:
-    x = left % source.shape[0]
-    for k in range(target.shape[0]):
-        target[k] = source[x]
-        x += stride
-        if x >= source.shape[0]:
-            x -= source.shape[0]
-
-
-@_compiled
-def _give(source: Any, left: int, stride: int, target: Any) -> None:
-    x = left % target.shape[0]
-    for k in range(source.shape[0]):
-        target[x] = source[k]
-        x += stride
-        if x >= target.shape[0]:
-            x -= target.shape[0]
+        for k in range(small):
+            board[plane * n_cells + cells[k]] = part[plane * small + k]
 
 
 @_compiled
 def swap_pairs(
     board: Any, field: Any, n_cells: int, first: Any, second: Any, noise: Any, heat: float
 ) -> None:
-    """Exchange listed disjoint pairs of cells where that pays, wherever they lie."""
+    """Exchange those of the listed disjoint pairs of cells that gain by it."""
     values = board.view(np.float32)
     n_planes = field.shape[0] // n_cells
     for k in range(first.shape[0]):

@@ -1,7 +1,7 @@
-"""Where cells lie: on a grid or at any points; what is near what, averaged at any width.
+"""Surfaces: the cells of a layout on a grid (Raster) or at any points (Scatter).
 
-A surface averages planes of values over its cells, exchanges disjoint pairs of them, and finds
-groups to reorder and neighbors to compare.
+A surface averages planes of values over its cells at any width, exchanges disjoint pairs of
+cells, and finds tiles and neighbors.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from scipy.spatial import cKDTree
 
 from unshuffle._parallel import Workers
 from unshuffle.layout import _surface_loops
-from unshuffle.layout._problem import Shape
+from unshuffle.layout._shape import Shape
 from unshuffle.layout._surface_loops import LONGEST_SHIFT
 
 Planes = NDArray[np.float32]
@@ -23,26 +23,26 @@ Rng = np.random.Generator
 Bits = NDArray[np.int32]
 Cells = NDArray[np.int64]
 
-# An average is sampled this many times in a bandwidth, and interpolated between; at 2 the
-# layouts came out as good as with every cell sampled.
+# Samples of an average per bandwidth, with interpolation between them. With 2, layouts are as
+# good as with a sample for each cell.
 SAMPLES_PER_BANDWIDTH = 2.0
-# Cells along a side of what is swapped at once: 128 x 128 cells with three features and their
-# field take 0.5 MB, which stays in the processor's cache.
+# Side of a tile that is swapped at once: 128 x 128 cells with three features and their field
+# take 0.5 MB, which fits into the processor's cache.
 TILE = 128
-# Work is split in pieces of about this many cells, never by the number of threads.
+# Work is split into pieces of about this many cells, whatever the number of threads.
 PIECE = 32768
 NOISE_CELLS = TILE * TILE
 N_NEIGHBORS, NEIGHBOR_BANDWIDTH = 8, 0.8
-# An average over points goes by way of a grid if that has at most so many cells for each point.
+# An average over points uses a grid if that has at most so many cells for each point.
 GRID_CELLS_PER_POINT, LEAST_GRID = 16, 4096
 
 
 @dataclass(frozen=True)
 class Passes:
-    """How items are swapped at one width."""
+    """Settings of the swaps at one width."""
 
     bandwidth: float  # of the field, in cells; exchanges reach a few times as far
-    heat: float  # factor of the noise; larger accepts more exchanges that do not pay
+    heat: float  # factor of the noise; larger values accept more exchanges that lose
     n_passes: int
     noise: Planes  # of zero mean, for the cells swapped at once and NOISE_OFFSETS more
     free: Bits  # all bits set where a cell may change; empty if all may
@@ -58,7 +58,7 @@ class Raster:
         self.extent = float(max(rows, columns))
 
     def average(self, planes: Planes, bandwidth: float, workers: Workers) -> Planes:
-        """Gaussian averages of planes (n_planes, n_cells), sampled coarsely if they are wide."""
+        """Gaussian averages of planes (n_planes, n_cells), sampled coarsely if wide."""
         rows, columns, wrap = self.rows, self.columns, self.wrap
         spacing = max(1.0, bandwidth / SAMPLES_PER_BANDWIDTH)
         n_down, n_across = max(1, round(rows / spacing)), max(1, round(columns / spacing))
@@ -75,14 +75,14 @@ class Raster:
         return full.reshape(len(planes), -1)
 
     def _pieces(self, n: int) -> list[tuple[int, int]]:
-        """`range(n)` in parts that are worth a thread each."""
+        """Parts of `range(n)` that are each worth a thread."""
         n_pieces = min(n, -(-self.n_cells // PIECE))
         return list(pairwise(n * k // n_pieces for k in range(n_pieces + 1)))
 
     def swap(self, board: Bits, field: Planes, passes: Passes, rng: Rng, workers: Workers) -> None:
-        """Exchange along random shifts, in parts of the grid that do not touch each other."""
-        # Of a wide kernel, every stride-th cell is a grid of its own on which the kernel is
-        # narrower: so each part stays small, however far its cells are apart.
+        """Exchange along random shifts, in tiles of the grid that do not share cells."""
+        # Every stride-th cell forms a coarser grid on which a wide kernel is narrower, so that
+        # tiles stay small even if their cells are far apart.
         n_strides = -(-max(self.rows, self.columns) // TILE)
         stride = max(1, min(n_strides, int(passes.bandwidth / 4)))
         tiles = list(self._swap_tiles(stride, rng))
@@ -97,7 +97,7 @@ class Raster:
         workers.each(_surface_loops.swap_tile, [(*task, *part, *how) for part in parts])
 
     def _swap_tiles(self, stride: int, rng: Rng) -> Iterator[tuple[int, int, int, int, int]]:
-        """Parts of the grid: (top, left, rows, columns, stride), each cell in one of them."""
+        """Tiles of the grid: (top, left, rows, columns, stride), each cell in one of them."""
         roll = rng.integers(0, (self.rows, self.columns)) if self.wrap else (0, 0)
         for down in range(min(stride, self.rows)):
             for across in range(min(stride, self.columns)):
@@ -116,7 +116,7 @@ class Raster:
         return float(_surface_loops.typical_gain(planes, field, n_features, items, *where))
 
     def tiles(self, side: float, rng: Rng) -> Cells:
-        """Tile of each cell: squares of the given side, laid over the grid at a random offset."""
+        """Tile of each cell: squares of the given side at a random offset."""
         length = max(1, int(side))
         down, right = rng.integers(0, length, 2)
         row = np.arange(self.rows) + down
@@ -127,7 +127,7 @@ class Raster:
         return (row[:, np.newaxis] * (column.max() + 1) + column).ravel()
 
     def neighbors(self) -> tuple[Bits, Planes]:
-        """The eight cells around each, -1 for none, and what they count."""
+        """The eight cells around each, -1 for none, and their weights."""
         row, column = np.divmod(np.arange(self.n_cells, dtype=np.int32), np.int32(self.columns))
         found = np.empty((self.n_cells, 8), dtype=np.int32)
         weights = np.empty((self.n_cells, 8), dtype=np.float32)
@@ -137,14 +137,14 @@ class Raster:
             if self.wrap:
                 y, x = y % self.rows, x % self.columns
             there = (y >= 0) & (y < self.rows) & (x >= 0) & (x < self.columns)
-            there &= (y != row) | (x != column)  # round a torus of one row
+            there &= (y != row) | (x != column)  # on a torus of one row
             found[:, k] = np.where(there, y * self.columns + x, -1)
             weights[:, k] = np.exp(-0.5 * (down**2 + right**2) / NEIGHBOR_BANDWIDTH**2)
         return found, weights
 
 
 def _cut(size: int, rng: Rng) -> list[tuple[int, int]]:
-    """Starts and lengths of parts of at most TILE cells, cut at random places."""
+    """Starts and lengths of parts of at most TILE cells, cut at random."""
     if size <= TILE:
         return [(0, size)]
     first = int(rng.integers(TILE // 4, TILE))
@@ -167,7 +167,7 @@ class Scatter:
         self._tree = cKDTree(self.points)
 
     def average(self, planes: Planes, bandwidth: float, workers: Workers) -> Planes:
-        """Gaussian average, over a grid in between or from point to point, what is cheaper."""
+        """Gaussian average, by way of a grid or from point to point, whichever is cheaper."""
         spacing = bandwidth / SAMPLES_PER_BANDWIDTH
         rows, columns = np.floor(self.points.max(axis=0) / spacing) + 2
         if rows * columns > GRID_CELLS_PER_POINT * self.n_cells + LEAST_GRID:
@@ -227,13 +227,13 @@ class Scatter:
 
     def tiles(self, side: float, rng: Rng) -> Cells:
         """Squares of the given side, laid over the points at a random offset."""
-        # what lies farther out than that shares a tile, or products would overflow
+        # Points beyond the limit share a tile, since products would overflow.
         place = np.minimum(np.floor(self.points / side + rng.random(2)), 2.0**31).astype(np.int64)
         key = place[:, 0] * (place[:, 1].max() + 1) + place[:, 1]
         return np.unique(key, return_inverse=True)[1].astype(np.int64)
 
     def neighbors(self) -> tuple[Bits, Planes]:
-        """Up to eight nearest cells, as far as both count each other among theirs."""
+        """Up to eight nearest cells, if both are among the nearest of each other."""
         k = min(N_NEIGHBORS, self.n_cells - 1)
         if k < 1:
             none = np.full((self.n_cells, 1), -1, dtype=np.int32)
@@ -270,7 +270,7 @@ Surface = Raster | Scatter
 
 
 def make_surface(cells: Shape) -> Surface:
-    """The surface that a shape asks for."""
+    """The surface of a shape."""
     if cells.points is not None:
         return Scatter(cells.points)
     rows, columns = cells.cells.shape

@@ -1,7 +1,7 @@
-"""Aligned bags, drawn: how few components they need, how they morph, which point is which."""
+"""AlignmentDisplay: bags of points before and after alignment."""
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._bags import Bags, check_several_bags
 from unshuffle._parameters import check_count, check_real
-from unshuffle.plotting._drawing import Display, check_orders, check_planar, ordered, point_colors
+from unshuffle.plotting._display import Display, check_orders, check_planar, point_colors, reorder
 
 Stack = NDArray[np.float64]
 _BEFORE, _AFTER = "#9a8c78", "#0f6948"
@@ -19,30 +19,21 @@ _BEFORE, _AFTER = "#9a8c78", "#0f6948"
 class AlignmentDisplay(Display):
     """Bags of points before and after they were put into a common order.
 
-    `plot` compares how much of their variation few components hold. `plot_morph` turns one bag
+    `plot` compares how many principal components each order needs. `plot_morph` turns one bag
     into another, `plot_correspondence` draws an arrow from each point to its partner, and
-    `plot_path` shows what the fit lowered, step by step.
-
-    Build it with `from_estimator` or `from_predictions`.
+    `plot_path` shows the objective after each step of the fit.
 
     Parameters
     ----------
     before, after : ndarray of shape (n_bags, n_points, n_features)
-        The same points in the order they were given and in the common order.
+        The same points in the order given and in the common order.
     log_volume_path, objective_path : ndarray of shape (n_steps,) or None, default=None
-        What the fit lowered, after each step.
-
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        What was drawn on last.
-    figure_ : matplotlib Figure
-        The figure it is in.
+        What the fit minimized, after each step.
 
     Notes
     -----
-    Spectra are those of the points as they are, also where the estimator compared them by a
-    kernel. Time and memory of a spectrum grow with the square of the number of bags.
+    Spectra are computed from the points themselves, even if the estimator used a kernel. Time
+    and memory of a spectrum grow with the square of the number of bags.
 
     Examples
     --------
@@ -63,7 +54,7 @@ class AlignmentDisplay(Display):
     objective_path: Stack | None = None
 
     @classmethod
-    def from_estimator(cls, estimator: Any, bags: Any) -> "AlignmentDisplay":
+    def from_estimator(cls, estimator: Any, bags: Any) -> Self:
         """Display of a fitted `MinimumVolumePCA` or `MultiwaySorting`.
 
         Parameters
@@ -71,12 +62,7 @@ class AlignmentDisplay(Display):
         estimator : MinimumVolumePCA or MultiwaySorting
             Fitted to `bags`.
         bags : list of array of shape (n_i, n_features), or 3-D array
-            What it was fitted to.
-
-        Returns
-        -------
-        display : AlignmentDisplay
-            Ready to `plot`.
+            The bags it was fitted to.
         """
         check_is_fitted(estimator, "permutations_")
         names = ("log_volume_path", "objective_path")
@@ -91,23 +77,18 @@ class AlignmentDisplay(Display):
         *,
         log_volume_path: ArrayLike | None = None,
         objective_path: ArrayLike | None = None,
-    ) -> "AlignmentDisplay":
-        """Display of any alignment, wherever it comes from.
+    ) -> Self:
+        """Display of any alignment.
 
         Parameters
         ----------
         bags : list of array of shape (n_i, n_features), or 3-D array
-            Bags of points, two or more.
+            Two or more bags of points.
         permutations : array of int of shape (n_bags, n_points)
             ``bags[i][permutations[i]]`` is bag i in the common order; -1 is a missing point,
             which is drawn at the mean of its partners.
         log_volume_path, objective_path : array of shape (n_steps,) or None, default=None
-            What the fit lowered, after each step.
-
-        Returns
-        -------
-        display : AlignmentDisplay
-            Ready to `plot`.
+            What the fit minimized, after each step.
         """
         given = Bags.of(bags)
         check_several_bags(len(given), "bags")
@@ -125,7 +106,7 @@ class AlignmentDisplay(Display):
         return _spectrum(self.before), _spectrum(self.after)
 
     def components_for(self, share: float = 0.95) -> tuple[int, int]:
-        """How many components hold a share of the variation, before and after.
+        """Number of components that explain a share of the variance, before and after.
 
         Parameters
         ----------
@@ -135,27 +116,20 @@ class AlignmentDisplay(Display):
         Returns
         -------
         before, after : int
-            Fewer after is what alignment is for. Not every order with few components is a good
-            one, though: look at the morphs too, or at the error on new bags.
+            Alignment should lower the number. Few components alone do not prove a good order:
+            look at the morphs too, or at the error on new bags.
         """
         share = check_real(share, "share", above=0, most=1)
-        before, after = (_n_components(each, share) for each in self.spectra)
-        return before, after
+        before, after = self.spectra
+        return _n_components(before, share), _n_components(after, share)
 
-    def plot(self, ax: Any = None, *, share: float = 0.95) -> "AlignmentDisplay":
-        """Draw the share of variation that the first components hold, before and after.
+    def plot(self, ax: Any = None, *, share: float = 0.95) -> Self:
+        """Draw the share of variance that the first components explain, before and after.
 
         Parameters
         ----------
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a figure.
         share : float, default=0.95
-            Marked, with the number of components that it takes.
-
-        Returns
-        -------
-        display : AlignmentDisplay
-            Itself.
+            Share to mark, with the number of components that it needs. Larger shares need more.
         """
         counts = self.components_for(share)
         ax = self._take_axes(ax, (6.4, 4.0))
@@ -174,45 +148,39 @@ class AlignmentDisplay(Display):
         return self
 
     def plot_morph(
-        self,
-        i: int = 0,
-        j: int = 1,
-        ax: Any = None,
-        *,
-        n_frames: int = 7,
-        compare: bool = True,
-    ) -> "AlignmentDisplay":
+        self, i: int = 0, j: int = 1, ax: Any = None, *, n_frames: int = 7, compare: bool = True
+    ) -> Self:
         """Draw one bag turning into another, each point on a straight line to its partner.
 
         Parameters
         ----------
         i, j : int, default=0 and 1
-            Bags to start from and to end at.
+            First and last bag.
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a figure.
         n_frames : int, default=7
-            Moments to draw, both ends included.
+            Number of frames, both ends included. More show smaller steps.
         compare : bool, default=True
-            Whether the same is drawn above in the order that the points were given in.
+            Also draw the morph in the order given, above.
 
         Returns
         -------
         display : AlignmentDisplay
-            Itself. A point keeps its colour on the way; colours tell where it started. Of points
-            with more than two coordinates the first two are drawn.
+            Itself. Each point keeps the color of its start. Only the first two coordinates are
+            drawn.
         """
         i, j = self._check_pair(i, j)
         n_frames = check_count(n_frames, "n_frames", least=2, most=50)
         rows = [(self.before, "order as given")] if compare else []
         rows.append((self.after, "common order"))
-        # A frame has room for both ends, and so for all between.
+        # A frame that holds both ends also holds everything between them.
         across, up = 1.2 * np.ptp(self.after[[i, j], :, :2], axis=1).max(axis=0).clip(1e-9)
         ax = self._take_axes(ax, (2.1 * n_frames * across / up + 0.4, 2.1 * len(rows)))
         size = float(np.clip(1400 / self.after.shape[1], 3, 40))
         for row, (bags, label) in enumerate(rows):
             colors = point_colors(bags[i])
             for k, t in enumerate(np.linspace(0, 1, n_frames)):
-                points = (1 - t) * _centred(bags[i]) + t * _centred(bags[j])
+                points = (1 - t) * _center(bags[i]) + t * _center(bags[j])
                 placed = points + np.array([k * across, -row * up])
                 ax.scatter(*placed.T, c=colors, s=size, linewidths=0)
             if compare:
@@ -221,20 +189,20 @@ class AlignmentDisplay(Display):
         self._show(ends, (-(len(rows) - 0.45) * up, 0.55 * up))
         return self
 
-    def plot_correspondence(self, i: int = 0, j: int = 1, ax: Any = None) -> "AlignmentDisplay":
+    def plot_correspondence(self, i: int = 0, j: int = 1, ax: Any = None) -> Self:
         """Draw two bags with an arrow from each point of the first to its partner.
 
         Parameters
         ----------
         i, j : int, default=0 and 1
-            Bags that arrows start from and end at.
+            First and last bag of the arrows.
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a figure.
 
         Returns
         -------
         display : AlignmentDisplay
-            Itself. Arrows side by side that point the same way: neighbours stay together.
+            Itself. Where adjacent arrows are parallel, neighbors stay together.
         """
         i, j = self._check_pair(i, j)
         ax = self._take_axes(ax, (4.6, 4.6))
@@ -250,39 +218,11 @@ class AlignmentDisplay(Display):
         ax.set_axis_off()
         return self
 
-    def plot_path(self, ax: Any = None) -> "AlignmentDisplay":
-        """Draw what the fit lowered: log-volume and total variance after each step.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a figure.
-
-        Returns
-        -------
-        display : AlignmentDisplay
-            Itself.
-        """
+    def plot_path(self, ax: Any = None) -> Self:
+        """Draw what the fit minimized after each step: log-volume and total variance."""
+        # The covariance method starts with steps of the mean method, which have no volume.
         volumes = ("log-volume", _AFTER, self.log_volume_path)
-        costs = ("objective", _BEFORE, self.objective_path)
-        known = [(*name, path) for *name, path in (volumes, costs) if path is not None]
-        if not known:
-            raise ValueError(
-                "There is no path to draw: neither `log_volume_path` nor `objective_path` was "
-                "given. Build the display with `from_estimator`, or pass one of them."
-            )
-        ax = self._take_axes(ax, (6.0, 3.6))
-        ax.set_xlabel("step")
-        ax.xaxis.get_major_locator().set_params(integer=True)
-        # The covariance estimator starts with steps of the mean estimator, of which only the
-        # objective is kept: both paths end together.
-        n_steps = max(len(path) for *_, path in known)
-        for k, (name, color, path) in enumerate(known):
-            side = ax if k == 0 else ax.twinx()
-            steps = np.arange(n_steps - len(path), n_steps)
-            side.plot(steps, path, "o-", color=color, markersize=3.5)
-            side.set_ylabel(name, color=color)
-            side.spines["top"].set_visible(False)
+        self._draw_paths(ax, volumes, ("objective", _BEFORE, self.objective_path))
         return self
 
     def _check_pair(self, i: int, j: int) -> tuple[int, int]:
@@ -292,15 +232,15 @@ class AlignmentDisplay(Display):
 
 
 def _as_given(orders: NDArray[np.intp]) -> NDArray[np.intp]:
-    """The same points in the order of their bags, those that are missing last."""
+    """The same points in the order given, missing ones last."""
     last = np.iinfo(np.intp).max
     given = np.sort(np.where(orders < 0, last, orders), axis=1)
     return np.where(given == last, -1, given)
 
 
 def _stacked(bags: Bags, orders: NDArray[np.intp]) -> Stack:
-    """Ordered bags, the mean of its slot in place of a missing point."""
-    points = ordered(bags, orders)
+    """Ordered bags, the mean of its partners in place of a missing point."""
+    points = reorder(bags, orders)
     n_present = np.maximum((orders >= 0).sum(axis=0), 1)[:, np.newaxis]
     return np.where(np.isnan(points), np.nansum(points, axis=0) / n_present, points)
 
@@ -309,7 +249,7 @@ def _spectrum(bags: Stack) -> Stack:
     flat = bags.reshape(len(bags), -1)
     flat = flat - flat.mean(axis=0)
     values = np.linalg.eigvalsh(flat @ flat.T / len(flat))[::-1]
-    # The last is zero but for rounding: the mean was taken out.
+    # The last is rounding only, since the mean was subtracted.
     return np.asarray(np.maximum(values[:-1], 0.0))
 
 
@@ -317,11 +257,11 @@ def _n_components(values: Stack, share: float) -> int:
     total = values.sum()
     if total == 0:
         return 0
-    # Rounding must not ask for a component more than there are.
+    # Rounding must not ask for more components than there are.
     return min(int(np.searchsorted(np.cumsum(values) / total, share) + 1), len(values))
 
 
-def _centred(bag: Stack) -> Stack:
-    """In the middle of its frame."""
+def _center(bag: Stack) -> Stack:
+    """Points of the plane about the middle of their bounding box."""
     plane = bag[:, :2]
     return plane - (plane.min(axis=0) + plane.max(axis=0)) / 2

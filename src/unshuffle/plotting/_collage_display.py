@@ -1,37 +1,28 @@
-"""A collage, drawn beside the picture it is to look like."""
+"""CollageDisplay: a collage drawn beside its template."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._grids import check_grid, check_images, check_picture
-from unshuffle.plotting._drawing import Display, cell_pictures
+from unshuffle.plotting._display import Display, cell_pictures
 
 
 @dataclass(eq=False, repr=False)
 class CollageDisplay(Display):
-    """A template and the collage that was made for it, side by side.
-
-    Build it with `from_estimator` or `from_predictions`.
+    """A template and its collage, side by side.
 
     Parameters
     ----------
     template : ndarray of shape (height, width, 3), uint8
-        The picture to look like.
+        The picture that the collage imitates.
     grid : ndarray of shape (rows, columns)
         Tile in each cell; -1 is empty.
     tiles : ndarray of shape (n_tiles, h, w, 3), uint8
-        The pictures it is made of.
-
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        What was drawn on last.
-    figure_ : matplotlib Figure
-        The figure it is in.
+        The tiles of the collage.
 
     Examples
     --------
@@ -48,7 +39,7 @@ class CollageDisplay(Display):
     tiles: NDArray[np.uint8]
 
     @classmethod
-    def from_estimator(cls, collage: Any, tiles: ArrayLike) -> "CollageDisplay":
+    def from_estimator(cls, collage: Any, tiles: ArrayLike) -> Self:
         """Display of a fitted `Collage`.
 
         Parameters
@@ -56,63 +47,42 @@ class CollageDisplay(Display):
         collage : Collage
             Fitted.
         tiles : array of shape (n_tiles, h, w, 3) or (n_tiles, h, w), uint8
-            Pictures in the order they were fitted in; any size will do.
-
-        Returns
-        -------
-        display : CollageDisplay
-            Ready to `plot`.
+            Tiles in the order fitted, of any size.
         """
         check_is_fitted(collage, "grid_")
         return cls.from_predictions(collage._template, collage.grid_, tiles)
 
     @classmethod
-    def from_predictions(
-        cls, template: ArrayLike, grid: ArrayLike, tiles: ArrayLike
-    ) -> "CollageDisplay":
-        """Display of any collage, wherever it comes from.
+    def from_predictions(cls, template: ArrayLike, grid: ArrayLike, tiles: ArrayLike) -> Self:
+        """Display of any collage.
 
         Parameters
         ----------
         template : array of shape (height, width, 3) or (height, width), uint8
-            The picture to look like.
+            The picture that the collage imitates.
         grid : array of int, shape (rows, columns)
             Tile in each cell; -1 is empty.
         tiles : array of shape (n_tiles, h, w, 3) or (n_tiles, h, w), uint8
-            The pictures it is made of.
-
-        Returns
-        -------
-        display : CollageDisplay
-            Ready to `plot`.
+            The tiles of the collage.
         """
         pictures = check_images(tiles, "tiles")
         return cls(check_picture(template, "template"), check_grid(grid, len(pictures)), pictures)
 
     @property
     def picture(self) -> NDArray[np.uint8]:
-        """The collage as one picture with a fourth channel, 0 where a cell is empty."""
+        """The collage as one RGBA picture, transparent where a cell is empty."""
         return cell_pictures(self.tiles, self.grid)
 
-    def plot(
-        self, ax: Any = None, *, labels: tuple[str, str] = ("template", "collage")
-    ) -> "CollageDisplay":
-        """Draw the template on the left and the collage on the right, equally large.
+    def plot(self, ax: Any = None, *, labels: tuple[str, str] = ("template", "collage")) -> Self:
+        """Draw the template on the left and the collage on the right, at equal height.
 
         Parameters
         ----------
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a figure.
         labels : (str, str), default=("template", "collage")
-            What stands above them.
-
-        Returns
-        -------
-        display : CollageDisplay
-            Itself.
+            Titles of the two pictures.
         """
         picture = self.picture
-        # The collage may be a little wider or narrower than the template: one height for both.
+        # The collage may be a little wider or narrower than the template.
         widths = [each.shape[1] / each.shape[0] for each in (self.template, picture)]
         ax = self._take_axes(ax, (10.0, 0.5 + 9.6 / (sum(widths) + 0.05)))
         start = 0.0

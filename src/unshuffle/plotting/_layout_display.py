@@ -1,41 +1,38 @@
-"""A layout, drawn: what stands in each cell, and where like stops being beside like."""
+"""LayoutDisplay: the items of a layout in their cells, and their distances to neighbors."""
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._arrays import as_array, check_same_items
+from unshuffle._arrays import as_array, as_rows, check_same_items, check_vectors, is_text
 from unshuffle._grids import (
     check_cell_points,
     check_grid,
     check_images,
-    check_items_of_layout,
     check_points_end,
     pair_distances,
     touching_cells,
 )
 from unshuffle._parameters import check_real
-from unshuffle.plotting._drawing import Display, cell_pictures, check_item_labels, kind_colors
+from unshuffle.plotting._display import Display, cell_pictures, check_item_labels, label_colors
 
 Array = NDArray[np.float64]
 _PLAIN, _EMPTY = (0.13, 0.2, 0.23), (0.93, 0.92, 0.9)
-_MAX_NAMED = 40
+_MAX_LABELS = 40  # in a legend
 _SIZE = (7.0, 5.6)
 
 
 @dataclass(eq=False, repr=False)
 class LayoutDisplay(Display):
-    """A layout on a grid, a shape or points that can be looked at in two ways.
+    """A layout on a grid, a mask or points.
 
-    `plot` draws each item in its cell: as a colour, by a number, by a label or as its picture.
-    `plot_neighbors` shows how far each item is from those beside it: dark regions belong
-    together, bright lines run where one kind ends and another begins.
-
-    Build it with `from_estimator` or `from_predictions`.
+    `plot` draws each item in its cell, as a color, a number, a label or a picture.
+    `plot_neighbors` shows the distance of each item from its neighbors: dark regions hold
+    similar items, bright lines separate different ones.
 
     Parameters
     ----------
@@ -44,22 +41,15 @@ class LayoutDisplay(Display):
     points : ndarray of shape (n_cells, 2) or None, default=None
         Row and column of each cell, for a layout on points.
     wrap : bool, default=False
-        Whether opposite edges touch.
+        Whether opposite edges meet.
     values : ndarray of shape (n_items,) or (n_items, 3), or None, default=None
-        A number for each item, or its colour.
+        A number or a color for each item.
     labels : ndarray of shape (n_items,) or None, default=None
-        What kind each item is.
+        Label of each item.
     images : ndarray of shape (n_items, height, width, 3) or None, default=None
         Picture of each item.
     X : array of shape (n_items, d) or None, default=None
         Features of the items, for `plot_neighbors`.
-
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        What was drawn on last.
-    figure_ : matplotlib Figure
-        The figure it is in.
 
     Examples
     --------
@@ -88,7 +78,7 @@ class LayoutDisplay(Display):
         labels: ArrayLike | None = None,
         images: ArrayLike | None = None,
         X: Any = None,
-    ) -> "LayoutDisplay":
+    ) -> Self:
         """Display of a fitted `GridLayout`.
 
         Parameters
@@ -96,12 +86,7 @@ class LayoutDisplay(Display):
         layout : GridLayout
             Fitted.
         values, labels, images, X : as in `from_predictions`
-            What is known of the items, in the order they were fitted in.
-
-        Returns
-        -------
-        display : LayoutDisplay
-            Ready to `plot`.
+            How to show the items, in the order fitted.
         """
         check_is_fitted(layout, "grid_")
         points = layout._cells.points if layout.grid_.ndim == 1 else None
@@ -119,32 +104,27 @@ class LayoutDisplay(Display):
         labels: ArrayLike | None = None,
         images: ArrayLike | None = None,
         X: Any = None,
-    ) -> "LayoutDisplay":
-        """Display of any layout, wherever it comes from.
+    ) -> Self:
+        """Display of any layout.
 
         Parameters
         ----------
         grid : array of int, shape (rows, columns), or (n_cells,) with `points`
             Item in each cell; -1 is empty.
         points : array of shape (n_cells, 2) or None, default=None
-            Row and column of each cell, for a layout on points; rows count downwards.
+            Row and column of each cell, for a layout on points; rows count downward.
         wrap : bool, default=False
-            Whether opposite edges touch.
+            Whether opposite edges meet.
         values : array of shape (n_items,) or (n_items, 3), or None, default=None
-            A number for each item, shown by a colour map, or its colour: red, green and blue
+            A number for each item, shown by a color map, or its color: red, green and blue
             from 0 to 1 (from 0 to 255 if uint8).
         labels : array of shape (n_items,) or None, default=None
-            What kind each item is; each kind gets a colour, and a name beside the layout.
+            Label of each item, shown by color with a legend.
         images : array of shape (n_items, height, width, 3) or (n_items, height, width), uint8
-            Picture of each item. At most one of `values`, `labels` and `images`; without any,
-            filled cells are drawn alike.
+            Picture of each item. Pass at most one of `values`, `labels` and `images`. Without
+            any of them, all filled cells look alike.
         X : array of shape (n_items, d) or None, default=None
             Features of the items, for `plot_neighbors`.
-
-        Returns
-        -------
-        display : LayoutDisplay
-            Ready to `plot`.
         """
         looks = {"values": values, "labels": labels, "images": images}
         given = [f"`{name}`" for name, look in looks.items() if look is not None]
@@ -153,7 +133,9 @@ class LayoutDisplay(Display):
                 f"{' and '.join(given)} were given, but a cell shows one of them. Draw a second "
                 "display for the other."
             )
-        X = None if X is None else check_items_of_layout(X, "X", kernel="linear")
+        if X is not None:
+            words = isinstance(X, str) or is_text(X)
+            X = check_vectors(X, "X", kernel="linear") if words else as_rows(X, "X")
         n_axes = 2 if points is None else 1
         if X is None:
             n_items = max(int(check_grid(grid, 2**62, n_axes=n_axes).max()), 0) + 1
@@ -179,21 +161,21 @@ class LayoutDisplay(Display):
 
     @property
     def neighbor_distances(self) -> Array:
-        """Mean distance of each cell's item to those beside it, in the shape of `grid`.
+        """Mean distance of each item to its neighbors, in the shape of `grid`.
 
-        On points, those beside are at most 1.3 times as far as the nearest. NaN where a cell is
-        empty or has no neighbour.
+        On points, neighbors are at most 1.3 times as far as the nearest. NaN where a cell is
+        empty or has no neighbor.
         """
         if self.X is None:
             raise ValueError(
-                "Distances to neighbours need the features of the items, but `X` is None. Pass X "
-                "when the display is made."
+                "Distances to neighbors need the features of the items, but `X` is None. Pass `X` "
+                "to from_estimator or from_predictions."
             )
         filled = self.grid >= 0
         if self.points is None:
             first, second = touching_cells(filled, self.wrap)
         else:
-            first, second = _nearby(self.points, filled)
+            first, second = _neighbor_pairs(self.points, filled)
         items = self.grid.ravel()
         apart = pair_distances(self.X, items[first], items[second])
         ends = np.concatenate([first, second])
@@ -202,23 +184,16 @@ class LayoutDisplay(Display):
         means = np.divide(sums, counts, out=np.full(items.size, np.nan), where=counts > 0)
         return means.reshape(self.grid.shape)
 
-    def plot(self, ax: Any = None, *, cmap: str = "viridis", gap: float = 0.04) -> "LayoutDisplay":
+    def plot(self, ax: Any = None, *, cmap: str = "viridis", gap: float = 0.04) -> Self:
         """Draw each item in its cell.
 
         Parameters
         ----------
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a figure.
         cmap : str, default="viridis"
-            Name of a matplotlib colour map for `values` that are numbers.
+            Name of a matplotlib color map for `values` that are numbers.
         gap : float, default=0.04
-            Margin around each picture as a share of its longer side. A larger value sets
+            Margin around each picture as a share of its longer side. Larger values move
             pictures further apart; 0 joins them.
-
-        Returns
-        -------
-        display : LayoutDisplay
-            Itself.
         """
         gap = check_real(gap, "gap", least=0, most=10)
         self._take_axes(ax, _SIZE).set_axis_off()
@@ -234,28 +209,21 @@ class LayoutDisplay(Display):
             self._draw_colors(self._in_cells(np.tile(_PLAIN, (self.grid.max() + 1, 1))))
         return self
 
-    def plot_neighbors(self, ax: Any = None, *, cmap: str = "magma") -> "LayoutDisplay":
-        """Draw how far each item is from those beside it, by the features given as `X`.
+    def plot_neighbors(self, ax: Any = None, *, cmap: str = "magma") -> Self:
+        """Draw the mean distance of each item to its neighbors, by the features in `X`.
 
         Parameters
         ----------
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a figure.
         cmap : str, default="magma"
-            Name of a matplotlib colour map; its upper end marks the largest distances.
-
-        Returns
-        -------
-        display : LayoutDisplay
-            Itself.
+            Name of a matplotlib color map. Its upper end shows the largest distances.
         """
         distances = self.neighbor_distances
         self._take_axes(ax, _SIZE).set_axis_off()
-        self._draw_numbers(distances, cmap, name="mean distance to neighbours")
+        self._draw_numbers(distances, cmap, name="mean distance to neighbors")
         return self
 
     def _in_cells(self, of_items: Array) -> Array:
-        """What belongs to each item, moved to its cell; NaN where there is none."""
+        """Values of the items moved to their cells; NaN where a cell is empty."""
         filled = self.grid >= 0
         cells = np.full(self.grid.shape + of_items.shape[1:], np.nan)
         cells[filled] = of_items[self.grid[filled]]
@@ -271,19 +239,17 @@ class LayoutDisplay(Display):
         colors = scale.to_rgba(np.ma.masked_invalid(cells))[..., :3]
         colors[np.isnan(cells)] = np.nan
         self._draw_colors(colors)
-        bar = self.figure_.colorbar(scale, ax=self.ax_, shrink=0.7, pad=0.02)
-        bar.set_label(name)
-        bar.outline.set_visible(False)
+        self._add_colorbar(scale, name, shrink=0.7, pad=0.02)
 
     def _draw_labels(self, labels: NDArray[Any]) -> None:
-        colors, named = kind_colors(labels)
+        colors, named = label_colors(labels)
         self._draw_colors(self._in_cells(colors))
-        if len(named) <= _MAX_NAMED:
+        if len(named) <= _MAX_LABELS:
             place = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5), "frameon": False}
             self.ax_.legend(handles=named, ncols=1 if len(named) <= 20 else 2, **place)
 
     def _draw_colors(self, cells: Array) -> None:
-        """Fill each cell with its colour; empty cells, whose colour is NaN, are left pale."""
+        """Fill each cell with its color; empty cells, whose color is NaN, stay pale."""
         empty = np.isnan(cells[..., 0])
         if self.points is None:
             colors = np.concatenate([np.nan_to_num(cells), ~empty[..., np.newaxis]], axis=-1)
@@ -302,7 +268,7 @@ class LayoutDisplay(Display):
         if self.points is None:
             picture = cell_pictures(images, self.grid, gap=gap)
             self.ax_.imshow(picture, extent=_cell_extent(self.grid))
-            # Pictures keep their own proportions, so cells need not be square.
+            # Pictures keep their proportions, so cells need not be square.
             cell = np.array(picture.shape[:2]) / self.grid.shape
             self.ax_.set_aspect(cell[0] / cell[1])
             return
@@ -322,20 +288,20 @@ class LayoutDisplay(Display):
 
 
 def _cell_extent(grid: NDArray[np.intp]) -> tuple[float, float, float, float]:
-    """Bounds that put the middle of each cell at its row and column, row 0 at the top."""
+    """Bounds that put the center of each cell at its row and column, row 0 at the top."""
     return (-0.5, grid.shape[1] - 0.5, grid.shape[0] - 0.5, -0.5)
 
 
 def _spacing(points: Array) -> float:
-    """Size of a mark that hardly overlaps the next one."""
+    """Diameter of markers that rarely overlap."""
     if len(points) < 2:
         return 1.0
     nearest = cKDTree(points).query(points, k=2)[0][:, 1]
     return float(np.quantile(nearest, 0.1)) or float(np.ptp(points, axis=0).max()) / 20 or 1.0
 
 
-def _nearby(points: Array, filled: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Pairs of filled points of which one is at most 1.3 times as far as the other's nearest."""
+def _neighbor_pairs(points: Array, filled: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Pairs of filled points at most 1.3 times as far apart as one of them and its nearest."""
     here = np.flatnonzero(filled)
     if here.size < 2:
         return np.empty((2, 0), dtype=np.intp)
@@ -360,15 +326,15 @@ def _check_item_colors(values: ArrayLike, n_items: int) -> Array:
         return array / 255.0
     numbers = array.astype(np.float64)
     if not np.isfinite(numbers).all():
-        raise ValueError("`values` holds NaN or infinity. Give each item a finite number.")
+        raise ValueError("`values` holds NaN or infinity. Pass a finite number for each item.")
     if np.abs(numbers).max(initial=0.0) > 1e300:
         raise ValueError(
-            "`values` holds numbers beyond 1e300, whose differences may be too large for a float. "
-            "Divide them by a common number first."
+            "`values` holds numbers beyond 1e300, whose differences may overflow. Divide them by "
+            "a common number first."
         )
     if array.ndim == 2 and numbers.size and (numbers.min() < 0 or numbers.max() > 1):
         raise ValueError(
-            "Colours in `values` must be from 0 to 1 (or whole numbers from 0 to 255 of dtype "
+            "Colors in `values` must be from 0 to 1 (or whole numbers from 0 to 255 of dtype "
             f"uint8), got values from {numbers.min():.6g} to {numbers.max():.6g}. Rescale them."
         )
     return numbers

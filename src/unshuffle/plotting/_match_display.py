@@ -1,7 +1,7 @@
-"""A match, drawn: which item went to which, and whether the two sides agree."""
+"""MatchDisplay: the pairs of a match, and the kernels of both sides in one order."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,43 +11,33 @@ from unshuffle._grams import check_gram, check_permutation, count_items, gram_co
 from unshuffle._grids import check_sheet_values
 from unshuffle._parameters import check_kernel_memory
 from unshuffle.kernels import center, combined_gram, zero_diagonal
-from unshuffle.plotting._drawing import Display
+from unshuffle.plotting._display import Display
 
 Array = NDArray[np.float64]
-# Unsure to sure; dark enough in the middle for thin lines on white.
+# Low to high confidence, dark enough in the middle for thin lines on white.
 _RAMP = ("#b2182b", "#e8803c", "#d9b310", "#5fae7b", "#0f6948")
 
 
 @dataclass(eq=False, repr=False)
 class MatchDisplay(Display):
-    """A match of two collections that can be looked at in two ways.
+    """A match of two collections.
 
-    `plot` draws both collections as maps of their items, like things close together, with a
-    line from each item to its partner: parallel lines mean that the two maps agree.
-    `plot_kernels` draws the two similarity matrices in one common order: where the match is
-    right they show the same pattern.
-
-    Build it with `from_estimator` or `from_predictions`.
+    `plot` draws a map of each collection, with similar items close together, and a line from
+    each item to its partner. Parallel lines mean that the two maps agree. `plot_kernels` draws
+    the two similarity matrices in one order. A correct match shows the same pattern twice.
 
     Parameters
     ----------
     gram_x, gram_y : ndarray of shape (n, n) and (m, m)
         Similarities inside each collection.
     permutation : ndarray of shape (n,)
-        Item of y that belongs to each item of X; -1 is unmatched.
+        Item of y matched to each item of X; -1 is unmatched.
     confidence : ndarray of shape (n,) or None, default=None
-        How sure each pair is, from 0 to 1; colours the lines.
-
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        What was drawn on last.
-    figure_ : matplotlib Figure
-        The figure it is in.
+        Confidence in each pair, from 0 to 1, shown as the color of its line.
 
     Notes
     -----
-    Memory grows with n² and m², time of `plot` with the two leading eigenvectors.
+    Memory grows with n² and m², the time of `plot` with n³ and m³.
 
     Examples
     --------
@@ -59,21 +49,6 @@ class MatchDisplay(Display):
     >>> display = MatchDisplay.from_estimator(sorting, X, y)
     >>> display.positions_x.shape
     (30, 2)
-
-    Both ways to look at it, and the figure to save:
-
-    >>> from matplotlib.figure import Figure
-    >>> ax = Figure(figsize=(9, 4)).add_subplot()
-    >>> figure = display.plot(ax, labels=("first", "second")).figure_
-    >>> len(figure.axes)  # the maps, and the scale of the confidence
-    2
-    >>> ax = Figure(figsize=(9, 4)).add_subplot()
-    >>> _ = display.plot_kernels(ax, labels=("first", "second"))
-
-    A match from elsewhere, here the truth:
-
-    >>> MatchDisplay.from_predictions(X, y, truth).permutation.shape
-    (30,)
     """
 
     gram_x: Array
@@ -82,7 +57,7 @@ class MatchDisplay(Display):
     confidence: Array | None = None
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any) -> "MatchDisplay":
+    def from_estimator(cls, estimator: Any, X: Any, y: Any) -> Self:
         """Display of a fitted `KernelizedSorting`.
 
         Parameters
@@ -90,12 +65,7 @@ class MatchDisplay(Display):
         estimator : KernelizedSorting
             Fitted to X and y.
         X, y : collection
-            What it was fitted to; its own kernels compare the items.
-
-        Returns
-        -------
-        display : MatchDisplay
-            Ready to `plot`.
+            The collections it was fitted to. Its own kernels compare the items.
         """
         check_is_fitted(estimator, "permutation_")
         names = ("kernel", "kernel_y", "gamma", "kernel_weights")
@@ -115,30 +85,25 @@ class MatchDisplay(Display):
         kernel_y: Any = None,
         gamma: Any = None,
         kernel_weights: ArrayLike | None = None,
-    ) -> "MatchDisplay":
-        """Display of any match, wherever it comes from.
+    ) -> Self:
+        """Display of any match.
 
         Parameters
         ----------
         X, y : collection
             The items, or Gram matrices with ``kernel="precomputed"``.
         permutation : array of shape (n_X,)
-            ``y[permutation[i]]`` belongs to ``X[i]``; -1 is unmatched.
+            ``y[permutation[i]]`` is matched to ``X[i]``; -1 is unmatched.
         confidence : array of shape (n_X,) or None, default=None
-            How sure each pair is, from 0 to 1.
+            Confidence in each pair, from 0 to 1.
         kernel, kernel_y, gamma, kernel_weights : as in KernelizedSorting
-            How items are compared inside each collection; `kernel_y` None is `kernel`.
-
-        Returns
-        -------
-        display : MatchDisplay
-            Ready to `plot`.
+            Similarity inside each collection. None for `kernel_y` means `kernel`.
         """
         second = kernel if kernel_y is None else kernel_y
         largest = max(count_items(X, kernel), count_items(y, second, "y"))
         check_kernel_memory(largest, largest, n_copies=4.0 + gram_copies(second))
         grams = []
-        for items, how, name in ((X, kernel, "X"), (y, kernel_y or kernel, "y")):
+        for items, how, name in ((X, kernel, "X"), (y, second, "y")):
             weights = kernel_weights if isinstance(how, list | tuple) else None
             gram = combined_gram(items, how, gamma=gamma, weights=weights, name=name)
             grams.append(check_gram(gram, name))
@@ -155,34 +120,26 @@ class MatchDisplay(Display):
 
     @property
     def positions_y(self) -> Array:
-        """Map of y, turned to lie as much like that of X as the match allows."""
+        """Map of y, rotated or reflected to lie as close to that of X as the match allows."""
         first, second = _map(self.gram_x), _map(self.gram_y)
         matched = self.permutation >= 0
         if matched.sum() < 2:
             return second
-        # A map has no natural up or left. The rotation or reflection that lays the partners
-        # closest together (orthogonal Procrustes) leaves its shape as it is.
+        # Orthogonal Procrustes: a map has no natural orientation.
         u, _, vt = np.linalg.svd(second[self.permutation[matched]].T @ first[matched])
         return second @ u @ vt
 
     def plot(
         self, ax: Any = None, *, labels: tuple[str, str] = ("X", "y"), max_lines: int = 300
-    ) -> "MatchDisplay":
+    ) -> Self:
         """Draw both maps side by side, with a line from each item to its partner.
 
         Parameters
         ----------
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a figure.
         labels : (str, str), default=("X", "y")
-            What the collections are called.
+            Names of the collections.
         max_lines : int, default=300
-            Draw at most this many lines, evenly chosen. More show all, and hide each other.
-
-        Returns
-        -------
-        display : MatchDisplay
-            Itself.
+            Number of lines to draw, at most, evenly chosen. With more, lines hide each other.
         """
         ax = self._take_axes(ax, (9.0, 3.9))
         left, right = _in_unit_box(self.positions_x), _in_unit_box(self.positions_y)
@@ -205,25 +162,18 @@ class MatchDisplay(Display):
 
     def plot_kernels(
         self, ax: Any = None, *, labels: tuple[str, str] = ("X", "y"), cmap: str = "RdBu_r"
-    ) -> "MatchDisplay":
-        """Draw the two centred similarity matrices in one common order.
+    ) -> Self:
+        """Draw the two centered similarity matrices in one common order.
 
-        Matched items only, sorted by the first kernel principal component of X; rows of y stand
-        in the order of their partners. The more alike the pictures, the better the match.
+        Matched items of X are sorted by their first kernel principal component, and those of y
+        like their partners. Similar pictures mean a good match.
 
         Parameters
         ----------
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a figure.
         labels : (str, str), default=("X", "y")
-            What the collections are called.
+            Names of the collections.
         cmap : str, default="RdBu_r"
-            Name of a matplotlib colour map; its middle stands for average similarity.
-
-        Returns
-        -------
-        display : MatchDisplay
-            Itself.
+            Name of a matplotlib color map. Its middle shows average similarity.
         """
         n_matched = int(np.count_nonzero(self.permutation >= 0))
         if n_matched < 2:
@@ -231,7 +181,7 @@ class MatchDisplay(Display):
             raise ValueError(
                 f"{count} of the {self.permutation.size} items of X has a partner, so there is no "
                 "common order to draw the kernels in. Raise `unmatched_cost`, or use `plot`, "
-                "which also shows items without a partner."
+                "which also shows unmatched items."
             )
         ax = self._take_axes(ax, (9.0, 4.6))
         order = np.argsort(_map(self.gram_x)[:, 0], kind="stable")
@@ -239,7 +189,7 @@ class MatchDisplay(Display):
         pairs = ((self.gram_x, order), (self.gram_y, self.permutation[order]))
         for start, label, (gram, chosen) in zip((0.0, 1.1), labels, pairs, strict=True):
             part = zero_diagonal(center(gram[np.ix_(chosen, chosen)]))
-            # The few largest values (duplicates) must not drain the rest of colour.
+            # A few large values (duplicates) must not make the rest pale.
             limit = float(np.quantile(np.abs(part), 0.98)) or 1.0
             extent = (start, start + 1.0, 0.0, 1.0)
             ax.imshow(part, cmap=cmap, vmin=-limit, vmax=limit, extent=extent)
@@ -259,10 +209,7 @@ class MatchDisplay(Display):
         else:
             cmap = LinearSegmentedColormap.from_list("confidence", _RAMP)
             lines.set(array=self.confidence[matched], cmap=cmap, clim=(0.0, 1.0))
-            bar = self.figure_.colorbar(lines, ax=self.ax_, shrink=0.7, pad=0.01)
-            bar.solids.set(alpha=1)
-            bar.set_label("confidence")
-            bar.outline.set_visible(False)
+            self._add_colorbar(lines, "confidence", shrink=0.7, pad=0.01).solids.set(alpha=1)
         self.ax_.add_collection(lines)
 
 
@@ -276,6 +223,6 @@ def _map(gram: Array) -> Array:
 
 def _in_unit_box(points: Array) -> Array:
     low, high = points.min(axis=0), points.max(axis=0)
-    # One scale for both directions, so that the shape stays; centred in the box.
+    # One scale for both directions keeps the shape.
     scale = float((high - low).max()) or 1.0
     return (points - (low + high) / 2) / scale + 0.5

@@ -1,8 +1,8 @@
-"""Learned orbits, drawn: where they lead, how many generators they need, what these do."""
+"""OrbitDisplay: learned orbits, their generators and spectra."""
 
 from dataclasses import KW_ONLY, dataclass
 from operator import index
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,49 +11,41 @@ from sklearn.utils.validation import check_is_fitted
 from unshuffle._arrays import as_numbers, check_magnitude, kind_of
 from unshuffle._motion import Motion, Subspace
 from unshuffle._parameters import check_count, check_positive
-from unshuffle.plotting._drawing import Display
+from unshuffle.plotting._display import Display
 
 Array = NDArray[np.float64]
 _GIVEN, _UNSEEN, _PROTOTYPE = "#9a8c78", "#c2571a", "#1c1c1c"
 _CURVES = ("#0f6948", "#3f5fa8", "#8a4fa0", "#b0891b")
-# Places along a curve and on each side of a surface, arrows on each side of a field.
+# Points along a curve and on each side of a surface, arrows on each side of a field.
 _CURVE, _SURFACE, _FIELD = 200, 33, 15
-_VIEW = 10.0  # how far around the data to draw, in extents of these
+_VIEW = 10.0  # margin around the data to draw in, in extents of the data
 
 
 @dataclass(eq=False, repr=False)
 class OrbitDisplay(Display):
-    """Vectors, the orbit learned from them, and where it leads beyond them.
+    """Vectors, the orbit learned from them, and its continuation beyond them.
 
-    `plot` draws points of the plane or of space with the orbit of the prototype, `plot_flow` what
-    a generator does to an image or to the plane, `plot_spectrum` how many generators there are,
-    and `plot_path` how the fit went.
-
-    Build it with `from_estimator` or `from_predictions`.
+    `plot` draws points in two or three dimensions with the orbit of the prototype, `plot_flow`
+    the effect of a generator on an image or on the plane, `plot_spectrum` the number of
+    generators, and `plot_path` the objective after each step of the fit.
 
     Parameters
     ----------
     points : ndarray of shape (n_samples, n_features)
-        Vectors that were given.
+        Vectors that the orbit was learned from.
     generators : ndarray of shape (k, d, d)
-        Matrices that move them, or, with `components`, their coordinates along these.
+        Matrices that move vectors, or their coordinates along `components`.
     prototype : ndarray of shape (n_features,)
-        Where the orbit starts.
+        Start of the orbit.
     coefficients : ndarray of shape (n_samples, k)
-        How far along the generators each vector is.
+        Coefficients of each vector along the generators.
     unseen : ndarray of shape (n_unseen, n_features) or None, default=None
-        Vectors that were not given, to be drawn too.
+        Other vectors to draw.
     spectrum, objective_path : ndarray or None, default=None
-        Mean squares of the matrices along their directions; cost after each step.
+        Mean squares of the matrices along their directions, and cost after each step.
     mean, components : ndarray or None, default=None
-        Centre, shape (n_features,), and directions, (d, n_features), of what the generators move.
-
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        What was drawn on last.
-    figure_ : matplotlib Figure
-        The figure it is in.
+        Center, shape (n_features,), and directions, shape (d, n_features), of the coordinates
+        that the generators move.
 
     Examples
     --------
@@ -82,7 +74,7 @@ class OrbitDisplay(Display):
     @classmethod
     def from_estimator(
         cls, estimator: Any, X: ArrayLike, *, unseen: ArrayLike | None = None
-    ) -> "OrbitDisplay":
+    ) -> Self:
         """Display of a fitted `OrbitLearner`.
 
         Parameters
@@ -90,18 +82,13 @@ class OrbitDisplay(Display):
         estimator : OrbitLearner
             Fitted.
         X : array-like of shape (n_samples, n_features)
-            What it was fitted to.
+            The vectors it was fitted to.
         unseen : array-like of shape (n_unseen, n_features) or None, default=None
-            Other vectors, which should lie on the orbit.
-
-        Returns
-        -------
-        display : OrbitDisplay
-            Ready to `plot`.
+            Other vectors to draw, which should lie on the orbit.
         """
         check_is_fitted(estimator, "generators_")
-        learnt = ("spectrum", "objective_path", "mean", "components")
-        known: dict[str, Any] = {name: getattr(estimator, f"{name}_", None) for name in learnt}
+        learned = ("spectrum", "objective_path", "mean", "components")
+        known: dict[str, Any] = {name: getattr(estimator, f"{name}_", None) for name in learned}
         moves = estimator.generators_, estimator.prototype_, estimator.transform(X)
         return cls.from_predictions(X, *moves, unseen=unseen, **known)
 
@@ -118,8 +105,8 @@ class OrbitDisplay(Display):
         objective_path: ArrayLike | None = None,
         mean: ArrayLike | None = None,
         components: ArrayLike | None = None,
-    ) -> "OrbitDisplay":
-        """Display of any generators, wherever they come from.
+    ) -> Self:
+        """Display of any generators.
 
         Parameters
         ----------
@@ -128,26 +115,21 @@ class OrbitDisplay(Display):
         generators : array-like of shape (k, d, d)
             Matrices; d is n_features, or the number of `components`.
         prototype : array-like of shape (n_features,)
-            Where the orbit starts.
+            Start of the orbit.
         coefficients : array-like of shape (n_samples, k)
-            How far along the generators each vector is.
+            Coefficients of each vector along the generators.
         unseen : array-like of shape (n_unseen, n_features) or None, default=None
-            Vectors that were not given.
+            Other vectors to draw.
         spectrum, objective_path : array-like or None, default=None
-            For `plot_spectrum` and `plot_path`.
+            Values for `plot_spectrum` and `plot_path`.
         mean, components : array-like or None, default=None
-            Where generators move coordinates: their centre and directions.
-
-        Returns
-        -------
-        display : OrbitDisplay
-            Ready to `plot`.
+            Center and directions of the coordinates, if the generators move coordinates.
         """
         if (mean is None) != (components is None):
             given, missing = ("mean", "components")[:: 1 if components is None else -1]
             raise ValueError(
-                f"`{given}` was passed without `{missing}`. Pass both, where the generators move "
-                "coordinates along components, or neither."
+                f"`{given}` was passed without `{missing}`. Pass both if the generators move "
+                "coordinates along components, otherwise neither."
             )
         points = _check_numbers(X, "X", (None, None), "one vector in each row")
         n, d = points.shape
@@ -165,19 +147,19 @@ class OrbitDisplay(Display):
             unseen=_optional(unseen, "unseen", (None, d), "one vector in each row"),
             spectrum=_optional(spectrum, "spectrum", (None,), "largest first"),
             objective_path=_optional(objective_path, "objective_path", (None,), "one per step"),
-            mean=_optional(mean, "mean", (d,), "the centre of the vectors"),
+            mean=_optional(mean, "mean", (d,), "the center of the vectors"),
             components=directions,
         )
 
     def orbit(self, coefficients: ArrayLike, x: ArrayLike | None = None) -> Array:
-        """Vectors that the generators lead to.
+        """Vectors on the orbit.
 
         Parameters
         ----------
         coefficients : array-like of shape (n, k)
-            How far along each generator.
+            Coefficients along the generators. Larger ones lead further.
         x : array-like of shape (n_features,) or None, default=None
-            Where to start; None is the prototype.
+            Start of the orbit; None is the prototype.
 
         Returns
         -------
@@ -188,29 +170,29 @@ class OrbitDisplay(Display):
         rows = _check_numbers(coefficients, "coefficients", shape, "a column for each generator")
         return self._motion.moved(self._start(x), rows)
 
-    def plot(self, ax: Any = None, *, reach: float = 3.0) -> "OrbitDisplay":
-        """Draw the vectors and the orbit of the prototype, as far as they go and beyond.
+    def plot(self, ax: Any = None, *, reach: float = 3.0) -> Self:
+        """Draw the vectors and the orbit of the prototype, within the data and beyond.
 
         Parameters
         ----------
         ax : matplotlib Axes or None, default=None
-            Where to draw, in space for vectors of 3 numbers; None makes a figure.
+            Where to draw, 3-D for vectors of 3 numbers; None makes a figure.
         reach : float, default=3.0
-            How far to go along each generator, as a multiple of how far the vectors do. A larger
-            reach extrapolates further.
+            Length of the curves, as a multiple of the range of the data along each generator.
+            Larger values extrapolate further.
 
         Returns
         -------
         display : OrbitDisplay
-            Itself. Curves lead along one generator each, thick as far as the data go. In space
-            the surface combines the first two. What leads further than ten times the extent of
-            the vectors, and of what stays fixed, is left out.
+            Itself. Each curve follows one generator and is thick within the range of the data.
+            In 3-D, the surface combines the first two generators. Curves end ten extents of the
+            data away from it.
         """
         d = self.points.shape[1]
         if d not in (2, 3):
             raise ValueError(
-                f"Vectors of {d} numbers cannot be drawn as points of the plane or of space. Use "
-                "plot_flow with the shape of the images that they are, or plot_spectrum."
+                f"Vectors of {d} numbers cannot be drawn as points. Use plot_spectrum, or, if "
+                "they are images, plot_flow with their shape."
             )
         reach = check_positive(reach, "reach")
         space = d == 3
@@ -234,43 +216,44 @@ class OrbitDisplay(Display):
         self._draw_vectors(ax)
         _equal_sides(ax, np.concatenate(drawn))
         if space:
-            # The prototype in front, seen a little from the side. Matrices leave the origin where
-            # it is, so what is seen from outside is the side of an orbit away from the origin.
+            # The prototype in front, seen from outside: matrices keep the origin fixed.
             ax.view_init(elev=28, azim=float(np.degrees(np.arctan2(*self.prototype[1::-1]))) + 20)
-            # By depth, matplotlib would hide points behind the transparent surface they lie on.
+            # Sorting by depth would hide points behind the transparent surface they lie on.
             ax.computed_zorder = False
             ax.locator_params(nbins=5)
         look = {"loc": "upper left", "fontsize": 8} if space else {"fontsize": 9}
         ax.legend(frameon=False, handlelength=1.3, labelspacing=0.3, **look)
         return self
 
-    def plot_spectrum(self, ax: Any = None, *, n_shown: int = 12) -> "OrbitDisplay":
-        """Draw how much the matrices vary along each direction, and how many were kept.
+    def plot_spectrum(self, ax: Any = None, *, n_shown: int = 12) -> Self:
+        """Draw the mean square of the matrices along each direction, and how many were kept.
 
         Parameters
         ----------
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a figure.
         n_shown : int, default=12
-            Most directions to draw.
+            Number of directions to draw, at most.
 
         Returns
         -------
         display : OrbitDisplay
-            Itself. A deep fall after the kept ones says that there are no more.
+            Itself. A steep drop after the kept directions means that there are no others.
         """
-        spectrum = _known(self.spectrum, "spectrum", "spectrum")
+        if self.spectrum is None:
+            raise ValueError(
+                "There is no spectrum to draw. Build the display with from_estimator, or pass "
+                "`spectrum` to from_predictions."
+            )
         n_shown = check_count(n_shown, "n_shown")
         ax = self._take_axes(ax, (6.0, 3.6), space=False)
         k = len(self.generators)
-        values = spectrum[: max(n_shown, k + 1)]
-        # Zero but for rounding has no place on a logarithmic scale.
+        values = self.spectrum[: max(n_shown, k + 1)]
+        # Zeros, or rounding, must fit on a logarithmic scale.
         floor = 1e-10 * (float(values.max()) or 1.0)
         heights = np.maximum(values, floor)
         colors = [_CURVES[0] if j < k else _GIVEN for j in range(len(values))]
-        places = np.arange(1, len(values) + 1)
-        ax.vlines(places, floor, heights, colors=colors, linewidth=2)
-        ax.scatter(places, heights, c=colors, s=45, zorder=3)
+        positions = np.arange(1, len(values) + 1)
+        ax.vlines(positions, floor, heights, colors=colors, linewidth=2)
+        ax.scatter(positions, heights, c=colors, s=45, zorder=3)
         ax.axvline(k + 0.5, color="0.4", linewidth=0.9, linestyle="--")
         words = f" {k} generator{'s' if k > 1 else ''}"
         ax.text(k + 0.5, 1.0, words, transform=ax.get_xaxis_transform(), va="top", fontsize=9)
@@ -287,29 +270,28 @@ class OrbitDisplay(Display):
         generator: int = 0,
         shape: tuple[int, int] | None = None,
         steps: ArrayLike | None = None,
-    ) -> "OrbitDisplay":
-        """Draw what a generator does: to an image, or to all points of the plane.
+    ) -> Self:
+        """Draw the effect of a generator on an image, or on the points of the plane.
 
         Parameters
         ----------
         x : array-like of shape (n_features,) or None, default=None
-            Image to start from; None is the prototype. Not used for points of the plane.
+            Image to start from; None is the prototype. Ignored for points of the plane.
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a figure.
         generator : int, default=0
-            Which one.
+            Index of the generator.
         shape : (height, width) or None, default=None
-            Of the images that the vectors are, row by row. None draws points of the plane.
+            Shape of the images that the vectors hold row by row. None draws points of the plane.
         steps : array-like of shape (n_views,) or None, default=None
-            Coefficients at which to show the image on its way; None are five, spread over those
-            of the data.
+            Coefficients at which to show the image. None takes five from the range of the data.
 
         Returns
         -------
         display : OrbitDisplay
-            Itself. Of an image: the image, its change per unit of the coefficient (red where
-            it grows, blue where it falls), and views on the way. Of the plane: an arrow at each
-            place, and the points.
+            Itself. For an image: the image, its change per unit of the coefficient (red where
+            it grows, blue where it falls), and the image at each step. For the plane: a field of
+            arrows, and the vectors.
         """
         j = check_count(generator, "generator", least=0, most=len(self.generators) - 1)
         d = self.points.shape[1]
@@ -317,7 +299,7 @@ class OrbitDisplay(Display):
             return self._plot_images(self._start(x), ax, j, shape, steps)
         if d != 2 or self.components is not None:
             raise ValueError(
-                f"The flow of vectors of {d} numbers can be drawn where they are images: pass "
+                f"The flow of vectors of {d} numbers can be drawn only if they are images. Pass "
                 "their shape=(height, width)."
             )
         ax = self._take_axes(ax, (4.8, 4.8), space=False)
@@ -327,8 +309,8 @@ class OrbitDisplay(Display):
         sides = middle[:, np.newaxis] + np.linspace(-half, half, _FIELD)
         places = np.stack(np.meshgrid(*sides), axis=2).reshape(-1, 2)
         directions = places @ self.generators[j].T
-        # Arrows of mean length are a little longer than half the step between places.
-        lengths = np.hypot(*directions.T)  # does not overflow where squares would
+        # The mean arrow is a little longer than half the step between arrows.
+        lengths = np.hypot(*directions.T)  # squares would overflow
         step = float(np.ptp(places, axis=0).max()) / (_FIELD - 1)
         scale = float(lengths.mean()) / (0.6 * step) or 1.0
         look: dict[str, Any] = {"angles": "xy", "scale_units": "xy", "scale": scale}
@@ -338,32 +320,15 @@ class OrbitDisplay(Display):
         _equal_sides(ax, places)
         return self
 
-    def plot_path(self, ax: Any = None) -> "OrbitDisplay":
-        """Draw what the fit lowered, step by step.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a figure.
-
-        Returns
-        -------
-        display : OrbitDisplay
-            Itself.
-        """
-        path = _known(self.objective_path, "path", "objective_path")
-        ax = self._take_axes(ax, (6.0, 3.6), space=False)
-        ax.plot(path, "o-", color=_CURVES[0], markersize=3.5)
-        ax.set(xlabel="step", ylabel="cost")
-        ax.xaxis.get_major_locator().set_params(integer=True)
-        ax.spines[["top", "right"]].set_visible(False)
+    def plot_path(self, ax: Any = None) -> Self:
+        """Draw what the fit minimized, after each step."""
+        self._draw_paths(ax, ("cost", _CURVES[0], self.objective_path))
         return self
 
-    def _plot_images(self, x: Array, ax: Any, j: int, shape: Any, steps: Any) -> "OrbitDisplay":
-        """An image, its change and views on the way, side by side.
+    def _plot_images(self, x: Array, ax: Any, j: int, shape: Any, steps: Any) -> Self:
+        """Draw an image, its change and its views at some steps, side by side.
 
-        Images share one grey scale, so that one can see which are brighter; change has a scale of
-        its own, white where there is none.
+        Images share one gray scale. The change has its own, white where nothing changes.
         """
         try:
             height, width = (index(length) for length in shape)
@@ -375,15 +340,15 @@ class OrbitDisplay(Display):
                 "Vectors are read row by row."
             )
         if steps is None:
-            ways = np.linspace(*_data_range(self.coefficients[:, j]), 5)
+            shifts = np.linspace(*_data_range(self.coefficients[:, j]), 5)
         else:
-            ways = _check_numbers(steps, "steps", (None,), "one coefficient for each view")
-        views, change = self._curve(x, j, ways), self._motion.flow(x)[j]
+            shifts = _check_numbers(steps, "steps", (None,), "one coefficient for each view")
+        views, change = self._curve(x, j, shifts), self._motion.flow(x)[j]
         shown, most = np.vstack([x, views]), float(np.abs(change).max()) or 1.0
-        grey = {"cmap": "gray_r", "vmin": shown.min(), "vmax": shown.max()}
+        gray = {"cmap": "gray_r", "vmin": shown.min(), "vmax": shown.max()}
         colored = {"cmap": "RdBu_r", "vmin": -most, "vmax": most}
-        tiles = [(x, "image", grey), (change, "its change", colored)]
-        tiles += [(view, f"{way + 0.0:+.2f}", grey) for view, way in zip(views, ways, strict=True)]
+        tiles = [(x, "image", gray), (change, "its change", colored)]
+        tiles += [(view, f"{by + 0.0:+.2f}", gray) for view, by in zip(views, shifts, strict=True)]
         ax = self._take_axes(ax, (1.5 * len(tiles) * width / height, 1.75), space=False)
         for k, (image, name, look) in enumerate(tiles):
             left = 1.08 * k * width
@@ -394,7 +359,7 @@ class OrbitDisplay(Display):
         return self
 
     def _draw_vectors(self, ax: Any) -> None:
-        """Points that were given, points that were not, and where the orbit starts."""
+        """Draw the vectors, the unseen ones and the prototype."""
         size = float(np.clip(2400 / len(self.points), 8, 30))
         ax.scatter(*self.points.T, c=_GIVEN, s=size, linewidths=0, label="given", zorder=3)
         if self.unseen is not None:
@@ -404,13 +369,13 @@ class OrbitDisplay(Display):
         ax.scatter(*self.prototype[:, np.newaxis], label="prototype", zorder=5, **look)
 
     def _curve(self, x: Array, j: int, steps: Array) -> Array:
-        """Where x goes along one generator, shape (n_steps, n_features)."""
+        """Orbit of x along one generator, shape (n_steps, n_features)."""
         rows = np.zeros((len(steps), len(self.generators)))
         rows[:, j] = steps
         return self._motion.moved(x, rows)
 
     def _surface(self, reach: float) -> Array:
-        """Where the prototype goes along the first two generators, row by row of a square."""
+        """Orbit of the prototype along the first two generators, row by row of a square."""
         sides = [_curve_steps(self.coefficients[:, j], reach, _SURFACE)[0] for j in (0, 1)]
         rows = np.zeros((_SURFACE**2, len(self.generators)))
         rows[:, :2] = np.stack(np.meshgrid(*sides), axis=2).reshape(-1, 2)
@@ -432,18 +397,8 @@ def _optional(values: Any, name: str, shape: tuple[int | None, ...], meaning: st
     return None if values is None else _check_numbers(values, name, shape, meaning)
 
 
-def _known(values: Array | None, what: str, name: str) -> Array:
-    """Refuse to draw what nobody told."""
-    if values is None:
-        raise ValueError(
-            f"There is no {what} to draw. Build the display with from_estimator, or pass `{name}` "
-            "to from_predictions."
-        )
-    return values
-
-
 def _in_view(places: Array, seen: Array) -> Array:
-    """Places, NaN where so far away that the vectors would be a dot beside them."""
+    """Places, NaN where they are so far away that the data would shrink to a dot."""
     low, high = seen.min(axis=0), seen.max(axis=0)
     room = _VIEW * float((high - low).max())
     outside = ((places < low - room) | (places > high + room)).any(axis=1)
@@ -451,11 +406,11 @@ def _in_view(places: Array, seen: Array) -> Array:
 
 
 def _equal_sides(ax: Any, drawn: Array) -> None:
-    """Limits around all that is drawn, NaN left out, a unit as long in every direction."""
+    """Set limits around the places drawn, ignoring NaN, with equal scales in all directions."""
     low, high = np.nanmin(drawn, axis=0), np.nanmax(drawn, axis=0)
     half = 0.54 * float((high - low).max()) or 1.0
-    for name, centre in zip("xyz", (low + high) / 2, strict=False):
-        getattr(ax, f"set_{name}lim")(centre - half, centre + half)
+    for name, center in zip("xyz", (low + high) / 2, strict=False):
+        getattr(ax, f"set_{name}lim")(center - half, center + half)
     if drawn.shape[1] == 3:
         ax.set_box_aspect((1, 1, 1))
     else:
@@ -463,12 +418,12 @@ def _equal_sides(ax: Any, drawn: Array) -> None:
 
 
 def _data_range(along: Array) -> tuple[float, float]:
-    """How far data go along a generator; the prototype is at 0."""
+    """Range of the data along a generator, with the prototype at 0."""
     return min(float(along.min()), 0.0), max(float(along.max()), 0.0)
 
 
 def _curve_steps(along: Array, reach: float, n: int = _CURVE) -> tuple[Array, NDArray[np.bool_]]:
-    """Coefficients so many times as far as the data go, and which of them are within the data."""
+    """Coefficients over a multiple of the range of the data, and which lie within the data."""
     low, high = _data_range(along)
     middle, half = (low + high) / 2, (high - low) / 2 or 1.0
     steps = np.linspace(middle - reach * half, middle + reach * half, n)
@@ -476,7 +431,7 @@ def _curve_steps(along: Array, reach: float, n: int = _CURVE) -> tuple[Array, ND
 
 
 def _check_numbers(values: Any, name: str, shape: tuple[int | None, ...], meaning: str) -> Array:
-    """Finite numbers of a shape, None standing for any length above zero."""
+    """Finite numbers of a shape, in which None allows any length above zero."""
     try:
         array = as_numbers(values, f"`{name}`")
     except (TypeError, ValueError) as error:

@@ -1,6 +1,10 @@
 import subprocess
 import sys
 
+import pytest
+
+from unshuffle import plotting
+
 MAKE_ALL = """
 import sys
 sys.modules["matplotlib"] = None
@@ -38,3 +42,22 @@ def test_missing_matplotlib_names_what_to_install():
     assert done.stdout.splitlines() == 8 * [
         "Drawing needs matplotlib: pip install 'unshuffle[plot]'"
     ]
+
+
+@pytest.mark.parametrize("name", plotting.__all__)
+def test_docstrings_hold_what_all_displays_share(name):
+    display = getattr(plotting, name)
+    for part in ("Build it with", "\nParameters\n", "\nAttributes\n", "ax_, figure_", "Examples"):
+        assert display.__doc__.count(part) == 1
+    for method in (each for each in vars(display) if each.startswith(("from_", "plot"))):
+        text = getattr(display, method).__doc__
+        assert text.count("\nParameters\n") == text.count(f"\nReturns\n-------\ndisplay : {name}")
+        assert text.count("\nax : matplotlib Axes") == method.startswith("plot")
+
+
+def test_a_display_of_ones_own_needs_no_docstrings():
+    class Plain(plotting.LayoutDisplay):
+        def plot(self, ax=None):
+            return self
+
+    assert Plain.from_predictions([[0]]).plot().grid.shape == (1, 1)

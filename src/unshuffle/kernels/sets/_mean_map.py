@@ -97,10 +97,7 @@ class PairMeans:
         return np.sqrt(np.maximum(np.array(squares), 0.0))
 
     def _exponentials(self, a: Bags, b: Bags) -> Callable[[slice, slice], Array] | None:
-        """Function for blocks of the "rbf" kernel, with exponents from one matrix product.
-
-        None for other kernels, and if points are so far apart that this would lose digits.
-        """
+        """Blocks of "rbf" by matrix products; None for other kernels, or if digits are lost."""
         if self.kernel.kind != "rbf":
             return None
         left, right = self._lifted(a.points), self._lifted(b.points)

@@ -172,8 +172,7 @@ class SetKernel(
             Widths and directions are those of the fitted sets. If the estimator is not fitted,
             they come from X and Y together.
         """
-        ready, a, b = self._with_model(X, Y)
-        check_set_gram_memory(len(a), len(a if b is None else b))
+        ready, a, b = self._with_model(X, Y, whole=True)
         return ready._gram(ready._describe(a), None if b is None else ready._describe(b))
 
     def dask_gram(self, X: Any, Y: Any = None, *, block_size: int = 500) -> Any:
@@ -204,7 +203,7 @@ class SetKernel(
         lost. Dask may warn about a graph larger than 10 MB: those are the points.
         """
         check_count(block_size, "block_size")
-        ready, a, b = self._with_model(X, Y)
+        ready, a, b = self._with_model(X, Y, whole=False)
         light = clone(ready)  # workers do not need the fitted sets
         light._model = ready._model
         return dask_gram(light, a, b, -(-int(block_size) // TILE) * TILE)
@@ -225,11 +224,14 @@ class SetKernel(
             state["_descriptions"] = None
         return state
 
-    def _with_model(self, X: Any, Y: Any) -> tuple[Self, Bags, Bags | None]:
-        """Fitted kernel, or a copy with a model of X and Y; and both as sorted sets."""
+    def _with_model(self, X: Any, Y: Any, *, whole: bool) -> tuple[Self, Bags, Bags | None]:
+        """Kernel with a model, and X and Y as sorted sets; `whole` checks memory first."""
         if hasattr(self, "_fitted_sets"):
             a = self._bags_like_fitted(X).sorted()
-            return self, a, None if Y is None else self._bags_like_fitted(Y).sorted()
+            b = None if Y is None else self._bags_like_fitted(Y).sorted()
+            if whole:
+                check_set_gram_memory(len(a), len(a if b is None else b))
+            return self, a, b
         ready, b = clone(self), None
         check_parameters(ready)
         check_n_jobs(self.n_jobs)
@@ -245,6 +247,8 @@ class SetKernel(
             offsets = np.concatenate([a.offsets, a.offsets[-1] + b.offsets[1:]])
             both = Bags(np.concatenate([a.points, b.points]), offsets)
         check_gap(both.points, "X" if Y is None else "X and Y")
+        if whole:
+            check_set_gram_memory(len(a), len(a if b is None else b))
         ready._model = ready._build_model(both)
         return ready, a, b
 

@@ -17,8 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks._measure import Row
 from unshuffle.datasets import digit_clouds, mixture_sets
-from unshuffle.kernels import BhattacharyyaKernel, ExpectedLikelihoodKernel
-from unshuffle.kernels.sets._mixtures import Mixture
+from unshuffle.kernels import BhattacharyyaKernel, ExpectedLikelihoodKernel, Mixture
 
 TOPIC = "Kernels between sets, one core"
 FORMATS = {"ns per pair": ".0f", "gap": ".0e", "likelihood": ".3f", "peer's ": ".3f"}

@@ -13,7 +13,7 @@ from unshuffle._parallel import eigh, product
 from unshuffle._quadratic import QuadraticProblem, swap_ascent
 from unshuffle.kernels import ExpectedLikelihoodKernel, geodesic_distances
 from unshuffle.kernels.sets import _mixture_loops
-from unshuffle.kernels.sets._mixtures import KINDS, Climb, fitted
+from unshuffle.kernels.sets._mixtures import COVARIANCE_TYPES, FitSettings, fit_set, join_fits
 from unshuffle.matching._kernel_pair import _distances
 from unshuffle.svm import _ball_loops
 from unshuffle.svm._align import enclosing_ball
@@ -101,19 +101,24 @@ def test_the_ball_does_not_depend_on_the_pieces(count_calls, in_pieces, slack):
     assert np.array_equal(whole.weights, pieces.weights)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", COVARIANCE_TYPES)
 def test_mixtures_do_not_depend_on_the_pieces(count_calls, monkeypatch, kind):
     rng = np.random.default_rng(0)
     sets = [
         rng.normal(size=(30 + 5 * i, 3)) + rng.integers(0, 2, (30 + 5 * i, 1)) for i in range(4)
     ]
     bags = Bags.of(sets)
-    how = Climb(3, 3, kind, 1e-3, 40, 1e-6, rng.random((3, 2, 3)))
+    how = FitSettings(3, 3, kind, 1e-3, 40, 1e-6, rng.random((3, 2, 3)))
     numbers = np.array([3, 1, 2, 3])
-    whole = fitted(bags, numbers, how)
+
+    def fitted():
+        pairs = zip(bags, numbers, strict=True)
+        return join_fits([fit_set(points, m, how) for points, m in pairs])
+
+    whole = fitted()
     calls = count_calls(_mixture_loops, "fit_set")
     monkeypatch.setattr(_parallel, "WORK_PER_CALL", 1e3)
-    pieces = fitted(bags, numbers, how)
+    pieces = fitted()
     assert len(calls) > 2 * len(bags)
     assert {books[-1] for books in calls} == {1}  # one round to a call
     for one, other in zip(whole, pieces, strict=True):

@@ -3,7 +3,7 @@ import pytest
 
 from unshuffle import assignment, datasets, images, layout
 from unshuffle._progress import State
-from unshuffle.kernels.sets._mixtures import Mixture
+from unshuffle.kernels import Mixture
 
 MANY = np.arange(5000)
 TABLE = np.zeros((5000, 40))

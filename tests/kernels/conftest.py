@@ -6,7 +6,7 @@ from unshuffle.datasets import digit_clouds
 
 @pytest.fixture(scope="session")
 def ragged():
-    """Clouds of digits of different sizes, and what they show."""
+    """Digits as sets of points of different sizes, and their labels."""
     bags, labels = digit_clouds(60, digits=(0, 7))
     return [bag[: 40 + i % 30] for i, bag in enumerate(bags)], labels
 

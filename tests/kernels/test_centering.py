@@ -37,7 +37,7 @@ def test_center_agrees_with_the_formula(K):
 
 @settings(deadline=None)
 @given(factors)
-def test_centring_twice_changes_nothing(F):
+def test_centering_twice_changes_nothing(F):
     once = center(F @ F.T)
     assert np.array_equal(once, once.T)
     scale = 1 + np.abs(F @ F.T).max()
@@ -47,7 +47,7 @@ def test_centring_twice_changes_nothing(F):
 
 @settings(deadline=None)
 @given(factors, st.floats(-50, 50))
-def test_centring_ignores_a_shift_of_the_features(F, shift):
+def test_centering_ignores_a_shift_of_the_features(F, shift):
     moved = F + shift
     scale = 1 + np.abs(moved @ moved.T).max()
     np.testing.assert_allclose(
@@ -55,7 +55,7 @@ def test_centring_ignores_a_shift_of_the_features(F, shift):
     )
 
 
-def test_order_of_centring_and_zeroing_matters(K):
+def test_order_of_centering_and_zeroing_matters(K):
     after, before = zero_diagonal(center(K)), center(zero_diagonal(K))
     assert np.abs(np.diag(before)).min() > 1e-3
     assert np.abs(after - before).max() > 1e-3
@@ -71,7 +71,7 @@ def test_zero_diagonal_keeps_the_rest_and_the_input(K):
     assert np.array_equal(K, kept)
 
 
-def test_unit_norm_has_unit_centred_norm(K):
+def test_unit_norm_has_unit_centered_norm(K):
     assert np.linalg.norm(center(unit_norm(K))) == pytest.approx(1)
     np.testing.assert_allclose(unit_norm(K), unit_norm(100 * K))
 
@@ -83,11 +83,11 @@ def test_unit_norm_refuses_a_constant_matrix(constant):
 
 
 def test_spectral_powers_agree_with_products(K):
-    centred = explicit_center(K)
-    np.testing.assert_allclose(spectral_power(K, 1), centred, atol=1e-12)
-    np.testing.assert_allclose(spectral_power(K, 2), centred @ centred, atol=1e-12)
+    centered = explicit_center(K)
+    np.testing.assert_allclose(spectral_power(K, 1), centered, atol=1e-12)
+    np.testing.assert_allclose(spectral_power(K, 2), centered @ centered, atol=1e-12)
     root = spectral_power(K, 0.5)
-    np.testing.assert_allclose(root @ root, centred, atol=1e-12)
+    np.testing.assert_allclose(root @ root, centered, atol=1e-12)
     assert np.array_equal(root, root.T)
 
 

@@ -3,7 +3,7 @@ import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
 from unshuffle.kernels import BhattacharyyaKernel, ExpectedLikelihoodKernel
-from unshuffle.kernels.sets._feature_space import spanned
+from unshuffle.kernels.sets._feature_space import span
 
 
 @pytest.fixture(scope="module")
@@ -215,7 +215,7 @@ def test_the_width_of_one_point_must_be_given():
 def test_coordinates_keep_all_distances(shape):
     rows = np.random.default_rng(0).normal(size=shape)
     rows -= rows.mean(axis=0)
-    coordinates, basis = spanned(rows, 1e-12)
+    coordinates, basis = span(rows, 1e-12)
     assert coordinates.shape[1] == min(shape[0] - 1, shape[1])
     np.testing.assert_allclose(coordinates @ basis, rows, atol=1e-12)
     np.testing.assert_allclose(basis @ basis.T, np.eye(len(basis)), atol=1e-12)

@@ -96,13 +96,13 @@ def test_points_far_from_every_component_have_finite_slopes():
 
 
 def test_fewer_points_than_components_fall_back_with_a_warning():
-    with pytest.warns(UserWarning, match="n_components=16 is more than the 2 different point"):
+    with pytest.warns(UserWarning, match="n_components=16, but X holds 2 distinct point"):
         kernel = FisherVectorKernel(random_state=0).fit([[[0.0, 1.0]], [[1.0, 0.0]]])
     assert kernel.weights_.shape == (2,)
 
 
 def test_stopping_early_is_said():
-    with pytest.warns(ConvergenceWarning, match="after max_iter=1 steps"):
+    with pytest.warns(ConvergenceWarning, match="did not converge in max_iter=1 rounds"):
         kernel = FisherVectorKernel(5, max_iter=1, tol=0.0, random_state=0).fit(sets())
     assert not kernel.converged_
     assert kernel.n_iter_ == 1

@@ -37,7 +37,7 @@ def test_paths_agree_with_a_plain_computation(metric):
     np.testing.assert_allclose(step_lengths(X, metric), cdist(X, X, named), atol=1e-12)
 
 
-def test_all_neighbours_give_straight_lines():
+def test_all_neighbors_give_straight_lines():
     X = np.random.default_rng(0).normal(size=(15, 3))
     np.testing.assert_allclose(geodesic_distances(X, n_neighbors=14), cdist(X, X), atol=1e-12)
 

@@ -142,7 +142,7 @@ def test_one_kernel_is_not_scaled(X):
     np.testing.assert_array_equal(combined_gram(X, "rbf"), rbf_kernel(X))
 
 
-def test_several_kernels_are_summed_at_unit_centred_norm(X):
+def test_several_kernels_are_summed_at_unit_centered_norm(X):
     K = combined_gram(X, ["rbf", "linear"])
     np.testing.assert_allclose(K, unit_norm(rbf_kernel(X)) + unit_norm(linear_kernel(X)))
     assert np.linalg.norm(center(combined_gram(X, ["linear"]))) == pytest.approx(1)

@@ -147,10 +147,10 @@ def test_a_set_without_a_mean_is_similar_to_none():
 @pytest.mark.parametrize(
     ("options", "data", "message"),
     [
-        ({"n_features": 10, "base_kernel": "poly"}, sets(3), "draws waves for the kernel 'rbf'"),
+        ({"n_features": 10, "base_kernel": "poly"}, sets(3), "features for base_kernel='rbf'"),
         ({}, [[[1.0, 2.0]]], "bags hold 1 point"),
         ({}, [[[1.0, 2.0]]] * 3, "All items of the bags are equal"),
-        ({"outer": "rbf"}, sets(1), "`outer_gamma` is read off the distances between sets"),
+        ({"outer": "rbf"}, sets(1), "`outer_gamma` is set by the distances between sets"),
         ({"base_kernel": "poly", "degree": 80}, [[[1e3], [1.0]]] * 2, "too large for a float"),
     ],
 )
@@ -179,5 +179,5 @@ def test_features_too_many_for_memory_are_refused_before_they_are_drawn():
 def test_large_sets_are_averaged_in_pieces(kernel, monkeypatch):
     bags = [np.random.default_rng(i).normal(size=(101, 2)) for i in range(3)]
     whole = kernel.fit_transform(bags)
-    monkeypatch.setattr(set_vectors, "PIECE", 3000)
+    monkeypatch.setattr(set_vectors, "MAX_FEATURES", 3000)
     np.testing.assert_allclose(kernel.fit_transform(bags), whole, rtol=1e-12)

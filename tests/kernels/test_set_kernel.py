@@ -107,7 +107,7 @@ def test_blocks_are_parts_of_the_whole(kernel, ragged):
 
 
 @each_kernel
-def test_the_description_of_a_set_does_not_depend_on_its_neighbours(kernel, ragged):
+def test_the_description_of_a_set_does_not_depend_on_the_other_sets(kernel, ragged):
     bags, _ = ragged
     fitted = clone(kernel).fit(bags)
     alone = fitted.kernel([bags[7]])
@@ -149,12 +149,12 @@ def test_support_vector_machines_learn_from_ragged_sets(kernel, ragged, form):
     ("bags", "message"),
     [
         ([], "found 0 bags"),
-        ([np.ones((3, 2)), np.empty((0, 2))], "Bag 1 of bags is empty"),
-        ([np.ones((3, 2)), np.ones((3, 3))], "bag 1 of bags have 3 columns"),
-        ([np.ones((3, 2)), np.full((3, 2), np.nan)], "bag 1 of bags contains NaN"),
+        ([np.ones((3, 2)), np.empty((0, 2))], "Bag 1 of X is empty"),
+        ([np.ones((3, 2)), np.ones((3, 3))], "bag 1 of X have 3 columns"),
+        ([np.ones((3, 2)), np.full((3, 2), np.nan)], "bag 1 of X contains NaN"),
     ],
 )
-def test_what_are_no_sets_is_refused(kernel, bags, message):
+def test_input_that_is_not_sets_is_refused(kernel, bags, message):
     with pytest.raises(ValueError, match=message):
         clone(kernel).fit(bags)
 
@@ -204,23 +204,22 @@ def test_numbers_that_cannot_be_compared_are_refused(bags, message):
         MeanMapKernel("linear").kernel(bags)
 
 
-def test_nobody_to_work_is_refused(ragged):
+def test_zero_jobs_are_refused(ragged):
     with pytest.raises(ValueError, match="`n_jobs` must not be 0"):
         MeanMapKernel(n_jobs=0).fit(ragged[0])
 
 
 def test_a_gram_matrix_too_large_is_refused(monkeypatch):
     monkeypatch.setattr("unshuffle._parameters.available_memory", lambda: 1000)
-    summaries = Bags.of(np.zeros((20, 1)))
     with pytest.raises(MemoryError, match=r"20 by 20 sets .* dask_gram"):
-        MeanMapKernel("linear")._gram(summaries)
+        MeanMapKernel("linear").kernel(np.zeros((20, 1)))
 
 
 def test_one_set_is_not_taken_for_many(ragged):
     bags, _ = ragged
-    with pytest.raises(ValueError, match=r"bags_b is 2-D, .* but those of bags_a have several"):
+    with pytest.raises(ValueError, match=r"Y is 2-D, .* but those of X have several"):
         MeanMapKernel().kernel(bags, bags[0])
-    with pytest.raises(ValueError, match=r"bags_a is 2-D, .* but those of bags_b have several"):
+    with pytest.raises(ValueError, match=r"X is 2-D, .* but those of Y have several"):
         MeanMapKernel().kernel(bags[0], bags)
 
 

@@ -100,21 +100,21 @@ def test_a_sum_of_sums_is_a_sum(ragged):
         ("rbf", ValueError, "`kernels` must be"),
     ],
 )
-def test_what_cannot_be_summed_is_refused(kernels, error, message):
+def test_kernels_that_cannot_be_summed_are_refused(kernels, error, message):
     with pytest.raises(error, match=message):
         SetKernelSum(kernels).fit(np.random.default_rng(0).normal(size=(4, 3, 2)))
 
 
-def test_what_cannot_be_scaled_is_refused():
-    with pytest.raises(ValueError, match="bags holds 1 set"):
+def test_kernels_that_cannot_be_scaled_are_refused():
+    with pytest.raises(ValueError, match="X holds 1 set"):
         SetKernelSum([MEAN]).fit([[[0.0, 1.0], [1.0, 0.0]]])
-    with pytest.raises(ValueError, match="By the kernel 'mean' all 2 sets are the same"):
+    with pytest.raises(ValueError, match="All 2 sets are the same to the kernel 'mean'"):
         SetKernelSum([("mean", MEAN)]).fit([[[0.0, 1.0]], [[0.0, 1.0]]])
     with pytest.raises(ValueError, match="Kernel weights have shape"):
         SetKernelSum([MEAN], weights=[1, 2]).fit([[[0.0, 1.0]], [[0.0, 2.0]]])
 
 
-def test_weights_that_are_no_numbers_are_refused():
+def test_weights_that_are_not_numbers_are_refused():
     bags = np.random.default_rng(0).normal(size=(4, 5, 2))
     with pytest.raises(ValueError, match="Kernel weights must be numbers"):
         SetKernelSum([MeanMapKernel()], weights=["much"]).fit(bags)

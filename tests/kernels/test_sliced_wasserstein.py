@@ -99,9 +99,9 @@ def test_directions_have_length_one_and_spread_evenly(width):
 
 
 def test_a_width_needs_two_different_sets():
-    with pytest.raises(ValueError, match="`gamma` is read off the distances between sets"):
+    with pytest.raises(ValueError, match="`gamma` is set by the distances between sets"):
         SlicedWassersteinKernel().fit([[[0.0, 1.0], [1.0, 0.0]]])
-    with pytest.raises(ValueError, match="all 2 sets are alike"):
+    with pytest.raises(ValueError, match="all 2 sets are the same"):
         SlicedWassersteinKernel().fit([[[0.0, 1.0]], [[0.0, 1.0]]])
 
 

@@ -120,7 +120,7 @@ def test_input_is_left_as_it_was(X, Y, kernel):
 @pytest.mark.parametrize("offset", [0.0, 1e6, 1e8])
 def test_distances_survive_cancellation(offset):
     rng = np.random.default_rng(0)
-    # Two tight clusters far apart: centring alone does not help inside a cluster.
+    # Two tight clusters far apart: centering alone does not help inside a cluster.
     X = rng.integers(0, 8, (20, 3)) / 8 + offset
     X[10:] += 1e5
     exact = ((X[:, None] - X[None]) ** 2).sum(axis=-1)

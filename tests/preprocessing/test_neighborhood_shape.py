@@ -19,13 +19,13 @@ def test_points_on_a_line_tell_its_direction():
         np.testing.assert_allclose(shape, np.broadcast_to(doubled, shape.shape), atol=1e-9)
 
 
-def test_neighbours_all_around_have_no_direction():
+def test_neighbors_all_around_have_no_direction():
     angles = np.arange(6) * np.pi / 3
     ring = np.vstack([[0, 0], np.column_stack([np.cos(angles), np.sin(angles)])])
     np.testing.assert_allclose(described(ring, n_neighbors=7)[0, 2:], 0, atol=1e-12)
 
 
-def test_neighbours_at_one_distance_share_the_last_places():
+def test_neighbors_at_one_distance_share_the_last_places():
     cross = np.array([[0.0, 0], [1, 0], [-1, 0], [0, 1], [0, -1]])
     np.testing.assert_allclose(described(cross, n_neighbors=3)[0, 2:], 0, atol=1e-12)
 
@@ -75,7 +75,7 @@ def test_small_sets_use_all_points():
     np.testing.assert_array_equal(described(points), described(points, n_neighbors=4))
 
 
-def test_one_neighbour_is_refused():
+def test_one_neighbor_is_refused():
     with pytest.raises(ValueError, match="n_neighbors"):
         NeighborhoodShape(1).fit([np.eye(2)])
 
@@ -83,5 +83,5 @@ def test_one_neighbour_is_refused():
 def test_large_sets_are_described_in_pieces(monkeypatch):
     bags = [np.random.default_rng(0).normal(size=(200, 2))]
     whole = NeighborhoodShape().fit_transform(bags)[0]
-    monkeypatch.setattr(_neighborhood_shape, "MOST_NUMBERS", 3000)
+    monkeypatch.setattr(_neighborhood_shape, "MAX_NUMBERS", 3000)
     np.testing.assert_allclose(NeighborhoodShape().fit_transform(bags)[0], whole, atol=1e-13)

@@ -1,4 +1,4 @@
-"""Similarities inside a collection: kernels, centring and what is built on them."""
+"""Kernels between vectors, texts and sets of points, and operations on Gram matrices."""
 
 from unshuffle._distances import median_gamma
 from unshuffle.kernels._centering import (
@@ -24,6 +24,8 @@ from unshuffle.kernels.sets._bhattacharyya import BhattacharyyaKernel
 from unshuffle.kernels.sets._expected_likelihood import ExpectedLikelihoodKernel
 from unshuffle.kernels.sets._fisher_vectors import FisherVectorKernel
 from unshuffle.kernels.sets._mean_map import MeanMapKernel
+from unshuffle.kernels.sets._mixtures import Mixture
+from unshuffle.kernels.sets._set_kernel import SetKernel
 from unshuffle.kernels.sets._set_kernel_sum import SetKernelSum
 from unshuffle.kernels.sets._sliced_wasserstein import SlicedWassersteinKernel
 
@@ -32,6 +34,8 @@ __all__ = [
     "ExpectedLikelihoodKernel",
     "FisherVectorKernel",
     "MeanMapKernel",
+    "Mixture",
+    "SetKernel",
     "SetKernelSum",
     "SlicedWassersteinKernel",
     "SpectralPower",

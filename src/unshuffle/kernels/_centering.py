@@ -1,4 +1,4 @@
-"""Centring, scaling and reshaping the spectrum of Gram matrices."""
+"""Centering and scaling of Gram matrices, and powers of their spectrum."""
 
 from collections.abc import Iterable, Iterator
 
@@ -14,7 +14,7 @@ _BLOCK = 256
 
 
 def center(K: ArrayLike) -> NDArray[np.float64]:
-    """Gram matrix of the same items with their mean moved to the origin of feature space.
+    """Gram matrix of the items relative to their mean in feature space.
 
     Parameters
     ----------
@@ -28,8 +28,8 @@ def center(K: ArrayLike) -> NDArray[np.float64]:
 
     Notes
     -----
-    O(n^2) time and memory; H is never formed. To use the result without its diagonal, centre
-    first and zero the diagonal afterwards: the other order gives a different matrix.
+    O(n^2) time and memory; H is not formed. To drop the diagonal too, center first and call
+    `zero_diagonal` on the result.
 
     Examples
     --------
@@ -38,10 +38,10 @@ def center(K: ArrayLike) -> NDArray[np.float64]:
            [-0.5,  0.5]])
     """
     K = check_gram(K, "K")
-    # A constant is taken out first: sums of what is left lose no digits to it.
+    # Subtract a typical entry first, so that sums keep their digits.
     K -= _middle_entry(K)
     row_means = K.mean(axis=1)
-    # The sum r_i + r_j is the same in both orders, so the result stays exactly symmetric.
+    # r_i + r_j is the same in both orders, so the result is exactly symmetric.
     mean = row_means.mean()
     for start in range(0, K.shape[0], _BLOCK):
         rows = slice(start, start + _BLOCK)
@@ -74,19 +74,19 @@ def zero_diagonal(K: ArrayLike) -> NDArray[np.float64]:
 
 
 def _middle_entry(K: NDArray[np.float64]) -> float:
-    """An entry off the diagonal that is about as large as most, from a sample of the rows."""
+    """Typical entry off the diagonal: the median of a sample."""
     n_items = K.shape[0]
     rows = np.arange(0, n_items, max(1, n_items // 16))
     return float(middle(K[rows, (rows + 1 + n_items // 2) % n_items][:, None])[0])
 
 
-def centred_norm(K: NDArray[np.float64]) -> float:
+def centered_norm(K: NDArray[np.float64]) -> float:
     """Frobenius norm ||H K H|| of a symmetric matrix, in O(n) memory."""
     constant = _middle_entry(K)
     n_items = K.shape[0]
     blocks = [slice(start, start + _BLOCK) for start in range(0, n_items, _BLOCK)]
     row_means = np.concatenate([(K[rows] - constant).mean(axis=1) for rows in blocks])
-    # By the largest entry, whose square may not be a float.
+    # Divide by the largest entry, whose square may overflow.
     largest = max(float(K.max()) - constant, constant - float(K.min())) or 1.0
     total = 0.0
     for rows in blocks:
@@ -99,24 +99,24 @@ def centred_norm(K: NDArray[np.float64]) -> float:
 def scale_to_unit_norm(K: NDArray[np.float64], name: str) -> NDArray[np.float64]:
     """K / ||H K H||, written over a symmetric K."""
     largest = max(float(K.max()), -float(K.min()))
-    K /= check_centred_norm(centred_norm(K), largest * K.shape[0], name)
+    K /= check_centred_norm(centered_norm(K), largest * K.shape[0], name)
     return K
 
 
 def unit_norm(K: ArrayLike, *, name: str = "K") -> NDArray[np.float64]:
-    """Gram matrix scaled so that kernels of different size weigh alike in a sum.
+    """Gram matrix scaled to unit centered norm, so that kernels count equally in a sum.
 
     Parameters
     ----------
     K : array-like of shape (n, n)
         Symmetric kernel matrix.
     name : str
-        What to call the matrix in an error message.
+        Name of the matrix in error messages.
 
     Returns
     -------
     ndarray of shape (n, n)
-        K / ||H K H||, not centred.
+        K / ||H K H||, not centered.
 
     Examples
     --------
@@ -135,22 +135,20 @@ class SpectralPower:
     K : array-like of shape (n, n)
         Symmetric kernel matrix.
     centered : bool, default=True
-        Whether to centre it first.
+        Whether to center it first.
 
     Attributes
     ----------
     eigenvalues_ : ndarray of shape (n_positive,)
-        Positive eigenvalues of H K H (of K where not centred), largest first.
+        Positive eigenvalues of H K H (of K if not centered), largest first.
     eigenvectors_ : ndarray of shape (n, n_positive)
         Their eigenvectors, one in each column.
 
     Notes
     -----
-    O(n^3) time once and O(n^2 n_positive) for each power; up to six matrices of n^2 numbers, which
-    are checked first.
-    Negative eigenvalues (of kernels that are not positive definite, such as the geodesic one) and
-    those below rounding error are dropped: a small power would blow rounding error up, since
-    (1e-16)^(1/4) is 1e-4.
+    O(n^3) time once and O(n^2 n_positive) for each power. Up to six matrices of n^2 numbers, which
+    are checked first. Negative eigenvalues (of kernels that are not positive definite) and those
+    below rounding error are dropped: small powers would amplify rounding, as (1e-16)^(1/4) = 1e-4.
 
     Examples
     --------
@@ -161,43 +159,42 @@ class SpectralPower:
     """
 
     def __init__(self, K: ArrayLike, *, centered: bool = True) -> None:
-        # The matrix centred, its eigenvectors, and three that LAPACK takes to find them.
+        # The centered matrix, its eigenvectors, and three that LAPACK needs.
         check_kernel_memory(*table_shape(K), n_copies=5.5)
-        centred = center(K) if check_flag(centered, "centered") else check_gram(K, "K")
-        values, vectors = eigh(centred)
+        centered_K = center(K) if check_flag(centered, "centered") else check_gram(K, "K")
+        values, vectors = eigh(centered_K)
         values, vectors = values[::-1], vectors[:, ::-1]
-        # Relative to K itself: of a constant K nothing but rounding is left after centring.
+        # Relative to K itself: centering a constant K leaves only rounding.
         scale = max(float(np.abs(values).max()), float(np.abs(as_numbers(K, "K")).max()))
         positive = values > values.size * np.finfo(float).eps * scale
         self.eigenvalues_: NDArray[np.float64] = values[positive]
         self.eigenvectors_: NDArray[np.float64] = vectors[:, positive]
 
     def __call__(self, exponent: float) -> NDArray[np.float64]:
-        """V w^exponent V' of the kernel H K H = V w V' (K = V w V' where not centred)."""
+        """V w^exponent V' of the kernel H K H = V w V' (K = V w V' if not centered)."""
         exponent = check_positive(exponent, "exponent")
         largest = float(self.eigenvalues_[0]) if self.eigenvalues_.size else 1.0
         if not -300.0 < exponent * float(np.log10(largest)) < 300.0:
             raise ValueError(
-                f"`exponent` is {exponent:.6g}: no float holds the largest eigenvalue, "
-                f"{largest:.6g}, raised to it. Pass a smaller exponent, or divide the kernel "
-                "matrix by its largest eigenvalue first."
+                f"The largest eigenvalue {largest:.6g} to the power `exponent`={exponent:.6g} is "
+                "out of the range of floats. Pass a smaller exponent, or divide the kernel matrix "
+                "by its largest eigenvalue first."
             )
-        with np.errstate(under="ignore"):  # next to the largest, what underflows is zero
+        with np.errstate(under="ignore"):  # small powers may underflow to 0
             half = self.eigenvectors_ * self.eigenvalues_ ** (exponent / 2)
         return product(half, half.T)
 
 
 def spectral_power(K: ArrayLike, exponent: float) -> NDArray[np.float64]:
-    """Centred kernel matrix with its eigenvalues raised to a power.
+    """Centered kernel matrix with its eigenvalues raised to a power.
 
     Parameters
     ----------
     K : array-like of shape (n, n)
-        Symmetric kernel matrix; it is centred here.
+        Symmetric kernel matrix; it is centered here.
     exponent : float
-        Above 0. A larger value leaves only the broadest differences between items; a smaller one
-        lets fine differences count as much as broad ones. 1 gives H K H, less any part with
-        negative eigenvalues.
+        Above 0. A larger value keeps only the main differences between items; a smaller one gives
+        fine differences more weight. 1 gives H K H without negative eigenvalues.
 
     Returns
     -------
@@ -217,14 +214,14 @@ def spectral_power(K: ArrayLike, exponent: float) -> NDArray[np.float64]:
 
 
 def spectral_power_path(K: ArrayLike, exponents: Iterable[float]) -> Iterator[NDArray[np.float64]]:
-    """One matrix of `spectral_power` for each exponent, formed when it is asked for.
+    """Matrices of `spectral_power` for several exponents, formed one at a time.
 
     Parameters
     ----------
     K : array-like of shape (n, n)
-        Symmetric kernel matrix; it is centred here.
+        Symmetric kernel matrix; it is centered here.
     exponents : iterable of float
-        Each above 0; smaller ones let fine differences count more.
+        Each above 0; smaller ones give fine differences more weight.
 
     Yields
     ------
@@ -239,7 +236,4 @@ def spectral_power_path(K: ArrayLike, exponents: Iterable[float]) -> Iterator[ND
     if not isinstance(exponents, Iterable) or getattr(exponents, "shape", None) == ():
         raise TypeError(f"`exponents` must be a list of numbers, got {type(exponents).__name__}.")
     for exponent in as_numbers(list(exponents), "`exponents`"):
-        try:
-            yield power(float(check_positive(exponent, "exponents")))
-        except ValueError as error:
-            raise ValueError(f"One of `exponents` is refused. {error}") from error
+        yield power(float(check_positive(exponent, "exponents")))

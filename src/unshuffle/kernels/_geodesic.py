@@ -1,4 +1,4 @@
-"""Similarity along the surface the items lie on: shortest paths through near neighbours."""
+"""Geodesic distances and kernel: shortest paths through a graph of nearest neighbors."""
 
 from typing import Any
 
@@ -25,38 +25,37 @@ METRICS = ("euclidean", "correlation", "cosine", "manhattan")
 def geodesic_distances(
     X: Any, *, n_neighbors: int | None = None, metric: str = "euclidean", name: str = "X"
 ) -> NDArray[np.float64]:
-    """Lengths of the shortest paths between items that step from neighbour to neighbour.
+    """Lengths of the shortest paths between items in a graph of nearest neighbors.
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n, d)
     n_neighbors : int, default=None
-        Neighbours that each item is joined to (both ways; items as near as the last one are joined
-        too, so that the order of the rows never matters). A larger value gives straighter, shorter
-        paths that may cut across gaps; a smaller one follows the surface more closely. None is the
-        square root of n, at least 5, at most n - 1.
+        Neighbors that each item is joined to, in both directions; ties with the last one are
+        joined too. A larger value gives shorter paths that may cut across gaps; a smaller one
+        follows the surface more closely. None is the square root of n, from 5 to n - 1.
     metric : {"euclidean", "correlation", "cosine", "manhattan"}, default="euclidean"
-        Length of a step. "correlation" is 1 minus the correlation of two rows, "cosine" 1 minus
-        their cosine.
+        Distance between neighbors. "correlation" is 1 minus the correlation of two rows, "cosine"
+        1 minus their cosine.
     name : str
-        What to call the collection in an error message.
+        Name of the collection in error messages.
 
     Returns
     -------
     ndarray of shape (n, n)
-        Exactly symmetric, zero on the diagonal, always finite.
+        Exactly symmetric, zero on the diagonal, finite.
 
     Notes
     -----
-    Where the graph falls apart, its parts are joined by the shortest possible bridges: the minimum
-    spanning tree between the parts, an edge being the shortest step from one part to another.
+    If the graph is not connected, its parts are joined by a minimum spanning tree of the shortest
+    edges between parts.
 
-    O(n^2 d) time for the graph and O(n^2 (k + log n)) for the paths, with k neighbours; memory for
-    two n x n matrices, more where k is a large share of n, which is checked first.
+    O(n^2 d) time for the graph and O(n^2 (k + log n)) for the paths, with k neighbors. Memory for
+    two n x n matrices, more if k is a large share of n, is checked first.
 
     Examples
     --------
-    Around three quarters of a square the way is longer than the straight line:
+    The path along the corners of a square is longer than the straight line:
 
     >>> corners = [[0, 0], [0, 1], [1, 1], [1, 0.5]]
     >>> geodesic_distances(corners, n_neighbors=1)[0]
@@ -90,24 +89,19 @@ def geodesic_kernel(
     gamma: float | None = None,
     name: str = "X",
 ) -> NDArray[np.float64]:
-    """Similarities exp(-gamma d^2) that fall off with the length d of the path between items.
+    """Similarities exp(-gamma d^2) with the geodesic distance d between items.
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n, d)
     Y : None or X itself
-        Paths exist inside one collection only. X is allowed so that
-        `functools.partial(geodesic_kernel, metric="correlation")` can be passed as a kernel.
-    n_neighbors : int, default=None
-        Neighbours that each item is joined to. A larger value gives straighter paths that may cut
-        across gaps. None is the square root of n, at least 5, at most n - 1.
-    metric : {"euclidean", "correlation", "cosine", "manhattan"}, default="euclidean"
-        Length of a step.
+        Accepted so that `functools.partial(geodesic_kernel, metric="correlation")` can be passed
+        as a kernel. Another collection is refused: paths exist only inside one.
+    n_neighbors, metric, name
+        Passed to `geodesic_distances`.
     gamma : float, default=None
         A larger value makes the kernel narrower. None takes one over the median of d^2 between
         different items.
-    name : str
-        What to call the collection in an error message.
 
     Returns
     -------
@@ -116,7 +110,7 @@ def geodesic_kernel(
 
     See Also
     --------
-    geodesic_distances : The lengths, and how parts without a path are joined.
+    geodesic_distances : The distances, and how unconnected parts are joined.
 
     Examples
     --------
@@ -126,14 +120,14 @@ def geodesic_kernel(
     """
     if Y is not None and Y is not X:
         raise ValueError(
-            "geodesic_kernel compares the items of one collection with each other, but a second "
-            "one was passed. Leave Y out; stack the two collections to compare across them."
+            "geodesic_kernel compares the items of one collection, but got a second one. Leave Y "
+            "out, or stack the two collections to compare across them."
         )
     D = geodesic_distances(X, n_neighbors=n_neighbors, metric=metric, name=name)
     if gamma is None:
-        # The width goes with the lengths, so a power of two keeps their squares finite for free.
+        # A power of two keeps squares finite without rounding; the median width scales with it.
         D = np.ldexp(D, -int(np.frexp(D.max())[1]))
-    with np.errstate(over="ignore"):  # an infinite distance is a similarity of 0
+    with np.errstate(over="ignore"):  # an infinite distance gives a similarity of 0
         D *= D
     gamma = median_gamma(D, name=name) if gamma is None else check_positive(gamma, "gamma")
     return exponential_of(D, gamma)
@@ -150,7 +144,7 @@ def step_lengths(X: Any, metric: str, name: str = "X") -> NDArray[np.float64]:
         return manhattan(X)
     rows = as_float64(X.toarray() if sparse.issparse(X) else X)
     largest = np.abs(rows).max(axis=1)
-    # Neither sees the length of a row; a power of two rounds nothing, and squares stay finite.
+    # Both ignore the length of a row; dividing by a power of two is exact.
     rows = np.ldexp(rows, -np.frexp(largest)[1][:, None])
     if metric == "correlation":
         rows = rows - middle(rows.T)[:, None]
@@ -160,7 +154,7 @@ def step_lengths(X: Any, metric: str, name: str = "X") -> NDArray[np.float64]:
     if flat.size:
         what = "constant" if metric == "correlation" else "zero"
         raise ValueError(
-            f"Row {flat[0]} of {name} is {what} ({flat.size} such row(s)), so its {metric} with "
+            f"Row {flat[0]} of {name} is {what} ({flat.size} row(s) in all), so its {metric} with "
             'others is undefined. Drop these rows, or use metric="euclidean".'
         )
     # For unit vectors 1 - cos is half the squared distance, which is accurate near 0.
@@ -170,25 +164,23 @@ def step_lengths(X: Any, metric: str, name: str = "X") -> NDArray[np.float64]:
 
 
 def _neighbor_graph(D: NDArray[np.float64], n_neighbors: int) -> sparse.csr_matrix:
-    """Symmetric graph of the nearest neighbours, ties included, edges of length 0 kept."""
+    """Symmetric graph of nearest neighbors, including ties and edges of length 0."""
     n_items = D.shape[0]
     sources, targets = [], []
     for i in range(n_items):
-        row = np.delete(D[i], i)
-        reach = np.partition(row, n_neighbors - 1)[n_neighbors - 1]
-        near = np.flatnonzero(D[i] <= reach)
-        near = near[near != i]
+        row = D[i].copy()
+        row[i] = np.inf
+        near = np.flatnonzero(row <= np.partition(row, n_neighbors - 1)[n_neighbors - 1])
         sources.append(np.full(near.size, i))
         targets.append(near)
-    edges = np.concatenate(sources), np.concatenate(targets)
-    return _graph(edges, D)
+    return _graph((np.concatenate(sources), np.concatenate(targets)), D)
 
 
 def _graph(
     edges: tuple[NDArray[np.intp], NDArray[np.intp]], D: NDArray[np.float64]
 ) -> sparse.csr_matrix:
     n_items = D.shape[0]
-    # Each edge once and in both directions; sparse arithmetic would drop those of length 0.
+    # Each edge once in both directions; sparse arithmetic would drop those of length 0.
     both = np.concatenate([edges[0] * n_items + edges[1], edges[1] * n_items + edges[0]])
     rows, columns = np.divmod(np.unique(both), n_items)
     indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n_items))])
@@ -196,7 +188,7 @@ def _graph(
 
 
 def _join_parts(graph: sparse.csr_matrix, D: NDArray[np.float64]) -> sparse.csr_matrix:
-    """Add the shortest bridges that make the graph connected."""
+    """Add the shortest edges that make the graph connected."""
     n_parts, part = connected_components(graph, directed=False)
     if n_parts == 1:
         return graph
@@ -219,7 +211,7 @@ def _join_parts(graph: sparse.csr_matrix, D: NDArray[np.float64]) -> sparse.csr_
 
 
 def _spanning_tree(gap: NDArray[np.float64]) -> list[tuple[int, int]]:
-    """Edges of the minimum spanning tree of a full graph (Prim), which may hold zeros."""
+    """Edges of the minimum spanning tree of a complete graph (Prim); lengths may be 0."""
     n_parts = gap.shape[0]
     best, origin = gap[0].copy(), np.zeros(n_parts, dtype=np.intp)
     inside = np.zeros(n_parts, dtype=bool)

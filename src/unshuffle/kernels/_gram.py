@@ -1,4 +1,4 @@
-"""Kernels between vectors, and Gram matrices by whatever names a kernel or several."""
+"""Kernels between vectors, and Gram matrices by one kernel or a sum of several."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -64,7 +64,7 @@ def linear_kernel(X: Any, Y: Any = None) -> NDArray[np.float64]:
 
 
 def rbf_kernel(X: Any, Y: Any = None, *, gamma: float | None = None) -> NDArray[np.float64]:
-    """Similarities exp(-gamma d^2) that fall off with the squared Euclidean distance d^2.
+    """Similarities exp(-gamma d^2) with the Euclidean distance d.
 
     Parameters
     ----------
@@ -73,8 +73,7 @@ def rbf_kernel(X: Any, Y: Any = None, *, gamma: float | None = None) -> NDArray[
         None compares X with itself.
     gamma : float, default=None
         A larger value makes the kernel narrower: only closer items are similar. None takes one
-        over the median of the squared distances between different items of X (of X alone, so that
-        blocks against several Y belong to one kernel).
+        over the median squared distance between different items of X; Y does not affect it.
 
     Returns
     -------
@@ -97,16 +96,13 @@ def rbf_kernel(X: Any, Y: Any = None, *, gamma: float | None = None) -> NDArray[
 
 
 def laplacian_kernel(X: Any, Y: Any = None, *, gamma: float | None = None) -> NDArray[np.float64]:
-    """Similarities exp(-gamma d) that fall off with the sum d of absolute differences.
+    """Similarities exp(-gamma d) with the sum d of absolute differences.
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n, d)
-    Y : array-like or sparse matrix of shape (m, d), default=None
-        None compares X with itself.
-    gamma : float, default=None
-        A larger value makes the kernel narrower. None takes one over the median of d between
-        different items of X.
+    Y, gamma
+        As in `rbf_kernel`. If `gamma` is None, it is one over the median of d.
 
     Returns
     -------
@@ -128,17 +124,14 @@ def laplacian_kernel(X: Any, Y: Any = None, *, gamma: float | None = None) -> ND
 
 
 def chi2_kernel(X: Any, Y: Any = None, *, gamma: float | None = None) -> NDArray[np.float64]:
-    """Similarities exp(-gamma d) between histograms, d the sum of (x - y)^2 / (x + y).
+    """Similarities exp(-gamma d) between histograms, with d the sum of (x - y)^2 / (x + y).
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n, d)
-        Counts or shares, none below zero. Sparse input is made dense.
-    Y : array-like or sparse matrix of shape (m, d), default=None
-        None compares X with itself.
-    gamma : float, default=None
-        A larger value makes the kernel narrower. None takes one over the median of d between
-        different items of X.
+        Counts or shares, not negative. Sparse input is made dense.
+    Y, gamma
+        As in `rbf_kernel`. If `gamma` is None, it is one over the median of d.
 
     Returns
     -------
@@ -160,26 +153,22 @@ def chi2_kernel(X: Any, Y: Any = None, *, gamma: float | None = None) -> NDArray
 
 
 def check_pair(X: Any, Y: Any, kernel: str, name: str = "X") -> tuple[Any, Any]:
-    """Both arguments of a kernel, checked for numbers, size and memory."""
+    """Both arguments of a kernel, with numbers, shapes and memory checked."""
     X = check_vectors(X, name, kernel=kernel)
     if Y is not None:
         Y = check_partner_vectors(Y, X, "Y")
-    for values, label in ((X, name), (Y, "Y")):
-        if values is None:
-            continue
+    for values, label in ((X, name),) if Y is None else ((X, name), (Y, "Y")):
         check_magnitude(values, label)
         if kernel == "chi2":
             check_nonnegative(values, label, kernel=kernel)
     if kernel != "linear":
         check_resolved(X, name)
-    # Matrices of this size held at the peak. The median sorts a copy of the distances above the
-    # diagonal, twice where many are zero; products of sparse matrices are sparse first.
+    # Peak number of matrices: the median sorts a copy of the distances above the diagonal, twice
+    # if many are zero; products of sparse matrices are sparse first.
     n_copies = 3.0 if sparse.issparse(X) else 1.5 if kernel == "linear" else 2.6
     check_kernel_memory(X.shape[0], (X if Y is None else Y).shape[0], n_copies=n_copies)
     return X, Y
 
-
-Products = Callable[[Any], NDArray[np.float64]]
 
 KERNELS = ("linear", "rbf", "laplacian", "chi2", "geodesic", "text", "precomputed")
 
@@ -199,10 +188,10 @@ def gram_matrix(
         as `kernel(x, y)` on every pair of rows and should return a number.
     gamma : float, default=None
         Width of "rbf", "laplacian", "chi2" and "geodesic"; the others do not use it. A larger
-        value makes the kernel narrower. None takes one over the median of what stands in the
-        exponent, between different items.
+        value makes the kernel narrower. None takes one over the median distance (squared for
+        "rbf" and "geodesic") between different items.
     name : str
-        What to call the collection in an error message.
+        Name of the collection in error messages.
 
     Returns
     -------
@@ -211,8 +200,7 @@ def gram_matrix(
 
     Notes
     -----
-    O(n^2) memory, which is checked before it is taken. `kernel(x, y)` on rows is called
-    n (n + 1) / 2 times.
+    O(n^2) memory, which is checked first. `kernel(x, y)` is called n (n + 1) / 2 times.
 
     Examples
     --------
@@ -223,11 +211,11 @@ def gram_matrix(
     array([[1., 1.],
            [1., 3.]])
     """
-    return _gram(X, kernel, gamma, name, inner_products)
+    return _gram(X, kernel, gamma, name)
 
 
 def _gram(
-    X: Any, kernel: Kernel, gamma: float | None, name: str, linear: Products
+    X: Any, kernel: Kernel, gamma: float | None, name: str, center: bool = False
 ) -> NDArray[np.float64]:
     if callable(kernel):
         return _call(kernel, X, name)
@@ -241,10 +229,14 @@ def _gram(
     if kernel == "geodesic":
         return geodesic_kernel(X, gamma=gamma, name=name)
     vectors, _ = check_pair(X, None, kernel, name)
+    if kernel == "linear" and center:
+        check_resolved(vectors, name)
+        if not sparse.issparse(vectors):
+            sizes = distances_from_middle(vectors)
+            check_none_wild(sizes, ordinary(sizes), lambda row: f"Row {row} of {name}")
+        return products_about_middle(vectors)
     if kernel == "linear":
-        if linear is products_about_middle:
-            _check_about_middle(vectors, name)
-        return linear(vectors)
+        return inner_products(vectors)
     return exponential(kernel, vectors, gamma=gamma, name=name)
 
 
@@ -262,22 +254,20 @@ def combined_gram(
     Parameters
     ----------
     X : collection, or list of collections
-        What `gram_matrix` takes. With a list of kernels either one collection for all of them, or
-        a list (or a 3-D array) with one collection for each: two-dimensional arrays, sparse
-        matrices, data frames, lists of str or Gram matrices.
+        As in `gram_matrix`. A list of kernels takes one collection for all of them, or a list (or
+        a 3-D array) with one collection for each.
     kernel : str, callable, or list of these, default="rbf"
-        Of a list, each Gram matrix is scaled to unit centred norm, then they are summed.
+        The Gram matrices of a list are scaled to unit centered norm, then summed.
     gamma : float or list, default=None
         Width, for all kernels or one for each. A larger value makes a kernel narrower.
     weights : array-like of shape (n_kernels,), default=None
         Factor of each kernel in the sum, at least 0. A larger value makes its kernel count more.
         None is 1 for all.
     center : bool, default=False
-        Whether "linear" products are taken about the columns' medians instead of the origin. For
-        whoever looks at differences between items only: the squares of a far-off origin would
-        take the digits of those.
+        Whether to subtract the median of each column before "linear" products. This keeps the
+        digits of differences between items that lie far from the origin.
     name : str
-        What to call the collection in an error message.
+        Name of the collection in error messages.
 
     Returns
     -------
@@ -290,18 +280,18 @@ def combined_gram(
     >>> K.shape
     (3, 3)
     """
-    linear = products_about_middle if check_flag(center, "center") else inner_products
+    check_flag(center, "center")
     if not isinstance(kernel, list | tuple):
         if weights is not None:
             raise ValueError(
-                "Kernel weights were given for a single kernel. Pass a list of kernels to weigh "
-                "them against each other, or leave the weights out."
+                "Kernel weights were given for a single kernel. Pass a list of kernels, or leave "
+                "the weights out."
             )
-        # One kernel has one width: a list of them is refused.
-        return _gram(X, kernel, gamma, name, linear)  # type: ignore[arg-type]
+        # A list of widths is refused here: one kernel has one width.
+        return _gram(X, kernel, gamma, name, center)  # type: ignore[arg-type]
     kernels = check_kernel_list(kernel)
     collections = collection_for_each(X, len(kernels), name)
-    gammas = check_per_kernel(gamma, len(kernels), "gamma")
+    gammas = check_per_kernel(gamma, len(kernels))
     factors = check_kernel_weights(weights, len(kernels))
     apart = len({id(collection) for collection in collections}) > 1
     n_items = max(table_shape(collection)[0] for collection in collections)
@@ -310,7 +300,7 @@ def combined_gram(
     first = ""
     for k, (collection, spec) in enumerate(zip(collections, kernels, strict=True)):
         label = f"{name}[{k}]" if apart else name
-        K = _gram(collection, spec, gammas[k], label, linear)
+        K = _gram(collection, spec, gammas[k], label, center)
         if total is None:
             total, first = np.zeros_like(K), label
         check_same_items(total.shape[0], K.shape[0], first, label)
@@ -322,14 +312,6 @@ def combined_gram(
     return total if total is not None else np.empty((0, 0))
 
 
-def _check_about_middle(X: Any, name: str) -> None:
-    """Refuse vectors whose differences are rounding, or are lost beside those of an outlier."""
-    check_resolved(X, name)
-    if not sparse.issparse(X):
-        sizes = distances_from_middle(X)
-        check_none_wild(sizes, ordinary(sizes), lambda row: f"Row {row} of {name}")
-
-
 def _call(kernel: Callable[..., Any], X: Any, name: str) -> NDArray[np.float64]:
     """Gram matrix by a user's function."""
     X = check_vectors(X, name, kernel=getattr(kernel, "__name__", kernel))
@@ -337,22 +319,22 @@ def _call(kernel: Callable[..., Any], X: Any, name: str) -> NDArray[np.float64]:
     K = call_kernel(kernel, X, name=name)
     if isinstance(K, list) and isinstance(K[0][0], str):
         raise ValueError(
-            f"The kernel {kernel_name(kernel)} failed on {name}: it gives text such as "
+            f"The kernel {kernel_name(kernel)} failed on {name}: it returns text such as "
             f"{K[0][0]!r:.40}. Return a number from kernel(x, y) on two rows."
         )
     return check_gram(K, f"{kernel_name(kernel)}({name}, {name})")
 
 
-def check_per_kernel(values: Any, n_kernels: int, name: str) -> list[Any]:
-    """One entry for each kernel: a list of that length, or one value for all."""
-    if isinstance(values, list | tuple | np.ndarray) and np.ndim(values) > 0:
-        if len(values) != n_kernels:
-            raise ValueError(
-                f"`{name}` has {len(values)} entries for {n_kernels} kernel(s). "
-                "Give one for each kernel, or a single value for all."
-            )
-        return list(values)
-    return [values] * n_kernels
+def check_per_kernel(gamma: Any, n_kernels: int) -> list[Any]:
+    """One width for each kernel, from a list or a single value for all."""
+    if not isinstance(gamma, list | tuple | np.ndarray) or np.ndim(gamma) == 0:
+        return [gamma] * n_kernels
+    if len(gamma) != n_kernels:
+        raise ValueError(
+            f"`gamma` has {len(gamma)} entries for {n_kernels} kernel(s). "
+            "Give one for each kernel, or a single value for all."
+        )
+    return list(gamma)
 
 
 def check_kernel_weights(weights: ArrayLike | None, n_kernels: int) -> NDArray[np.float64]:
@@ -373,6 +355,6 @@ def check_kernel_weights(weights: ArrayLike | None, n_kernels: int) -> NDArray[n
     if not np.all(np.isfinite(values)) or values.min() < 0 or values.max() == 0:
         raise ValueError(
             f"Kernel weights must be finite, at least 0 and not all 0, got {values.tolist()}. "
-            "Leave them out to weigh all kernels alike."
+            "Leave them out to weight all kernels equally."
         )
     return values

@@ -1,4 +1,4 @@
-"""Thin factors F with K ~ F F', for collections whose Gram matrix does not fit."""
+"""Low-rank factors F with K ~ F F', for Gram matrices that do not fit into memory."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,8 +20,6 @@ from unshuffle._points import check_factor_memory, greedy_cholesky
 from unshuffle.kernels._gram import gram_matrix
 from unshuffle.kernels._text import text_features
 
-Block = Callable[[NDArray[np.intp]], NDArray[np.float64]]
-
 
 def pivoted_cholesky(
     X: Any,
@@ -30,39 +28,35 @@ def pivoted_cholesky(
     kernel: Kernel = "precomputed",
     gamma: float | None = None,
     tol: float = 1e-10,
-    name: str = "X",
 ) -> NDArray[np.float64]:
-    """Factor F whose product F F' comes close to the kernel matrix, largest errors first.
+    """Low-rank factor F with F F' close to the kernel matrix, by greedy pivoting.
 
     Parameters
     ----------
-    X : Gram matrix of shape (n, n), or what `gram_matrix` takes
+    X : Gram matrix of shape (n, n), or input of `gram_matrix`
         A Gram matrix unless `kernel` is given.
     rank : int
-        Most columns of F. A larger value comes closer and takes more time and memory.
+        Most columns of F. A larger value approximates better and takes more time and memory.
     kernel : str or callable, default="precomputed"
-        With "linear", "rbf", "laplacian", "chi2" and "text" the kernel matrix is formed one column
-        at a time and never whole; with the others it is formed first.
+        As in `gram_matrix`. The kernel matrix is formed one column at a time, except for
+        "geodesic", "precomputed" and a callable.
     gamma : float, default=None
-        A larger value makes the kernel narrower, and then a higher rank is needed. None takes one
-        over the median distance, in collections of more than 2,000 items over a fixed sample of
-        2,000.
+        A larger value makes the kernel narrower and needs a higher rank. None takes one over the
+        median distance, of at most 2,000 items.
     tol : float, default=1e-10
         Stop when the trace of K - F F' is at most this share of the trace of K. A larger value
         stops earlier, with fewer columns.
-    name : str
-        What to call the collection in an error message.
 
     Returns
     -------
     ndarray of shape (n, r)
-        r is at most `rank`. The trace of K - F F' bounds its norm, is never negative for a
-        positive definite kernel, and falls with every column.
+        r is at most `rank`. The trace of K - F F' bounds its norm, is not negative for a positive
+        definite kernel, and falls with every column.
 
     Notes
     -----
     O(n r^2) time beyond r columns of the kernel, and O(n r) memory. For a kernel that is not
-    positive definite it stops where no positive pivot is left.
+    positive definite it stops when no positive pivot is left.
 
     References
     ----------
@@ -80,9 +74,9 @@ def pivoted_cholesky(
     """
     rank = check_count(rank, "rank")
     tol = check_real(tol, "tol", least=0)
-    columns, diagonal = _evaluator(X, kernel, gamma, rank, name)
+    columns, diagonal = _column_function(X, kernel, gamma, rank)
     n_items = diagonal.size
-    # Below this a pivot is rounding error, and dividing by its root would spread it.
+    # A smaller pivot is rounding error, and dividing by its root would spread it.
     negligible = n_items * np.finfo(float).eps * float(max(diagonal.max(), 0.0))
     _, F = greedy_cholesky(
         lambda pivot: columns(np.array([pivot]))[:, 0],
@@ -102,37 +96,30 @@ def nystroem_factors(
     *,
     gamma: float | None = None,
     random_state: int | np.random.RandomState | None = None,
-    name: str = "X",
 ) -> NDArray[np.float64]:
-    """Factor F whose product F F' comes close to the kernel matrix, from a sample of items.
+    """Low-rank factor F with F F' close to the kernel matrix, from a sample of items.
 
     Parameters
     ----------
-    X : what `gram_matrix` takes
+    X : input of `gram_matrix`
     kernel : str or callable, default="rbf"
-        With "linear", "rbf", "laplacian", "chi2" and "text" the kernel matrix is never formed
-        whole; with the others it is formed first.
+        As in `pivoted_cholesky`.
     rank : int, default=100
-        Items sampled, and most columns of F. A larger value comes closer and takes more time.
+        Items sampled, and most columns of F. A larger value approximates better and takes longer.
     gamma : float, default=None
-        A larger value makes the kernel narrower, and then a higher rank is needed. None takes one
-        over the median distance, in collections of more than 2,000 items over a fixed sample of
-        2,000.
+        As in `pivoted_cholesky`. A larger value makes the kernel narrower.
     random_state : int, RandomState or None, default=None
-        Which items are sampled.
-    name : str
-        What to call the collection in an error message.
+        Draws the sample of items.
 
     Returns
     -------
     ndarray of shape (n, r)
-        r is at most `rank`. The trace of K - F F' is never negative for a positive definite
-        kernel.
+        r is at most `rank`. The trace of K - F F' is not negative for a positive definite kernel.
 
     Notes
     -----
-    O(n r^2) time beyond r columns of the kernel, in a few large matrix products, so faster than
-    `pivoted_cholesky` of the same rank and usually somewhat less close. O(n r) memory.
+    O(n r^2) time beyond r columns of the kernel, and O(n r) memory. Faster than
+    `pivoted_cholesky` of the same rank, and usually less accurate.
 
     References
     ----------
@@ -144,41 +131,41 @@ def nystroem_factors(
     (4, 2)
     """
     rank = check_count(rank, "rank")
-    columns, diagonal = _evaluator(X, kernel, gamma, rank, name)
+    columns, diagonal = _column_function(X, kernel, gamma, rank)
     n_items = diagonal.size
     rank = min(rank, n_items)
     chosen = check_seed(random_state).choice(n_items, rank, replace=False)
     chosen.sort()
     block = columns(chosen)
     values, vectors = np.linalg.eigh(block[chosen])
-    # Pseudo-inverse: duplicates among the sample make the small block singular.
+    # Pseudo-inverse: duplicates in the sample make the block singular.
     kept = values > rank * np.finfo(float).eps * max(float(values[-1]), 0.0)
     factors: NDArray[np.float64] = block @ (vectors[:, kept] / np.sqrt(values[kept]))
     return factors
 
 
-def _evaluator(
-    X: Any, kernel: Kernel, gamma: float | None, rank: int, name: str
-) -> tuple[Block, NDArray[np.float64]]:
-    """Function that gives columns of the kernel matrix, and its diagonal, if factors fit."""
+def _column_function(
+    X: Any, kernel: Kernel, gamma: float | None, rank: int
+) -> tuple[Callable[..., NDArray[np.float64]], NDArray[np.float64]]:
+    """Function that returns columns of the kernel matrix, and its diagonal."""
     n_items = table_shape(X)[0]
     check_factor_memory(n_items, min(rank, n_items))
     if gamma is not None:
         gamma = check_positive(gamma, "gamma")
     if not isinstance(kernel, str) or kernel not in ("text", "linear", *DISTANCES):
-        K = gram_matrix(X, kernel, gamma=gamma, name=name)
+        K = gram_matrix(X, kernel, gamma=gamma)
         return (lambda chosen: K[:, chosen]), K.diagonal().copy()
     if kernel == "text":
-        X = text_features(X, name=name)
+        X = text_features(X, name="X")
     else:
-        X = as_float64(check_vectors(X, name, kernel=kernel))
-        check_magnitude(X, name)
+        X = as_float64(check_vectors(X, "X", kernel=kernel))
+        check_magnitude(X, "X")
     if kernel in ("text", "linear"):
         squares = X.multiply(X) if hasattr(X, "multiply") else X * X
         diagonal = np.asarray(squares.sum(axis=1), dtype=np.float64).ravel()
         return (lambda chosen: inner_products(X, X[chosen])), diagonal
-    check_resolved(X, name)
+    check_resolved(X, "X")
     if kernel == "chi2":
-        check_nonnegative(X, name, kernel="chi2")
-    width = sampled_gamma(X, kernel, name=name) if gamma is None else gamma
+        check_nonnegative(X, "X", kernel="chi2")
+    width = sampled_gamma(X, kernel, name="X") if gamma is None else gamma
     return (lambda chosen: exponential(kernel, X, X[chosen], width)), np.ones(X.shape[0])

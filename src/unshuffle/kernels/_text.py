@@ -1,4 +1,4 @@
-"""Similarities between documents of one language, without knowing which language it is."""
+"""Kernel between documents in one language, whichever it is."""
 
 import re
 import unicodedata
@@ -13,7 +13,7 @@ from unshuffle._arrays import check_documents, table_shape
 from unshuffle._distances import inner_products
 from unshuffle._parameters import check_count, check_kernel_memory, check_real
 
-# \w leaves out the vowel signs of many scripts, which would cut their words in two.
+# \w lacks the vowel signs of many scripts, which would split their words.
 _WORD = re.compile(r"[\w\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0dff]+")
 # Scripts written without spaces: Thai to Myanmar, Khmer, kana, Han.
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]+")
@@ -28,14 +28,14 @@ def text_features(
     max_df: float | None = None,
     name: str = "documents",
 ) -> sparse.csr_matrix:
-    """Sparse vector of unit length for each document, close where documents share rare words.
+    """Sparse unit vector for each document; documents that share rare words are close.
 
     Parameters
     ----------
     documents : sequence of str
     prefix_length : int, default=6
-        Letters of each word that count, a stemmer for any language. A larger value keeps the
-        endings of words apart; a smaller one merges more words.
+        Number of leading letters by which words are compared, a stemmer for any language. A
+        larger value distinguishes the endings of words; a smaller one merges more words.
     min_df : int, default=None
         Documents in which a word must occur. A larger value drops more rare words. None is 2, or
         1 in a collection of fewer than ten documents.
@@ -43,19 +43,18 @@ def text_features(
         Largest share of the documents in which a word may occur. A larger value keeps more common
         words. None is 0.5, or 1 in a collection of fewer than ten documents.
     name : str
-        What to call the collection in an error message.
+        Name of the collection in error messages.
 
     Returns
     -------
     csr_matrix of shape (n_documents, n_words)
-        TF-IDF with logarithmic counts. A document without a single word has a row of zeros.
+        TF-IDF with logarithmic counts. A document without words has a row of zeros.
 
     Notes
     -----
-    Words are taken in lower case, single letters are left out. Where a script has no spaces
-    between words, pairs of neighbouring characters stand for words. A document that would lose
-    all its words to `min_df` and `max_df` keeps them. Time and memory grow with the length of the
-    texts.
+    Words are lower-cased; single letters are dropped. In scripts without spaces, pairs of adjacent
+    characters are used in place of words. A document that would lose all its words to `min_df` and
+    `max_df` keeps them. Time and memory grow with the length of the texts.
 
     Examples
     --------
@@ -76,10 +75,10 @@ def text_features(
     words = [split_words(text, prefix_length) for text in texts]
     if not any(words):
         raise ValueError(
-            f"The documents of {name} hold no word of two letters or more. "
+            f"The documents of {name} hold no words of two letters or more. "
             "Check that they were read as text and are not empty."
         )
-    counts = CountVectorizer(analyzer=_as_is, dtype=np.float64).fit_transform(words)
+    counts = CountVectorizer(analyzer=list, dtype=np.float64).fit_transform(words)
     return TfidfTransformer(sublinear_tf=True).fit_transform(_prune(counts, least, share))
 
 
@@ -91,26 +90,18 @@ def text_kernel(
     max_df: float | None = None,
     name: str = "documents",
 ) -> NDArray[np.float64]:
-    """Similarities from 0 to 1 between documents, by the rare words that they share.
+    """Similarities from 0 to 1 between documents, by the rare words they share.
 
     Parameters
     ----------
     documents : sequence of str
-    prefix_length : int, default=6
-        Letters of each word that count. A larger value keeps the endings of words apart.
-    min_df : int, default=None
-        Documents in which a word must occur. A larger value drops more rare words. None is 2, or
-        1 in a collection of fewer than ten documents.
-    max_df : float, default=None
-        Largest share of the documents in which a word may occur. A larger value keeps more common
-        words. None is 0.5, or 1 in a collection of fewer than ten documents.
-    name : str
-        What to call the collection in an error message.
+    prefix_length, min_df, max_df, name
+        Passed to `text_features`.
 
     Returns
     -------
     ndarray of shape (n_documents, n_documents)
-        Cosine of the rows of `text_features`. A document without words has similarity 0 to all.
+        Cosines of the rows of `text_features`; 0 for a document without words.
 
     Notes
     -----
@@ -132,28 +123,20 @@ def text_kernel(
 
 
 def split_words(text: str, prefix_length: int) -> list[str]:
-    """Lower-case beginnings of the words of a text, single letters left out."""
-    # One code for each letter, however its accents were typed.
+    """Lower-case prefixes of the words of a text, without single letters."""
+    # One code point for each letter, however its accents were typed.
     text = unicodedata.normalize("NFKC", text).lower()
     words = []
     for word in _WORD.findall(text):
         if _UNSPACED.search(word):
-            words += _pairs(word)
+            words += [word[i : i + 2] for i in range(max(1, len(word) - 1))]
         elif len(word) > 1:
             words.append(word[:prefix_length])
     return words
 
 
-def _pairs(word: str) -> list[str]:
-    return [word[i : i + 2] for i in range(max(1, len(word) - 1))]
-
-
-def _as_is(words: list[str]) -> list[str]:
-    return words
-
-
 def _prune(counts: sparse.csr_matrix, least: int, share: float) -> sparse.csr_matrix:
-    """Drop rare and common words, except from documents that would have no other."""
+    """Drop rare and common words, except from documents that have no others."""
     n_documents, n_words = counts.shape
     frequency = np.bincount(counts.indices, minlength=n_words)
     keep = (frequency >= least) & (frequency <= share * n_documents)

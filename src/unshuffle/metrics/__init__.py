@@ -1,4 +1,4 @@
-"""How much collections depend on each other, and how right a matching or layout is."""
+"""Dependence between collections, and quality of matchings and layouts."""
 
 from unshuffle.metrics._dependence import cka, hsic
 from unshuffle.metrics._layout import distance_preservation_quality, neighbor_distance

@@ -1,4 +1,4 @@
-"""How much two collections whose rows correspond depend on each other."""
+"""Dependence between two collections whose rows correspond: HSIC and CKA."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -79,32 +79,32 @@ def hsic(
     gamma: Gamma = None,
     estimator: str = "biased",
 ) -> float:
-    """Dependence between two collections, row i of one belonging to row i of the other.
+    """Dependence between two collections whose rows correspond.
 
     Parameters
     ----------
-    X, y : what `unshuffle.kernels.combined_gram` takes, n items each
+    X, y : collections of n items, as in `unshuffle.kernels.combined_gram`
         Vectors, documents or Gram matrices, according to the kernels.
     kernel : str, callable, or list of these, default="rbf"
-        Similarity inside X.
+        Kernel between items of X.
     kernel_y : str, callable, or list of these, default=None
-        Similarity inside y. None uses `kernel`.
+        Kernel between items of y. None uses `kernel`.
     gamma : float or list, default=None
-        Width of the kernels of both. A larger value makes them narrower. None takes one over the
-        median distance, for X and y apart.
+        Width of both kernels. A larger value makes them narrower. None takes one over the median
+        distance, separately for X and y.
     estimator : {"biased", "zeroed", "unbiased"}, default="biased"
-        "biased" is (n - 1)^-2 tr(H K H L), at least 0. "zeroed" leaves out the diagonals of both
-        centred matrices, as `KernelizedSorting.objective_` does. "unbiased" is 0 on average for
+        "biased" is (n - 1)^-2 tr(H K H L), at least 0. "zeroed" drops the diagonals of both
+        centered matrices, as `KernelizedSorting.objective_` does. "unbiased" is 0 on average for
         independent collections, may be negative, and needs at least 4 items.
 
     Returns
     -------
     float
-        Larger is more dependent.
+        Larger values mean more dependence.
 
     Notes
     -----
-    O(n^2) time; five matrices of n^2 numbers, which are checked first.
+    O(n^2) time. Memory for five matrices of n^2 numbers is checked first.
 
     References
     ----------
@@ -120,7 +120,7 @@ def hsic(
     estimate = _ESTIMATORS[check_option(estimator, "estimator", tuple(_ESTIMATORS))]
     K, L = _gram_matrices(X, y, kernel, kernel_y, gamma)
     if estimator == "unbiased":
-        check_enough_items(K.shape[0], 4, "The unbiased HSIC")
+        check_enough_items(len(K), "The unbiased HSIC")
     return estimate(K, L)
 
 
@@ -133,32 +133,27 @@ def cka(
     gamma: Gamma = None,
     debiased: bool = False,
 ) -> float:
-    """Centred kernel alignment: dependence on a scale from 0 to 1, whatever the kernels' size.
+    """Centered kernel alignment: dependence from 0 to 1, whatever the scale of the kernels.
 
     Parameters
     ----------
-    X, y : what `unshuffle.kernels.combined_gram` takes, n items each
-        Vectors, documents or Gram matrices, according to the kernels.
+    X, y, kernel_y, gamma
+        As in `hsic`.
     kernel : str, callable, or list of these, default="linear"
-        Similarity inside X.
-    kernel_y : str, callable, or list of these, default=None
-        Similarity inside y. None uses `kernel`.
-    gamma : float or list, default=None
-        Width of the kernels of both. A larger value makes them narrower. None takes one over the
-        median distance, for X and y apart.
+        Kernel between items of X.
     debiased : bool, default=False
-        Use the unbiased HSIC throughout. Collections with more columns than rows then no longer
-        look alike by chance; the result may be slightly negative. Needs at least 4 items.
+        Whether to use the unbiased HSIC, so that collections with more columns than rows do not
+        look alike by chance. The result may be slightly negative. Needs at least 4 items.
 
     Returns
     -------
     float
-        HSIC(X, y) / sqrt(HSIC(X, X) HSIC(y, y)): 1 where the two are the same up to rotation and
-        scale (linear kernel), about 0 where they are independent.
+        HSIC(X, y) / sqrt(HSIC(X, X) HSIC(y, y)): 1 if the two are the same up to rotation and
+        scale (linear kernel), about 0 if they are independent.
 
     Notes
     -----
-    O(n^2) time; five matrices of n^2 numbers, which are checked first.
+    O(n^2) time. Memory for five matrices of n^2 numbers is checked first.
 
     References
     ----------
@@ -172,10 +167,10 @@ def cka(
     """
     K, L = _gram_matrices(X, y, kernel, kernel_y, gamma)
     if check_flag(debiased, "debiased"):
-        check_enough_items(K.shape[0], 4, "The debiased alignment")
+        check_enough_items(len(K), "The debiased alignment")
     estimate = hsic_unbiased if debiased else hsic_biased
-    # All estimates ignore the mean; taking it out first keeps their digits.
-    K, L = _centred(K, "X"), _centred(L, "y")
+    # The estimates ignore the mean; subtracting it first keeps their digits.
+    K, L = _center(K, "X"), _center(L, "y")
     own = [
         check_centred_norm(estimate(M, M), float(np.linalg.norm(M) / len(M)) ** 2, name)
         for M, name in ((K, "X"), (L, "y"))
@@ -189,29 +184,28 @@ def _gram_matrices(
     second = kernel if kernel_y is None else kernel_y
     n_items = max(count_items(X, kernel), count_items(y, second, "y"))
     check_memory(
-        # both kernels and three that are centred or multiplied; before, one kernel is there
-        # while the other is made
+        # both kernels and three temporaries; or one kernel while the other is computed
         int(8 * n_items**2 * max(5.0, 1.0 + gram_copies(kernel), 1.0 + gram_copies(second))),
         what=f"Measuring the dependence of {n_items:,} items",
         instead="Use a sample of the items.",
     )
-    # Dependence does not change with the origin, which would take digits.
+    # Dependence does not change with the origin, and centering keeps digits.
     K = combined_gram(X, kernel, gamma=gamma, name="X", center=True)
     L = combined_gram(y, second, gamma=gamma, name="y", center=True)
     check_same_items(K.shape[0], L.shape[0], "X", "y")
     return K, L
 
 
-def _centred(K: NDArray[np.float64], name: str) -> NDArray[np.float64]:
-    centred = center(K)
+def _center(K: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+    centered = center(K)
     largest = max(float(K.max()), -float(K.min())) or 1.0
-    # The alignment has no unit, and squares of the largest floats do not exist.
-    centred /= largest
-    check_centred_norm(float(np.linalg.norm(centred)), float(np.linalg.norm(K / largest)), name)
-    return centred
+    # The alignment has no unit, and squares of large floats overflow.
+    centered /= largest
+    check_centred_norm(float(np.linalg.norm(centered)), float(np.linalg.norm(K / largest)), name)
+    return centered
 
 
-def check_enough_items(n_items: int, least: int, what: str) -> None:
-    """Refuse a sample too small for an estimator."""
-    if n_items < least:
-        raise ValueError(f"{what} needs at least {least} items, got {n_items}.")
+def check_enough_items(n_items: int, what: str) -> None:
+    """Refuse a sample too small for an unbiased estimate."""
+    if n_items < 4:
+        raise ValueError(f"{what} needs at least 4 items, got {n_items}.")

@@ -1,4 +1,4 @@
-"""How well a layout puts like beside like."""
+"""Quality of layouts."""
 
 from collections.abc import Callable
 from typing import Any
@@ -31,34 +31,32 @@ def distance_preservation_quality(
     n_rows: int | None = None,
     random_state: int | np.random.RandomState | None = None,
 ) -> float:
-    """How close a layout comes to putting the most alike items nearest to each other.
+    """How well a layout places similar items next to each other.
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_items, d)
-        Features whose Euclidean distance says how unlike two items are.
+        Features of the items, compared by Euclidean distance.
     grid : array-like of int, shape (rows, columns), or (n_cells,) with `points`
-        Item in each cell, -1 where it is empty. Items in no cell do not count.
+        Item in each cell, -1 if it is empty. Items in no cell are ignored.
     p : float, default=16
-        At least 1. A larger value looks more at the nearest neighbours and less at the layout as
-        a whole.
+        At least 1. A larger value gives the nearest neighbors more weight.
     wrap : bool, default=False
         Whether the last row touches the first and the last column the first (a torus).
     points : array-like of shape (n_cells, 2), default=None
-        Where each cell is, for a layout on points; `grid` is then a list of one item per point.
+        Position of each cell, for a layout on points; `grid` then lists one item per point.
     n_rows : int or None, default=None
-        Judge the surroundings of this many items, drawn at random. More is slower and more
-        exact; None, or at least the number of placed items, takes all.
+        Number of items, drawn at random, whose neighborhoods are judged. More take longer and are
+        more accurate; None takes all.
     random_state : int, RandomState or None, default=None
-        Draws the items where `n_rows` asks for fewer than all.
+        Draws the items if `n_rows` is less than their number.
 
     Returns
     -------
     float
-        About 1 if every item is surrounded by those most like it, the nearest ones first; larger
-        is better. Random layouts get clearly less than sorted ones, but not 0 at large p: compare
-        layouts of the same items. It is 1 where all items are equally far apart, since no layout
-        is better than another then.
+        About 1 if every item is surrounded by the most similar ones; larger is better. Random
+        layouts get less, but not 0 at large p: compare layouts of the same items. It is 1 if all
+        items are equally far apart.
 
     Notes
     -----
@@ -67,7 +65,7 @@ def distance_preservation_quality(
     pairs, the gain is max(0, (d - d_k) / d). The quality is the p-norm of the gains over all k,
     divided by that for the ranking by X itself.
 
-    O(n_rows n (d + log n)) time; memory is taken for a block of rows at a time, never n x n.
+    O(n_rows n (d + log n)) time; memory for a block of rows at a time.
 
     References
     ----------
@@ -86,7 +84,7 @@ def distance_preservation_quality(
     X = check_vectors(X, "X")
     largest = float(abs(X).max())
     if largest and not 1e-100 < largest < 1e100:
-        X = X / largest  # squares would leave the range of floats, and the quality has no unit
+        X = X / largest  # squares would overflow, and the quality has no unit
     p = check_real(p, "p", least=1)
     if points is None:
         cells = check_grid(grid, X.shape[0])
@@ -98,10 +96,11 @@ def distance_preservation_quality(
     items = cells[cells >= 0]
     if items.size < 2:
         raise ValueError(
-            f"`grid` holds {items.size} item(s). A layout is judged by pairs, so place at least "
-            "two."
+            f"`grid` holds {items.size} item(s). Layouts are judged by pairs: place at least two."
         )
-    chosen = _chosen_rows(items.size, n_rows, random_state)
+    chosen = np.arange(items.size)
+    if n_rows is not None and check_count(n_rows, "n_rows") < items.size:
+        chosen = check_seed(random_state).permutation(items.size)[:n_rows]
     by_layout, by_features = _mean_sorted_distances(as_float64(X[items]), rings, chosen)
     return _norm_ratio(_gains(by_layout), _gains(by_features), p)
 
@@ -114,7 +113,7 @@ def neighbor_distance(X: Any, grid: ArrayLike, *, wrap: bool = False) -> float:
     X : array-like or sparse matrix of shape (n_items, d)
         Features of the items.
     grid : array-like of int, shape (rows, columns)
-        Item in each cell, -1 where it is empty.
+        Item in each cell, -1 if it is empty.
     wrap : bool, default=False
         Whether the last row touches the first and the last column the first (a torus).
 
@@ -126,8 +125,7 @@ def neighbor_distance(X: Any, grid: ArrayLike, *, wrap: bool = False) -> float:
 
     Notes
     -----
-    O(n d) time. Two columns (or rows) of a torus touch once, not twice, and a single one does not
-    touch itself.
+    O(n d) time. In a torus of two columns (or rows) each pair counts once.
 
     Examples
     --------
@@ -150,21 +148,21 @@ def neighbor_distance(X: Any, grid: ArrayLike, *, wrap: bool = False) -> float:
 
 
 def _grid_rings(filled: NDArray[np.bool_], wrap: bool) -> Rings:
-    """For chosen filled cells, the number of the ring around them that each filled cell is in."""
+    """Function that numbers the rings around chosen filled cells, for all filled cells."""
     squares = []
     for length in filled.shape:
         steps = np.abs(np.arange(1 - length, length))
         squares.append((np.minimum(steps, length - steps) if wrap else steps) ** 2)
-    # A ring is told by the step from its centre alone, so one table serves every centre.
+    # A ring depends only on the step from its center, so one table serves every center.
     radii, numbers = np.unique(np.add.outer(*squares), return_inverse=True)
     table = numbers.reshape(len(squares[0]), len(squares[1])).astype(_smallest_type(radii.size))
     height, width = filled.shape
-    centres = np.argwhere(filled)
+    centers = np.argwhere(filled)
     full = bool(filled.all())
 
     def around(chosen: NDArray[np.intp]) -> NDArray[Any]:
-        rings = np.empty((chosen.size, len(centres)), dtype=table.dtype)
-        for out, (row, column) in zip(rings, centres[chosen], strict=True):
+        rings = np.empty((chosen.size, len(centers)), dtype=table.dtype)
+        for out, (row, column) in zip(rings, centers[chosen], strict=True):
             window = table[height - 1 - row :, width - 1 - column :][:height, :width]
             out[:] = window.ravel() if full else window[filled]
         return rings
@@ -173,7 +171,7 @@ def _grid_rings(filled: NDArray[np.bool_], wrap: bool) -> Rings:
 
 
 def _point_rings(places: NDArray[np.float64]) -> Rings:
-    """The same for chosen points; a ring ends where the next point is clearly farther."""
+    """The same for points; a ring ends where the next point is clearly farther."""
     extent = float(np.ptp(places, axis=0).max()) or 1.0
     places = (places - places.min(axis=0)) / extent
     smallest = _smallest_type(len(places))
@@ -182,7 +180,7 @@ def _point_rings(places: NDArray[np.float64]) -> Rings:
         squares = squared_distances(places[chosen], places)
         nearest = np.argsort(squares, axis=1)
         squares = np.take_along_axis(squares, nearest, axis=1)
-        # Points of a regular figure are equally far but for their last digits.
+        # Equal distances may differ in their last digits.
         farther = np.diff(squares, axis=1, prepend=0.0) > 1e-9 * squares + 1e-14
         rings = np.empty(squares.shape, dtype=smallest)
         np.put_along_axis(rings, nearest, np.cumsum(farther, axis=1, dtype=smallest), axis=1)
@@ -196,21 +194,10 @@ def _smallest_type(n_values: int) -> type[np.integer]:
     return np.uint16 if n_values <= 2**16 else np.uint32
 
 
-def _chosen_rows(
-    n_items: int, n_rows: int | None, random_state: int | np.random.RandomState | None
-) -> NDArray[np.intp]:
-    if n_rows is None or check_count(n_rows, "n_rows") >= n_items:
-        return np.arange(n_items)
-    return check_seed(random_state).permutation(n_items)[:n_rows]
-
-
 def _mean_sorted_distances(
     X: Any, rings: Rings, chosen: NDArray[np.intp]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean distance to the k-th other item, ranked by the layout and by X, over chosen items.
-
-    Means of running means are running means of these, so no row needs to be kept.
-    """
+    """Mean distance to the k-th other item, ranked by the layout and by X, over chosen items."""
     n_items = X.shape[0]
     by_layout, by_features = np.zeros(n_items), np.zeros(n_items)
     step = max(1, _BLOCK // n_items)
@@ -220,18 +207,18 @@ def _mean_sorted_distances(
         nearest = np.argsort(distances, axis=1)
         distances = np.take_along_axis(distances, nearest, axis=1)
         by_features += distances.sum(axis=0)
-        # Sorted by distance already, a stable sort by ring leaves ties in that order.
+        # Rows are sorted by distance already, so a stable sort by ring breaks ties by distance.
         outward = np.argsort(np.take_along_axis(rings(rows), nearest, axis=1), kind="stable")
         by_layout += np.take_along_axis(distances, outward, axis=1).sum(axis=0)
-    # Each item is its own first neighbour, at distance 0.
+    # Each item is its own first neighbor, at distance 0.
     return by_layout[1:] / chosen.size, by_features[1:] / chosen.size
 
 
 def _gains(distances: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How much closer than average the first k are, for each k; never below zero."""
+    """How much closer than average the first k are, for each k; at least zero."""
     mean = float(distances.mean())
     running = np.cumsum(distances) / np.arange(1, distances.size + 1)
-    # Rounding would leave gains of 1e-16 where there are none.
+    # Smaller gains are rounding.
     gains = (mean - running) / (mean or 1.0)
     return np.where(gains > 1e-12, gains, 0.0)
 

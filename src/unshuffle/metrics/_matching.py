@@ -1,4 +1,4 @@
-"""How right a matching is, where the truth is known."""
+"""Accuracy of matchings whose truth is known."""
 
 from typing import Any
 
@@ -20,18 +20,18 @@ _BLOCK = 512
 def matching_accuracy(
     permutation: ArrayLike, truth: ArrayLike, *, duplicates: ArrayLike | None = None
 ) -> float:
-    """Share of the items that are matched as they should be.
+    """Share of the items that are matched correctly.
 
     Parameters
     ----------
     permutation : array-like of int, shape (n,)
-        `y[permutation[i]]` is matched to item i of X; -1 where it is unmatched.
+        `y[permutation[i]]` is matched to item i of X; -1 if unmatched.
     truth : array-like of int, shape (n,)
-        The same for the right matching. An item left unmatched counts as right only where the
-        truth leaves it unmatched too.
+        The same for the true matching. An unmatched item is correct only if the truth leaves it
+        unmatched too.
     duplicates : array-like of shape (n_y,), default=None
-        Label of each item of y, equal where items are exact duplicates of each other; then either
-        of them counts as right. Class labels give the share matched within the right class.
+        Label of each item of y, equal for exact duplicates, any of which is then correct. Class
+        labels give the share matched within the right class.
 
     Returns
     -------
@@ -50,7 +50,13 @@ def matching_accuracy(
     check_same_items(found.size, right.size, "permutation", "truth")
     correct = found == right
     if duplicates is not None:
-        labels = check_labels(duplicates, int(max(found.max(), right.max())) + 1, "duplicates")
+        labels = as_array(duplicates, "`duplicates`")
+        n_items = int(max(found.max(), right.max())) + 1
+        if labels.ndim != 1 or labels.size < n_items:
+            raise ValueError(
+                f"`duplicates` must hold one label for each item of y, at least {n_items} here, "
+                f"got shape {labels.shape}."
+            )
         matched = (found >= 0) & (right >= 0)
         correct[matched] = labels[found[matched]] == labels[right[matched]]
     return float(correct.mean())
@@ -62,15 +68,14 @@ def foscttm(X: Any, y: Any) -> float:
     Parameters
     ----------
     X, y : array-like or sparse matrix of shape (n, d)
-        Items in one common space; row i of X truly belongs to row i of y. For a matching of a
-        collection onto y, pass `y[permutation]` and y.
+        Items in one common space; row i of y is the true match of row i of X. For a matching onto
+        y, pass `y[permutation]` and y.
 
     Returns
     -------
     float
-        0 where every item is nearest to its true match, about 0.5 at random; smaller is better.
-        Of the n squared distances from an item of X to those of y, the fraction below that to its
-        match; the same from y to X; the mean of both.
+        0 if every item is nearest to its true match, about 0.5 at random; smaller is better. The
+        mean of both directions, from X to y and from y to X.
 
     Notes
     -----
@@ -93,33 +98,16 @@ def foscttm(X: Any, y: Any) -> float:
     check_magnitude(X, "X")
     check_magnitude(y, "y")
     n_items = X.shape[0]
-    true = [
-        squared_distances(X[start : start + _BLOCK], y[start : start + _BLOCK]).diagonal()
-        for start in _starts(n_items)
-    ]
+    blocks = [slice(start, start + _BLOCK) for start in range(0, n_items, _BLOCK)]
+    true = [squared_distances(X[rows], y[rows]).diagonal() for rows in blocks]
     # Equal distances may differ in their last digits; a tie is not closer.
     limit = np.concatenate(true) * (1 - 1e-9)
     closer = 0.0
-    for start in _starts(n_items):
-        distances = squared_distances(X[start : start + _BLOCK], y)
-        closer += float(np.sum(distances < limit[start : start + _BLOCK, None]))
+    for rows in blocks:
+        distances = squared_distances(X[rows], y)
+        closer += float(np.sum(distances < limit[rows, None]))
         closer += float(np.sum(distances < limit))
     return closer / (2 * n_items**2)
-
-
-def _starts(n_items: int) -> range:
-    return range(0, n_items, _BLOCK)
-
-
-def check_labels(labels: ArrayLike, n_items: int, name: str) -> NDArray[Any]:
-    """One label for each item, of which there are at least `n_items`."""
-    values = as_array(labels, f"`{name}`")
-    if values.ndim != 1 or values.size < n_items:
-        raise ValueError(
-            f"`{name}` must hold one label for each item of y, at least {n_items} here, "
-            f"got shape {values.shape}."
-        )
-    return values
 
 
 def check_matches(matches: ArrayLike, name: str) -> NDArray[np.intp]:

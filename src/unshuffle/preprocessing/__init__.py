@@ -1,4 +1,4 @@
-"""Sets made comparable before they are compared: moments removed, neighbourhoods described."""
+"""Transformers of sets of points: normalization and descriptions of neighborhoods."""
 
 from unshuffle.preprocessing._neighborhood_shape import NeighborhoodShape
 from unshuffle.preprocessing._set_normalizer import SetNormalizer

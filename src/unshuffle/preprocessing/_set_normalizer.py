@@ -1,4 +1,4 @@
-"""SetNormalizer: position, size and slant removed from each set; and its base class."""
+"""SetNormalizer: removes position, size and slant from each set; and its base class."""
 
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
@@ -22,33 +22,33 @@ from unshuffle._progress import refitting
 
 Array = NDArray[np.float64]
 
-# Spread below this share of the largest coordinate is rounding, and must not be blown up.
+# A spread below this share of the largest coordinate is rounding, and must not be scaled up.
 ROUNDING = 8 * np.finfo(float).eps
-# So is what is left of a column, as a share of its square, once others predict it.
+# The same for the share of a column's square that other columns do not predict.
 NEGLIGIBLE = 1e-12
 
 
 class SetTransformer(BagEstimatorMixin, TransformerMixin, BaseEstimator, ABC):
-    """Changes each set by itself, as `_change` says, and gives sets in the form they came in."""
+    """Base of transformers that change each set by itself and keep the form of the input."""
 
     columns: Any
 
     @abstractmethod
-    def _change(self, points: Array) -> Array:
-        """One set, changed: a row for each row."""
+    def _transform_set(self, points: Array) -> Array:
+        """One set, transformed: a row for each row."""
 
-    def _check(self, points: Array, bag: int) -> None:
-        """Refuse a set that cannot be changed so; any will do unless a subclass says otherwise."""
+    def _check_set(self, points: Array, index: int) -> None:
+        """Refuse a set that cannot be transformed; by default none."""
 
-    def fit(self, bags: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Record the columns of the points.
 
         Parameters
         ----------
-        bags : list of array-like of shape (n_i, n_features), 3-D array, or 2-D array
-            Sets of points in any order; the rows of a 2-D array are sets of one point.
+        X : list of array-like of shape (n_i, n_features), 3-D array, or 2-D array
+            Sets of points in any order. The rows of a 2-D array are sets of one point.
         y : None
-            Not used.
+            Ignored.
 
         Returns
         -------
@@ -56,71 +56,68 @@ class SetTransformer(BagEstimatorMixin, TransformerMixin, BaseEstimator, ABC):
             Fitted.
         """
         check_parameters(self)
-        given = Bags.of(bags)
-        columns = check_columns(self.columns, given.width)
+        sets = Bags.of(X, name="X")
+        columns = check_columns(self.columns, sets.width)
         with refitting(self):
             self._columns = columns
-            self._record_columns(bags, given)
+            self._record_columns(X, sets)
         return self
 
-    def fit_transform(self, bags: Any, y: Any = None) -> Any:
-        """Record the columns of the points, and change each set by itself.
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Record the columns of the points, and transform each set by itself.
 
         Parameters
         ----------
-        bags : what `fit` takes
-            Sets of points in any order.
+        X : list of array-like, 3-D array, or 2-D array
+            Sets, as for `fit`.
         y : None
-            Not used.
+            Ignored.
 
         Returns
         -------
-        bags : list of ndarray, 3-D array or 2-D array
-            As `transform` gives them.
+        X_new : list of ndarray, 3-D array or 2-D array
+            As from `transform`.
         """
-        bags = listed(bags)
-        return self.fit(bags, y).transform(bags)
+        X = listed(X)
+        return self.fit(X, y).transform(X)
 
-    def transform(self, bags: Any) -> Any:
-        """Sets, each changed by itself.
+    def transform(self, X: Any) -> Any:
+        """Transform each set by itself.
 
         Parameters
         ----------
-        bags : what `fit` takes
-            Sets of points; a single one as [bag].
+        X : list of array-like, 3-D array, or 2-D array
+            Sets, as for `fit`. Pass a single set as [points].
 
         Returns
         -------
-        bags : list of ndarray, 3-D array or 2-D array
-            In the form of `bags`: a list for a list, an array for an array. Points keep their
-            order inside each set.
+        X_new : list of ndarray, 3-D array or 2-D array
+            A list for a list, an array for an array. Points keep their order inside each set.
         """
         check_is_fitted(self, "n_features_in_")
-        bags = listed(bags)
-        given = self._bags_like_fitted(bags)
-        check_gap(given.points, "bags")
-        for bag, points in enumerate(given):
-            self._check(points, bag)
-        changed = [self._in_canonical_order(points) for points in given]
-        n_axes = getattr(bags, "ndim", 1)
+        X = listed(X)
+        sets = self._bags_like_fitted(X)
+        check_gap(sets.points, "X")
+        for index, points in enumerate(sets):
+            self._check_set(points, index)
+        changed = []
+        for points in sets:
+            # Sums round by the order of points, so that order is fixed.
+            order = canonical_order(points)
+            changed.append(self._transform_set(points[order])[np.argsort(order)])
+        n_axes = getattr(X, "ndim", 1)
         if n_axes == 3:
             return np.stack(changed)
-        if n_axes == 2 or (n_axes == 1 and not is_list_of_bags(bags)):
+        if n_axes == 2 or (n_axes == 1 and not is_list_of_bags(X)):
             return np.concatenate(changed)
         return changed
 
-    def _in_canonical_order(self, points: Array) -> Array:
-        # In a fixed order, since sums round by it: not even the last digit depends on that given.
-        order = canonical_order(points)
-        return self._change(points[order])[np.argsort(order)]
-
 
 class SetNormalizer(SetTransformer):
-    """Move, scale and straighten each set of points, so that what is left is its shape.
+    """Center, scale and straighten each set of points, so that only its shape is left.
 
-    Where a cloud lies, how large it is and how it slants often say nothing about what it shows,
-    and much of the difference between two clouds is just that. On handwritten digits the errors of
-    kernels between sets fall by a fifth to a half without it (see Notes).
+    Position, size and slant often say nothing about the class of a set, yet account for much of
+    the difference between two sets.
 
     Parameters
     ----------
@@ -128,32 +125,25 @@ class SetNormalizer(SetTransformer):
         Whether to move each set so that its mean is at the origin.
     scale : {"set", "columns"} or None, default="set"
         "set" divides a set by the root mean square distance of its points from their mean,
-        "columns" each column by its own standard deviation. None leaves sizes alone.
+        "columns" each column by its own standard deviation. None does not scale.
     shear : bool, default=False
-        Whether to remove slant: each column loses what the columns after it predict of it by
-        least squares, so that the columns are uncorrelated. The last one stays as it is: for
-        points as (x, y), x shifts with height, and strokes that lean stand upright. With
-        `scale="columns"` the sets are whitened.
+        Whether to remove slant: the least-squares prediction from later columns is subtracted
+        from each column, so that columns are uncorrelated. For points (x, y), strokes that lean
+        become upright. With `scale="columns"` the sets are whitened.
     columns : array-like of int or None, default=None
-        Columns that are coordinates; the others, such as an intensity, are left alone. None is
-        all of them.
+        Columns that are coordinates; others, such as an intensity, do not change. None is all.
 
     Attributes
     ----------
     n_features_in_ : int
         Columns of a point.
     feature_names_in_ : ndarray of str
-        Names of those columns, where the bags came as tables with names.
+        Names of those columns, if the sets came as tables with names.
 
     Notes
     -----
-    Each set is changed by itself, so nothing is learned from the others. Sets without any spread
-    (one point) are moved but not scaled. Linear in the number of points.
-
-    Errors on fresh handwritten digits, widths and C chosen in training, by the sliced Wasserstein
-    kernel on sets as given and on sets scaled and sheared: 2.9 and 2.3 per cent between 3s and 9s
-    (clouds of 70 points, 200 to learn from, ten draws), 10.1 and 5.3 per cent among ten digits
-    (700 to learn from, ten splits).
+    Each set is transformed by itself; nothing is learned from the others. Sets without spread (one
+    point) are moved but not scaled. Linear in the number of points.
 
     Examples
     --------
@@ -185,11 +175,11 @@ class SetNormalizer(SetTransformer):
         self.shear = shear
         self.columns = columns
 
-    def _check(self, points: Array, bag: int) -> None:
+    def _check_set(self, points: Array, index: int) -> None:
         sizes = distances_from_middle(points[:, self._columns])
-        check_none_wild(sizes, ordinary(sizes), lambda point: f"Point {point} of bag {bag}")
+        check_none_wild(sizes, ordinary(sizes), lambda point: f"Point {point} of set {index}")
 
-    def _change(self, points: Array) -> Array:
+    def _transform_set(self, points: Array) -> Array:
         changed = points.copy()
         chosen = points[:, self._columns]
         start = middle(chosen)
@@ -198,17 +188,17 @@ class SetNormalizer(SetTransformer):
         centered -= mean
         centered[:, np.ptp(chosen, axis=0) <= ROUNDING * np.abs(chosen).max(axis=0)] = 0.0
         if self.shear:
-            centered = straightened(centered)
+            centered = remove_slant(centered)
         spread = _spread(centered, self.scale)
         changed[:, self._columns] = (centered + (0.0 if self.center else start + mean)) / spread
         return changed
 
 
-def straightened(points: Array) -> Array:
-    """Columns about their mean, without what the columns after them predict of them."""
+def remove_slant(points: Array) -> Array:
+    """Centered columns, minus their least-squares predictions from later columns."""
     straight = points.copy()
     for j in range(points.shape[1] - 2, -1, -1):
-        # Later columns are uncorrelated by now, so each regression is a number of its own.
+        # Later columns are uncorrelated by now, so each slope is a separate regression.
         later = straight[:, j + 1 :]
         squares = np.einsum("nc,nc->c", later, later)
         products = later.T @ straight[:, j]
@@ -219,7 +209,7 @@ def straightened(points: Array) -> Array:
 
 
 def _spread(centered: Array, scale: str | None) -> Any:
-    """What to divide by; 1 where there is no spread."""
+    """Divisor of each column; 1 if there is no spread."""
     if scale is None:
         return 1.0
     squares = np.einsum("nc,nc->c", centered, centered) / len(centered)
@@ -234,8 +224,7 @@ def check_columns(columns: Any, width: int) -> NDArray[np.intp]:
     chosen = as_array(columns, "`columns`")
     if chosen.ndim != 1 or not chosen.size or not np.issubdtype(chosen.dtype, np.integer):
         raise ValueError(
-            f"`columns` must be a list of whole numbers, one for each column that is a "
-            f"coordinate, got {columns!r}."
+            f"`columns` must be a list of whole numbers, the indices of columns, got {columns!r}."
         )
     beyond = chosen[(chosen < -width) | (chosen >= width)]
     if beyond.size:

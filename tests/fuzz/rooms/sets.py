@@ -122,12 +122,12 @@ for _name in ("align", "transform"):
 
 
 def _check_gram(kernel: Any, arguments: dict[str, Any]) -> str | None:
-    K = kernel.fit_transform(arguments["bags"])
+    K = kernel.fit_transform(arguments["X"])
     if not np.isfinite(K).all():
         return f"the Gram matrix is not finite: {K!r:.200}"
     if not np.allclose(K, K.T, rtol=1e-6, atol=1e-9 * np.abs(K).max()):
         return "the Gram matrix is not symmetric"
-    if not np.allclose(K, kernel.transform(arguments["bags"]), rtol=1e-5, atol=1e-8):
+    if not np.allclose(K, kernel.transform(arguments["X"]), rtol=1e-5, atol=1e-8):
         return "fit_transform and transform differ"
     return None
 
@@ -136,7 +136,7 @@ def _reusable(check: Any) -> Any:
     """Skips a check that draws again from an iterator that fit has used up."""
 
     def run(result: Any, arguments: dict[str, Any]) -> str | None:
-        return None if hasattr(arguments["bags"], "__next__") else check(result, arguments)
+        return None if hasattr(arguments["X"], "__next__") else check(result, arguments)
 
     return run
 
@@ -222,16 +222,16 @@ def fitted_kernel(name: str) -> Callable[[], Any]:
 for _name, _parameters in _SET_KERNELS.items():
     estimator(
         f"kernels.{_name}",
-        {"bags": v.bags()},
+        {"X": v.bags()},
         _parameters,
         check=_reusable(_check_gram),
         words=SETS | {"kernel"},
     )
-    method(f"kernels.{_name}.transform", fitted_kernel(_name), {"bags": v.bags()}, words=SETS)
+    method(f"kernels.{_name}.transform", fitted_kernel(_name), {"X": v.bags()}, words=SETS)
     method(
         f"kernels.{_name}.kernel",
         fitted_kernel(_name),
-        {"bags_a": v.bags(), "bags_b": v.bags()},
+        {"X": v.bags(), "Y": v.bags()},
         words=SETS,
     )
 
@@ -253,7 +253,7 @@ for _name, _parameters in {
         "columns": Kind(lambda case, rng: [0, 1], v.permutation("two").hostile),
     },
 }.items():
-    estimator(f"preprocessing.{_name}", {"bags": v.bags()}, _parameters, words=SETS)
+    estimator(f"preprocessing.{_name}", {"X": v.bags()}, _parameters, words=SETS)
     add(
         f"preprocessing.{_name}.transform",
         partial(_fit_transform, getattr(preprocessing, _name)),

@@ -1,4 +1,4 @@
-"""BhattacharyyaKernel: sets compared by the overlap of a Gaussian for each."""
+"""BhattacharyyaKernel: sets compared by the overlap of one Gaussian each."""
 
 from typing import Any, ClassVar
 
@@ -12,53 +12,34 @@ from unshuffle.kernels.sets._expected_likelihood import (
     DensityModel,
     density_space,
 )
-from unshuffle.kernels.sets._mixtures import N_TRIALS, Climb
+from unshuffle.kernels.sets._mixtures import N_TRIALS, FitSettings
 
 
 class BhattacharyyaKernel(DensityKernel):
     """Compare sets by the Bhattacharyya affinity of their Gaussians.
 
     Each set is described by one Gaussian: the mean and covariance of its points. The affinity of
-    two is the integral of the root of the product of their densities, 1 where these agree. In the
-    feature space of a base kernel one Gaussian describes much more than an ellipse.
+    two Gaussians is the integral of the root of the product of their densities, 1 if they are
+    equal. In the feature space of a base kernel, one Gaussian describes more than an ellipse.
 
     Parameters
     ----------
     covariance_type : {"full", "diag", "spherical"}, default="full"
-        Shape of the Gaussians: any; along the axes; round.
+        Shape of the Gaussians: any; axis-aligned; round.
     base_kernel : {"linear", "poly", "rbf"}, callable or None, default=None
-        None takes mean and covariance of the points. Otherwise of their images in the feature
-        space of this kernel between points ("poly" is (gamma x'y + 1)^degree, "rbf"
-        exp(-gamma |x - y|^2); a callable takes two arrays of points and gives a matrix, or two
-        points and gives a number, and must be positive definite).
-    eta : float, default=0.02
-        With a base kernel: variance added in every direction, as a share of the mean variance of
-        the fitted points in feature space. Larger sees coarser differences. No value suits all
-        data: let cross-validation choose, between .002 and .2 say.
-    gamma : float or None, default=None
-        Of the base kernel; larger sees finer differences. None is one over the median squared
-        distance of points for "rbf", one over the number of features for "poly".
-    degree : int, default=2
-        Of base_kernel="poly"; larger bends more.
-    rank : int, default=12
-        With a base kernel: directions of spread kept of each Gaussian. More describe it more
-        closely and take longer, by about the square.
-    n_landmarks : int, default=300
-        With a base kernel other than "linear": fitted points that span the coordinates of feature
-        space, chosen greedily. More come closer to the kernel, a narrow one above all, and take
-        longer.
-    regularization : float, default=0.02
-        Without a base kernel: added to the variances of all Gaussians, as a share of the variance
-        of each column over all fitted points. Larger blurs sets, which helps small ones.
+        Kernel between points in whose feature space means and covariances are taken; None takes
+        those of the points. See `ExpectedLikelihoodKernel`.
+    eta, gamma, degree, rank, n_landmarks, regularization
+        As in `ExpectedLikelihoodKernel`.
     n_jobs : int or None, default=None
         Threads; more are faster. The result does not depend on it.
 
     Attributes
     ----------
     gamma_ : float
-        Width or scale of the base kernel, 1 where it has none; with a base kernel only.
+        Value used for `gamma`, 1 for a base kernel without one; only with a base kernel.
     eta_ : float
-        Variance added in feature space; with a base kernel only.
+        Variance added in feature space; only with a base kernel.
     n_features_in_ : int
         Columns of a point.
 
@@ -68,10 +49,9 @@ class BhattacharyyaKernel(DensityKernel):
 
     Notes
     -----
-    Positive semi-definite, as an inner product of roots of densities; every set has 1 with
-    itself. For n sets in d dimensions the Gram matrix takes O(n^2 d^3) time; with a base kernel,
-    O(n^2 r^2 D) for rank r and D landmarks, 1.6 seconds for 1000 sets of 72 points, where
-    fitting takes 2.
+    Positive semi-definite, as an inner product of roots of densities; every set has similarity 1
+    with itself. The Gram matrix of n sets in d dimensions takes O(n^2 d^3) time; with a base
+    kernel, O(n^2 r^2 D) for rank r and D landmarks.
 
     References
     ----------
@@ -116,8 +96,9 @@ class BhattacharyyaKernel(DensityKernel):
         self.regularization = regularization
         self.n_jobs = n_jobs
 
-    def _build(self, bags: Bags) -> DensityModel:
-        space, floor = density_space(self, bags)
-        # One Gaussian is found in one round: it needs no start.
-        climb = Climb(1, 1, self.covariance_type, floor, 1, 0.0, np.zeros((1, N_TRIALS, 1)))
-        return DensityModel(space, climb, root=True, normalize=True)
+    def _build_model(self, sets: Bags) -> DensityModel:
+        space, floor = density_space(self, sets)
+        # One Gaussian is found in one round, whatever the start.
+        draws = np.zeros((1, N_TRIALS, 1))
+        settings = FitSettings(1, 1, self.covariance_type, floor, 1, 0.0, draws)
+        return DensityModel(space, settings, root=True, normalize=True)

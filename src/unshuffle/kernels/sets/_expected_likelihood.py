@@ -1,4 +1,4 @@
-"""ExpectedLikelihoodKernel: sets compared by the overlap of their Gaussian mixtures."""
+"""Kernels between densities of sets; ExpectedLikelihoodKernel, of Gaussian mixtures."""
 
 import warnings
 from dataclasses import dataclass
@@ -11,23 +11,19 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._bags import Bags
-from unshuffle._parameters import (
-    FLAG,
-    FUNCTION,
-    Constraints,
-    check_memory,
-    count,
-    number,
-    option,
-)
+from unshuffle._parameters import FLAG, FUNCTION, Constraints, check_memory, count, number, option
 from unshuffle.kernels.sets._feature_space import FeatureSpace
-from unshuffle.kernels.sets._mixtures import KINDS, N_TRIALS, Climb, InputSpace, Mixture
+from unshuffle.kernels.sets._mixtures import (
+    COVARIANCE_TYPES,
+    N_TRIALS,
+    FitSettings,
+    InputSpace,
+    Mixture,
+)
 from unshuffle.kernels.sets._set_kernel import SetKernel
 
 Array = NDArray[np.float64]
 
-
-# Of the parameters that choose where densities are fitted.
 SPACE_CONSTRAINTS: Constraints = {
     "base_kernel": [option("linear", "poly", "rbf"), FUNCTION, None],
     "eta": [number(least=1e-8, most=1e8)],
@@ -42,82 +38,90 @@ class Densities:
     """Densities of sets, ready to be multiplied."""
 
     mixtures: Any  # Mixtures or FeatureMixtures
-    lengths: Array  # logarithms of what products are divided by; zeros where nothing is
-    n_iter: int  # rounds that the slowest mixture took
-    settled: bool  # whether all ended before `max_iter`
+    log_norms: Array  # logarithms that products are divided by; zeros if not normalized
+    n_iter: int  # rounds of the slowest fit
+    converged: bool
 
     def __len__(self) -> int:
-        return len(self.lengths)
+        return len(self.log_norms)
 
-    def part(self, start: int, stop: int) -> "Densities":
-        """Densities of the sets from `start` up to `stop`."""
-        some = self.mixtures.part(start, stop)
-        return Densities(some, self.lengths[start:stop], self.n_iter, self.settled)
+    def __getitem__(self, some: slice) -> "Densities":
+        mixtures = self.mixtures[some]
+        return Densities(mixtures, self.log_norms[some], self.n_iter, self.converged)
 
 
 @dataclass(frozen=True)
 class DensityModel:
-    """A density for each set, a product between densities, and what products are divided by."""
+    """How densities of sets are fitted and multiplied."""
 
-    space: InputSpace | FeatureSpace  # where mixtures are fitted, and how they are multiplied
-    climb: Climb  # how they are fitted
+    space: InputSpace | FeatureSpace  # where mixtures are fitted
+    settings: FitSettings
     root: bool  # whether roots of densities are multiplied
-    normalize: bool  # whether each density then has 1 with itself
+    normalize: bool
 
-    def fits(self, bags: Bags, n_jobs: int | None) -> Any:
-        """Mixture of each set, with one warning for all that had not settled."""
-        found = self.space.fits(bags, self.climb, n_jobs=n_jobs)
-        moving = int(found.settled.size - found.settled.sum())
-        if moving:
+    def fit_mixtures(self, sets: Bags, n_jobs: int | None) -> Any:
+        """Mixture of each set, with one warning for all that did not converge."""
+        found = self.space.fit_mixtures(sets, self.settings, n_jobs=n_jobs)
+        n_moving = int(found.converged.size - found.converged.sum())
+        if n_moving:
             warnings.warn(
-                f"The mixtures of {moving} of {found.settled.size} sets were still changing after "
-                f"max_iter={self.climb.max_iter} rounds. They are used as they stand; pass a "
-                "larger max_iter, or a larger tol.",
+                f"The mixtures of {n_moving} of {found.converged.size} sets did not converge in "
+                f"max_iter={self.settings.max_iter} rounds. They are used as they are; pass a "
+                "larger max_iter or a larger tol.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
         return found
 
-    def describe(self, bags: Bags, n_jobs: int | None) -> Densities:
+    def describe(self, sets: Bags, n_jobs: int | None) -> Densities:
         """Density of each set."""
         space: Any = self.space
-        fits = self.fits(bags, n_jobs)
+        fits = self.fit_mixtures(sets, n_jobs)
         mixtures = space.affinities(fits) if self.root else space.likelihoods(fits)
-        lengths = _log_lengths(mixtures) if self.normalize else np.zeros(len(mixtures))
-        return Densities(mixtures, lengths, int(fits.rounds.max()), bool(fits.settled.all()))
+        log_norms = _log_norms(mixtures) if self.normalize else np.zeros(len(mixtures))
+        return Densities(mixtures, log_norms, int(fits.rounds.max()), bool(fits.converged.all()))
 
     def compare(self, a: Densities, b: Densities | None) -> Array:
-        """Integrals of products, divided by the lengths of both."""
+        """Integrals of products, divided by both norms."""
         logs = a.mixtures.log_products(None if b is None else b.mixtures)
         check_log_products(logs)
-        # The sum of both lengths is the same in either order, so symmetry stays exact.
-        logs -= np.add.outer(a.lengths, (a if b is None else b).lengths)
-        if b is None and a.lengths.any():
+        # The sum of both norms is the same in either order, so symmetry stays exact.
+        logs -= np.add.outer(a.log_norms, (a if b is None else b).log_norms)
+        if b is None and a.log_norms.any():
             # Products of matrices round differently for one set and for many.
             np.fill_diagonal(logs, 0.0)
         largest = float(logs.max())
         if largest > 700.0:
             raise ValueError(
-                f"The integral of two densities is exp({largest:.0f}), more than a float can "
-                "hold: there are many columns, or their units are tiny. Use normalize=True, which "
-                "divides before it leaves the logarithms."
+                f"The integral of two densities is exp({largest:.0f}), too large for a float: "
+                "there are many columns, or their units are tiny. Use normalize=True, which "
+                "divides in the log domain."
             )
         return np.asarray(np.exp(logs))
 
 
-def _log_lengths(mixtures: Any) -> Array:
-    """Logarithms of the roots of the product of each density with itself."""
-    parts = [mixtures.part(i, i + 1) for i in range(len(mixtures))]
-    own = np.array([part.log_products(None)[0, 0] for part in parts])
+def _log_norms(mixtures: Any) -> Array:
+    """Logarithm of the root of the product of each density with itself."""
+    own = np.array([mixtures[i : i + 1].log_products(None)[0, 0] for i in range(len(mixtures))])
     check_log_products(own)
-    thin = np.flatnonzero(~(own > -np.inf))
-    if thin.size:
+    flat = np.flatnonzero(~(own > -np.inf))
+    if flat.size:
         raise ValueError(
-            f"Points of bag {thin[0]} lie so far apart, compared with the fitted ones, that their "
-            f"covariance is too large for a float ({thin.size} such bag(s)). Check its units, or "
-            "drop it."
+            f"The points of set {flat[0]} are so much farther apart than the fitted ones that "
+            f"their covariance is too large for a float ({flat.size} set(s) like this). Check the "
+            "units of this set, or drop it."
         )
     return 0.5 * own
+
+
+def check_log_products(logs: Array) -> None:
+    """Refuse logarithms of integrals that come from singular covariances."""
+    if not logs.max() < np.inf:
+        raise ValueError(
+            "A covariance is singular in floating point: `regularization` (or `eta`, with a base "
+            "kernel) is too small for sets that lie in fewer dimensions, or that differ so much "
+            "in size. Pass a larger one, such as the default of 0.02."
+        )
 
 
 class DensityKernel(SetKernel):
@@ -126,46 +130,46 @@ class DensityKernel(SetKernel):
     base_kernel: Any
     _model: DensityModel
 
-    def mixtures(self, bags: Any) -> list[Mixture]:
-        """Density that describes each set, in the space and units of the points.
+    def mixtures(self, X: Any) -> list[Mixture]:
+        """Density that describes each set, in the units of the points.
 
         Parameters
         ----------
-        bags : what `fit` takes
-            Fitted sets or new ones; a single one as [bag].
+        X : list of array-like, 3-D array, or 2-D array
+            Sets, as for `fit`. Pass a single set as [points].
 
         Returns
         -------
         mixtures : list of Mixture
-            With `weights`, `means` and `covariances`; for kernels with base_kernel=None.
+            With `weights`, `means` and `covariances`. Needs base_kernel=None.
         """
-        check_is_fitted(self, "_fitted_bags")
+        check_is_fitted(self, "_fitted_sets")
         if self.base_kernel is not None:
             raise ValueError(
                 f"Mixtures in the feature space of base_kernel={self.base_kernel!r} have no means "
                 "and covariances among the points. Fit with base_kernel=None to see mixtures."
             )
         space: Any = self._model.space
-        given = self._bags_like_fitted(bags).sorted()
-        return list(space.mixtures(self._model.fits(given, self.n_jobs)))
+        sets = self._bags_like_fitted(X).sorted()
+        return list(space.mixtures(self._model.fit_mixtures(sets, self.n_jobs)))
 
-    def _store(self, model: DensityModel, sets: Densities) -> None:
+    def _store(self, model: DensityModel, descriptions: Densities) -> None:
         if isinstance(model.space, FeatureSpace):
             self.gamma_, self.eta_ = model.space.gamma, model.space.eta
 
 
-def density_space(kernel: Any, bags: Bags) -> tuple[InputSpace | FeatureSpace, float]:
-    """Space that the parameters of a kernel ask for, and what is added to variances in it."""
+def density_space(kernel: Any, sets: Bags) -> tuple[InputSpace | FeatureSpace, float]:
+    """Space that the parameters of a kernel select, and the variance added in it."""
     if kernel.base_kernel is None:
-        return InputSpace.of(bags.points), kernel.regularization
+        return InputSpace.of(sets.points), kernel.regularization
     if kernel.covariance_type in ("diag", "spherical"):
         raise ValueError(
-            f"covariance_type={kernel.covariance_type!r} has no meaning in the feature space of a "
-            f"kernel, which has no axes of its own, got base_kernel={kernel.base_kernel!r}. Use "
+            f"covariance_type={kernel.covariance_type!r} has no meaning in the feature space of "
+            f"base_kernel={kernel.base_kernel!r}, which has no axes. Use "
             'covariance_type="full" or "tied", or base_kernel=None.'
         )
     space = FeatureSpace.of(
-        bags.points,
+        sets.points,
         kernel.base_kernel,
         gamma=kernel.gamma,
         degree=int(kernel.degree),
@@ -176,104 +180,82 @@ def density_space(kernel: Any, bags: Bags) -> tuple[InputSpace | FeatureSpace, f
     return space, space.eta
 
 
-def starting_draws(random_state: Any, n_init: int, n_components: int) -> Array:
-    """Numbers from 0 to 1 that choose where mixtures start."""
-    check_memory(
-        8 * n_init * N_TRIALS * n_components,
-        what=f"Starting {n_init:,} times with {n_components:,} components",
-        instead="Pass a smaller `n_init` or `n_components`.",
-    )
-    random = check_random_state(random_state)
-    return np.asarray(random.random_sample((n_init, N_TRIALS, n_components)))
-
-
 class ExpectedLikelihoodKernel(DensityKernel):
     """Compare sets by the overlap of their densities, each a mixture of Gaussians.
 
-    The points of each set are taken as drawn from a mixture of Gaussians, fitted to that set
-    alone. Two sets are as similar as one density is likely under the other: the integral of their
-    product, in closed form.
+    A mixture of Gaussians is fitted to the points of each set alone. The similarity of two sets
+    is the integral of the product of their densities, in closed form.
 
     Parameters
     ----------
     n_components : int, "bic" or "cv", default=5
-        Gaussians for each set. More follow its shape more closely, and need more points for it.
-        "bic" chooses a number for each set by the Bayesian information criterion, "cv" by the
-        likelihood of points left out. Sets with fewer different points get fewer, with a warning.
+        Gaussians per set. More follow its shape more closely and need more points. "bic" chooses
+        a number for each set by the Bayesian information criterion, "cv" by the likelihood of
+        held-out points. Sets with fewer distinct points get fewer, with a warning.
     covariance_type : {"full", "tied", "diag", "spherical"}, default="full"
-        Shape of the Gaussians: any; any, but the same for all of a set; along the axes; round.
+        Shape of the Gaussians: any; any, but shared within a set; axis-aligned; round.
     normalize : bool, default=True
-        Whether to divide so that every set has similarity 1 with itself.
+        Whether to scale the kernel so that every set has similarity 1 with itself.
     base_kernel : {"linear", "poly", "rbf"}, callable or None, default=None
-        None fits mixtures to the points. Otherwise to their images in the feature space of this
-        kernel between points ("poly" is (gamma x'y + 1)^degree, "rbf" exp(-gamma |x - y|^2); a
-        callable takes two arrays of points and gives a matrix, or two points and gives a number,
-        and must be positive definite).
+        Kernel between points in whose feature space mixtures are fitted; None fits them to the
+        points. "poly" is (gamma x'y + 1)^degree, "rbf" exp(-gamma |x - y|^2). A callable takes
+        two arrays of points and returns a matrix, or two points and returns a number. It must be
+        positive definite.
     eta : float, default=0.02
         With a base kernel: variance added in every direction, as a share of the mean variance of
-        the fitted points in feature space. Larger sees coarser differences. No value suits all
-        data: let cross-validation choose, between .002 and .2 say.
+        the fitted points in feature space. A larger value sees coarser differences. Choose it by
+        cross-validation, from .002 to .2.
     gamma : float or None, default=None
-        Of the base kernel; larger sees finer differences. None is one over the median squared
-        distance of points for "rbf", one over the number of features for "poly".
+        Width or scale of the base kernel. A larger value resolves finer differences. None is one
+        over the median squared distance of points for "rbf", one over the number of features for
+        "poly".
     degree : int, default=2
-        Of base_kernel="poly"; larger bends more.
+        Degree of the "poly" kernel. Higher degrees see higher moments of the sets.
     rank : int, default=12
-        With a base kernel: directions of spread kept of each Gaussian. More describe it more
-        closely and take longer, by about the square.
+        With a base kernel: directions kept of each covariance. More are closer to it; time grows
+        with the square.
     n_landmarks : int, default=300
-        With a base kernel other than "linear": fitted points that span the coordinates of feature
-        space, chosen greedily. More come closer to the kernel, a narrow one above all, and take
-        longer.
+        With a base kernel other than "linear": fitted points, greedily chosen, that span the
+        feature space. More approximate the kernel better and take longer.
     max_components : int, default=8
         Most Gaussians that "bic" and "cv" try; more take longer.
     regularization : float, default=0.02
-        Without a base kernel: added to the variances of all Gaussians, as a share of the variance
-        of each column over all fitted points. Larger blurs sets, which helps small ones.
+        Without a base kernel: added to all variances, as a share of the variance of each column
+        over all fitted points. A larger value blurs sets, which helps small ones.
     n_init : int, default=4
-        Starting points of each mixture, of which the likeliest end is kept. More take longer.
+        Starts of each mixture, of which the likeliest is kept. More take longer.
     max_iter : int, default=100
-        Rounds of expectation maximisation at most.
+        Most rounds of expectation maximization. A larger value lets mixtures converge further.
     tol : float, default=1e-3
-        A mixture has settled when a round gains less log-likelihood for each point. Larger stops
-        earlier.
+        Gain in log-likelihood per point below which a mixture stops. A larger value stops earlier.
     random_state : int, RandomState instance or None, default=None
-        Draws the starting points, alike for all sets, once in `fit`. A number gives the same
-        result in every fit; None draws anew.
+        Draws the starts once in `fit`, the same for all sets.
     n_jobs : int or None, default=None
         Threads; more are faster. The result does not depend on it.
 
     Attributes
     ----------
     gamma_ : float
-        Width or scale of the base kernel, 1 where it has none; with a base kernel only.
+        Value used for `gamma`, 1 for a base kernel without one; only with a base kernel.
     eta_ : float
-        Variance added in feature space; with a base kernel only.
+        Variance added in feature space; only with a base kernel.
     n_iter_ : int
-        Rounds that the slowest mixture of the fitted sets took, from the likeliest start.
+        Rounds of the slowest mixture of the fitted sets, from its likeliest start.
     converged_ : bool
-        Whether all of them settled within `max_iter`.
+        Whether all of them converged within `max_iter`.
     n_features_in_ : int
         Columns of a point.
 
     Notes
     -----
-    Positive semi-definite, as an inner product of densities. All sums are of logarithms, so sets
-    that lie far apart do not underflow before they are normalized. Order inside a set plays no
-    part: mixtures start from points in the order of their coordinates.
+    Positive semi-definite, as an inner product of densities. Sums are taken in the log domain, so
+    sets far apart do not underflow before they are normalized. For n sets of M Gaussians in d
+    dimensions the Gram matrix takes O(n^2 M^2 d^3) time; with a base kernel, O(n^2 M^2 r^2 D) for
+    rank r and D landmarks. Memory for the Gram matrix and for the mixtures is checked first.
 
-    For n sets of M Gaussians in d dimensions the Gram matrix takes O(n^2 M^2 d^3) time: 0.3
-    seconds on one core for 1000 sets with M = 5 and d = 5, where fitting takes 0.6. With a base
-    kernel it takes O(n^2 M^2 r^2 D) for rank r and D landmarks: 1.6 seconds for 1000 sets of 72
-    points with M = 1, where fitting takes 2, and M^2 times that with more. Memory: the Gram
-    matrix, and what describes the sets; both are checked before they are taken.
-
-    With a base kernel, covariances are C + eta I. The formulas of the paper are without eta, and
-    then do not give a positive semi-definite kernel. Products are given but for a constant factor
-    that normalizing removes, since the space has no number of dimensions. With "linear" there is
-    no such factor, and of columns with variance 1 the result is that of base_kernel=None with
-    regularization = n_features * eta. In other feature spaces many points are needed to tell
-    several Gaussians apart: M = 1 is often best.
+    With a base kernel, covariances are C + eta I; without eta, as in the paper, the kernel is not
+    positive semi-definite. Without `normalize`, products are known only up to a constant factor,
+    except for "linear". Fitting several Gaussians then takes many points: one is often best.
 
     References
     ----------
@@ -287,16 +269,16 @@ class ExpectedLikelihoodKernel(DensityKernel):
     >>> from sklearn.svm import SVC
     >>> from unshuffle.datasets import mixture_sets
     >>> from unshuffle.kernels import ExpectedLikelihoodKernel
-    >>> bags, labels = mixture_sets(300)
+    >>> sets, labels = mixture_sets(300)
     >>> kernel = ExpectedLikelihoodKernel(random_state=0)
     >>> model = make_pipeline(kernel, SVC(C=10, kernel="precomputed"))
-    >>> bool(model.fit(bags[:200], labels[:200]).score(bags[200:], labels[200:]) > 0.9)
+    >>> bool(model.fit(sets[:200], labels[:200]).score(sets[200:], labels[200:]) > 0.9)
     True
     """
 
     _constraints: ClassVar[Constraints] = {
         "n_components": [count(), option("bic", "cv")],
-        "covariance_type": [option(*KINDS)],
+        "covariance_type": [option(*COVARIANCE_TYPES)],
         "normalize": [FLAG],
         **SPACE_CONSTRAINTS,
         "max_components": [count()],
@@ -339,31 +321,23 @@ class ExpectedLikelihoodKernel(DensityKernel):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _build(self, bags: Bags) -> DensityModel:
-        space, floor = density_space(self, bags)
+    def _build_model(self, sets: Bags) -> DensityModel:
+        space, floor = density_space(self, sets)
         counted = isinstance(self.n_components, str)
         most = int(self.max_components if counted else self.n_components)
-        climb = Climb(
-            self.n_components if counted else most,
-            most,
-            self.covariance_type,
-            floor,
-            int(self.max_iter),
-            self.tol,
-            starting_draws(self.random_state, int(self.n_init), most),
+        n_init, max_iter = int(self.n_init), int(self.max_iter)
+        check_memory(
+            8 * n_init * N_TRIALS * most,
+            what=f"Starting {n_init:,} times with {most:,} components",
+            instead="Pass a smaller `n_init` or `n_components`.",
         )
-        return DensityModel(space, climb, root=False, normalize=self.normalize)
-
-    def _store(self, model: DensityModel, sets: Densities) -> None:
-        super()._store(model, sets)
-        self.n_iter_, self.converged_ = sets.n_iter, sets.settled
-
-
-def check_log_products(logs: NDArray[np.float64]) -> None:
-    """Refuse logarithms of integrals that come of covariances without an inverse."""
-    if not logs.max() < np.inf:
-        raise ValueError(
-            "A covariance has no inverse in floating point: `regularization` (or `eta`, with a "
-            "base kernel) is too small for sets that lie in fewer dimensions, or that differ so "
-            "much in size. Pass a larger one, such as the default of 0.02."
+        draws = check_random_state(self.random_state).random_sample((n_init, N_TRIALS, most))
+        n_components = self.n_components if counted else most
+        settings = FitSettings(
+            n_components, most, self.covariance_type, floor, max_iter, self.tol, draws
         )
+        return DensityModel(space, settings, root=False, normalize=self.normalize)
+
+    def _store(self, model: DensityModel, descriptions: Densities) -> None:
+        super()._store(model, descriptions)
+        self.n_iter_, self.converged_ = descriptions.n_iter, descriptions.converged

@@ -1,7 +1,8 @@
-"""Mixtures in the feature space of a kernel: a few directions each, and a floor in all others."""
+"""Gaussian mixtures in the feature space of a kernel, with low-rank covariances."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,39 +13,40 @@ from unshuffle._distances import mirror_upper
 from unshuffle._grams import check_points_for_width
 from unshuffle._points import PointFeatures, kernel_name
 from unshuffle.kernels.sets._mixtures import (
-    Climb,
     Components,
-    chosen_numbers,
-    fit_in_chunks,
-    fitted,
+    Fits,
+    FitSettings,
+    choose_n_components,
+    fit_all,
+    fit_set,
     offsets_of,
-    unpacked,
+    unpack,
 )
 
 Array = NDArray[np.float64]
 
-# Numbers of a table of inner products that is held at a time: it should stay near the processor.
+# Most inner products held at a time, so that they stay in a processor's cache.
 TABLE = 2**18
-# Points among which landmarks are chosen: more take longer and hardly come closer.
+# Points among which landmarks are chosen: more take longer and hardly help.
 POOL = 5000
-# Directions whose variance is below this share of the floor are lost in it.
-LOST = 1e-10
+# Directions whose variance is below this share of the floor are dropped.
+NEGLIGIBLE = 1e-10
 
 
 class FeatureMixtures(Components):
-    """Components with covariances of few directions and a floor, ready to be compared.
+    """Components with covariances of low rank plus a floor, ready to be compared.
 
-    `spreads` are those directions, (n_components_in_all, rank, n_dims). All lengths are divided
+    `spreads` are their directions, (n_components_in_all, rank, n_dims). All lengths are divided
     by the root of 2 eta, so that the floors of two components add up to the identity.
     """
 
     def log_products(self, other: "FeatureMixtures | None") -> Array:
-        """Logarithms of the integrals of products, exactly symmetric where `other` is None."""
-        from unshuffle.kernels.sets import _pair_loops  # numba is slow to load
+        """Logarithms of the integrals of products, exactly symmetric if `other` is None."""
+        from unshuffle.kernels.sets import _pair_loops  # numba loads slowly
 
         beside = self if other is None else other
-        rows, logs, own_inner = self._eliminated()
-        columns, other_inner, spreads = beside._laned()
+        rows, logs, own_inner = self._shorten_directions()
+        columns, other_inner, spreads = beside._stack_directions()
         n, r, n_others = len(self.logs), spreads.shape[0], len(beside.logs)
         terms = np.empty((n, n_others))
         step = max(1, TABLE // ((r + 1) * len(columns)))
@@ -64,16 +66,16 @@ class FeatureMixtures(Components):
         _pair_loops.log_sums(terms, self.offsets.copy(), beside.offsets.copy(), found)
         return mirror_upper(found) if other is None else found
 
-    def _eliminated(self) -> tuple[Array, Array, Array]:
-        """Directions shortened by their own spread, with the means below; logs; inner products."""
+    def _shorten_directions(self) -> tuple[Array, Array, Array]:
+        """Directions over the root of 1 + length^2, means last; logs; products with means."""
         spreads = 1.0 + (self.spreads**2).sum(axis=2)
         shortened = self.spreads / np.sqrt(spreads)[:, :, np.newaxis]
         rows = np.concatenate([shortened, self.means[:, np.newaxis]], axis=1)
         own = np.matmul(rows, self.means[:, :, np.newaxis])[:, :, 0]
         return rows, self.logs - 0.5 * np.log(spreads).sum(axis=1), own
 
-    def _laned(self) -> tuple[Array, Array, Array]:
-        """First directions of all components, then second ones, the means last; inner products."""
+    def _stack_directions(self) -> tuple[Array, Array, Array]:
+        """First directions of all components, then second ones, means last; products; spreads."""
         rows = np.concatenate([self.spreads, self.means[:, np.newaxis]], axis=1)
         own = np.matmul(rows, self.means[:, :, np.newaxis])[:, :, 0]
         columns = np.ascontiguousarray(rows.transpose(1, 0, 2)).reshape(-1, rows.shape[2])
@@ -81,32 +83,20 @@ class FeatureMixtures(Components):
         return columns, np.ascontiguousarray(own.T), spreads
 
 
-class FeatureFits(NamedTuple):
-    """Mixtures of several sets in feature space."""
-
-    n_components: NDArray[np.intp]  # of each set
-    weights: Array  # (n_components_in_all,)
-    means: Array  # (n_components_in_all, n_dims)
-    factors: Array  # orthogonal directions, as long as their standard deviations, or 0
-    rounds: NDArray[np.intp]  # of each climb
-    settled: NDArray[np.bool_]  # whether each ended before `max_iter`
-
-
 @dataclass(frozen=True)
 class FeatureSpace:
     """Feature space of a kernel, in coordinates that landmarks span.
 
-    Covariances are C_k + eta I. Without eta nothing would be left to compare: where the kernel is
-    strictly positive definite, the points of a set are linearly independent in feature space, and
-    every one of them has the same Mahalanobis distance from the mean of its component, 1/w - 1
-    for the weight w it has there.
+    Covariances are C_k + eta I. Without eta nothing would be left to compare: for a strictly
+    positive definite kernel, the points of a set are linearly independent in feature space, and
+    all have the Mahalanobis distance 1/w - 1 from the mean of their component, w their weight.
     """
 
     features: PointFeatures  # map from points to coordinates
-    center: Array  # middle of the fitted points there, from which means lose no digits
+    center: Array  # mean of the fitted points there, so that means keep their digits
     eta: float  # variance added in all directions
     rank: int  # directions kept of each component
-    constant: float  # added to logarithms of products, where the dimensions are finite
+    constant: float  # added to logarithms of products; 0 in infinite dimensions
 
     @classmethod
     def of(
@@ -120,7 +110,7 @@ class FeatureSpace:
         rank: int,
         n_landmarks: int,
     ) -> "FeatureSpace":
-        """Space for points like these; eta is given as a share of their mean variance in it."""
+        """Space for points like these, with eta as a share of their mean variance in it."""
         pool = points[canonical_order(points)]
         if len(pool) > POOL:
             drawn = np.random.default_rng(0).choice(len(pool), POOL, replace=False)
@@ -129,20 +119,20 @@ class FeatureSpace:
             check_points_for_width(len(pool), "gamma")
         features = PointFeatures.of(pool, kernel, gamma=gamma, degree=degree, rank=n_landmarks)
         mapped = features.map(pool)
-        # One wild point would set the scale for all.
+        # An outlier would set the scale for all.
         mapped = mapped[ordinary(distances_from_middle(mapped))]
         center, square = mapped.mean(axis=0), float((mapped**2).sum(axis=1).mean())
         variance = float(((mapped - center) ** 2).sum(axis=1).mean())
         if (pool == pool[0]).all():
-            # Points that are all the same leave no scale but that of the features themselves.
+            # If all points are the same, only the features themselves have a scale.
             variance = square or 1.0
-        # Landmarks explain points to 1e-12 of the largest, so what differs by less is not seen.
+        # Landmarks explain points to 1e-12 of the largest.
         elif not variance > 3e-12 * square:
             raise ValueError(
-                f"By the kernel {kernel_name(kernel)} all points are equal but for rounding: "
+                f"All points are the same to the kernel {kernel_name(kernel)}, up to rounding: "
                 f"their variance is {variance / square if square else 0.0:.1e} of their mean "
-                "square. Subtract the mean of all points first where they lie far from the "
-                "origin, or pass a larger gamma."
+                "square. Subtract the mean of all points if they lie far from the origin, or pass "
+                "a larger gamma."
             )
         floor = eta * variance
         dims = points.shape[1] if kernel == "linear" else 0
@@ -151,81 +141,58 @@ class FeatureSpace:
 
     @property
     def gamma(self) -> float:
-        """Width or scale of the kernel; 1 where it has none."""
+        """Width or scale of the kernel; 1 if it has none."""
         kernel = self.features.kernel
         return kernel.gamma if kernel is not None and isinstance(kernel.kind, str) else 1.0
 
-    def fits(self, bags: Bags, climb: Climb, *, n_jobs: int | None) -> FeatureFits:
-        """Mixtures of sets in canonical order."""
-
-        def fit(start: int, stop: int, distinct: NDArray[np.intp]) -> list[Any]:
-            return [self._fit(bags[i], distinct[[i]], climb) for i in range(start, stop)]
-
+    def fit_mixtures(self, sets: Bags, settings: FitSettings, *, n_jobs: int | None) -> Fits:
+        """Mixtures of sorted sets."""
         length = (self.rank + 1) * self.center.size + 1
-        chunks = fit_in_chunks(fit, bags, climb, length, n_jobs)
-        weights, means, factors, rounds, settled = zip(
-            *(each for chunk in chunks for each in chunk), strict=True
-        )
-        return FeatureFits(
-            np.array([each.size for each in weights], dtype=np.intp),
-            np.concatenate(weights),
-            np.concatenate(means),
-            np.concatenate(factors),
-            np.array(rounds, dtype=np.intp),
-            np.array(settled),
-        )
+        return fit_all(partial(self._fit, settings), sets, settings, length, n_jobs)
 
-    def likelihoods(self, fits: FeatureFits) -> FeatureMixtures:
-        """Mixtures whose products are integrals of the densities, but for a constant factor."""
+    def likelihoods(self, fits: Fits) -> FeatureMixtures:
+        """Mixtures whose products are integrals of the densities, up to a constant factor."""
         logs, unit = np.log(fits.weights) + 0.5 * self.constant, np.sqrt(2.0 * self.eta)
         offsets = offsets_of(fits.n_components)
-        return FeatureMixtures(logs, fits.means / unit, fits.factors / unit, offsets)
+        return FeatureMixtures(logs, fits.means / unit, fits.spreads / unit, offsets)
 
-    def affinities(self, fits: FeatureFits) -> FeatureMixtures:
+    def affinities(self, fits: Fits) -> FeatureMixtures:
         """Single Gaussians whose products are integrals of the roots of the densities."""
-        spreads = (fits.factors**2).sum(axis=2)
+        spreads = (fits.spreads**2).sum(axis=2)
         logs = 0.25 * np.log1p(spreads / self.eta).sum(axis=1)
         means, unit = np.sqrt(0.5) * fits.means, np.sqrt(2.0 * self.eta)
         offsets = np.arange(len(logs) + 1)
-        return FeatureMixtures(logs, means / unit, fits.factors / unit, offsets)
+        return FeatureMixtures(logs, means / unit, fits.spreads / unit, offsets)
 
-    def _fit(
-        self, points: Array, distinct: NDArray[np.intp], climb: Climb
-    ) -> tuple[Array, Array, Array, int, bool]:
-        """Weights, means and directions of one set; rounds, and whether the climb had settled.
-
-        The points of a set span few dimensions, in which the climb with whole covariances is the
-        climb in feature space.
-        """
+    def _fit(self, settings: FitSettings, points: Array, n_distinct: int) -> Fits:
+        """Mixture of one set, fitted in the few dimensions that its points span."""
         mapped = self.features.map(points) - self.center
         mean = mapped.mean(axis=0)
-        coordinates, basis = spanned(mapped - mean, LOST * self.eta)
-        own = Bags(coordinates, np.array([0, len(points)], dtype=np.intp))
-        if climb.n_components == 1:
+        coordinates, basis = span(mapped - mean, NEGLIGIBLE * self.eta)
+        width = coordinates.shape[1]
+        if settings.n_components == 1:
             spread = (coordinates**2).mean(axis=0)[: self.rank]
-            directions = np.sqrt(spread)[:, np.newaxis] * basis[: self.rank]
-            return np.ones(1), mean[np.newaxis], self._padded(directions[np.newaxis]), 1, True
-        found = fitted(own, chosen_numbers(own, distinct, climb), climb)
-        m = found.n_components[0]
-        covariances = unpacked(found.covariances[0, :m], own.width)
-        covariances -= climb.floor * np.eye(own.width)
-        values, vectors = np.linalg.eigh(covariances)
-        values = np.maximum(values[:, ::-1][:, : self.rank], 0.0)
-        vectors = vectors[:, :, ::-1][:, :, : self.rank]
-        directions = np.sqrt(values)[:, :, np.newaxis] * (vectors.transpose(0, 2, 1) @ basis)
-        means = mean + found.means[0, :m] @ basis
-        ended = int(found.rounds[0]), bool(found.settled[0])
-        return found.weights[0, :m], means, self._padded(directions), *ended
-
-    def _padded(self, directions: Array) -> Array:
-        short = self.rank - directions.shape[1]
-        return np.pad(directions, ((0, 0), (0, short), (0, 0)))
+            directions = (np.sqrt(spread)[:, np.newaxis] * basis[: self.rank])[np.newaxis]
+            one, done = np.ones(1, dtype=np.intp), np.ones(1, dtype=np.bool_)
+            found = Fits(one, np.ones(1), mean[np.newaxis], directions, np.zeros(1), one, done)
+        else:
+            m = choose_n_components(coordinates, n_distinct, settings)
+            found = fit_set(coordinates, m, settings)
+            covariances = unpack(found.spreads, width)
+            covariances -= settings.floor * np.eye(width)
+            values, vectors = np.linalg.eigh(covariances)
+            values = np.maximum(values[:, ::-1][:, : self.rank], 0.0)
+            vectors = vectors[:, :, ::-1][:, :, : self.rank]
+            directions = np.sqrt(values)[:, :, np.newaxis] * (vectors.transpose(0, 2, 1) @ basis)
+            found = found._replace(means=mean + found.means @ basis)
+        n_missing = self.rank - directions.shape[1]
+        return found._replace(spreads=np.pad(directions, ((0, 0), (0, n_missing), (0, 0))))
 
 
-def spanned(centered: Array, least: float) -> tuple[Array, Array]:
-    """Coordinates in an orthonormal basis of what the rows span, most variance first.
+def span(centered: Array, least: float) -> tuple[Array, Array]:
+    """Coordinates in an orthonormal basis of the span of the rows, most variance first.
 
-    Directions with less variance than `least` are left out, all but the first.
+    Directions with less variance than `least` are dropped, all but the first.
     """
     n, dims = centered.shape
     if n <= dims:

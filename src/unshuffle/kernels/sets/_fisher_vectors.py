@@ -1,4 +1,4 @@
-"""FisherVectorKernel: sets compared by how they would change a mixture of all points."""
+"""FisherVectorKernel: sets compared by how each would change a mixture of all points."""
 
 import warnings
 from dataclasses import dataclass
@@ -12,58 +12,54 @@ from threadpoolctl import threadpool_limits
 
 from unshuffle._arrays import column_moments, ordinary
 from unshuffle._bags import Bags, canonical_order
+from unshuffle._distances import exponential_of, inner_products, squared_distances
 from unshuffle._parameters import Constraints, count, number
 from unshuffle.kernels.sets._set_kernel import SetKernel
 from unshuffle.kernels.sets._set_vectors import (
-    SetVectors,
-    describe,
+    describe_sets,
     evenly_spaced,
-    linear_block,
     mean_in_pieces,
-    rbf_block,
     unit_length,
 )
 
 Array = NDArray[np.float64]
 # A mixture of this many points is as good a vocabulary as one of all.
 VOCABULARY_SAMPLE = 20_000
-# Beyond so many standard deviations all points are alike: squares must stay finite.
+# Coordinates are clipped to this many standard deviations, so that squares stay finite.
 FARTHEST = 1e60
-# Log-likelihoods of points rise and fall by about this much where nothing is gained any more.
+# Log-likelihoods vary by about this much from rounding alone.
 ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Gaussian mixture with diagonal covariances, of points scaled to unit variance."""
+    """Gaussian mixture of points scaled to unit variance, with diagonal covariances."""
 
     center: Array  # mean of the fitted points
     spread: Array  # their standard deviation
     weights: Array  # shares of the components
     means: Array  # (n_components, width), in scaled coordinates
     deviations: Array  # (n_components, width), likewise
-    n_iter: int  # steps of the fit
-    settled: bool  # whether it ended before `max_iter`
-    power: float  # to which the numbers of a vector are raised
+    n_iter: int  # rounds of the fit
+    converged: bool
+    power: float  # exponent of the numbers of a vector
     gamma: float | None  # None compares by inner products
 
-    def describe(self, bags: Bags, n_jobs: int | None) -> SetVectors:
-        """Slopes of each set, in a vector of length 1."""
-        length = len(self.weights) * (1 + 2 * bags.width)
+    def describe(self, sets: Bags, n_jobs: int | None) -> Array:
+        """Gradient of each set, scaled to length 1."""
+        length = len(self.weights) * (1 + 2 * sets.width)
         gradient = partial(mean_in_pieces, self.gradient, length)
-        slopes = describe(gradient, bags, length, n_jobs=n_jobs)
-        return SetVectors(unit_length(np.sign(slopes) * np.abs(slopes) ** self.power))
+        gradients = describe_sets(gradient, sets, length, n_jobs=n_jobs)
+        return unit_length(np.sign(gradients) * np.abs(gradients) ** self.power)
 
-    def compare(self, a: SetVectors, b: SetVectors | None) -> Array:
+    def compare(self, a: Array, b: Array | None) -> Array:
         """Kernel between vectors."""
-        return linear_block(a, b) if self.gamma is None else rbf_block(a, b, self.gamma)
+        if self.gamma is None:
+            return inner_products(a, b)
+        return exponential_of(squared_distances(a, b), self.gamma)
 
     def gradient(self, points: Array) -> Array:
-        """Slope of the points' mean log-likelihood, in units of its own standard deviation.
-
-        Slopes by weights, means and deviations, one after the other: (1 + 2 width) numbers for
-        each component.
-        """
+        """Gradient of the mean log-likelihood by weights, means and deviations, standardized."""
         scaled = np.clip((points - self.center) / self.spread, -FARTHEST, FARTHEST)[:, None, :]
         steps = (scaled - self.means) / self.deviations
         logs = np.log(self.weights) - np.log(self.deviations).sum(axis=1)
@@ -83,29 +79,29 @@ class FisherVectorKernel(SetKernel):
     """Compare sets by how each would change a mixture model of all points.
 
     A Gaussian mixture of the points of all fitted sets serves as vocabulary. A set is described
-    by the slope of its likelihood: how weight, mean and width of each Gaussian should change to
-    fit this set better. Vectors of sets are then compared as they are, or by an RBF kernel.
+    by the gradient of its likelihood: how the weight, mean and width of each Gaussian should
+    change to fit this set better. These vectors are compared by inner products or an RBF kernel.
 
     Parameters
     ----------
     n_components : int, default=16
-        Gaussians of the vocabulary; more see finer differences and need more points. Never more
-        than there are different points, with a warning.
+        Gaussians of the vocabulary. More resolve finer differences and need more points. At most
+        one per distinct point is used, with a warning.
     gamma : float or None, default=None
-        None compares by inner products. A number by exp(-gamma d^2), d the distance between
-        vectors of length 1; larger sees finer differences.
+        Width of the kernel exp(-gamma d^2), d the distance between vectors of length 1. A larger
+        value resolves finer differences. None compares by inner products.
     power : float, default=0.5
-        Each number keeps its sign and is raised to this power: smaller brings components that
-        few points belong to nearer to the others, 1 changes nothing.
+        Exponent applied to the absolute value of each number of a vector. Smaller values give
+        components with few points more influence; 1 changes nothing.
     regularization : float, default=1e-4
-        Added to the variances of the Gaussians, as a share of that of all points. Larger keeps
-        them from shrinking onto few points.
+        Added to the variances of the Gaussians, as a share of that of all points. A larger value
+        keeps them from shrinking onto few points.
     max_iter : int, default=100
-        Most steps of the fit of the mixture.
+        Most rounds of expectation maximization. A larger value lets the mixture converge further.
     tol : float, default=1e-3
-        Rise of the log-likelihood per point below which to stop. Larger stops sooner.
+        Gain in log-likelihood per point below which the fit stops. A larger value stops earlier.
     random_state : int, RandomState instance or None, default=None
-        Where the fit of the mixture starts.
+        Chooses where the fit of the mixture starts.
     n_jobs : int or None, default=None
         Threads that describe and compare sets; more are faster. The result does not depend on it.
 
@@ -114,26 +110,24 @@ class FisherVectorKernel(SetKernel):
     weights_ : ndarray of shape (n_components,)
         Share of each Gaussian in the vocabulary.
     means_ : ndarray of shape (n_components, n_features_in_)
-        Its mean.
+        Mean of each Gaussian.
     deviations_ : ndarray of shape (n_components, n_features_in_)
-        Its standard deviation in each column.
+        Standard deviation of each Gaussian in each column.
     converged_ : bool
-        Whether the mixture settled.
+        Whether the mixture converged.
     n_iter_ : int
-        Steps it took.
+        Rounds of its fit.
     n_features_in_ : int
         Columns of a point.
 
     Notes
     -----
-    Positive semi-definite, as a kernel of vectors of length 1. Neither the order of points nor
-    that of sets changes the vocabulary; of more than 20,000 points it is learned from as many,
-    evenly chosen. The vocabulary is a local optimum of the likelihood.
+    Positive semi-definite, as a kernel of vectors of length 1. The vocabulary is a local optimum
+    of the likelihood, learned from at most 20,000 points. It does not depend on their order.
 
-    A set of m points with d columns takes O(m K d) time for K components, two sets O(K d): one
-    matrix product for all. 1000 sets of 70 points in the plane take .4 seconds. Memory:
-    K (2 d + 1) numbers for each set and n^2 for the Gram matrix, both checked before they are
-    taken.
+    For K components, describing a set of m points with d columns takes O(m K d) time and
+    K (2 d + 1) numbers, comparing two sets O(K d) time. The Gram matrix of n sets takes n^2
+    numbers. Memory is checked first.
 
     References
     ----------
@@ -145,9 +139,9 @@ class FisherVectorKernel(SetKernel):
     --------
     >>> from unshuffle.datasets import digit_clouds
     >>> from unshuffle.kernels import FisherVectorKernel
-    >>> bags, labels = digit_clouds(20)
+    >>> sets, labels = digit_clouds(20)
     >>> kernel = FisherVectorKernel(n_components=8, random_state=0)
-    >>> kernel.fit_transform(bags).shape
+    >>> kernel.fit_transform(sets).shape
     (20, 20)
     """
 
@@ -178,16 +172,16 @@ class FisherVectorKernel(SetKernel):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _build(self, bags: Bags) -> Vocabulary:
-        # Sorted, so that neither which set a point is in nor the order of sets plays a part.
-        points = bags.points[canonical_order(bags.points)]
+    def _build_model(self, sets: Bags) -> Vocabulary:
+        # Sorted, so that the order of sets does not matter.
+        points = sets.points[canonical_order(sets.points)]
         center, spread = column_moments(points)
         spread = np.where(spread > 0, spread, 1.0)
-        # A wild point would be a vocabulary of its own.
+        # An outlier would take a component of its own.
         points = points[ordinary(np.abs((points - center) / spread).max(axis=1))]
         points = points[evenly_spaced(len(points), VOCABULARY_SAMPLE)]
         if len(points) == 1:
-            points = np.repeat(points, 2, axis=0)  # the fit wants two
+            points = np.repeat(points, 2, axis=0)  # GaussianMixture needs two
         mixture = self._mixture((points - center) / spread)
         return Vocabulary(
             center,
@@ -201,8 +195,8 @@ class FisherVectorKernel(SetKernel):
             self.gamma,
         )
 
-    def _store(self, model: Vocabulary, sets: SetVectors) -> None:
-        self.converged_, self.n_iter_ = model.settled, model.n_iter
+    def _store(self, model: Vocabulary, descriptions: Array) -> None:
+        self.converged_, self.n_iter_ = model.converged, model.n_iter
         self.weights_ = model.weights
         self.means_ = model.means * model.spread + model.center
         self.deviations_ = model.deviations * model.spread
@@ -210,30 +204,30 @@ class FisherVectorKernel(SetKernel):
     def _mixture(self, points: Array) -> Any:
         from sklearn.mixture import GaussianMixture  # slow to import
 
-        n_different = len(np.unique(points, axis=0))
-        if n_different < self.n_components:
+        n_distinct = len(np.unique(points, axis=0))
+        if n_distinct < self.n_components:
             warnings.warn(
-                f"n_components={self.n_components} is more than the {n_different} different "
-                f"point(s) of the bags, so {n_different} are used. Pass fewer, or more points.",
+                f"n_components={self.n_components}, but X holds {n_distinct} distinct point(s), "
+                f"so {n_distinct} are used. Pass fewer components, or more points.",
                 UserWarning,
                 stacklevel=2,
             )
         mixture = GaussianMixture(
-            min(int(self.n_components), n_different),
+            min(int(self.n_components), n_distinct),
             covariance_type="diag",
             reg_covar=self.regularization,
             max_iter=int(self.max_iter),
-            tol=max(self.tol, ROUNDING),  # below it a climb would only end at max_iter
+            tol=max(self.tol, ROUNDING),  # rounding would keep it from stopping
             random_state=self.random_state,
         )
-        # One thread: sums of several come in any order, and round differently every time.
+        # With several threads, sums round differently every time.
         with warnings.catch_warnings(), threadpool_limits(limits=1):
             warnings.simplefilter("ignore", ConvergenceWarning)
             mixture.fit(points)
         if not mixture.converged_:
             warnings.warn(
-                f"The vocabulary was still changing after max_iter={self.max_iter} steps. It is "
-                "used as it stands; pass a larger max_iter, or a larger tol.",
+                f"The vocabulary did not converge in max_iter={self.max_iter} rounds. It is used "
+                "as it is; pass a larger max_iter or a larger tol.",
                 ConvergenceWarning,
                 stacklevel=2,
             )

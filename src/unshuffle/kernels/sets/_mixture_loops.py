@@ -1,4 +1,4 @@
-"""Compiled expectation maximisation for many small sets; imported when needed: numba is slow."""
+"""Compiled expectation maximization; imported when needed, since numba loads slowly."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,18 +8,17 @@ from unshuffle._compile import compiled
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-# Rounds of k-means before the mixture takes over; a start need not be settled.
+# Rounds of k-means before each start; it need not converge.
 LLOYD_ROUNDS = 10
 FULL, TIED, DIAGONAL, SPHERICAL = 0, 1, 2, 3
-# Rounds after which starts are compared, enough to tell good ones from bad.
+# Rounds after which starts are compared.
 SHORT_ROUNDS = 5
-MANY_ROUNDS = 2**40
 LOG_2_PI = float(np.log(2.0 * np.pi))
 
 
 @compiled(error_model="numpy")
 def squares_from(X: Array, center: Array, out: Array) -> None:
-    """Squared distances of the columns of X from a centre."""
+    """Squared distances of the columns of X from a center."""
     out[:] = 0.0
     for k in range(X.shape[0]):
         row, own = X[k], center[k]
@@ -30,7 +29,7 @@ def squares_from(X: Array, center: Array, out: Array) -> None:
 
 @compiled(error_model="numpy")
 def spread_centers(X: Array, draws: Array, squares: Array, nearest: Array) -> Array:
-    """Points far from each other: each drawn by its squared distance from those before."""
+    """Centers by k-means++: each point drawn by its squared distance from those before."""
     d, n = X.shape
     n_components = len(draws)
     centers = np.empty((n_components, d))
@@ -60,26 +59,21 @@ def spread_centers(X: Array, draws: Array, squares: Array, nearest: Array) -> Ar
 def assign_nearest(
     X: Array, centers: Array, labels: Indices, squares: Array, least: Array
 ) -> float:
-    """Label each point by its nearest centre, the first of several; return the sum of squares."""
-    for t in range(len(labels)):
-        least[t] = np.inf
+    """Label each point by its nearest center, the first of several; return the sum of squares."""
+    least[:] = np.inf
     for m in range(len(centers)):
         squares_from(X, centers[m], squares)
         for t in range(len(labels)):
             if squares[t] < least[t]:
                 least[t] = squares[t]
                 labels[t] = m
-    total = 0.0
-    for t in range(len(labels)):
-        total += least[t]
-    return total
+    return least.sum()
 
 
 @compiled(error_model="numpy")
 def move_centers(X: Array, labels: Indices, centers: Array, counts: Array) -> None:
-    """Move centres to the means of their points; one without points stays."""
-    for m in range(len(centers)):
-        counts[m] = 0.0
+    """Move centers to the means of their points; one without points stays."""
+    counts[:] = 0.0
     for t in range(len(labels)):
         counts[labels[t]] += 1.0
     for k in range(X.shape[0]):
@@ -91,8 +85,8 @@ def move_centers(X: Array, labels: Indices, centers: Array, counts: Array) -> No
 
 
 @compiled(error_model="numpy")
-def clustered(X: Array, n_components: int, draws: Array, labels: Indices) -> None:
-    """Indices by a few rounds of k-means: the tightest of the starts that `draws` gives."""
+def cluster(X: Array, n_components: int, draws: Array, labels: Indices) -> None:
+    """Labels by a few rounds of k-means, the best of the starts that `draws` selects."""
     n = X.shape[1]
     squares, least, counts = np.empty(n), np.empty(n), np.empty(n_components)
     trial = np.zeros(n, dtype=np.intp)
@@ -108,8 +102,7 @@ def clustered(X: Array, n_components: int, draws: Array, labels: Indices) -> Non
             move_centers(X, trial, centers, counts)
         if total < best:
             best = total
-            for t in range(n):
-                labels[t] = trial[t]
+            labels[:] = trial
 
 
 @compiled(error_model="numpy", fastmath={"reassoc"})
@@ -123,7 +116,7 @@ def weighted_sum(weights: Array, x: Array, y: Array) -> float:
 
 @compiled(error_model="numpy", fastmath={"reassoc"})
 def weighted_mean(weights: Array, x: Array, total: float) -> float:
-    """Sum of weights x, over their total."""
+    """Sum of weights x, divided by their total."""
     value = 0.0
     for t in range(len(x)):
         value += weights[t] * x[t]
@@ -132,9 +125,9 @@ def weighted_mean(weights: Array, x: Array, total: float) -> float:
 
 @compiled(error_model="numpy")
 def subtract_rows(rows: Array, factors: Array, target: Array) -> None:
-    """Take a weighted sum of the first rows from a later one."""
+    """Subtract a weighted sum of the first rows from a later one."""
     count = len(factors)
-    # Four at a time, since reading and writing the target takes longer than the sums.
+    # Four at a time: reading and writing the target takes longer than the sums.
     for c in range(0, count - 3, 4):
         f, g, h, i = factors[c], factors[c + 1], factors[c + 2], factors[c + 3]
         x, y, z, w = rows[c], rows[c + 1], rows[c + 2], rows[c + 3]
@@ -147,28 +140,16 @@ def subtract_rows(rows: Array, factors: Array, target: Array) -> None:
 
 
 @compiled(error_model="numpy")
-def transposed(points: Array, start: int, stop: int) -> Array:
-    """Points of one set in columns."""
-    X = np.empty((points.shape[1], stop - start))
-    for t in range(start, stop):
-        for k in range(points.shape[1]):
-            X[k, t - start] = points[t, k]
-    return X
-
-
-@compiled(error_model="numpy")
 def maximize(
     X: Array, shares: Array, kind: int, floor: float, weights: Array, means: Array,
     covariances: Array, gaps: Array,
 ) -> None:  # fmt: skip
-    """Weights, means and covariances from the share that each component has in each point."""
+    """Weights, means and covariances from the share of each component in each point."""
     d, n = X.shape
-    for m in range(len(shares)):
-        for place in range(covariances.shape[1]):
-            covariances[m, place] = 0.0
+    covariances[:] = 0.0
     for m in range(len(shares)):
         share = shares[m]
-        # A component that has lost all its points keeps a weight that its logarithm can bear.
+        # A component without points keeps a weight whose logarithm is finite.
         count = 1e-14 * n
         for t in range(n):
             count += share[t]
@@ -195,12 +176,9 @@ def maximize(
                 mean = 0.0
                 for k in range(d):
                     mean += target[k] / d
-                for k in range(d):
-                    target[k] = mean
-    for m in range(len(shares)):
-        if kind == TIED:
-            for place in range(covariances.shape[1]):
-                covariances[m, place] = covariances[0, place]
+                target[:] = mean
+    if kind == TIED:
+        covariances[1:] = covariances[0]
     for m in range(len(shares)):
         for k in range(d):
             covariances[m, k * (k + 1) // 2 + k if kind <= TIED else k] += floor
@@ -249,7 +227,7 @@ def log_densities(
 def expect(
     X: Array, weights: Array, means: Array, covariances: Array, gaps: Array, shares: Array
 ) -> float:
-    """Share of each component in each point; returns the log-likelihood of all points."""
+    """Fill in the share of each component in each point; return the log-likelihood."""
     n_components, n = shares.shape
     for m in range(n_components):
         log_densities(X, np.log(weights[m]), means[m], covariances[m], gaps, shares[m])
@@ -270,20 +248,19 @@ def expect(
 
 
 @compiled(error_model="numpy")
-def climb(
+def run_rounds(
     X: Array, shares: Array, kind: int, floor: float, done: int, stop: int, before: float,
     tol: float, weights: Array, means: Array, covariances: Array, gaps: Array,
 ) -> tuple[float, int, bool]:  # fmt: skip
-    """Rounds `done` to `stop` of expectation maximisation, in which `shares` change.
+    """Rounds `done` to `stop` of expectation maximization, which update `shares`.
 
-    Returns the log-likelihood, which was `before` at the start, the rounds done by now, and
-    whether it settled.
+    Returns the log-likelihood (`before` at the start), the rounds done and whether it converged.
     """
     score = before
     for number in range(done, stop):
         maximize(X, shares, kind, floor, weights, means, covariances, gaps)
         score = expect(X, weights, means, covariances, gaps, shares)
-        # at most, not below: with tol=0 a climb ends where nothing is gained
+        # at most, not below: with tol=0 it stops when nothing is gained
         if len(shares) == 1 or score - before <= tol * X.shape[1]:
             return score, number + 1, True
         before = score
@@ -292,7 +269,7 @@ def climb(
 
 @compiled(error_model="numpy")
 def set_shares(labels: Indices, shares: Array) -> None:
-    """Give each point to the component of its label alone."""
+    """Assign each point to the component of its label alone."""
     for m in range(len(shares)):
         for t in range(len(labels)):
             shares[m, t] = 1.0 if labels[t] == m else 0.0
@@ -304,13 +281,13 @@ def fit_set(
     means: Array, covariances: Array, labels: Indices, shares: Array, likeliest: Array,
     gaps: Array, state: Array, n_rounds: int,
 ) -> bool:  # fmt: skip
-    """Go on for `n_rounds` with the mixture of one set; return whether it is done.
+    """Run up to `n_rounds` rounds on the mixture of one set; return whether it is finished.
 
-    X is (d, n); labels (n,), shares and likeliest (m, n) and gaps (d, n) are room to work in. At
-    first all labels are 0, and `likeliest` gives all points to the first component. `state` holds
-    the start under way (the last "start" goes on from the likeliest), its rounds so far and its
-    log-likelihood, the log-likelihood of the likeliest, and whether it settled: at first
-    0, 0, -inf, -inf, 0. All else is as in `fit_sets`.
+    X is (d, n); labels (n,), shares and likeliest (m, n) and gaps (d, n) are work space. At first
+    `likeliest` assigns all points to the first component. `draws` (n_starts, n_trials, >= m) are
+    numbers from 0 to 1 that select the starts; `floor` is added to all variances. `state` holds
+    the current start (the last one continues from the likeliest), its rounds and log-likelihood,
+    the largest log-likelihood so far, and whether it converged: at first 0, 0, -inf, -inf, 0.
     """
     m = len(shares)
     n_starts = len(draws) if m > 1 else 0
@@ -319,65 +296,22 @@ def fit_set(
         start, done = int(state[0]), int(state[1])
         last = start == n_starts
         if done == 0 and not last:
-            clustered(X, m, draws[start], labels)
+            cluster(X, m, draws[start], labels)
             set_shares(labels, shares)
         most = max_iter if last else few
-        score, reached, settled = climb(
+        score, reached, converged = run_rounds(
             X, likeliest if last else shares, kind, floor, done, min(most, done + n_rounds),
             state[2], tol, weights, means, covariances, gaps,
         )  # fmt: skip
         n_rounds -= reached - done
         state[1], state[2] = reached, score
-        if reached < most and not settled:
+        if reached < most and not converged:
             continue
         if last:
-            state[4] = settled
+            state[4] = converged
             return True
         if score > state[3]:
             state[3] = score
             likeliest[:] = shares
         state[0], state[1], state[2] = start + 1, 0, -np.inf
     return False
-
-
-@compiled(error_model="numpy")
-def fit_sets(
-    points: Array, offsets: Indices, n_components: Indices, draws: Array, kind: int,
-    floor: float, max_iter: int, tol: float, weights: Array, means: Array, covariances: Array,
-    scores: Array, rounds: Indices, settled: NDArray[np.bool_],
-) -> None:  # fmt: skip
-    """Mixture of each set by expectation maximisation, the likeliest of several starts.
-
-    `draws` (n_starts, n_trials, at least max(n_components)) are numbers from 0 to 1 that choose
-    where to start, the same for every set; `floor` is added to all variances; a climb ends after
-    `max_iter` rounds, or with a gain in log-likelihood for each point below `tol`. All that
-    follows takes the answer: mixtures laid out as in `Fits`, log-likelihoods, rounds of the
-    likeliest start, and whether it ended before `max_iter`.
-    """
-    for s in range(len(n_components)):
-        X = transposed(points, offsets[s], offsets[s + 1])
-        d, n = X.shape
-        m = n_components[s]
-        labels, gaps = np.zeros(n, dtype=np.intp), np.empty((d, n))
-        shares, likeliest = np.zeros((m, n)), np.zeros((m, n))
-        set_shares(labels, likeliest)
-        state = np.array([0.0, 0.0, -np.inf, -np.inf, 0.0])
-        own = weights[s, :m], means[s, :m], covariances[s, :m]
-        fit_set(
-            X, draws, kind, floor, max_iter, tol, own[0], own[1], own[2], labels, shares,
-            likeliest, gaps, state, MANY_ROUNDS,
-        )  # fmt: skip
-        scores[s], rounds[s], settled[s] = state[2], state[1], state[4] > 0.0
-
-
-@compiled(error_model="numpy")
-def score_sets(
-    points: Array, offsets: Indices, n_components: Indices, weights: Array, means: Array,
-    covariances: Array, scores: Array,
-) -> None:  # fmt: skip
-    """Log-likelihood of each set under a mixture of its own, laid out as in `fit_sets`."""
-    for s in range(len(n_components)):
-        X = transposed(points, offsets[s], offsets[s + 1])
-        m = n_components[s]
-        shares, gaps = np.empty((m, X.shape[1])), np.empty(X.shape)
-        scores[s] = expect(X, weights[s, :m], means[s, :m], covariances[s, :m], gaps, shares)

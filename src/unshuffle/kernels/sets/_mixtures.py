@@ -1,9 +1,9 @@
-"""Gaussian mixtures of sets in input space: fitted, and multiplied with each other."""
+"""Gaussian mixtures of sets in input space: how they are fitted and multiplied."""
 
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,16 +13,14 @@ from unshuffle._bags import Bags
 from unshuffle._parallel import map_parallel, per_call, spans
 from unshuffle._parameters import check_memory
 from unshuffle._printing import short_repr
-from unshuffle.kernels.sets._set_vectors import chosen_bags
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
-Part = TypeVar("Part")
 
-KINDS = ("full", "tied", "diag", "spherical")
+COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
 # Sets that one thread fits at a time.
 CHUNK = 32
-# k-means starts tried before each climb: the tightest is taken.
+# k-means runs before each start, of which the best is taken.
 N_TRIALS = 2
 N_FOLDS = 3
 
@@ -30,14 +28,28 @@ N_FOLDS = 3
 class Mixture(NamedTuple):
     """Density of one set: a weighted sum of Gaussians.
 
+    The set kernels that fit densities return one for each set from their method `mixtures`.
+
     Attributes
     ----------
     weights : ndarray of shape (n_components,)
         Share of each component; they sum to one.
     means : ndarray of shape (n_components, n_features)
-        Middle of each, in the units of the points.
+        Mean of each component, in the units of the points.
     covariances : ndarray of shape (n_components, n_features, n_features)
-        Spread of each, in squares of these units.
+        Covariance of each component, in the squares of these units.
+
+    See Also
+    --------
+    SetKernel : Base class; says how to write a set kernel of your own.
+
+    Examples
+    --------
+    >>> from unshuffle.kernels import BhattacharyyaKernel
+    >>> sets = [[[0.0], [2.0]], [[4.0], [6.0]]]
+    >>> mixture = BhattacharyyaKernel().fit(sets).mixtures(sets)[1]
+    >>> mixture.means
+    array([[5.]])
     """
 
     weights: Array
@@ -49,68 +61,66 @@ class Mixture(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Climb:
+class FitSettings:
     """How mixtures are fitted."""
 
     n_components: int | str  # or "bic" or "cv", which choose it for each set
-    most: int  # components, where they are chosen
-    kind: str  # one of `KINDS`
+    max_components: int  # most that are tried
+    covariance_type: str  # one of `COVARIANCE_TYPES`
     floor: float  # added to all variances, so that no component shrinks onto a point
-    max_iter: int  # rounds at most
-    tol: float  # gain for each point below which to stop
-    draws: Array  # numbers from 0 to 1 that choose the starts, the same for every set
+    max_iter: int  # most rounds
+    tol: float  # gain per point below which to stop
+    draws: Array  # numbers from 0 to 1 that select the starts, the same for every set
 
 
 class Fits(NamedTuple):
-    """Mixtures of several sets, padded to one number m of components."""
+    """Mixtures of several sets, their components stacked."""
 
-    n_components: Indices  # of each set; what lies beyond means nothing
-    weights: Array  # (n_sets, m)
-    means: Array  # (n_sets, m, d)
-    covariances: Array  # (n_sets, m, p): lower triangles row after row, or diagonals
+    n_components: Indices  # of each set
+    weights: Array  # (n_components_in_all,)
+    means: Array  # (n_components_in_all, d)
+    spreads: Array  # (n_components_in_all, ...): lower triangles, diagonals or factors
     scores: Array  # log-likelihoods
-    rounds: Indices  # of each climb
-    settled: NDArray[np.bool_]  # whether each ended before `max_iter`
+    rounds: Indices  # of each fit
+    converged: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Components:
     """Components of the mixtures of several sets, ready to be compared."""
 
-    logs: Array  # added to the logarithm of every product that a component is part of
+    logs: Array  # added to the logarithm of every product of a component
     means: Array  # (n_components_in_all, d)
-    spreads: Array  # covariances, or what stands for them
+    spreads: Array  # covariances, or factors of them
     offsets: Indices  # where the components of each set begin
 
     def __len__(self) -> int:
         return self.offsets.size - 1
 
-    def part(self, start: int, stop: int) -> Self:
-        """Components of the sets from `start` up to `stop`."""
-        rows = slice(self.offsets[start], self.offsets[stop])
-        offsets = self.offsets[start : stop + 1] - self.offsets[start]
+    def __getitem__(self, some: slice) -> Self:
+        rows = slice(self.offsets[some.start], self.offsets[some.stop])
+        offsets = self.offsets[some.start : some.stop + 1] - self.offsets[some.start]
         return type(self)(self.logs[rows], self.means[rows], self.spreads[rows], offsets)
 
 
 class Mixtures(Components):
-    """Components whose `spreads` are lower triangles row after row, or diagonals."""
+    """Components whose `spreads` are rows of lower triangles, or diagonals."""
 
     def log_products(self, other: "Mixtures | None") -> Array:
-        """Logarithms of the integrals of products, exactly symmetric where `other` is None."""
+        """Logarithms of the integrals of products, exactly symmetric if `other` is None."""
         from unshuffle.kernels.sets._pair_loops import log_products
 
         beside = self if other is None else other
         found = np.zeros((len(self), len(beside)))
-        lanes = *self._lanes(), *beside._lanes(), other is None
+        both = *self._transpose(), *beside._transpose(), other is None
         d, n_numbers = self.means.shape[1], self.spreads.shape[1]
         pairs = len(self.logs) / len(self) * len(beside.logs)  # of components, for each set
         for start, stop in spans(len(self), pairs * (20.0 + n_numbers * d / 3)):
-            log_products(*lanes, start, stop, found)
+            log_products(*both, start, stop, found)
         return found
 
-    def _lanes(self) -> tuple[Array, Array, Array, Indices]:
-        # Copies can be written to, so that loops are compiled once, for arrays of that kind: what
-        # comes out of a file mapped to memory is of another.
+    def _transpose(self) -> tuple[Array, Array, Array, Indices]:
+        # Writable copies, so that loops are compiled once: memory-mapped arrays are read-only.
         return (
             self.logs.copy(),
             np.array(self.means.T, order="C"),
@@ -119,175 +129,110 @@ class Mixtures(Components):
         )
 
 
-def fit_in_chunks(
-    fit: Callable[[int, int, Indices], Part], bags: Bags, climb: Climb, length: int, n_jobs: Any
-) -> list[Part]:
-    """What `fit` gives for each chunk of sets, with one warning for all sets of few points.
+def fit_all(
+    fit: Callable[[Array, int], Fits], sets: Bags, settings: FitSettings, length: int, n_jobs: Any
+) -> Fits:
+    """Fit each sorted set by a function of its points and of the number of distinct ones.
 
-    `fit` takes the first set of a chunk, the one after its last, and the number of different
-    points in every set. A component is described by `length` numbers.
+    Warns once about all sets with few points. A component takes `length` numbers.
     """
-    distinct, most = n_distinct(bags), climb.n_components
+    distinct = np.array([count_distinct(points) for points in sets])
+    most = settings.n_components
     if isinstance(most, int) and (distinct < most).any():
         warnings.warn(
             f"{(distinct < most).sum()} of {distinct.size} sets have fewer than "
-            f"n_components={most} different points (the smallest {distinct.min()}). Each of these "
-            "is described by as many components as it has different points; pass a smaller "
-            'n_components, or "bic".',
+            f"n_components={most} distinct points (the smallest {distinct.min()}). Each of these "
+            'gets one component per distinct point; pass a smaller n_components, or "bic".',
             UserWarning,
             stacklevel=2,
         )
+    n_sets, largest = len(sets), settings.max_components
     check_memory(
-        2 * 8 * len(bags) * climb.most * length,
-        what=f"Describing {len(bags):,} sets by {climb.most} Gaussians of {length:,} numbers each",
+        2 * 8 * n_sets * largest * length,
+        what=f"Describing {n_sets:,} sets by {largest} Gaussians of {length:,} numbers each",
         instead='Pass fewer sets or components, covariance_type="diag", or a smaller rank.',
     )
 
-    def chunk(start: int) -> Part:
-        return fit(start, min(start + CHUNK, len(bags)), distinct)
+    def chunk(start: int) -> Fits:
+        stop = min(start + CHUNK, n_sets)
+        return join_fits([fit(sets[i], int(distinct[i])) for i in range(start, stop)])
 
-    return map_parallel(chunk, range(0, len(bags), CHUNK), n_jobs=n_jobs)
-
-
-def fit_mixtures(bags: Bags, climb: Climb, *, n_jobs: int | None) -> Fits:
-    """Mixture of each set in canonical order."""
-
-    def fit(start: int, stop: int, distinct: Indices) -> Fits:
-        part = bags.part(start, stop)
-        return fitted(part, chosen_numbers(part, distinct[start:stop], climb), climb)
-
-    def pad(values: Any) -> Any:
-        beyond = [(0, 0)] * values.ndim
-        if values.ndim > 1:
-            beyond[1] = (0, most - values.shape[1])
-        return np.pad(values, beyond)
-
-    d = bags.width
-    n_numbers = d * (d + 1) // 2 if climb.kind in ("full", "tied") else d
-    parts = fit_in_chunks(fit, bags, climb, n_numbers + d + 1, n_jobs)
-    most = max(part.weights.shape[1] for part in parts)
-    return Fits(*(np.concatenate([pad(x) for x in each]) for each in zip(*parts, strict=True)))
+    return join_fits(map_parallel(chunk, range(0, n_sets, CHUNK), n_jobs=n_jobs))
 
 
-def fitted(bags: Bags, n_components: Indices, climb: Climb) -> Fits:
-    """Mixture of each set with a given number of components."""
-    from unshuffle.kernels.sets import _mixture_loops as loops  # numba is slow to load
+def join_fits(parts: list[Fits]) -> Fits:
+    """One collection of mixtures from several."""
+    return Fits(*map(np.concatenate, zip(*parts, strict=True)))
 
-    n, d, most = len(bags), bags.width, int(n_components.max())
-    kind = KINDS.index(climb.kind)
+
+def fit_set(points: Array, m: int, settings: FitSettings) -> Fits:
+    """Mixture of one set with m components."""
+    from unshuffle.kernels.sets import _mixture_loops as loops  # numba loads slowly
+
+    X = np.array(points.T, order="C")
+    d, n = X.shape
+    kind = COVARIANCE_TYPES.index(settings.covariance_type)
     p = d * (d + 1) // 2 if kind <= loops.TIED else d
-    found = Fits(
-        n_components,
-        np.zeros((n, most)),
-        np.zeros((n, most, d)),
-        np.zeros((n, most, p)),
-        np.zeros(n),
-        np.zeros(n, dtype=np.intp),
-        np.zeros(n, dtype=np.bool_),
-    )
-    draws = climb.draws.copy()  # one that can be written to: see `Mixtures._lanes`
-    how: Any = draws, kind, float(climb.floor), climb.max_iter, float(climb.tol)
-    round_work = _round_work(bags, most, p)
-    # k-means at each start takes about as long as ten rounds
-    n_rounds = climb.max_iter + len(draws) * (10 + loops.SHORT_ROUNDS)
-    if n_rounds <= per_call(round_work):
-        for start, stop in spans(n, n_rounds * round_work):
-            part: Any = [each[start:stop] for each in found]
-            offsets = bags.offsets[start : stop + 1]
-            loops.fit_sets(bags.points, offsets, part[0], *how, *part[1:])
-    else:
-        for s in range(n):
-            _fit_in_pieces(bags[s], found, s, how, per_call(round_work))
-    return found
-
-
-def _round_work(bags: Bags, n_components: int, n_numbers: int) -> float:
-    """Nanoseconds that a round of expectation maximisation takes for the largest set."""
-    return float(bags.sizes.max()) * n_components * (20.0 + 2.0 * n_numbers)
-
-
-def _fit_in_pieces(points: Array, found: Fits, s: int, how: Any, n_rounds: int) -> None:
-    """Mixture of one large set, so many rounds to a compiled call."""
-    from unshuffle.kernels.sets import _mixture_loops as loops
-
-    X = np.ascontiguousarray(points.T)
-    (d, n), m = X.shape, int(found.n_components[s])
-    labels, gaps = np.zeros(n, dtype=np.intp), np.empty((d, n))
+    draws = settings.draws.copy()  # writable: see `Mixtures._transpose`
+    how: Any = draws, kind, float(settings.floor), settings.max_iter, float(settings.tol)
+    mixture = np.zeros(m), np.zeros((m, d)), np.zeros((m, p))
     shares, likeliest = np.zeros((m, n)), np.zeros((m, n))
     likeliest[0] = 1.0
     state = np.array([0.0, 0.0, -np.inf, -np.inf, 0.0])
-    own = found.weights[s, :m], found.means[s, :m], found.covariances[s, :m]
-    books = *how, *own, labels, shares, likeliest, gaps, state
-    go_on: Any = loops.fit_set
-    while not go_on(X, *books, n_rounds):
-        pass
-    found.scores[s], found.rounds[s], found.settled[s] = state[2], state[1], state[4]
+    work = np.zeros(n, dtype=np.intp), shares, likeliest, np.empty((d, n)), state
+    n_rounds = per_call(n * m * (20.0 + 2.0 * p))  # by the nanoseconds of a round
+    run: Any = loops.fit_set
+    while not run(X, *how, *mixture, *work, n_rounds):
+        pass  # Ctrl-C is handled between two calls
+    rounds, converged = state[1:2].astype(np.intp), state[4:5] > 0.0
+    return Fits(np.array([m]), *mixture, state[2:3], rounds, converged)
 
 
-def chosen_numbers(bags: Bags, distinct: Indices, climb: Climb) -> Indices:
-    """Number of components for each set, never above that of its different points."""
-    if isinstance(climb.n_components, int):
-        return np.minimum(distinct, climb.n_components)
-    costs = np.full((climb.most, len(bags)), np.inf)
-    for m in range(1, climb.most + 1):
-        enough = np.flatnonzero(distinct >= m)
-        if enough.size:
-            measured = bic if climb.n_components == "bic" else held_out_loss
-            costs[m - 1, enough] = measured(chosen_bags(bags, enough), m, climb)
-    return np.asarray(costs.argmin(axis=0) + 1, dtype=np.intp)
+def choose_n_components(points: Array, n_distinct: int, settings: FitSettings) -> int:
+    """Number of components for one set, at most one per distinct point."""
+    if isinstance(settings.n_components, int):
+        return min(n_distinct, settings.n_components)
+    measure = bic if settings.n_components == "bic" else held_out_loss
+    most = min(n_distinct, settings.max_components)
+    return int(np.argmin([measure(points, m, settings) for m in range(1, most + 1)])) + 1
 
 
-def bic(bags: Bags, m: int, climb: Climb) -> Array:
-    """Bayesian information criterion of mixtures of m components, less is better."""
-    d = bags.width
+def bic(points: Array, m: int, settings: FitSettings) -> float:
+    """Bayesian information criterion of a mixture of m components; lower is better."""
+    n, d = points.shape
     triangle = d * (d + 1) // 2
-    spread = {"full": m * triangle, "tied": triangle, "diag": m * d, "spherical": m}[climb.kind]
-    n_parameters = m - 1 + m * d + spread
-    scores = fitted(bags, np.full(len(bags), m, dtype=np.intp), climb).scores
-    return np.asarray(n_parameters * np.log(bags.sizes) - 2.0 * scores)
+    sizes = {"full": m * triangle, "tied": triangle, "diag": m * d, "spherical": m}
+    n_parameters = m - 1 + m * d + sizes[settings.covariance_type]
+    return float(n_parameters * np.log(n) - 2.0 * fit_set(points, m, settings).scores[0])
 
 
-def held_out_loss(bags: Bags, m: int, climb: Climb) -> Array:
-    """Less the log-likelihood of points that were left out, in three turns.
+def held_out_loss(points: Array, m: int, settings: FitSettings) -> float:
+    """Negative log-likelihood of held-out points, over three folds.
 
-    A set with too few different points to leave some out has loss 0 for one component, and
-    otherwise an infinite one.
+    If too few distinct points are left, the loss is infinite, but 0 for one component.
     """
     from unshuffle.kernels.sets import _mixture_loops as loops
 
-    fold = (np.arange(len(bags.points)) - np.repeat(bags.offsets[:-1], bags.sizes)) % N_FOLDS
-    loss = np.zeros(len(bags))
+    fold = np.arange(len(points)) % N_FOLDS
+    loss = 0.0
     for turn in range(N_FOLDS):
-        kept, left = _masked(bags, fold != turn), _masked(bags, fold == turn)
-        enough = np.flatnonzero(n_distinct(kept) >= m)
-        if enough.size:
-            kept, left = chosen_bags(kept, enough), chosen_bags(left, enough)
-            found = fitted(kept, np.full(enough.size, m, dtype=np.intp), climb)
-            scores = np.zeros(enough.size)
-            work = _round_work(left, m, found.covariances.shape[2])
-            for start, stop in spans(len(left), work):
-                part: Any = [each[start:stop] for each in (*found[:4], scores)]
-                loops.score_sets(left.points, left.offsets[start : stop + 1], *part)
-            loss[enough] -= scores
-        loss[np.setdiff1d(np.arange(len(bags)), enough)] += 0.0 if m == 1 else np.inf
+        kept = points[fold != turn]
+        if count_distinct(kept) < m:
+            loss += 0.0 if m == 1 else np.inf
+            continue
+        X = np.array(points[fold == turn].T, order="C")
+        mixture = fit_set(kept, m, settings)[1:4]
+        loss -= loops.expect(X, *mixture, np.empty(X.shape), np.empty((m, X.shape[1])))
     return loss
 
 
-def n_distinct(bags: Bags) -> Indices:
-    """Number of different points in each set, whose equal points stand beside each other."""
-    new = np.ones(len(bags.points), dtype=np.intp)
-    new[1:] = (bags.points[1:] != bags.points[:-1]).any(axis=1)
-    new[bags.offsets[:-1][bags.sizes > 0]] = 1
-    return np.asarray(np.diff(offsets_of(new)[bags.offsets]))
-
-
-def _masked(bags: Bags, keep: NDArray[np.bool_]) -> Bags:
-    kept = np.concatenate([[0], np.cumsum(keep)])
-    return Bags(bags.points[keep], kept[bags.offsets])
+def count_distinct(points: Array) -> int:
+    """Number of distinct points of a sorted set."""
+    return int((points[1:] != points[:-1]).any(axis=1).sum()) + min(len(points), 1)
 
 
 def offsets_of(sizes: Indices) -> Indices:
-    """Where each of several pieces of given sizes begins, and where the last ends."""
+    """Where pieces of given sizes begin, and where the last ends."""
     return np.concatenate([np.zeros(1, dtype=np.intp), np.cumsum(sizes)])
 
 
@@ -295,8 +240,8 @@ def offsets_of(sizes: Indices) -> Indices:
 class InputSpace:
     """Space of the points, each column with mean 0 and variance 1 over all fitted points."""
 
-    center: Array  # mean of each column, wild entries left out
-    scale: Array  # standard deviation; of a column that never varies, that of the others
+    center: Array  # mean of each column without outliers
+    scale: Array  # standard deviation; for a constant column, that of the others
 
     @classmethod
     def of(cls, points: Array) -> "InputSpace":
@@ -306,51 +251,43 @@ class InputSpace:
         usual = np.sqrt((scale[varied] ** 2).mean()) if varied.any() else 1.0
         return cls(center, np.where(varied, scale, usual))
 
-    def fits(self, bags: Bags, climb: Climb, *, n_jobs: int | None) -> Fits:
-        """Mixtures of sets in canonical order, in standard units."""
-        standard = Bags((bags.points - self.center) / self.scale, bags.offsets)
-        return fit_mixtures(standard, climb, n_jobs=n_jobs)
+    def fit_mixtures(self, sets: Bags, settings: FitSettings, *, n_jobs: int | None) -> Fits:
+        """Mixtures of sorted sets, in standard units."""
+        standard = Bags((sets.points - self.center) / self.scale, sets.offsets)
+        d = sets.width
+        n_numbers = d * (d + 1) // 2 if settings.covariance_type in ("full", "tied") else d
+
+        def fit(points: Array, n_distinct: int) -> Fits:
+            return fit_set(points, choose_n_components(points, n_distinct, settings), settings)
+
+        return fit_all(fit, standard, settings, n_numbers + d + 1, n_jobs)
 
     def likelihoods(self, fits: Fits) -> Mixtures:
         """Mixtures whose products are integrals of the densities, in units of the points."""
-        used = np.arange(fits.weights.shape[1]) < fits.n_components[:, np.newaxis]
         d = self.center.size
         constant = -0.25 * d * np.log(2.0 * np.pi) - 0.5 * np.log(self.scale).sum()
-        return Mixtures(
-            np.log(fits.weights[used]) + constant,
-            fits.means[used],
-            fits.covariances[used],
-            offsets_of(fits.n_components),
-        )
+        logs = np.log(fits.weights) + constant
+        return Mixtures(logs, fits.means, fits.spreads, offsets_of(fits.n_components))
 
     def affinities(self, fits: Fits) -> Mixtures:
         """Single Gaussians whose products are integrals of the roots of the densities."""
-        covariances = fits.covariances[:, 0]
         d = self.center.size
-        # The root of a Gaussian of covariance C is one of covariance 2 C but for a factor; with
-        # C in place of 2 C and means closer by a root of 2 the exponents come out the same.
-        return Mixtures(
-            0.25 * np.linalg.slogdet(unpacked(covariances, d))[1] + 0.25 * d * np.log(2.0),
-            np.sqrt(0.5) * fits.means[:, 0],
-            covariances,
-            np.arange(len(covariances) + 1),
-        )
+        # Up to a factor, the root of a Gaussian of covariance C has covariance 2 C. With C and
+        # means divided by the root of 2 the exponents are the same.
+        logs = 0.25 * np.linalg.slogdet(unpack(fits.spreads, d))[1] + 0.25 * d * np.log(2.0)
+        return Mixtures(logs, np.sqrt(0.5) * fits.means, fits.spreads, np.arange(len(logs) + 1))
 
     def mixtures(self, fits: Fits) -> list[Mixture]:
-        """The mixtures one by one, in the units of the points."""
-        return [
-            Mixture(
-                fits.weights[s, :m],
-                fits.means[s, :m] * self.scale + self.center,
-                unpacked(fits.covariances[s, :m], self.center.size)
-                * np.outer(self.scale, self.scale),
-            )
-            for s, m in enumerate(fits.n_components)
-        ]
+        """Mixture of each set, in the units of the points."""
+        means = fits.means * self.scale + self.center
+        covariances = unpack(fits.spreads, self.center.size) * np.outer(self.scale, self.scale)
+        ends = offsets_of(fits.n_components)[1:-1]
+        parts = [np.split(each, ends) for each in (fits.weights, means, covariances)]
+        return [Mixture(*each) for each in zip(*parts, strict=True)]
 
 
-def unpacked(covariances: Array, d: int) -> Array:
-    """Whole matrices from their lower triangles or diagonals."""
+def unpack(covariances: Array, d: int) -> Array:
+    """Full matrices from their lower triangles or diagonals."""
     whole = np.zeros((*covariances.shape[:-1], d, d))
     if covariances.shape[-1] == d:
         whole[..., np.arange(d), np.arange(d)] = covariances

@@ -1,4 +1,4 @@
-"""Compiled integrals of products of mixtures; imported when needed, as numba is slow."""
+"""Compiled integrals of products of mixtures; imported when needed, since numba loads slowly."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,11 +7,11 @@ from unshuffle._compile import compiled
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
-# Components that go through a factorisation side by side, so that the processor does several at
-# once; their matrices should stay in its nearest cache.
+# Numbers of matrices factored side by side: enough for vector instructions, small enough to stay
+# in the nearest cache.
 LANE_NUMBERS = 2048
-# Determinants are products of pivots, and logarithms are dear: one is taken for so many pivots,
-# of which none is beyond 1e38 or below 1e-38 where points are standardised.
+# One logarithm is taken for the product of this many pivots. For standardized points none of them
+# is above 1e38 or below 1e-38.
 PIVOTS = 8
 # Terms smaller than the largest by exp(-45) = 3e-20 do not change a sum of doubles.
 NEGLIGIBLE = -45.0
@@ -19,11 +19,11 @@ NEGLIGIBLE = -45.0
 
 @compiled(error_model="numpy")
 def factor_lanes(A: Array, z: Array, inverse: Array, ratio: Array, log_det: Array, n: int) -> None:
-    """LDL' of matrices that lie side by side, and z'A^-1 z of a vector with each.
+    """LDL' of n matrices side by side, and z'A^-1 z of a vector with each.
 
-    A holds lower triangles row after row, one matrix in each of n columns, z the vectors with a
-    last row that takes z'A^-1 z; both are overwritten. `log_det` takes the logarithms of the
-    determinants; `inverse` and `ratio` are room to work in.
+    The columns of A hold lower triangles row by row, those of z the vectors; the last row of z
+    receives z'A^-1 z, `log_det` the log determinants. A and z are overwritten; `inverse` and
+    `ratio` are work space.
     """
     d = z.shape[0] - 1
     form, product = z[d], ratio
@@ -82,7 +82,7 @@ def log_sum(terms: Array, n_rows: int, start: int, stop: int) -> float:
     for i in range(n_rows):
         for t in range(start, stop):
             value = terms[i, t]
-            # A covariance without an inverse gives NaN, which is to be seen.
+            # A singular covariance gives NaN, which must reach the caller.
             if value > largest or value != value:
                 largest = value
     if largest == -np.inf:
@@ -113,12 +113,11 @@ def log_products(
 ) -> None:  # fmt: skip
     """Logarithms of sums over components of exp(a_i + a_j) |C_i + C_j|^-1/2 exp(-q_ij / 2).
 
-    q_ij is the square of the distance of two means in the metric of C_i + C_j. With logarithms of
-    weights for a_i, and but for a power of 2 pi, these are the integrals of the products of two
-    mixtures. Components stand in columns, set after set: means (d, n_components), covariances as
-    lower triangles (d (d + 1) / 2, n_components) or diagonals (d, n_components). Rows of `out`
-    from `start` up to `stop` are filled; with `above` those sets are compared with sets from the
-    same number on, and the answer is written on both sides of the diagonal.
+    q_ij is the squared distance of two means in the metric of C_i + C_j. With log weights for a_i
+    these are the integrals of the products of two mixtures, up to a power of 2 pi. Components are
+    columns, set by set: means (d, n_components), covariances as lower triangles
+    (d (d + 1) / 2, n_components) or diagonals (d, n_components). Rows `start` to `stop` of `out`
+    are filled; with `above`, only from the diagonal on, and mirrored.
     """
     d, n_numbers = means.shape[0], covariances.shape[0]
     n_others, n_lanes = len(other_offsets) - 1, len(other_logs)
@@ -168,13 +167,13 @@ def log_terms(
 ) -> None:  # fmt: skip
     """Logarithms of integrals of products of Gaussians with covariances I + U'U, two by two.
 
-    For U_1 in r rows, u_1 = (I + U_1 U_1')^-1/2 U_1 and the gap m_1 - m_2 of the means, the block
-    of U_1 is eliminated first: what remains is a matrix of r by r,
+    For U_1 with r rows, u_1 = (I + U_1 U_1')^-1/2 U_1 and the gap m_1 - m_2 of the means, the
+    block of U_1 is eliminated first. What remains is the r by r matrix
     S = I + U_2 U_2' - (u_1 U_2')'(u_1 U_2'), to be factored. `inner` (n, r + 1, r + 1, n_others)
     holds inner products of the rows of u_1 and m_1 (last) with those of U_2 and m_2 (last),
     `own_inner` (n, r + 1) those of m_1 with u_1 and itself, `other_inner` (r + 1, n_others) those
-    of m_2 with U_2 and itself, `other_spreads` the squared lengths of the rows of U_2, which are
-    orthogonal; `logs` holds -log|I + U_1 U_1'| / 2.
+    of m_2 with U_2 and itself, `other_spreads` the squared lengths of the orthogonal rows of U_2,
+    and `logs` -log|I + U_1 U_1'| / 2.
     """
     r, n_others = other_spreads.shape
     width = max(16, LANE_NUMBERS // (r * (r + 1) // 2))

@@ -1,9 +1,9 @@
-"""SetKernel: what all kernels between sets share. Fitting, Gram matrices in tiles, Dask."""
+"""SetKernel: the base class of kernels between sets of points."""
 
 import pickle
 from abc import ABC, abstractmethod
 from dataclasses import fields, is_dataclass
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from unshuffle._bags import (
     listed,
 )
 from unshuffle._parallel import check_n_jobs, map_parallel, one_blas_thread
-from unshuffle._parameters import check_count, check_memory, check_parameters
+from unshuffle._parameters import Constraints, check_count, check_memory, check_parameters
 from unshuffle._progress import refitting
 
 Array = NDArray[np.float64]
@@ -28,52 +28,79 @@ Array = NDArray[np.float64]
 TILE = 64
 
 
-class SetModel(Protocol):
-    """What all sets have in common, and how each is then described and compared with others.
-
-    Descriptions have a length, and a method `part(start, stop)` that gives those of some sets.
-    """
-
-    def describe(self, bags: Bags, n_jobs: int | None) -> Any:
-        """Descriptions of sets in canonical order, each from its own points alone."""
-
-    def compare(self, a: Any, b: Any | None) -> Array:
-        """Kernel between descriptions; None compares `a` with itself, exactly symmetric."""
-
-
 class SetKernel(
     BagEstimatorMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC
 ):
-    """Similarity between sets of points, as a transformer that gives Gram matrices.
+    """Base class of kernels between sets of points.
 
-    A subclass names its model in `_build` and its fitted attributes in `_store`; all else is here.
+    A set kernel is a transformer: `fit_transform` gives the Gram matrix of the fitted sets, and
+    `transform` compares new sets with them, as `SVC(kernel="precomputed")` needs.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Columns of a point.
+
+    Notes
+    -----
+    To write a kernel of your own, subclass this class and implement `_build_model(sets)`. It
+    receives the fitted sets: iterate over them for one (n_i, n_features) array per set, or use
+    `sets.points` for all points. It returns a model with two methods:
+
+    - `describe(sets, n_jobs)` returns one description per set: an array with a row for each set,
+      or any object that has a length and can be sliced.
+    - `compare(a, b)` returns the kernel between two such descriptions, shape (len(a), len(b)). If
+      `b` is None, it compares `a` with itself.
+
+    Optionally implement `_store(model, descriptions)` to set fitted attributes. Parameters go
+    into `__init__`, as in any scikit-learn estimator. With an `n_jobs` parameter, the Gram matrix
+    is computed by that many threads, in tiles of 64 by 64 sets.
+
+    Examples
+    --------
+    A kernel that compares the means of two sets:
+
+    >>> import numpy as np
+    >>> from unshuffle.kernels import SetKernel, rbf_kernel
+    >>> class MeanModel:
+    ...     def describe(self, sets, n_jobs):
+    ...         return np.array([points.mean(axis=0) for points in sets])
+    ...
+    ...     def compare(self, a, b):
+    ...         return rbf_kernel(a, b, gamma=1.0)
+    >>> class CentroidKernel(SetKernel):
+    ...     def _build_model(self, sets):
+    ...         return MeanModel()
+    >>> CentroidKernel().fit_transform([[[0.0], [2.0]], [[1.0], [2.0], [3.0]]]).round(3)
+    array([[1.   , 0.368],
+           [0.368, 1.   ]])
     """
 
-    n_jobs: int | None
+    _constraints: ClassVar[Constraints] = {}
+    n_jobs: int | None = None
     _model: Any
 
     @abstractmethod
-    def _build(self, bags: Bags) -> SetModel:
-        """Model for sets like these, in canonical order; sets no attribute."""
+    def _build_model(self, sets: Bags) -> Any:
+        """Model for sorted sets like these; sets no attribute."""
 
-    def _learn(self, bags: Bags) -> tuple[Any, Any]:
+    def _learn(self, sets: Bags) -> tuple[Any, Any]:
         """Model for these sets, and their descriptions."""
-        model = self._build(bags)
-        return model, model.describe(bags, self.n_jobs)
+        model = self._build_model(sets)
+        return model, model.describe(sets, self.n_jobs)
 
-    @abstractmethod
-    def _store(self, model: Any, sets: Any) -> None:
-        """Set the attributes that tell of a model and of the descriptions of the fitted sets."""
+    def _store(self, model: Any, descriptions: Any) -> None:
+        """Set the fitted attributes; a subclass without any need not implement it."""
 
-    def fit(self, bags: Any, y: Any = None) -> Self:
-        """Summarize the sets that later ones are compared with.
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Describe the sets that later ones are compared with.
 
         Parameters
         ----------
-        bags : list of array-like of shape (n_i, n_features), 3-D array, or 2-D array
-            Sets of points in any order; the rows of a 2-D array are sets of one point.
+        X : list of array-like of shape (n_i, n_features), 3-D array, or 2-D array
+            Sets of points in any order. The rows of a 2-D array are sets of one point.
         y : None
-            Not used.
+            Ignored.
 
         Returns
         -------
@@ -82,168 +109,152 @@ class SetKernel(
         """
         check_parameters(self)
         check_n_jobs(self.n_jobs)
-        given = Bags.of(bags)
-        check_gap(given.points, "bags")
+        sets = Bags.of(X, name="X")
+        check_gap(sets.points, "X")
         with refitting(self):
-            self._record_columns(bags, given)
-            given = given.sorted()
-            model, sets = self._learn(given)
-            self._fitted_bags, self._model, self._fitted_sets = given, model, sets
-            self._store(model, sets)
+            self._record_columns(X, sets)
+            self._fitted_sets = sets.sorted()
+            self._model, self._descriptions = self._learn(self._fitted_sets)
+            self._store(self._model, self._descriptions)
         return self
 
-    def transform(self, bags: Any) -> Array:
+    def transform(self, X: Any) -> Array:
         """Kernel between sets and the fitted ones.
 
         Parameters
         ----------
-        bags : what `fit` takes
-            New sets, or the fitted ones; a single one as [bag].
+        X : list of array-like, 3-D array, or 2-D array
+            Sets, as for `fit`. Pass a single set as [points].
 
         Returns
         -------
         K : ndarray of shape (n_sets, n_fitted_sets)
             What `SVC(kernel="precomputed")` takes for prediction.
         """
-        check_is_fitted(self, "_fitted_bags")
-        given = self._bags_like_fitted(bags).sorted()
-        check_set_gram_memory(len(given), len(self._fitted_bags))
-        return self._gram(self._described(given), self._fitted_descriptions())
+        check_is_fitted(self, "_fitted_sets")
+        sets = self._bags_like_fitted(X).sorted()
+        check_set_gram_memory(len(sets), len(self._fitted_sets))
+        return self._gram(self._describe(sets), self._describe_fitted())
 
-    def fit_transform(self, bags: Any, y: Any = None) -> Array:
-        """Kernel between all pairs of the sets, which are fitted.
+    def fit_transform(self, X: Any, y: Any = None) -> Array:
+        """Fit to sets, and compare all pairs of them.
 
         Parameters
         ----------
-        bags : what `fit` takes
-            Sets of points in any order.
+        X : list of array-like, 3-D array, or 2-D array
+            Sets, as for `fit`.
         y : None
-            Not used.
+            Ignored.
 
         Returns
         -------
         K : ndarray of shape (n_sets, n_sets)
             Exactly symmetric; half of it is computed.
         """
-        bags = listed(bags)
-        n_sets = table_shape(bags)[0]
+        X = listed(X)
+        n_sets = table_shape(X)[0]
         check_set_gram_memory(n_sets, n_sets)
-        return self.fit(bags, y)._gram(self._fitted_descriptions())
+        return self.fit(X, y)._gram(self._describe_fitted())
 
-    def kernel(self, bags_a: Any, bags_b: Any = None) -> Array:
+    def kernel(self, X: Any, Y: Any = None) -> Array:
         """Kernel between two collections of sets, neither of which need be the fitted one.
 
         Parameters
         ----------
-        bags_a : what `fit` takes
-            Sets of points.
-        bags_b : what `fit` takes, or None, default=None
-            Other sets; None compares `bags_a` with each other.
+        X : list of array-like, 3-D array, or 2-D array
+            Sets, as for `fit`.
+        Y : list of array-like, 3-D array, 2-D array or None, default=None
+            Other sets; None compares those of X with each other.
 
         Returns
         -------
-        K : ndarray of shape (n_sets_a, n_sets_b)
-            With the widths and directions of the fitted sets; of an estimator that is not fitted,
-            with those that the given sets have together.
+        K : ndarray of shape (n_sets_X, n_sets_Y)
+            Widths and directions are those of the fitted sets. If the estimator is not fitted,
+            they come from X and Y together.
         """
-        ready, a, b = self._ready_for(bags_a, bags_b, whole=True)
-        return ready._gram(ready._described(a), None if b is None else ready._described(b))
+        ready, a, b = self._with_model(X, Y, whole=True)
+        return ready._gram(ready._describe(a), None if b is None else ready._describe(b))
 
-    def dask_gram(self, bags_a: Any, bags_b: Any = None, *, block_size: int = 500) -> Any:
+    def dask_gram(self, X: Any, Y: Any = None, *, block_size: int = 500) -> Any:
         """Kernel between two collections of sets as a Dask array, computed where Dask runs.
 
-        For Gram matrices that one machine is too slow for, or cannot hold. Nothing but the widths
-        and directions that all sets have in common is computed before the array is; then each
-        block of sets is summarized by a task of its own, and each two of these are compared by
-        another.
+        Use it for Gram matrices that take too long on one machine, or do not fit on it. One task
+        describes each block of sets, and one compares each pair of blocks.
 
         Parameters
         ----------
-        bags_a : what `fit` takes
-            Sets of points.
-        bags_b : what `fit` takes, or None, default=None
-            Other sets; None compares `bags_a` with each other, half of the blocks being computed
-            and the others mirrored.
+        X : list of array-like, 3-D array, or 2-D array
+            Sets, as for `fit`.
+        Y : list of array-like, 3-D array, 2-D array or None, default=None
+            Other sets; None compares those of X with each other and computes half of the blocks.
         block_size : int, default=500
-            Sets on each side of a block, rounded up to a multiple of 64. Larger makes fewer tasks,
-            each of which takes more memory.
+            Sets on each side of a block, rounded up to a multiple of 64. A larger value makes
+            fewer tasks that take more memory each.
 
         Returns
         -------
-        K : dask.array.Array of shape (n_sets_a, n_sets_b)
-            The same numbers as `kernel` gives. ``K.compute()`` brings them all here; ``K.to_zarr``
-            and the like store them block by block.
+        K : dask.array.Array of shape (n_sets_X, n_sets_Y)
+            The same numbers as from `kernel`.
 
         Notes
         -----
-        It runs on the client that is active when the array is computed, or on the threads of this
-        process where there is none. The points of each block travel with its task, so what is
-        lost with a worker is computed again by another. Dask itself may say that a graph of more
-        than 10 MB is large: that is the points, which are sent once.
+        It runs on the client that is active when the array is computed, else on local threads.
+        The points of each block are sent with its task, so another worker can repeat it if one is
+        lost. Dask may warn about a graph larger than 10 MB: those are the points.
         """
         check_count(block_size, "block_size")
-        ready, a, b = self._ready_for(bags_a, bags_b)
-        light = clone(ready)  # what travels to the workers holds no fitted sets
+        ready, a, b = self._with_model(X, Y, whole=False)
+        light = clone(ready)  # workers do not need the fitted sets
         light._model = ready._model
         return dask_gram(light, a, b, -(-int(block_size) // TILE) * TILE)
 
-    def _described(self, bags: Bags) -> Any:
-        return self._model.describe(bags, self.n_jobs)
+    def _describe(self, sets: Bags) -> Any:
+        return self._model.describe(sets, self.n_jobs)
 
-    def _fitted_descriptions(self) -> Any:
-        """Descriptions of the fitted sets, made again where they were left out of a pickle."""
-        if self._fitted_sets is None:
-            self._fitted_sets = self._described(self._fitted_bags)
-        return self._fitted_sets
+    def _describe_fitted(self) -> Any:
+        """Descriptions of the fitted sets, made again if a pickle left them out."""
+        if self._descriptions is None:
+            self._descriptions = self._describe(self._fitted_sets)
+        return self._descriptions
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        # Points often take far less room than what describes them, and give it to the last digit.
-        if _n_bytes(state.get("_fitted_sets")) > _n_bytes(state.get("_fitted_bags")):
-            state["_fitted_sets"] = None
+        # Points often take far less room than descriptions, and reproduce them exactly.
+        if _n_bytes(state.get("_descriptions")) > _n_bytes(state.get("_fitted_sets")):
+            state["_descriptions"] = None
         return state
 
-    def _ready_for(
-        self, bags_a: Any, bags_b: Any, *, whole: bool = False
-    ) -> tuple[Self, Bags, Bags | None]:
-        """Kernel with a model, its own or one for these sets, and the sets in canonical order.
-
-        Where the Gram matrix is wanted `whole`, its memory is asked for before sets are described.
-        """
-        ready, b, together = self, None, None
-        if hasattr(self, "_fitted_bags"):
-            a = self._bags_like_fitted(bags_a).sorted()
-            if bags_b is not None:
-                b = self._bags_like_fitted(bags_b).sorted()
-        else:
-            ready = clone(self)
-            check_parameters(ready)
-            check_n_jobs(self.n_jobs)
-            a = Bags.of(bags_a, name="bags_a")
-            ready._record_columns(bags_a, a)
-            a, together = a.sorted(), a
-            if bags_b is not None:
-                b = Bags.of(bags_b, name="bags_b").sorted()
-                check_bag_width(b.width, a.width, type(self).__name__)
-                if a.sizes.max() > 1:
-                    check_not_one_bag(bags_b, "bags_b", others="those of bags_a")
-                if b.sizes.max() > 1:
-                    check_not_one_bag(bags_a, "bags_a", others="those of bags_b")
-                together = Bags(
-                    np.concatenate([a.points, b.points]),
-                    np.concatenate([a.offsets, a.offsets[-1] + b.offsets[1:]]),
-                )
-            check_gap(together.points, "bags")
+    def _with_model(self, X: Any, Y: Any, *, whole: bool) -> tuple[Self, Bags, Bags | None]:
+        """Kernel with a model, and X and Y as sorted sets; `whole` checks memory first."""
+        if hasattr(self, "_fitted_sets"):
+            a = self._bags_like_fitted(X).sorted()
+            b = None if Y is None else self._bags_like_fitted(Y).sorted()
+            if whole:
+                check_set_gram_memory(len(a), len(a if b is None else b))
+            return self, a, b
+        ready, b = clone(self), None
+        check_parameters(ready)
+        check_n_jobs(self.n_jobs)
+        a = both = Bags.of(X, name="X").sorted()
+        ready._record_columns(X, a)
+        if Y is not None:
+            b = Bags.of(Y, name="Y").sorted()
+            check_bag_width(b.width, a.width, type(self).__name__)
+            if a.sizes.max() > 1:
+                check_not_one_bag(Y, "Y", others="those of X")
+            if b.sizes.max() > 1:
+                check_not_one_bag(X, "X", others="those of Y")
+            offsets = np.concatenate([a.offsets, a.offsets[-1] + b.offsets[1:]])
+            both = Bags(np.concatenate([a.points, b.points]), offsets)
+        check_gap(both.points, "X" if Y is None else "X and Y")
         if whole:
             check_set_gram_memory(len(a), len(a if b is None else b))
-        if together is not None:
-            ready._model = ready._build(together)
+        ready._model = ready._build_model(both)
         return ready, a, b
 
     def _gram(self, a: Any, b: Any | None = None) -> Array:
-        """Kernel between descriptions in tiles, those above the diagonal only where b is None."""
+        """Kernel between descriptions in tiles; if b is None, only those above the diagonal."""
         other = a if b is None else b
-        check_set_gram_memory(len(a), len(other))
         K = np.empty((len(a), len(other)))
         corners = [
             (i, j)
@@ -254,11 +265,10 @@ class SetKernel(
         def compute(corner: tuple[int, int]) -> None:
             i, j = corner
             rows, columns = slice(i, min(i + TILE, len(a))), slice(j, min(j + TILE, len(other)))
-            part = a.part(rows.start, rows.stop)
             if b is None and i == j:
-                K[rows, columns] = self._model.compare(part, None)
+                K[rows, columns] = self._model.compare(a[rows], None)
                 return
-            K[rows, columns] = self._model.compare(part, other.part(columns.start, columns.stop))
+            K[rows, columns] = self._model.compare(a[rows], other[columns])
             if b is None:
                 K[columns, rows] = K[rows, columns].T
 
@@ -267,7 +277,7 @@ class SetKernel(
 
     @property
     def _n_features_out(self) -> int:
-        return len(self._fitted_bags)
+        return len(self._fitted_sets)
 
 
 def _n_bytes(value: Any) -> int:
@@ -280,16 +290,16 @@ def _n_bytes(value: Any) -> int:
 
 
 def check_set_gram_memory(n_rows: int, n_columns: int) -> None:
-    """Refuse a Gram matrix of sets that would not fit into the memory that is free now."""
+    """Refuse a Gram matrix of sets that does not fit into free memory."""
     check_memory(
         8 * n_rows * n_columns,
         what=f"The kernel matrix of {n_rows:,} by {n_columns:,} sets",
-        instead="Pass fewer sets at a time, or use dask_gram, which gives it block by block.",
+        instead="Pass fewer sets at a time, or use dask_gram, which computes it block by block.",
     )
 
 
 def dask_gram(kernel: SetKernel, a: Bags, b: Bags | None, block_size: int) -> Any:
-    """Kernel between sets in canonical order as a Dask array, nothing of it computed yet."""
+    """Kernel between sorted sets as a Dask array, not computed yet."""
     try:
         import cloudpickle
         from dask import array, delayed
@@ -297,39 +307,37 @@ def dask_gram(kernel: SetKernel, a: Bags, b: Bags | None, block_size: int) -> An
         raise ImportError(
             "Gram matrices in blocks on a cluster need Dask: pip install 'unshuffle[dask]'"
         ) from error
-    # All travels as plain bytes. Arrays of their own come out of a message wherever they stand in
-    # it, at addresses for which BLAS takes other routes, and round differently.
+    # Everything is sent as plain bytes: arrays sent as such arrive at addresses for which BLAS
+    # takes other code paths, and round differently.
     shared = delayed(cloudpickle.dumps(kernel), pure=False)
-    describe, compare = delayed(_describe, pure=False), delayed(_compare, pure=False)
+    describe, compare = delayed(_describe_block, pure=False), delayed(_compare_blocks, pure=False)
 
-    def described(bags: Bags) -> tuple[list[Any], list[int]]:
-        starts = range(0, len(bags), block_size)
-        parts = [bags.part(start, min(start + block_size, len(bags))) for start in starts]
+    def described(sets: Bags) -> tuple[list[Any], list[int]]:
+        starts = range(0, len(sets), block_size)
+        parts = [sets.part(start, min(start + block_size, len(sets))) for start in starts]
         tasks = [describe(shared, delayed(pickle.dumps(each), pure=False)) for each in parts]
         return tasks, [len(each) for each in parts]
-
-    def block(i: int, j: int) -> Any:
-        other = None if b is None and i == j else columns[j]
-        shape = heights[i], widths[j]
-        return array.from_delayed(compare(shared, rows[i], other), shape=shape, dtype=np.float64)
 
     rows, heights = described(a)
     columns, widths = (rows, heights) if b is None else described(b)
     blocks: list[list[Any]] = [[None] * len(widths) for _ in heights]
     for i in range(len(heights)):
         for j in range(i if b is None else 0, len(widths)):
-            blocks[i][j] = block(i, j)
+            other = None if b is None and i == j else columns[j]
+            task = compare(shared, rows[i], other)
+            shape = heights[i], widths[j]
+            blocks[i][j] = array.from_delayed(task, shape=shape, dtype=np.float64)
             if b is None and i != j:
                 blocks[j][i] = blocks[i][j].T
     return array.block(blocks)
 
 
-def _describe(kernel: bytes, bags: bytes) -> bytes:
+def _describe_block(kernel: bytes, sets: bytes) -> bytes:
     with one_blas_thread():
-        return pickle.dumps(pickle.loads(kernel)._described(pickle.loads(bags)))
+        return pickle.dumps(pickle.loads(kernel)._describe(pickle.loads(sets)))
 
 
-def _compare(kernel: bytes, a: bytes, b: bytes | None) -> Array:
+def _compare_blocks(kernel: bytes, a: bytes, b: bytes | None) -> Array:
     other = None if b is None else pickle.loads(b)
     found: Array = pickle.loads(kernel)._gram(pickle.loads(a), other)
     return found

@@ -1,4 +1,4 @@
-"""Sets that are described by one vector each: how vectors are made, and kernels between them."""
+"""Sets described by one vector each, and features whose means describe them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -12,103 +12,75 @@ from numpy.typing import NDArray
 
 from unshuffle._arrays import middle
 from unshuffle._bags import Bags, canonical_order
-from unshuffle._distances import exponential_of, inner_products, median_gamma, squared_distances
+from unshuffle._distances import median_gamma
 from unshuffle._parallel import map_parallel
 from unshuffle._parameters import check_memory
 from unshuffle._points import check_kernel_overflow
 
 Array = NDArray[np.float64]
 
-# What is left out of a grid of waves, as a share of the kernel's largest value.
+# Waves with a smaller share of the kernel's largest value are left out of a grid.
 NEGLIGIBLE = 1e-14
-# Room that a grid of waves leaves for new points, as a share of the fitted points' extent.
-ROOM = 0.1
+# How far new points may lie outside the fitted ones, as a share of their extent.
+MARGIN = 0.1
 # An exponential takes as long as this many products of features.
-WORTH = 32
+PRODUCTS_PER_EXPONENTIAL = 32
 # Most numbers that the vectors of all sets may take together: 1 GB.
-MOST_NUMBERS = 2**27
+MAX_NUMBERS = 2**27
 # Sets described by one thread at a time.
-SHARE = 32
-# Numbers that points may take before their mean is: 64 MB.
-PIECE = 2**23
-# Scales and widths are read off this many sets: their medians and means are within a few per
-# cent of those of all.
+SETS_PER_TASK = 32
+# Most numbers that the features of points may take at a time: 64 MB.
+MAX_FEATURES = 2**23
+# Medians and means over this many sets are within a few per cent of those over all.
 TYPICAL = 500
 
 
-@dataclass(frozen=True)
-class SetVectors:
-    """One vector for each set."""
-
-    values: Array  # (n_sets, n_numbers)
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    def part(self, start: int, stop: int) -> "SetVectors":
-        """Vectors of the sets from `start` up to `stop`."""
-        return SetVectors(self.values[start:stop])
-
-
-def describe(
-    function: Callable[[Array], Array], bags: Bags, length: int, *, n_jobs: int | None
+def describe_sets(
+    function: Callable[[Array], Array], sets: Bags, length: int, *, n_jobs: int | None
 ) -> Array:
-    """One vector of `length` numbers for each set, by a function of its points.
-
-    Each set is described by itself: in products over many sets at once the last digits of one
-    would depend on the others.
-    """
+    """One vector of `length` numbers for each set, by a function of its points."""
     check_memory(
-        8 * len(bags) * length,
-        what=f"Describing {len(bags):,} sets by {length:,} numbers each",
+        8 * len(sets) * length,
+        what=f"Describing {len(sets):,} sets by {length:,} numbers each",
         instead="Ask for fewer numbers per set, or pass fewer sets at a time.",
     )
-    vectors = np.empty((len(bags), length))
+    vectors = np.empty((len(sets), length))
 
+    # One set at a time: in products over several, its last digits would depend on the others.
     def fill(start: int) -> None:
-        for i in range(start, min(start + SHARE, len(bags))):
-            vectors[i] = function(bags[i])
+        for i in range(start, min(start + SETS_PER_TASK, len(sets))):
+            vectors[i] = function(sets[i])
 
-    map_parallel(fill, range(0, len(bags), SHARE), n_jobs=n_jobs)
+    map_parallel(fill, range(0, len(sets), SETS_PER_TASK), n_jobs=n_jobs)
     return vectors
 
 
 def mean_in_pieces(mean: Callable[[Array], Array], length: int, points: Array) -> Array:
-    """Mean of `length` numbers of each point, never of so many that they would fill the memory."""
-    step = max(1, PIECE // length)
+    """Mean of `length` features over points, in pieces that fit into memory."""
+    step = max(1, MAX_FEATURES // length)
     if len(points) <= step:
         return mean(points)
     parts = [points[start : start + step] for start in range(0, len(points), step)]
     return np.asarray(sum(len(part) * mean(part) for part in parts) / len(points))
 
 
-def linear_block(a: SetVectors, b: SetVectors | None) -> Array:
-    """Inner products of vectors; None compares `a` with itself."""
-    return inner_products(a.values, None if b is None else b.values)
-
-
-def rbf_block(a: SetVectors, b: SetVectors | None, gamma: float) -> Array:
-    """exp(-gamma d^2) between vectors; None compares `a` with itself."""
-    return exponential_of(squared_distances(a.values, None if b is None else b.values), gamma)
-
-
-def typical_sets(bags: Bags) -> Bags:
-    """At most `TYPICAL` sets, evenly spread in an order that is not that of the bags."""
-    if len(bags) <= TYPICAL:
-        return bags
-    means = np.add.reduceat(bags.points, bags.offsets[:-1], axis=0) / bags.sizes[:, None]
-    return chosen_bags(bags, canonical_order(means)[evenly_spaced(len(bags), TYPICAL)])
+def typical_sets(sets: Bags) -> Bags:
+    """At most `TYPICAL` sets, evenly spread by their means; independent of the order of sets."""
+    if len(sets) <= TYPICAL:
+        return sets
+    means = np.add.reduceat(sets.points, sets.offsets[:-1], axis=0) / sets.sizes[:, None]
+    return choose_sets(sets, canonical_order(means)[evenly_spaced(len(sets), TYPICAL)])
 
 
 def evenly_spaced(n: int, most: int) -> NDArray[np.intp]:
-    """Places from 0 to n - 1, both among them: all, or `most` of them."""
+    """At most `most` indices from 0 to n - 1, both ends included."""
     return np.linspace(0, n - 1, min(n, most)).round().astype(np.intp)
 
 
-def chosen_bags(bags: Bags, chosen: NDArray[np.intp]) -> Bags:
-    """Some of the bags, in the order named."""
-    offsets = np.concatenate([[0], np.cumsum(bags.sizes[chosen])]).astype(np.intp)
-    return Bags(np.concatenate([bags[i] for i in chosen]), offsets)
+def choose_sets(sets: Bags, indices: NDArray[np.intp]) -> Bags:
+    """The sets at these indices."""
+    offsets = np.concatenate([[0], np.cumsum(sets.sizes[indices])]).astype(np.intp)
+    return Bags(np.concatenate([sets[i] for i in indices]), offsets)
 
 
 def median_width(squared: Array, parameter: str) -> float:
@@ -116,20 +88,20 @@ def median_width(squared: Array, parameter: str) -> float:
     n_sets = len(squared)
     if n_sets < 2:
         raise ValueError(
-            f"`{parameter}` is read off the distances between sets, but bags holds {n_sets} set "
+            f"`{parameter}` is set by the distances between sets, but X holds {n_sets} set "
             f"(n_samples = {n_sets}). Pass at least two sets, or a number as {parameter}."
         )
     if not squared.max() >= np.finfo(float).tiny:
         raise ValueError(
-            f"`{parameter}` is read off the distances between sets, and all {n_sets} sets are "
-            f"alike: every distance is 0. Check the sets, or pass a number as {parameter}."
+            f"`{parameter}` is set by the distances between sets, but all {n_sets} sets are the "
+            f"same. Check the sets, or pass a number as {parameter}."
         )
-    return median_gamma(squared, name="the bags")
+    return median_gamma(squared, name="X")
 
 
 def unit_length(vectors: Array) -> Array:
-    """Vectors scaled to length 1; those of length 0 stay."""
-    # By the largest number first, whose square may not be a float.
+    """Vectors scaled to length 1; zero vectors stay zero."""
+    # Divide by the largest number first, whose square may overflow.
     largest = np.abs(vectors).max(axis=1, initial=0.0)
     vectors = vectors / np.where(largest > 0, largest, 1.0)[:, None]
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
@@ -137,28 +109,26 @@ def unit_length(vectors: Array) -> Array:
 
 
 def check_directions_memory(n_directions: int, width: int, n_points: int, parameter: str) -> None:
-    """Refuse directions that would not fit, nor what the largest set has along them."""
+    """Refuse directions that do not fit into memory with the projections of the largest set."""
     check_memory(
         8 * n_directions * (2 * width + 2 * n_points),
-        what=f"Looking at sets of up to {n_points:,} points in {n_directions:,} directions",
+        what=f"Projecting sets of up to {n_points:,} points onto {n_directions:,} directions",
         instead=f"Pass a smaller {parameter}.",
     )
 
 
+@dataclass(frozen=True)
 class MeanFeatures(ABC):
     """Features of points whose inner products are a kernel."""
 
-    @property
-    @abstractmethod
-    def length(self) -> int:
-        """Number of features."""
+    length: int  # number of features
 
     @abstractmethod
     def mean(self, points: Array) -> Array:
         """Mean features of points, shape (length,)."""
 
     def holds(self, points: Array) -> bool:
-        """Whether these are points for which the inner products are the kernel."""
+        """Whether the inner products are the kernel for these points."""
         return True
 
 
@@ -166,11 +136,7 @@ class MeanFeatures(ABC):
 class Coordinates(MeanFeatures):
     """Features of the linear kernel."""
 
-    center: Array  # the origin, or the middle of the points where distances are asked for
-
-    @property
-    def length(self) -> int:
-        return self.center.size
+    center: Array  # the origin, or the middle of the points if distances are needed
 
     def mean(self, points: Array) -> Array:
         return np.asarray((points - self.center).mean(axis=0))
@@ -183,25 +149,19 @@ class Monomials(MeanFeatures):
     gamma: float
     degree: int
     powers: NDArray[np.intp]  # (length, width): exponents of the coordinates
-    weights: Array  # square roots of what each product counts
+    weights: Array  # factor of each product
 
     @classmethod
     def of(cls, width: int, gamma: float, degree: int) -> "Monomials":
-        """Features of points with so many columns."""
+        """Features of points with `width` columns."""
         # The constant 1 is one more coordinate, so that all products have the same degree.
-        chosen = list(combinations_with_replacement(range(width + 1), degree))
-        powers = np.array([np.bincount(each, minlength=width + 1) for each in chosen])
-        counts = [
-            factorial(degree) / prod(factorial(int(power)) for power in row) for row in powers
-        ]
+        terms = combinations_with_replacement(range(width + 1), degree)
+        powers = np.array([np.bincount(term, minlength=width + 1) for term in terms])
+        counts = [factorial(degree) / prod(factorial(int(p)) for p in row) for row in powers]
         powers = powers[:, :width]
-        with np.errstate(over="ignore"):  # points are refused where the kernel overflows
+        with np.errstate(over="ignore"):  # `mean` refuses points whose kernel overflows
             weights = np.sqrt(counts * gamma ** powers.sum(axis=1))
-        return cls(gamma, degree, powers, weights)
-
-    @property
-    def length(self) -> int:
-        return len(self.powers)
+        return cls(len(powers), gamma, degree, powers, weights)
 
     def mean(self, points: Array) -> Array:
         largest = np.einsum("ij,ij->i", points, points).max(keepdims=True)
@@ -217,26 +177,21 @@ class Monomials(MeanFeatures):
 
 @dataclass(frozen=True)
 class RandomWaves(MeanFeatures):
-    """Cosines and sines at random frequencies: about the features of exp(-gamma d^2)."""
+    """Cosines and sines at random frequencies: approximate features of exp(-gamma d^2)."""
 
-    center: Array  # middle of the fitted points, from which phases lose no digits
+    center: Array  # median of the fitted points, so that phases keep their digits
     frequencies: Array  # (width, n_frequencies), in radians per unit of each coordinate
 
     @classmethod
     def of(
         cls, points: Array, gamma: float, n_features: int, rng: np.random.RandomState
     ) -> "RandomWaves":
-        """Frequencies as the kernel's spectrum has them, those of a block at right angles."""
+        """Frequencies drawn from the kernel's spectrum, orthogonal within a block."""
         width, n_frequencies = points.shape[1], (n_features + 1) // 2
         directions = orthogonal_directions(n_frequencies, width, rng)
         lengths = np.sqrt(rng.chisquare(width, size=n_frequencies))
-        return cls(
-            middle(points), (np.sqrt(2.0) * np.sqrt(gamma) * lengths[:, None] * directions).T
-        )
-
-    @property
-    def length(self) -> int:
-        return 2 * self.frequencies.shape[1]
+        frequencies = (np.sqrt(2.0) * np.sqrt(gamma) * lengths[:, None] * directions).T
+        return cls(2 * n_frequencies, middle(points), frequencies)
 
     def mean(self, points: Array) -> Array:
         phases = (points - self.center) @ self.frequencies
@@ -249,33 +204,32 @@ class GridWaves(MeanFeatures):
     """Cosines and sines on a grid of frequencies: the features of exp(-gamma d^2), to rounding.
 
     The kernel is the integral of cos(w (x - y)) over frequencies w with a Gaussian weight. A sum
-    over evenly spaced w gives the kernel repeated at every period 2 pi / step: with a period
-    longer than all differences by as far as the kernel reaches, the copies are below rounding,
-    and so are frequencies beyond the weight's reach. In a few dimensions that takes fewer
-    products than there are pairs of points in two sets.
+    over evenly spaced w repeats the kernel at every period 2 pi / step. If the period exceeds all
+    differences by the reach of the kernel, the copies are below rounding, and so are frequencies
+    of negligible weight. In a few dimensions this takes less time than all pairs of points.
     """
 
-    center: Array  # middle of the fitted points
-    half_extent: Array  # how far from it points may be
+    center: Array  # of the fitted points
+    half_extent: Array  # how far from the center points may be
     steps: Array  # smallest frequency of each coordinate
     amplitudes: tuple[Array, ...]  # of the constant, the cosines and the sines, by coordinate
-    kept: NDArray[np.bool_]  # products of waves that count
+    kept: NDArray[np.bool_]  # products of waves that are not negligible
 
     @classmethod
     def of(cls, points: Array, gamma: float, most: float) -> "GridWaves | None":
-        """Waves for points like these; None where they would be more than `most`."""
+        """Waves for points like these; None if there would be more than `most`."""
         low, high = points.min(axis=0), points.max(axis=0)
-        half_extent = (0.5 + ROOM) * (high - low)
+        half_extent = (0.5 + MARGIN) * (high - low)
         reach = np.sqrt(-np.log(NEGLIGIBLE))
         periods = 2.0 * half_extent + reach / np.sqrt(gamma)
         steps = 2.0 * np.pi / periods
         n_waves = np.ceil(2.0 * reach * np.sqrt(gamma) / steps)
-        # Of a box of frequencies the ball inside counts: the more coordinates, the less of it.
+        # Only the ball inside the box of frequencies is kept, a small part in many dimensions.
         with np.errstate(over="ignore"):
             n_products = np.prod(2.0 * n_waves + 1.0)
         if n_products > 8.0 * most:
             return None
-        # |w|^2 / 4 gamma stands in the exponent of the weight of a frequency.
+        # The weight of a frequency w is exp(-|w|^2 / 4 gamma).
         exponents = [
             (step * np.arange(count + 1.0)) ** 2 / (4.0 * gamma)
             for step, count in zip(steps, n_waves, strict=True)
@@ -290,11 +244,8 @@ class GridWaves(MeanFeatures):
         )
         for each in amplitudes:
             each[0] *= np.sqrt(0.5)  # other frequencies stand for themselves and their negatives
-        return cls(low + 0.5 * (high - low), half_extent, steps, amplitudes, kept)
-
-    @property
-    def length(self) -> int:
-        return int(self.kept.sum())
+        center = low + 0.5 * (high - low)
+        return cls(int(kept.sum()), center, half_extent, steps, amplitudes, kept)
 
     def mean(self, points: Array) -> Array:
         products = np.ones((len(points), 1))
@@ -309,17 +260,17 @@ class GridWaves(MeanFeatures):
 
     def _waves(self, points: Array, column: int) -> Array:
         amplitudes = self.amplitudes[column]
-        places = (points[:, column] - self.center[column]) * self.steps[column]
-        # Powers of one complex wave: a product where a cosine and a sine take ten times as long.
+        phases = (points[:, column] - self.center[column]) * self.steps[column]
+        # Powers of one complex wave are ten times as fast as a cosine and a sine each.
         powers = np.empty((len(points), amplitudes.size // 2 + 1), dtype=np.complex128)
         powers[:, 0] = 1.0
-        powers[:, 1:] = np.exp(1j * places)[:, None]
+        powers[:, 1:] = np.exp(1j * phases)[:, None]
         np.cumprod(powers, axis=1, out=powers)
         return np.asarray(np.hstack([powers.real, powers.imag[:, 1:]]) * amplitudes)
 
 
 def orthogonal_directions(n_directions: int, width: int, rng: np.random.RandomState) -> Array:
-    """Directions of length 1, uniform each and at right angles within blocks of `width`."""
+    """Random directions of length 1, orthogonal within blocks of `width`."""
     blocks = []
     for _ in range(0, n_directions, width):
         factor, triangle = np.linalg.qr(rng.normal(size=(width, width)))
@@ -327,6 +278,6 @@ def orthogonal_directions(n_directions: int, width: int, rng: np.random.RandomSt
     return np.concatenate([block.T for block in blocks])[:n_directions]
 
 
-def most_features(bags: Bags) -> float:
-    """Features beyond which all pairs of points are quicker, or memory is too dear."""
-    return min(WORTH * float(bags.sizes.mean()) ** 2, MOST_NUMBERS / len(bags))
+def most_features(sets: Bags) -> float:
+    """Number of features beyond which all pairs of points are faster, or memory runs out."""
+    return min(PRODUCTS_PER_EXPONENTIAL * float(sets.sizes.mean()) ** 2, MAX_NUMBERS / len(sets))

@@ -1,4 +1,4 @@
-"""SlicedWassersteinKernel: sets compared by how far their projections must be moved."""
+"""SlicedWassersteinKernel: sets compared by the cost of moving one onto the other."""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -12,16 +12,14 @@ from sklearn.utils import check_random_state
 
 from unshuffle._arrays import middle
 from unshuffle._bags import Bags
-from unshuffle._distances import squared_distances
+from unshuffle._distances import exponential_of, squared_distances
 from unshuffle._parameters import Constraints, count
 from unshuffle.kernels.sets._set_kernel import SetKernel
 from unshuffle.kernels.sets._set_vectors import (
-    SetVectors,
     check_directions_memory,
-    describe,
+    describe_sets,
     median_width,
     orthogonal_directions,
-    rbf_block,
     typical_sets,
 )
 
@@ -31,34 +29,33 @@ Array = NDArray[np.float64]
 class SlicedWassersteinKernel(SetKernel):
     """Compare sets by how far the points of one must be moved to become the other.
 
-    In one dimension the cheapest way to move points is in their order, so the squared distance
-    between two sets is that of their sorted coordinates (of their quantile functions, where the
-    sizes differ). Here it is averaged over projections onto many directions, and the kernel is
-    exp(-gamma SW^2).
+    On a line, the cheapest way to move points keeps their order, so the squared distance between
+    two sets is that of their quantile functions. Its mean over projections onto many directions
+    is SW^2, and the kernel is exp(-gamma SW^2).
 
     Parameters
     ----------
     n_projections : int, default=50
-        Directions; more come closer to the mean over all, and take more time and memory. In the
-        plane they are evenly spaced and 20 are plenty; on a line there is one.
+        Number of directions. More come closer to the mean over all directions, and take more time
+        and memory. In the plane they are evenly spaced and 20 suffice; on a line there is one.
     gamma : float or None, default=None
-        Larger sees finer differences between sets. None is one over the median SW^2 of the
-        fitted sets (of 500 of them, where there are more).
+        A larger value resolves finer differences between sets. None is one over the median SW^2
+        of at most 500 of the fitted sets.
     n_quantiles : int, default=64
-        Pieces of equal weight into which each projected set is cut, and described by their means.
-        More see finer differences. Exact for sets whose sizes divide it; for others it rounds the
-        distance down by what varies inside the pieces.
+        Number of intervals of equal weight into which each projected set is cut; their means
+        describe it. More resolve finer differences. The distance is exact for sets whose sizes
+        divide it, and slightly too small for others.
     random_state : int, RandomState instance or None, default=None
-        Draws the directions in three dimensions or more, at right angles in blocks.
+        Draws the directions in three dimensions or more.
     n_jobs : int or None, default=None
         Threads; more are faster. The result does not depend on it.
 
     Attributes
     ----------
     gamma_ : float
-        Width of the kernel.
+        Value used for `gamma`.
     directions_ : ndarray of shape (n_directions, n_features_in_)
-        Directions of length 1 onto which points are projected.
+        Unit vectors onto which points are projected.
     n_features_in_ : int
         Columns of a point.
 
@@ -67,10 +64,9 @@ class SlicedWassersteinKernel(SetKernel):
     Positive semi-definite, as an RBF kernel of vectors: the quantiles of all projections. (The
     same exponential of the Wasserstein distance without slices is not.)
 
-    A set of m points with d columns takes O(L (m d + m log m + Q)) time for L directions and Q
-    quantiles, two sets O(L Q): one matrix product for all. 1000 sets of 70 points in the plane
-    take .4 seconds. Memory: L Q numbers for each set and n^2 for the Gram matrix, both checked
-    before they are taken.
+    For L directions and Q quantiles, describing a set of m points with d columns takes
+    O(L (m d + m log m + Q)) time and L Q numbers, comparing two sets O(L Q) time. The Gram matrix
+    of n sets takes n^2 numbers. Memory is checked first.
 
     References
     ----------
@@ -87,10 +83,7 @@ class SlicedWassersteinKernel(SetKernel):
     array([[0.6703]])
     """
 
-    _constraints: ClassVar[Constraints] = {
-        "n_projections": [count()],
-        "n_quantiles": [count()],
-    }
+    _constraints: ClassVar[Constraints] = {"n_projections": [count()], "n_quantiles": [count()]}
 
     def __init__(
         self,
@@ -107,39 +100,38 @@ class SlicedWassersteinKernel(SetKernel):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _build(self, bags: Bags) -> "Quantiles":
-        n_directions = int(self.n_projections) if bags.width > 1 else 1
-        largest = int(bags.sizes.max())
-        check_directions_memory(n_directions, bags.width, largest, "n_projections")
-        directions = spread_directions(
-            int(self.n_projections), bags.width, check_random_state(self.random_state)
-        )
+    def _build_model(self, sets: Bags) -> "Quantiles":
+        n_directions = int(self.n_projections) if sets.width > 1 else 1
+        largest = int(sets.sizes.max())
+        check_directions_memory(n_directions, sets.width, largest, "n_projections")
+        rng = check_random_state(self.random_state)
+        directions = spread_directions(int(self.n_projections), sets.width, rng)
         gamma = 1.0 if self.gamma is None else float(self.gamma)
-        # From the middle of all sets, quantiles lose no digits to a far-off origin.
-        model = Quantiles(directions, middle(bags.points), int(self.n_quantiles), gamma)
+        # Relative to the middle of all sets, quantiles keep their digits far from the origin.
+        model = Quantiles(directions, middle(sets.points), int(self.n_quantiles), gamma)
         if self.gamma is not None:
             return model
-        typical = model.describe(typical_sets(bags), self.n_jobs).values
+        typical = model.describe(typical_sets(sets), self.n_jobs)
         return replace(model, gamma=median_width(squared_distances(typical), "gamma"))
 
-    def _store(self, model: "Quantiles", sets: SetVectors) -> None:
+    def _store(self, model: "Quantiles", descriptions: Array) -> None:
         self.gamma_, self.directions_ = model.gamma, model.directions
 
 
 @dataclass(frozen=True)
 class Quantiles:
-    """Quantiles of each set along directions from a center, compared by exp(-gamma d^2)."""
+    """Quantiles of each set along directions, compared by exp(-gamma d^2)."""
 
     directions: Array
     center: Array
     n_quantiles: int
     gamma: float
 
-    def describe(self, bags: Bags, n_jobs: int | None) -> SetVectors:
+    def describe(self, sets: Bags, n_jobs: int | None) -> Array:
         """Quantiles of all projections of each set in one vector."""
         length = self.n_quantiles * len(self.directions)
         scale = 1.0 / sqrt(length)
-        # A few sizes at a time: of thousands of different ones the weights would fill the memory.
+        # Keep few: the weights of thousands of different sizes would fill the memory.
         weights = lru_cache(16)(lambda size: scale * interval_means(size, self.n_quantiles))
 
         def quantiles(points: Array) -> Array:
@@ -147,15 +139,15 @@ class Quantiles:
             projected.sort(axis=1)
             return np.asarray((projected @ weights(len(points))).ravel())
 
-        return SetVectors(describe(quantiles, bags, length, n_jobs=n_jobs))
+        return describe_sets(quantiles, sets, length, n_jobs=n_jobs)
 
-    def compare(self, a: SetVectors, b: SetVectors | None) -> Array:
+    def compare(self, a: Array, b: Array | None) -> Array:
         """Kernel between vectors."""
-        return rbf_block(a, b, self.gamma)
+        return exponential_of(squared_distances(a, b), self.gamma)
 
 
 def spread_directions(n_directions: int, width: int, rng: np.random.RandomState) -> Array:
-    """Directions of length 1: one on a line, evenly spaced in the plane, else at random."""
+    """Unit vectors: one on a line, evenly spaced in the plane, else random."""
     if width == 1:
         return np.ones((1, 1))
     if width == 2:
@@ -165,19 +157,17 @@ def spread_directions(n_directions: int, width: int, rng: np.random.RandomState)
 
 
 def interval_means(size: int, n_quantiles: int) -> sparse.csr_array:
-    """Weights of sorted values in the means of a quantile function over equal intervals.
+    """Weights of sorted values in the means of their quantile function over equal intervals.
 
-    The quantile function of `size` values is a staircase of `size` steps of equal width; its mean
-    over an interval weighs each step by how much of the interval it covers. Shape
-    (size, n_quantiles), columns that sum to 1, fewer than size + n_quantiles weights not 0.
+    The quantile function of `size` values has `size` steps of equal width. Its mean over an
+    interval weights each step by its overlap. Shape (size, n_quantiles); columns sum to 1.
 
     >>> interval_means(2, 3).toarray()
     array([[1. , 0.5, 0. ],
            [0. , 0.5, 1. ]])
     """
-    # In units of 1 / (size * n_quantiles) all ends are whole numbers, so that no rounding makes
-    # a step reach into an interval that it only touches.
+    # In units of 1 / (size * n_quantiles) all ends are integers, so touching is not overlapping.
     ends = np.union1d(n_quantiles * np.arange(size + 1), size * np.arange(n_quantiles + 1))
     starts, shares = ends[:-1], np.diff(ends) / size
-    places = starts // n_quantiles, starts // size
-    return sparse.csr_array((shares, places), shape=(size, n_quantiles))
+    cells = starts // n_quantiles, starts // size
+    return sparse.csr_array((shares, cells), shape=(size, n_quantiles))

@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import SVC
 
 from unshuffle import PermutationInvariantSVC, SetAligner
-from unshuffle.datasets import digit_clouds
+from unshuffle.datasets import digit_sets
 from unshuffle.kernels import MeanMapKernel, SlicedWassersteinKernel
 from unshuffle.plotting import TemplateDisplay
 from unshuffle.preprocessing import NeighborhoodShape, SetNormalizer
@@ -28,7 +28,7 @@ def put_down(points):
     return rng.uniform(0.6, 1.6) * points @ slant.T + rng.normal(0, 3, size=2)
 
 
-clouds, labels = digit_clouds(300, digits=(3, 9))
+clouds, labels = digit_sets(300, digits=(3, 9))
 bags = [put_down(points) for points in clouds]
 order = rng.permutation(300)
 train, test = order[:200], order[200:]
@@ -138,7 +138,7 @@ plt.show()
 # What to try next
 # ----------------
 #
-# - ``digit_clouds(digits=range(10))``: all classifiers here take several classes.
+# - ``digit_sets(digits=range(10))``: all classifiers here take several classes.
 # - `SetKernelSum` of both kernels, with ``NeighborhoodShape(weight=...)`` in the search.
 # - ``PermutationInvariantSVC(probability=True)`` says how sure it is.
 # - `plot_set_kernels.py` shows what each kernel can see.

@@ -12,10 +12,10 @@ import numpy as np
 
 from unshuffle import MinimumVolumePCA
 from unshuffle.alignment import match_shapes
-from unshuffle.datasets import digit_clouds
+from unshuffle.datasets import digit_sets
 from unshuffle.plotting import AlignmentDisplay
 
-bags, labels = digit_clouds(100, digits=(3, 9), n_points=120)
+bags, labels = digit_sets(100, digits=(3, 9), n_points=120)
 aligned = MinimumVolumePCA(random_state=0).fit(bags)
 display = AlignmentDisplay.from_estimator(aligned, bags)
 
@@ -88,5 +88,5 @@ plt.show()
 # ----------------
 #
 # - ``unshuffle morph three.png nine.png -o morph.gif`` does this for two pictures of your own.
-# - Other digits: ``digit_clouds(digits=(0, 8))``, or all ten.
+# - Other digits: ``digit_sets(digits=(0, 8))``, or all ten.
 # - `plot_components_of_digits.py` walks along the components.

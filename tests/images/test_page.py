@@ -62,7 +62,7 @@ def test_pictures_stand_in_their_cells(page):
         np.testing.assert_allclose(wall[corner], color, atol=6)
 
 
-def test_pictures_do_not_bleed_into_their_neighbours(page):
+def test_pictures_do_not_bleed_into_their_neighbors(page):
     wall = pixels_of(data_of(page)["blocks"][0]["data"])
     np.testing.assert_allclose(wall[16:, :16].reshape(-1, 3), [RED] * 256, atol=6)
 

@@ -3,14 +3,14 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from unshuffle.datasets import digit_clouds
+from unshuffle.datasets import digit_sets
 from unshuffle.kernels import MeanMapKernel
 from unshuffle.plotting import GramDisplay
 
 
 @pytest.fixture(scope="module")
 def clouds():
-    return digit_clouds(30, n_points=30)
+    return digit_sets(30, n_points=30)
 
 
 @pytest.fixture

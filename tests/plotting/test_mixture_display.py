@@ -5,14 +5,14 @@ from matplotlib.collections import PolyCollection
 from matplotlib.path import Path
 from scipy.stats import chi2
 
-from unshuffle.datasets import digit_clouds
+from unshuffle.datasets import digit_sets
 from unshuffle.kernels import BhattacharyyaKernel, ExpectedLikelihoodKernel, MeanMapKernel
 from unshuffle.plotting import MixtureDisplay
 
 
 @pytest.fixture(scope="module")
 def clouds():
-    return digit_clouds(6, n_points=40)
+    return digit_sets(6, n_points=40)
 
 
 @pytest.fixture

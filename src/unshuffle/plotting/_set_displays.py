@@ -58,9 +58,9 @@ class TemplateDisplay(Display):
     Examples
     --------
     >>> from unshuffle import MinimumVolumePCA
-    >>> from unshuffle.datasets import digit_clouds
+    >>> from unshuffle.datasets import digit_sets
     >>> from unshuffle.plotting import TemplateDisplay
-    >>> bags, labels = digit_clouds(20, n_points=30)
+    >>> bags, labels = digit_sets(20, n_points=30)
     >>> aligned = MinimumVolumePCA().fit(bags)
     >>> display = TemplateDisplay.from_estimator(aligned, bags[:4], labels[:4])
     >>> display.sets.shape
@@ -248,10 +248,10 @@ class MixtureDisplay(Display):
 
     Examples
     --------
-    >>> from unshuffle.datasets import digit_clouds
+    >>> from unshuffle.datasets import digit_sets
     >>> from unshuffle.kernels import ExpectedLikelihoodKernel
     >>> from unshuffle.plotting import MixtureDisplay
-    >>> bags, labels = digit_clouds(4, n_points=60)
+    >>> bags, labels = digit_sets(4, n_points=60)
     >>> kernel = ExpectedLikelihoodKernel(3, random_state=0).fit(bags)
     >>> display = MixtureDisplay.from_estimator(kernel, bags, labels)
     >>> len(display.mixtures)

@@ -154,7 +154,7 @@ def test_folders_that_cannot_be_matched_are_refused(refused, good, tmp_path):
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "a.txt").write_text("some words")
     assert "no files" in refused("match", pictures, tmp_path / "void")
-    assert "no picture that can be read" in refused("match", pictures, tmp_path / "fake")
+    assert "holds no readable picture" in refused("match", pictures, tmp_path / "fake")
     assert "1 item" in refused("match", pictures, one)
     assert "a folder of pictures and" in refused("match", pictures, good)
     assert "a folder of text files" in refused("match", pictures, tmp_path / "texts")

@@ -33,8 +33,8 @@ app = typer.Typer(
     name="unshuffle",
     help="Find the order your data lost.",
     epilog="Exit status: 0 success; 2 invalid options or input, nothing was written; 3 a result "
-    "is not where it was asked for, the message says where it is; 130 interrupted by Ctrl-C, the "
-    "best result so far was written.",
+    "is not where it was asked for, the message says where it is; 130 interrupted by Ctrl-C, "
+    "any result so far was written.",
     invoke_without_command=True,
     add_completion=False,
     rich_markup_mode="markdown",
@@ -106,8 +106,7 @@ def _add(name: str, options: type, *examples: str, stopped: str = NOTHING_WRITTE
     # Typer reads the options from the signature, and the help from the docstring.
     command.__signature__ = signature(options)  # type: ignore[attr-defined]
     command.__doc__ = options.__doc__
-    heading = "Example:" if len(examples) == 1 else "Examples:"
-    lines = [heading, *(f"unshuffle {name} {each}" for each in examples)]
+    lines = ["Examples:", *(f"unshuffle {name} {each}" for each in examples)]
     app.command(name, epilog="\n\n".join(lines))(command)
 
 
@@ -143,12 +142,7 @@ _add(
     "cat.png dog.png -o morph.gif -o morph.png --points 1000",
     "before.csv after.csv --json",
 )
-_add(
-    "demo",
-    _options.DemoOptions,
-    "-o /tmp/pictures",
-    stopped="Interrupted; the demo is not complete.",
-)
+_add("demo", _options.DemoOptions, "-o pictures", stopped="Interrupted; the demo is incomplete.")
 
 
 def one_line(message: object) -> str:
@@ -160,9 +154,10 @@ def one_line(message: object) -> str:
     return text.encode(encoding, "replace").decode(encoding, "replace")
 
 
-def say(message: str, *, indent: int = 0) -> None:
-    """Print one line on standard output."""
-    print_output(" " * indent + one_line(message))
+def say(*messages: str, indent: int = 0) -> None:
+    """Print each message in one line on standard output."""
+    for each in messages:
+        print_output(" " * indent + one_line(each))
 
 
 def print_output(text: str) -> None:
@@ -210,19 +205,14 @@ def progress_bar(description: str, *, show: bool) -> Iterator[Advance]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(description, total=1.0, words="")
 
-        def advance(fraction: float, words: str = "") -> None:
-            bar.update(task, completed=fraction, words=words)
-
-        yield advance
+        yield lambda fraction, words: bar.update(task, completed=fraction, words=words)
 
 
 def report_to(advance: Advance) -> "Callable[[State], None]":
     """Callback for a solver that moves the bar."""
-
-    def report(state: "State") -> None:
-        advance(state.fraction, f"step {state.iteration}: {state.stage}".rstrip(": "))
-
-    return report
+    return lambda state: advance(
+        state.fraction, f"step {state.iteration}: {state.stage}".rstrip(": ")
+    )
 
 
 @contextmanager
@@ -237,10 +227,7 @@ def user_warnings() -> Iterator[list[warnings.WarningMessage]]:
 def fit(
     estimator: Any, *data: Any, words: str, show: bool, **options: Any
 ) -> tuple[list[warnings.WarningMessage], bool]:
-    """Fit with a progress bar; return the warnings and whether Ctrl-C interrupted it.
-
-    An interrupt before the first result is raised.
-    """
+    """Fit with a progress bar; return the warnings and whether Ctrl-C left a partial result."""
     interrupted = False
     with progress_bar(words, show=show) as advance, user_warnings() as remarks:
         estimator.set_params(callback=report_to(advance))

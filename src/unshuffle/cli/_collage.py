@@ -24,8 +24,7 @@ from unshuffle.cli._writing import (
 from unshuffle.images import ImageCollection, read_image, rgb_to_lab
 from unshuffle.layout import Positions
 
-# Below this share of the variation of the template it is hard to recognize; on photographs 0.2
-# was a blur and 0.7 clear.
+# Least share of the template's variation; on photographs 0.2 was a blur and 0.7 clear.
 POOR = 0.5
 # Squared difference in Lab that is hardly visible, whatever the template.
 FAINT = 100.0
@@ -47,8 +46,7 @@ def collage(options: CollageOptions) -> int:
     template = _read_template(options.template)
     folder = PictureFolder(options, outputs)
     pictures = folder.read_and_report()
-    if shape is not None and options.repeat is not None:
-        _check_enough(len(pictures), shape, options.repeat)
+    _check_enough(len(pictures), shape, options.repeat)
     estimator = unshuffle.Collage(
         template,
         shape=shape,
@@ -71,14 +69,13 @@ def collage(options: CollageOptions) -> int:
             report,
             options.template.stem,
             folder.read_tiles(pictures) if any_with_suffix(outputs, PICTURE_SUFFIXES) else None,
-            tile=options.tile,
+            options,
             # The tiles form one picture.
             gap=0,
-            spreadsheet=options.spreadsheet,
         )
         for remark in remarks:
             warn(remark.message)
-        return deliver_wall(options, outputs, wall, report, pictures.skipped, _show)
+        return deliver_wall(wall, outputs, pictures.skipped, _show)
 
 
 def _read_template(path: Path) -> NDArray[np.uint8]:
@@ -90,13 +87,13 @@ def _read_template(path: Path) -> NDArray[np.uint8]:
     return read_image(path, size=(height, width))[0]
 
 
-def _check_enough(n_pictures: int, shape: tuple[int, int], repeat: int) -> None:
-    n_cells = shape[0] * shape[1]
-    if n_pictures * repeat < n_cells:
+def _check_enough(n_pictures: int, shape: tuple[int, int] | None, repeat: int | None) -> None:
+    rows, columns = shape or (1, 1)
+    if repeat is not None and n_pictures * repeat < rows * columns:
         raise BadInput(
-            f"--shape {shape[0]}x{shape[1]} has {n_cells:,} cells; {n_pictures:,} pictures used "
+            f"--shape {rows}x{columns} has {rows * columns:,} cells; {n_pictures:,} pictures used "
             f"up to {repeat} time(s) each do not fill them. Give "
-            f"--repeat {-(-n_cells // n_pictures)}, or a smaller shape."
+            f"--repeat {-(-rows * columns // n_pictures)}, or a smaller shape."
         )
 
 

@@ -1,6 +1,5 @@
 """`unshuffle demo`: pictures of what the library does, from data of scikit-learn."""
 
-import io
 import time
 import warnings
 from importlib.util import find_spec
@@ -16,7 +15,6 @@ from sklearn.datasets import load_digits, load_sample_image
 from unshuffle import Collage, GridLayout, KernelizedSorting, MinimumVolumePCA, OrbitLearner
 from unshuffle._color import PAPER
 from unshuffle._files import check_output_path
-from unshuffle._saving import replace_file
 from unshuffle.cli._app import BadInput, NotWritten, progress_bar, report_to, say
 from unshuffle.cli._options import DemoOptions
 from unshuffle.datasets import digit_sets, photo_halves, sample_digits
@@ -68,21 +66,21 @@ def _make_all(folder: Path, n_jobs: int | None) -> None:
     start = time.perf_counter()
     say(f"Matching {N_HALVES} left halves of photo crops with their shuffled right halves ...")
     n_right = _match_halves(folder, n_jobs)
-    for line in (
+    say(
         f"{n_right} of {N_HALVES} right, by similarities within each side only; about 1 by chance",
         f"{folder / 'halves.png'}: the pairs; thin green frames are right, thick red ones wrong",
         f"{folder / 'pairs.csv'}: the pairs and their confidences",
-    ):
-        say(line, indent=2)
+        indent=2,
+    )
     rows, columns = GRID
     say(f"Laying out {rows * columns} handwritten digits on a {rows} x {columns} grid ...")
     share = _lay_out_digits(folder, n_jobs)
-    for line in (
+    say(
         f"{share:.0%} of neighbors show the same digit, without labels; about 10% by chance",
         f"{folder / 'digits.png'}: regions of similar digits, colored by label afterwards",
         f"{folder / 'wall.html'}: the same to zoom and search in a browser",
-    ):
-        say(line, indent=2)
+        indent=2,
+    )
     n_cells = COLLAGE[0] * COLLAGE[1]
     say(f"Drawing a flower with {n_cells:,} of {N_CROPS:,} crops of a photo of a temple ...")
     _draw_flower(folder, n_jobs)
@@ -169,18 +167,12 @@ def _figure(size: tuple[float, float]) -> Any:
     return Figure(figsize=size, dpi=100, layout="constrained")
 
 
-def _save(figure: Any, path: Path) -> None:
-    out = io.BytesIO()
-    figure.savefig(out, format="png")
-    replace_file(path, out.getvalue())
-
-
 def _morph_digits(path: Path) -> None:
     bags, _ = digit_sets(100, digits=(3, 9), n_points=120)
     aligned = MinimumVolumePCA(random_state=0).fit(bags)
     figure = _figure((8.8, 3.8))
     AlignmentDisplay.from_estimator(aligned, bags).plot_morph(12, 13, figure.add_subplot())
-    _save(figure, path)
+    figure.savefig(path)
 
 
 def _straighten_digits(path: Path) -> None:
@@ -201,7 +193,7 @@ def _straighten_digits(path: Path) -> None:
             ax.set(aspect="equal", xticks=[], yticks=[])
             ax.spines[:].set_color("0.85")
         row[0].set_ylabel(name)
-    _save(figure, path)
+    figure.savefig(path)
 
 
 def _rotate_digits(path: Path) -> None:
@@ -227,7 +219,7 @@ def _rotate_digits(path: Path) -> None:
         display.plot_flow(turned(new, 0), ax, shape=(side, side), steps=steps)
         for title, angle in zip(ax.texts[2:], degrees, strict=True):
             title.set_text(f"{angle}°")
-    _save(figure, path)
+    figure.savefig(path)
 
 
 def _color_by_label(images: NDArray[np.uint8], labels: NDArray[np.intp]) -> NDArray[np.uint8]:

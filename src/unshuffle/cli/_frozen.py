@@ -1,5 +1,6 @@
 """Files for --frozen: known pairs of a match, fixed cells of a layout."""
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -8,17 +9,18 @@ from numpy.typing import NDArray
 
 from unshuffle._files import check_regular_file
 from unshuffle.cli._app import BadInput
-from unshuffle.cli._tables import csv_lines, read_text_file
+from unshuffle.cli._tables import Line, csv_lines, read_text_file
 
 PAIRS_EXPECTED = "Give one line for each pair: item of A, item of B."
 CELLS_EXPECTED = "Give one line for each item: name, row, column."
 # Columns of our own output that hold each field: a name where it is unique, else a number.
 _PAIR_COLUMNS = (("name_x", "index_x"), ("name_y", "index_y"))
+_INTEGER = re.compile(r"[-+]?\d{1,18}")
 _CELL_COLUMNS = (("name", "item"), ("row",), ("column",))
 
 
-def read_frozen_lines(path: Path, expected: str) -> list[tuple[int, list[str]]]:
-    """Nonempty lines of a file, each with its number; `expected` says what they should hold."""
+def read_frozen_lines(path: Path, expected: str) -> list[Line]:
+    """Nonempty lines of a file, each with its number."""
     check_regular_file(path, "--frozen")
     return csv_lines(path, read_text_file(path), expected)
 
@@ -66,7 +68,7 @@ def _read_fields(
     found = [[places[each] for each in some if each in places] for some in columns]
     is_own = all(found)
     worded = len(head) == len(columns) and not any(
-        cell in known or _is_integer(cell) for cell, known in zip(head, names, strict=True)
+        cell in known or _INTEGER.fullmatch(cell) for cell, known in zip(head, names, strict=True)
     )
     for line, row in rows[1:] if is_own or (worded and len(rows) > 1) else rows:
         where = f"{path}, line {line}"
@@ -84,14 +86,6 @@ def _unique(cells: list[str], names: Sequence[str]) -> str:
     """The name if it is unique, else the number: names outlive a change of the folder."""
     name, number = cells[0], cells[-1]
     return name if name and (names.count(name) == 1 or not number) else number
-
-
-def _is_integer(cell: str) -> bool:
-    try:
-        int(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _check_new(key: int, lines: dict[int, int], what: str, line: int, where: str) -> None:
@@ -114,7 +108,7 @@ def _find_item(cell: str, names: list[str], side: str, where: str) -> int:
             f"{where}: {len(matches)} items of {side} are called {cell!r}. "
             "Give its position, counted from 0."
         )
-    if not _is_integer(cell):
+    if not _INTEGER.fullmatch(cell):
         raise BadInput(
             f"{where}: {side} has no item {cell!r}. Give the name of an item, or its position "
             "counted from 0."
@@ -131,7 +125,7 @@ def _find_item(cell: str, names: list[str], side: str, where: str) -> int:
 def _find_cell(row: str, column: str, cells: NDArray[np.bool_], where: str) -> int:
     n_rows, n_columns = cells.shape
     for each in (row, column):
-        if not _is_integer(each):
+        if not _INTEGER.fullmatch(each):
             raise BadInput(
                 f"{where}: {each!r} is not an integer. Give row and column, counted from 0."
             )

@@ -43,8 +43,7 @@ KERNELS = {
     "table": ("rbf", "laplacian", "geodesic", "linear", "chi2"),
     "gram": (),
 }
-# Side at which pictures are read once, to compare and to draw: large enough for the tiles of a
-# wall, and fixed, so that the layout does not depend on the size it is drawn at.
+# Read at a fixed side, so that the layout does not depend on the size it is drawn at.
 SIDE = 64
 # Side at which pictures are compared, as in the paper.
 COMPARED_SIDE = 40
@@ -60,16 +59,12 @@ class Collection:
     """One side of a match, or the rows of a table."""
 
     kind: str
-    # "" for an item without a name.
-    names: list[str]
-    # Data and kernel for the estimator.
-    items: Any
+    names: list[str]  # "" for an item without a name
+    items: Any  # for the estimator, like `kernel`
     kernel: str | list[str]
-    # The kernels as named on the command line.
-    kernels: list[str]
+    kernels: list[str]  # as named on the command line
     skipped: list[tuple[str, str]] = field(default_factory=list)
-    # Width over height of a typical picture.
-    aspect: float = 1.0
+    aspect: float = 1.0  # width over height of a typical picture
     table: Table | None = None
 
     def __len__(self) -> int:
@@ -95,8 +90,7 @@ def find_kind(path: Path, *, precomputed: bool = False, recursive: bool = True) 
         return "table"
     check_folder(path)
     listing = list_files(path, recursive=recursive)
-    names = [name for name, _ in (*listing.files, *listing.skipped)]
-    endings = [Path(name).suffix.lower() for name in names]
+    endings = [Path(name).suffix.lower() for name, _ in (*listing.files, *listing.skipped)]
     n_text = sum(ending in TEXT_SUFFIXES for ending in endings)
     n_images = sum(ending in SUFFIXES for ending in endings)
     return "text" if n_text > n_images else "images"
@@ -116,6 +110,8 @@ def read_pair(
             f"{options.a} is {KINDS[kind]} and {options.b} is {KINDS[kinds[1]]}. "
             "Give two collections of the same kind."
         )
+    if options.sheet is not None and kind != "images":
+        raise BadInput(f"--sheet shows pictures, and {options.a} holds none. Leave it out.")
     _check_kernels(options.kernels, kind, options.a)
     if recursive and options.a.is_dir() and options.b.is_dir():
         _check_not_nested(options.a, options.b)
@@ -131,8 +127,7 @@ def read_pair(
         else:
             tables[side].check_unused(path, KINDS[kind])
             collection = _READERS[kind](path, options, advance)
-        if len(collection) < 2:
-            check_n_items(len(collection), str(path))
+        check_n_items(len(collection), str(path))
         both.append(collection)
     return both[0], both[1]
 
@@ -255,8 +250,7 @@ _READERS = {"images": _read_images, "text": _read_texts, "gram": _read_gram}
 
 def standardize(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Columns with mean 0 and variance 1, so that no unit of measurement outweighs another."""
-    # First scaled below 1 by a power of two, which is exact: sums and squares of large numbers
-    # would overflow.
+    # Scaling by a power of two is exact, and keeps sums and squares from overflow.
     _, exponents = np.frexp(np.abs(values).max(axis=0))
     scaled = np.ldexp(values, -exponents)
     centered = scaled - scaled.mean(axis=0)
@@ -271,8 +265,7 @@ class PictureFolder:
     """A folder of pictures, read as the options of a layout or a collage say."""
 
     options: LayoutOptions | CollageOptions
-    # Files to be written, possibly into the same folder.
-    outputs: Sequence[Path]
+    outputs: Sequence[Path]  # possibly in the same folder
 
     def read_and_report(self) -> ImageCollection:
         """Read every picture at the common size, and print what was read and skipped."""
@@ -328,30 +321,26 @@ class PictureFolder:
         larger = self.read(side=PREVIEW_SIDE, fit="stretch")
         if larger.names != pictures.names:
             return None
-        return [_in_proportion(larger.arrays[i], larger.sizes[i]) for i in chosen]
+        return [_restore_proportions(larger.arrays[i], larger.sizes[i]) for i in chosen]
 
 
 def _has_folders_only(path: Path) -> bool:
-    entries = path.iterdir() if path.is_dir() else ()
-    shown = [each for each in entries if not each.name.startswith(".")]
+    shown = list(path.glob("[!.]*"))
     return bool(shown) and all(each.is_dir() for each in shown)
 
 
 def shrink_to_compare(arrays: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """The pictures at the size at which they are compared."""
-    small = [
-        Image.fromarray(each).resize((COMPARED_SIDE, COMPARED_SIDE), Image.Resampling.BOX)
-        for each in arrays
-    ]
-    return np.stack([np.asarray(each) for each in small])
+    size = COMPARED_SIDE, COMPARED_SIDE
+    pictures = [Image.fromarray(each).resize(size, Image.Resampling.BOX) for each in arrays]
+    return np.stack([np.asarray(each) for each in pictures])
 
 
-def _in_proportion(pixels: NDArray[np.uint8], size: NDArray[np.intp]) -> NDArray[np.uint8]:
-    height, width = (size * min(1.0, PREVIEW_SIDE / size.max())).round().astype(int).tolist()
-    scaled = Image.fromarray(pixels).resize(
-        (max(1, width), max(1, height)), Image.Resampling.BICUBIC
-    )
-    return np.asarray(scaled, dtype=np.uint8)
+def _restore_proportions(pixels: NDArray[np.uint8], size: NDArray[np.intp]) -> NDArray[np.uint8]:
+    scaled = (size * min(1.0, PREVIEW_SIDE / size.max())).round().astype(int)
+    height, width = np.maximum(scaled, 1).tolist()
+    picture = Image.fromarray(pixels).resize((width, height), Image.Resampling.BICUBIC)
+    return np.asarray(picture, dtype=np.uint8)
 
 
 def count_folders(names: Sequence[str]) -> int:
@@ -361,11 +350,9 @@ def count_folders(names: Sequence[str]) -> int:
 
 def say_read(names: Sequence[str], n_skipped: int, where: str, *, side: str = "") -> None:
     """Print how many files were read, from how many folders, and how many were skipped."""
-    n_folders = count_folders(names)
-    say(
-        f"{side}{'read' if side else 'Read'} {counted(len(names), 'file')} in "
-        f"{counted(n_folders, 'folder')} ({where}); skipped {n_skipped:,}."
-    )
+    files, folders = counted(len(names), "file"), counted(count_folders(names), "folder")
+    read = "read" if side else "Read"
+    say(f"{side}{read} {files} in {folders} ({where}); skipped {n_skipped:,}.")
 
 
 def list_skipped(skipped: list[tuple[str, str]], where: str) -> None:

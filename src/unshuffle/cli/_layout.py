@@ -43,15 +43,12 @@ from unshuffle.layout import Positions, rectangle_for, summarize
 class Items:
     """The items to lay out: the whole collection, or its summary."""
 
-    # "" for an item without a name.
-    names: list[str]
+    names: list[str]  # "" for an item without a name
     vectors: Any
     kernel: str
-    # The pictures of the folder, None for a table; `chosen` says which of them the items are.
-    pictures: ImageCollection | None
-    chosen: NDArray[np.intp]
-    # Number of items before the summary.
-    n_read: int
+    pictures: ImageCollection | None  # of the whole folder; None for a table
+    chosen: NDArray[np.intp]  # indices of the items in the collection
+    n_read: int  # number of items before the summary
     captions: list[str] | None = None
     table: Table | None = None
 
@@ -97,7 +94,7 @@ def layout(options: LayoutOptions) -> int:
         report["warnings"] = [one_line(remark.message) for remark in remarks]
         report["interrupted"] = interrupted
         wall = _make_wall(items, Positions(estimator.grid_, items.names), report, folder)
-        return deliver_wall(options, outputs, wall, report, items.skipped, _show)
+        return deliver_wall(wall, outputs, items.skipped, _show)
 
 
 def _choose_outputs(options: LayoutOptions, kind: str, table: TableOptions) -> list[Path]:
@@ -160,7 +157,6 @@ def _choose_cells(options: LayoutOptions, n_items: int) -> NDArray[np.bool_]:
     shape = rectangle_for(n_items) if options.shape is None else parse_shape(options.shape)
     n_cells = shape[0] * shape[1]
     if n_cells < n_items:
-        # A summary has at least two items.
         fewer = f", or choose some of them with --summary {n_cells}" if n_cells > 1 else ""
         raise BadInput(
             f"--shape {shape[0]}x{shape[1]} has {counted(n_cells, 'cell')} for {n_items:,} items. "
@@ -189,8 +185,7 @@ def _read(folder: PictureFolder, options: LayoutOptions, table: TableOptions, ki
 def _compute_features(pictures: ImageCollection, options: LayoutOptions) -> tuple[Any, str]:
     features = options.features or "color"
     if features not in FEATURES:
-        path = Path(features)
-        return read_features(path, len(pictures), names=pictures.names), "linear"
+        return read_features(features, len(pictures), names=pictures.names), "linear"
     with progress_bar("Comparing", show=not options.quiet) as advance:
         return describe(
             shrink_to_compare(pictures.arrays),
@@ -257,10 +252,9 @@ def _make_wall(
         report,
         title=folder.options.path.resolve().name or "unshuffle",
         images=images,
-        tile=folder.options.tile,
+        options=folder.options,
         captions=items.captions,
         previews=previews,
-        spreadsheet=folder.options.spreadsheet,
     )
 
 

@@ -12,12 +12,11 @@ from sklearn.exceptions import ConvergenceWarning
 import unshuffle
 from unshuffle._color import SHEET_SUFFIXES
 from unshuffle._files import check_regular_file
-from unshuffle.cli._app import BadInput, fit, note, one_line, progress_bar, say, warn
+from unshuffle.cli._app import fit, note, one_line, progress_bar, say, warn
 from unshuffle.cli._frozen import read_frozen_pairs
 from unshuffle.cli._inputs import (
     KERNELS,
     Collection,
-    find_kind,
     list_skipped,
     read_pair,
     say_read,
@@ -78,7 +77,14 @@ def match(options: MatchOptions) -> int:
         report = _describe(a, b, estimator, options, remarks)
         report["interrupted"] = interrupted
         written = _write(a, b, matches, dict(report), options)
-        report |= _describe_outputs(written, options)
+        found = describe_outputs(written)
+        asked = (each.asked for each in written)
+        places: dict[Path | None, Any] = dict(zip(asked, found.pop("outputs"), strict=True))
+        report |= {
+            "output": places.get(options.output),
+            "sheet": places.get(options.sheet),
+            **found,
+        }
         skipped = {"A": a.skipped, "B": b.skipped}
         report["skipped_list"] = write_skipped(written, skipped, spreadsheet=options.spreadsheet)
         rows = {"pairs": matches.rows()} if options.as_json else {}
@@ -89,18 +95,14 @@ def match(options: MatchOptions) -> int:
 
 def _check_outputs(options: MatchOptions) -> None:
     outputs = ((options.output, TABLE_SUFFIXES), (options.sheet, SHEET_SUFFIXES))
-    recursive = not options.no_recursive
     check_outputs(
         [(path, suffixes) for path, suffixes in outputs if path is not None],
         (options.a, options.b, options.frozen),
-        recursive=recursive,
+        recursive=not options.no_recursive,
         spreadsheet=options.spreadsheet,
     )
     if options.frozen is not None:
         check_regular_file(options.frozen, "--frozen")
-    for path in (options.a, options.b) if options.sheet is not None else ():
-        if find_kind(path, precomputed=options.precomputed, recursive=recursive) != "images":
-            raise BadInput(f"--sheet shows pictures, and {path} holds none. Leave it out.")
 
 
 def _read(options: MatchOptions, tables: list[TableOptions]) -> tuple[Collection, Collection]:
@@ -114,13 +116,11 @@ def _read(options: MatchOptions, tables: list[TableOptions]) -> tuple[Collection
 
 
 def _report_inputs(a: Collection, b: Collection, options: MatchOptions) -> None:
-    sides = ((a, options.a, "A: "), (b, options.b, "B: "))
-    for side, path, label in sides:
+    for side, path, label in ((a, options.a, "A: "), (b, options.b, "B: ")):
         if side.table is not None:
             note(side.table.note)
         elif side.kind != "gram" and not options.as_json:
             say_read(side.names, len(side.skipped), str(path), side=label)
-    for side, path, _ in sides:
         list_skipped(side.skipped, str(path))
 
 
@@ -213,16 +213,6 @@ def _write_sheet(
         max_pairs=SHEET_PAIRS,
     )
     return save_with_fallback(target, lambda place: save_sheet(sheet, place))
-
-
-def _describe_outputs(written: list[Written], options: MatchOptions) -> dict[str, Any]:
-    found = describe_outputs(written)
-    places = dict(zip((each.asked for each in written), found["outputs"], strict=True))
-    return {
-        "output": None if options.output is None else places[options.output],
-        "sheet": None if options.sheet is None else places[options.sheet],
-        "not_in_place": found["not_in_place"],
-    }
 
 
 def _show(report: dict[str, Any]) -> None:

@@ -18,9 +18,9 @@ Neighbors = StrEnum("Neighbors", "kernel laplacian")
 FEATURES = ("color", "texture", "words")
 
 
-def _in_range(low: float, high: float | None = None, what: str = "a number") -> Check:
+def _in_range(low: float, high: float | None = None) -> Check:
     """Check of an optional number from `low` to `high`."""
-    wanted = f"{low} or more" if high is None else f"{what} from {low} to {high}"
+    wanted = f"{low} or more" if high is None else f"a number from {low} to {high}"
 
     def check(value: Any) -> Any:
         if value is not None and not low <= value <= (math.inf if high is None else high):
@@ -32,9 +32,7 @@ def _in_range(low: float, high: float | None = None, what: str = "a number") -> 
 
 
 def _check_cores(value: int) -> int:
-    if value == 0:
-        raise typer.BadParameter("must not be 0; give a number of cores, or -1 for all.")
-    if abs(value) > MOST_CORES:
+    if value == 0 or abs(value) > MOST_CORES:
         raise typer.BadParameter(
             f"give a number of cores up to {MOST_CORES}, or -1 for all, not {value}."
         )
@@ -65,18 +63,13 @@ Outputs = Annotated[
         metavar="FILE",
         help="Output: a page (.html), a sheet (.png, .jpg, .webp) or the positions (.csv, .json). "
         "Can be given several times.",
-        show_default=False,
     ),
 ]
 NoRecursive = Annotated[bool, typer.Option("--no-recursive", help="Do not read sub-folders.")]
 NoCache = Annotated[bool, typer.Option("--no-cache", help="Do not cache thumbnails.")]
 Header = Annotated[
     bool | None,
-    typer.Option(
-        "--header/--no-header",
-        help="Tables: whether the first line holds headings. Default: detected.",
-        show_default=False,
-    ),
+    typer.Option("--header/--no-header", help="Tables: has a heading or not. Default: detected."),
 ]
 NoId = Annotated[bool, typer.Option("--no-id", help="Tables: no column holds names; compare all.")]
 Spreadsheet = Annotated[
@@ -92,12 +85,7 @@ _ID_HELP = (
     "column that holds words, counts up by one or has no heading, or one headed id, index, key or "
     "name."
 )
-Tile = Annotated[
-    int,
-    typer.Option(
-        callback=_in_range(1, 1024, "a number of pixels"), help="Height of a picture in pixels."
-    ),
-]
+Tile = Annotated[int, typer.Option(callback=_in_range(1, 1024), help="Picture height in pixels.")]
 
 
 @dataclass(frozen=True)
@@ -118,7 +106,6 @@ class MatchOptions:
             "--output",
             help="Output file for the pairs (.csv, .json), with A as x and B as y. Default: "
             "pairs.csv, or none with --json.",
-            show_default=False,
         ),
     ] = None
     kernel: Annotated[
@@ -127,7 +114,6 @@ class MatchOptions:
             help="Similarity within each collection. Repeat the option to sum several kernels. "
             "Tables: all but text; pictures: all but text and chi2; texts: text. Default: rbf, "
             "or text.",
-            show_default=False,
         ),
     ] = None
     precomputed: Annotated[
@@ -151,16 +137,11 @@ class MatchOptions:
     ] = None
     unmatched_cost: Annotated[
         float | None,
-        typer.Option(
-            callback=_check_cost,
-            help="Cost of an item without a partner, above 0. Lower values leave more unmatched.",
-        ),
+        typer.Option(callback=_check_cost, help="Cost of an unmatched item; lower drops more."),
     ] = None
     candidates: Annotated[
         int | None,
-        typer.Option(
-            callback=_in_range(1), help="Also write the K best partners of each item.", metavar="K"
-        ),
+        typer.Option(callback=_in_range(1), metavar="K", help="Also write K partners per item."),
     ] = None
     sheet: Annotated[
         Path | None, typer.Option(help="Pictures: draw the pairs into this file (.png).")
@@ -171,7 +152,6 @@ class MatchOptions:
             "--id",
             metavar="COLUMN",
             help=f"{_ID_HELP} Give it twice if A and B differ.",
-            show_default=False,
         ),
     ] = None
     no_id: NoId = False
@@ -199,13 +179,11 @@ class LayoutOptions:
     the best layout found so far.
     """
 
-    path: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="Folder of pictures, or a table of numbers.")
-    ]
+    path: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of pictures, or a table.")]
     output: Outputs = None
     shape: Annotated[
         str | None,
-        typer.Option(metavar="ROWSxCOLUMNS", help="Grid, such as 16x20. Default: nearly square."),
+        typer.Option(metavar="ROWSxCOLUMNS", help="Grid, like 16x20. Default: nearly square."),
     ] = None
     mask: Annotated[
         Path | None, typer.Option(help="Picture of a shape to fill: its dark or opaque parts.")
@@ -230,9 +208,7 @@ class LayoutOptions:
     ] = None
     summary: Annotated[
         int | None,
-        typer.Option(
-            callback=_in_range(2), metavar="K", help="Lay out K representative items only."
-        ),
+        typer.Option(callback=_in_range(2), metavar="K", help="Lay out K representatives only."),
     ] = None
     quality: Annotated[
         Quality, typer.Option(help="Speed or quality; classic is the method of the paper.")
@@ -244,9 +220,7 @@ class LayoutOptions:
         Path | None,
         typer.Option(help="CSV of fixed items: name or position, row, column, counted from 0."),
     ] = None
-    id_column: Annotated[
-        str | None, typer.Option("--id", metavar="COLUMN", help=_ID_HELP, show_default=False)
-    ] = None
+    id_column: Annotated[str | None, typer.Option("--id", metavar="COLUMN", help=_ID_HELP)] = None
     no_id: NoId = False
     header: Header = None
     spreadsheet: Spreadsheet = False
@@ -264,24 +238,15 @@ class CollageOptions:
     Ctrl-C writes the best collage found so far.
     """
 
-    template: Annotated[
-        Path, typer.Argument(metavar="TEMPLATE", help="Picture that the collage shows.")
-    ]
+    template: Annotated[Path, typer.Argument(metavar="TEMPLATE", help="Picture to show.")]
     path: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of pictures to use.")]
     output: Outputs = None
     shape: Annotated[
         str | None,
-        typer.Option(
-            metavar="ROWSxCOLUMNS",
-            help="Grid, such as 40x60. Default: as large as the pictures can fill.",
-        ),
+        typer.Option(metavar="ROWSxCOLUMNS", help="Grid, like 40x60. Default: largest possible."),
     ] = None
     smoothness: Annotated[
-        float,
-        typer.Option(
-            callback=_in_range(0, 1),
-            help="Similarity of neighbors, from 0 to 1. Higher values follow the template less.",
-        ),
+        float, typer.Option(callback=_in_range(0, 1), help="From faithful (0) to smooth (1).")
     ] = 0.3
     repeat: Annotated[
         int | None,
@@ -296,8 +261,7 @@ class CollageOptions:
         int,
         typer.Option(
             callback=_in_range(1, 16),
-            help="Parts along each side of a picture to compare with the template; 1 compares "
-            "mean colors.",
+            help="Parts compared along each side of a picture; 1 compares mean colors.",
         ),
     ] = 3
     neighbors: Annotated[
@@ -335,7 +299,6 @@ class MorphOptions:
             metavar="FILE",
             help="Output: an animation (.gif) or a strip of pictures (.png). Can be given several "
             "times. Default: morph.gif, or none with --json.",
-            show_default=False,
         ),
     ] = None
     points: Annotated[
@@ -344,15 +307,12 @@ class MorphOptions:
             callback=_in_range(2, 3000),
             help="Points in each shape. More show finer detail. Default: 200 for pictures, all "
             "for tables.",
-            show_default=False,
         ),
     ] = None
     frames: Annotated[
         int | None,
         typer.Option(
-            callback=_in_range(2, 240),
-            help="Number of frames, both ends included. Default: 24 in .gif, 7 in .png.",
-            show_default=False,
+            callback=_in_range(2, 240), help="Number of frames. Default: 24 in .gif, 7 in .png."
         ),
     ] = None
     seed: Seed = 0

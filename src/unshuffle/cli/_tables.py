@@ -16,15 +16,19 @@ from unshuffle.cli._app import BadInput
 from unshuffle.cli._options import LayoutOptions, MatchOptions
 
 SUFFIXES = (".csv", ".tsv", ".npy", ".parquet")
+Line = tuple[int, list[str]]  # number and cells
 # Thousands separators, or a decimal comma.
 _SEPARATED = re.compile(
     r"[-+]?(\d{1,3}([,' \u00a0\u2009\u202f]\d{3})+(\.\d+)?|\d{1,3}(\.\d{3})*,\d+|\d+,\d+)"
 )
-_PLAIN_NUMBERS = (
-    "Write numbers without thousands separators and with a point for decimals, as in 1000 or 0.5"
-)
 _PERCENT = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)\s*%")
 _HEXADECIMAL = re.compile(r"[-+]?0x[0-9a-f]+", re.IGNORECASE)
+# How to write numbers that float() cannot read.
+_ODD_NUMBERS = {
+    _SEPARATED: "Write numbers without thousands separators and with a decimal point, as 1000.5",
+    _PERCENT: "Write shares without a percent sign, as in 0.1 for 10%",
+    _HEXADECIMAL: "Write numbers in decimal, as in 16 for 0x10",
+}
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-nan", "#n/a"}
 _TRUTH = {"true": 1.0, "false": 0.0}
 _NAME_HEADINGS = {"id", "index", "key", "name"}
@@ -68,16 +72,12 @@ class Table:
     """Numbers of a file, with the names of its rows and columns."""
 
     values: NDArray[np.float64]
-    # "" for a row without a name.
-    names: list[str]
-    # Headings of the columns of numbers, or their numbers counted from 1.
-    columns: list[str]
+    names: list[str]  # "" for a row without a name
+    columns: list[str]  # headings, or numbers counted from 1
     heading: bool = False
     names_from: str | None = None
-    # Further columns of names, which are neither compared nor shown.
-    left_out: tuple[str, ...] = ()
-    # One sentence for the console.
-    note: str = ""
+    left_out: tuple[str, ...] = ()  # further columns of names
+    note: str = ""  # one sentence for the console
 
     def describe(self) -> dict[str, Any]:
         """How the file was read, ready for JSON."""
@@ -95,10 +95,7 @@ def counted(n: int, what: str) -> str:
 
 
 def read_table(path: Path, options: TableOptions | None = None, *, n_least: int = 1) -> Table:
-    """Read a table with at least `n_least` columns of numbers, in any of the formats.
-
-    A column that may hold names counts as numbers if it is needed to reach `n_least`.
-    """
+    """Read a table; a column that may hold names is numbers if that is needed for `n_least`."""
     check_regular_file(path, "a table")
     options = options or TableOptions()
     suffix = path.suffix.lower()
@@ -169,15 +166,11 @@ def read_text_file(path: Path) -> str:
         return data.decode("latin-1")
 
 
-def csv_lines(
-    path: Path, text: str, expected: str, *, delimiter: str = ",", loose: bool = False
-) -> list[tuple[int, list[str]]]:
-    """Nonempty lines of CSV with their numbers; `expected` says what they should hold.
-
-    With `loose`, spaces ahead of quotation marks are allowed.
-    """
+def csv_lines(path: Path, text: str, expected: str, delimiter: str = ",") -> list[Line]:
+    """Nonempty lines of CSV with their numbers; `expected` says what they should hold."""
     file = io.StringIO(text, newline="")
-    reader = csv.reader(file, delimiter=delimiter, skipinitialspace=loose)
+    # Some programs put spaces before quotation marks.
+    reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True)
     try:
         lines = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
     except csv.Error as error:
@@ -192,7 +185,7 @@ def _read_delimited(path: Path) -> tuple[list[list[str]], list[int]]:
     text = read_text_file(path)
     first = next((line for line in text.splitlines() if line.strip()), "")
     delimiter = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=first.count)
-    lines = csv_lines(path, text, _ROWS, delimiter=delimiter, loose=True)
+    lines = csv_lines(path, text, _ROWS, delimiter)
     rows, numbers = [row for _, row in lines], [number for number, _ in lines]
     for row, number in zip(rows, numbers, strict=True):
         if len(row) != len(rows[0]):
@@ -317,13 +310,7 @@ def _are_years(head: list[str], below: list[list[str]]) -> bool:
 
 def _odd_number(cell: str) -> str | None:
     """How to write a number that float() cannot read; None for other text."""
-    if _SEPARATED.fullmatch(cell) is not None:
-        return _PLAIN_NUMBERS
-    if _PERCENT.fullmatch(cell) is not None:
-        return "Write shares without a percent sign, as in 0.1 for 10%"
-    if _HEXADECIMAL.fullmatch(cell) is not None:
-        return "Write numbers in decimal, as in 16 for 0x10"
-    return None
+    return next((advice for form, advice in _ODD_NUMBERS.items() if form.fullmatch(cell)), None)
 
 
 def _counts_up(cells: list[str]) -> bool:
@@ -426,7 +413,7 @@ def _from_rows(
         heading=header is not None,
         names_from=None if chosen is None else columns[chosen],
         left_out=tuple(columns[k] for k in found if k != chosen),
-        note=_note(path, header, rows, chosen, found, [columns[k] for k in kept]),
+        note=_describe_reading(path, header, rows, chosen, found),
     )
 
 
@@ -435,10 +422,7 @@ def _check_words(rows: list[list[str]], lines: list[int], columns: list[str], pa
     words = [k for k, row in enumerate(rows) if _number(row[0]) is None]
     if all(_odd_number(rows[k][0]) for k in words):
         cell = rows[words[0]][0]
-        raise BadInput(
-            f"{path}, line {lines[words[0]]}: column {columns[0]!r} holds {cell[:40]!r}. "
-            f"{_odd_number(cell)}; if these are names, head their column id."
-        )
+        raise _not_a_number(cell, lines[words[0]], columns[0], path)
 
 
 def _not_a_number(cell: str, line: int, column: str, path: Path) -> BadInput:
@@ -446,23 +430,23 @@ def _not_a_number(cell: str, line: int, column: str, path: Path) -> BadInput:
     where = f"{path}, line {line}: column {column!r} holds {cell[:40]!r}"
     advice = _odd_number(cell)
     if advice is not None:
-        return BadInput(f"{where}. {advice}.")
+        return BadInput(f"{where}. {advice}; if these are names, head their column id.")
     return BadInput(
         f"{where}, which is not a number. Only the first column, or one headed id, index, key or "
         "name, may hold words, as names of the rows. Drop or encode the others."
     )
 
 
-def _note(
+def _describe_reading(
     path: Path,
     header: list[str] | None,
     rows: list[list[str]],
     chosen: int | None,
     found: dict[int, str],
-    kept: list[str],
 ) -> str:
     """One sentence for the console: how the file was read, and how to change that."""
     called = header or [str(k + 1) for k in range(len(rows[0]))]
+    kept = [heading for k, heading in enumerate(called) if k not in found]
     parts = [f"{path}: {counted(len(rows), 'row')}"]
     if header is not None and all(_number(cell) is not None for cell in header):
         parts.append(f"heading {', '.join(header[:3])}, ... (--no-header to count it as a row)")

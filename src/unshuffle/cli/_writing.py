@@ -101,11 +101,8 @@ def deliver(
     *,
     warning: str = "",
 ) -> int:
-    """Print the result and return the exit code: 0, 130 after Ctrl-C, 3 if not in place.
-
-    JSON is the report and `rows`; `show` prints the report as text. Failed outputs and `warning`
-    are printed even with --quiet.
-    """
+    """Print the report as JSON with `rows`, or as text with `show`, and return the exit code."""
+    # Failed outputs and the warning are printed even with --quiet.
     for each in written:
         if not each.in_place:
             old = " The old file is still there." if each.asked.exists() else ""
@@ -130,10 +127,7 @@ def check_outputs(
     recursive: bool = True,
     spreadsheet: bool = False,
 ) -> None:
-    """Refuse outputs that cannot be written, or that would destroy an input, before the work.
-
-    Each output comes with the suffixes it may have.
-    """
+    """Refuse outputs, each with its suffixes, that cannot be written or would destroy an input."""
     seen: set[str] = set()
     reads_folder = any(each is not None and each.is_dir() for each in inputs)
     lists = [skipped_list_path(output) for output, _ in outputs[:1]] if reads_folder else []
@@ -242,23 +236,21 @@ class Wall:
     """A finished layout, as it is written to files."""
 
     positions: Positions
-    # Written to JSON ahead of the positions.
-    details: Mapping[str, Any]
+    details: Mapping[str, Any]  # written to JSON ahead of the positions
     title: str
-    # None for a table.
-    images: NDArray[np.uint8] | None
-    tile: int
-    # Pixels between pictures on a sheet.
-    gap: int = 2
+    images: NDArray[np.uint8] | None  # None for a table
+    options: LayoutOptions | CollageOptions
+    gap: int = 2  # pixels between pictures on a sheet
     captions: list[str] | None = None
     previews: list[NDArray[np.uint8]] | None = None
-    spreadsheet: bool = False
 
     def save(self, path: Path) -> None:
         """Write one file in the format of its suffix."""
         suffix = path.suffix.lower()
+        tile = self.options.tile
         if suffix in TABLE_SUFFIXES or self.images is None:
-            self.positions.save(path, details=self.details, spreadsheet=self.spreadsheet)
+            spreadsheet = self.options.spreadsheet
+            self.positions.save(path, details=self.details, spreadsheet=spreadsheet)
         elif suffix in PAGE_SUFFIXES:
             write_page(
                 path,
@@ -267,11 +259,11 @@ class Wall:
                 self.positions.names,
                 title=self.title,
                 captions=self.captions,
-                tile=max(self.tile, LEAST_PAGE_TILE),
+                tile=max(tile, LEAST_PAGE_TILE),
                 previews=self.previews,
             )
         else:
-            sheet = grid_sheet(self.images, self.positions.grid, tile=self.tile, gap=self.gap)
+            sheet = grid_sheet(self.images, self.positions.grid, tile=tile, gap=self.gap)
             save_sheet(sheet, path)
 
 
@@ -292,17 +284,16 @@ def check_drawable(outputs: Sequence[Path], shape: tuple[int, ...]) -> None:
 
 
 def deliver_wall(
-    options: LayoutOptions | CollageOptions,
-    outputs: Sequence[Path],
     wall: Wall,
-    report: dict[str, Any],
+    outputs: Sequence[Path],
     skipped: list[tuple[str, str]],
     show: Callable[[dict[str, Any]], None],
 ) -> int:
     """Write a wall to every output, print the report and return the exit code."""
+    options = wall.options
     written = [save_with_fallback(path, wall.save) for path in outputs]
     listed = write_skipped(written, {"": skipped}, spreadsheet=options.spreadsheet)
-    report = {**report, **describe_outputs(written), "skipped_list": listed}
+    report = {**wall.details, **describe_outputs(written), "skipped_list": listed}
     rows = {"positions": wall.positions.rows()} if options.as_json else {}
 
     def show_all() -> None:

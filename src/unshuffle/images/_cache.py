@@ -7,7 +7,6 @@ import stat
 import struct
 import sys
 import tempfile
-import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -57,17 +56,12 @@ def default_cache() -> Path:
 
 
 class ThumbnailCache:
-    """Thumbnails in a folder, one file each, for several threads and processes.
-
-    Entries appear under their name only when complete; damaged or foreign ones count as missing.
-    Only pixels and sizes are stored, never metadata. `problem` is the first write error.
-    """
+    """Thumbnails in a folder, one file each, without metadata; `problem` is the first error."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.problem: str | None = None
-        self._n_written = 0
-        self._lock = threading.Lock()
+        self._changed = False
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
@@ -107,6 +101,7 @@ class ThumbnailCache:
             handle, part = tempfile.mkstemp(_PART_SUFFIX, _PART_PREFIX, self.folder)
             with os.fdopen(handle, "wb") as file:
                 file.write(body + _digest(body))
+            # Complete when it appears: other threads and processes may read it.
             os.replace(part, self._path(key))
         except OSError as error:
             self._fail(error)
@@ -114,12 +109,11 @@ class ThumbnailCache:
                 with suppress(OSError):
                     os.unlink(part)
         else:
-            with self._lock:
-                self._n_written += 1
+            self._changed = True
 
     def prune(self) -> None:
         """Remove the least recently used beyond `MAX_CACHE_BYTES`, and abandoned parts."""
-        if self._n_written == 0:
+        if not self._changed:
             return
         entries = []
         with suppress(OSError), os.scandir(self.folder) as listed:
@@ -140,9 +134,7 @@ class ThumbnailCache:
         return self.folder / f"{key}.thumb"
 
     def _fail(self, error: OSError) -> None:
-        with self._lock:
-            if self.problem is None:
-                self.problem = error.strerror or str(error)
+        self.problem = self.problem or error.strerror or str(error)
 
 
 def thumbnail_key(path: Path, size: tuple[int, int], fit: str) -> str:

@@ -176,9 +176,9 @@ def visual_words(
     ]
     chunks = [images[start : start + CHUNK] for start in range(0, len(images), CHUNK)]
     counted = progress_counter(on_progress, len(batches) + len(chunks))
-    sample = counted(partial(_sample, per_image=ceil(_SAMPLE_PATCHES / n_drawn)))
+    sample = counted(partial(_sample_patches, per_image=ceil(_SAMPLE_PATCHES / n_drawn)))
     sampled = map_parallel(sample, batches, n_jobs=n_jobs)
-    words = _vocabulary(np.concatenate(sampled), n_words, rng)
+    words = _learn_vocabulary(np.concatenate(sampled), n_words, rng)
     count = counted(partial(_count_words, words=words, n_words=n_words))
     return np.concatenate(map_parallel(count, chunks, n_jobs=n_jobs))
 
@@ -186,13 +186,9 @@ def visual_words(
 def patch_descriptors(
     images: NDArray[np.uint8],
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Descriptors of patches on a dense grid at two scales, and which patches are flat.
-
-    Descriptors, (n_images, n_patches, 128), are square roots of the shares of each bin and
-    direction: Euclidean length 1, or 0.
-    """
+    """Descriptors of patches, (n_images, n_patches, 128), at two scales, and which are flat."""
     energy = orientation_energy(working_lab(images)[..., 0], _DIRECTIONS, signed=True)
-    scales = [_patches(energy, side) for side in _BIN_SIDES]
+    scales = [_describe_patches(energy, side) for side in _BIN_SIDES]
     bins = np.concatenate([each for each in scales if each.size], axis=1)
     total = bins.sum(axis=-1)
     flat = total < _FLAT * _BINS**2
@@ -200,11 +196,11 @@ def patch_descriptors(
     return np.sqrt(shares), flat
 
 
-def _patches(energy: NDArray[np.float32], side: int) -> NDArray[np.float32]:
+def _describe_patches(energy: NDArray[np.float32], side: int) -> NDArray[np.float32]:
     """Mean energy in each bin of each patch, bins `side` pixels wide."""
     n, height, width, _ = energy.shape
     means = _box_means(_box_means(energy, side, axis=1), side, axis=2)
-    tops, starts = (_positions(length, _BINS * side) for length in (height, width))
+    tops, starts = (_patch_starts(length, _BINS * side) for length in (height, width))
     offsets = side * np.arange(_BINS)
     rows_of_bins = (tops[:, np.newaxis] + offsets)[:, np.newaxis, :, np.newaxis]
     columns_of_bins = (starts[:, np.newaxis] + offsets)[np.newaxis, :, np.newaxis, :]
@@ -219,13 +215,13 @@ def _box_means(values: NDArray[np.float32], side: int, *, axis: int) -> NDArray[
     return windows.mean(axis=-1, dtype=np.float32)
 
 
-def _positions(length: int, patch: int) -> NDArray[np.intp]:
+def _patch_starts(length: int, patch: int) -> NDArray[np.intp]:
     """Starts of patches: every few pixels, centered between the edges."""
     room = length - patch
     return np.arange(room % _STEP // 2, room + 1, _STEP)
 
 
-def _sample(batch: tuple[NDArray[np.uint8], int], per_image: int) -> NDArray[np.float32]:
+def _sample_patches(batch: tuple[NDArray[np.uint8], int], per_image: int) -> NDArray[np.float32]:
     images, seed = batch
     rng = np.random.RandomState(seed)
     descriptors, flat = patch_descriptors(images)
@@ -236,7 +232,7 @@ def _sample(batch: tuple[NDArray[np.uint8], int], per_image: int) -> NDArray[np.
     return np.concatenate(chosen)
 
 
-def _vocabulary(
+def _learn_vocabulary(
     sample: NDArray[np.float32], n_words: int, rng: np.random.RandomState
 ) -> NDArray[np.float32]:
     """Centers of the sample: `n_words`, or as many as there are different descriptors."""

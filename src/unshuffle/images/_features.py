@@ -16,12 +16,10 @@ _DIRECTIONS = 9
 _COLOR_BINS = (6, 6, 6)
 # Gradients well below this many steps of lightness per pixel are noise and weigh little.
 _FAINT = 4.0
-# Root of the total variance of each part over holiday and object photographs. Fixed, so that
-# the features of a picture do not depend on the other pictures.
+# Root of the total variance of each part over many photographs; fixed for all collections.
 _LAYOUT_SPREAD, _HISTOGRAM_SPREAD, _EDGE_SPREAD = 110.0, 0.8, 1.15
 _COLOR_SHARE = 0.5
-# Range of the shorter side for texture. Larger pictures are averaged down, so that the result
-# hardly depends on the size they were read at.
+# Range of the shorter side for texture, so that the size of a picture hardly matters.
 _LARGEST, _SMALLEST = 40, 20
 _LAB_RANGES = ((0.0, 100.0), (-60.0, 60.0), (-60.0, 60.0))
 # Pictures converted at once: enough for NumPy, few enough for the cache.
@@ -149,13 +147,13 @@ def color_texture(images: ArrayLike) -> Maps:
         lab = working_lab(chunk)
         layout = pooled(lab, _CELLS, _CELLS, overlap=True) * (color / _LAYOUT_SPREAD)
         shares = color_histogram(chunk, bins=_COLOR_BINS) * (color / _HISTOGRAM_SPREAD)
-        edges = _edges(lab[..., 0]) * (np.sqrt(1 - _COLOR_SHARE) / _EDGE_SPREAD)
+        edges = _edge_features(lab[..., 0]) * (np.sqrt(1 - _COLOR_SHARE) / _EDGE_SPREAD)
         flat = [each.reshape(len(chunk), -1) for each in (layout, shares, edges)]
         parts.append(np.concatenate(flat, axis=1).astype(np.float32))
     return np.concatenate(parts)
 
 
-def _edges(lightness: Maps) -> Maps:
+def _edge_features(lightness: Maps) -> Maps:
     """Root of the edge strength by cell and direction, relative to the surrounding cells."""
     energy = orientation_energy(lightness, _DIRECTIONS, signed=False)
     cells = pooled(energy, _CELLS, _CELLS, overlap=True)
@@ -178,11 +176,7 @@ def working_lab(images: NDArray[np.uint8]) -> Maps:
 
 
 def pooled(maps: Maps, rows: int, columns: int, *, overlap: bool = False) -> Maps:
-    """Means over a grid of cells, shape (n, rows, columns, n_channels).
-
-    Pixels on an edge count by their share. Overlapping cells fade out over twice their width, so
-    that a small shift of a picture changes little.
-    """
+    """Means over a grid of cells, (n, rows, columns, n_channels); pixels on edges are shared."""
     down = _cell_weights(maps.shape[1], rows, overlap)
     across = _cell_weights(maps.shape[2], columns, overlap)
     # Two matrix products are faster than einsum over four axes.
@@ -196,6 +190,7 @@ def _cell_weights(n_pixels: int, n_cells: int, overlap: bool) -> Maps:
     """Share of each pixel in the mean of each cell; rows sum to 1."""
     side = n_pixels / n_cells
     if overlap:
+        # Fading out over twice their width makes cells robust to small shifts.
         centers = (np.arange(n_cells) + 0.5) * side
         away = np.abs(np.arange(n_pixels) + 0.5 - centers[:, np.newaxis]) / side
         weights = np.clip(1.0 - away, 0.0, None)
@@ -208,10 +203,7 @@ def _cell_weights(n_pixels: int, n_cells: int, overlap: bool) -> Maps:
 
 
 def orientation_energy(lightness: Maps, n_bins: int, *, signed: bool) -> Maps:
-    """Gradient length at each pixel, split between the two nearest of `n_bins` directions.
-
-    With `signed`, dark to light differs from light to dark.
-    """
+    """Gradient length at each pixel, split between the two nearest of `n_bins` directions."""
     edged = np.pad(lightness, ((0, 0), (1, 1), (1, 1)), mode="edge")
     across = (edged[:, 1:-1, 2:] - edged[:, 1:-1, :-2]) / 2
     down = (edged[:, 2:, 1:-1] - edged[:, :-2, 1:-1]) / 2

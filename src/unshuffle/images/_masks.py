@@ -1,6 +1,6 @@
 """Masks for layouts: the letters of a text, or the dark parts of a picture."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, floor, sqrt
@@ -30,11 +30,9 @@ _NO_LETTER = "\uffff"
 LEAST_HEIGHT = 5
 DEFAULT_HEIGHT = 12
 MOST_CELLS = 4_000_000
-# Cells this close to half covered may be used or not, to get exactly n cells. Further from half,
-# letters fray.
+# Cells this close to half covered may be used or not; further from half, letters fray.
 _NEAR_HALF = 0.15
-# Thickness added on each side of a stroke, as a share of the height of a capital: the plain font
-# is too thin to cover more than half of a cell.
+# Thickness added on each side of a stroke, which is too thin, as a share of the height.
 _WEIGHTS = (0.02, 0.03, 0.04, 0.05, 0.065, 0.08)
 _WEIGHT = 0.045
 # Relative to the scale at which areas agree; thin shapes need more to cover half of any cell.
@@ -88,13 +86,13 @@ def text_mask(
     if height is not None:
         height = check_count(height, "height", least=LEAST_HEIGHT, most=1000)
     if n_cells is None:
-        cells = _most_legible(lines, None, iter([height or DEFAULT_HEIGHT]))
+        cells = _most_legible(lines, None, [height or DEFAULT_HEIGHT])
     else:
         n_cells = check_count(n_cells, "n_cells", most=MOST_CELLS)
-        heights = _likely_heights(lines, n_cells) if height is None else iter([height])
-        smallest = _most_legible(lines, None, iter([height or LEAST_HEIGHT]))
-        few = height is None and n_cells <= smallest.sum()
-        cells = smallest if few else _most_legible(lines, n_cells, heights)
+        cells = _most_legible(lines, None, [LEAST_HEIGHT])
+        if height is not None or n_cells > cells.sum():
+            heights = _likely_heights(lines, n_cells) if height is None else [height]
+            cells = _most_legible(lines, n_cells, heights)
         if height is not None and cells.sum() < n_cells:
             raise ValueError(
                 f"Letters of height {height} have {cells.sum()} cells, fewer than the {n_cells} "
@@ -164,7 +162,7 @@ def _trim(cells: Cells) -> Cells:
     return cells[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1].copy()
 
 
-def _most_legible(lines: list[str], n_cells: int | None, heights: Iterator[int]) -> Cells:
+def _most_legible(lines: list[str], n_cells: int | None, heights: Iterable[int]) -> Cells:
     """The most legible letters among those closest to `n_cells` cells, rather more than fewer."""
     best: tuple[tuple[float, float], Cells] | None = None
     for height in heights:
@@ -184,7 +182,7 @@ def _most_legible(lines: list[str], n_cells: int | None, heights: Iterator[int])
     return best[1]
 
 
-def _likely_heights(lines: list[str], n_cells: int) -> Iterator[int]:
+def _likely_heights(lines: list[str], n_cells: int) -> Iterable[int]:
     """Heights at which letters may have about `n_cells` cells."""
     trial = 20
     n_trial = int((_draw_lines(lines, trial, _WEIGHT) >= 0.5).sum())
@@ -192,7 +190,7 @@ def _likely_heights(lines: list[str], n_cells: int) -> Iterator[int]:
     # High letters have enough half covered cells to need few heights.
     spread = min(0.2 * likely, 3.0)
     least = max(LEAST_HEIGHT, floor(likely - spread))
-    yield from range(least, max(least, ceil(likely + spread)) + 2)
+    return range(least, max(least, ceil(likely + spread)) + 2)
 
 
 def _illegibility(cells: Cells, coverage: Coverage, lines: list[str], height: int) -> float:
@@ -272,12 +270,7 @@ class Glyph:
 
 
 def _draw_lines(lines: list[str], height: int, weight: float) -> Coverage:
-    """Share of each cell of a grid that letters cover.
-
-    Capitals fill `height` whole rows of cells, and each letter is shifted sideways to where its
-    strokes fill whole cells. `weight` is the thickness added on each side of a stroke, as a share
-    of the height.
-    """
+    """Share of each cell that letters cover; capitals fill `height` whole rows of cells."""
     rows = [_draw_line(line, height, weight) for line in lines]
     width = max(row.shape[1] for row in rows)
     between = np.zeros((max(1, round(height / 6)), width))
@@ -358,10 +351,7 @@ def _sharpness(coverage: Coverage) -> float:
 
 
 def _count_defects(cells: Cells, lines: list[str], height: int) -> float:
-    """Strokes and holes too many or too few, plus cells per letter deeper than any stroke.
-
-    0 for high letters, which have no such defects.
-    """
+    """Strokes and holes too many or too few, plus cells per letter deeper than any stroke."""
     if height > _HIGH:
         return 0.0
     letters = "".join(lines).replace(" ", "")

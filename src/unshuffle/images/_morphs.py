@@ -266,8 +266,8 @@ def _check_points(points: Any) -> Array:
 def _check_frames(frames: Any) -> list[Any]:
     """One or more pictures of one size."""
     listed = list(frames) if isinstance(frames, Sequence) else []
-    sizes = {getattr(each, "size", None) for each in listed if hasattr(each, "save")}
-    if not listed or len(sizes) != 1 or not all(hasattr(each, "save") for each in listed):
+    sizes = {each.size if isinstance(each, Image.Image) else None for each in listed}
+    if len(sizes) != 1 or None in sizes:
         raise ValueError(
             f"`frames` must be a list of one or more PIL images of one size, got "
             f"{type(frames).__name__} with {len(listed)} entries. `morph_frames` draws them."

@@ -5,7 +5,7 @@ import hashlib
 import html
 import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib import resources
 from math import ceil, sqrt
 from pathlib import Path
@@ -87,11 +87,9 @@ def write_page(
         **_cut_wall(images, cells, check_count(tile, "tile", least=_STEP, most=1024)),
         "cells": shown,
         "names": _check_texts(names, len(images), "names"),
-        "captions": None,
+        "captions": None if captions is None else _check_texts(captions, len(images), "captions"),
         "previews": None,
     }
-    if captions is not None:
-        data["captions"] = _check_texts(captions, len(images), "captions")
     if previews is not None:
         pictures = _check_previews(previews, len(images))
         visible = set(shown)
@@ -123,8 +121,8 @@ def _cut_wall(images: NDArray[np.uint8], cells: NDArray[np.intp], tile: int) -> 
                 size = {"rows": part.shape[0], "columns": part.shape[1]}
                 drawn = _encode_jpeg(_draw_block(images, part, height, width))
                 blocks.append({"row": row, "column": column, **size, "data": drawn})
-    tiles = {"tile_height": height, "tile_width": width}
-    return {"rows": rows, "columns": columns, **tiles, "blocks": blocks}
+    grid = {"rows": rows, "columns": columns, "tile_height": height, "tile_width": width}
+    return {**grid, "blocks": blocks}
 
 
 def _draw_block(
@@ -185,14 +183,12 @@ def _csp_hash(text: str) -> str:
 
 def _check_texts(texts: Any, n_items: int, name: str) -> list[str]:
     """One string for each item."""
-    single = isinstance(texts, str) or not isinstance(texts, Iterable)
-    values = [] if single else list(texts)
+    values = check_names(texts, name)
     if len(values) != n_items:
         raise ValueError(
-            f"`{name}` must be {n_items} strings, one for each picture, got "
-            + (f"one {type(texts).__name__}." if single else f"{len(values)}.")
+            f"`{name}` must be {n_items} strings, one for each picture, got {len(values)}."
         )
-    return check_names(values, name)
+    return values
 
 
 def _check_previews(previews: Any, n_items: int) -> list[NDArray[np.uint8]]:
@@ -203,10 +199,10 @@ def _check_previews(previews: Any, n_items: int) -> list[NDArray[np.uint8]]:
             f"`previews` must be {n_items} pictures, one for each of `images`, got "
             f"{len(pictures)}."
         )
-    for number, each in enumerate(pictures):
+    for k, each in enumerate(pictures):
         if each.dtype != np.uint8 or each.ndim != 3 or each.shape[2] != 3 or 0 in each.shape:
             raise ValueError(
-                f"Picture {number} of `previews` has shape {each.shape} and dtype {each.dtype}. "
-                "Give uint8 arrays of shape (height, width, 3)."
+                f"`previews[{k}]` must be uint8 of shape (height, width, 3), got {each.dtype} of "
+                f"shape {each.shape}."
             )
     return pictures

@@ -26,10 +26,7 @@ Outcome = tuple[int, int] | str
 
 
 def progress_counter(on_progress: Progress | None, total: int) -> Callable[[Worker], Worker]:
-    """Decorator for functions on several threads: each finished call reports one more of `total`.
-
-    Reports come one at a time, with counts that rise by one.
-    """
+    """Decorator that reports each finished call, one at a time, also from several threads."""
     if on_progress is None:
         return lambda function: function
     if not callable(on_progress):
@@ -194,8 +191,7 @@ def _read_all(
             arrays[i], original = _read_cached(paths[i], size, fit, thumbnails)
             return original
         except Exception as error:
-            # Decoders raise almost anything on damaged data: OSError, SyntaxError, struct.error,
-            # zlib.error and more.
+            # Decoders raise almost anything on damaged data.
             return explain(error)
 
     counted = progress_counter(on_progress, len(paths))
@@ -235,7 +231,6 @@ def _nothing_read(folder: Path, skipped: list[tuple[str, str]], recursive: bool)
     if not skipped:
         where = "hidden ones" if recursive else "sub-folders and hidden files"
         return f"{folder} holds no picture: it has no files ({where} are not searched). {advice}"
-    listed = by_reason(skipped)
-    reasons = "; ".join(f"{len(names):,} such as {names[0]}: {why}" for why, names in listed)
+    listed = [f"{len(names):,} such as {names[0]}: {why}" for why, names in by_reason(skipped)]
     count = f"{len(skipped):,} file(s) were skipped"
-    return f"{folder} holds no picture that can be read: {count}. {reasons}. {advice}"
+    return f"{folder} holds no readable picture: {count}. {'; '.join(listed)}. {advice}"

@@ -27,8 +27,7 @@ _EMPTY: Color = (226, 224, 218)
 _RIGHT: Color = (46, 139, 87)
 _WRONG: Color = (214, 40, 40)
 _PLAIN: Color = (120, 118, 112)
-# Unsure to sure. Through pale yellow and darker at both ends, so that it also reads in gray
-# print and for color-blind readers.
+# Unsure to sure; darker at both ends, also for gray print and color-blind readers.
 _RAMP = np.array([[178, 24, 43], [239, 138, 98], [240, 214, 120], [102, 178, 130], [15, 105, 72]])
 
 
@@ -163,8 +162,7 @@ def points_sheet(
         Row and column of the center of each picture, in any unit. They are scaled so that
         nearest neighbors typically touch.
     tile : int, default=32
-        Height of each picture in pixels, with the limits of `grid_sheet`. Larger values show
-        more detail.
+        Height of each picture in pixels, limited as in `grid_sheet`. Larger shows more detail.
     gap : int, default=2
         Typical number of pixels between nearest neighbors.
     background : (int, int, int), default=PAPER

@@ -17,7 +17,7 @@ from sklearn.decomposition import PCA
 from benchmarks._measure import Row, timed
 from unshuffle import MinimumVolumePCA
 from unshuffle._color import as_points, draw_pixels
-from unshuffle.datasets import digit_clouds
+from unshuffle.datasets import digit_sets
 
 TOPIC = "Aligning bags of points"
 SWEEPS = "One sweep over all bags, one core"
@@ -87,7 +87,7 @@ def sweep_rows(*, quick: bool) -> Iterator[Row]:
 
 def sweep_seconds(estimator: str, n_bags: int, n_points: int, rank: int | None) -> float:
     """Shortest time between two progress reports of this method's own stage."""
-    clouds = digit_clouds(n_bags, digits=(0, 3, 6, 9), n_points=n_points).bags
+    clouds = digit_sets(n_bags, digits=(0, 3, 6, 9), n_points=n_points).sets
     kernel = "linear" if rank is None else "rbf"
     seen: list[tuple[str, float]] = []
 
@@ -106,7 +106,7 @@ def sweep_seconds(estimator: str, n_bags: int, n_points: int, rank: int | None) 
 def problems(*, quick: bool) -> Iterator[tuple[str, Stack, Stack]]:
     """Bags to align and new bags: scikit-learn's digits, and MNIST if available."""
     n_train, n_new = (40, 20) if quick else (100, 60)
-    clouds = digit_clouds(n_train + n_new).bags
+    clouds = digit_sets(n_train + n_new).sets
     yield "digits 3 and 9", *standardized(clouds[:n_train], clouds[n_train:])
     beside = Path(__file__).resolve().parents[2] / "shared" / "data"
     path = Path(os.environ.get("UNSHUFFLE_DATA", beside)) / MNIST

@@ -16,7 +16,7 @@ from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
 from benchmarks._measure import Row
-from unshuffle.datasets import digit_clouds, mixture_sets
+from unshuffle.datasets import digit_sets, mixture_sets
 from unshuffle.kernels import BhattacharyyaKernel, ExpectedLikelihoodKernel, Mixture
 
 TOPIC = "Kernels between sets, one core"
@@ -44,7 +44,7 @@ def rows(*, quick: bool) -> Iterator[Row]:
 def gram_rows(n: int) -> Iterator[Row]:
     """Normalized expected likelihood after fitting, against NumPy."""
     for d in (2, 5, 10):
-        bags = mixture_sets(n, n_features=d).bags
+        bags = mixture_sets(n, n_features=d).sets
         kernel = ExpectedLikelihoodKernel(COMPONENTS, random_state=0).fit(bags)
         ours, seconds = spent(partial(kernel._gram, kernel._fitted_sets), repeats=REPEATS)
         found = stacked(kernel.mixtures(bags))
@@ -72,7 +72,7 @@ def gram_rows(n: int) -> Iterator[Row]:
 
 def fit_rows(n: int) -> Iterator[Row]:
     """One mixture per set: time and mean log-likelihood per point."""
-    bags = mixture_sets(n).bags
+    bags = mixture_sets(n).sets
     kernel = ExpectedLikelihoodKernel(COMPONENTS, regularization=1e-3, random_state=0)
     kernel.fit(bags[:2])
     _, seconds = spent(partial(kernel.fit, bags), repeats=REPEATS)
@@ -100,7 +100,7 @@ def fit_rows(n: int) -> Iterator[Row]:
 
 def feature_rows(n: int) -> Iterator[Row]:
     """Gaussians in the feature space of an RBF kernel: fit and Gram matrix."""
-    bags = digit_clouds(n).bags
+    bags = digit_sets(n).sets
     for kernel in (
         ExpectedLikelihoodKernel(1, base_kernel="rbf", gamma=1.0, random_state=0),
         ExpectedLikelihoodKernel(3, base_kernel="rbf", gamma=1.0, random_state=0),

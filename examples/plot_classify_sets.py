@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import SVC
 
 from unshuffle import PermutationInvariantSVC, SetAligner
-from unshuffle.datasets import digit_clouds
+from unshuffle.datasets import digit_sets
 from unshuffle.kernels import MeanMapKernel, SlicedWassersteinKernel
 from unshuffle.plotting import TemplateDisplay
 from unshuffle.preprocessing import NeighborhoodShape, SetNormalizer
@@ -29,7 +29,7 @@ def put_down(points):
     return rng.uniform(0.6, 1.6) * points @ slant.T + rng.normal(0, 3, size=2)
 
 
-clouds, labels = digit_clouds(300, digits=(3, 9))
+clouds, labels = digit_sets(300, digits=(3, 9))
 bags = [put_down(points) for points in clouds]
 order = rng.permutation(300)
 train, test = order[:200], order[200:]

@@ -11,10 +11,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from unshuffle import MinimumVolumePCA
-from unshuffle.datasets import digit_clouds
+from unshuffle.datasets import digit_sets
 from unshuffle.plotting import AlignmentDisplay
 
-bags, labels = digit_clouds(160, digits=(0, 1))
+bags, labels = digit_sets(160, digits=(0, 1))
 train, new = bags[:100], bags[100:]
 aligned = MinimumVolumePCA(10, random_state=0).fit(train)
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from unshuffle import MinimumVolumePCA
 from unshuffle.alignment import match_shapes
-from unshuffle.datasets import digit_clouds
+from unshuffle.datasets import digit_sets
 from unshuffle.plotting import AlignmentDisplay
 
-bags, labels = digit_clouds(100, digits=(3, 9), n_points=120)
+bags, labels = digit_sets(100, digits=(3, 9), n_points=120)
 aligned = MinimumVolumePCA(random_state=0).fit(bags)
 display = AlignmentDisplay.from_estimator(aligned, bags)
 

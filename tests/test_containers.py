@@ -50,11 +50,9 @@ ROOMS = [
 
 NO_NUMBERS = {
     "results and records": "assignment.Assignment layout.Summary "
-    "datasets.Clouds datasets.LabelledSets datasets.Paired images.Drawing images.ImageCollection "
+    "datasets.LabeledSets datasets.Paired images.Drawing images.ImageCollection "
     "matching.AmbiguityWarning testing.BagCheckResult",
-    "constants": "images.FEATURES images.FORMATS images.MAX_CACHE_BYTES images.MAX_PIXELS "
-    "images.SUFFIXES",
-    "sizes and seeds": "datasets.digit_clouds datasets.digits_views datasets.grid_points "
+    "sizes and seeds": "datasets.digit_sets datasets.digits_views datasets.grid_points "
     "datasets.make_paired_views datasets.mixture_sets datasets.photo_halves "
     "datasets.sample_digits layout.rectangle_for",
     "files, pictures and texts": "images.default_cache images.morph_strip images.picture_points "

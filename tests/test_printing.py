@@ -9,7 +9,7 @@ MANY = np.arange(5000)
 TABLE = np.zeros((5000, 40))
 RESULTS = {
     "Paired": (datasets._paired.Paired(TABLE, TABLE, MANY), "X=<5,000 x 40 float64>"),
-    "Clouds": (datasets.digit_clouds(3, n_points=20), "=<3 int64>"),
+    "LabeledSets": (datasets.digit_sets(3, n_points=20), "=<3 int64>"),
     "Summary": (layout.Summary(MANY, MANY, MANY, 1 / 3), "mean_distance=0.333333"),
     "ImageCollection": (
         images.ImageCollection(["a.png"] * 5000, TABLE, TABLE, []),

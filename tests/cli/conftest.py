@@ -55,7 +55,7 @@ def pictures(tmp_path):
 
 @pytest.fixture
 def album(tmp_path):
-    """A folder of forty pictures in four colours, ten shades of each, larger than thumbnails."""
+    """A folder of forty pictures in four colors, ten shades of each, larger than thumbnails."""
     rng = np.random.RandomState(0)
     (tmp_path / "album").mkdir()
     for i in range(40):

@@ -14,7 +14,7 @@ from PIL import Image
 import unshuffle
 from unshuffle.cli import _demo
 from unshuffle.cli._app import run as run_app
-from unshuffle.cli._demo import neighbour_agreement
+from unshuffle.cli._demo import neighbor_agreement
 from unshuffle.datasets import make_paired_views
 
 
@@ -47,18 +47,21 @@ def test_version_and_help_are_printed():
         ("match --zzz", "No such option: --zzz."),
         ("match a b --n-init 0", "'--n-init': give 1 or more, not 0."),
         ("match a b --candidates 0", "'--candidates': give 1 or more, not 0."),
-        ("match a b --jobs 0", "'--jobs': give a number of cores, or -1 for all;"),
+        (
+            "match a b --jobs 0",
+            "'--jobs': give a number of cores up to 1024, or -1 for all, not 0",
+        ),
         ("match a b --jobs 100000", "'--jobs': give a number of cores up to 1024, or -1 for all,"),
         ("layout a --jobs -99999", "'--jobs': give a number of cores up to 1024, or -1 for all,"),
-        ("demo --jobs 0", "'--jobs': give a number of cores, or -1 for all;"),
-        ("match a b --unmatched-cost -1", "'--unmatched-cost': give a number above 0, not -1;"),
-        ("match a b --unmatched-cost 0", "'--unmatched-cost': give a number above 0, not 0;"),
-        ("match a b --unmatched-cost nan", "'--unmatched-cost': give a number above 0, not nan;"),
+        ("demo --jobs 0", "'--jobs': give a number of cores up to 1024, or -1 for all, not 0"),
+        ("match a b --unmatched-cost -1", "'--unmatched-cost': give a number above 0, not -1."),
+        ("match a b --unmatched-cost 0", "'--unmatched-cost': give a number above 0, not 0."),
+        ("match a b --unmatched-cost nan", "'--unmatched-cost': give a number above 0, not nan."),
         ("match a b --method foo", "'--method': 'foo' is not one of 'refined', 'classic',"),
         ("match a b --seed x", "'--seed': "),
         ("layout", "Missing argument 'FOLDER'."),
         ("layout a --summary 1", "'--summary': give 2 or more, not 1."),
-        ("layout a --tile 0", "'--tile': give a number of pixels from 1 to 1024, not 0."),
+        ("layout a --tile 0", "'--tile': give a number from 1 to 1024, not 0."),
         ("layout a --quality ok", "'--quality': 'ok' is not one of 'fast', 'balanced',"),
         ("collage a", "Missing argument 'FOLDER'."),
         ("collage a b --smoothness -1", "'--smoothness': give a number from 0 to 1, not -1."),
@@ -184,9 +187,9 @@ def test_ctrl_c_in_mid_run_writes_the_layout_and_exits_130(tmp_path):
     assert len((tmp_path / "wall.csv").read_text().splitlines()) == 40_001
 
 
-def test_agreement_of_neighbours_counts_both_directions():
-    assert neighbour_agreement(np.array([[1, 1], [2, 1]])) == 0.5
-    assert neighbour_agreement(np.ones((3, 4), int)) == 1.0
+def test_agreement_of_neighbors_counts_both_directions():
+    assert neighbor_agreement(np.array([[1, 1], [2, 1]])) == 0.5
+    assert neighbor_agreement(np.ones((3, 4), int)) == 1.0
 
 
 @pytest.mark.slow
@@ -197,7 +200,7 @@ def test_demo_writes_pictures_and_says_so(run):
     assert result.exit_code == 0, result.output
     right = re.search(r"(\d+) of 240 right", result.stdout)
     assert int(right[1]) > 120
-    share = re.search(r"(\d+)% of neighbours", result.stdout)
+    share = re.search(r"(\d+)% of neighbors", result.stdout)
     assert int(share[1]) > 50
     for name in ("halves.png", "digits.png"):
         assert f"unshuffle-demo/{name}" in result.stdout
@@ -226,7 +229,7 @@ def test_demo_writes_pictures_and_says_so(run):
 
 
 def test_without_matplotlib_the_demo_says_what_is_missing(run, monkeypatch):
-    for name, value in (("_halves", 179), ("_digits", 0.81), ("_flower", None)):
+    for name, value in (("_match_halves", 179), ("_lay_out_digits", 0.81), ("_draw_flower", None)):
         monkeypatch.setattr(_demo, name, lambda folder, n_jobs, value=value: value)
     monkeypatch.setattr(_demo, "_has_matplotlib", lambda: False)
     result = run("demo")

@@ -13,7 +13,7 @@ from unshuffle.layout import Positions, rectangle_for
 
 
 def agreement(grid):
-    """Share of cells side by side or one above the other that show the same colour."""
+    """Share of cells side by side or one above the other that show the same color."""
     kinds = grid % 4
     across = (kinds[:, 1:] == kinds[:, :-1])[(grid[:, 1:] >= 0) & (grid[:, :-1] >= 0)]
     down = (kinds[1:] == kinds[:-1])[(grid[1:] >= 0) & (grid[:-1] >= 0)]
@@ -114,7 +114,7 @@ def test_the_other_parts_of_a_mask_are_filled_where_asked_for(run, album):
     assert result.exit_code == 0, result.output
     assert (Positions.load("square.csv").grid >= 0).sum() == 40
     assert run("layout", album, "--invert").stderr == (
-        "Error: --invert takes the other parts of a --mask. Give one, or leave it out.\n"
+        "Error: --invert needs --mask. Give a mask, or leave --invert out.\n"
     )
 
 
@@ -267,7 +267,7 @@ def test_skipped_files_are_grouped_by_reason_and_hints_come_first(run, album, mo
 def test_all_skipped_files_are_listed_beside_the_output_and_in_json(run, album, tmp_path):
     names = spoil(album)
     result = run("layout", album, "-o", "wall.png", "-o", "wall.json")
-    assert "\nSkipped files, all of them: wall.skipped.csv\n" in result.stdout
+    assert "\nSkipped files: wall.skipped.csv\n" in result.stdout
     with open("wall.skipped.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert sorted(row["name"] for row in rows) == names
@@ -292,7 +292,7 @@ def test_where_nothing_is_skipped_no_list_is_written_and_an_old_one_goes(run, al
     run("layout", album, "-q")
     broken.write_text("no picture")
     result = run("layout", album)
-    assert "wall.skipped.csv is a file of yours" in result.stderr
+    assert "wall.skipped.csv is not a list of skipped files" in result.stderr
     assert listed.read_text() == "a file of the user's own\n"
 
 

@@ -31,7 +31,7 @@ def test_two_tables_are_matched_by_name(run, tables):
     assert right >= 36
     assert all(0 <= float(row["confidence"]) <= 1 for row in rows)
     assert result.stdout.startswith("Matched 40 of 40 items of A with 40 of B: objective ")
-    share = re.search(r"mean confidence ([01]\.\d\d) \(how firmly the pairs hold", result.stdout)
+    share = re.search(r"mean confidence ([01]\.\d\d) \(ranks the pairs", result.stdout)
     mean = np.mean([float(row["confidence"]) for row in rows])
     assert float(share[1]) == pytest.approx(mean, abs=0.006)
     assert "Pairs: pairs.csv" in result.stdout
@@ -264,12 +264,12 @@ def test_the_advice_against_ambiguity_names_options_that_exist(run, tmp_path):
 
 
 def test_several_kernels_are_summed_as_the_library_sums_them(run, arrays):
-    from unshuffle.cli._inputs import standardized
+    from unshuffle.cli._inputs import standardize
 
     a, b, _ = arrays
     two = ["--kernel", "rbf", "--kernel", "geodesic"]
     answer = json.loads(run("match", a, b, *two, "--json").stdout)
-    X, y = (standardized(np.load(path)) for path in (a, b))
+    X, y = (standardize(np.load(path)) for path in (a, b))
     sorting = unshuffle.KernelizedSorting(["rbf", "geodesic"], random_state=0).fit(X, y)
     assert [row["index_y"] for row in answer["pairs"]] == sorting.permutation_.tolist()
     assert answer["objective"] == pytest.approx(sorting.objective_)

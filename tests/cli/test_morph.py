@@ -42,7 +42,7 @@ def test_pictures_become_an_animation_and_a_strip(run, shapes):
     result = run("morph", *shapes, "-o", "m.gif", "-o", "m.png", "--points", 80)
     assert result.exit_code == 0, result.output
     assert re.match(
-        r"Moved 80 points from disc\.png to square\.png: by \d+% of the size of the shape on "
+        r"Moved 80 points from disc\.png to square\.png by \d+% of the size of the shape on "
         r"average, \d+% at most\.\nAnimation: m\.gif\nStrip: m\.png\n$",
         result.stdout,
     )

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from unshuffle.cli._app import BadInput
-from unshuffle.cli._inputs import standardized
-from unshuffle.cli._tables import Reading, read_table
+from unshuffle.cli._inputs import standardize
+from unshuffle.cli._tables import TableOptions, read_table
 
 NUMBERS = np.random.RandomState(0).randn(5, 3)
 
@@ -13,7 +13,7 @@ def read(tmp_path):
     def call(text, **reading):
         path = tmp_path / "table.csv"
         path.write_text(text)
-        return read_table(path, Reading(**reading))
+        return read_table(path, TableOptions(**reading))
 
     return call
 
@@ -235,26 +235,28 @@ def test_an_underscore_makes_a_name(read):
 
 def test_arrays_and_parquet_files_refuse_what_they_cannot_have(tmp_path):
     np.save(tmp_path / "a.npy", NUMBERS)
-    assert read_table(tmp_path / "a.npy", Reading(header=False, names=False)).names == [""] * 5
-    for reading in (Reading(header=True), Reading(names="1")):
-        with pytest.raises(BadInput, match="no headings and no names"):
-            read_table(tmp_path / "a.npy", reading)
+    assert (
+        read_table(tmp_path / "a.npy", TableOptions(header=False, names=False)).names == [""] * 5
+    )
+    for options in (TableOptions(header=True), TableOptions(names="1")):
+        with pytest.raises(BadInput, match="without headings or names"):
+            read_table(tmp_path / "a.npy", options)
     pd = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     frame = pd.DataFrame({"nr": range(5), "x": NUMBERS[:, 0], "flag": [True, False] * 2 + [True]})
     frame.to_parquet(tmp_path / "a.parquet")
     table = read_table(tmp_path / "a.parquet")
     assert (table.names_from, table.columns) == ("nr", ["x", "flag"])
-    assert read_table(tmp_path / "a.parquet", Reading(names="x")).columns == ["flag"]
+    assert read_table(tmp_path / "a.parquet", TableOptions(names="x")).columns == ["flag"]
     with pytest.raises(BadInput, match="Leave out --no-header"):
-        read_table(tmp_path / "a.parquet", Reading(header=False))
+        read_table(tmp_path / "a.parquet", TableOptions(header=False))
 
 
 @pytest.mark.parametrize("scale", [1e-320, 1e-200, 1.0, 1e154, 1e300])
 def test_columns_of_any_size_are_scaled_alike(scale):
     values = np.array([[1.0, 3.0], [2.0, 3.0], [7.0, 3.0], [-4.0, 3.0]])
     with np.errstate(all="raise", under="ignore"):
-        scaled = standardized(values * scale)
+        scaled = standardize(values * scale)
     expected = (values - values.mean(axis=0)) / np.where(values.std(axis=0), values.std(axis=0), 1)
     np.testing.assert_allclose(scaled, expected, rtol=1e-3 if scale < 1e-310 else 1e-12)
-    assert np.isfinite(standardized(np.array([[1.7e308], [-1.7e308], [0.0]]))).all()
+    assert np.isfinite(standardize(np.array([[1.7e308], [-1.7e308], [0.0]]))).all()

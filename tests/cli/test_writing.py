@@ -71,8 +71,8 @@ def test_a_full_disk_is_an_error_that_says_where_the_result_is(
     result = run(*commands[command], *([how] if how else []))
     assert result.exit_code == 3, result.output
     found = re.findall(
-        r"Error: (\S+) could not be written: No space left on device\.( What is there is the old "
-        r"file\.)? The result was kept in (\S+)\.\n",
+        r"Error: (\S+) could not be written: No space left on device\.( The old file is still "
+        r"there\.)? The result was kept in (\S+)\.\n",
         result.stderr,
     )
     asked, is_old, kept = found[-1]
@@ -171,7 +171,7 @@ def test_a_standard_output_that_takes_nothing_is_an_error(tables, options):
             check=False,
         )
     assert done.returncode == 3
-    line = "Error: Nothing can be written to standard output: No space left on device.\n"
+    line = "Error: Cannot write to standard output: No space left on device.\n"
     assert done.stderr.endswith(line)
     assert "Traceback" not in done.stderr
 

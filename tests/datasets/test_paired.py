@@ -49,7 +49,7 @@ def test_grid_points_count_in_reading_order():
     np.testing.assert_array_equal(grid_points(2, 3)[[0, 2, 3]], [[0, 0], [0, 2], [1, 0]])
 
 
-def test_paired_views_share_their_neighbourhoods():
+def test_paired_views_share_their_neighborhoods():
     X, y, truth = make_paired_views(80, noise=0.05, random_state=0)
 
     def distances(Z):

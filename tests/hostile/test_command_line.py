@@ -67,7 +67,7 @@ BAD_OPTIONS = {
     "--id x --id y --id x": "--id is given 3 times",
     "--spreadsheet -o pairs.json": "no output ends in .csv",
     "--kernel rbf --kernel rbf": "--kernel rbf is given 2 times",
-    "--kernel text": "--kernel text does not compare what",
+    "--kernel text": "--kernel text does not suit",
 }
 
 
@@ -131,7 +131,9 @@ def test_broken_parquet_and_unknown_kinds_are_refused(refused, good, tmp_path):
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 nonsense PAR1")
     assert "cannot be read as Parquet" in refused("match", good, tmp_path / "bad.parquet")
     (tmp_path / "bad.xlsx").write_bytes(b"PK")
-    assert "of no kind that can be read" in refused("match", good, tmp_path / "bad.xlsx")
+    assert "bad.xlsx cannot be read. Give a folder" in refused(
+        "match", good, tmp_path / "bad.xlsx"
+    )
     assert "There is no file or folder" in refused("match", good, "missing.csv")
 
 
@@ -152,7 +154,7 @@ def test_folders_that_cannot_be_matched_are_refused(refused, good, tmp_path):
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "a.txt").write_text("some words")
     assert "no files" in refused("match", pictures, tmp_path / "void")
-    assert "no picture that can be read" in refused("match", pictures, tmp_path / "fake")
+    assert "holds no readable picture" in refused("match", pictures, tmp_path / "fake")
     assert "1 item" in refused("match", pictures, one)
     assert "a folder of pictures and" in refused("match", pictures, good)
     assert "a folder of text files" in refused("match", pictures, tmp_path / "texts")
@@ -286,15 +288,15 @@ def test_masks_that_hold_nothing_are_refused(refused, pictures, tmp_path):
 
 BAD_CELLS = {
     "": "cells.csv is empty",
-    "0.png,0,0\n1.png,0,0\n": "line 2: the cell in row 0, column 0 is taken already, in line 1",
-    "0.png,0,0\n\n0.png,1,1\n": "line 3: item '0.png' is taken already, in line 1",
+    "0.png,0,0\n1.png,0,0\n": "line 2: the cell in row 0, column 0 is frozen already, in line 1",
+    "0.png,0,0\n\n0.png,1,1\n": "line 3: item '0.png' is frozen already, in line 1",
     "0.png,3,0\n": "line 1: row 3, column 0 is outside the grid, which has 3 rows and 4 columns",
     "0.png,-1,0\n": "row -1, column 0 is outside the grid",
     "nobody.png,0,0\n": "line 1: the collection has no item 'nobody.png'",
     "99,0,0\n": "the collection has no item 99; it has 12 items",
     "0.png,0\n": "line 1 has 2 cell(s)",
-    "0.png,0,zero\n": "line 1: 'zero' is no whole number",
-    "name,row,column\n0.png,0,1.5\n": "line 2: '1.5' is no whole number",
+    "0.png,0,zero\n": "line 1: 'zero' is not an integer",
+    "name,row,column\n0.png,0,1.5\n": "line 2: '1.5' is not an integer",
     "\0": "not a text file",
 }
 
@@ -352,7 +354,7 @@ def test_walls_that_cannot_be_written_are_refused_before_the_work(
     assert "it is a folder" in refused(*arguments, "-o", pictures)
     assert "asked for twice" in refused(*arguments, "-o", "a.png", "-o", "./a.png")
     inside = refused(*arguments, "-o", pictures / "3.png")
-    assert "is in the folder it is made from" in inside
+    assert "is in the input folder" in inside
     if command == "collage":
         assert "would be lost" in refused(*arguments, "-o", template)
     else:
@@ -386,10 +388,10 @@ def test_no_picture_is_overwritten_by_an_output(refused, tmp_path, command, plac
         "collage": (right / "0.png", left, "-o"),
     }[command]
     line = refused(command, *arguments, left / place)
-    assert f"{left / place} is in the folder it is made from" in line
+    assert f"{left / place} is in the input folder" in line
     if command == "match":
         swapped = (right, left, *arguments[2:])
-        assert "is in the folder it is made from" in refused(command, *swapped, left / place)
+        assert "is in the input folder" in refused(command, *swapped, left / place)
     assert contents(tmp_path) == before
 
 
@@ -423,7 +425,7 @@ def test_no_input_is_overwritten_through_a_link(refused, good, tmp_path, link):
         ("match", texts, texts, "-o", texts / "inside.csv"),
     ):
         line = refused(*arguments)
-        assert "is in the folder" in line or "lost" in line
+        assert "is in the input folder" in line or "lost" in line
     assert "would be lost" in refused("match", good, good, "-o", "pairs.csv")
     assert "would be lost" in refused("layout", good, "-o", "pairs.csv")
     line = refused("layout", right, "--frozen", "cells.csv", "-o", "cells2.csv")
@@ -447,7 +449,7 @@ def test_the_list_of_skipped_files_replaces_no_input_and_no_output(refused, pict
     line = refused("layout", pictures, "--frozen", "w.skipped.csv", "-o", "w.png")
     assert "w.skipped.csv is also an input" in line
     line = refused("layout", pictures, "-o", "w.png", "-o", "w.skipped.csv")
-    assert "w.skipped.csv is kept for the list of skipped files" in line
+    assert "w.skipped.csv is reserved for the list of skipped files" in line
 
 
 def test_collections_of_which_one_is_part_of_the_other_are_refused(refused, tmp_path):
@@ -455,7 +457,7 @@ def test_collections_of_which_one_is_part_of_the_other_are_refused(refused, tmp_
     inner = folder_of_pictures(outer / "inner")
     for arguments in ((outer, inner), (inner, outer)):
         line = refused("match", *arguments)
-        assert f"{inner} lies inside {outer}, whose sub-folders are read too" in line
+        assert f"{inner} is inside {outer}, whose sub-folders are read too" in line
     result = CliRunner().invoke(app, ["match", str(outer), str(inner), "--no-recursive"])
     assert result.exit_code == 0, result.output
     assert "A: read 3 files in 1 folder" in result.stdout
@@ -526,18 +528,20 @@ def test_features_that_do_not_suit_are_refused(refused, pictures, tmp_path):
     assert "There is no file missing.npy" in refused(
         "layout", pictures, "--features", "missing.npy"
     )
-    assert "is not understood" in refused("layout", pictures, "--features", "colour")
+    assert "is not understood" in refused("layout", pictures, "--features", "colors")
 
 
 def test_templates_that_are_no_pictures_are_refused(refused, pictures, tmp_path):
     (tmp_path / "text.png").write_text("text")
     (tmp_path / "empty.png").write_bytes(b"")
-    assert "cannot be read as a template: not a picture" in refused(
-        "collage", "text.png", pictures
-    )
+    assert "cannot be read as a picture: not a picture" in refused("collage", "text.png", pictures)
     assert "empty file" in refused("collage", "empty.png", pictures)
-    assert "There is no file missing.png" in refused("collage", "missing.png", pictures)
-    assert "cannot be read as a template" in refused("collage", pictures, pictures)
+    assert "missing.png cannot be read as a picture: no such file" in refused(
+        "collage", "missing.png", pictures
+    )
+    assert "cannot be read as a picture: not a regular file" in refused(
+        "collage", pictures, pictures
+    )
     template = pictures / "0.png"
     assert "no cell" in refused("collage", template, pictures, "--shape", "0x3")
 

@@ -14,14 +14,15 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from unshuffle import _decoding
+from unshuffle._decoding import MAX_PIXELS
 from unshuffle.cli._app import app
-from unshuffle.images import MAX_PIXELS, read_folder
+from unshuffle.images import read_folder
 
 needs_links = pytest.mark.skipif(sys.platform == "win32", reason="needs links and pipes")
 
 
 def png(width, height):
-    """A PNG of one colour: a few kilobytes on disk whatever its size."""
+    """A PNG of one color: a few kilobytes on disk whatever its size."""
 
     def chunk(kind, data):
         return (
@@ -167,7 +168,7 @@ def test_links_that_lead_out_of_the_folder_are_not_followed(folder, tmp_path_fac
     (folder / "folder").symlink_to(outside)
     (folder / "gone.png").symlink_to(outside / "nothing.png")
     (folder / "first.png").symlink_to(folder / "file.png")  # a link to a link that leads out
-    # Not fooled by a neighbour whose name begins like the folder's own.
+    # Not fooled by a neighbor whose name begins like the folder's own.
     beside = folder.with_name(folder.name + "-2")
     beside.mkdir()
     (beside / "other.png").write_bytes(secret.read_bytes())

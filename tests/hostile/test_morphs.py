@@ -20,7 +20,7 @@ BAD_POINTS = {
     "three columns": ("x,y,z\n1,2,3\n4,5,6\n", "has 3 column(s) of numbers. Give two, x and y."),
     "one column": ("x\n1\n2\n", "has 1 column(s)"),
     "nan": ("x,y\n1,2\nnan,4\n", "row 2, column 'x'"),
-    "too large": ("x,y\n1e308,2\n-1e308,4\n", "too far apart for a float. Divide them"),
+    "too large": ("x,y\n1e308,2\n-1e308,4\n", "too far apart for a float. Scale them down"),
     "all equal": ("x,y\n1,2\n1,2\n", "All points of bad.csv are equal"),
     "one point": ("x,y\n1,2\n", "All points of bad.csv are equal"),
     "words": ("x,y\n1,2\n3,red\n", "holds 'red'"),
@@ -62,7 +62,7 @@ def test_wrong_paths_are_refused(refused, good, tmp_path):
     (tmp_path / "folder").mkdir()
     assert "folder is a folder" in refused("morph", "folder", good)
     (tmp_path / "a.xyz").write_text("1,2")
-    assert "a.xyz is of no kind that can be read" in refused("morph", good, "a.xyz")
+    assert "a.xyz cannot be read. Give a picture" in refused("morph", good, "a.xyz")
 
 
 def test_outputs_that_cannot_be_written_are_refused_before_any_work(refused, good):

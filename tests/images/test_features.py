@@ -27,7 +27,7 @@ KNOWN = {
 
 
 @pytest.mark.parametrize(("rgb", "lab"), KNOWN.items())
-def test_known_colours_have_their_known_lab_values(rgb, lab):
+def test_known_colors_have_their_known_lab_values(rgb, lab):
     np.testing.assert_allclose(rgb_to_lab(np.array(rgb, np.uint8)), lab, atol=0.01)
 
 
@@ -96,9 +96,9 @@ def test_lab_pixels_keep_rows_of_pixels_in_order():
     np.testing.assert_allclose(np.delete(features[37], [3, 4, 5]), 0, atol=1e-12)
 
 
-def test_grey_images_equal_rgb_images_of_three_equal_channels():
-    grey = np.random.RandomState(0).randint(0, 256, (3, 4, 5)).astype(np.uint8)
-    np.testing.assert_array_equal(lab_pixels(grey), lab_pixels(np.stack([grey] * 3, axis=-1)))
+def test_gray_images_equal_rgb_images_of_three_equal_channels():
+    gray = np.random.RandomState(0).randint(0, 256, (3, 4, 5)).astype(np.uint8)
+    np.testing.assert_array_equal(lab_pixels(gray), lab_pixels(np.stack([gray] * 3, axis=-1)))
 
 
 def test_histogram_of_half_black_half_white_is_two_square_roots():
@@ -112,7 +112,7 @@ def test_histogram_of_half_black_half_white_is_two_square_roots():
     np.testing.assert_allclose(np.sort(features[0])[-2:], np.sqrt(0.5))
 
 
-def test_colours_beyond_the_range_count_in_the_outermost_bin():
+def test_colors_beyond_the_range_count_in_the_outermost_bin():
     blue = np.full((1, 3, 3, 3), (0, 0, 255), np.uint8)  # b = -107.9, a = 79.2, L = 32.3
     assert color_histogram(blue, bins=(2, 3, 3))[0].argmax() == 0 * 9 + 2 * 3 + 0
 
@@ -199,7 +199,7 @@ def test_pictures_are_looked_at_within_bounds_of_size(shape, expected):
     assert working_lab(noise(2, *shape)).shape == (2, *expected, 3)
 
 
-def test_one_colour_has_that_colour_in_every_cell_and_no_edges():
+def test_one_color_has_that_color_in_every_cell_and_no_edges():
     red = np.full((1, 32, 32, 3), (255, 0, 0), np.uint8)
     features = color_texture(red)
     assert features.shape == (1, 408)
@@ -241,7 +241,7 @@ def test_the_size_that_pictures_were_read_at_hardly_matters():
     np.testing.assert_allclose(color_texture(small), color_texture(large), atol=1e-4)
 
 
-def test_colour_and_edges_weigh_about_alike_on_photographs(shared_data):
+def test_color_and_edges_weigh_about_alike_on_photographs(shared_data):
     with np.load(shared_data("flickr320.npz")) as data:
         features = color_texture(data["images"])
     color = features[:, :264].var(axis=0).sum()
@@ -249,7 +249,7 @@ def test_colour_and_edges_weigh_about_alike_on_photographs(shared_data):
     assert 0.7 < color / edges < 1.4
 
 
-def test_neighbours_show_the_same_more_often_than_by_pixels(shared_data):
+def test_neighbors_show_the_same_more_often_than_by_pixels(shared_data):
     with np.load(shared_data("cifar10_1000.npz")) as data:
         images, labels = data["images"], data["labels"]
     ours = label_agreement(color_texture(images).astype(float), labels)
@@ -257,7 +257,7 @@ def test_neighbours_show_the_same_more_often_than_by_pixels(shared_data):
     assert ours > label_agreement(lab_pixels(images), labels) + 0.05
 
 
-def test_single_precision_is_half_the_memory_and_the_same_colours():
+def test_single_precision_is_half_the_memory_and_the_same_colors():
     images = noise(3)
     single = lab_pixels(images, dtype=np.float32)
     assert single.dtype == np.float32

@@ -80,7 +80,7 @@ def _frames(*sizes):
 CORNERS = np.array([[[0.0, 0.0], [1.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]])
 
 
-def test_frames_show_each_point_in_its_place_and_colour():
+def test_frames_show_each_point_in_its_place_and_color():
     colors = [[255, 0, 0], [0, 0, 255]]
     first, second = morph_frames(CORNERS, colors=colors, ground=(0, 0, 0), size=100, dot=10)
     low, high = 6, 94  # a margin of six hundredths
@@ -91,7 +91,7 @@ def test_frames_show_each_point_in_its_place_and_colour():
     assert second.getpixel((50, 50)) == (0, 0, 0)
 
 
-def test_ground_and_colours_may_change_on_the_way():
+def test_ground_and_colors_may_change_on_the_way():
     frames = morph_frames(CORNERS, ground=[[0, 0, 0], [255, 255, 255]], size=50)
     assert frames[0].getpixel((25, 25)) == (0, 0, 0)
     assert frames[1].getpixel((25, 25)) == (255, 255, 255)
@@ -125,7 +125,7 @@ def test_an_animation_goes_there_and_back(tmp_path):
         (lambda: morph_frames(CORNERS[0]), r"`points` must hold points in the plane"),
         (lambda: morph_frames(CORNERS * np.nan), "contains NaN"),
         (lambda: morph_frames(CORNERS, colors=[[1, 2, 3]] * 3), "`colors` has shape"),
-        (lambda: morph_frames(CORNERS, ground=(0, 0, 300)), "`ground` must be colours"),
+        (lambda: morph_frames(CORNERS, ground=(0, 0, 300)), "`ground` must be colors"),
         (lambda: morph_frames(CORNERS, size=2), "`size`"),
         (lambda: morph_frames(CORNERS, dot=0), "`dot`"),
         (lambda: morph_strip([]), "`frames` must be a list of one or more PIL images"),
@@ -135,7 +135,7 @@ def test_an_animation_goes_there_and_back(tmp_path):
         (lambda: morph_strip(_frames(20), columns=0), "`columns`"),
         (lambda: save_gif(_frames(20), "film.gif", seconds=1e9), "`seconds` must be .* at most"),
         (lambda: save_gif([CORNERS], "film.gif"), "`frames` must be"),
-        (lambda: morph_frames(CORNERS, colors="red"), "`colors` must be colours"),
+        (lambda: morph_frames(CORNERS, colors="red"), "`colors` must be colors"),
         (lambda: morph_frames(CORNERS * 1e308), "too large for a float"),
     ],
 )

@@ -62,7 +62,7 @@ def test_pictures_stand_in_their_cells(page):
         np.testing.assert_allclose(wall[corner], color, atol=6)
 
 
-def test_pictures_do_not_bleed_into_their_neighbours(page):
+def test_pictures_do_not_bleed_into_their_neighbors(page):
     wall = pixels_of(data_of(page)["blocks"][0]["data"])
     np.testing.assert_allclose(wall[16:, :16].reshape(-1, 3), [RED] * 256, atol=6)
 
@@ -139,13 +139,16 @@ def test_a_page_replaces_the_old_one_only_when_complete(page, monkeypatch):
     [
         ({"names": ["a"]}, "`names` must be 2 strings.*got 1"),
         ({"title": None}, "`title` must be a string, got NoneType"),
-        ({"names": "ab"}, "`names` must be 2 strings.*got one str"),
+        ({"names": "ab"}, "`names` must be a list of strings, got str"),
         ({"names": ["a", 5]}, "`names` must hold strings; number 1 is a int"),
         ({"captions": ["a"]}, "`captions` must be 2"),
         ({"grid": [[0, 2]]}, "`grid` must hold items from 0 to 1"),
         ({"tile": 0}, "`tile`"),
         ({"previews": [np.zeros((3, 3, 3), np.uint8)]}, "`previews` must be 2 pictures"),
-        ({"previews": [np.zeros((3, 3), np.uint8)] * 2}, "Picture 0 of `previews` has shape"),
+        (
+            {"previews": [np.zeros((3, 3), np.uint8)] * 2},
+            r"`previews\[0\]` must be uint8 of shape",
+        ),
         ({"path": "wall.png"}, r"ends in '\.png'"),
     ],
 )

@@ -67,7 +67,7 @@ def test_transparent_parts_are_white(tmp_path):
     assert (read_folder(tmp_path, size=3).arrays == 255).all()
 
 
-def test_sixteen_bit_grey_is_scaled_not_cut_off(tmp_path):
+def test_sixteen_bit_gray_is_scaled_not_cut_off(tmp_path):
     Image.fromarray(np.full((6, 6), 32768, np.uint16)).save(tmp_path / "a.png")
     assert set(read_folder(tmp_path, size=3).arrays.ravel()) <= {127, 128}
 

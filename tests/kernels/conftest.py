@@ -1,13 +1,13 @@
 import numpy as np
 import pytest
 
-from unshuffle.datasets import digit_clouds
+from unshuffle.datasets import digit_sets
 
 
 @pytest.fixture(scope="session")
 def ragged():
     """Digits as sets of points of different sizes, and their labels."""
-    bags, labels = digit_clouds(60, digits=(0, 7))
+    bags, labels = digit_sets(60, digits=(0, 7))
     return [bag[: 40 + i % 30] for i, bag in enumerate(bags)], labels
 
 

@@ -7,7 +7,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from unshuffle.datasets import digit_clouds, mixture_sets
+from unshuffle.datasets import digit_sets, mixture_sets
 from unshuffle.kernels import ExpectedLikelihoodKernel
 
 
@@ -42,7 +42,7 @@ def test_products_are_integrals(kind, d, step):
 
 
 def test_normalizing_divides_by_the_roots_of_the_diagonal():
-    bags = mixture_sets(12, n_features=2).bags
+    bags = mixture_sets(12, n_features=2).sets
     plain = ExpectedLikelihoodKernel(2, normalize=False, random_state=0).fit_transform(bags)
     K = ExpectedLikelihoodKernel(2, random_state=0).fit_transform(bags)
     roots = np.sqrt(np.diag(plain))
@@ -65,7 +65,7 @@ def test_one_gaussian_has_the_closed_form():
 
 
 def test_units_of_columns_change_nothing():
-    bags = mixture_sets(10, n_features=3).bags
+    bags = mixture_sets(10, n_features=3).sets
     K = ExpectedLikelihoodKernel(3, random_state=0).fit_transform(bags)
     other = [bag * [1e6, 1.0, 1e-6] + [5.0, -3.0, 1.0] for bag in bags]
     np.testing.assert_allclose(
@@ -133,7 +133,7 @@ def test_a_floor_that_is_lost_in_rounding_is_told():
 
 
 def test_mixtures_stopped_early_say_so():
-    bags = mixture_sets(5).bags
+    bags = mixture_sets(5).sets
     kernel = ExpectedLikelihoodKernel(5, max_iter=2, tol=0.0, random_state=0)
     with pytest.warns(ConvergenceWarning, match=r"of 5 sets did not converge in max_iter=2"):
         kernel.fit(bags)
@@ -143,7 +143,7 @@ def test_mixtures_stopped_early_say_so():
 
 
 def test_a_number_repeats_the_starts_and_none_draws_anew():
-    bags = mixture_sets(6).bags
+    bags = mixture_sets(6).sets
 
     def gram(random_state):
         kernel = ExpectedLikelihoodKernel(5, n_init=1, random_state=random_state)
@@ -171,7 +171,7 @@ def test_more_components_tell_mixtures_apart_that_one_does_not():
 
 
 def test_parameters_of_the_kernel_are_found_by_grid_search():
-    bags, labels = digit_clouds(60)
+    bags, labels = digit_sets(60)
     model = Pipeline(
         [("sets", ExpectedLikelihoodKernel(random_state=0)), ("svc", SVC(kernel="precomputed"))]
     )
@@ -196,7 +196,7 @@ def test_parameters_of_the_kernel_are_found_by_grid_search():
 def test_parameters_out_of_range_are_refused(parameters, message):
     kernel = clone(ExpectedLikelihoodKernel(random_state=0)).set_params(**parameters)
     with pytest.raises(ValueError, match=message):
-        kernel.fit(mixture_sets(4).bags)
+        kernel.fit(mixture_sets(4).sets)
 
 
 @pytest.mark.filterwarnings("ignore:.*fewer than n_components")

@@ -71,7 +71,7 @@ def test_a_mixture_that_scikit_learn_settled_on_stays_where_it_is(kind):
 
 
 def test_mixtures_are_about_as_likely_as_those_of_scikit_learn():
-    bags = mixture_sets(20, random_state=3).bags
+    bags = mixture_sets(20, random_state=3).sets
     found = fitted(bags, settings(5, floor=1e-3, tol=1e-3))
     ours = [score / len(bag) for score, bag in zip(found.scores, bags, strict=True)]
     peer = GaussianMixture(5, reg_covar=1e-3, random_state=0)

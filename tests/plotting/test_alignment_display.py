@@ -7,13 +7,13 @@ from sklearn.exceptions import NotFittedError
 
 from unshuffle._color import as_points, draw_pixels
 from unshuffle.alignment import MinimumVolumePCA
-from unshuffle.datasets import digit_clouds
+from unshuffle.datasets import digit_sets
 from unshuffle.plotting import AlignmentDisplay
 
 
 @pytest.fixture(scope="module")
 def bags():
-    return digit_clouds(16, n_points=25).bags
+    return digit_sets(16, n_points=25).sets
 
 
 @pytest.fixture(scope="module")

@@ -3,14 +3,14 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-from unshuffle.datasets import digit_clouds
+from unshuffle.datasets import digit_sets
 from unshuffle.kernels import MeanMapKernel
 from unshuffle.plotting import GramDisplay
 
 
 @pytest.fixture(scope="module")
 def clouds():
-    return digit_clouds(30, n_points=30)
+    return digit_sets(30, n_points=30)
 
 
 @pytest.fixture
@@ -40,15 +40,15 @@ def test_relabelling_items_changes_nothing_but_the_direction(line):
 
 def test_the_map_shows_the_kernel_in_that_order(clouds):
     kernel = MeanMapKernel()
-    display = GramDisplay.from_estimator(kernel, clouds.bags).plot()
-    np.testing.assert_allclose(display.gram, kernel.kernel(clouds.bags))
+    display = GramDisplay.from_estimator(kernel, clouds.sets).plot()
+    np.testing.assert_allclose(display.gram, kernel.kernel(clouds.sets))
     np.testing.assert_array_equal(drawn(display), display.gram[display.order][:, display.order])
     assert np.array_equal(np.sort(display.order), np.arange(30))
     assert not hasattr(kernel, "n_features_in_")
 
 
 def test_neighbors_are_more_alike_than_on_the_first_component(clouds):
-    display = GramDisplay.from_estimator(MeanMapKernel(outer="rbf"), clouds.bags)
+    display = GramDisplay.from_estimator(MeanMapKernel(outer="rbf"), clouds.sets)
     K = display.gram
     first = np.argsort(PCA(1).fit_transform(K)[:, 0])
     alike = [np.diag(K[np.ix_(rows, rows)], 1).mean() for rows in (display.order, first)]
@@ -57,7 +57,7 @@ def test_neighbors_are_more_alike_than_on_the_first_component(clouds):
 
 def test_strips_and_legend_tell_the_kinds(clouds):
     names = np.array(["three" if label == 3 else "nine" for label in clouds.labels])
-    display = GramDisplay.from_estimator(MeanMapKernel(), clouds.bags, names).plot()
+    display = GramDisplay.from_estimator(MeanMapKernel(), clouds.sets, names).plot()
     _, left, top = (np.asarray(image.get_array()) for image in display.ax_.images)
     np.testing.assert_array_equal(left[:, 0], top[0])
     same = (left[:, 0] == left[0, 0]).all(axis=1)
@@ -99,7 +99,7 @@ def test_axes_given_are_drawn_on(line):
 def test_bad_input_is_refused(line, clouds):
     K, _ = line
     with pytest.raises(TypeError, match="has no method `kernel`"):
-        GramDisplay.from_estimator(PCA(), clouds.bags)
+        GramDisplay.from_estimator(PCA(), clouds.sets)
     with pytest.raises(ValueError, match=r"`labels` must be 24 labels"):
         GramDisplay.from_predictions(K, [1, 2])
     with pytest.raises(ValueError, match="`order` must hold each number from 0 to 23 once"):

@@ -5,14 +5,14 @@ from matplotlib.collections import PolyCollection
 from matplotlib.path import Path
 from scipy.stats import chi2
 
-from unshuffle.datasets import digit_clouds
+from unshuffle.datasets import digit_sets
 from unshuffle.kernels import BhattacharyyaKernel, ExpectedLikelihoodKernel, MeanMapKernel
 from unshuffle.plotting import MixtureDisplay
 
 
 @pytest.fixture(scope="module")
 def clouds():
-    return digit_clouds(6, n_points=40)
+    return digit_sets(6, n_points=40)
 
 
 @pytest.fixture
@@ -55,9 +55,9 @@ def test_columns_of_different_units_share_no_scale(normal):
 
 
 def test_the_mixtures_are_those_of_the_kernel(clouds):
-    kernel = ExpectedLikelihoodKernel(3, random_state=0).fit(clouds.bags)
-    display = MixtureDisplay.from_estimator(kernel, clouds.bags[:4], clouds.labels[:4]).plot()
-    for found, expected in zip(display.mixtures, kernel.mixtures(clouds.bags[:4]), strict=True):
+    kernel = ExpectedLikelihoodKernel(3, random_state=0).fit(clouds.sets)
+    display = MixtureDisplay.from_estimator(kernel, clouds.sets[:4], clouds.labels[:4]).plot()
+    for found, expected in zip(display.mixtures, kernel.mixtures(clouds.sets[:4]), strict=True):
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_array_equal(one, other)
     assert [len(each.get_paths()) for each in ellipses(display)] == [3] * 8
@@ -65,8 +65,8 @@ def test_the_mixtures_are_those_of_the_kernel(clouds):
 
 
 def test_a_single_gaussian_is_one_pair_of_ellipses(clouds):
-    kernel = BhattacharyyaKernel().fit(clouds.bags)
-    display = MixtureDisplay.from_estimator(kernel, clouds.bags).plot(n_sets=2)
+    kernel = BhattacharyyaKernel().fit(clouds.sets)
+    display = MixtureDisplay.from_estimator(kernel, clouds.sets).plot(n_sets=2)
     assert [len(each.get_paths()) for each in ellipses(display)] == [1] * 4
 
 
@@ -82,7 +82,7 @@ def test_larger_shares_are_more_opaque():
 def test_bad_input_is_refused(normal, clouds):
     points, mixture = normal
     with pytest.raises(TypeError, match="which has no method `mixtures`"):
-        MixtureDisplay.from_estimator(MeanMapKernel().fit(clouds.bags), clouds.bags)
+        MixtureDisplay.from_estimator(MeanMapKernel().fit(clouds.sets), clouds.sets)
     with pytest.raises(ValueError, match="`mixtures` has 1 entries for 2 sets"):
         MixtureDisplay.from_predictions([points, points], [mixture])
     with pytest.raises(ValueError, match="Mixture 0 has weights, means and covariances of shapes"):

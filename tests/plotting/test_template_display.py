@@ -6,18 +6,18 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from unshuffle import MinimumVolumePCA, PermutationInvariantSVC, SetAligner
-from unshuffle.datasets import digit_clouds
+from unshuffle.datasets import digit_sets
 from unshuffle.plotting import TemplateDisplay
 
 
 @pytest.fixture(scope="module")
 def clouds():
-    return digit_clouds(16, n_points=25)
+    return digit_sets(16, n_points=25)
 
 
 @pytest.fixture(scope="module")
 def aligner(clouds):
-    return SetAligner(random_state=0).fit(clouds.bags)
+    return SetAligner(random_state=0).fit(clouds.sets)
 
 
 @pytest.fixture
@@ -65,8 +65,8 @@ def test_a_point_has_the_color_of_its_slot(copies):
     "estimator", [SetAligner(), MinimumVolumePCA(2), PermutationInvariantSVC(kernel="rbf")]
 )
 def test_new_sets_are_aligned_by_the_estimator(estimator, clouds):
-    fitted = estimator.fit(clouds.bags[:10], clouds.labels[:10])
-    new = clouds.bags[10:]
+    fitted = estimator.fit(clouds.sets[:10], clouds.labels[:10])
+    new = clouds.sets[10:]
     display = TemplateDisplay.from_estimator(fitted, new, clouds.labels[10:])
     expected = np.take_along_axis(new, fitted.align(new)[:, :, None], axis=1)
     np.testing.assert_array_equal(display.sets, expected)
@@ -74,14 +74,14 @@ def test_new_sets_are_aligned_by_the_estimator(estimator, clouds):
 
 
 def test_only_the_first_sets_are_drawn(aligner, clouds):
-    display = TemplateDisplay.from_estimator(aligner, clouds.bags)
+    display = TemplateDisplay.from_estimator(aligner, clouds.sets)
     assert len(lines(display.plot())) == 7
     assert len(lines(display.plot(n_sets=3))) == 3
     assert len(lines(display.plot(n_sets=50, n_columns=4))) == 16
 
 
 def test_panels_do_not_overlap(aligner, clouds):
-    display = TemplateDisplay.from_estimator(aligner, clouds.bags).plot(n_sets=5, n_columns=2)
+    display = TemplateDisplay.from_estimator(aligner, clouds.sets).plot(n_sets=5, n_columns=2)
     boxes = [(each.min(axis=(0, 1)), each.max(axis=(0, 1))) for each in lines(display)]
     for i, (low, high) in enumerate(boxes):
         for other_low, other_high in boxes[:i]:
@@ -136,12 +136,12 @@ def test_bad_input_is_refused(copies, aligner, clouds):
     with pytest.raises(ValueError, match="`n_sets` must be at least 1"):
         display.plot(n_sets=0)
     with pytest.raises(ValueError, match="`labels` must be 16 labels"):
-        TemplateDisplay.from_estimator(aligner, clouds.bags, ["a"])
+        TemplateDisplay.from_estimator(aligner, clouds.sets, ["a"])
     assert not plt.get_fignums()
 
 
 def test_several_templates_are_refused(clouds):
-    bags = [*clouds.bags[:9]]
+    bags = [*clouds.sets[:9]]
     machine = PermutationInvariantSVC(lam=0.01, n_points=5, max_iter=1, random_state=0)
     with pytest.warns(ConvergenceWarning):
         machine.fit(bags, np.arange(9) % 3)

@@ -1,16 +1,16 @@
-"""The command line: parse, call, show."""
+"""The command line."""
 
 import sys
 
 __all__ = ["main"]
 
-# Exit status where a result is not where it was asked for.
+# Exit status if a result is not where it was asked for.
 NOT_IN_PLACE = 3
 NOTHING_WRITTEN = "Interrupted before there was a result; nothing was written."
 
 
 def main() -> None:
-    """Run the command line and leave with its exit code."""
+    """Run the command line and exit with its code."""
     try:
         # Imported here so that `import unshuffle.cli` costs nothing.
         from unshuffle.cli._app import run

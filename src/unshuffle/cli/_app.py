@@ -1,4 +1,4 @@
-"""The command line at its terminal: commands and exit codes, lines, and a progress bar."""
+"""Commands, exit codes, messages and the progress bar of the command line."""
 
 import os
 import sys
@@ -15,51 +15,51 @@ from unshuffle import __version__
 from unshuffle.cli import NOT_IN_PLACE, NOTHING_WRITTEN, _options
 
 if TYPE_CHECKING:
-    # Loads NumPy, which `unshuffle --help` can do without.
+    # Loads NumPy, which `unshuffle --help` does not need.
     from unshuffle._progress import State
 
 Advance = Callable[[float, str], None]
 
 
 class BadInput(Exception):
-    """Something the user can put right; its message is one line."""
+    """An error that the user can fix; its message is one line."""
 
 
-class NotDelivered(Exception):
-    """A result that is not where it was asked for; its message is one line."""
+class NotWritten(Exception):
+    """A result that is not at the path asked for; its message is one line."""
 
 
 app = typer.Typer(
     name="unshuffle",
     help="Find the order your data lost.",
-    epilog="Exit status: 0 done; 2 wrong use or input, nothing was written; 3 a result is not "
-    "where it was asked for, the message says where it is; 130 stopped by Ctrl-C, what there was "
-    "is written.",
+    epilog="Exit status: 0 success; 2 invalid options or input, nothing was written; 3 a result "
+    "is not where it was asked for, the message says where it is; 130 interrupted by Ctrl-C, "
+    "any result so far was written.",
     invoke_without_command=True,
     add_completion=False,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-# Some versions of typer bring their own copy of click: ask typer for the class it raises.
+# Some versions of typer bundle their own click, so take the class from typer itself.
 _WRONG_USE: Any = typer.BadParameter.__mro__[1]
 
 
 def run() -> int:
-    """Run the command line and return its exit code; never a traceback for bad input."""
+    """Run the command line and return its exit code, without a traceback for bad input."""
     try:
         code = app(prog_name="unshuffle", standalone_mode=False)
     except _WRONG_USE as error:
         context = getattr(error, "ctx", None)
         command = "unshuffle" if context is None else context.command_path
-        # Some versions of typer leave the words of another library in, and click 8.2 names an
-        # environment variable where there is none.
+        # Some versions of typer leave in a prefix of pydantic, and click 8.2 names an environment
+        # variable where there is none.
         why = error.format_message().replace("Value error, ", "").replace(" (env var: 'None')", "")
         why = why.strip().rstrip(".")
-        complain(f"{why}. Try '{command} --help'.")
+        print_error(f"{why}. Try '{command} --help'.")
         return int(error.exit_code)
     except (typer.Abort, KeyboardInterrupt):
-        complain(NOTHING_WRITTEN)
+        print_error(NOTHING_WRITTEN)
         return 130
     return code if isinstance(code, int) else 0
 
@@ -76,7 +76,7 @@ def _unshuffle(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Show the version and leave."
+            "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
         ),
     ] = False,
 ) -> None:
@@ -85,29 +85,28 @@ def _unshuffle(
 
 
 def _add(name: str, options: type, *examples: str, stopped: str = NOTHING_WRITTEN) -> None:
-    """Add a command: its options are the fields of a dataclass, its work is `_name.name`."""
+    """Add a command whose options are the fields of a dataclass and whose work is `_name.name`."""
 
     def command(**given: Any) -> None:
         try:
-            # Loading takes long enough to be interrupted.
+            # Inside `try`: loading takes long enough to be interrupted.
             work = getattr(import_module(f"unshuffle.cli._{name}"), name)
             code = work(options(**given))
         except (BadInput, ValueError, MemoryError, OSError) as error:
-            complain(error)
+            print_error(error)
             raise typer.Exit(2) from error
-        except NotDelivered as error:
-            complain(error)
+        except NotWritten as error:
+            print_error(error)
             raise typer.Exit(NOT_IN_PLACE) from error
         except KeyboardInterrupt:
-            complain(stopped)
+            print_error(stopped)
             raise typer.Exit(130) from None
         raise typer.Exit(code)
 
     # Typer reads the options from the signature, and the help from the docstring.
     command.__signature__ = signature(options)  # type: ignore[attr-defined]
     command.__doc__ = options.__doc__
-    heading = "Example:" if len(examples) == 1 else "Examples:"
-    lines = [heading, *(f"unshuffle {name} {each}" for each in examples)]
+    lines = ["Examples:", *(f"unshuffle {name} {each}" for each in examples)]
     app.command(name, epilog="\n\n".join(lines))(command)
 
 
@@ -143,59 +142,53 @@ _add(
     "cat.png dog.png -o morph.gif -o morph.png --points 1000",
     "before.csv after.csv --json",
 )
-_add(
-    "demo",
-    _options.DemoOptions,
-    "-o /tmp/pictures",
-    stopped="Interrupted; the demo is not complete.",
-)
+_add("demo", _options.DemoOptions, "-o pictures", stopped="Interrupted; the demo is incomplete.")
 
 
 def one_line(message: object) -> str:
-    """Text on one line that is safe to print: no control characters, no broken encoding."""
+    """Text on one line, safe to print: no control characters, no invalid encoding."""
     text = " ".join(str(message).split())
-    # A file name may hold anything, also sequences that drive the terminal.
+    # File names may hold escape sequences for the terminal.
     text = "".join(letter if letter.isprintable() else "�" for letter in text)
     encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
     return text.encode(encoding, "replace").decode(encoding, "replace")
 
 
-def say(message: str, *, indent: int = 0) -> None:
-    """Print one line of the answer."""
-    answer(" " * indent + one_line(message))
+def say(*messages: str, indent: int = 0) -> None:
+    """Print each message in one line on standard output."""
+    for each in messages:
+        print_output(" " * indent + one_line(each))
 
 
-def answer(text: str) -> None:
-    """Print on standard output, or say that it cannot be done."""
+def print_output(text: str) -> None:
+    """Print on standard output, or raise `NotWritten`."""
     try:
         typer.echo(text)
     except OSError as error:
-        # What is left in the buffer would fail again when Python exits.
+        # The rest of the buffer would fail again when Python exits.
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise NotDelivered(
-            f"Nothing can be written to standard output: {error.strerror or error}."
-        ) from error
+        raise NotWritten(f"Cannot write to standard output: {error.strerror or error}.") from error
 
 
 def note(message: str) -> None:
-    """Print one line about what is being done, on standard error."""
+    """Print one line of information on standard error."""
     typer.echo(one_line(message), err=True)
 
 
 def warn(message: object) -> None:
-    """Print one line that asks for attention, on standard error."""
+    """Print a warning in one line on standard error."""
     typer.echo(typer.style("Warning: ", fg="yellow", bold=True) + one_line(message), err=True)
 
 
-def complain(message: object) -> None:
-    """Print one line that says why there is no answer, on standard error."""
+def print_error(message: object) -> None:
+    """Print an error in one line on standard error."""
     typer.echo(typer.style("Error: ", fg="red", bold=True) + one_line(message), err=True)
 
 
 @contextmanager
 def progress_bar(description: str, *, show: bool) -> Iterator[Advance]:
-    """Bar on standard error that `advance(fraction, words)` moves; silent unless a terminal."""
+    """Bar that `advance(fraction, words)` moves, on standard error if it is a terminal."""
     if not show or not sys.stderr.isatty():
         yield lambda fraction, words: None
         return
@@ -212,24 +205,19 @@ def progress_bar(description: str, *, show: bool) -> Iterator[Advance]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(description, total=1.0, words="")
 
-        def advance(fraction: float, words: str = "") -> None:
-            bar.update(task, completed=fraction, words=words)
-
-        yield advance
+        yield lambda fraction, words: bar.update(task, completed=fraction, words=words)
 
 
-def reporting(advance: Advance) -> "Callable[[State], None]":
-    """Turn a solver's reports into moves of the bar."""
-
-    def report(state: "State") -> None:
-        advance(state.fraction, f"step {state.iteration}: {state.stage}".rstrip(": "))
-
-    return report
+def report_to(advance: Advance) -> "Callable[[State], None]":
+    """Callback for a solver that moves the bar."""
+    return lambda state: advance(
+        state.fraction, f"step {state.iteration}: {state.stage}".rstrip(": ")
+    )
 
 
 @contextmanager
 def user_warnings() -> Iterator[list[warnings.WarningMessage]]:
-    """Keep warnings that are meant for the user, and drop the others."""
+    """Record warnings meant for the user and ignore the others."""
     with warnings.catch_warnings(record=True) as remarks:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", UserWarning)
@@ -239,13 +227,10 @@ def user_warnings() -> Iterator[list[warnings.WarningMessage]]:
 def fit(
     estimator: Any, *data: Any, words: str, show: bool, **options: Any
 ) -> tuple[list[warnings.WarningMessage], bool]:
-    """Fit with a progress bar; returns its warnings, and whether Ctrl-C cut it short.
-
-    An interrupt before there is anything to keep is passed on.
-    """
+    """Fit with a progress bar; return the warnings and whether Ctrl-C left a partial result."""
     interrupted = False
     with progress_bar(words, show=show) as advance, user_warnings() as remarks:
-        estimator.set_params(callback=reporting(advance))
+        estimator.set_params(callback=report_to(advance))
         try:
             estimator.fit(*data, **options)
         except KeyboardInterrupt:

@@ -8,38 +8,32 @@ from numpy.typing import NDArray
 from PIL import Image
 
 import unshuffle
-from unshuffle._decoding import decode, explain
 from unshuffle.cli._app import BadInput, fit, say, warn
-from unshuffle.cli._inputs import Source, count_folders, parse_shape
+from unshuffle.cli._inputs import PictureFolder, count_folders, parse_shape, skipped_records
 from unshuffle.cli._options import CollageOptions
 from unshuffle.cli._writing import (
     PICTURE_SUFFIXES,
     WALL_SUFFIXES,
     Wall,
-    Written,
+    any_with_suffix,
     check_drawable,
     check_outputs,
-    deliver,
-    describe_all,
-    save_somewhere,
-    show_all,
-    unbothered,
-    wants,
+    deliver_wall,
+    ignore_interrupts,
 )
-from unshuffle.images import ImageCollection, rgb_to_lab
+from unshuffle.images import ImageCollection, read_image, rgb_to_lab
 from unshuffle.layout import Positions
 
-# Where less of the variation of the template than this is left, what it shows is hard to see; on
-# photographs .2 was a blur, .7 plain.
+# Least share of the template's variation; on photographs 0.2 was a blur and 0.7 clear.
 POOR = 0.5
-# Squared difference in Lab that hardly shows, whatever the template.
+# Squared difference in Lab that is hardly visible, whatever the template.
 FAINT = 100.0
 # Enough for the finest collage: a tile covers several pixels of the template.
 TEMPLATE_SIDE = 1024
 
 
 def collage(options: CollageOptions) -> int:
-    """Do it, and return the exit code: 0, 130 after Ctrl-C, 3 if not written as asked."""
+    """Make a collage and return the exit code: 0, 130 after Ctrl-C, 3 if not written."""
     outputs = options.output or ([] if options.as_json else [Path("collage.png")])
     check_outputs(
         [(path, WALL_SUFFIXES) for path in outputs],
@@ -50,8 +44,8 @@ def collage(options: CollageOptions) -> int:
     shape = None if options.shape is None else parse_shape(options.shape)
     check_drawable(outputs, shape or (1, 1))
     template = _read_template(options.template)
-    source = Source(options, outputs)
-    pictures = source.read_first()
+    folder = PictureFolder(options, outputs)
+    pictures = folder.read_and_report()
     _check_enough(len(pictures), shape, options.repeat)
     estimator = unshuffle.Collage(
         template,
@@ -66,61 +60,47 @@ def collage(options: CollageOptions) -> int:
     remarks, interrupted = fit(
         estimator, pictures.arrays, words="Arranging", show=not options.quiet
     )
-    with unbothered():
+    with ignore_interrupts():
         report = _describe(pictures, estimator, options)
-        report |= _judge(template, pictures.arrays, estimator.grid_)
+        report |= _measure_likeness(template, pictures.arrays, estimator.grid_)
         report["interrupted"] = interrupted
-        positions = Positions(estimator.grid_, pictures.names)
         wall = Wall(
-            positions,
-            dict(report),
+            Positions(estimator.grid_, pictures.names),
+            report,
             options.template.stem,
-            source.drawn(pictures) if wants(outputs, PICTURE_SUFFIXES) else None,
-            tile=options.tile,
-            # The eye is to see one picture.
+            folder.read_tiles(pictures) if any_with_suffix(outputs, PICTURE_SUFFIXES) else None,
+            options,
+            # The tiles form one picture.
             gap=0,
-            spreadsheet=options.spreadsheet,
         )
-        written = [save_somewhere(path, wall.save) for path in outputs]
-        report |= describe_all(written, pictures.skipped, spreadsheet=options.spreadsheet)
         for remark in remarks:
             warn(remark.message)
-        rows = {"positions": positions.rows()} if options.as_json else {}
-        return deliver(options, written, report, rows, lambda: _show(report, written))
+        return deliver_wall(wall, outputs, pictures.skipped, _show)
 
 
 def _read_template(path: Path) -> NDArray[np.uint8]:
     """The template, upright, in its own proportions."""
-    if not path.exists():
-        raise BadInput(f"There is no file {path} to take as a template. Check the name.")
-    try:
-        # The size is known once it is open; a first look costs little.
-        _, (height, width) = decode(path, size=(1, 1))
-        scale = min(1.0, TEMPLATE_SIDE / max(height, width))
-        size = max(1, round(height * scale)), max(1, round(width * scale))
-        return decode(path, size=size)[0]
-    except Exception as error:
-        # Decoders fail in any way they like on damaged data.
-        raise BadInput(
-            f"{path} cannot be read as a template: {explain(error)}. Give a picture."
-        ) from error
+    # Decoding to one pixel is a cheap way to learn the size.
+    _, original = read_image(path, size=(1, 1))
+    scale = min(1.0, TEMPLATE_SIDE / max(original))
+    height, width = (max(1, round(side * scale)) for side in original)
+    return read_image(path, size=(height, width))[0]
 
 
 def _check_enough(n_pictures: int, shape: tuple[int, int] | None, repeat: int | None) -> None:
-    if shape is None or repeat is None or n_pictures * repeat >= shape[0] * shape[1]:
-        return
-    n_cells = shape[0] * shape[1]
-    raise BadInput(
-        f"--shape {shape[0]}x{shape[1]} has {n_cells:,} cells; {n_pictures:,} pictures used up to "
-        f"{repeat} time(s) each do not fill them. Give --repeat {-(-n_cells // n_pictures)}, or a "
-        "smaller shape."
-    )
+    rows, columns = shape or (1, 1)
+    if repeat is not None and n_pictures * repeat < rows * columns:
+        raise BadInput(
+            f"--shape {rows}x{columns} has {rows * columns:,} cells; {n_pictures:,} pictures used "
+            f"up to {repeat} time(s) each do not fill them. Give "
+            f"--repeat {-(-rows * columns // n_pictures)}, or a smaller shape."
+        )
 
 
 def _describe(
     pictures: ImageCollection, estimator: Any, options: CollageOptions
 ) -> dict[str, Any]:
-    """All but the positions, fit for JSON."""
+    """Everything but the positions, ready for JSON."""
     times = np.bincount(estimator.grid_.ravel())
     return {
         "n_items": len(pictures),
@@ -133,14 +113,14 @@ def _describe(
         "neighbors": options.neighbors.value,
         "cost": float(estimator.cost_),
         "roughness": float(estimator.roughness_),
-        "skipped": [{"name": name, "reason": why} for name, why in pictures.skipped],
+        "skipped": skipped_records(pictures.skipped),
     }
 
 
-def _judge(
+def _measure_likeness(
     template: NDArray[np.uint8], tiles: NDArray[np.uint8], grid: NDArray[np.intp]
 ) -> dict[str, Any]:
-    """Share of the variation of the template that is seen from afar, and whether it is little."""
+    """Share of the variation of the template that is visible from afar, and whether it is poor."""
     size = grid.shape[1], grid.shape[0]
     small = Image.fromarray(template).resize(size, Image.Resampling.BOX)
     wanted = rgb_to_lab(np.asarray(small))
@@ -151,25 +131,24 @@ def _judge(
     return {"likeness": likeness, "poor": likeness < POOR and bool(missed > FAINT)}
 
 
-def _show(report: dict[str, Any], written: list[Written]) -> None:
+def _show(report: dict[str, Any]) -> None:
     if report["interrupted"]:
         warn("Interrupted: this is the best collage found so far, not a finished one.")
     rows, columns = report["shape"]
     often = f", up to {report['most_used']} times each" if report["most_used"] > 1 else ""
     say(
         f"Arranged {report['n_used']:,} of {report['n_items']:,} pictures on {rows} x {columns} "
-        f"cells{often}: mean squared difference of colour {report['cost']:.4g} from the template, "
-        f"{report['roughness']:.4g} between neighbours (CIE Lab)."
+        f"cells{often}: mean squared color difference {report['cost']:.4g} from the template, "
+        f"{report['roughness']:.4g} between neighbors (CIE Lab)."
     )
     if report["poor"]:
-        say(_advice(report))
-    show_all(written, report["skipped_list"])
+        say(_advise(report))
 
 
-def _advice(report: dict[str, Any]) -> str:
-    """What brings a collage closer to its template."""
+def _advise(report: dict[str, Any]) -> str:
+    """How to bring a collage closer to its template."""
     rows, columns = report["shape"]
-    # With so many to choose from, each cell gets a picture that suits it.
+    # This much choice gives each cell a picture that suits it.
     repeat = min(max(5, 2 * report["most_used"]), rows * columns)
     closer = []
     if repeat > report["most_used"]:

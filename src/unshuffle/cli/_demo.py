@@ -1,6 +1,5 @@
-"""`unshuffle demo`: pictures that show what the library does, from data at hand."""
+"""`unshuffle demo`: pictures of what the library does, from data of scikit-learn."""
 
-import io
 import time
 import warnings
 from importlib.util import find_spec
@@ -9,151 +8,140 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
+from scipy.ndimage import gaussian_filter, rotate, zoom
+from sklearn.datasets import load_digits, load_sample_image
 
+from unshuffle import Collage, GridLayout, KernelizedSorting, MinimumVolumePCA, OrbitLearner
+from unshuffle._color import PAPER
 from unshuffle._files import check_output_path
-from unshuffle._saving import replace_file
-from unshuffle.cli._app import BadInput, NotDelivered, progress_bar, reporting, say
+from unshuffle.cli._app import BadInput, NotWritten, progress_bar, report_to, say
 from unshuffle.cli._options import DemoOptions
+from unshuffle.datasets import digit_sets, photo_halves, sample_digits
+from unshuffle.images import (
+    color_histogram,
+    grid_sheet,
+    lab_pixels,
+    matched_sheet,
+    save_sheet,
+    write_page,
+)
+from unshuffle.matching import Matches
+from unshuffle.plotting import AlignmentDisplay, OrbitDisplay
+from unshuffle.preprocessing import SetNormalizer
 
 N_HALVES = 240
 GRID = (20, 30)
-# How many digits are learned from, turned by how many degrees, and which are turned afterwards.
+# Number of training digits, the angle in degrees, and the new digits to turn.
 N_TURNED, TURN, NEW = 200, 15, (1500, 1528, 1510)
 N_CROPS, CROP, COLLAGE = 3000, 16, (26, 39)
-PAPER = (250, 249, 246)
+OUTPUTS = (
+    *("halves.png", "pairs.csv", "digits.png", "wall.html", "collage.jpg"),
+    *("digit-morph.png", "set-upright.png", "turned-digits.png"),
+)
 _INKS = "1f77b4 3c3c3c 2c8c3c c8282d 7850aa c86e00 008c8c be3c8c 825a32 6e8214"
 INKS = np.array(list(bytes.fromhex(_INKS))).reshape(10, 3)
 
 
 def demo(options: DemoOptions) -> int:
-    """Write the pictures and the pairs into a folder, and say what to look at."""
+    """Write pictures, a page and pairs into a folder, and print what they show."""
     folder = options.output
-    _make_folder(folder)
-    try:
-        _make_all(folder, options.jobs)
-    except OSError as error:
-        what = error.filename or folder
-        raise NotDelivered(f"{what} could not be written: {error.strerror or error}.") from error
-    return 0
-
-
-def _make_all(folder: Path, n_jobs: int | None) -> None:
-    start = time.perf_counter()
-    say(
-        f"Matching {N_HALVES} left halves of photo crops, each crop in a light of its own, to "
-        "shuffled right halves ..."
-    )
-    n_right = _halves(folder, n_jobs)
-    _tell(
-        f"{n_right} of {N_HALVES} right, from similarities among left halves and among right "
-        "halves alone; by chance it would be 1."
-    )
-    _tell(f"{folder / 'halves.png'}: each pair joined; thin green frame right, thick red wrong")
-    _tell(f"{folder / 'pairs.csv'}: the pairs, and how sure each is")
-    rows, columns = GRID
-    say(f"Laying out {rows * columns} handwritten digits on a {rows} x {columns} grid ...")
-    share = _digits(folder, n_jobs)
-    _tell(
-        f"{share:.0%} of neighbours show the same digit, though no label was used; "
-        "in random order it would be about 10%."
-    )
-    _tell(f"{folder / 'digits.png'}: regions of like digits, coloured afterwards by what they are")
-    _tell(f"{folder / 'wall.html'}: the same to zoom and search, in any browser")
-    n_cells = COLLAGE[0] * COLLAGE[1]
-    say(f"Drawing a flower with {n_cells:,} of {N_CROPS:,} crops of a photo of a temple ...")
-    _flower(folder, n_jobs)
-    _tell(f"{folder / 'collage.jpg'}: the photo, and the collage; no crop is used twice")
-    if _has_matplotlib():
-        _make_figures(folder)
-    else:
-        say("Three more pictures need matplotlib: pip install 'unshuffle[plot]'")
-    say(
-        f"Done in {time.perf_counter() - start:.0f} s. Next: unshuffle match --help, or "
-        "unshuffle layout FOLDER with pictures of your own"
-    )
-
-
-def _make_figures(folder: Path) -> None:
-    say("Finding which point is which in 100 handwritten digits of 120 points each ...")
-    _morph(folder)
-    _tell(
-        f"{folder / 'digit-morph.png'}: a 3 turning into a 9 in the order given, and in the "
-        "common order"
-    )
-    say("Moving, scaling and straightening digits that lie anywhere ...")
-    _upright(folder)
-    _tell(f"{folder / 'set-upright.png'}: the same digits before and after")
-    say(f"Learning to turn from {N_TURNED} digits, each beside itself at {TURN} degrees ...")
-    _turned(folder)
-    _tell(f"{folder / 'turned-digits.png'}: digits it never saw, all the way round")
-
-
-def _tell(message: str) -> None:
-    """Print one line about what was just done."""
-    say(message, indent=2)
-
-
-def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadInput(
             f"Cannot make the folder {folder}: {error.strerror or error}. Choose another with -o."
         ) from error
+    for name in OUTPUTS:
+        check_output_path(folder / name, (Path(name).suffix,))
+    try:
+        _make_all(folder, options.jobs)
+    except OSError as error:
+        what = error.filename or folder
+        raise NotWritten(f"{what} could not be written: {error.strerror or error}.") from error
+    return 0
 
 
-def _halves(folder: Path, n_jobs: int | None) -> int:
-    from unshuffle import KernelizedSorting
-    from unshuffle.datasets import photo_halves
-    from unshuffle.images import color_histogram, lab_pixels, matched_sheet, save_sheet
-    from unshuffle.matching import Matches
+def _make_all(folder: Path, n_jobs: int | None) -> None:
+    start = time.perf_counter()
+    say(f"Matching {N_HALVES} left halves of photo crops with their shuffled right halves ...")
+    n_right = _match_halves(folder, n_jobs)
+    say(
+        f"{n_right} of {N_HALVES} right, by similarities within each side only; about 1 by chance",
+        f"{folder / 'halves.png'}: the pairs; thin green frames are right, thick red ones wrong",
+        f"{folder / 'pairs.csv'}: the pairs and their confidences",
+        indent=2,
+    )
+    rows, columns = GRID
+    say(f"Laying out {rows * columns} handwritten digits on a {rows} x {columns} grid ...")
+    share = _lay_out_digits(folder, n_jobs)
+    say(
+        f"{share:.0%} of neighbors show the same digit, without labels; about 10% by chance",
+        f"{folder / 'digits.png'}: regions of similar digits, colored by label afterwards",
+        f"{folder / 'wall.html'}: the same to zoom and search in a browser",
+        indent=2,
+    )
+    n_cells = COLLAGE[0] * COLLAGE[1]
+    say(f"Drawing a flower with {n_cells:,} of {N_CROPS:,} crops of a photo of a temple ...")
+    _draw_flower(folder, n_jobs)
+    say(f"{folder / 'collage.jpg'}: the photo and the collage; no crop is used twice", indent=2)
+    if _has_matplotlib():
+        _make_figures(folder)
+    else:
+        say("Three more pictures need matplotlib: pip install 'unshuffle[plot]'")
+    say(
+        f"Done in {time.perf_counter() - start:.0f} s. Next: unshuffle match --help, or "
+        "unshuffle layout FOLDER with your own pictures"
+    )
 
-    picture = check_output_path(folder / "halves.png", (".png",))
+
+def _make_figures(folder: Path) -> None:
+    say("Aligning the points of 100 handwritten digits, 120 points each ...")
+    _morph_digits(folder / "digit-morph.png")
+    shown = "a 3 turning into a 9, in the given order and in the common order"
+    say(f"{folder / 'digit-morph.png'}: {shown}", indent=2)
+    say("Centering, scaling and straightening digits ...")
+    _straighten_digits(folder / "set-upright.png")
+    say(f"{folder / 'set-upright.png'}: the same digits before and after", indent=2)
+    say(f"Learning rotation from {N_TURNED} digits and copies turned by {TURN} degrees ...")
+    _rotate_digits(folder / "turned-digits.png")
+    say(f"{folder / 'turned-digits.png'}: new digits, turned all the way round", indent=2)
+
+
+def _match_halves(folder: Path, n_jobs: int | None) -> int:
     left, right, truth = photo_halves(N_HALVES, random_state=0)
     with progress_bar("  Matching", show=True) as advance, warnings.catch_warnings():
-        # The truth is known here: the sheet itself shows how far to trust the answer.
+        # The sheet itself shows which pairs are wrong.
         warnings.simplefilter("ignore", UserWarning)
         sorting = KernelizedSorting(
-            kernel=["rbf", "rbf"], random_state=0, n_jobs=n_jobs, callback=reporting(advance)
+            kernel=["rbf", "rbf"], random_state=0, n_jobs=n_jobs, callback=report_to(advance)
         ).fit(
             [lab_pixels(left), color_histogram(left)],
             [lab_pixels(right), color_histogram(right)],
         )
     correct = sorting.permutation_ == truth
     sheet = matched_sheet(left, right, sorting.permutation_, correct=correct, height=64)
-    save_sheet(sheet, picture)
+    save_sheet(sheet, folder / "halves.png")
     names = [f"left-{i}" for i in range(len(left))], [f"right-{i}" for i in range(len(right))]
     Matches(sorting.permutation_, sorting.confidence_, *names).save(folder / "pairs.csv")
     return int(correct.sum())
 
 
-def _digits(folder: Path, n_jobs: int | None) -> float:
-    from unshuffle import GridLayout
-    from unshuffle.datasets import sample_digits
-    from unshuffle.images import grid_sheet, save_sheet, write_page
-
-    picture = check_output_path(folder / "digits.png", (".png",))
-    page = check_output_path(folder / "wall.html", (".html",))
+def _lay_out_digits(folder: Path, n_jobs: int | None) -> float:
     images, labels = sample_digits(GRID[0] * GRID[1], random_state=0)
     with progress_bar("  Laying out", show=True) as advance:
         layout = GridLayout(
-            shape=GRID, quality="best", random_state=0, n_jobs=n_jobs, callback=reporting(advance)
+            shape=GRID, quality="best", random_state=0, n_jobs=n_jobs, callback=report_to(advance)
         ).fit(images.reshape(len(images), -1) / 255.0)
-    inked = _in_ink(images, labels)
-    save_sheet(grid_sheet(inked, layout.grid_, tile=40, gap=0), picture)
+    colored = _color_by_label(images, labels)
+    save_sheet(grid_sheet(colored, layout.grid_, tile=40, gap=0), folder / "digits.png")
     names = [f"digit {label}, number {i}" for i, label in enumerate(labels)]
-    write_page(page, inked, layout.grid_, names, title="600 handwritten digits", tile=40)
-    return neighbour_agreement(labels[layout.grid_])
+    title = "600 handwritten digits"
+    write_page(folder / "wall.html", colored, layout.grid_, names, title=title, tile=40)
+    return neighbor_agreement(labels[layout.grid_])
 
 
-def _flower(folder: Path, n_jobs: int | None) -> None:
-    from PIL import Image
-    from sklearn.datasets import load_sample_image
-
-    from unshuffle import Collage
-    from unshuffle.images import save_sheet
-
-    picture = check_output_path(folder / "collage.jpg", (".jpg",))
+def _draw_flower(folder: Path, n_jobs: int | None) -> None:
     temple, flower = (load_sample_image(name) for name in ("china.jpg", "flower.jpg"))
     flower = flower[: COLLAGE[0] * CROP, : COLLAGE[1] * CROP]
     highest = np.array(temple.shape[:2]) - CROP
@@ -161,11 +149,11 @@ def _flower(folder: Path, n_jobs: int | None) -> None:
     crops = np.stack([temple[y : y + CROP, x : x + CROP] for y, x in corners])
     with progress_bar("  Drawing", show=True) as advance:
         collage = Collage(
-            flower, COLLAGE, random_state=0, n_jobs=n_jobs, callback=reporting(advance)
+            flower, COLLAGE, random_state=0, n_jobs=n_jobs, callback=report_to(advance)
         ).fit(crops)
     between = np.full((len(flower), CROP, 3), 255, dtype=np.uint8)
     both = np.concatenate([flower, between, collage.render(crops)], axis=1)
-    save_sheet(Image.fromarray(both), picture)
+    save_sheet(Image.fromarray(both), folder / "collage.jpg")
 
 
 def _has_matplotlib() -> bool:
@@ -173,64 +161,42 @@ def _has_matplotlib() -> bool:
 
 
 def _figure(size: tuple[float, float]) -> Any:
-    """Figure that no window system is asked for."""
+    """Figure without a window."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=size, dpi=100, layout="constrained")
 
 
-def _save(figure: Any, path: Path) -> None:
-    out = io.BytesIO()
-    figure.savefig(out, format="png")
-    replace_file(path, out.getvalue())
-
-
-def _morph(folder: Path) -> None:
-    from unshuffle import MinimumVolumePCA
-    from unshuffle.datasets import digit_clouds
-    from unshuffle.plotting import AlignmentDisplay
-
-    path = check_output_path(folder / "digit-morph.png", (".png",))
-    bags, _ = digit_clouds(100, digits=(3, 9), n_points=120)
+def _morph_digits(path: Path) -> None:
+    bags, _ = digit_sets(100, digits=(3, 9), n_points=120)
     aligned = MinimumVolumePCA(random_state=0).fit(bags)
     figure = _figure((8.8, 3.8))
     AlignmentDisplay.from_estimator(aligned, bags).plot_morph(12, 13, figure.add_subplot())
-    _save(figure, path)
+    figure.savefig(path)
 
 
-def _upright(folder: Path) -> None:
-    from unshuffle.datasets import digit_clouds
-    from unshuffle.preprocessing import SetNormalizer
-
-    path = check_output_path(folder / "set-upright.png", (".png",))
+def _straighten_digits(path: Path) -> None:
     rng = np.random.default_rng(0)
-    clouds, labels = digit_clouds(300, digits=(3, 9))
-    put_down = []
-    for points in clouds:
+    sets, labels = digit_sets(300, digits=(3, 9))
+    moved = []
+    for points in sets:
         slant = np.array([[1.0, rng.normal(0, 0.4)], [0.0, 1.0]])
-        put_down.append(rng.uniform(0.6, 1.6) * points @ slant.T + rng.normal(0, 3, size=2))
-    shown = rng.permutation(len(clouds))[:8]
-    given = [put_down[i] for i in shown]
+        moved.append(rng.uniform(0.6, 1.6) * points @ slant.T + rng.normal(0, 3, size=2))
+    shown = rng.permutation(len(sets))[:8]
+    given = [moved[i] for i in shown]
     rows = {"as given": given, "upright": SetNormalizer(shear=True).fit_transform(given)}
     figure = _figure((11, 3.4))
     axes = figure.subplots(2, len(given), sharex="row", sharey="row")
-    for row, (name, sets) in zip(axes, rows.items(), strict=True):
-        for ax, points, digit in zip(row, sets, labels[shown], strict=True):
+    for row, (name, drawn) in zip(axes, rows.items(), strict=True):
+        for ax, points, digit in zip(row, drawn, labels[shown], strict=True):
             ax.scatter(*points.T, s=5, c="#0f6948" if digit == 3 else "#e07a1f")
             ax.set(aspect="equal", xticks=[], yticks=[])
             ax.spines[:].set_color("0.85")
         row[0].set_ylabel(name)
-    _save(figure, path)
+    figure.savefig(path)
 
 
-def _turned(folder: Path) -> None:
-    from scipy.ndimage import gaussian_filter, rotate, zoom
-    from sklearn.datasets import load_digits
-
-    from unshuffle import OrbitLearner
-    from unshuffle.plotting import OrbitDisplay
-
-    path = check_output_path(folder / "turned-digits.png", (".png",))
+def _rotate_digits(path: Path) -> None:
     images = load_digits().images
 
     def turned(image: NDArray[np.float64], degrees: float) -> NDArray[np.float64]:
@@ -253,11 +219,11 @@ def _turned(folder: Path) -> None:
         display.plot_flow(turned(new, 0), ax, shape=(side, side), steps=steps)
         for title, angle in zip(ax.texts[2:], degrees, strict=True):
             title.set_text(f"{angle}°")
-    _save(figure, path)
+    figure.savefig(path)
 
 
-def _in_ink(images: NDArray[np.uint8], labels: NDArray[np.intp]) -> NDArray[np.uint8]:
-    """Digits with a margin, each kind in an ink of its own, to show what came together."""
+def _color_by_label(images: NDArray[np.uint8], labels: NDArray[np.intp]) -> NDArray[np.uint8]:
+    """Digits with a margin, in one color for each label."""
     ink = np.pad(images, ((0, 0), (1, 1), (1, 1)))[..., np.newaxis] / 255.0
     paper = np.array(PAPER)
     return np.round(paper + ink * (INKS[labels][:, np.newaxis, np.newaxis] - paper)).astype(
@@ -265,7 +231,7 @@ def _in_ink(images: NDArray[np.uint8], labels: NDArray[np.intp]) -> NDArray[np.u
     )
 
 
-def neighbour_agreement(labels: NDArray[np.intp]) -> float:
-    """Share of cells side by side, or one above the other, that carry the same label."""
+def neighbor_agreement(labels: NDArray[np.intp]) -> float:
+    """Share of horizontal and vertical neighbors with the same label."""
     across, down = labels[:, 1:] == labels[:, :-1], labels[1:] == labels[:-1]
     return float(np.concatenate([across.ravel(), down.ravel()]).mean())

@@ -1,4 +1,4 @@
-"""What a user names to be read: of which kind it is, what is compared, and what is passed over."""
+"""Input collections: detect their kind, read them, and report what was read and skipped."""
 
 import os
 import re
@@ -13,15 +13,14 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from unshuffle._arrays import check_n_items
-from unshuffle._decoding import file_size
+from unshuffle._decoding import SUFFIXES, file_size
 from unshuffle._files import by_reason, check_folder, check_regular_file, list_files, path_key
 from unshuffle._grams import check_gram
 from unshuffle.cli import _tables
 from unshuffle.cli._app import BadInput, note, one_line, progress_bar, say, user_warnings, warn
 from unshuffle.cli._options import CollageOptions, LayoutOptions, MatchOptions
-from unshuffle.cli._tables import Reading, Table, counted
+from unshuffle.cli._tables import Table, TableOptions, counted
 from unshuffle.images import (
-    SUFFIXES,
     ImageCollection,
     color_histogram,
     default_cache,
@@ -37,17 +36,16 @@ KINDS = {
     "table": "a table",
     "gram": "a Gram matrix",
 }
-# Kernels that can be summed, the most useful first.
+# Kernels for each kind, the most useful first.
 KERNELS = {
     "images": ("rbf", "laplacian", "geodesic", "linear"),
     "text": ("text",),
     "table": ("rbf", "laplacian", "geodesic", "linear", "chi2"),
     "gram": (),
 }
-# One reading serves comparing and drawing: large enough for the tiles of a wall, and always the
-# same, so that the layout does not depend on how large it is drawn.
+# Read at a fixed side, so that the layout does not depend on the size it is drawn at.
 SIDE = 64
-# What pictures are compared at, as in the paper.
+# Side at which pictures are compared, as in the paper.
 COMPARED_SIDE = 40
 PREVIEW_SIDE = 320
 MAX_PREVIEWS = 600
@@ -61,16 +59,12 @@ class Collection:
     """One side of a match, or the rows of a table."""
 
     kind: str
-    # "" where an item has none.
-    names: list[str]
-    # What the estimator is given.
-    items: Any
+    names: list[str]  # "" for an item without a name
+    items: Any  # for the estimator, like `kernel`
     kernel: str | list[str]
-    # The same as they are named on the command line.
-    kernels: list[str]
+    kernels: list[str]  # as named on the command line
     skipped: list[tuple[str, str]] = field(default_factory=list)
-    # Width over height of a typical picture.
-    aspect: float = 1.0
+    aspect: float = 1.0  # width over height of a typical picture
     table: Table | None = None
 
     def __len__(self) -> int:
@@ -78,35 +72,34 @@ class Collection:
 
 
 def find_kind(path: Path, *, precomputed: bool = False, recursive: bool = True) -> str:
-    """What `path` holds: "images", "text", "table" or "gram"."""
+    """Kind of the data at `path`: "images", "text", "table" or "gram"."""
     if not path.exists():
         raise BadInput(f"There is no file or folder {path}. Check the name.")
     if precomputed:
         if path.suffix.lower() != ".npy" or path.is_dir():
-            raise BadInput(f"{path} is no .npy file. With --precomputed give two Gram matrices.")
+            raise BadInput(f"{path} is not a .npy file. --precomputed needs two Gram matrices.")
         check_regular_file(path, "an array")
         return "gram"
     if not path.is_dir():
         if path.suffix.lower() not in _tables.SUFFIXES:
             raise BadInput(
-                f"{path} is of no kind that can be read. Give a folder of pictures or text files, "
-                f"or a table ({', '.join(_tables.SUFFIXES)})."
+                f"{path} cannot be read. Give a folder of pictures or text files, or a table "
+                f"({', '.join(_tables.SUFFIXES)})."
             )
         check_regular_file(path, "a table")
         return "table"
     check_folder(path)
     listing = list_files(path, recursive=recursive)
-    names = [name for name, _ in (*listing.files, *listing.skipped)]
-    endings = [Path(name).suffix.lower() for name in names]
+    endings = [Path(name).suffix.lower() for name, _ in (*listing.files, *listing.skipped)]
     n_text = sum(ending in TEXT_SUFFIXES for ending in endings)
     n_images = sum(ending in SUFFIXES for ending in endings)
     return "text" if n_text > n_images else "images"
 
 
 def read_pair(
-    options: MatchOptions, readings: Sequence[Reading], on_progress: Callable[[float], object]
+    options: MatchOptions, tables: Sequence[TableOptions], on_progress: Callable[[float], object]
 ) -> tuple[Collection, Collection]:
-    """Read both sides, once it is clear that they are of one kind."""
+    """Read both sides of a match, which must be of the same kind."""
     recursive, paths = not options.no_recursive, (options.a, options.b)
     kinds = [
         find_kind(path, precomputed=options.precomputed, recursive=recursive) for path in paths
@@ -115,8 +108,10 @@ def read_pair(
     if kind != kinds[1]:
         raise BadInput(
             f"{options.a} is {KINDS[kind]} and {options.b} is {KINDS[kinds[1]]}. "
-            "Give two of the same kind."
+            "Give two collections of the same kind."
         )
+    if options.sheet is not None and kind != "images":
+        raise BadInput(f"--sheet shows pictures, and {options.a} holds none. Leave it out.")
     _check_kernels(options.kernels, kind, options.a)
     if recursive and options.a.is_dir() and options.b.is_dir():
         _check_not_nested(options.a, options.b)
@@ -127,43 +122,41 @@ def read_pair(
             on_progress((side + done / max(total, 1)) / 2)
 
         if kind == "table":
-            collection = read_numbers(path, readings[side], options.kernels)
+            collection = read_numbers(path, tables[side], options.kernels)
             advance(1, 1)
         else:
-            readings[side].check_unused(path, KINDS[kind])
+            tables[side].check_unused(path, KINDS[kind])
             collection = _READERS[kind](path, options, advance)
-        if len(collection) < 2:
-            check_n_items(len(collection), str(path))
+        check_n_items(len(collection), str(path))
         both.append(collection)
     return both[0], both[1]
 
 
 def _check_not_nested(path_a: Path, path_b: Path) -> None:
-    """Refuse a collection that is part of the other: its items would stand on both sides."""
+    """Refuse a folder inside the other, whose items would be on both sides."""
     for inner, outer in ((path_a, path_b), (path_b, path_a)):
         place, around = (Path(os.path.realpath(path)) for path in (inner, outer))
         if place != around and place.is_relative_to(around):
             raise BadInput(
-                f"{inner} lies inside {outer}, whose sub-folders are read too. Give "
-                "--no-recursive, or two folders that lie apart."
+                f"{inner} is inside {outer}, whose sub-folders are read too. Give --no-recursive, "
+                "or two separate folders."
             )
 
 
 def _check_kernels(kernels: Sequence[str], kind: str, path: Path) -> None:
-    """Refuse kernels that do not compare this kind, or that are named twice."""
+    """Refuse kernels that do not suit this kind, or are given twice."""
     if kernels and not KERNELS[kind]:
         raise BadInput(f"--kernel {kernels[0]} and --precomputed exclude each other. Drop one.")
     for kernel in kernels:
         if kernel not in KERNELS[kind]:
             known = ", ".join(KERNELS[kind])
             raise BadInput(
-                f"--kernel {kernel} does not compare what {path} is, {KINDS[kind]}. Leave it out, "
-                f"or choose from: {known}."
+                f"--kernel {kernel} does not suit {path}, {KINDS[kind]}. Leave it out, or choose "
+                f"from: {known}."
             )
         if kernels.count(kernel) > 1:
             raise BadInput(
-                f"--kernel {kernel} is given {kernels.count(kernel)} times. Several kernels are "
-                "summed; give each once."
+                f"--kernel {kernel} is given {kernels.count(kernel)} times. Give each kernel once."
             )
 
 
@@ -199,7 +192,7 @@ def _read_texts(path: Path, options: MatchOptions, step: Advance) -> Collection:
     if not documents:
         reasons = [f"{len(some):,} such as {some[0]}: {why}" for why, some in by_reason(skipped)]
         raise BadInput(
-            f"{path} holds no text that can be read: {len(skipped):,} file(s) were skipped. "
+            f"{path} holds no readable text: {len(skipped):,} file(s) were skipped. "
             f"{'; '.join(reasons)}."
         )
     return Collection("text", names, documents, "text", ["text"], skipped)
@@ -207,7 +200,7 @@ def _read_texts(path: Path, options: MatchOptions, step: Advance) -> Collection:
 
 def _read_document(path: Path) -> str:
     if path.suffix.lower() not in TEXT_SUFFIXES:
-        raise BadInput("not a text file by its name")
+        raise BadInput("not the name of a text file")
     if file_size(path) > MAX_TEXT_BYTES:
         raise BadInput(f"larger than {MAX_TEXT_BYTES // 2**20} MB")
     try:
@@ -219,12 +212,12 @@ def _read_document(path: Path) -> str:
     return text
 
 
-def read_numbers(path: Path, reading: Reading, kernels: Sequence[str]) -> Collection:
+def read_numbers(path: Path, options: TableOptions, kernels: Sequence[str]) -> Collection:
     """Rows of a table, standardized unless a kernel compares counts."""
-    table = _tables.read_table(path, reading)
+    table = _tables.read_table(path, options)
     if len(table.values) > 1 and (table.values == table.values[0]).all():
         raise BadInput(
-            f"All rows of {path} are equal, so nothing tells one from another. Check the file."
+            f"All rows of {path} are equal, so they cannot be distinguished. Check the file."
         )
     named = list(kernels) or ["rbf"]
     if "chi2" in named and table.values.min() < 0:
@@ -232,8 +225,8 @@ def read_numbers(path: Path, reading: Reading, kernels: Sequence[str]) -> Collec
             f"{path} holds {table.values.min():.6g}, and --kernel chi2 compares counts, which are "
             "never negative. Choose another kernel, such as rbf."
         )
-    scaled = standardized(table.values)
-    # chi2 compares counts, which are not to be shifted below zero.
+    scaled = standardize(table.values)
+    # chi2 compares counts, which must not become negative.
     items = [table.values if kernel == "chi2" else scaled for kernel in named]
     single = len(named) == 1
     return Collection(
@@ -255,32 +248,30 @@ def _read_gram(path: Path, options: MatchOptions, step: Advance) -> Collection:
 _READERS = {"images": _read_images, "text": _read_texts, "gram": _read_gram}
 
 
-def standardized(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def standardize(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Columns with mean 0 and variance 1, so that no unit of measurement outweighs another."""
-    # Numbers below 1 first, by a power of two, which is exact: sums and squares of large ones
-    # would overflow.
+    # Scaling by a power of two is exact, and keeps sums and squares from overflow.
     _, exponents = np.frexp(np.abs(values).max(axis=0))
     scaled = np.ldexp(values, -exponents)
     centered = scaled - scaled.mean(axis=0)
     spread = centered.std(axis=0)
-    # A constant column tells nothing apart; rounding must not blow it up.
+    # Rounding errors of a constant column must not be blown up.
     spread[spread <= 1e-12 * np.abs(scaled).max(axis=0)] = 1.0
     return centered / spread
 
 
 @dataclass(frozen=True)
-class Source:
+class PictureFolder:
     """A folder of pictures, read as the options of a layout or a collage say."""
 
     options: LayoutOptions | CollageOptions
-    # What will be written, perhaps into the same folder.
-    outputs: Sequence[Path]
+    outputs: Sequence[Path]  # possibly in the same folder
 
-    def read_first(self) -> ImageCollection:
-        """Every picture at the size that serves comparing and drawing; says what was read."""
+    def read_and_report(self) -> ImageCollection:
+        """Read every picture at the common size, and print what was read and skipped."""
         pictures = self.read(side=SIDE, fit="crop")
         path = self.options.path
-        skipped = not_ours(pictures.skipped, path, self.outputs)
+        skipped = without_outputs(pictures.skipped, path, self.outputs)
         if not self.options.quiet:
             if not self.options.as_json:
                 say_read(pictures.names, len(skipped), str(path))
@@ -288,12 +279,12 @@ class Source:
         return replace(pictures, skipped=skipped)
 
     def read(self, *, side: int, fit: str) -> ImageCollection:
-        """Every picture at one size, with a progress bar."""
+        """Read every picture at one size, with a progress bar."""
         path, show = self.options.path, not self.options.quiet
         if self.options.no_recursive and _has_folders_only(path):
             raise BadInput(
-                f"{path} holds sub-folders and no pictures. Leave out --no-recursive to "
-                "read those in the sub-folders."
+                f"{path} holds only sub-folders. Leave out --no-recursive to read the pictures in "
+                "them."
             )
         with progress_bar("Reading", show=show) as advance, user_warnings() as remarks:
             pictures = read_folder(
@@ -306,72 +297,66 @@ class Source:
                 on_progress=lambda done, total: advance(done / max(total, 1), f"{done:,}"),
             )
         for remark in remarks if show and side == SIDE else ():
-            # Said once: later readings of the same folder would say the same.
+            # Only once: later readings of the same folder would repeat it.
             warn(remark.message)
         return pictures
 
-    def drawn(self, pictures: ImageCollection) -> NDArray[np.uint8]:
-        """The pictures at a size fit for their tiles, read anew if that is large."""
+    def read_tiles(self, pictures: ImageCollection) -> NDArray[np.uint8]:
+        """The pictures at the size of their tiles, read again if that is large."""
         if self.options.tile <= SIDE:
             return pictures.arrays
         larger = self.read(side=self.options.tile, fit="crop")
         if larger.names != pictures.names:
             path = self.options.path
-            warn(f"{path} changed while it was laid out; pictures are drawn less sharp.")
+            warn(f"{path} changed during the layout; pictures are drawn less sharp.")
             return pictures.arrays
         return larger.arrays
 
-    def previews(
+    def read_previews(
         self, pictures: ImageCollection, chosen: NDArray[np.intp]
     ) -> list[NDArray[np.uint8]] | None:
-        """Larger pictures of the chosen in their own proportions, or None if there are many."""
+        """The chosen pictures, larger and in proportion; None if there are too many."""
         if len(pictures) > MAX_PREVIEWS or np.median(pictures.sizes.max(axis=1)) <= SIDE:
             return None
         larger = self.read(side=PREVIEW_SIDE, fit="stretch")
         if larger.names != pictures.names:
             return None
-        return [_in_proportion(larger.arrays[i], larger.sizes[i]) for i in chosen]
+        return [_restore_proportions(larger.arrays[i], larger.sizes[i]) for i in chosen]
 
 
 def _has_folders_only(path: Path) -> bool:
-    entries = path.iterdir() if path.is_dir() else ()
-    shown = [each for each in entries if not each.name.startswith(".")]
+    shown = list(path.glob("[!.]*"))
     return bool(shown) and all(each.is_dir() for each in shown)
 
 
-def compared(arrays: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The pictures at the size they are compared at."""
-    small = [
-        Image.fromarray(each).resize((COMPARED_SIDE, COMPARED_SIDE), Image.Resampling.BOX)
-        for each in arrays
-    ]
-    return np.stack([np.asarray(each) for each in small])
+def shrink_to_compare(arrays: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The pictures at the size at which they are compared."""
+    size = COMPARED_SIDE, COMPARED_SIDE
+    pictures = [Image.fromarray(each).resize(size, Image.Resampling.BOX) for each in arrays]
+    return np.stack([np.asarray(each) for each in pictures])
 
 
-def _in_proportion(pixels: NDArray[np.uint8], size: NDArray[np.intp]) -> NDArray[np.uint8]:
-    height, width = (size * min(1.0, PREVIEW_SIDE / size.max())).round().astype(int).tolist()
-    scaled = Image.fromarray(pixels).resize(
-        (max(1, width), max(1, height)), Image.Resampling.BICUBIC
-    )
-    return np.asarray(scaled, dtype=np.uint8)
+def _restore_proportions(pixels: NDArray[np.uint8], size: NDArray[np.intp]) -> NDArray[np.uint8]:
+    scaled = (size * min(1.0, PREVIEW_SIDE / size.max())).round().astype(int)
+    height, width = np.maximum(scaled, 1).tolist()
+    picture = Image.fromarray(pixels).resize((width, height), Image.Resampling.BICUBIC)
+    return np.asarray(picture, dtype=np.uint8)
 
 
 def count_folders(names: Sequence[str]) -> int:
-    """How many folders files are in, by their names from the common folder on."""
+    """Number of folders that the files, named by relative paths, are in."""
     return len({name.rpartition("/")[0] for name in names})
 
 
 def say_read(names: Sequence[str], n_skipped: int, where: str, *, side: str = "") -> None:
-    """Print how many files of a folder were read, in how many folders, and how many were not."""
-    n_folders = count_folders(names)
-    say(
-        f"{side}{'read' if side else 'Read'} {counted(len(names), 'file')} in "
-        f"{counted(n_folders, 'folder')} ({where}); skipped {n_skipped:,}."
-    )
+    """Print how many files were read, from how many folders, and how many were skipped."""
+    files, folders = counted(len(names), "file"), counted(count_folders(names), "folder")
+    read = "read" if side else "Read"
+    say(f"{side}{read} {files} in {folders} ({where}); skipped {n_skipped:,}.")
 
 
 def list_skipped(skipped: list[tuple[str, str]], where: str) -> None:
-    """Print every reason for which files were passed over, and the first few names for each."""
+    """Print every reason why files were skipped, with the first few names for each."""
     if not skipped:
         return
     note(f"Skipped {counted(len(skipped), 'file')} in {where}:")
@@ -381,18 +366,23 @@ def list_skipped(skipped: list[tuple[str, str]], where: str) -> None:
         typer.echo(f"  {counted(len(names), 'file')} ({listed}{more}): {one_line(why)}", err=True)
 
 
-def skipped_list(output: Path) -> Path:
-    """Where the files that were skipped are listed: beside the first output."""
+def skipped_list_path(output: Path) -> Path:
+    """Path of the list of skipped files, beside the first output."""
     return output.with_name(f"{output.stem}.skipped.csv")
 
 
-def not_ours(
+def skipped_records(skipped: list[tuple[str, str]]) -> list[dict[str, str]]:
+    """Skipped files, ready for JSON."""
+    return [{"name": name, "reason": why} for name, why in skipped]
+
+
+def without_outputs(
     skipped: list[tuple[str, str]], folder: Path, outputs: Sequence[Path]
 ) -> list[tuple[str, str]]:
-    """Files of a folder that were skipped, but for outputs of an earlier run like this one."""
-    ours = {os.path.realpath(each) for each in outputs}
-    ours |= {os.path.realpath(skipped_list(each)) for each in outputs[:1]}
-    return [entry for entry in skipped if os.path.realpath(folder / entry[0]) not in ours]
+    """Skipped files of a folder, except outputs of an earlier run."""
+    own = {os.path.realpath(each) for each in outputs}
+    own |= {os.path.realpath(skipped_list_path(each)) for each in outputs[:1]}
+    return [entry for entry in skipped if os.path.realpath(folder / entry[0]) not in own]
 
 
 def parse_shape(text: str) -> tuple[int, int]:
@@ -405,51 +395,7 @@ def parse_shape(text: str) -> tuple[int, int]:
         raise BadInput(f"--shape {text} has no cell. Give at least one row and one column.")
     if rows * columns > MOST_CELLS:
         raise BadInput(
-            f"--shape {text} has {rows * columns:,} cells, more than the {MOST_CELLS:,} that can "
-            "be laid out. Give a smaller one."
+            f"--shape {text} has {rows * columns:,} cells, more than the {MOST_CELLS:,} allowed. "
+            "Give a smaller one."
         )
     return rows, columns
-
-
-def frozen_lines(path: Path, expected: str) -> list[tuple[int, list[str]]]:
-    """Lines of a file for --frozen, with their numbers; `expected` says what they should hold."""
-    check_regular_file(path, "--frozen")
-    return _tables.csv_lines(path, _tables.read_text_file(path), expected)
-
-
-def is_integer(cell: str) -> bool:
-    """Tell whether a cell holds a whole number."""
-    try:
-        int(cell)
-    except ValueError:
-        return False
-    return True
-
-
-def name_or_number(name: str, number: str, names: list[str]) -> str:
-    """What to find an item by: a name outlives a change of the folder, but it must be unique."""
-    return name if name and (names.count(name) == 1 or not number) else number
-
-
-def find_position(cell: str, names: list[str], side: str, where: str) -> int:
-    """Item named or numbered in a cell of the file."""
-    matches = [k for k, name in enumerate(names) if name == cell and cell]
-    if len(matches) == 1:
-        return matches[0]
-    if len(matches) > 1:
-        raise BadInput(
-            f"{where}: {len(matches)} items of {side} are called {cell!r}. "
-            "Give its position, counted from 0."
-        )
-    if not is_integer(cell):
-        raise BadInput(
-            f"{where}: {side} has no item {cell!r}. Give a name as it stands in {side}, or a "
-            "position counted from 0."
-        )
-    position = int(cell)
-    if not 0 <= position < len(names):
-        raise BadInput(
-            f"{where}: {side} has no item {position}; it has {len(names)} items. Use positions "
-            f"from 0 to {len(names) - 1}."
-        )
-    return position

@@ -1,13 +1,15 @@
 """`unshuffle morph`: turn one shape into another, point by point."""
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._color import INK, PAPER
+from unshuffle._decoding import SUFFIXES
 from unshuffle.cli import _tables
 from unshuffle.cli._app import BadInput, progress_bar, say
 from unshuffle.cli._options import MorphOptions
@@ -15,12 +17,12 @@ from unshuffle.cli._writing import (
     Written,
     check_outputs,
     deliver,
-    places,
-    save_somewhere,
-    unbothered,
+    describe_outputs,
+    ignore_interrupts,
+    save_with_fallback,
 )
 from unshuffle.images import (
-    SUFFIXES,
+    Drawing,
     morph_frames,
     morph_strip,
     picture_points,
@@ -29,38 +31,27 @@ from unshuffle.images import (
 )
 
 MORPH_SUFFIXES = (".gif", ".png")
-DEFAULT_POINTS = 200
-MAX_POINTS = 3000
-GIF_FRAMES = 24
-STRIP_FRAMES = 7
-STRIP_SIZE = 200
-GIF_SIZE = 320
-
-
-class Cloud(NamedTuple):
-    """Points to start from or to end at, and how they look there."""
-
-    points: NDArray[np.float64]
-    colors: NDArray[np.float64]
-    ground: NDArray[np.float64]
+DEFAULT_POINTS, MAX_POINTS = 200, 3000
+GIF_FRAMES, GIF_SIZE = 24, 320
+STRIP_FRAMES, STRIP_SIZE = 7, 200
 
 
 @dataclass(frozen=True)
 class Morph:
-    """Two clouds whose points belong together one by one."""
+    """Two drawings; point i of the start moves to point i of the end."""
 
-    start: Cloud
-    end: Cloud
+    start: Drawing
+    end: Drawing
 
     def save(self, path: Path, n_frames: int | None) -> None:
-        """Write one file; its suffix says what."""
+        """Write one file in the format of its suffix."""
         if path.suffix.lower() == ".gif":
             save_gif(self._frames(n_frames or GIF_FRAMES, GIF_SIZE), path)
         else:
             save_sheet(morph_strip(self._frames(n_frames or STRIP_FRAMES, STRIP_SIZE)), path)
 
     def _frames(self, n_frames: int, size: int) -> list[Any]:
-        # Slow at both ends: a motion that starts and stops at full speed looks broken.
+        # Slow at both ends: a sudden start or stop looks broken.
         times = (1 - np.cos(np.pi * np.linspace(0, 1, n_frames))) / 2
         points, colors, ground = (
             np.stack([(1 - t) * one + t * other for t in times])
@@ -70,26 +61,25 @@ class Morph:
 
 
 def morph(options: MorphOptions) -> int:
-    """Do it, and return the exit code: 0, or 3 if not written as asked."""
+    """Draw a morph and return the exit code: 0, or 3 if not written."""
     outputs = options.output or ([] if options.as_json else [Path("morph.gif")])
     check_outputs([(path, MORPH_SUFFIXES) for path in outputs], (options.a, options.b))
     found = _match(_read(options))
-    with unbothered():
+    with ignore_interrupts():
         report = _describe(found, options)
         written = []
         with progress_bar("Drawing", show=not options.quiet) as advance:
             for done, path in enumerate(outputs):
                 advance(done / len(outputs), path.name)
-                written.append(
-                    save_somewhere(path, lambda where: found.save(where, options.frames))
-                )
-        report |= places(written)
+                save = partial(found.save, n_frames=options.frames)
+                written.append(save_with_fallback(path, save))
+        report |= describe_outputs(written)
         ends = {"start": found.start.points.tolist(), "end": found.end.points.tolist()}
         return deliver(options, written, report, ends, lambda: _show(report, written, options))
 
 
 def _read(options: MorphOptions) -> Morph:
-    """Both sides with as many points each, the second in an order of its own."""
+    """Both shapes with equally many points, in no common order."""
     paths = (options.a, options.b)
     tables = {path: _read_points(path) for path in paths if not _is_picture(path)}
     n_points = options.points
@@ -98,26 +88,27 @@ def _read(options: MorphOptions) -> Morph:
     if n_points > MAX_POINTS:
         raise BadInput(
             f"{n_points:,} points are more than the {MAX_POINTS:,} that can be paired. Give "
-            f"--points {MAX_POINTS} to take some of them."
+            f"--points {MAX_POINTS} to use some of them."
         )
     both = []
     for side, path in enumerate(paths):
-        # Streams of their own: A stays as it is whatever B is.
+        # Separate streams: the points of A do not depend on B.
         rng = np.random.RandomState([options.seed, side])
         if path in tables:
-            points = _resampled(tables[path], n_points, rng)
-            both.append(_cloud(points, np.tile(INK, (n_points, 1)), PAPER))
+            points = _resample(tables[path], n_points, rng)
+            ink, paper = np.array([INK, PAPER], dtype=np.uint8)
+            drawing = Drawing(points, np.tile(ink, (n_points, 1)), paper)
         else:
-            both.append(_cloud(*picture_points(path, n_points, random_state=rng)))
+            drawing = picture_points(path, n_points, random_state=rng)
+        both.append(drawing._replace(points=_scale_to_unit(drawing.points)))
     return Morph(*both)
 
 
-def _cloud(points: NDArray[np.float64], colors: Any, ground: Any) -> Cloud:
-    """Points about the origin, the longer side of the box around them 1."""
+def _scale_to_unit(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Points around the origin, with a bounding box whose longer side is 1."""
     low, high = points.min(axis=0), points.max(axis=0)
-    # Halves are added, since the sum may be too large for a float.
-    placed = (points - (low / 2 + high / 2)) / ((high - low).max() or 1.0)
-    return Cloud(placed, np.asarray(colors, dtype=float), np.asarray(ground, dtype=float))
+    # Half before adding: the sum may overflow.
+    return (points - (low / 2 + high / 2)) / ((high - low).max() or 1.0)
 
 
 def _is_picture(path: Path) -> bool:
@@ -128,8 +119,8 @@ def _is_picture(path: Path) -> bool:
     suffix = path.suffix.lower()
     if suffix not in (*SUFFIXES, *_tables.SUFFIXES):
         raise BadInput(
-            f"{path} is of no kind that can be read. Give a picture, or points with x and y in "
-            f"two columns ({', '.join(_tables.SUFFIXES)})."
+            f"{path} cannot be read. Give a picture, or points with x and y in two columns "
+            f"({', '.join(_tables.SUFFIXES)})."
         )
     return suffix in SUFFIXES
 
@@ -141,19 +132,19 @@ def _read_points(path: Path) -> NDArray[np.float64]:
     with np.errstate(over="ignore"):
         extent = np.ptp(points, axis=0)
     if not np.isfinite(extent).all():
-        raise BadInput(f"Points of {path} lie too far apart for a float. Divide them by a number.")
+        raise BadInput(f"The points of {path} are too far apart for a float. Scale them down.")
     if not extent.any():
         raise BadInput(
-            f"All points of {path} are equal, so they have no shape. Give at least two that "
-            "differ."
+            f"All points of {path} are equal, so they have no shape. Give at least two different "
+            "points."
         )
     return points
 
 
-def _resampled(
+def _resample(
     points: NDArray[np.float64], n_points: int, rng: np.random.RandomState
 ) -> NDArray[np.float64]:
-    """Each point as often as any other, give or take one."""
+    """Each point equally often, give or take one."""
     times, left = divmod(n_points, len(points))
     chosen = np.repeat(np.arange(len(points)), times)
     return points[np.sort(np.concatenate([chosen, rng.permutation(len(points))[:left]]))]
@@ -164,11 +155,11 @@ def _match(unordered: Morph) -> Morph:
 
     end = unordered.end
     order = match_shapes(unordered.start.points, end.points)
-    return Morph(unordered.start, Cloud(end.points[order], end.colors[order], end.ground))
+    return Morph(unordered.start, Drawing(end.points[order], end.colors[order], end.ground))
 
 
 def _describe(found: Morph, options: MorphOptions) -> dict[str, Any]:
-    """All but the points, fit for JSON."""
+    """Everything but the points, ready for JSON."""
     lengths = np.linalg.norm(found.end.points - found.start.points, axis=1)
     return {
         "a": str(options.a),
@@ -182,9 +173,9 @@ def _describe(found: Morph, options: MorphOptions) -> dict[str, Any]:
 
 def _show(report: dict[str, Any], written: list[Written], options: MorphOptions) -> None:
     say(
-        f"Moved {report['n_points']:,} points from {options.a.name} to "
-        f"{options.b.name}: by {report['mean_distance']:.0%} of the size of the shape on "
-        f"average, {report['longest_distance']:.0%} at most."
+        f"Moved {report['n_points']:,} points from {options.a.name} to {options.b.name} by "
+        f"{report['mean_distance']:.0%} of the size of the shape on average, "
+        f"{report['longest_distance']:.0%} at most."
     )
     for each in written:
         if each.place is not None:

@@ -1,4 +1,4 @@
-"""Tables from files: numbers, and a name for each row where the file has one."""
+"""Tables of numbers from files, with the names of their rows."""
 
 import csv
 import io
@@ -16,19 +16,23 @@ from unshuffle.cli._app import BadInput
 from unshuffle.cli._options import LayoutOptions, MatchOptions
 
 SUFFIXES = (".csv", ".tsv", ".npy", ".parquet")
-# Thousands set apart, or a comma for the decimal point.
+Line = tuple[int, list[str]]  # number and cells
+# Thousands separators, or a decimal comma.
 _SEPARATED = re.compile(
     r"[-+]?(\d{1,3}([,' \u00a0\u2009\u202f]\d{3})+(\.\d+)?|\d{1,3}(\.\d{3})*,\d+|\d+,\d+)"
 )
-_PLAIN_NUMBERS = (
-    "Write numbers without thousands separators and with a point for decimals, as in 1000 or 0.5"
-)
 _PERCENT = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)\s*%")
 _HEXADECIMAL = re.compile(r"[-+]?0x[0-9a-f]+", re.IGNORECASE)
+# How to write numbers that float() cannot read.
+_ODD_NUMBERS = {
+    _SEPARATED: "Write numbers without thousands separators and with a decimal point, as 1000.5",
+    _PERCENT: "Write shares without a percent sign, as in 0.1 for 10%",
+    _HEXADECIMAL: "Write numbers in decimal, as in 16 for 0x10",
+}
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-nan", "#n/a"}
 _TRUTH = {"true": 1.0, "false": 0.0}
 _NAME_HEADINGS = {"id", "index", "key", "name"}
-# What pandas calls an index that was written and read back.
+# Headings of an index that pandas wrote, or wrote and read back.
 _NO_HEADINGS = {"", "Unnamed: 0"}
 _ROWS = "Give one row for each item."
 _COUNTS_UP = "it counts up by one"
@@ -36,52 +40,47 @@ _HOLDS_WORDS = "it holds words"
 
 
 @dataclass(frozen=True)
-class Reading:
-    """How the user wants a table read; None leaves it to the file."""
+class TableOptions:
+    """How to read a table; None means to detect it."""
 
     header: bool | None = None
-    # Column that names the rows, by its heading or its number counted from 1; False is none.
+    # Heading or number, counted from 1, of the column with the names; False for none.
     names: str | bool | None = None
 
     def check_unused(self, path: Path, kind: str) -> None:
-        """Refuse options for tables where there is no table."""
-        if self != Reading():
+        """Refuse these options for anything but a table."""
+        if self != TableOptions():
             raise BadInput(f"--id, --no-id and --header are for tables; {path} is {kind}.")
 
 
-def readings(options: MatchOptions | LayoutOptions, n_tables: int) -> list[Reading]:
-    """What was asked for, for each table: columns are named for all tables, or one for each."""
-    asked, header, no_names = options.id_column, options.header, options.no_id
+def table_options(options: MatchOptions | LayoutOptions, n_tables: int) -> list[TableOptions]:
+    """Options for each table: --id is given once for all tables, or once for each."""
+    asked = options.id_column
     columns = [] if asked is None else [asked] if isinstance(asked, str) else asked
-    if no_names and columns:
+    if options.no_id and columns:
         raise BadInput("--id and --no-id exclude each other. Drop one.")
     if len(columns) > n_tables:
         often = len(columns)
         raise BadInput(f"--id is given {often} times. Give it once, or twice: for A and for B.")
-    if no_names or not columns:
-        return [Reading(header, False if no_names else None)] * n_tables
-    named = columns if len(columns) == n_tables else columns * n_tables
-    return [Reading(header, column) for column in named]
+    names: list[str | bool | None] = [*columns] or [False if options.no_id else None]
+    names = names if len(names) == n_tables else names * n_tables
+    return [TableOptions(options.header, each) for each in names]
 
 
 @dataclass(frozen=True)
 class Table:
-    """Numbers of a file, with what its rows and columns are called."""
+    """Numbers of a file, with the names of its rows and columns."""
 
     values: NDArray[np.float64]
-    # "" where a row has none.
-    names: list[str]
-    # Headings of the columns of numbers, or their numbers counted from 1.
-    columns: list[str]
+    names: list[str]  # "" for a row without a name
+    columns: list[str]  # headings, or numbers counted from 1
     heading: bool = False
     names_from: str | None = None
-    # Columns that also name the rows, and are neither compared nor shown.
-    left_out: tuple[str, ...] = ()
-    # All this in one sentence.
-    note: str = ""
+    left_out: tuple[str, ...] = ()  # further columns of names
+    note: str = ""  # one sentence for the console
 
-    def described(self) -> dict[str, Any]:
-        """What was taken as what, fit for JSON."""
+    def describe(self) -> dict[str, Any]:
+        """How the file was read, ready for JSON."""
         return {
             "heading": self.heading,
             "names": self.names_from,
@@ -91,44 +90,41 @@ class Table:
 
 
 def counted(n: int, what: str) -> str:
-    """A number with what is counted, "1 row" or "2 rows"."""
+    """A number with its noun: "1 row" or "2 rows"."""
     return f"{n:,} {what}{'s' * (n != 1)}"
 
 
-def read_table(path: Path, reading: Reading | None = None, *, n_least: int = 1) -> Table:
-    """Read a table of numbers, whatever its format, or say what is wrong with it.
-
-    `n_least` columns of numbers are needed: a column that could also hold names is then one.
-    """
+def read_table(path: Path, options: TableOptions | None = None, *, n_least: int = 1) -> Table:
+    """Read a table; a column that may hold names is numbers if that is needed for `n_least`."""
     check_regular_file(path, "a table")
-    reading = reading or Reading()
+    options = options or TableOptions()
     suffix = path.suffix.lower()
     if suffix == ".npy":
-        if reading.header or isinstance(reading.names, str):
+        if options.header or isinstance(options.names, str):
             raise BadInput(
-                f"{path} is an array: it has no headings and no names for --header or --id. "
-                "Leave these out, or save it as .csv."
+                f"{path} is an array, without headings or names for --header or --id. Leave "
+                "these out, or save it as .csv."
             )
         return _check_finite(_from_array(read_array(path), path), path)
     if suffix == ".parquet":
-        if reading.header is False:
-            raise BadInput(f"Columns of {path} have names by its format. Leave out --no-header.")
+        if options.header is False:
+            raise BadInput(f"{path} is a Parquet file, which has headings. Leave out --no-header.")
         header: list[str] | None
         header, rows = _read_parquet(path)
         lines = list(range(1, len(rows) + 1))
     else:
         rows, lines = _read_delimited(path)
         header = None
-        if _has_header(rows) if reading.header is None else reading.header:
+        if _has_header(rows) if options.header is None else options.header:
             header, rows, lines = rows[0], rows[1:], lines[1:]
         if not rows:
             raise BadInput(f"{path} has a header and no rows. {_ROWS}")
-    table = _from_rows(header, rows, lines, path=path, reading=reading, n_least=n_least)
+    table = _from_rows(header, rows, lines, path=path, options=options, n_least=n_least)
     return _check_finite(table, path)
 
 
 def read_array(path: Path) -> NDArray[Any]:
-    """Read a .npy file; never a pickle, which could run anything."""
+    """Read a .npy file, never a pickle, which could run code."""
     array = check_array_file(check_regular_file(path, "an array"))
     if array.ndim != 2:
         raise BadInput(
@@ -139,7 +135,7 @@ def read_array(path: Path) -> NDArray[Any]:
 
 
 def _check_finite(table: Table, path: Path) -> Table:
-    """Refuse gaps, naming the first: no kernel can be computed over them."""
+    """Refuse missing values, which no kernel can compare, and name the first."""
     bad = np.argwhere(~np.isfinite(table.values))
     if len(bad):
         row, column = bad[0]
@@ -160,7 +156,7 @@ def _from_array(values: NDArray[np.float64], path: Path) -> Table:
 
 
 def read_text_file(path: Path) -> str:
-    """Content of a text file in UTF-8 or, failing that, Latin-1."""
+    """Content of a text file in UTF-8, else in Latin-1."""
     data = path.read_bytes()
     if b"\0" in data:
         raise BadInput(f"{path} is not a text file. Give a table as {' or '.join(SUFFIXES)}.")
@@ -170,15 +166,11 @@ def read_text_file(path: Path) -> str:
         return data.decode("latin-1")
 
 
-def csv_lines(
-    path: Path, text: str, expected: str, *, delimiter: str = ",", loose: bool = False
-) -> list[tuple[int, list[str]]]:
-    """Lines of CSV that hold anything, with their numbers; `expected` says what they should hold.
-
-    A loose text may have spaces ahead of quotation marks.
-    """
+def csv_lines(path: Path, text: str, expected: str, delimiter: str = ",") -> list[Line]:
+    """Nonempty lines of CSV with their numbers; `expected` says what they should hold."""
     file = io.StringIO(text, newline="")
-    reader = csv.reader(file, delimiter=delimiter, skipinitialspace=loose)
+    # Some programs put spaces before quotation marks.
+    reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True)
     try:
         lines = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
     except csv.Error as error:
@@ -193,7 +185,7 @@ def _read_delimited(path: Path) -> tuple[list[list[str]], list[int]]:
     text = read_text_file(path)
     first = next((line for line in text.splitlines() if line.strip()), "")
     delimiter = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=first.count)
-    lines = csv_lines(path, text, _ROWS, delimiter=delimiter, loose=True)
+    lines = csv_lines(path, text, _ROWS, delimiter)
     rows, numbers = [row for _, row in lines], [number for number, _ in lines]
     for row, number in zip(rows, numbers, strict=True):
         if len(row) != len(rows[0]):
@@ -214,7 +206,7 @@ def _read_parquet(path: Path) -> tuple[list[str], list[list[str]]]:
             f"Reading {path} needs pandas and pyarrow: pip install 'unshuffle[tables]'"
         ) from error
     except Exception as error:
-        # The readers behind pandas raise errors of their own.
+        # The libraries behind pandas raise various errors.
         raise BadInput(f"{path} cannot be read as Parquet: {error}") from error
     if frame.shape[0] == 0 or frame.shape[1] == 0:
         raise BadInput(f"{path} is empty: its shape is {frame.shape}. Give at least two rows.")
@@ -237,7 +229,7 @@ def _number(cell: str) -> float | None:
 
 
 def _has_header(rows: list[list[str]]) -> bool:
-    """Tell whether the first row names the columns rather than being an item."""
+    """Whether the first row names the columns rather than being an item."""
     head, below = rows[0], rows[1:]
     words = [_number(cell) is None for cell in head]
     if not below:
@@ -247,24 +239,24 @@ def _has_header(rows: list[list[str]]) -> bool:
     if head[0].lower() in _NAME_HEADINGS and head[0] not in first:
         return True
     if len(head) > 1 and head[0] == "" and (any(words) or all(first)):
-        # How pandas heads its index. Data with a gap there would hardly go on in order.
+        # The heading of a pandas index. A data row with a gap would hardly be in order.
         return any(words) or any(worded) or _increases(head[1:])
     if any(word and _number(cell) is not None for word, cell in zip(words, below[0], strict=True)):
-        # Words above numbers. A name for the first item, numbers for some others: no heading.
+        # Words above numbers, unless the first cell names an item like others below it.
         return any(words[1:]) or len(head) == 1 or not any(worded)
     if any(words[1:]):
         return False
     if words[0]:
         rest = [row[1:] for row in below]
         return all(worded) and (_counts(head[1:], rest) or _are_years(head[1:], rest))
-    # Numbers alone are a heading where they count 0, 1, 2 as pandas does, and no number below
-    # is written like them. A row of items is never given up on less.
+    # Numbers are a heading only if they count 0, 1, 2, as pandas does, and no number below is
+    # an integer: on less evidence, a row of items would be lost.
     plain = any(_integers([cell]) for row in below for cell in row)
     return _is_numbering(head) and head[0] == "0" and len(below) > 1 and not plain
 
 
 def _is_numbering(cells: list[str]) -> bool:
-    """Tell whether cells count 0, 1, 2 or 1, 2, 3, as headings made by a program do."""
+    """Whether cells count 0, 1, 2 or 1, 2, 3, as generated headings do."""
     numbers, n = _integers(cells), len(cells)
     return n > 1 and numbers in (list(range(n)), list(range(1, n + 1)))
 
@@ -275,13 +267,13 @@ def _increases(cells: list[str]) -> bool:
 
 
 def _integers(cells: list[str], most_digits: int = 9) -> list[int] | None:
-    # Digits alone: "1.0" is written for a measured value, not for a heading.
+    # Digits only: "1.0" is a measurement, not a heading.
     plain = all(cell.isascii() and cell.isdigit() and len(cell) <= most_digits for cell in cells)
     return [int(cell) for cell in cells] if plain else None
 
 
 def _counts(head: list[str], below: list[list[str]]) -> bool:
-    """Tell whether `head` numbers its columns, and what is below does not go on like it."""
+    """Whether `head` numbers its columns, and the rows below do not continue it."""
     numbers, n = _integers(head), len(head)
     if numbers is None or n < 2 or numbers != list(range(numbers[0], numbers[0] + n)):
         return False
@@ -294,7 +286,7 @@ def _counts(head: list[str], below: list[list[str]]) -> bool:
         # Rankings.
         return False
     if n == 2:
-        # Two integers in order are easily data where other cells are integers too.
+        # Two consecutive integers may well be data if other cells are integers too.
         cells = [cell for row in below for cell in row]
         if start == 0:
             return not all(cell in ("0", "1") for cell in cells)
@@ -305,7 +297,7 @@ def _counts(head: list[str], below: list[list[str]]) -> bool:
 
 
 def _are_years(head: list[str], below: list[list[str]]) -> bool:
-    """Tell whether `head` names years in order, and what is below holds something else."""
+    """Whether `head` holds years in order, and no row below does."""
 
     def years(cells: list[str]) -> bool:
         numbers = _integers(cells)
@@ -317,24 +309,18 @@ def _are_years(head: list[str], below: list[list[str]]) -> bool:
 
 
 def _odd_number(cell: str) -> str | None:
-    """How to write a number that float() does not read, or None for other words."""
-    if _SEPARATED.fullmatch(cell) is not None:
-        return _PLAIN_NUMBERS
-    if _PERCENT.fullmatch(cell) is not None:
-        return "Write shares without a percent sign, as in 0.1 for 10%"
-    if _HEXADECIMAL.fullmatch(cell) is not None:
-        return "Write numbers in decimal, as in 16 for 0x10"
-    return None
+    """How to write a number that float() cannot read; None for other text."""
+    return next((advice for form, advice in _ODD_NUMBERS.items() if form.fullmatch(cell)), None)
 
 
 def _counts_up(cells: list[str]) -> bool:
-    """Tell whether cells number the rows: three or more integers, each one more than the last."""
+    """Whether cells number the rows: at least three integers, each one more than the last."""
     numbers = _integers(cells, 18) or []
     return len(numbers) > 2 and all(b - a == 1 for a, b in pairwise(numbers))
 
 
 def _name_columns(header: list[str] | None, rows: list[list[str]]) -> dict[int, str]:
-    """Columns that name the rows rather than measure them, and how that is known."""
+    """Columns that hold names rather than numbers, and the reason for each."""
     found = {}
     first = [row[0] for row in rows]
     if header is not None and header[0] in _NO_HEADINGS:
@@ -350,14 +336,14 @@ def _name_columns(header: list[str] | None, rows: list[list[str]]) -> dict[int, 
             continue
         cells = [row[k] for row in rows]
         differ = all(map(str.isdigit, cells)) and len(set(cells)) == len(cells)
-        # Elsewhere the heading alone is not enough: the key of a song is a measured number.
+        # Beyond the first column the heading is not enough: the key of a song is a number.
         if differ or any(_number(cell) is None for cell in cells):
             found[k] = "by its heading"
     return found
 
 
 def _find_column(asked: str, header: list[str] | None, n_columns: int, path: Path) -> int:
-    """Column with a heading, or else with a number counted from 1."""
+    """Index of a column, by its heading or its number counted from 1."""
     places = [k for k, heading in enumerate(header or ()) if heading == asked]
     if len(places) > 1:
         raise BadInput(
@@ -384,16 +370,16 @@ def _from_rows(
     lines: list[int],
     *,
     path: Path,
-    reading: Reading,
+    options: TableOptions,
     n_least: int,
 ) -> Table:
-    """Table of the cells, without the columns that name the rows."""
+    """Table of the cells, with the names set apart."""
     n_columns = len(rows[0])
     columns = header or [str(k + 1) for k in range(n_columns)]
     chosen = None
-    found = {} if reading.names is False else _name_columns(header, rows)
-    if isinstance(reading.names, str):
-        chosen = _find_column(reading.names, header, n_columns, path)
+    found = {} if options.names is False else _name_columns(header, rows)
+    if isinstance(options.names, str):
+        chosen = _find_column(options.names, header, n_columns, path)
         found[chosen] = "as asked"
         if len(found) == n_columns:
             raise BadInput(
@@ -406,7 +392,7 @@ def _from_rows(
     if found.get(0) == _HOLDS_WORDS:
         _check_words(rows, lines, columns, path)
     if chosen is None and found:
-        # Names that differ and that someone gave come before those that repeat or only count.
+        # Prefer unique names over repeated ones, and given names over row numbers.
         chosen = min(
             found,
             key=lambda k: (len({row[k] for row in rows}) < len(rows), found[k] == _COUNTS_UP),
@@ -427,43 +413,40 @@ def _from_rows(
         heading=header is not None,
         names_from=None if chosen is None else columns[chosen],
         left_out=tuple(columns[k] for k in found if k != chosen),
-        note=_note(path, header, rows, chosen, found, [columns[k] for k in kept]),
+        note=_describe_reading(path, header, rows, chosen, found),
     )
 
 
 def _check_words(rows: list[list[str]], lines: list[int], columns: list[str], path: Path) -> None:
-    """Refuse a first column of numbers in a form that is not read."""
+    """Refuse a first column of numbers in an unknown notation."""
     words = [k for k, row in enumerate(rows) if _number(row[0]) is None]
     if all(_odd_number(rows[k][0]) for k in words):
         cell = rows[words[0]][0]
-        raise BadInput(
-            f"{path}, line {lines[words[0]]}: column {columns[0]!r} holds {cell[:40]!r}. "
-            f"{_odd_number(cell)}; if these are names, head their column id."
-        )
+        raise _not_a_number(cell, lines[words[0]], columns[0], path)
 
 
 def _not_a_number(cell: str, line: int, column: str, path: Path) -> BadInput:
-    """Error that says how to write a cell that is not a number."""
+    """Error for a cell that is not a number."""
     where = f"{path}, line {line}: column {column!r} holds {cell[:40]!r}"
     advice = _odd_number(cell)
     if advice is not None:
-        return BadInput(f"{where}. {advice}.")
+        return BadInput(f"{where}. {advice}; if these are names, head their column id.")
     return BadInput(
         f"{where}, which is not a number. Only the first column, or one headed id, index, key or "
-        "name, may hold words: they name the rows. Drop or encode the others."
+        "name, may hold words, as names of the rows. Drop or encode the others."
     )
 
 
-def _note(
+def _describe_reading(
     path: Path,
     header: list[str] | None,
     rows: list[list[str]],
     chosen: int | None,
     found: dict[int, str],
-    kept: list[str],
 ) -> str:
-    """One sentence for the console: what was taken as what, and how to have it otherwise."""
+    """One sentence for the console: how the file was read, and how to change that."""
     called = header or [str(k + 1) for k in range(len(rows[0]))]
+    kept = [heading for k, heading in enumerate(called) if k not in found]
     parts = [f"{path}: {counted(len(rows), 'row')}"]
     if header is not None and all(_number(cell) is not None for cell in header):
         parts.append(f"heading {', '.join(header[:3])}, ... (--no-header to count it as a row)")

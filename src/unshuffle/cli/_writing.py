@@ -1,4 +1,4 @@
-"""Results that reach the disk: nothing of the user's is lost, and nothing is lost unsaid."""
+"""Output files: checks before the work, safe writing after it, and the final report."""
 
 import json
 import os
@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._color import MAX_SHEET_SIDE, SHEET_SUFFIXES
+from unshuffle._decoding import SUFFIXES, read_image
 from unshuffle._files import check_output_path, list_files
 from unshuffle._saving import csv_text, encode_text, replace_file
 from unshuffle.cli import NOT_IN_PLACE
-from unshuffle.cli._app import BadInput, answer, complain, say, warn
-from unshuffle.cli._inputs import TEXT_SUFFIXES, skipped_list
+from unshuffle.cli._app import BadInput, print_error, print_output, say, warn
+from unshuffle.cli._inputs import TEXT_SUFFIXES, skipped_list_path
 from unshuffle.cli._options import CollageOptions, LayoutOptions, MatchOptions, MorphOptions
-from unshuffle.images import SUFFIXES, grid_sheet, read_image, save_sheet, write_page
+from unshuffle.images import grid_sheet, save_sheet, write_page
 from unshuffle.layout import Positions
 
 SKIPPED_COLUMNS = ("collection", "name", "reason")
@@ -33,8 +34,8 @@ LEAST_PAGE_TILE = 8
 
 
 @contextmanager
-def unbothered() -> Iterator[None]:
-    """Let a second Ctrl-C not cut the writing short."""
+def ignore_interrupts() -> Iterator[None]:
+    """Keep a second Ctrl-C from interrupting the writing."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -47,7 +48,7 @@ def unbothered() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Written:
-    """Where an output was asked for, where it is, if anywhere, and why it is not in place."""
+    """An output: the path asked for, its actual place if any, and why the two differ."""
 
     asked: Path
     place: Path | None
@@ -55,17 +56,17 @@ class Written:
 
     @property
     def in_place(self) -> bool:
-        """Whether it is where it was asked for."""
+        """Whether it is at the path asked for."""
         return self.place == self.asked
 
 
-def save_somewhere(path: Path, save: Callable[[Path], object]) -> Written:
-    """Save under `path`, in the temporary folder if need be: results may have taken hours."""
+def save_with_fallback(path: Path, save: Callable[[Path], object]) -> Written:
+    """Save to `path`, else to the temporary folder: the result may have taken hours."""
     try:
         save(path)
         return Written(path, path)
     except (OSError, ValueError, MemoryError) as error:
-        # The disk is full, or a share went away, since it was tried before the work began.
+        # The path was checked before the work, but a disk may fill up or a share go away.
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
     try:
         folder = Path(tempfile.mkdtemp(prefix="unshuffle-"))
@@ -80,8 +81,8 @@ def save_somewhere(path: Path, save: Callable[[Path], object]) -> Written:
         return Written(path, None, reason)
 
 
-def places(written: Sequence[Written]) -> dict[str, Any]:
-    """Where the outputs are, fit for JSON."""
+def describe_outputs(written: Sequence[Written]) -> dict[str, Any]:
+    """Places of the outputs, ready for JSON."""
     kept = [None if each.place is None else str(each.place) for each in written]
     missing = [
         {"asked": str(each.asked), "kept": place, "reason": each.reason}
@@ -100,22 +101,18 @@ def deliver(
     *,
     warning: str = "",
 ) -> int:
-    """Say what came out and return the exit code: 0, 130 after Ctrl-C, 3 if not in place.
-
-    Results that are not in place, and the warning, are said whatever is left out; `rows` ends the
-    report in JSON, and `show` prints it in lines.
-    """
+    """Print the report as JSON with `rows`, or as text with `show`, and return the exit code."""
+    # Failed outputs and the warning are printed even with --quiet.
     for each in written:
         if not each.in_place:
-            old = " What is there is the old file." if each.asked.exists() else ""
+            old = " The old file is still there." if each.asked.exists() else ""
             where = "could not be kept" if each.place is None else f"was kept in {each.place}"
             reason = each.reason.rstrip(".")
-            complain(f"{each.asked} could not be written: {reason}.{old} The result {where}.")
+            print_error(f"{each.asked} could not be written: {reason}.{old} The result {where}.")
     if warning:
         warn(warning)
     if options.as_json:
-        # One object and nothing else.
-        answer(json.dumps({**report, **rows}, allow_nan=False))
+        print_output(json.dumps({**report, **rows}, allow_nan=False))
     elif not options.quiet:
         show()
     if not all(each.in_place for each in written):
@@ -130,20 +127,19 @@ def check_outputs(
     recursive: bool = True,
     spreadsheet: bool = False,
 ) -> None:
-    """Refuse, before the work starts, what cannot be written or would destroy an input.
-
-    Each output comes with the suffixes that it may have.
-    """
+    """Refuse outputs, each with its suffixes, that cannot be written or would destroy an input."""
     seen: set[str] = set()
     reads_folder = any(each is not None and each.is_dir() for each in inputs)
-    lists = [skipped_list(output) for output, _ in outputs[:1]] if reads_folder else []
+    lists = [skipped_list_path(output) for output, _ in outputs[:1]] if reads_folder else []
     for output, suffixes in outputs:
         check_output_path(output, suffixes)
         place = os.path.realpath(output)
         if place in seen:
-            raise BadInput(f"{output} is asked for twice. Give each output a name of its own.")
+            raise BadInput(f"{output} is asked for twice. Give each output its own name.")
         if place in {os.path.realpath(each) for each in lists}:
-            raise BadInput(f"{output} is kept for the list of skipped files. Give another name.")
+            raise BadInput(
+                f"{output} is reserved for the list of skipped files. Give another name."
+            )
         seen.add(place)
     for output in (*(output for output, _ in outputs), *lists):
         for source in inputs:
@@ -156,19 +152,19 @@ def check_outputs(
     if spreadsheet and not any(path.suffix.lower() == ".csv" for path, _ in outputs):
         raise BadInput(
             "--spreadsheet changes how names are written to .csv, and no output ends in .csv. "
-            "Leave it out, or add -o with such a name."
+            "Leave it out, or add -o with a .csv file."
         )
 
 
 def _is_same(one: Path, other: Path) -> bool:
-    """Tell whether two names lead to one file, by links of either kind."""
+    """Whether two names lead to one file, by links of either kind."""
     if os.path.realpath(one) == os.path.realpath(other):
         return True
     return one.exists() and other.exists() and one.samefile(other)
 
 
 def _check_not_among(output: Path, folder: Path, recursive: bool) -> None:
-    """Refuse an output that is read from `folder`, or would be the next time."""
+    """Refuse an output that is, or would be, read from `folder`."""
     place, root = Path(os.path.realpath(output)), Path(os.path.realpath(folder))
     parts = place.relative_to(root).parts if place.is_relative_to(root) else ()
     hidden = any(part.startswith(".") for part in parts)
@@ -176,10 +172,10 @@ def _check_not_among(output: Path, folder: Path, recursive: bool) -> None:
         suffixes = {output.suffix.lower(), place.suffix.lower()}
         if suffixes & {*SUFFIXES, *TEXT_SUFFIXES} or _is_picture(place):
             raise BadInput(
-                f"{output} is in the folder it is made from, {folder}, where it would replace an "
-                "input or be read as one. Write it to another folder."
+                f"{output} is in the input folder {folder}, where it would replace an input or be "
+                "read as one. Write it to another folder."
             )
-    # A second name of an input, wherever it stands.
+    # A hard link to an input, in any folder.
     if place.is_file() and place.stat().st_nlink > 1:
         for name, path in list_files(folder, recursive=recursive).files:
             if path.is_file() and os.path.samefile(path, place):
@@ -190,11 +186,10 @@ def _check_not_among(output: Path, folder: Path, recursive: bool) -> None:
 
 
 def _is_picture(path: Path) -> bool:
-    """Tell whether an existing file is read as a picture, whatever its name."""
+    """Whether an existing file is read as a picture, whatever its name."""
     try:
         read_image(path, size=(1, 1))
-    except Exception:
-        # Decoders fail in any way they like.
+    except ValueError:
         return False
     return True
 
@@ -202,11 +197,11 @@ def _is_picture(path: Path) -> bool:
 def write_skipped(
     written: Sequence[Written], skipped: dict[str, list[tuple[str, str]]], *, spreadsheet: bool
 ) -> str | None:
-    """List the skipped files of each collection beside the first output, if there are any."""
+    """List the skipped files of each collection beside the first output."""
     place = next((each.place for each in written if each.place is not None), None)
     if place is None:
         return None
-    path = skipped_list(place)
+    path = skipped_list_path(place)
     heading = ",".join(SKIPPED_COLUMNS)
     ours = not path.exists() or (path.is_file() and _first_line(path) == heading)
     rows = [
@@ -217,11 +212,11 @@ def write_skipped(
     try:
         if not rows:
             if ours:
-                # A list of an earlier run would pass for one of this run.
+                # The list of an earlier run would be mistaken for one of this run.
                 path.unlink(missing_ok=True)
             return None
         if not ours:
-            warn(f"{path} is a file of yours, so the list of skipped files was not saved.")
+            warn(f"{path} is not a list of skipped files, so it was not overwritten.")
             return None
         replace_file(path, encode_text(csv_text(SKIPPED_COLUMNS, rows, spreadsheet=spreadsheet)))
     except OSError as error:
@@ -238,26 +233,24 @@ def _first_line(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Wall:
-    """A finished layout, with all that can be written of it."""
+    """A finished layout, as it is written to files."""
 
     positions: Positions
-    # What a JSON file says ahead of the positions.
-    details: Mapping[str, Any]
+    details: Mapping[str, Any]  # written to JSON ahead of the positions
     title: str
-    # Pictures of the items, where there are any.
-    images: NDArray[np.uint8] | None
-    tile: int
-    # Pixels between pictures on a sheet.
-    gap: int = 2
+    images: NDArray[np.uint8] | None  # None for a table
+    options: LayoutOptions | CollageOptions
+    gap: int = 2  # pixels between pictures on a sheet
     captions: list[str] | None = None
     previews: list[NDArray[np.uint8]] | None = None
-    spreadsheet: bool = False
 
     def save(self, path: Path) -> None:
-        """Write one file; its suffix says what."""
+        """Write one file in the format of its suffix."""
         suffix = path.suffix.lower()
+        tile = self.options.tile
         if suffix in TABLE_SUFFIXES or self.images is None:
-            self.positions.save(path, details=self.details, spreadsheet=self.spreadsheet)
+            spreadsheet = self.options.spreadsheet
+            self.positions.save(path, details=self.details, spreadsheet=spreadsheet)
         elif suffix in PAGE_SUFFIXES:
             write_page(
                 path,
@@ -266,21 +259,21 @@ class Wall:
                 self.positions.names,
                 title=self.title,
                 captions=self.captions,
-                tile=max(self.tile, LEAST_PAGE_TILE),
+                tile=max(tile, LEAST_PAGE_TILE),
                 previews=self.previews,
             )
         else:
-            sheet = grid_sheet(self.images, self.positions.grid, tile=self.tile, gap=self.gap)
+            sheet = grid_sheet(self.images, self.positions.grid, tile=tile, gap=self.gap)
             save_sheet(sheet, path)
 
 
-def wants(outputs: Sequence[Path], suffixes: Sequence[str]) -> bool:
-    """Tell whether any output is of these kinds."""
+def any_with_suffix(outputs: Sequence[Path], suffixes: Sequence[str]) -> bool:
+    """Whether any output has one of these suffixes."""
     return any(path.suffix.lower() in suffixes for path in outputs)
 
 
 def check_drawable(outputs: Sequence[Path], shape: tuple[int, ...]) -> None:
-    """Refuse a grid that has no room on a sheet before it is laid out, not after."""
+    """Refuse a grid that is too large for a sheet, before it is laid out."""
     sheet = next((path for path in outputs if path.suffix.lower() in SHEET_SUFFIXES), None)
     if sheet is not None and max(shape) > MAX_SHEET_SIDE:
         raise BadInput(
@@ -290,20 +283,27 @@ def check_drawable(outputs: Sequence[Path], shape: tuple[int, ...]) -> None:
         )
 
 
-def describe_all(
-    written: Sequence[Written], skipped: list[tuple[str, str]], *, spreadsheet: bool
-) -> dict[str, Any]:
-    """Where the outputs are, fit for JSON, and the list of skipped files written beside them."""
-    listed = write_skipped(written, {"": skipped}, spreadsheet=spreadsheet)
-    return {**places(written), "skipped_list": listed}
+def deliver_wall(
+    wall: Wall,
+    outputs: Sequence[Path],
+    skipped: list[tuple[str, str]],
+    show: Callable[[dict[str, Any]], None],
+) -> int:
+    """Write a wall to every output, print the report and return the exit code."""
+    options = wall.options
+    written = [save_with_fallback(path, wall.save) for path in outputs]
+    listed = write_skipped(written, {"": skipped}, spreadsheet=options.spreadsheet)
+    report = {**wall.details, **describe_outputs(written), "skipped_list": listed}
+    rows = {"positions": wall.positions.rows()} if options.as_json else {}
 
+    def show_all() -> None:
+        show(report)
+        for each in written:
+            if each.place is not None:
+                suffix = each.asked.suffix.lower()
+                kind = "Page, to open in a browser" if suffix in PAGE_SUFFIXES else "Sheet"
+                say(f"{'Positions' if suffix in TABLE_SUFFIXES else kind}: {each.place}")
+        if listed is not None:
+            say(f"Skipped files: {listed}")
 
-def show_all(written: Sequence[Written], skipped_list: str | None) -> None:
-    """Print where each output went; errors are said elsewhere, also if asked to be quiet."""
-    for each in written:
-        if each.place is not None:
-            suffix = each.asked.suffix.lower()
-            kind = "Page, to open in a browser" if suffix in PAGE_SUFFIXES else "Sheet"
-            say(f"{'Positions' if suffix in TABLE_SUFFIXES else kind}: {each.place}")
-    if skipped_list is not None:
-        say(f"Skipped files, all of them: {skipped_list}")
+    return deliver(options, written, report, rows, show_all)

@@ -1,6 +1,5 @@
-"""Data to try things on: generators, and what ships with scikit-learn."""
+"""Example data: generators, and pictures and digits that ship with scikit-learn."""
 
-from unshuffle.datasets._bags import Clouds, LabelledSets, digit_clouds, mixture_sets
 from unshuffle.datasets._paired import (
     Paired,
     digits_views,
@@ -9,12 +8,12 @@ from unshuffle.datasets._paired import (
     photo_halves,
     sample_digits,
 )
+from unshuffle.datasets._sets import LabeledSets, digit_sets, mixture_sets
 
 __all__ = [
-    "Clouds",
-    "LabelledSets",
+    "LabeledSets",
     "Paired",
-    "digit_clouds",
+    "digit_sets",
     "digits_views",
     "grid_points",
     "make_paired_views",

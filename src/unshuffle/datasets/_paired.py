@@ -1,4 +1,4 @@
-"""Two collections of the same things, to be matched, and pictures and places to match with."""
+"""Pairs of collections with a known matching, digits, and the points of a grid."""
 
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ Seed = int | Random | None
 
 
 class Paired(NamedTuple):
-    """Two collections of the same things, the second in an order of its own.
+    """Two collections of the same items, the second shuffled.
 
     Attributes
     ----------
@@ -45,25 +45,25 @@ def make_paired_views(
     bend: float = 0.5,
     random_state: Seed = None,
 ) -> Paired:
-    """Two feature tables about the same hidden items, with nothing in common to compare.
+    """Two feature tables of the same hidden items, without common features.
 
-    Each item is a point of a hidden space; each table sees it through a random smooth map
-    of its own, plus noise. The rows of the second table are shuffled.
+    Items are points in a hidden space; each table is its own random smooth map of them, plus
+    noise. The rows of the second table are shuffled.
 
     Parameters
     ----------
     n : int, default=200
         Number of items.
     n_latent : int, default=5
-        Dimension of the hidden space. Larger makes items easier to tell apart.
+        Dimension of the hidden space. Items are easier to match in more dimensions.
     n_features : (int, int), default=(20, 30)
         Number of columns of each table.
     noise : float, default=0.1
-        Standard deviation of the noise, where each column's signal has about 1. Larger is harder.
+        Standard deviation of the noise; that of the signal is about 1. More noise is harder.
     bend : float, default=0.5
-        How far the maps are from linear: 0 is linear, 1 has no linear part.
+        Nonlinearity of the maps: 0 is linear, 1 has no linear part.
     random_state : int, RandomState or None, default=None
-        Draws the items, the maps, the noise and the order.
+        Seed for the items, the maps, the noise and the order.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def make_paired_views(
 
     Notes
     -----
-    How hard a draw is depends on the maps as much as on the noise, so try several.
+    The difficulty varies with the maps as much as with the noise, so try several seeds.
 
     Examples
     --------
@@ -94,9 +94,9 @@ def make_paired_views(
         instead="Pass a smaller `n`, `n_latent` or `n_features`.",
     )
     rng = check_seed(random_state)
-    # Unequal spread and long tails: a round or symmetric cloud has no shape to recognise it by.
+    # Unequal spread and long tails: round or symmetric data have no shape to match by.
     latent = (rng.exponential(size=(n, n_latent)) - 1) * np.linspace(1.5, 0.5, n_latent)
-    X, y = (_view(latent, columns, bend, noise, rng) for columns in (first, second))
+    X, y = (_make_view(latent, columns, bend, noise, rng) for columns in (first, second))
     return _shuffle_second(X, y, rng)
 
 
@@ -108,17 +108,16 @@ def photo_halves(
     Parameters
     ----------
     n : int, default=240
-        Number of crops, drawn without replacement (260 at the default size).
+        Number of crops, at most 260 at the default size.
     size : int, default=32
-        Side of each square crop in pixels. Larger crops are fewer, and harder to match:
+        Side of each square crop in pixels. Larger crops are fewer and harder to match, since
         their halves have less in common.
     light : float, default=1.0
-        How much each crop is given a light of its own, from 0 to 10: a random hue and exposure
-        for both of its halves, as photographs of different scenes have. 0 leaves the crops as
-        they are: all from two scenes, many alike, and much harder to match (with pixels and
-        color histogram about 29 % right instead of 74 %, over eight seeds).
+        Variation of hue and exposure between crops, from 0 to 10, as between photographs of
+        different scenes. Larger values are easier to match: about 74 % right at 1 and 29 % at 0,
+        with pixels and color histograms.
     random_state : int, RandomState or None, default=0
-        Which crops are drawn, their order, and the order of the right halves.
+        Seed for the crops, their lighting and the order.
 
     Returns
     -------
@@ -128,9 +127,8 @@ def photo_halves(
 
     Notes
     -----
-    Crops never overlap. Those that show next to nothing (plain sky, blurred leaves; half of
-    them) are left out; of the rest many still look alike, so no method can be expected to get
-    all of them right.
+    Crops do not overlap. The half with the least detail (plain sky, blurred leaves) is left out.
+    Many others look alike, so no method can match all of them.
 
     Examples
     --------
@@ -144,13 +142,13 @@ def photo_halves(
     tiles = [sliding_window_view(photo, (size, size, 3))[::size, ::size] for photo in photos]
     crops = np.concatenate([tile.reshape(-1, size, size, 3) for tile in tiles])
     detail = crops.mean(axis=-1).std(axis=(1, 2))
-    crops = crops[detail >= np.quantile(detail, 0.5)]  # the plainer half is left out
+    crops = crops[detail >= np.quantile(detail, 0.5)]
     n = check_count(n, "n", least=2, most=len(crops))
     light = check_real(light, "light", least=0, most=10)
     rng = check_seed(random_state)
     crops = crops[rng.permutation(len(crops))[:n]]
     if light:
-        crops = np.stack([_relit(crop, light, rng) for crop in crops])
+        crops = np.stack([_change_light(crop, light, rng) for crop in crops])
     half = size // 2
     return _shuffle_second(crops[:, :, :half], crops[:, :, half : 2 * half], rng)
 
@@ -163,7 +161,7 @@ def digits_views(n: int = 400, *, random_state: Seed = 0) -> Paired:
     n : int, default=400
         Number of digits, up to 1,797.
     random_state : int, RandomState or None, default=0
-        Which digits are drawn, their order, and the order of the lower halves.
+        Seed for the choice of digits and the order.
 
     Returns
     -------
@@ -173,8 +171,8 @@ def digits_views(n: int = 400, *, random_state: Seed = 0) -> Paired:
 
     Notes
     -----
-    A hard case: the halves of a digit depend on each other only weakly, so expect the
-    right kind of digit more often than the very digit.
+    This is hard: the halves of a digit depend only weakly on each other. Methods find the right
+    class more often than the right digit.
     """
     images, _ = sample_digits(n, random_state=random_state)
     flat = images.reshape(len(images), 64).astype(float)
@@ -184,14 +182,14 @@ def digits_views(n: int = 400, *, random_state: Seed = 0) -> Paired:
 def sample_digits(
     n: int = 400, *, random_state: Seed = 0
 ) -> tuple[NDArray[np.uint8], NDArray[np.intp]]:
-    """Pictures of handwritten digits and what each shows.
+    """Pictures of handwritten digits, and their labels.
 
     Parameters
     ----------
     n : int, default=400
-        Number of digits, up to 1,797, drawn without replacement.
+        Number of digits, up to 1,797.
     random_state : int, RandomState or None, default=0
-        Which digits are drawn, and their order.
+        Seed for the choice of digits and their order.
 
     Returns
     -------
@@ -208,7 +206,7 @@ def sample_digits(
 
 
 def grid_points(rows: int, columns: int) -> Array:
-    """Row and column of each cell of a grid, as a collection to match other things onto.
+    """Row and column of each cell of a grid, to match other items with.
 
     Parameters
     ----------
@@ -236,24 +234,24 @@ def grid_points(rows: int, columns: int) -> Array:
 
 
 def _shuffle_second(X: NDArray, y: NDArray, rng: Random) -> Paired:
-    """Give `y`, so far in the order of `X`, an order of its own, and keep the truth."""
+    """Shuffle `y`, so far in the order of `X`, and keep the truth."""
     order = rng.permutation(len(y))
     return Paired(X, y[order], np.argsort(order))
 
 
-def _view(latent: Array, n_columns: int, bend: float, noise: float, rng: Random) -> Array:
-    """Columns that depend smoothly on hidden coordinates, with noise."""
+def _make_view(latent: Array, n_columns: int, bend: float, noise: float, rng: Random) -> Array:
+    """Smooth functions of the hidden coordinates, plus noise."""
     n_latent = latent.shape[1]
     linear = latent @ rng.randn(n_latent, n_columns) / np.sqrt(n_latent)
-    # Random Fourier features: smooth, bounded, and curved on the scale of the cloud.
+    # Random Fourier features: smooth, bounded, and curved on the scale of the data.
     phase = rng.uniform(0, 2 * np.pi, n_columns)
     waves = np.sqrt(2) * np.cos(latent @ rng.randn(n_latent, n_columns) / n_latent + phase)
     signal = np.sqrt(1 - bend) * linear + np.sqrt(bend) * waves
     return signal + noise * rng.randn(*signal.shape)
 
 
-def _relit(crop: np.ndarray, light: float, rng: Random) -> np.ndarray:
-    """Turn the hues about the grey axis by a random angle, and change the exposure."""
+def _change_light(crop: np.ndarray, light: float, rng: Random) -> np.ndarray:
+    """Rotate the hues about the gray axis by a random angle, and change the exposure."""
     angle = np.pi * light * rng.uniform(-1, 1)
     gamma = np.exp(0.3 * light * rng.randn())
     axis = np.full(3, 1 / np.sqrt(3))

@@ -1,4 +1,4 @@
-"""Thumbnails kept on disk, so that a folder read once is read again in no time."""
+"""A cache of thumbnails on disk, which makes reading a folder again fast."""
 
 import hashlib
 import os
@@ -7,7 +7,6 @@ import stat
 import struct
 import sys
 import tempfile
-import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -16,17 +15,16 @@ import numpy as np
 import PIL
 from numpy.typing import NDArray
 
-# Its pixels, and height and width of the picture in its file.
+# Pixels, and the height and width of the picture in its file.
 Thumbnail = tuple[NDArray[np.uint8], tuple[int, int]]
+# The least recently used thumbnails are removed beyond this.
 MAX_CACHE_BYTES = 512 * 2**20
-"""Thumbnails are kept up to this many bytes; those not used for longest go first."""
-
 _MAGIC = b"unshuffle thumbnail 1\n"
 _SIZES = struct.Struct("<4I")
 _DIGEST_BYTES = 16
-# Of each end of a file that is compared.
+# Bytes at each end of a file that go into its key.
 _ENDS_BYTES = 16 * 1024
-# A thumbnail is written in one go: a part as old as this was left by a run that was killed.
+# A partly written thumbnail this old was left behind by a killed run.
 _ABANDONED_NS = 3600 * 10**9
 _ENTRY_NAME = re.compile(r"[0-9a-f]{40}\.thumb")
 _PART_PREFIX = "unshuffle-"
@@ -34,15 +32,15 @@ _PART_SUFFIX = ".thumb-part"
 
 
 def default_cache() -> Path:
-    """Where this user's thumbnails are kept by custom of the system.
+    """Folder where this system keeps the user's thumbnails.
 
     Returns
     -------
     folder : Path
         ``unshuffle/thumbnails`` under ``$XDG_CACHE_HOME`` or ``~/.cache``, under
-        ``~/Library/Caches`` on macOS, under ``%LOCALAPPDATA%`` on Windows. It need not exist:
-        `read_folder` makes it when first asked to, for this user's eyes only. It may be deleted
-        at any time, and should be where thumbnails of deleted photos are not to stay.
+        ``~/Library/Caches`` on macOS, under ``%LOCALAPPDATA%`` on Windows. `read_folder` creates
+        it, readable by this user only. Thumbnails of deleted photos stay until the folder is
+        deleted, which is safe at any time.
     """
     home = Path.home()
     if sys.platform == "win32":
@@ -52,26 +50,18 @@ def default_cache() -> Path:
     else:
         base = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
         if not base.is_absolute():
-            # The XDG rules say that a relative path is to be ignored.
+            # The XDG specification says to ignore relative paths.
             base = home / ".cache"
     return base / "unshuffle" / "thumbnails"
 
 
 class ThumbnailCache:
-    """Thumbnails in a folder, one file each, found by what file they were made from.
-
-    Safe with several threads and several processes: an entry appears under its name only once
-    it is whole. An entry that is damaged, or not one of ours, counts as missing. Nothing but
-    pixels and sizes is stored, so no place or date of a photo ends up here. The folder is made if
-    missing, for this user only; `problem` says why the first thumbnail that could not be written
-    was not.
-    """
+    """Thumbnails in a folder, one file each, without metadata; `problem` is the first error."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.problem: str | None = None
-        self._n_written = 0
-        self._lock = threading.Lock()
+        self._changed = False
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
@@ -83,7 +73,7 @@ class ThumbnailCache:
         n_pixels = size[0] * size[1] * 3
         n_bytes = len(_MAGIC) + _SIZES.size + n_pixels + _DIGEST_BYTES
         try:
-            # lstat: a link or a pipe under this name is not ours.
+            # lstat: a link or a pipe under this name is foreign.
             found = os.lstat(path)
             if not stat.S_ISREG(found.st_mode) or found.st_size != n_bytes:
                 return None
@@ -97,12 +87,12 @@ class ThumbnailCache:
         if (height, width) != size:
             return None
         with suppress(OSError):
-            os.utime(path)  # used just now: among the last to be pruned
+            os.utime(path)  # most recently used, so pruned last
         pixels = np.frombuffer(body, np.uint8, n_pixels, len(_MAGIC) + _SIZES.size)
         return pixels.reshape(height, width, 3), (original[0], original[1])
 
     def store(self, key: str, pixels: NDArray[np.uint8], original: tuple[int, int]) -> None:
-        """Keep a thumbnail; where that is not possible `problem` says why."""
+        """Keep a thumbnail, or set `problem` if that fails."""
         if self.problem is not None:
             return
         body = _MAGIC + _SIZES.pack(*pixels.shape[:2], *original) + pixels.tobytes()
@@ -111,6 +101,7 @@ class ThumbnailCache:
             handle, part = tempfile.mkstemp(_PART_SUFFIX, _PART_PREFIX, self.folder)
             with os.fdopen(handle, "wb") as file:
                 file.write(body + _digest(body))
+            # Complete when it appears: other threads and processes may read it.
             os.replace(part, self._path(key))
         except OSError as error:
             self._fail(error)
@@ -118,17 +109,12 @@ class ThumbnailCache:
                 with suppress(OSError):
                     os.unlink(part)
         else:
-            with self._lock:
-                self._n_written += 1
+            self._changed = True
 
-    def prune(self, max_bytes: int | None = None) -> None:
-        """Remove what was not used for longest, until the rest is at most `max_bytes`.
-
-        Parts that a killed run left are removed too.
-        """
-        if self._n_written == 0:
+    def prune(self) -> None:
+        """Remove the least recently used beyond `MAX_CACHE_BYTES`, and abandoned parts."""
+        if not self._changed:
             return
-        limit = MAX_CACHE_BYTES if max_bytes is None else max_bytes
         entries = []
         with suppress(OSError), os.scandir(self.folder) as listed:
             for entry in listed:
@@ -139,7 +125,8 @@ class ThumbnailCache:
         kept, now = 0, time.time_ns()
         for used, n_bytes, path in sorted(entries, reverse=True):
             kept += n_bytes
-            if kept > limit or (path.endswith(_PART_SUFFIX) and now - used > _ABANDONED_NS):
+            abandoned = path.endswith(_PART_SUFFIX) and now - used > _ABANDONED_NS
+            if kept > MAX_CACHE_BYTES or abandoned:
                 with suppress(OSError):
                     os.unlink(path)
 
@@ -147,31 +134,28 @@ class ThumbnailCache:
         return self.folder / f"{key}.thumb"
 
     def _fail(self, error: OSError) -> None:
-        with self._lock:
-            if self.problem is None:
-                self.problem = error.strerror or str(error)
+        self.problem = self.problem or error.strerror or str(error)
 
 
 def thumbnail_key(path: Path, size: tuple[int, int], fit: str) -> str:
-    """Name of the thumbnail of a file as it is now: another once the file has changed."""
+    """Name of the thumbnail of a file, which changes with the file."""
     digest = hashlib.sha256(os.fsencode(os.path.realpath(path)))
     with open(path, "rb") as file:
         found = os.fstat(file.fileno())
-        # A tool may put another picture of the same size in its place and set the time back.
-        # Its ends tell almost always, and the time of the last change to the file, which
-        # cannot be set, tells the rest.
+        # A tool may replace a picture by one of the same size and restore its time. The bytes at
+        # both ends reveal that almost always, and ctime, which cannot be set, the rest.
         digest.update(file.read(_ENDS_BYTES))
         file.seek(max(found.st_size - _ENDS_BYTES, 0))
         digest.update(file.read(_ENDS_BYTES))
     times = found.st_mtime_ns, found.st_ctime_ns
-    # The version of Pillow too, since what it decodes may differ by a gray level.
+    # Versions of Pillow may decode to slightly different gray levels.
     parts = (found.st_size, *times, *size, fit, PIL.__version__)
     digest.update(b"\0" + "\0".join(map(str, parts)).encode())
     return digest.hexdigest()[:40]
 
 
 def _is_ours(entry: os.DirEntry[str]) -> bool:
-    """Tell our files from others, since any folder may be given to keep thumbnails in."""
+    """Whether a file was written by this cache; the user may choose any folder."""
     whole = _ENTRY_NAME.fullmatch(entry.name) is not None
     part = entry.name.startswith(_PART_PREFIX) and entry.name.endswith(_PART_SUFFIX)
     return (whole or part) and entry.is_file(follow_symlinks=False)

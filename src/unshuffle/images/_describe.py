@@ -1,4 +1,4 @@
-"""Pictures as vectors, by name or from the user's own file; and as counts of visual words."""
+"""Pictures as vectors: by the name of a feature, from a file, or as counts of visual words."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -21,16 +21,15 @@ from unshuffle.images._features import (
     orientation_energy,
     working_lab,
 )
-from unshuffle.images._reading import Counted, Progress
+from unshuffle.images._reading import Progress, progress_counter
 
 _DIRECTIONS = 8
-# A patch is 4 x 4 bins of edges, as in SIFT; sides of a bin in pixels, at two scales.
+# A patch has 4 x 4 bins of edges, as in SIFT; side of a bin in pixels, at two scales.
 _BINS, _BIN_SIDES, _STEP = 4, (3, 5), 2
-# Patches with less than this mean gradient (lightness from 0 to 100, per pixel) are flat.
+# Patches with a mean gradient below this (lightness from 0 to 100, per pixel) are flat.
 _FLAT = 1.0
 _SAMPLE_IMAGES, _SAMPLE_PATCHES = 1000, 50_000
-FEATURES = ("color", "texture", "words")
-"""What pictures can be compared by: `lab_pixels`, `color_texture`, `visual_words`."""
+_FEATURES = ("color", "texture", "words")
 
 
 def describe(
@@ -41,27 +40,27 @@ def describe(
     n_jobs: int | None = None,
     on_progress: Progress | None = None,
 ) -> tuple[NDArray[np.floating], str]:
-    """Pictures as vectors, and the kernel that compares them well.
+    """Pictures as vectors, and the kernel that suits them.
 
     Parameters
     ----------
     images : array of shape (n_images, height, width, 3) or (n_images, height, width), uint8
-        RGB or grey pictures of one size.
+        RGB or gray pictures of one size.
     features : {"color", "texture", "words"}, default="color"
-        "color" compares pixel by pixel, the right choice for a wall that is pleasant to look
-        at; "texture" compares colours and edges, and comes closer to what is shown; "words"
-        compares textures wherever they are, without colour.
+        "color" compares pixel by pixel and gives the most pleasant walls; "texture" compares
+        colors and edges, closer to the content; "words" compares textures wherever they are and
+        ignores color.
     random_state : int, RandomState or None, default=None
-        Of use to "words".
+        Seed for "words".
     n_jobs : int or None, default=None
-        Number of threads of "words"; more use more cores. The result is the same.
+        Number of threads for "words". The result does not depend on it.
     on_progress : callable or None, default=None
-        Called by "words" with the number of steps done and the number in all.
+        Called by "words" with the number of steps done and the total.
 
     Returns
     -------
     vectors : ndarray of shape (n_images, n_features)
-        Float32 for "color" and "texture", counts for "words".
+        float32 for "color" and "texture", counts for "words".
     kernel : str
         "linear" for "color" and "texture", "chi2" for "words".
 
@@ -73,7 +72,7 @@ def describe(
     >>> vectors.shape, kernel
     ((2, 192), 'linear')
     """
-    check_option(features, "features", FEATURES)
+    check_option(features, "features", _FEATURES)
     if features == "color":
         return lab_pixels(images, dtype=np.float32), "linear"
     if features == "texture":
@@ -87,22 +86,22 @@ def describe(
 def read_features(
     path: str | Path, n_items: int, *, names: Sequence[str] | None = None
 ) -> NDArray[np.float64]:
-    """The user's own features of the pictures, from a .npy file.
+    """Read your own features of pictures from a .npy file.
 
     Parameters
     ----------
     path : str or Path
-        File written by ``numpy.save``: a 2-D array of finite numbers, one row for each
-        picture in the order of their names. Never unpickled, which could run anything.
+        File written by ``numpy.save``: a 2-D array of finite numbers, one row for each picture
+        in natural order of the names. Pickles are never loaded, since they can run code.
     n_items : int
         Number of pictures.
     names : sequence of str or None, default=None
-        Names of the pictures, for the error message where the numbers differ.
+        Names of the pictures, for the error message if the numbers differ.
 
     Returns
     -------
     features : ndarray of shape (n_items, n_features)
-        As float64.
+        The features as float64.
     """
     path = check_regular_file(path, "`path`")
     n_items = check_count(n_items, "n_items")
@@ -130,36 +129,35 @@ def visual_words(
     n_jobs: int | None = None,
     on_progress: Progress | None = None,
 ) -> NDArray[np.float64]:
-    """Each picture as counts of the kinds of patches it is made of.
+    """Each picture as counts of the kinds of patches in it, for the chi-squared kernel.
 
-    Meant for the chi-squared kernel. Colour does not enter, nor where a patch is.
+    Colors and positions are ignored.
 
     Parameters
     ----------
     images : array of shape (n_images, height, width, 3) or (n_images, height, width), uint8
-        RGB or grey pictures of one size. Larger ones are averaged down to 40 pixels on the
-        shorter side first.
+        RGB or gray pictures of one size, first averaged down to 40 pixels on the shorter side.
     n_words : int, default=200
-        Kinds of patches. More tell finer textures apart, and need more pictures.
+        Number of kinds of patches. More separate finer textures and need more pictures.
     random_state : int, RandomState or None, default=None
-        Draws the patches that the vocabulary is made from, and its first guess.
+        Seed for the sample of patches and for k-means.
     n_jobs : int or None, default=None
-        Number of threads; more use more cores. The result is the same.
+        Number of threads. The result does not depend on it.
     on_progress : callable or None, default=None
-        Called with the number of steps done and the number in all.
+        Called with the number of steps done and the total.
 
     Returns
     -------
     counts : ndarray of shape (n_images, n_words + 1)
         How often each word occurs in each picture; the last column counts patches without
-        structure. Rows have one sum. Where the pictures hold fewer different patches than
-        `n_words`, columns are left at zero.
+        structure. All rows have the same sum. Columns are zero where the pictures hold fewer
+        different patches than `n_words`.
 
     Notes
     -----
-    Time grows with ``n_images * n_words``. Patches are described by 4 x 4 histograms of 8
-    directions (dense SIFT) under the Hellinger distance; the words are centres of k-means on
-    at most 50,000 of them. Patches are not kept, so memory is that of the counts.
+    Time grows with ``n_images * n_words``; memory is that of the counts. Patches are described
+    by 4 x 4 histograms of 8 directions (dense SIFT) under the Hellinger distance; the words are
+    the k-means centers of at most 50,000 of them.
 
     References
     ----------
@@ -177,10 +175,10 @@ def visual_words(
         for start in range(0, n_drawn, CHUNK)
     ]
     chunks = [images[start : start + CHUNK] for start in range(0, len(images), CHUNK)]
-    counted = Counted(on_progress, len(batches) + len(chunks))
-    sample = counted(partial(_sample, per_image=ceil(_SAMPLE_PATCHES / n_drawn)))
+    counted = progress_counter(on_progress, len(batches) + len(chunks))
+    sample = counted(partial(_sample_patches, per_image=ceil(_SAMPLE_PATCHES / n_drawn)))
     sampled = map_parallel(sample, batches, n_jobs=n_jobs)
-    words = _vocabulary(np.concatenate(sampled), n_words, rng)
+    words = _learn_vocabulary(np.concatenate(sampled), n_words, rng)
     count = counted(partial(_count_words, words=words, n_words=n_words))
     return np.concatenate(map_parallel(count, chunks, n_jobs=n_jobs))
 
@@ -188,13 +186,9 @@ def visual_words(
 def patch_descriptors(
     images: NDArray[np.uint8],
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Edges of patches on a dense grid, at two scales, and which patches have next to none.
-
-    Descriptors, (n_images, n_patches, 128), are square roots of the shares of each bin and
-    direction: Euclidean length 1, or 0.
-    """
+    """Descriptors of patches, (n_images, n_patches, 128), at two scales, and which are flat."""
     energy = orientation_energy(working_lab(images)[..., 0], _DIRECTIONS, signed=True)
-    scales = [_patches(energy, side) for side in _BIN_SIDES]
+    scales = [_describe_patches(energy, side) for side in _BIN_SIDES]
     bins = np.concatenate([each for each in scales if each.size], axis=1)
     total = bins.sum(axis=-1)
     flat = total < _FLAT * _BINS**2
@@ -202,11 +196,11 @@ def patch_descriptors(
     return np.sqrt(shares), flat
 
 
-def _patches(energy: NDArray[np.float32], side: int) -> NDArray[np.float32]:
+def _describe_patches(energy: NDArray[np.float32], side: int) -> NDArray[np.float32]:
     """Mean energy in each bin of each patch, bins `side` pixels wide."""
     n, height, width, _ = energy.shape
     means = _box_means(_box_means(energy, side, axis=1), side, axis=2)
-    tops, starts = (_positions(length, _BINS * side) for length in (height, width))
+    tops, starts = (_patch_starts(length, _BINS * side) for length in (height, width))
     offsets = side * np.arange(_BINS)
     rows_of_bins = (tops[:, np.newaxis] + offsets)[:, np.newaxis, :, np.newaxis]
     columns_of_bins = (starts[:, np.newaxis] + offsets)[np.newaxis, :, np.newaxis, :]
@@ -215,19 +209,19 @@ def _patches(energy: NDArray[np.float32], side: int) -> NDArray[np.float32]:
 
 
 def _box_means(values: NDArray[np.float32], side: int, *, axis: int) -> NDArray[np.float32]:
-    """Means over `side` neighbours along an axis, wherever so many are there."""
-    # Added up directly: differences of running sums would round below zero.
+    """Means over `side` neighbors along an axis, without padding."""
+    # Summed directly: differences of running sums would round below zero.
     windows = np.lib.stride_tricks.sliding_window_view(values, side, axis=axis)
     return windows.mean(axis=-1, dtype=np.float32)
 
 
-def _positions(length: int, patch: int) -> NDArray[np.intp]:
-    """Where patches begin: every few pixels, as far from one edge as from the other."""
+def _patch_starts(length: int, patch: int) -> NDArray[np.intp]:
+    """Starts of patches: every few pixels, centered between the edges."""
     room = length - patch
     return np.arange(room % _STEP // 2, room + 1, _STEP)
 
 
-def _sample(batch: tuple[NDArray[np.uint8], int], per_image: int) -> NDArray[np.float32]:
+def _sample_patches(batch: tuple[NDArray[np.uint8], int], per_image: int) -> NDArray[np.float32]:
     images, seed = batch
     rng = np.random.RandomState(seed)
     descriptors, flat = patch_descriptors(images)
@@ -238,10 +232,10 @@ def _sample(batch: tuple[NDArray[np.uint8], int], per_image: int) -> NDArray[np.
     return np.concatenate(chosen)
 
 
-def _vocabulary(
+def _learn_vocabulary(
     sample: NDArray[np.float32], n_words: int, rng: np.random.RandomState
 ) -> NDArray[np.float32]:
-    """Centres of the sample, at most `n_words`; as few as there are different descriptors."""
+    """Centers of the sample: `n_words`, or as many as there are different descriptors."""
     as_bytes = np.ascontiguousarray(sample).view(f"V{sample.shape[1] * sample.itemsize}")
     _, first = np.unique(as_bytes.ravel(), return_index=True)
     if first.size <= n_words:
@@ -251,7 +245,7 @@ def _vocabulary(
         batch_size=4096,
         max_iter=10,
         n_init=1,
-        # Stopping early would depend on a sum that rounds differently on several threads.
+        # Early stopping depends on a sum that rounds differently on several threads.
         max_no_improvement=None,
         random_state=rng,
     ).fit(sample)

@@ -1,4 +1,4 @@
-"""What pictures are compared by: Lab pixels, Lab colour histograms, colours with edges."""
+"""Features of pictures: Lab pixels, color histograms, and colors with edges."""
 
 from math import prod
 from typing import Any
@@ -14,40 +14,36 @@ Maps = NDArray[np.float32]
 _CELLS = 4
 _DIRECTIONS = 9
 _COLOR_BINS = (6, 6, 6)
-# Gradients well below this many steps of lightness per pixel are noise and count for little.
+# Gradients well below this many steps of lightness per pixel are noise and weigh little.
 _FAINT = 4.0
-# Root of the total variance of each part over holiday and object photographs. Fixed, so that
-# the features of a picture do not depend on what other pictures come with it.
+# Root of the total variance of each part over many photographs; fixed for all collections.
 _LAYOUT_SPREAD, _HISTOGRAM_SPREAD, _EDGE_SPREAD = 110.0, 0.8, 1.15
 _COLOR_SHARE = 0.5
-# Shorter side at which texture is looked at. Larger pictures are averaged down to it, so that
-# what is found hardly depends on the size that they were read at.
+# Range of the shorter side for texture, so that the size of a picture hardly matters.
 _LARGEST, _SMALLEST = 40, 20
 _LAB_RANGES = ((0.0, 100.0), (-60.0, 60.0), (-60.0, 60.0))
-# Pictures converted at once: enough to keep NumPy busy, few enough to stay in cache.
+# Pictures converted at once: enough for NumPy, few enough for the cache.
 CHUNK = 32
 
 
 def lab_pixels(images: ArrayLike, *, dtype: DTypeLike = np.float64) -> NDArray[Any]:
-    """Each picture as one vector of its Lab pixels, to compare what is where.
+    """Each picture as one vector of its Lab pixels: compares pictures place by place.
 
     Parameters
     ----------
     images : array of shape (n_images, height, width, 3) or (n_images, height, width), uint8
-        RGB or grey pictures of one size.
+        RGB or gray pictures of one size.
     dtype : numpy dtype, default=float64
-        Precision of the result: float32 takes half the memory, and is finer than the 8 bits
-        of the pictures all the same.
+        Precision of the result. float32 takes half the memory and is still finer than 8 bits.
 
     Returns
     -------
     features : ndarray of shape (n_images, height * width * 3)
-        Rows of pixels from the top, each as L, a, b.
+        Pixels row by row from the top, each as L, a, b.
 
     Notes
     -----
-    Takes 8 bytes for each pixel and channel, or 4 as float32; that is checked before it is
-    taken.
+    Takes 8 bytes per pixel and channel, 4 as float32, checked before they are allocated.
     """
     images = check_images(images)
     n_images, height, width, _ = images.shape
@@ -72,15 +68,15 @@ def lab_pixels(images: ArrayLike, *, dtype: DTypeLike = np.float64) -> NDArray[A
 def color_histogram(
     images: ArrayLike, *, bins: tuple[int, int, int] = (8, 8, 8)
 ) -> NDArray[np.float64]:
-    """Each picture as the square roots of its colour shares, to compare what colours there are.
+    """Each picture as the square roots of its color shares: compares colors wherever they are.
 
     Parameters
     ----------
     images : array of shape (n_images, height, width, 3) or (n_images, height, width), uint8
-        RGB or grey pictures of one size.
+        RGB or gray pictures of one size.
     bins : (int, int, int), default=(8, 8, 8)
-        Number of bins along L (0 to 100), a and b (-60 to 60 each; stronger colors count
-        in the outermost bin). More bins tell finer colors apart, and need more pixels.
+        Number of bins along L (0 to 100), a and b (-60 to 60; stronger colors fall in the
+        outermost bin). More bins separate finer shades and need more pixels.
 
     Returns
     -------
@@ -90,7 +86,7 @@ def color_histogram(
 
     Notes
     -----
-    Takes 8 bytes for each picture and bin; that is checked before it is taken.
+    Takes 8 bytes per picture and bin, checked before they are allocated.
     """
     images = check_images(images)
     n_images, height, width, _ = images.shape
@@ -118,28 +114,26 @@ def color_histogram(
 
 
 def color_texture(images: ArrayLike) -> Maps:
-    """Each picture as its colours and the directions of its edges, coarsely by place.
+    """Each picture as its colors and edge directions on a coarse grid.
 
-    Closer to what a picture shows than `lab_pixels`: a shift of the scene, or other light,
-    changes these features less.
+    Closer to the content of a picture than `lab_pixels`: less sensitive to shifts and lighting.
 
     Parameters
     ----------
     images : array of shape (n_images, height, width, 3) or (n_images, height, width), uint8
-        RGB or grey pictures of one size. Larger ones are averaged down to 40 pixels on the
-        shorter side first.
+        RGB or gray pictures of one size, first averaged down to 40 pixels on the shorter side.
 
     Returns
     -------
     features : ndarray of shape (n_images, 408), float32
-        Mean Lab colour of 4 x 4 overlapping cells; square roots of the shares of 216 colours;
-        strength of the edges in 9 directions in 4 x 4 overlapping cells, relative to what is
-        around. The first two have together about the variance of the third. A row depends on
-        its own picture alone.
+        Mean Lab color of 4 x 4 overlapping cells; square roots of the shares of 216 colors;
+        edge strength in 9 directions in 4 x 4 overlapping cells, relative to the surrounding
+        cells. The first two together have about the variance of the third. A row depends on its
+        own picture only.
 
     Notes
     -----
-    Time and memory grow with the number of pixels; 32 pictures are worked on at once.
+    Time and memory grow linearly with the number of pixels.
 
     References
     ----------
@@ -153,43 +147,39 @@ def color_texture(images: ArrayLike) -> Maps:
         lab = working_lab(chunk)
         layout = pooled(lab, _CELLS, _CELLS, overlap=True) * (color / _LAYOUT_SPREAD)
         shares = color_histogram(chunk, bins=_COLOR_BINS) * (color / _HISTOGRAM_SPREAD)
-        edges = _edges(lab[..., 0]) * (np.sqrt(1 - _COLOR_SHARE) / _EDGE_SPREAD)
+        edges = _edge_features(lab[..., 0]) * (np.sqrt(1 - _COLOR_SHARE) / _EDGE_SPREAD)
         flat = [each.reshape(len(chunk), -1) for each in (layout, shares, edges)]
         parts.append(np.concatenate(flat, axis=1).astype(np.float32))
     return np.concatenate(parts)
 
 
-def _edges(lightness: Maps) -> Maps:
-    """Root of the edge strength by cell and direction, relative to the cells around."""
+def _edge_features(lightness: Maps) -> Maps:
+    """Root of the edge strength by cell and direction, relative to the surrounding cells."""
     energy = orientation_energy(lightness, _DIRECTIONS, signed=False)
     cells = pooled(energy, _CELLS, _CELLS, overlap=True)
     strength = np.pad(cells.sum(axis=-1), ((0, 0), (1, 1), (1, 1)), mode="edge")
     windows = np.lib.stride_tricks.sliding_window_view(strength, (3, 3), axis=(1, 2))
     around = windows.mean(axis=(-2, -1))
-    # Shares and their roots, as for the colours: distances between them are Hellinger's.
+    # Roots of shares, as for the colors, make Euclidean distances Hellinger distances.
     return np.sqrt(cells / (around[..., np.newaxis] + _FAINT))
 
 
 def working_lab(images: NDArray[np.uint8]) -> Maps:
-    """Pictures in Lab at the size at which texture is looked at."""
+    """Pictures in Lab at the size at which texture is computed."""
     height, width = images.shape[1:3]
     shorter = min(height, width)
     scale = min(max(shorter, _SMALLEST), _LARGEST) / shorter
-    # A ribbon is not drawn out in proportion: its length would cost without end.
+    # The longer side is limited: a ribbon would cost too much.
     target = [min(max(round(side * scale), _SMALLEST), 4 * _LARGEST) for side in (height, width)]
     lab = rgb_to_lab(images).astype(np.float32)
     return lab if target == [height, width] else pooled(lab, target[0], target[1])
 
 
 def pooled(maps: Maps, rows: int, columns: int, *, overlap: bool = False) -> Maps:
-    """Means over a grid of cells, shape (n, rows, columns, n_channels).
-
-    A pixel cut by the edge of a cell counts with its share in it. Cells that overlap fade out over
-    twice their width, so that a small shift of a picture changes little.
-    """
+    """Means over a grid of cells, (n, rows, columns, n_channels); pixels on edges are shared."""
     down = _cell_weights(maps.shape[1], rows, overlap)
     across = _cell_weights(maps.shape[2], columns, overlap)
-    # Two products of matrices: einsum would walk over all four axes.
+    # Two matrix products are faster than einsum over four axes.
     narrow = np.matmul(across, maps)
     n, height, _, n_channels = narrow.shape
     means = np.matmul(down, narrow.reshape(n, height, columns * n_channels))
@@ -200,8 +190,9 @@ def _cell_weights(n_pixels: int, n_cells: int, overlap: bool) -> Maps:
     """Share of each pixel in the mean of each cell; rows sum to 1."""
     side = n_pixels / n_cells
     if overlap:
-        centres = (np.arange(n_cells) + 0.5) * side
-        away = np.abs(np.arange(n_pixels) + 0.5 - centres[:, np.newaxis]) / side
+        # Fading out over twice their width makes cells robust to small shifts.
+        centers = (np.arange(n_cells) + 0.5) * side
+        away = np.abs(np.arange(n_pixels) + 0.5 - centers[:, np.newaxis]) / side
         weights = np.clip(1.0 - away, 0.0, None)
     else:
         edges = np.arange(n_cells + 1) * side
@@ -212,10 +203,7 @@ def _cell_weights(n_pixels: int, n_cells: int, overlap: bool) -> Maps:
 
 
 def orientation_energy(lightness: Maps, n_bins: int, *, signed: bool) -> Maps:
-    """Length of the gradient at each pixel, shared out to the two nearest of `n_bins` directions.
-
-    Where `signed`, dark to light differs from light to dark.
-    """
+    """Gradient length at each pixel, split between the two nearest of `n_bins` directions."""
     edged = np.pad(lightness, ((0, 0), (1, 1), (1, 1)), mode="edge")
     across = (edged[:, 1:-1, 2:] - edged[:, 1:-1, :-2]) / 2
     down = (edged[:, 2:, 1:-1] - edged[:, :-2, 1:-1]) / 2

@@ -1,4 +1,4 @@
-"""One cloud of points turning into another: points from pictures, frames, strips and GIFs."""
+"""Morphs of one shape into another: points from pictures, frames, strips and GIFs."""
 
 import io
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from scipy.spatial import cKDTree
 
 from unshuffle._arrays import as_numbers, check_finite, check_magnitude
 from unshuffle._color import INK, PAPER, Color, as_points, draw_pixels
-from unshuffle._decoding import decode, explain
+from unshuffle._decoding import read_image
 from unshuffle._files import as_path, check_output_path
 from unshuffle._parameters import check_count, check_positive, check_real, check_seed
 from unshuffle._printing import short_repr
@@ -21,16 +21,16 @@ from unshuffle._saving import replace_file
 from unshuffle.images._sheets import check_colors
 
 Array = NDArray[np.float64]
-# Small pictures are enlarged to this too, so that there are more pixels than points.
+# Small pictures are enlarged to it, so that there are more pixels than points.
 _LONGER_SIDE = 256
-# Compression noise is not part of the drawing.
+# Weaker contrast is compression noise.
 _LEAST_CONTRAST = 24
 _LEAST_INK = 0.1
-# Dots are drawn this much larger and scaled down, so that their edges are soft.
+# Dots are drawn this many times larger and scaled down, for smooth edges.
 _FINER = 3
 _MARGIN = 0.06
 _ROUNDS = 15
-# A GIF counts hundredths of a second of a frame in 16 bits.
+# Seconds. A GIF stores the duration of a frame in 16 bits, in hundredths of a second.
 _LONGEST = 600
 
 
@@ -42,9 +42,9 @@ class Drawing(NamedTuple):
     points : ndarray of shape (n_points, 2)
         x to the right and y up; the longer side of the picture is 256 units long.
     colors : ndarray of shape (n_points, 3), uint8
-        Mean colour of the ink around each point.
+        Mean color of the ink around each point.
     ground : ndarray of shape (3,), uint8
-        Colour of the ground they stand on.
+        Color of the background.
     """
 
     points: Array
@@ -61,41 +61,38 @@ def picture_points(
     *,
     random_state: int | np.random.RandomState | None = None,
 ) -> Drawing:
-    """Points of what is drawn in a picture, many where there is much ink.
+    """Points that cover the shape drawn in a picture, denser where there is more ink.
 
     Parameters
     ----------
     path : str or Path
-        A picture with a shape on a plain ground: dark on light, light on dark, or in colour.
+        A picture of a shape on a plain background: dark on light, light on dark, or in color.
     n_points : int, default=200
-        How many points to draw. More show finer detail.
+        Number of points. More points show finer detail.
     random_state : int, RandomState or None, default=None
-        Draws them.
+        Seed for the points.
 
     Returns
     -------
     drawing : Drawing
-        Points, their colours, and that of the ground.
+        Points, their colors, and the color of the background.
 
     Notes
     -----
-    The ground is the median colour along the edge of the picture, and ink what differs from it.
-    Points are drawn with probability proportional to that difference. Each is then moved to the
-    middle of the ink that is nearest to it, a few times over (Lloyd's algorithm), so that they
-    cover the shape evenly.
+    The background is the median color along the edges of the picture; ink is the difference from
+    it. Points are drawn with probability proportional to the ink and then spread evenly by a few
+    steps of Lloyd's algorithm.
     """
     n_points = check_count(n_points, "n_points", most=10_000_000)
     rng = check_seed(random_state)
-    pixels = _small(as_path(path, "`path`"))
+    pixels = _read_scaled(as_path(path, "`path`"))
     edge = np.concatenate([pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]])
     ground = np.median(edge, axis=0)
     ink = np.linalg.norm(pixels - ground, axis=2)
     if ink.max() < _LEAST_CONTRAST:
-        ink = np.zeros_like(ink)
-    if not ink.any():
         raise ValueError(
-            f"{path} is all of one shade, so there is nothing to draw points from. Give a picture "
-            "with a shape in it, such as dark ink on white."
+            f"{path} is all of one shade, so it shows no shape. Give a picture with a shape, such "
+            "as dark ink on white."
         )
     ink[ink < _LEAST_INK * ink.max()] = 0.0
     drawn = as_points(draw_pixels(ink, n_points, rng), len(ink), rng)
@@ -111,36 +108,35 @@ def morph_frames(
     size: int = 320,
     dot: float | None = None,
 ) -> list[Image.Image]:
-    """Draw points on their way, a picture for each moment.
+    """Draw moving points, one picture for each moment.
 
     Parameters
     ----------
     points : array of shape (n_moments, n_points, 2)
-        Where each point is at each moment, x to the right and y up. All moments are drawn at one
-        scale.
+        Position of each point at each moment, x to the right and y up.
     colors : array of shape (3,), (n_points, 3) or (n_moments, n_points, 3)
         Red, green and blue of the points, from 0 to 255.
     ground : array of shape (3,) or (n_moments, 3)
-        Colour behind them.
+        Color of the background.
     size : int, default=320
-        Side of each square picture in pixels. Larger shows more.
+        Side of each square picture in pixels. Larger pictures show more detail.
     dot : float or None, default=None
-        Width of a point in pixels; None suits the number of points. Larger fills the shape.
+        Diameter of a point in pixels. Larger dots fill the shape. None suits the number of points.
 
     Returns
     -------
     frames : list of PIL.Image.Image
-        One for each moment.
+        One picture for each moment, all at one scale.
     """
-    points = _check_moments(points)
+    points = _check_points(points)
     n_moments, n_points = points.shape[:2]
     colors = check_colors(colors, (n_moments, n_points, 3), "colors")
     ground = check_colors(ground, (n_moments, 3), "ground")
     size = check_count(size, "size", least=16, most=2000)
     dot = size * 0.42 / sqrt(n_points) if dot is None else check_positive(dot, "dot")
-    places = _on_canvas(points, size)
+    places = _to_pixels(points, size)
     return [
-        _frame(where, inks, back, size, max(dot, 1.0))
+        _draw_frame(where, inks, back, size, max(dot, 1.0))
         for where, inks, back in zip(places, colors, ground, strict=True)
     ]
 
@@ -151,14 +147,14 @@ def morph_strip(frames: list[Image.Image], *, columns: int | None = None) -> Ima
     Parameters
     ----------
     frames : list of PIL.Image.Image
-        Of one size, as `morph_frames` draws them.
+        Pictures of one size, as `morph_frames` draws them.
     columns : int or None, default=None
-        Frames in a row; None puts up to twelve in a row.
+        Frames in a row. None puts up to twelve in a row.
 
     Returns
     -------
     strip : PIL.Image.Image
-        All of them, row by row.
+        The frames, row by row.
     """
     frames = _check_frames(frames)
     columns = min(len(frames), 12) if columns is None else columns
@@ -173,54 +169,47 @@ def morph_strip(frames: list[Image.Image], *, columns: int | None = None) -> Ima
 def save_gif(
     frames: list[Image.Image], path: str | Path, *, seconds: float = 1.6, pause: float = 0.6
 ) -> None:
-    """Write frames as an endless animation: there, a pause, back, a pause.
+    """Write frames as a looping animation: forward, a pause, backward, a pause.
 
     Parameters
     ----------
     frames : list of PIL.Image.Image
-        What to show on the way there.
+        Pictures of one size, in the order of the forward motion.
     path : str or Path
-        A .gif file. An existing one is replaced, once the new one is complete.
+        A .gif file. An existing file is replaced when the new one is complete.
     seconds : float, default=1.6
-        Time that one way takes. Longer is slower.
+        Duration of the motion in one direction. Longer is slower.
     pause : float, default=0.6
-        Time for which the first and the last frame stand still.
+        Seconds for which the first and the last frame are shown.
     """
     path = check_output_path(path, (".gif",))
     frames = _check_frames(frames)
     step = 1000 * check_real(seconds, "seconds", above=0, most=_LONGEST) / len(frames)
     pause_ms = round(1000 * check_real(pause, "pause", above=0, most=_LONGEST))
-    # Viewers slow down what is faster than a fiftieth of a second.
+    # Viewers slow down frames shorter than a fiftieth of a second.
     durations = [max(20, round(step / 10) * 10)] * len(frames)
     durations[0] = durations[-1] = max(durations[0], pause_ms)
     inner = slice(-2, 0, -1)
     out = io.BytesIO()
     rest, durations = [*frames[1:], *frames[inner]], [*durations, *durations[inner]]
-    look = {"save_all": True, "append_images": rest, "duration": durations, "loop": 0}
-    frames[0].save(out, format="GIF", **look)
+    options = {"save_all": True, "append_images": rest, "duration": durations, "loop": 0}
+    frames[0].save(out, format="GIF", **options)
     replace_file(path, out.getvalue())
 
 
-def _small(path: Path) -> NDArray[np.uint8]:
+def _read_scaled(path: Path) -> NDArray[np.uint8]:
     """The picture in its proportions, its longer side `_LONGER_SIDE` pixels."""
-    try:
-        # The size is known once it is open; a first look costs little.
-        _, (height, width) = decode(path, size=(1, 1))
-        scale = _LONGER_SIDE / max(height, width)
-        size = max(1, round(height * scale)), max(1, round(width * scale))
-        return decode(path, size=size)[0]
-    except Exception as error:
-        # Decoders fail in any way they like on damaged data.
-        raise ValueError(
-            f"{path} cannot be read as a picture: {explain(error)}. Give a PNG, JPEG, GIF, BMP, "
-            "TIFF or WebP file."
-        ) from error
+    # Decoding to one pixel is a cheap way to learn the size.
+    _, original = read_image(path, size=(1, 1))
+    scale = _LONGER_SIDE / max(original)
+    height, width = (max(1, round(side * scale)) for side in original)
+    return read_image(path, size=(height, width))[0]
 
 
 def _spread_evenly(
     points: Array, ink: Array, pixels: NDArray[np.uint8]
 ) -> tuple[Array, NDArray[np.uint8]]:
-    """Points in the middle of the ink around each, and its mean colour."""
+    """Points at the centers of the ink nearest to each, and its mean color."""
     rows, columns = np.nonzero(ink)
     weights = ink[rows, columns]
     places = np.stack([columns, len(ink) - 1 - rows], axis=1).astype(float)
@@ -231,7 +220,7 @@ def _spread_evenly(
         total = np.bincount(nearest, weights, minlength=len(points))
         sums = [np.bincount(nearest, weights * each, len(points)) for each in described.T]
         means = np.stack(sums, axis=1) / np.where(total > 0, total, 1.0)[:, np.newaxis]
-        # A point that no ink is nearest to stays where it is.
+        # A point that is nearest to no ink stays where it is.
         alone = total == 0
         means[alone, :2] = points[alone]
         means[alone, 2:] = described[inked.query(points[alone])[1], 2:]
@@ -239,15 +228,15 @@ def _spread_evenly(
     return points, np.rint(means[:, 2:]).astype(np.uint8)
 
 
-def _on_canvas(points: Array, size: int) -> Array:
-    """Pixel coordinates, y down, with one scale and one middle for all moments."""
+def _to_pixels(points: Array, size: int) -> Array:
+    """Pixel coordinates, y down, with one scale and one center for all moments."""
     low, high = points.min(axis=(0, 1)), points.max(axis=(0, 1))
     extent = float((high - low).max()) or 1.0
-    centred = (points - (low + high) / 2) * ((1 - 2 * _MARGIN) * size / extent)
-    return size / 2 + centred * np.array([1.0, -1.0])
+    centered = (points - (low + high) / 2) * ((1 - 2 * _MARGIN) * size / extent)
+    return size / 2 + centered * np.array([1.0, -1.0])
 
 
-def _frame(places: Array, colors: Array, ground: Array, size: int, dot: float) -> Image.Image:
+def _draw_frame(places: Array, colors: Array, ground: Array, size: int, dot: float) -> Image.Image:
     fine = Image.new("RGB", (size * _FINER, size * _FINER), _rgb(ground))
     pen = ImageDraw.Draw(fine)
     radius = dot * _FINER / 2
@@ -261,8 +250,8 @@ def _rgb(color: Array) -> Color:
     return red, green, blue
 
 
-def _check_moments(points: Any) -> Array:
-    """Positions of the same points at several moments, shape (n_moments, n_points, 2)."""
+def _check_points(points: Any) -> Array:
+    """Points in the plane at one or more moments, shape (n_moments, n_points, 2)."""
     array = as_numbers(points, "`points`")
     if array.ndim != 3 or array.shape[2] != 2 or 0 in array.shape:
         raise ValueError(
@@ -275,10 +264,10 @@ def _check_moments(points: Any) -> Array:
 
 
 def _check_frames(frames: Any) -> list[Any]:
-    """Pictures of one size, at least one."""
+    """One or more pictures of one size."""
     listed = list(frames) if isinstance(frames, Sequence) else []
-    sizes = {getattr(each, "size", None) for each in listed if hasattr(each, "save")}
-    if not listed or len(sizes) != 1 or not all(hasattr(each, "save") for each in listed):
+    sizes = {each.size if isinstance(each, Image.Image) else None for each in listed}
+    if len(sizes) != 1 or None in sizes:
         raise ValueError(
             f"`frames` must be a list of one or more PIL images of one size, got "
             f"{type(frames).__name__} with {len(listed)} entries. `morph_frames` draws them."

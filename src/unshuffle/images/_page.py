@@ -1,11 +1,11 @@
-"""A layout as one web page that needs nothing but itself."""
+"""A layout as one self-contained web page."""
 
 import base64
 import hashlib
 import html
 import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib import resources
 from math import ceil, sqrt
 from pathlib import Path
@@ -20,14 +20,14 @@ from unshuffle._files import check_output_path
 from unshuffle._grids import check_grid, check_images, check_names
 from unshuffle._parameters import check_count, check_memory
 from unshuffle._saving import replace_file
-from unshuffle.images._sheets import scaled
+from unshuffle.images._sheets import resize
 
-SUFFIXES = (".html", ".htm")
-# What a browser keeps in memory without trouble: four bytes for each.
+_SUFFIXES = (".html", ".htm")
+# Four bytes each; browsers hold this many without trouble.
 MAX_PAGE_PIXELS = 64_000_000
-# Side of the pictures that the wall is cut into: few enough calls to draw, each quick to decode.
+# Side of the JPEGs that the wall is cut into: few to draw, each quick to decode.
 BLOCK_PIXELS = 2048
-# JPEG works on blocks of eight pixels; where tiles end on their edges no tile bleeds into another.
+# JPEG works on blocks of eight pixels; tiles aligned with them do not bleed into each other.
 _STEP = 8
 _EMPTY = 128
 
@@ -43,73 +43,70 @@ def write_page(
     tile: int = 64,
     previews: Sequence[NDArray[np.uint8]] | None = None,
 ) -> None:
-    """Write a page on which a wall of pictures can be explored, as a single HTML file.
+    """Write a wall of pictures to explore in a browser, as a single HTML file.
 
-    The page works offline and asks no server for anything: pictures, style and script are
-    in the file, and a content security policy forbids all else. It zooms, pans, shows names,
-    searches them and opens pictures, by mouse, touch or keyboard, in light or dark.
+    The page zooms, pans, searches names and opens pictures, by mouse, touch or keyboard. It works
+    offline: pictures, style and script are in the file, and a content security policy forbids
+    everything else.
 
     Parameters
     ----------
     path : str or Path
-        An .html file. An existing file is replaced, once the new one is complete.
+        An .html file. An existing file is replaced when the new one is complete.
     images : array of shape (n, h, w, 3) or (n, h, w), uint8
         The pictures, or thumbnails of them.
     grid : array of int of shape (rows, columns)
-        Which picture stands in each cell; -1 leaves it empty.
+        Index of the picture in each cell; -1 leaves it empty.
     names : sequence of str
-        Name of each picture, shown as it is, whatever it holds.
+        Name of each picture. Any text is shown literally.
     title : str, default="unshuffle"
         Heading of the page.
     captions : sequence of str or None, default=None
-        More about each picture, shown below its name and searched too.
+        Text below the name of each picture, included in the search.
     tile : int, default=64
-        Height of a picture on the wall in pixels, rounded up to a multiple of 8. Larger shows
-        more when zoomed in, and grows the file. Where the wall would have more than 64 million
-        pixels, pictures are smaller.
+        Height of a picture in pixels, rounded up to a multiple of 8. Larger values show more
+        when zoomed in and make larger files. Reduced where the wall would exceed 64 million
+        pixels.
     previews : sequence of arrays of shape (h_i, w_i, 3), uint8, or None, default=None
-        A larger picture of each item, of any size, shown when it is opened; None shows the
-        thumbnail enlarged.
+        Larger version of each picture, shown when it is opened. None enlarges the thumbnail.
 
     Notes
     -----
-    The file takes about 1 to 3 kB for each picture at the default size, and drawing does not
-    depend on how many there are. It holds pixels only, nothing of what the pictures' files
-    said about them.
+    The file takes about 1 to 3 kB per picture at the default size. It holds pixels and no
+    metadata.
     """
-    path = check_output_path(path, SUFFIXES)
+    path = check_output_path(path, _SUFFIXES)
     if not isinstance(title, str):
         raise ValueError(
-            f'`title` must be a string, got {type(title).__name__}. Give "" for a page without.'
+            f'`title` must be a string, got {type(title).__name__}. Pass "" for no title.'
         )
     images = check_images(images)
     cells = check_grid(grid, len(images))
     shown = cells.ravel().tolist()
     data = {
-        **_wall(images, cells, check_count(tile, "tile", least=_STEP, most=1024)),
+        **_cut_wall(images, cells, check_count(tile, "tile", least=_STEP, most=1024)),
         "cells": shown,
         "names": _check_texts(names, len(images), "names"),
-        "captions": None,
+        "captions": None if captions is None else _check_texts(captions, len(images), "captions"),
         "previews": None,
     }
-    if captions is not None:
-        data["captions"] = _check_texts(captions, len(images), "captions")
     if previews is not None:
         pictures = _check_previews(previews, len(images))
         visible = set(shown)
         data["previews"] = [
-            _as_jpeg(picture) if item in visible else "" for item, picture in enumerate(pictures)
+            _encode_jpeg(picture) if item in visible else ""
+            for item, picture in enumerate(pictures)
         ]
-    replace_file(path, _fill_in(title, data).encode("ascii", "xmlcharrefreplace"))
+    replace_file(path, _fill_template(title, data).encode("ascii", "xmlcharrefreplace"))
 
 
-def _wall(images: NDArray[np.uint8], cells: NDArray[np.intp], tile: int) -> dict[str, Any]:
-    """The wall cut into blocks, each one JPEG."""
+def _cut_wall(images: NDArray[np.uint8], cells: NDArray[np.intp], tile: int) -> dict[str, Any]:
+    """The wall, cut into blocks of one JPEG each."""
     rows, columns = cells.shape
     aspect = images.shape[2] / images.shape[1]
     most = sqrt(MAX_PAGE_PIXELS / (cells.size * aspect))
-    height = max(_STEP, min(_rounded_up(tile), int(most) // _STEP * _STEP))
-    width = _rounded_up(height * aspect)
+    height = max(_STEP, min(_round_up(tile), int(most) // _STEP * _STEP))
+    width = _round_up(height * aspect)
     check_memory(
         3 * cells.size * height * width,
         what=f"A page of {rows:,} x {columns:,} pictures of {height} pixels",
@@ -121,80 +118,77 @@ def _wall(images: NDArray[np.uint8], cells: NDArray[np.intp], tile: int) -> dict
         for column in range(0, columns, step):
             part = cells[row : row + step, column : column + step]
             if (part >= 0).any():
-                place = {"row": row, "column": column}
                 size = {"rows": part.shape[0], "columns": part.shape[1]}
-                drawn = _as_jpeg(_drawn(images, part, height, width))
-                blocks.append({**place, **size, "data": drawn})
-    tiles = {"tile_height": height, "tile_width": width}
-    return {"rows": rows, "columns": columns, **tiles, "blocks": blocks}
+                drawn = _encode_jpeg(_draw_block(images, part, height, width))
+                blocks.append({"row": row, "column": column, **size, "data": drawn})
+    grid = {"rows": rows, "columns": columns, "tile_height": height, "tile_width": width}
+    return {**grid, "blocks": blocks}
 
 
-def _drawn(
+def _draw_block(
     images: NDArray[np.uint8], cells: NDArray[np.intp], height: int, width: int
 ) -> NDArray[np.uint8]:
-    """Pictures side by side without gaps; the page draws those in the colour of its paper."""
+    """Pictures side by side; the page adds the gaps."""
     drawn = np.full((*cells.shape, height, width, 3), _EMPTY, dtype=np.uint8)
     for place, item in np.ndenumerate(cells):
         if item >= 0:
-            drawn[place] = scaled(images[item], height, width)
+            drawn[place] = resize(images[item], height, width)
     joined = drawn.swapaxes(1, 2)
     return joined.reshape(cells.shape[0] * height, cells.shape[1] * width, 3)
 
 
-def _as_jpeg(pixels: NDArray[np.uint8]) -> str:
+def _encode_jpeg(pixels: NDArray[np.uint8]) -> str:
     out = io.BytesIO()
     Image.fromarray(pixels).save(out, format="JPEG", quality=84, subsampling=0)
     return base64.b64encode(out.getvalue()).decode("ascii")
 
 
-def _rounded_up(pixels: float) -> int:
+def _round_up(pixels: float) -> int:
     return max(1, ceil(pixels / _STEP)) * _STEP
 
 
-def _fill_in(title: str, data: dict[str, Any]) -> str:
-    """The page with everything in it, as ASCII."""
+def _fill_template(title: str, data: dict[str, Any]) -> str:
+    """The complete page."""
     folder = resources.files("unshuffle.images") / "page"
     template, style, script = (
         (folder / f"wall.{kind}").read_text("utf-8") for kind in ("html", "css", "js")
     )
     policy = (
-        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
+        f"default-src 'none'; script-src {_csp_hash(script)}; style-src {_csp_hash(style)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
     values = {
         "POLICY": policy,
-        # Names of folders are any bytes; a broken letter may not break the page.
+        # Folder names may hold any bytes; invalid ones must not break the page.
         "TITLE": html.escape(title.encode("utf-8", "replace").decode("utf-8")),
         "STYLE": style,
         "SCRIPT": script,
-        "DATA": _safe_json(data),
+        "DATA": _escape_json(data),
     }
     pieces = template.split("@")
-    # Every other piece is the name of a value. What is filled in is never looked at again.
+    # Every other piece names a value. Values are not searched for names again.
     return "".join(values[each] if k % 2 else each for k, each in enumerate(pieces))
 
 
-def _safe_json(data: dict[str, Any]) -> str:
-    """JSON that cannot end the element it stands in, whatever the names in it are."""
+def _escape_json(data: dict[str, Any]) -> str:
+    """JSON that cannot close the script element around it, whatever it holds."""
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _hash(text: str) -> str:
+def _csp_hash(text: str) -> str:
     digest = hashlib.sha256(text.encode("utf-8")).digest()
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
 
 
 def _check_texts(texts: Any, n_items: int, name: str) -> list[str]:
     """One string for each item."""
-    single = isinstance(texts, str) or not isinstance(texts, Iterable)
-    values = [] if single else list(texts)
+    values = check_names(texts, name)
     if len(values) != n_items:
         raise ValueError(
-            f"`{name}` must be {n_items} strings, one for each picture, got "
-            + (f"one {type(texts).__name__}." if single else f"{len(values)}.")
+            f"`{name}` must be {n_items} strings, one for each picture, got {len(values)}."
         )
-    return check_names(values, name)
+    return values
 
 
 def _check_previews(previews: Any, n_items: int) -> list[NDArray[np.uint8]]:
@@ -205,10 +199,10 @@ def _check_previews(previews: Any, n_items: int) -> list[NDArray[np.uint8]]:
             f"`previews` must be {n_items} pictures, one for each of `images`, got "
             f"{len(pictures)}."
         )
-    for number, each in enumerate(pictures):
+    for k, each in enumerate(pictures):
         if each.dtype != np.uint8 or each.ndim != 3 or each.shape[2] != 3 or 0 in each.shape:
             raise ValueError(
-                f"Picture {number} of `previews` has shape {each.shape} and dtype {each.dtype}. "
-                "Give uint8 arrays of shape (height, width, 3)."
+                f"`previews[{k}]` must be uint8 of shape (height, width, 3), got {each.dtype} of "
+                f"shape {each.shape}."
             )
     return pictures

@@ -1,12 +1,13 @@
-"""Folders of pictures, read with care: whatever is in the folder, nothing crashes."""
+"""Folders of pictures: every readable file at one size, the others listed with a reason."""
 
 import os
 import threading
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,38 +20,29 @@ from unshuffle._printing import short_repr
 from unshuffle.images._cache import Thumbnail, ThumbnailCache, thumbnail_key
 
 Progress = Callable[[int, int], object]
-Result = TypeVar("Result")
+Worker = Callable[[Any], Any]
 # Height and width of a picture in its file, or why it was not read.
 Outcome = tuple[int, int] | str
 
 
-class Counted:
-    """Wraps functions so that each call, once it is done, counts one step of `total`.
+def progress_counter(on_progress: Progress | None, total: int) -> Callable[[Worker], Worker]:
+    """Decorator that reports each finished call, one at a time, also from several threads."""
+    if on_progress is None:
+        return lambda function: function
+    if not callable(on_progress):
+        raise ValueError(f"`on_progress` must be a function or None, got {on_progress!r}.")
+    report, lock, numbers = on_progress, threading.Lock(), count(1)
 
-    Safe with several threads: `on_progress` is called by one at a time, with counts that rise
-    by one.
-    """
-
-    def __init__(self, on_progress: Progress | None, total: int) -> None:
-        if on_progress is not None and not callable(on_progress):
-            raise ValueError(f"`on_progress` must be a function or None, got {on_progress!r}.")
-        self.on_progress = on_progress
-        self.total = total
-        self._done = 0
-        self._lock = threading.Lock()
-
-    def __call__(self, function: Callable[[Any], Result]) -> Callable[[Any], Result]:
-        """`function`, counted."""
-
-        def step(argument: Any) -> Result:
+    def counted(function: Worker) -> Worker:
+        def step(argument: Any) -> Any:
             result = function(argument)
-            with self._lock:
-                self._done += 1
-                if self.on_progress is not None:
-                    self.on_progress(self._done, self.total)
+            with lock:
+                report(next(numbers), total)
             return result
 
         return step
+
+    return counted
 
 
 @dataclass(frozen=True)
@@ -60,14 +52,13 @@ class ImageCollection:
     Attributes
     ----------
     names : list of str
-        File names in natural order ("2.png" before "10.png"); for a picture in a sub-folder
-        the path from the folder on, with ``/`` between its parts.
+        Paths relative to the folder, with ``/``, in natural order ("2.png" before "10.png").
     arrays : ndarray of shape (n_images, height, width, 3), uint8
         The pictures in RGB, upright, transparent parts on white.
     sizes : ndarray of shape (n_images, 2)
         Height and width of each picture in its file, after it was turned upright.
     skipped : list of (str, str)
-        Name of each file that was not read, and why.
+        Name of each file that was not read, and the reason.
     """
 
     names: list[str]
@@ -94,37 +85,34 @@ def read_folder(
 ) -> ImageCollection:
     """Read every picture of a folder at one common size.
 
-    Hidden files are left out. A file that is no picture, is damaged, is too large to be
-    decoded safely, or is a link that leads out of the folder is skipped and listed with the
-    reason.
+    Hidden files are ignored. Damaged files, files that are not pictures, pictures of more than 80
+    million pixels and links that lead out of the folder are skipped and listed with the reason.
 
     Parameters
     ----------
     folder : str or Path
-        Where the pictures are: PNG, JPEG, GIF (its first frame), BMP, TIFF or WebP, and HEIC
-        where ``unshuffle[images]`` is installed. The content decides, so a PNG named
-        ``a.jpg`` is read.
+        Folder of PNG, JPEG, GIF (first frame), BMP, TIFF or WebP files, and HEIC with
+        ``unshuffle[images]``. The format is detected from the content, not the name.
     size : int or (int, int), default=40
-        Side of the square, or height and width, that each picture is scaled to. Larger
-        keeps more detail and takes more memory.
+        Height and width that each picture is scaled to; one number for both. Larger sizes keep
+        more detail and take more memory.
     fit : {"stretch", "crop"}, default="stretch"
-        "stretch" keeps all of each picture and gives up its proportions; "crop" keeps its
-        proportions, and of the picture the largest central part that fills the size.
+        "stretch" keeps the whole picture but not its proportions; "crop" keeps the proportions
+        and the largest central part that fills the size.
     recursive : bool, default=False
-        Also read sub-folders, but for hidden ones and what links lead to.
+        Also read sub-folders, except hidden ones and links.
     cache : str, Path or None, default=None
-        Folder to keep the scaled pictures in, such as `default_cache` gives, so that the next
-        reading is much faster. It is made if missing and holds at most `MAX_CACHE_BYTES`; a
-        file that changed is read anew. None keeps nothing.
+        Folder for scaled copies, such as `default_cache()`, which make the next reading much
+        faster. It is created if missing and holds at most 512 MiB. None keeps no copies.
     n_jobs : int or None, default=None
-        Number of threads that decode; more use more cores. The result is the same.
+        Number of threads that decode. The result does not depend on it.
     on_progress : callable or None, default=None
-        Called with the number of files done and the number in all.
+        Called with the number of files done and the total.
 
     Returns
     -------
     collection : ImageCollection
-        Names, pixels, and what was skipped.
+        Names, pixels and skipped files.
 
     Notes
     -----
@@ -133,16 +121,14 @@ def read_folder(
 
     Examples
     --------
-    The pictures are in `arrays`, ready for `describe`, `lab_pixels` and the others:
-
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
     >>> from PIL import Image
-    >>> from unshuffle.images import describe, read_folder
+    >>> from unshuffle.images import read_folder
     >>> with TemporaryDirectory() as folder:
     ...     for color in ("red", "blue"):
     ...         Image.new("RGB", (60, 40), color).save(Path(folder) / f"{color}.png")
-    ...     _ = (Path(folder) / "notes.txt").write_text("no picture")
+    ...     _ = (Path(folder) / "notes.txt").write_text("not a picture")
     ...     photos = read_folder(folder, size=8)
     >>> photos.arrays.shape
     (2, 8, 8, 3)
@@ -150,9 +136,6 @@ def read_folder(
     ['blue.png', 'red.png']
     >>> [name for name, reason in photos.skipped]
     ['notes.txt']
-    >>> vectors, kernel = describe(photos.arrays)
-    >>> vectors.shape
-    (2, 192)
     """
     size = check_image_size(size)
     check_option(fit, "fit", FITS)
@@ -160,7 +143,7 @@ def read_folder(
     kept = None if cache is None else Path(cache)
     if kept is not None and os.path.realpath(kept) == os.path.realpath(folder):
         raise ValueError(
-            f"`cache` is the folder of the pictures itself, {folder}. Give another one, such as "
+            f"`cache` is the folder of the pictures itself, {folder}. Pass another one, such as "
             "unshuffle.images.default_cache()."
         )
     listing = list_files(folder, recursive=recursive, leave_out=kept)
@@ -199,7 +182,7 @@ def _read_all(
     n_jobs: int | None,
     on_progress: Progress | None,
 ) -> tuple[NDArray[np.uint8], list[Outcome]]:
-    """Pixels of each file, and its original size or why it has none."""
+    """Pixels of each file, and its original size or why it was not read."""
     thumbnails = None if cache is None else ThumbnailCache(cache)
     arrays = np.zeros((len(paths), *size, 3), dtype=np.uint8)
 
@@ -208,13 +191,12 @@ def _read_all(
             arrays[i], original = _read_cached(paths[i], size, fit, thumbnails)
             return original
         except Exception as error:
-            # Decoders fail in any way they like on damaged data: OSError, SyntaxError,
-            # struct.error, zlib.error and more. One bad file must not cost the others.
+            # Decoders raise almost anything on damaged data.
             return explain(error)
 
-    counted = Counted(on_progress, len(paths))
+    counted = progress_counter(on_progress, len(paths))
     with warnings.catch_warnings():
-        # Decoders warn about what is odd in a file; what matters is listed in `skipped`.
+        # Decoders warn about oddities in files; `skipped` lists what matters.
         warnings.simplefilter("ignore")
         outcomes = map_parallel(counted(read_one), range(len(paths)), n_jobs=n_jobs)
     if thumbnails is not None:
@@ -222,7 +204,7 @@ def _read_all(
         if thumbnails.problem is not None:
             warnings.warn(
                 f"Thumbnails cannot be kept in {cache}: {thumbnails.problem}. The pictures were "
-                "read all the same; choose another `cache` to read them faster next time.",
+                "read anyway; choose another `cache` to read them faster next time.",
                 stacklevel=3,
             )
     return arrays, outcomes
@@ -231,10 +213,10 @@ def _read_all(
 def _read_cached(
     path: Path, size: tuple[int, int], fit: str, thumbnails: ThumbnailCache | None
 ) -> Thumbnail:
-    """A picture at this size, from the cache where it is there."""
+    """A picture at this size, from the cache if possible."""
     if thumbnails is None or not os.path.isfile(path):
         return decode(path, size=size, fit=fit)
-    # Taken before the file is read: should it change meanwhile, the next reading sees that.
+    # Computed before the file is read: if it changes meanwhile, the next reading notices.
     key = thumbnail_key(path, size, fit)
     found = thumbnails.find(key, size)
     if found is None:
@@ -244,12 +226,11 @@ def _read_cached(
 
 
 def _nothing_read(folder: Path, skipped: list[tuple[str, str]], recursive: bool) -> str:
-    """Why a folder gave no picture at all."""
+    """Why no picture of a folder was read."""
     advice = "Give a folder of PNG, JPEG, GIF, BMP, TIFF or WebP files."
     if not skipped:
         where = "hidden ones" if recursive else "sub-folders and hidden files"
         return f"{folder} holds no picture: it has no files ({where} are not searched). {advice}"
-    listed = by_reason(skipped)
-    reasons = "; ".join(f"{len(names):,} such as {names[0]}: {why}" for why, names in listed)
+    listed = [f"{len(names):,} such as {names[0]}: {why}" for why, names in by_reason(skipped)]
     count = f"{len(skipped):,} file(s) were skipped"
-    return f"{folder} holds no picture that can be read: {count}. {reasons}. {advice}"
+    return f"{folder} holds no readable picture: {count}. {'; '.join(listed)}. {advice}"

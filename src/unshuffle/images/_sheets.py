@@ -1,4 +1,4 @@
-"""Pictures of results: matched pairs side by side, items on a grid or at any points."""
+"""Sheets of pictures: matched pairs side by side, items on a grid or at any positions."""
 
 import io
 from math import ceil, sqrt
@@ -20,15 +20,14 @@ from unshuffle._saving import replace_file
 
 # Longest side that each format can record.
 _LONGEST_SIDE = {"JPEG": 65_535, "WEBP": 16_383}
-# What common viewers open without trouble, and what every format above can hold.
+# Common viewers open this many without trouble.
 MAX_SHEET_PIXELS = 120_000_000
 _FORMATS = {".png": "PNG", ".webp": "WEBP", ".jpg": "JPEG", ".jpeg": "JPEG"}
 _EMPTY: Color = (226, 224, 218)
 _RIGHT: Color = (46, 139, 87)
 _WRONG: Color = (214, 40, 40)
 _PLAIN: Color = (120, 118, 112)
-# Unsure to sure. Runs through pale yellow and darkens at both ends, so that it also reads
-# in grey print and for colour-blind eyes.
+# Unsure to sure; darker at both ends, also for gray print and color-blind readers.
 _RAMP = np.array([[178, 24, 43], [239, 138, 98], [240, 214, 120], [102, 178, 130], [15, 105, 72]])
 
 
@@ -43,27 +42,27 @@ def matched_sheet(
     height: int = 72,
     max_pairs: int = 2000,
 ) -> Image.Image:
-    """Draw each item beside the partner that was found for it, framed by how sure that is.
+    """Draw each item beside its partner, in a frame that shows the confidence.
 
     Parameters
     ----------
     left : array of shape (n, h, w, 3) or (n, h, w), uint8
         Pictures of the first collection.
     right : array of shape (m, h', w', 3) or (m, h', w'), uint8
-        Pictures of the second.
+        Pictures of the second collection.
     permutation : array of shape (n,)
-        ``right[permutation[i]]`` stands beside ``left[i]``; -1 leaves the place empty.
+        ``right[permutation[i]]`` is drawn beside ``left[i]``; -1 leaves the place empty.
     confidence : array of shape (n,) or None, default=None
-        From 0 to 1; colours the frames from red through yellow to green.
+        From 0 to 1; colors the frames from red through yellow to green.
     correct : array of bool of shape (n,) or None, default=None
-        Where the truth is known: right pairs get a thin green frame, wrong ones a thick red
-        one. Goes before `confidence`.
+        Whether each pair is right, if known: thin green frames for right pairs, thick red ones
+        for wrong pairs. Overrides `confidence`.
     columns : int or None, default=None
-        Pairs in a row; None makes the sheet about square.
+        Pairs in a row. None makes the sheet about square.
     height : int, default=72
-        Height of each picture on the sheet in pixels. Larger shows more and grows the file.
+        Height of each picture in pixels. Larger values show more detail and make larger files.
     max_pairs : int, default=2000
-        Draw at most this many pairs, from the first on.
+        Only the first `max_pairs` pairs are drawn.
 
     Returns
     -------
@@ -81,20 +80,20 @@ def matched_sheet(
     if columns is None:
         columns = max(1, round(sqrt(n * pair[0] / pair[1])))
     columns = min(check_count(columns, "columns"), n)
-    sheet = _blank(ceil(n / columns), columns, pair, gap)
+    sheet = _blank_sheet(ceil(n / columns), columns, pair, gap)
     for i in range(n):
         top, start = gap + (i // columns) * (pair[0] + gap), gap + (i % columns) * (pair[1] + gap)
         cell = sheet[top : top + pair[0], start : start + pair[1]]
         cell[:] = frames[i]
         if correct is not None and np.asarray(correct)[i]:
-            # A quiet frame: half its width turned back into paper, so that errors stand out.
+            # Half as thick, so that errors stand out.
             half = frame // 2
             cell[:] = PAPER
             cell[half:-half, half:-half] = frames[i]
         inner = cell[frame:-frame, frame:-frame]
-        inner[:, : widths[0]] = scaled(left[i], height, widths[0])
+        inner[:, : widths[0]] = resize(left[i], height, widths[0])
         alone = partners[i] < 0
-        inner[:, widths[0] :] = _EMPTY if alone else scaled(right[partners[i]], height, widths[1])
+        inner[:, widths[0] :] = _EMPTY if alone else resize(right[partners[i]], height, widths[1])
     return Image.fromarray(sheet)
 
 
@@ -106,42 +105,42 @@ def grid_sheet(
     gap: int = 2,
     background: Color = PAPER,
 ) -> Image.Image:
-    """Draw items where a grid puts them.
+    """Draw pictures on a grid.
 
     Parameters
     ----------
     images : array of shape (n, h, w, 3) or (n, h, w), uint8
         The pictures.
     grid : array of int of shape (rows, columns)
-        Which picture stands in each cell; -1 leaves it empty.
+        Index of the picture in each cell; -1 leaves it empty.
     tile : int, default=32
-        Height of each picture on the sheet in pixels. Larger shows more. Where the sheet would
-        have more than 120 million pixels, or a side longer than 16,383, pictures are smaller.
+        Height of each picture in pixels. Larger values show more detail. Reduced where the sheet
+        would exceed 120 million pixels, or 16,383 along a side.
     gap : int, default=2
         Pixels between pictures.
     background : (int, int, int), default=PAPER
-        Colour of gaps and empty cells.
+        Color of gaps and empty cells.
 
     Returns
     -------
     sheet : PIL.Image.Image
-        The grid, drawn.
+        The drawn grid.
 
     Notes
     -----
-    Takes 3 bytes for each pixel of the sheet; that is checked before it is taken.
+    Takes 3 bytes per pixel of the sheet, checked before they are allocated.
     """
     images = check_images(images)
     cells = check_grid(grid, len(images))
     tile = check_count(tile, "tile", most=2000)
     gap = check_count(gap, "gap", least=0)
     rows, columns = cells.shape
-    tile, width, gap = _fitting(rows, columns, tile, gap, images.shape[2] / images.shape[1])
-    sheet = _blank(rows, columns, (tile, width), gap, background)
+    tile, width, gap = _fit_tile(rows, columns, tile, gap, images.shape[2] / images.shape[1])
+    sheet = _blank_sheet(rows, columns, (tile, width), gap, background)
     for (row, column), item in np.ndenumerate(cells):
         if item >= 0:
             top, start = gap + row * (tile + gap), gap + column * (width + gap)
-            sheet[top : top + tile, start : start + width] = scaled(images[item], tile, width)
+            sheet[top : top + tile, start : start + width] = resize(images[item], tile, width)
     return Image.fromarray(sheet)
 
 
@@ -153,54 +152,52 @@ def points_sheet(
     gap: int = 2,
     background: Color = PAPER,
 ) -> Image.Image:
-    """Draw items at any points, such as the positions of a layout on a circle.
+    """Draw pictures at any positions, such as those of a layout on a circle.
 
     Parameters
     ----------
     images : array of shape (n, h, w, 3) or (n, h, w), uint8
         The pictures.
     positions : array of shape (n, 2)
-        Row and column of the middle of each picture, in any unit: most neighbours come to
-        stand side by side.
+        Row and column of the center of each picture, in any unit. They are scaled so that
+        nearest neighbors typically touch.
     tile : int, default=32
-        Height of each picture on the sheet in pixels, less where the sheet would be too large,
-        as in `grid_sheet`. Larger shows more.
+        Height of each picture in pixels, limited as in `grid_sheet`. Larger shows more detail.
     gap : int, default=2
-        Pixels between a picture and its nearest neighbour, for most.
+        Typical number of pixels between nearest neighbors.
     background : (int, int, int), default=PAPER
-        Colour between the pictures.
+        Color between the pictures.
 
     Returns
     -------
     sheet : PIL.Image.Image
-        The pictures; later ones cover earlier ones where points are close.
+        The pictures; later ones cover earlier ones where positions are close.
     """
     images = check_images(images)
     points = check_cell_points(positions, len(images), "positions")
     tile = check_count(tile, "tile", most=2000)
     gap = check_count(gap, "gap", least=0)
-    # In units of the distance between neighbours the points are a grid with holes.
-    points = (points - points.min(axis=0)) / _usual_distance(points)
+    # In units of the distance between neighbors the points are a grid with holes.
+    points = (points - points.min(axis=0)) / _typical_distance(points)
     rows, columns = (ceil(each) + 1 for each in points.max(axis=0))
-    tile, width, gap = _fitting(rows, columns, tile, gap, images.shape[2] / images.shape[1])
+    tile, width, gap = _fit_tile(rows, columns, tile, gap, images.shape[2] / images.shape[1])
     pitch = np.array([tile + gap, width + gap])
     corners = np.rint(points * pitch).astype(int) + gap
-    shape = corners.max(axis=0) + pitch
-    sheet = _filled((*shape, 3), background)
+    sheet = _fill((*(corners.max(axis=0) + pitch), 3), background)
     for image, (top, start) in zip(images, corners, strict=True):
-        sheet[top : top + tile, start : start + width] = scaled(image, tile, width)
+        sheet[top : top + tile, start : start + width] = resize(image, tile, width)
     return Image.fromarray(sheet)
 
 
 def save_sheet(sheet: Image.Image, path: str | Path) -> None:
-    """Write a sheet to a file: pixels only, nothing of what the pictures' files said about them.
+    """Write a sheet to a file, without metadata.
 
     Parameters
     ----------
     sheet : PIL.Image.Image
-        What to write.
+        The sheet.
     path : str or Path
-        A .png, .jpg, .jpeg or .webp file. An existing file is replaced, once the new one is
+        A .png, .jpg, .jpeg or .webp file. An existing file is replaced when the new one is
         complete.
     """
     path = check_output_path(path, SHEET_SUFFIXES)
@@ -214,21 +211,21 @@ def save_sheet(sheet: Image.Image, path: str | Path) -> None:
             f"{format_name} file holds at most {longest:,} along a side. Write a .png file, or "
             "draw smaller pictures."
         )
-    # Of the picture itself only: no place, no camera, no colour profile, no comment.
+    # No location, camera, color profile or comment.
     plain = sheet.convert("RGB")
     plain.info.clear()
     out = io.BytesIO()
     if format_name == "PNG":
         plain.save(out, format="PNG", compress_level=3)
     else:
-        # 4:4:4 for JPEG: the edge between two pictures is one of colour too.
+        # 4:4:4 for JPEG keeps the edges between pictures sharp in color.
         options = {"subsampling": 0} if format_name == "JPEG" else {}
         plain.save(out, format=format_name, quality=90, **options)
     replace_file(path, out.getvalue())
 
 
-def _fitting(rows: int, columns: int, tile: int, gap: int, aspect: float) -> tuple[int, int, int]:
-    """Height and width of a picture, and the gap, with which a sheet stays within bounds."""
+def _fit_tile(rows: int, columns: int, tile: int, gap: int, aspect: float) -> tuple[int, int, int]:
+    """Largest height and width of a picture, and the gap, that keep a sheet within bounds."""
     for height in range(tile, 0, -1):
         space = gap if height == tile else min(gap, height // 5)
         width = max(1, round(height * aspect))
@@ -241,7 +238,7 @@ def _fitting(rows: int, columns: int, tile: int, gap: int, aspect: float) -> tup
             f"{MAX_SHEET_SIDE:,} pixels along a side. Draw a part of it."
         )
     check_memory(
-        # Once to draw it, once as an image.
+        # As an array and as an image.
         6 * sides[0] * sides[1],
         what=f"A sheet of {rows:,} x {columns:,} pictures of {height} pixels",
         instead="Choose a smaller `tile`.",
@@ -249,29 +246,28 @@ def _fitting(rows: int, columns: int, tile: int, gap: int, aspect: float) -> tup
     return height, width, space
 
 
-def _usual_distance(points: NDArray[np.float64]) -> float:
-    """Median distance from a point to its nearest neighbour, copies of it left out."""
+def _typical_distance(points: NDArray[np.float64]) -> float:
+    """Median distance between nearest neighbors, ignoring duplicates."""
     distinct = np.unique(points, axis=0)
     if len(distinct) < 2:
         return 1.0
     distances, _ = cKDTree(distinct).query(distinct, k=2)
-    # Not less than a thousandth of the whole: pictures would be too small to see.
+    # At least a thousandth of the extent, or pictures would be too small to see.
     return max(float(np.median(distances[:, 1])), float(np.ptp(points, axis=0).max()) / 1000)
 
 
-def _blank(
+def _blank_sheet(
     rows: int, columns: int, cell: tuple[int, int], gap: int, color: Color = PAPER
 ) -> NDArray[np.uint8]:
-    shape = (gap + rows * (cell[0] + gap), gap + columns * (cell[1] + gap), 3)
-    return _filled(shape, color)
+    return _fill((gap + rows * (cell[0] + gap), gap + columns * (cell[1] + gap), 3), color)
 
 
-def _filled(shape: tuple[int, ...], color: Color) -> NDArray[np.uint8]:
+def _fill(shape: tuple[int, ...], color: Color) -> NDArray[np.uint8]:
     return np.rint(check_colors(color, shape, "background")).astype(np.uint8)
 
 
-def scaled(pixels: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
-    """A picture at this size."""
+def resize(pixels: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
+    """The picture resized."""
     if pixels.shape[:2] == (height, width):
         return pixels
     resized = Image.fromarray(pixels).resize((width, height), Image.Resampling.BICUBIC)
@@ -293,24 +289,24 @@ def _frame_colors(
 
 
 def check_colors(colors: Any, shape: tuple[int, ...], name: str) -> NDArray[np.float64]:
-    """Colours from 0 to 255, repeated to fill `shape`."""
+    """Colors from 0 to 255, broadcast to `shape`."""
     try:
         array = as_numbers(colors, f"`{name}`")
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"`{name}` must be colours (red, green, blue) from 0 to 255, got {colors!r}."
+            f"`{name}` must be colors (red, green, blue) from 0 to 255, got {colors!r}."
         ) from error
     try:
         array = np.broadcast_to(array, shape)
     except ValueError:
         raise ValueError(
-            f"`{name}` has shape {array.shape}, which does not fill {shape}. Give one colour "
+            f"`{name}` has shape {array.shape}, which does not fill {shape}. Give one color "
             "(red, green, blue), or one for each."
         ) from None
-    # Blending two colours may leave the range by a rounding error.
+    # Blended colors may leave the range by a rounding error.
     if not (np.isfinite(array).all() and array.min() >= -1e-6 and array.max() <= 255 + 1e-6):
         raise ValueError(
-            f"`{name}` must be colours (red, green, blue) from 0 to 255, got values from "
+            f"`{name}` must be colors (red, green, blue) from 0 to 255, got values from "
             f"{array.min():g} to {array.max():g}."
         )
     return np.clip(array, 0.0, 255.0)

@@ -38,9 +38,9 @@ class AlignmentDisplay(Display):
     Examples
     --------
     >>> from unshuffle import MinimumVolumePCA
-    >>> from unshuffle.datasets import digit_clouds
+    >>> from unshuffle.datasets import digit_sets
     >>> from unshuffle.plotting import AlignmentDisplay
-    >>> bags, labels = digit_clouds(20, n_points=30)
+    >>> bags, labels = digit_sets(20, n_points=30)
     >>> aligned = MinimumVolumePCA().fit(bags)
     >>> before, after = AlignmentDisplay.from_estimator(aligned, bags).components_for(0.9)
     >>> before > after

@@ -40,10 +40,10 @@ class GramDisplay(Display):
 
     Examples
     --------
-    >>> from unshuffle.datasets import digit_clouds
+    >>> from unshuffle.datasets import digit_sets
     >>> from unshuffle.kernels import MeanMapKernel
     >>> from unshuffle.plotting import GramDisplay
-    >>> bags, labels = digit_clouds(20, n_points=30)
+    >>> bags, labels = digit_sets(20, n_points=30)
     >>> display = GramDisplay.from_estimator(MeanMapKernel(), bags, labels)
     >>> display.order.shape
     (20,)

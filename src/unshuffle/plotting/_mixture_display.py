@@ -38,10 +38,10 @@ class MixtureDisplay(Display):
 
     Examples
     --------
-    >>> from unshuffle.datasets import digit_clouds
+    >>> from unshuffle.datasets import digit_sets
     >>> from unshuffle.kernels import ExpectedLikelihoodKernel
     >>> from unshuffle.plotting import MixtureDisplay
-    >>> bags, labels = digit_clouds(4, n_points=60)
+    >>> bags, labels = digit_sets(4, n_points=60)
     >>> kernel = ExpectedLikelihoodKernel(3, random_state=0).fit(bags)
     >>> display = MixtureDisplay.from_estimator(kernel, bags, labels)
     >>> len(display.mixtures)

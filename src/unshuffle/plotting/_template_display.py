@@ -45,9 +45,9 @@ class TemplateDisplay(Display):
     Examples
     --------
     >>> from unshuffle import MinimumVolumePCA
-    >>> from unshuffle.datasets import digit_clouds
+    >>> from unshuffle.datasets import digit_sets
     >>> from unshuffle.plotting import TemplateDisplay
-    >>> bags, labels = digit_clouds(20, n_points=30)
+    >>> bags, labels = digit_sets(20, n_points=30)
     >>> aligned = MinimumVolumePCA().fit(bags)
     >>> display = TemplateDisplay.from_estimator(aligned, bags[:4], labels[:4])
     >>> display.sets.shape

@@ -190,8 +190,8 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
     Examples
     --------
     >>> from unshuffle import PermutationInvariantSVC
-    >>> from unshuffle.datasets import digit_clouds
-    >>> bags, labels = digit_clouds(160, digits=(0, 1), n_points=30)
+    >>> from unshuffle.datasets import digit_sets
+    >>> bags, labels = digit_sets(160, digits=(0, 1), n_points=30)
     >>> classifier = PermutationInvariantSVC(kernel="rbf").fit(bags[:100], labels[:100])
     >>> classifier.score(bags[100:], labels[100:]) > 0.9
     True

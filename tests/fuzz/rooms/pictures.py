@@ -13,7 +13,7 @@ from unshuffle import datasets, images
 
 function(
     datasets,
-    "digit_clouds",
+    "digit_sets",
     {
         "n": s.count(2, 10),
         "digits": Kind(lambda case, rng: (3, 9), v.permutation("n").hostile),

@@ -27,8 +27,8 @@
   const nameOf = (cell) => names[cells[cell]];
   const captionOf = (cell) => (captions ? captions[cells[cell]] : "");
 
-  // Each block of the wall is one picture, kept at several sizes: the one just large enough is
-  // drawn, so that a wall of any number of pictures takes a few dozen calls, and none flickers.
+  // Each block of the wall is one picture, kept at several sizes. The smallest one that is large
+  // enough is drawn, so that any wall takes a few dozen calls and does not flicker.
   const blocks = data.blocks.map((block) => ({ ...block, levels: [] }));
 
   function halves(image, width, height) {
@@ -62,7 +62,7 @@
     colors = { paper: color("--paper"), mark: color("--mark"), ink: color("--ink") };
   }
 
-  // Edges of cells in device pixels: everything is drawn between them, so nothing shows seams.
+  // Edges of cells in whole device pixels, which avoids seams.
   const edgeX = (column) => Math.round((column * tw - view.x) * view.scale * size.dots);
   const edgeY = (row) => Math.round((row * th - view.y) * view.scale * size.dots);
 
@@ -133,7 +133,7 @@
     const top = edgeY(rowOf(cell));
     const right = edgeX(columnOf(cell) + 1);
     const bottom = edgeY(rowOf(cell) + 1);
-    // From afar a cell is a dot: the ring stays large enough to be seen.
+    // Zoomed out, a cell is a dot; the ring stays large enough to see.
     const room = Math.max(0, 5 * size.dots - (right - left) / 2);
     context.lineWidth = width * size.dots;
     context.strokeStyle = color;
@@ -149,7 +149,7 @@
     fillCells(range, colors.paper, 1, (cell) => cells[cell] < 0);
     if (matches) fillCells(range, colors.paper, 0.85, (cell) => cells[cell] >= 0 && !matches[cell]);
     drawGaps(range);
-    // From afar a few cells among thousands are lost without a ring.
+    // Zoomed out, a few cells among thousands are invisible without a ring.
     if (matches && found.length <= 300) found.forEach((cell) => ring(cell, colors.mark, 1.5));
     if (hovered >= 0 && hovered !== current) ring(hovered, colors.ink, 2);
     if (current >= 0) ring(current, colors.mark, 3);
@@ -177,7 +177,7 @@
     ask();
   }
 
-  // The middle of the window stays on the wall, so that it is never lost from sight.
+  // The center of the window stays on the wall, so that some of it is always visible.
   function keepInSight() {
     const width = size.width / view.scale;
     const height = size.height / view.scale;
@@ -467,7 +467,7 @@
     get("after").addEventListener("click", () => open(follow(current, 1)));
     get("close").addEventListener("click", () => get("large").close());
     get("large").addEventListener("click", (event) => {
-      // Outside the panel the event comes from the dialog itself, with a place beyond its sides.
+      // A click outside the panel targets the dialog itself, at a position beyond its sides.
       const box = get("large").getBoundingClientRect();
       const inside =
         event.clientX >= box.left &&
@@ -514,7 +514,7 @@
         document.documentElement.dataset.ready = "yes";
       },
       () => {
-        get("waiting").textContent = "The pictures in this file are damaged. Make the page again.";
+        get("waiting").textContent = "The pictures in this file are damaged. Create the page again.";
       },
     );
   }

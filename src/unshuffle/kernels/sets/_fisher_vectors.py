@@ -137,9 +137,9 @@ class FisherVectorKernel(SetKernel):
 
     Examples
     --------
-    >>> from unshuffle.datasets import digit_clouds
+    >>> from unshuffle.datasets import digit_sets
     >>> from unshuffle.kernels import FisherVectorKernel
-    >>> sets, labels = digit_clouds(20)
+    >>> sets, labels = digit_sets(20)
     >>> kernel = FisherVectorKernel(n_components=8, random_state=0)
     >>> kernel.fit_transform(sets).shape
     (20, 20)

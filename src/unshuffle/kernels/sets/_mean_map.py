@@ -196,9 +196,9 @@ class MeanMapKernel(SetKernel):
     >>> from sklearn.model_selection import cross_val_score
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.svm import SVC
-    >>> from unshuffle.datasets import digit_clouds
+    >>> from unshuffle.datasets import digit_sets
     >>> from unshuffle.kernels import MeanMapKernel
-    >>> sets, labels = digit_clouds(100, digits=(0, 1))
+    >>> sets, labels = digit_sets(100, digits=(0, 1))
     >>> model = make_pipeline(MeanMapKernel(), SVC(C=10, kernel="precomputed"))
     >>> bool(cross_val_score(model, sets, labels).mean() > 0.95)
     True

@@ -95,9 +95,9 @@ class SetKernelSum(SetKernel):
     >>> from sklearn.model_selection import GridSearchCV
     >>> from sklearn.pipeline import Pipeline
     >>> from sklearn.svm import SVC
-    >>> from unshuffle.datasets import digit_clouds
+    >>> from unshuffle.datasets import digit_sets
     >>> from unshuffle.kernels import MeanMapKernel, SetKernelSum, SlicedWassersteinKernel
-    >>> sets, labels = digit_clouds(60)
+    >>> sets, labels = digit_sets(60)
     >>> both = SetKernelSum([("mean", MeanMapKernel()), ("sliced", SlicedWassersteinKernel())])
     >>> model = Pipeline([("sets", both), ("svc", SVC(C=10, kernel="precomputed"))])
     >>> search = GridSearchCV(model, {"sets__mean__gamma": [0.1, 1.0]}, cv=3)

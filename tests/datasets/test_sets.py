@@ -2,42 +2,42 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from unshuffle.datasets import digit_clouds, mixture_sets
+from unshuffle.datasets import digit_sets, mixture_sets
 
 
 def test_points_lie_where_the_ink_is():
-    bags, labels = digit_clouds(6, digits=(0, 1), n_points=4000)
+    sets, labels = digit_sets(6, digits=(0, 1), n_points=4000)
     digits = load_digits()
     for kind in (0, 1):
         pictures = digits.images[digits.target == kind]
-        for bag, ink in zip(bags[labels == kind], pictures, strict=False):
+        for points, ink in zip(sets[labels == kind], pictures, strict=False):
             edges = np.arange(9) - 0.5
-            counts = np.histogram2d(bag[:, 1], bag[:, 0], bins=[edges, edges])[0][::-1]
+            counts = np.histogram2d(points[:, 1], points[:, 0], bins=[edges, edges])[0][::-1]
             np.testing.assert_allclose(counts / 4000, ink / ink.sum(), atol=0.02)
 
 
 def test_kinds_take_turns_and_pictures_do_not_depend_on_the_seed():
-    bags, labels = digit_clouds(7, digits=(9, 3, 0), n_points=5000)
+    sets, labels = digit_sets(7, digits=(9, 3, 0), n_points=5000)
     assert labels.tolist() == [9, 3, 0, 9, 3, 0, 9]
-    others, _ = digit_clouds(7, digits=(9, 3, 0), n_points=5000, random_state=1)
-    assert not np.array_equal(bags, others)
+    others, _ = digit_sets(7, digits=(9, 3, 0), n_points=5000, random_state=1)
+    assert not np.array_equal(sets, others)
     # Many points of one picture fall into its pixels alike, however they are drawn.
     counts, again = (
-        np.stack([np.histogram2d(*bag.T, bins=np.arange(9) - 0.5)[0] for bag in each])
-        for each in (bags, others)
+        np.stack([np.histogram2d(*points.T, bins=np.arange(9) - 0.5)[0] for points in each])
+        for each in (sets, others)
     )
     distances = np.abs(counts[:, np.newaxis] - again[np.newaxis]).sum(axis=(2, 3))
     assert distances.argmin(axis=1).tolist() == list(range(7))
 
 
-def test_same_random_state_same_clouds():
-    first, again = (digit_clouds(5, random_state=3).bags for _ in range(2))
+def test_same_random_state_same_sets():
+    first, again = (digit_sets(5, random_state=3).sets for _ in range(2))
     np.testing.assert_array_equal(first, again)
 
 
 def test_points_of_one_pixel_can_be_told_apart():
-    bags, _ = digit_clouds(3, n_points=300)
-    assert all(len(np.unique(bag, axis=0)) == 300 for bag in bags)
+    sets, _ = digit_sets(3, n_points=300)
+    assert all(len(np.unique(points, axis=0)) == 300 for points in sets)
 
 
 @pytest.mark.parametrize(
@@ -52,30 +52,30 @@ def test_points_of_one_pixel_can_be_told_apart():
         ({"n_points": 0}, "`n_points`"),
     ],
 )
-def test_impossible_clouds_are_refused(options, name):
+def test_impossible_sets_are_refused(options, name):
     with pytest.raises(ValueError, match=name):
-        digit_clouds(**options)
+        digit_sets(**options)
 
 
 def test_far_too_many_points_are_refused_before_the_work():
     with pytest.raises(MemoryError, match="Pass a smaller n or n_points"):
-        digit_clouds(1, n_points=10**13)
+        digit_sets(1, n_points=10**13)
 
 
 def test_classes_take_turns_and_sizes_keep_their_range():
-    bags, labels = mixture_sets(300, n_classes=3, least_points=5, most_points=9)
+    sets, labels = mixture_sets(300, n_classes=3, least_points=5, most_points=9)
     assert labels.tolist() == [0, 1, 2] * 100
-    sizes = {len(bag) for bag in bags}
+    sizes = {len(points) for points in sets}
     assert sizes == {5, 6, 7, 8, 9}
-    assert {bag.shape[1] for bag in bags} == {5}
+    assert {points.shape[1] for points in sets} == {5}
 
 
 def test_classes_differ_by_as_much_as_was_asked():
-    bags, labels = mixture_sets(400, difference=0.0, least_points=400, most_points=400)
+    sets, labels = mixture_sets(400, difference=0.0, least_points=400, most_points=400)
     others, _ = mixture_sets(400, difference=0.5, least_points=400, most_points=400)
     spread = []
-    for sets in (bags, others):
-        means = np.array([bag.mean(axis=0) for bag in sets])
+    for each in (sets, others):
+        means = np.array([points.mean(axis=0) for points in each])
         spread.append(np.std([means[labels == k].mean(axis=0) for k in range(4)], axis=0).mean())
     # The mean of five moves of 0.5; without moves, the error of 100 means of 400 points.
     assert spread[0] < 0.02
@@ -83,7 +83,7 @@ def test_classes_differ_by_as_much_as_was_asked():
 
 
 def test_the_seed_decides_mixtures():
-    first, again, other = (mixture_sets(4, random_state=seed).bags for seed in (1, 1, 2))
+    first, again, other = (mixture_sets(4, random_state=seed).sets for seed in (1, 1, 2))
     np.testing.assert_array_equal(first[0], again[0])
     assert first[0].shape != other[0].shape or not np.array_equal(first[0], other[0])
 

@@ -1,0 +1,142 @@
+"""Files for --frozen: known pairs of a match, fixed cells of a layout."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unshuffle._files import check_regular_file
+from unshuffle.cli._app import BadInput
+from unshuffle.cli._tables import Line, csv_lines, read_text_file
+
+PAIRS_EXPECTED = "Give one line for each pair: item of A, item of B."
+CELLS_EXPECTED = "Give one line for each item: name, row, column."
+# Columns of our own output that hold each field: a name where it is unique, else a number.
+_PAIR_COLUMNS = (("name_x", "index_x"), ("name_y", "index_y"))
+_INTEGER = re.compile(r"[-+]?\d{1,18}")
+_CELL_COLUMNS = (("name", "item"), ("row",), ("column",))
+
+
+def read_frozen_lines(path: Path, expected: str) -> list[Line]:
+    """Nonempty lines of a file, each with its number."""
+    check_regular_file(path, "--frozen")
+    return csv_lines(path, read_text_file(path), expected)
+
+
+def read_frozen_pairs(path: Path, names_a: list[str], names_b: list[str]) -> NDArray[np.intp]:
+    """Known pairs, as positions in A and B: by name or number, or from `unshuffle match`."""
+    names = names_a, names_b
+    pairs = []
+    seen: tuple[dict[int, int], dict[int, int]] = ({}, {})
+    for line, where, cells in _read_fields(path, PAIRS_EXPECTED, _PAIR_COLUMNS, names):
+        pair = []
+        for cell, known, side, lines in zip(cells, names, "AB", seen, strict=True):
+            position = _find_item(cell, known, side, where)
+            _check_new(position, lines, f"item {cell!r} of {side}", line, where)
+            pair.append(position)
+        pairs.append(pair)
+    return np.array(pairs, dtype=np.intp).reshape(-1, 2)
+
+
+def read_frozen_cells(path: Path, names: list[str], cells: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Items and their fixed flat cells: by name or number, or from `unshuffle layout`."""
+    frozen = []
+    items: dict[int, int] = {}
+    taken: dict[int, int] = {}
+    fields = _read_fields(path, CELLS_EXPECTED, _CELL_COLUMNS, (names, (), ()))
+    for line, where, (name, row, column) in fields:
+        item = _find_item(name, names, "the collection", where)
+        cell = _find_cell(row, column, cells, where)
+        _check_new(item, items, f"item {name!r}", line, where)
+        _check_new(cell, taken, f"the cell in row {row}, column {column}", line, where)
+        frozen.append((item, cell))
+    return np.array(frozen, dtype=np.intp).reshape(-1, 2)
+
+
+def _read_fields(
+    path: Path,
+    expected: str,
+    columns: Sequence[Sequence[str]],
+    names: Sequence[Sequence[str]],
+) -> Iterator[tuple[int, str, list[str]]]:
+    """Number, place and fields of each line, without a heading or unmatched entries."""
+    rows = read_frozen_lines(path, expected)
+    head = rows[0][1]
+    places = {heading.lower(): k for k, heading in enumerate(head)}
+    found = [[places[each] for each in some if each in places] for some in columns]
+    is_own = all(found)
+    worded = len(head) == len(columns) and not any(
+        cell in known or _INTEGER.fullmatch(cell) for cell, known in zip(head, names, strict=True)
+    )
+    for line, row in rows[1:] if is_own or (worded and len(rows) > 1) else rows:
+        where = f"{path}, line {line}"
+        if len(row) <= max(map(max, found)) if is_own else len(row) != len(columns):
+            raise BadInput(f"{where} has {len(row)} cell(s). {expected}")
+        if is_own:
+            cells = [[row[k] for k in some] for some in found]
+            row = [_unique(each, known) for each, known in zip(cells, names, strict=True)]
+        # Our own output also lists items without a partner, and empty cells.
+        if not is_own or "" not in row:
+            yield line, where, row
+
+
+def _unique(cells: list[str], names: Sequence[str]) -> str:
+    """The name if it is unique, else the number: names outlive a change of the folder."""
+    name, number = cells[0], cells[-1]
+    return name if name and (names.count(name) == 1 or not number) else number
+
+
+def _check_new(key: int, lines: dict[int, int], what: str, line: int, where: str) -> None:
+    """Refuse an item or a cell that an earlier line froze."""
+    if key in lines:
+        raise BadInput(
+            f"{where}: {what} is frozen already, in line {lines[key]}. Items and cells may be "
+            "frozen once; drop one of the two lines."
+        )
+    lines[key] = line
+
+
+def _find_item(cell: str, names: list[str], side: str, where: str) -> int:
+    """Position of the item that a cell names or numbers."""
+    matches = [k for k, name in enumerate(names) if name == cell and cell]
+    if len(matches) == 1:
+        return matches[0]
+    if len(matches) > 1:
+        raise BadInput(
+            f"{where}: {len(matches)} items of {side} are called {cell!r}. "
+            "Give its position, counted from 0."
+        )
+    if not _INTEGER.fullmatch(cell):
+        raise BadInput(
+            f"{where}: {side} has no item {cell!r}. Give the name of an item, or its position "
+            "counted from 0."
+        )
+    position = int(cell)
+    if not 0 <= position < len(names):
+        raise BadInput(
+            f"{where}: {side} has no item {position}; it has {len(names)} items. Use positions "
+            f"from 0 to {len(names) - 1}."
+        )
+    return position
+
+
+def _find_cell(row: str, column: str, cells: NDArray[np.bool_], where: str) -> int:
+    n_rows, n_columns = cells.shape
+    for each in (row, column):
+        if not _INTEGER.fullmatch(each):
+            raise BadInput(
+                f"{where}: {each!r} is not an integer. Give row and column, counted from 0."
+            )
+    place = int(row), int(column)
+    if not (0 <= place[0] < n_rows and 0 <= place[1] < n_columns):
+        raise BadInput(
+            f"{where}: row {row}, column {column} is outside the grid, which has {n_rows} rows "
+            f"and {n_columns} columns, counted from 0."
+        )
+    if not cells[place]:
+        raise BadInput(
+            f"{where}: row {row}, column {column} is outside the mask. Choose a cell inside it."
+        )
+    return place[0] * n_columns + place[1]

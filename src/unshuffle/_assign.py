@@ -53,6 +53,13 @@ class Assignment:
         everything that stayed unmatched. 0.0 is optimal.
     solver : str
         "exact" or "auction".
+
+    Examples
+    --------
+    >>> from unshuffle.assignment import solve_assignment
+    >>> found = solve_assignment([[4.0, 1.0], [2.0, 3.0]])
+    >>> found.columns, found.value
+    (array([1, 0]), 3.0)
     """
 
     columns: NDArray[np.intp]

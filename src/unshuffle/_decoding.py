@@ -66,6 +66,18 @@ def read_image(
     ------
     ValueError
         Where the file is damaged, too large or not a picture; the message says which.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from PIL import Image
+    >>> from unshuffle.images import read_image
+    >>> with TemporaryDirectory() as folder:
+    ...     Image.new("RGB", (60, 40), "red").save(Path(folder) / "red.png")
+    ...     pixels, size = read_image(Path(folder) / "red.png", size=(8, 8))
+    >>> pixels.shape, size
+    ((8, 8, 3), (60, 40))
     """
     check_option(fit, "fit", FITS)
     file, size = as_path(path, "`path`"), check_image_size(size)

@@ -197,7 +197,19 @@ def by_reason(skipped: list[tuple[str, str]]) -> list[tuple[str, list[str]]]:
 
 
 def visible_files(folder: str | Path) -> list[Path]:
-    """Everything in `folder` but sub-folders and hidden files, in natural order."""
+    """Everything in `folder` but sub-folders and hidden files, in natural order.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from unshuffle.images import visible_files
+    >>> with TemporaryDirectory() as folder:
+    ...     for name in ("a.txt", ".hidden"):
+    ...         (Path(folder) / name).touch()
+    ...     [path.name for path in visible_files(folder)]
+    ['a.txt']
+    """
     entries = [
         path
         for path in check_folder(folder).iterdir()

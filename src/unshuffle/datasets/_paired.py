@@ -26,6 +26,13 @@ class Paired(NamedTuple):
         Second collection, shuffled.
     truth : ndarray of shape (n,)
         ``y[truth[i]]`` belongs to ``X[i]``.
+
+    Examples
+    --------
+    >>> from unshuffle.datasets import make_paired_views
+    >>> views = make_paired_views(50, random_state=0)
+    >>> views.X.shape, views.y.shape, views.truth.shape
+    ((50, 20), (50, 30), (50,))
     """
 
     X: NDArray
@@ -173,6 +180,13 @@ def digits_views(n: int = 400, *, random_state: Seed = 0) -> Paired:
     -----
     This is hard: the halves of a digit depend only weakly on each other. Methods find the right
     class more often than the right digit.
+
+    Examples
+    --------
+    >>> from unshuffle.datasets import digits_views
+    >>> upper, lower, truth = digits_views(100)
+    >>> upper.shape, lower.shape
+    ((100, 32), (100, 32))
     """
     images, _ = sample_digits(n, random_state=random_state)
     flat = images.reshape(len(images), 64).astype(float)
@@ -197,6 +211,13 @@ def sample_digits(
         White ink (255) on black (0).
     labels : ndarray of shape (n,)
         The digit, 0 to 9.
+
+    Examples
+    --------
+    >>> from unshuffle.datasets import sample_digits
+    >>> images, labels = sample_digits(100)
+    >>> len(images), len(labels)
+    (100, 100)
     """
     digits = load_digits()
     n = check_count(n, "n", least=2, most=len(digits.target))

@@ -23,6 +23,13 @@ class LabeledSets(NamedTuple):
         (n_sets, n_points, n_features) where all sets have the same size by construction.
     labels : ndarray of shape (n_sets,)
         Class of each set.
+
+    Examples
+    --------
+    >>> from unshuffle.datasets import digit_sets
+    >>> sets, labels = digit_sets(20, digits=(3, 9))
+    >>> sets.shape, labels.shape
+    ((20, 70, 2), (20,))
     """
 
     sets: list[NDArray[np.float64]] | NDArray[np.float64]

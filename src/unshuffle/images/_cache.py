@@ -41,6 +41,12 @@ def default_cache() -> Path:
         ``~/Library/Caches`` on macOS, under ``%LOCALAPPDATA%`` on Windows. `read_folder` creates
         it, readable by this user only. Thumbnails of deleted photos stay until the folder is
         deleted, which is safe at any time.
+
+    Examples
+    --------
+    >>> from unshuffle.images import default_cache
+    >>> default_cache().name
+    'thumbnails'
     """
     home = Path.home()
     if sys.platform == "win32":

@@ -102,6 +102,17 @@ def read_features(
     -------
     features : ndarray of shape (n_items, n_features)
         The features as float64.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> from unshuffle.images import read_features
+    >>> with TemporaryDirectory() as folder:
+    ...     np.save(Path(folder) / "vectors.npy", np.eye(3))
+    ...     read_features(Path(folder) / "vectors.npy", 3).shape
+    (3, 3)
     """
     path = check_regular_file(path, "`path`")
     n_items = check_count(n_items, "n_items")
@@ -164,6 +175,14 @@ def visual_words(
     Csurka et al., "Visual categorization with bags of keypoints", ECCV workshop (2004).
     Arandjelovic, Zisserman, "Three things everyone should know to improve object retrieval",
     CVPR (2012).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unshuffle.images import visual_words
+    >>> images = np.random.default_rng(0).integers(256, size=(4, 32, 32, 3), dtype=np.uint8)
+    >>> len(visual_words(images, n_words=10, random_state=0))
+    4
     """
     images = check_images(images)
     n_words = check_count(n_words, "n_words", most=10_000)

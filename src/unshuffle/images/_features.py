@@ -44,6 +44,13 @@ def lab_pixels(images: ArrayLike, *, dtype: DTypeLike = np.float64) -> NDArray[A
     Notes
     -----
     Takes 8 bytes per pixel and channel, 4 as float32, checked before they are allocated.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unshuffle.images import lab_pixels
+    >>> lab_pixels(np.zeros((2, 8, 8, 3), dtype=np.uint8)).shape
+    (2, 192)
     """
     images = check_images(images)
     n_images, height, width, _ = images.shape
@@ -87,6 +94,13 @@ def color_histogram(
     Notes
     -----
     Takes 8 bytes per picture and bin, checked before they are allocated.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unshuffle.images import color_histogram
+    >>> color_histogram(np.zeros((2, 8, 8, 3), dtype=np.uint8)).shape
+    (2, 512)
     """
     images = check_images(images)
     n_images, height, width, _ = images.shape
@@ -138,6 +152,13 @@ def color_texture(images: ArrayLike) -> Maps:
     References
     ----------
     Dalal, Triggs, "Histograms of oriented gradients for human detection", CVPR (2005).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unshuffle.images import color_texture
+    >>> len(color_texture(np.zeros((2, 16, 16, 3), dtype=np.uint8)))
+    2
     """
     images = check_images(images)
     color = np.sqrt(_COLOR_SHARE / 2)

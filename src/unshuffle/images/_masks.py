@@ -120,6 +120,20 @@ def read_mask(path: str | Path, n_cells: int | None = None, *, invert: bool = Fa
     mask : ndarray of bool of shape (rows, columns)
         True for cells of the shape, for `shape` of `GridLayout`; empty rows and columns at the
         sides are removed.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from PIL import Image
+    >>> from unshuffle.images import read_mask
+    >>> with TemporaryDirectory() as folder:
+    ...     picture = Image.new("L", (30, 20), 255)
+    ...     picture.paste(0, (0, 0, 15, 20))  # its left half is dark
+    ...     picture.save(Path(folder) / "half.png")
+    ...     mask = read_mask(Path(folder) / "half.png", 50)
+    >>> bool(mask.sum() >= 50)
+    True
     """
     ink = _read_ink(as_path(path, "`path`"), exact=n_cells is None)
     ink = 1.0 - ink if check_flag(invert, "invert") else ink

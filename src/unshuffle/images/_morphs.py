@@ -45,6 +45,14 @@ class Drawing(NamedTuple):
         Mean color of the ink around each point.
     ground : ndarray of shape (3,), uint8
         Color of the background.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unshuffle.images import Drawing
+    >>> ink = np.zeros((1, 3), dtype=np.uint8)
+    >>> Drawing(np.array([[0.0, 1.0]]), ink, np.array([255, 255, 255], dtype=np.uint8)).points
+    array([[0., 1.]])
     """
 
     points: Array
@@ -82,6 +90,20 @@ def picture_points(
     The background is the median color along the edges of the picture; ink is the difference from
     it. Points are drawn with probability proportional to the ink and then spread evenly by a few
     steps of Lloyd's algorithm.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from PIL import Image
+    >>> from unshuffle.images import picture_points
+    >>> with TemporaryDirectory() as folder:
+    ...     picture = Image.new("L", (30, 20), 255)
+    ...     picture.paste(0, (5, 5, 15, 15))
+    ...     picture.save(Path(folder) / "square.png")
+    ...     drawing = picture_points(Path(folder) / "square.png", 50, random_state=0)
+    >>> drawing.points.shape
+    (50, 2)
     """
     n_points = check_count(n_points, "n_points", most=10_000_000)
     rng = check_seed(random_state)
@@ -127,6 +149,14 @@ def morph_frames(
     -------
     frames : list of PIL.Image.Image
         One picture for each moment, all at one scale.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unshuffle.images import morph_frames
+    >>> corners = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    >>> [frame.size for frame in morph_frames([corners, corners[::-1]], size=64)]
+    [(64, 64), (64, 64)]
     """
     points = _check_points(points)
     n_moments, n_points = points.shape[:2]
@@ -155,6 +185,14 @@ def morph_strip(frames: list[Image.Image], *, columns: int | None = None) -> Ima
     -------
     strip : PIL.Image.Image
         The frames, row by row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unshuffle.images import morph_frames, morph_strip
+    >>> corners = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    >>> morph_strip(morph_frames([corners, corners[::-1]], size=64)).mode
+    'RGB'
     """
     frames = _check_frames(frames)
     columns = min(len(frames), 12) if columns is None else columns
@@ -181,6 +219,16 @@ def save_gif(
         Duration of the motion in one direction. Longer is slower.
     pause : float, default=0.6
         Seconds for which the first and the last frame are shown.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> from unshuffle.images import morph_frames, save_gif
+    >>> corners = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    >>> with TemporaryDirectory() as folder:
+    ...     save_gif(morph_frames([corners, corners[::-1]]), Path(folder) / "morph.gif")
     """
     path = check_output_path(path, (".gif",))
     frames = _check_frames(frames)

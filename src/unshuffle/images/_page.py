@@ -74,6 +74,16 @@ def write_page(
     -----
     The file takes about 1 to 3 kB per picture at the default size. It holds pixels and no
     metadata.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> from unshuffle.images import write_page
+    >>> images = np.zeros((2, 8, 8, 3), dtype=np.uint8)
+    >>> with TemporaryDirectory() as folder:
+    ...     write_page(Path(folder) / "wall.html", images, [[0, 1]], ["a.png", "b.png"])
     """
     path = check_output_path(path, _SUFFIXES)
     if not isinstance(title, str):

@@ -59,6 +59,18 @@ class ImageCollection:
         Height and width of each picture in its file, after it was turned upright.
     skipped : list of (str, str)
         Name of each file that was not read, and the reason.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from PIL import Image
+    >>> from unshuffle.images import read_folder
+    >>> with TemporaryDirectory() as folder:
+    ...     Image.new("RGB", (60, 40), "red").save(Path(folder) / "red.png")
+    ...     photos = read_folder(folder, size=8)
+    >>> photos.names, photos.arrays.shape
+    (['red.png'], (1, 8, 8, 3))
     """
 
     names: list[str]

@@ -68,6 +68,15 @@ def matched_sheet(
     -------
     sheet : PIL.Image.Image
         Pairs in the order of `left`, row by row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unshuffle.images import matched_sheet
+    >>> left = right = np.zeros((3, 8, 8, 3), dtype=np.uint8)
+    >>> sheet = matched_sheet(left, right, [2, 0, 1], correct=[True, False, True])
+    >>> sheet.mode
+    'RGB'
     """
     left, right = check_images(left, "left"), check_images(right, "right")
     partners = check_permutation(permutation, len(left), len(right))
@@ -129,6 +138,14 @@ def grid_sheet(
     Notes
     -----
     Takes 3 bytes per pixel of the sheet, checked before they are allocated.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unshuffle.images import grid_sheet
+    >>> images = np.zeros((3, 8, 8, 3), dtype=np.uint8)
+    >>> grid_sheet(images, [[0, 1], [2, -1]], tile=8, gap=2).size
+    (22, 22)
     """
     images = check_images(images)
     cells = check_grid(grid, len(images))
@@ -172,6 +189,15 @@ def points_sheet(
     -------
     sheet : PIL.Image.Image
         The pictures; later ones cover earlier ones where positions are close.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from unshuffle.images import points_sheet
+    >>> images = np.zeros((3, 8, 8, 3), dtype=np.uint8)
+    >>> sheet = points_sheet(images, [[0.0, 0.0], [1.0, 0.0], [0.5, 1.0]], tile=8)
+    >>> sheet.mode
+    'RGB'
     """
     images = check_images(images)
     points = check_cell_points(positions, len(images), "positions")
@@ -199,6 +225,16 @@ def save_sheet(sheet: Image.Image, path: str | Path) -> None:
     path : str or Path
         A .png, .jpg, .jpeg or .webp file. An existing file is replaced when the new one is
         complete.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> from unshuffle.images import grid_sheet, save_sheet
+    >>> sheet = grid_sheet(np.zeros((2, 8, 8, 3), dtype=np.uint8), [[0, 1]])
+    >>> with TemporaryDirectory() as folder:
+    ...     save_sheet(sheet, Path(folder) / "sheet.png")
     """
     path = check_output_path(path, SHEET_SUFFIXES)
     format_name = _FORMATS[path.suffix.lower()]

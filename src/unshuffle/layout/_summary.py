@@ -54,6 +54,13 @@ class Summary:
     mean_distance : float
         Mean distance of an item to its representative in the feature space of the kernel. It is
         what `summarize` minimizes.
+
+    Examples
+    --------
+    >>> from unshuffle.layout import summarize
+    >>> summary = summarize([[0.0], [0.1], [5.0]], 2, random_state=0)
+    >>> sorted(summary.counts.tolist())
+    [1, 2]
     """
 
     indices: NDArray[np.intp]

@@ -52,7 +52,21 @@ WARN_ABOVE = 0.9
 
 
 class AmbiguityWarning(UserWarning):
-    """Another matching, with truly different partners, is about as good."""
+    """Another matching, with truly different partners, is about as good.
+
+    Examples
+    --------
+    Points at equal distances on a line can be matched in two directions:
+
+    >>> import warnings
+    >>> from unshuffle import KernelizedSorting
+    >>> line = [[float(i)] for i in range(8)]
+    >>> with warnings.catch_warnings(record=True) as issued:
+    ...     warnings.simplefilter("always")
+    ...     sorting = KernelizedSorting().fit(line, line)
+    >>> [warning.category.__name__ for warning in issued]
+    ['AmbiguityWarning']
+    """
 
 
 class KernelizedSorting(BaseEstimator):

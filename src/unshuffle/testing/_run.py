@@ -60,6 +60,14 @@ class BagCheckResult:
         What came of it.
     error : Exception or None
         Why it failed or was skipped; the message says which promise was broken, and by how much.
+
+    Examples
+    --------
+    >>> from unshuffle import SetAligner
+    >>> from unshuffle.testing import check_bag_estimator
+    >>> results = check_bag_estimator(SetAligner())
+    >>> {result.status for result in results}
+    {'passed'}
     """
 
     name: str

@@ -103,22 +103,14 @@ def lab_of_light(light: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], axis=-1)
 
 
-def draw_pixels(
+def draw_points(
     ink: NDArray[np.float64], n_points: int, rng: np.random.RandomState
-) -> NDArray[np.intp]:
-    """Row and column of pixels drawn with probability proportional to their ink; some repeat."""
-    share = ink.ravel() / ink.sum()
-    chosen = rng.choice(ink.size, n_points, p=share)
-    return np.stack(np.divmod(chosen, ink.shape[1]), axis=1)
-
-
-def as_points(
-    pixels: NDArray[np.intp], height: int, rng: np.random.RandomState
 ) -> NDArray[np.float64]:
-    """Points anywhere inside the pixels drawn, x to the right and y up, a pixel one unit wide.
+    """Points drawn with density proportional to the ink of a picture; x right, y up, in pixels.
 
-    Half a pixel of jitter each way: without it, points drawn from one pixel could not be told
-    apart, and any order of them would be as good.
+    Jitter of half a pixel each way keeps points drawn from one pixel distinct.
     """
-    x, y = pixels[:, 1], height - 1 - pixels[:, 0]
-    return np.stack([x, y], axis=1) + rng.uniform(-0.5, 0.5, (len(pixels), 2))
+    height, width = ink.shape
+    chosen = rng.choice(ink.size, n_points, p=ink.ravel() / ink.sum())
+    rows, columns = np.divmod(chosen, width)
+    return np.stack([columns, height - 1 - rows], axis=1) + rng.uniform(-0.5, 0.5, (n_points, 2))

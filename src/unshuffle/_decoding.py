@@ -1,16 +1,11 @@
 """One picture, decoded with care: formats from a list, a ceiling on pixels, no metadata kept."""
 
 from functools import cache
-from numbers import Integral
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
-
-from unshuffle._files import as_path
-from unshuffle._parameters import check_count, check_option
 
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP")
 """Formats that are decoded. Pillow knows many more, each a decoder that could be attacked."""
@@ -21,7 +16,6 @@ SUFFIXES = (
 """File name endings that promise one of these formats, or HEIC; the content decides."""
 MAX_PIXELS = 80_000_000
 """Largest picture that is decoded, below the size at which Pillow itself warns."""
-FITS = ("stretch", "crop")
 _TOO_LARGE = f"more than the {MAX_PIXELS // 10**6} million pixels that are decoded"
 _INSTALL_HEIC = "a HEIC picture; to read it: pip install 'unshuffle[images]'"
 _HEIC_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
@@ -38,41 +32,6 @@ _UPRIGHT = {
     8: Image.Transpose.ROTATE_90,
 }
 _ORIENTATION_TAG = 0x0112
-
-
-def read_image(
-    path: str | Path, *, size: tuple[int, int], fit: str = "stretch"
-) -> tuple[NDArray[np.uint8], tuple[int, int]]:
-    """Read one picture at the given size, upright and in RGB.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    size : (int, int)
-        Height and width that it is scaled to.
-    fit : {"stretch", "crop"}, default="stretch"
-        "stretch" keeps all of the picture and gives up its proportions; "crop" keeps its
-        proportions, and of the picture the largest central part that fills the size.
-
-    Returns
-    -------
-    pixels : ndarray of shape (height, width, 3), uint8
-        The picture.
-    original : (int, int)
-        Height and width in the file, after it was turned upright.
-
-    Raises
-    ------
-    ValueError
-        Where the file is damaged, too large or not a picture; the message says which.
-    """
-    check_option(fit, "fit", FITS)
-    file, size = as_path(path, "`path`"), check_image_size(size)
-    try:
-        return decode(file, size=size, fit=fit)
-    except Exception as error:  # decoders raise nearly anything on a damaged file
-        raise ValueError(f"{file} cannot be read as a picture: {explain(error)}.") from error
 
 
 def decode(
@@ -190,15 +149,3 @@ def _to_eight_bits(values: NDArray[np.float64]) -> NDArray[np.uint8]:
     else:
         white = top
     return np.asarray(np.clip(values / white, 0.0, 1.0) * 255.0 + 0.5, dtype=np.uint8)
-
-
-def check_image_size(size: Any) -> tuple[int, int]:
-    """Height and width in pixels, from one number or two."""
-    both = (size, size) if isinstance(size, Integral) else tuple(np.atleast_1d(size).tolist())
-    if len(both) != 2:
-        raise ValueError(
-            f"`size` must be one number or (height, width), got {size!r}. "
-            "Pass e.g. 40 or (40, 20)."
-        )
-    height, width = (check_count(each, "size", most=4096) for each in both)
-    return height, width

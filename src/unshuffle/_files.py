@@ -74,8 +74,8 @@ def check_regular_file(path: str | os.PathLike[str], name: str) -> Path:
     return file
 
 
-def check_array_file(path: Path) -> NDArray[Any]:
-    """Array of real numbers, mapped from a .npy file; never a pickle, which could run anything."""
+def load_array(path: Path) -> NDArray[Any]:
+    """Memory-mapped array of real numbers from a .npy file; never a pickle, which runs code."""
     try:
         # Mapped: a header that promises more than the file holds is refused before memory is
         # taken for it.
@@ -146,13 +146,6 @@ def check_output_path(path: str | os.PathLike[str], suffixes: Sequence[str]) -> 
     return target
 
 
-def check_suffix(path: Path, suffixes: Sequence[str]) -> None:
-    """Refuse a file whose suffix does not say which of the known formats it has."""
-    if path.suffix.lower() not in suffixes:
-        listed = " or ".join(suffixes)
-        raise ValueError(f"The suffix of {str(path)!r} names no known format. Use {listed}.")
-
-
 @dataclass
 class Listing:
     """The files of a folder in natural order, and the entries passed over, each with a reason.
@@ -194,16 +187,6 @@ def by_reason(skipped: list[tuple[str, str]]) -> list[tuple[str, list[str]]]:
         names = [name for name, _ in entries]
         reasons.append((whole.pop() if len(whole) == 1 else short, names))
     return sorted(reasons, key=lambda each: ("pip install" not in each[0], -len(each[1])))
-
-
-def visible_files(folder: str | Path) -> list[Path]:
-    """Everything in `folder` but sub-folders and hidden files, in natural order."""
-    entries = [
-        path
-        for path in check_folder(folder).iterdir()
-        if not path.name.startswith(".") and not path.is_dir()
-    ]
-    return sorted(entries, key=lambda path: natural_key(path.name))
 
 
 def list_files(folder: Path, *, recursive: bool = False, leave_out: Path | None = None) -> Listing:

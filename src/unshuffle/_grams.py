@@ -57,7 +57,7 @@ def _check_gram_memory(gram: Any) -> None:
     check_kernel_memory(n_items, n_columns, n_copies=1.0 if ready else 2.0)
 
 
-def check_centred_norm(norm: float, scale: float, name: str) -> float:
+def check_centered_norm(norm: float, scale: float, name: str) -> float:
     """Refuse to scale a kernel matrix that is constant, and so zero once centred."""
     if not norm > 1e-13 * scale:
         raise ValueError(

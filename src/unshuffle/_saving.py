@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from unshuffle._files import check_regular_file, check_suffix
+from unshuffle._files import check_regular_file
 
 fcntl: ModuleType | None
 try:
@@ -321,3 +321,10 @@ def names_in_order(
 def _shown(cell: Any) -> str:
     text = "missing" if cell is None else repr(cell)
     return text if len(text) <= 40 else f"{text[:40]}..."
+
+
+def check_suffix(path: Path, suffixes: Sequence[str]) -> None:
+    """Refuse a file whose suffix does not say which of the known formats it has."""
+    if path.suffix.lower() not in suffixes:
+        listed = " or ".join(suffixes)
+        raise ValueError(f"The suffix of {str(path)!r} names no known format. Use {listed}.")

@@ -16,7 +16,7 @@ from unshuffle.cli import NOT_IN_PLACE, NOTHING_WRITTEN, _options
 
 if TYPE_CHECKING:
     # Loads NumPy, which `unshuffle --help` can do without.
-    from unshuffle._progress import State
+    from unshuffle.base import SearchState
 
 Advance = Callable[[float, str], None]
 
@@ -218,10 +218,10 @@ def progress_bar(description: str, *, show: bool) -> Iterator[Advance]:
         yield advance
 
 
-def reporting(advance: Advance) -> "Callable[[State], None]":
+def reporting(advance: Advance) -> "Callable[[SearchState], None]":
     """Turn a solver's reports into moves of the bar."""
 
-    def report(state: "State") -> None:
+    def report(state: "SearchState") -> None:
         advance(state.fraction, f"step {state.iteration}: {state.stage}".rstrip(": "))
 
     return report

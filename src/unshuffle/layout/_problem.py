@@ -17,9 +17,9 @@ from unshuffle._arrays import (
     check_plain,
     check_same_items,
     check_vectors,
+    find_inliers,
     is_text,
     middle,
-    ordinary,
 )
 from unshuffle._grams import (
     check_frozen,
@@ -378,7 +378,7 @@ def leading_components(X: Any, n_components: int, random_state: Random) -> Vecto
 def _tamed(centred: NDArray[Any]) -> NDArray[Any]:
     """Rows about their middle, those brought closer that are so far out as to hide all others."""
     lengths = np.abs(centred).max(axis=1).astype(np.float64)
-    near = ordinary(lengths, FARTHEST)
+    near = find_inliers(lengths, FARTHEST)
     if near.all():
         return centred
     return np.asarray(centred * _shortening(lengths, near)[:, None], dtype=centred.dtype)
@@ -420,7 +420,7 @@ def _sparse_components(X: Any, n_components: int, random_state: Random) -> Vecto
     if n_components < 1 or n_components >= min(n, d) or 2 * X.nnz > n * d:
         return leading_components(X.toarray(), max(1, n_components), random_state)
     lengths = np.asarray(abs(X).max(axis=1).toarray(), dtype=np.float64).ravel()
-    near = ordinary(lengths, FARTHEST)
+    near = find_inliers(lengths, FARTHEST)
     if not near.all():
         X = sparse.diags(_shortening(lengths, near)) @ X
     mean = np.asarray(X.mean(axis=0)).ravel()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from unshuffle._arrays import column_moments, ordinary
+from unshuffle._arrays import column_moments, find_inliers
 from unshuffle._bags import Bags, canonical_order
 from unshuffle._parameters import Constraints, count, number
 from unshuffle.kernels.sets._set_kernel import SetKernel
@@ -184,7 +184,7 @@ class FisherVectorKernel(SetKernel):
         center, spread = column_moments(points)
         spread = np.where(spread > 0, spread, 1.0)
         # A wild point would be a vocabulary of its own.
-        points = points[ordinary(np.abs((points - center) / spread).max(axis=1))]
+        points = points[find_inliers(np.abs((points - center) / spread).max(axis=1))]
         points = points[evenly_spaced(len(points), VOCABULARY_SAMPLE)]
         if len(points) == 1:
             points = np.repeat(points, 2, axis=0)  # the fit wants two

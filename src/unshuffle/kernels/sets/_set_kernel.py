@@ -14,9 +14,7 @@ from unshuffle._arrays import table_shape
 from unshuffle._bags import (
     BagEstimatorMixin,
     Bags,
-    check_bag_width,
     check_gap,
-    check_not_one_bag,
     listed,
 )
 from unshuffle._parallel import check_n_jobs, map_parallel, one_blas_thread
@@ -224,11 +222,11 @@ class SetKernel(
             a, together = a.sorted(), a
             if bags_b is not None:
                 b = Bags.of(bags_b, name="bags_b").sorted()
-                check_bag_width(b.width, a.width, type(self).__name__)
+                ready._check_width(b)
                 if a.sizes.max() > 1:
-                    check_not_one_bag(bags_b, "bags_b", others="those of bags_a")
+                    self._check_not_one_bag(bags_b, "bags_b", others="those of bags_a")
                 if b.sizes.max() > 1:
-                    check_not_one_bag(bags_a, "bags_a", others="those of bags_b")
+                    self._check_not_one_bag(bags_a, "bags_a", others="those of bags_b")
                 together = Bags(
                     np.concatenate([a.points, b.points]),
                     np.concatenate([a.offsets, a.offsets[-1] + b.offsets[1:]]),

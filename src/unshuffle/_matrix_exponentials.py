@@ -1,8 +1,8 @@
-"""Exponentials of matrices, and what they do to vectors, whole ones or coordinates in a subspace.
+"""Matrix exponentials, their action on vectors, and derivatives of it.
 
-Solvers need exp(A) z for one vector z of each matrix, never exp(A) itself. Its Taylor series then
-takes products with vectors only, of which derivatives follow term by term, exact to rounding for
-every matrix, defective ones included.
+Solvers need exp(A) z for one vector z of each matrix, never exp(A) itself. Its Taylor series takes
+only products with vectors, and its derivatives follow term by term, exact up to rounding for every
+matrix, including defective ones.
 """
 
 from dataclasses import dataclass
@@ -15,15 +15,15 @@ from unshuffle._arrays import middle
 
 Array = NDArray[np.float64]
 
-_STEP = 2.0  # largest 1-norm of one Taylor step: no cancellation to speak of
+_STEP = 2.0  # largest 1-norm of one Taylor step; keeps cancellation small
 _TERMS = 25  # _STEP**26 / 26! is below rounding
-_MOST_STEPS = 64  # beyond, squaring the exponential takes less time than going step by step
-_LARGEST_NORM = 1e10  # an exponential errs by about 1e-16 of it, relative to itself
+_MOST_STEPS = 64  # with more steps, squaring the exponential is faster
+_LARGEST_NORM = 1e10  # the relative error of an exponential is about 1e-16 times this
 _BLOCK = 2_000_000  # numbers in a stack of matrices
 
 
 def exponentials(A: Array) -> Array:
-    """Exponentials of matrices, by scaling and squaring; not finite where one overflows."""
+    """Exponentials of matrices by scaling and squaring; not finite on overflow."""
     norms = _norms(A)
     sound = norms <= _LARGEST_NORM
     if not sound.all():
@@ -35,7 +35,7 @@ def exponentials(A: Array) -> Array:
     square = power @ power
     cube, fourth = square @ power, square @ square
     unit = np.eye(A.shape[-1])
-    # Degree 16 in powers of A^4 (Paterson and Stockmeyer): six products instead of fifteen.
+    # Degree 16 in powers of A^4 (Paterson and Stockmeyer): six products, not fifteen.
     result = fourth / factorial(16)
     for k in (12, 8, 4, 0):
         result = result + unit / factorial(k) + power / factorial(k + 1)
@@ -50,7 +50,7 @@ def exponentials(A: Array) -> Array:
 
 
 def action(A: Array, z: Array) -> Array:
-    """Vectors exp(A_n) z_n, without the exponentials themselves; not finite on overflow."""
+    """Vectors exp(A_n) z_n without forming the exponentials; not finite on overflow."""
     result = np.empty(z.shape)
     with np.errstate(over="ignore", invalid="ignore"):
         for chosen, n_steps in _groups(A):
@@ -118,7 +118,7 @@ def _large_jacobian(A: Array, z: Array, directions: Array) -> tuple[Array, Array
 def _with_derivative(A: Array, directions: Array) -> tuple[Array, Array]:
     """exp(A_n), and its derivative along D_n: blocks of the exponential of [[A, D], [0, A]]."""
     n, d, _ = A.shape
-    # The derivative is linear in D, so D may be as small as keeps the norm that of A.
+    # The derivative is linear in D, so D is scaled down to keep the norm that of A.
     sizes = np.maximum(_norms(directions), np.finfo(float).tiny)[:, None, None]
     blocks = np.zeros((n, 2 * d, 2 * d))
     blocks[:, :d, :d] = blocks[:, d:, d:] = A
@@ -150,7 +150,7 @@ def _pullback(step: Array, z: Array, w: Array, n_steps: int) -> tuple[Array, Arr
 
 
 def _groups(A: Array) -> list[tuple[NDArray[np.intp], int]]:
-    """Matrices of similar size, and how many Taylor steps these need: 1, 2, 4, ..."""
+    """Indices of matrices of similar norm, with their number of Taylor steps: 1, 2, 4, ..."""
     norms = np.nan_to_num(_norms(A), nan=np.inf, posinf=np.inf)
     doublings = np.ceil(np.log2(np.clip(norms / _STEP, 1.0, 2.0 * _MOST_STEPS)))
     return [(np.flatnonzero(doublings == each), 2 ** int(each)) for each in np.unique(doublings)]
@@ -192,10 +192,10 @@ def matrix_norms(generators: Array, coefficients: Array) -> Array:
 
 
 def moved_by(generators: Array, coefficients: Array, vector: Array) -> Array:
-    """Vectors exp(sum c V) x for one x and many c, shape (n, d), in blocks that fit in memory."""
+    """Vectors exp(sum c V) x for one x and many c, shape (n, d), computed in blocks."""
     d = vector.size
     block = max(1, _BLOCK // d**2)
-    with np.errstate(over="ignore", invalid="ignore"):  # left to the caller
+    with np.errstate(over="ignore", invalid="ignore"):  # the caller checks
         parts = [
             exponentials(matrices_of(generators, coefficients[start : start + block])) @ vector
             for start in range(0, len(coefficients), block)
@@ -205,22 +205,14 @@ def moved_by(generators: Array, coefficients: Array, vector: Array) -> Array:
 
 @dataclass(frozen=True)
 class Subspace:
-    """Coordinates along orthonormal directions about a centre.
+    """Coordinates along orthonormal directions about a mean, which no matrix moves."""
 
-    Attributes
-    ----------
-    mean : ndarray of shape (n_features,)
-        The centre, which no matrix moves.
-    components : ndarray of shape (n_components, n_features)
-        The directions.
-    """
-
-    mean: Array
-    components: Array
+    mean: Array  # (n_features,)
+    components: Array  # (n_components, n_features)
 
     @classmethod
     def of(cls, X: Array, n_components: int) -> "Subspace":
-        """The centre of the rows and the directions in which they vary most."""
+        """Mean of the rows and their principal directions."""
         start = middle(X)
         near = X - start
         mean = near.mean(axis=0)
@@ -234,31 +226,23 @@ class Subspace:
         return np.asarray((X - self.mean) @ self.components.T)
 
     def outside(self, X: Array) -> Array:
-        """What of rows lies across the directions, and stays as it is under every motion."""
+        """Part of the rows orthogonal to the directions, which no motion changes."""
         return np.asarray(X - self.inside(X) @ self.components)
 
     def back(self, coordinates: Array) -> Array:
-        """Vectors of coordinates, without the centre."""
+        """Vectors with these coordinates, without the mean."""
         return np.asarray(coordinates @ self.components)
 
 
 @dataclass(frozen=True)
 class Motion:
-    """Generators, and the space in which they act.
+    """Generators, and the subspace in which they act; None if they act on whole vectors."""
 
-    Attributes
-    ----------
-    generators : ndarray of shape (k, d, d)
-        The matrices.
-    subspace : Subspace or None
-        Where the matrices act on d coordinates; None where they act on whole vectors.
-    """
-
-    generators: Array
+    generators: Array  # (k, d, d)
     subspace: Subspace | None
 
     def moved(self, x: Array, coefficients: Array) -> Array:
-        """exp(sum c V) x for each row c, shape (n, n_features); refused where rounding decides."""
+        """exp(sum c V) x for each row c, shape (n, n_features); refused if rounding dominates."""
         if self.subspace is None:
             places = moved_by(self.generators, coefficients, x)
         else:
@@ -271,29 +255,28 @@ class Motion:
         return places
 
     def flow(self, x: Array) -> Array:
-        """V x for each generator, shape (k, n_features): the change of x per unit of c."""
+        """V x for each generator, shape (k, n_features): derivative of x along each c."""
         if self.subspace is None:
             return np.asarray(self.generators @ x)
         return self.subspace.back(self.generators @ self.subspace.inside(x[None])[0])
 
 
 def _check_moved(moved: NDArray[np.float64], norms: NDArray[np.float64]) -> None:
-    """Refuse exponentials that overflow, of matrices that `_check_reach` does not refuse."""
+    """Refuse exponentials that overflow, for matrices that `_check_reach` accepts."""
     wrong = np.flatnonzero(~np.isfinite(moved).all(axis=1) & (norms <= _LARGEST_NORM))
     if wrong.size:
         raise ValueError(
             f"The exponential of the generators overflows for row {wrong[0]} of the coefficients "
-            f"({wrong.size} such row(s)): it leads beyond the largest float. Pass smaller "
-            "coefficients."
+            f"({wrong.size} row(s) in all). Pass smaller coefficients."
         )
 
 
 def _check_reach(norms: NDArray[np.float64]) -> None:
-    """Refuse matrices so large that rounding decides where their exponentials lead."""
+    """Refuse matrices so large that rounding dominates their exponentials."""
     wrong = np.flatnonzero(norms > _LARGEST_NORM)
     if wrong.size:
         raise ValueError(
-            f"Row {wrong[0]} of the coefficients leads so far ({norms[wrong[0]]:.3g} as the norm "
-            f"of a matrix, {wrong.size} row(s) beyond {_LARGEST_NORM:.0e}) that rounding decides "
-            "where. Pass smaller coefficients."
+            f"Row {wrong[0]} of the coefficients gives a matrix of norm {norms[wrong[0]]:.3g}; "
+            f"beyond {_LARGEST_NORM:.0e} rounding decides the result ({wrong.size} row(s)). "
+            "Pass smaller coefficients."
         )

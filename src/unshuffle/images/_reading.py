@@ -269,10 +269,10 @@ def read_image(
     path : str or Path
         The file.
     size : (int, int)
-        Height and width that it is scaled to.
+        Height and width to scale it to, in pixels.
     fit : {"stretch", "crop"}, default="stretch"
-        "stretch" keeps all of the picture and gives up its proportions; "crop" keeps its
-        proportions, and of the picture the largest central part that fills the size.
+        "stretch" scales the whole picture and changes its proportions; "crop" keeps its
+        proportions and the largest central part that fills the size.
 
     Returns
     -------
@@ -284,7 +284,7 @@ def read_image(
     Raises
     ------
     ValueError
-        Where the file is damaged, too large or not a picture; the message says which.
+        If the file is damaged, too large or not a picture; the message says which.
     """
     check_option(fit, "fit", FITS)
     file, size = as_path(path, "`path`"), check_image_size(size)
@@ -307,7 +307,7 @@ def check_image_size(size: Any) -> tuple[int, int]:
 
 
 def visible_files(folder: str | Path) -> list[Path]:
-    """Everything in `folder` but sub-folders and hidden files, in natural order."""
+    """Files in `folder` in natural order, without sub-folders and hidden files."""
     entries = [
         path
         for path in check_folder(folder).iterdir()

@@ -16,7 +16,7 @@ from sklearn.decomposition import PCA
 
 from benchmarks._measure import Row, timed
 from unshuffle import MinimumVolumePCA
-from unshuffle._color import as_points, draw_pixels
+from unshuffle._color import draw_points
 from unshuffle.datasets import digit_sets
 
 TOPIC = "Aligning bags of points"
@@ -120,7 +120,7 @@ def mnist_clouds(path: Path, n: int) -> Stack:
     data, rng = np.load(path), np.random.RandomState(0)
     kinds = [np.flatnonzero(data["labels"] == digit)[: n // 2] for digit in (3, 9)]
     images = data["images"][np.stack(kinds, axis=1).ravel()].astype(float)
-    return np.stack([as_points(draw_pixels(each, 70, rng), len(each), rng) for each in images])
+    return np.stack([draw_points(each, 70, rng) for each in images])
 
 
 def standardized(train: Stack, new: Stack) -> tuple[Stack, Stack]:

@@ -59,7 +59,7 @@ TIMES = {
 
 @pytest.mark.parametrize("name", TABLES)
 def test_a_masked_table_is_refused(name):
-    with pytest.raises(ValueError, match="is masked, and a masked entry has no value"):
+    with pytest.raises(ValueError, match="is masked: some entries have no value"):
         TABLES[name](masked(X))
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from unshuffle import assignment, datasets, images, layout
-from unshuffle._progress import State
+from unshuffle.base import SearchState
 from unshuffle.kernels import Mixture
 
 MANY = np.arange(5000)
@@ -16,7 +16,7 @@ RESULTS = {
         "names=<list of 5,000>",
     ),
     "Assignment": (assignment.solve_assignment(np.eye(500)), "columns=<500 int64>"),
-    "State": (State(3, 0.5, MANY), "permutation=<5,000 int64>"),
+    "SearchState": (SearchState(3, 0.5, MANY), "permutation=<5,000 int64>"),
     "Mixture": (Mixture(MANY, TABLE, TABLE), "<5,000 x 40 float64>"),
 }
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from unshuffle.orbits import OrbitLearner
     from unshuffle.svm import PermutationInvariantSVC, SetAligner
 else:
-    # scikit-learn takes a second to load: a name is imported when it is first asked for. Hidden
-    # from type checkers, which would otherwise take any misspelt name for one of ours.
+    # Names are imported on first use, since scikit-learn takes a second to load. Type checkers
+    # do not see this branch, so that they still report misspelled names.
     _HOMES = {
         "Collage": "unshuffle.layout",
         "GridLayout": "unshuffle.layout",
@@ -35,20 +35,8 @@ else:
         "SetAligner": "unshuffle.svm",
     }
     _ROOMS = (
-        "alignment",
-        "assignment",
-        "datasets",
-        "images",
-        "kernels",
-        "layout",
-        "matching",
-        "metrics",
-        "objectives",
-        "orbits",
-        "plotting",
-        "preprocessing",
-        "svm",
-        "testing",
+        *("alignment", "assignment", "base", "datasets", "images", "kernels", "layout"),
+        *("matching", "metrics", "orbits", "plotting", "preprocessing", "svm", "testing"),
     )
 
     def __getattr__(name):

@@ -1,4 +1,4 @@
-"""Tables of numbers as users give them: taken in one form, and refused in clear words."""
+"""Validation of arrays: user input as finite numbers in one form, and robust statistics."""
 
 from collections.abc import Callable, Collection
 from datetime import date, time, timedelta
@@ -9,30 +9,28 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
-# Beside a number so many times larger, the square of another is below rounding in their sum.
-WILD = 2.0**26
-
-
+# Next to a number this many times larger, the square of another is lost to rounding.
+_OUTLIER_FACTOR = 2.0**26
 _TIMES = (date, time, timedelta, np.datetime64, np.timedelta64)
 
 
 def check_plain(values: Any, name: str) -> None:
-    """Refuse masked entries, and dates and times: NumPy would take both for numbers."""
+    """Refuse masked entries, dates and times, which NumPy would convert to numbers."""
     parts = values if isinstance(values, list | tuple) else (values,)
     if any(isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part) for part in parts):
         raise ValueError(
-            f"{name} is masked, and a masked entry has no value. Drop the rows with masked "
-            "entries, or fill in their values with .filled()."
+            f"{name} is masked: some entries have no value. Drop the rows with masked entries, or "
+            "fill in their values with .filled()."
         )
     if _holds_times(values):
         raise ValueError(
-            f"{name} holds dates or times, which have no unit as numbers. Pass them in a unit of "
-            "your choice, such as seconds as floats."
+            f"{name} holds dates or times, which have no unit as numbers. Convert them to floats "
+            "in a unit of your choice, such as seconds."
         )
 
 
 def _holds_times(values: Any) -> bool:
-    """Tell whether an array, a data frame or a list has dates or times among its entries."""
+    """Whether an array, a data frame or a list contains dates or times."""
     if sparse.issparse(values) or isinstance(values, str):
         return False
     dtypes = getattr(values, "dtypes", None)
@@ -46,7 +44,7 @@ def _holds_times(values: Any) -> bool:
             return any(_holds_times(each) for each in values)
         try:
             values = np.asarray(values)
-        except (ValueError, TypeError):  # rows of different lengths, which others refuse
+        except (ValueError, TypeError):  # rows of different lengths, refused elsewhere
             return False
     kind = _kind(getattr(values, "dtype", None))
     if kind == "O" and isinstance(values, np.ndarray):
@@ -55,7 +53,7 @@ def _holds_times(values: Any) -> bool:
 
 
 def _kind(dtype: Any) -> str:
-    """Kind of a NumPy, pandas or Polars type, "M" for dates, times and durations alike."""
+    """Kind of a NumPy, pandas or Polars type; "M" for dates, times and durations."""
     temporal = getattr(dtype, "is_temporal", None)
     if callable(temporal):
         return "M" if temporal() else ""
@@ -64,7 +62,7 @@ def _kind(dtype: Any) -> str:
 
 
 def is_text(collection: Any) -> bool:
-    """Tell whether `collection` is a sequence of strings."""
+    """Whether `collection` is a sequence of strings."""
     if isinstance(collection, str):
         return False
     if len(getattr(collection, "shape", (0,))) != 1:
@@ -92,7 +90,7 @@ def check_vectors(X: Any, name: str, *, kernel: Any = "rbf") -> Any:
 
 
 def check_partner_vectors(Y: Any, X: Any, name: str) -> Any:
-    """Second argument of a kernel: finite, 2-D, with the columns of the first."""
+    """Second argument of a kernel: finite, 2-D, with as many columns as the first."""
     Y = as_rows(Y, name)
     if Y.shape[1] != X.shape[1]:
         raise ValueError(
@@ -103,10 +101,10 @@ def check_partner_vectors(Y: Any, X: Any, name: str) -> Any:
 
 
 def as_rows(X: Any, name: str) -> Any:
-    """Finite 2-D array as `as_numbers` gives it, or CSR with sorted indices if sparse."""
+    """Finite 2-D array from `as_numbers`, or CSR with sorted indices if sparse."""
     if X is None:
         raise ValueError(f"{name} is None. Pass one row of numbers for each item.")
-    X = table_of(X, name)
+    X = _unwrap_anndata(X, name)
     rows = _as_csr(X, name) if sparse.issparse(X) else as_numbers(X, name)
     if rows.shape == (0,) or (rows.ndim == 2 and rows.shape[0] == 0):
         raise ValueError(f"{name} is empty: found 0 sample(s). Pass one row for each item.")
@@ -132,7 +130,7 @@ def as_rows(X: Any, name: str) -> Any:
 
 
 def as_array(values: Any, name: str, *, plain: bool = True) -> NDArray[Any]:
-    """Array of whatever kind the values have; `plain` refuses masks and dates."""
+    """Array of any dtype; `plain` refuses masks and dates."""
     if plain:
         check_plain(values, name)
     try:
@@ -145,14 +143,14 @@ def as_array(values: Any, name: str, *, plain: bool = True) -> NDArray[Any]:
 
 
 def as_numbers(values: Any, name: str) -> NDArray[np.float64]:
-    """Array of any shape in double precision, row after row in memory, and writable.
+    """Array of any shape in double precision, C-contiguous and writable.
 
-    Sums and matrix products round differently for other precisions and memory layouts. Equal
-    numbers are brought to one form here, so that every container gives the same result.
+    Sums and matrix products round differently in other precisions and memory layouts, so every
+    container of equal numbers is converted to this form and gives the same result.
     """
     if type(values) is np.ndarray and values.dtype == np.float64:
         return _ready(values)
-    values = table_of(values, name)
+    values = _unwrap_anndata(values, name)
     check_plain(values, name)
     if sparse.issparse(values):
         raise TypeError(
@@ -172,17 +170,17 @@ def as_numbers(values: Any, name: str) -> NDArray[np.float64]:
             input_name=name,
         )
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
-        _raise_no_numbers(values, name, error)
+        _raise_not_numeric(values, name, error)
     return _ready(array)
 
 
 def _ready(array: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Same array, or a copy that compiled loops take: those refuse memory that is read-only."""
+    """Same array, or a writable copy: compiled loops refuse read-only memory."""
     return array if array.flags.carray else np.require(array, requirements=("C", "A", "W"))
 
 
-def table_of(X: Any, name: str) -> Any:
-    """Matrix X of an AnnData object; anything else as it is."""
+def _unwrap_anndata(X: Any, name: str) -> Any:
+    """Matrix X of an AnnData object; anything else unchanged."""
     if not all(hasattr(X, part) for part in ("X", "obs_names", "obsm")):
         return X
     if X.X is None:
@@ -194,17 +192,17 @@ def table_of(X: Any, name: str) -> Any:
 
 
 def check_column_names(X: Any, name: str) -> None:
-    """Refuse a data frame of which only some columns are named by strings."""
+    """Refuse a data frame in which only some column names are strings."""
     kinds = {type(column) for column in getattr(X, "columns", ())}
     if str in kinds and len(kinds) > 1:
         raise ValueError(
-            f"{name} has columns whose names are strings and columns whose names are not. Name "
-            "all of them by strings: frame.columns = frame.columns.astype(str)."
+            f"{name} has columns whose names are strings and columns whose names are not. Convert "
+            "all names: frame.columns = frame.columns.astype(str)."
         )
 
 
 def table_shape(X: Any) -> tuple[int, int]:
-    """Rows and columns of what may be a table, before it is read; zeros where it does not say."""
+    """Numbers of rows and columns of unvalidated input; 0 where unknown."""
     shape = getattr(X, "shape", None)
     if isinstance(shape, tuple):
         n_rows, n_columns = (*shape, 0, 0)[:2]
@@ -215,9 +213,9 @@ def table_shape(X: Any) -> tuple[int, int]:
 
 
 def _as_csr(X: Any, name: str) -> sparse.csr_matrix:
-    """Sparse matrix of real numbers, each entry once and sorted, not shared where that differs."""
+    """Sparse matrix of real numbers in canonical format; copied if the input was not."""
     if X.dtype.kind not in "biuf" or X.ndim != 2:
-        return as_numbers(X.toarray(), name)  # which says what is wrong with it
+        return as_numbers(X.toarray(), name)  # raises the error
     rows = sparse.csr_matrix(X)
     if not rows.has_canonical_format:
         rows = rows.copy()
@@ -225,8 +223,8 @@ def _as_csr(X: Any, name: str) -> sparse.csr_matrix:
     return rows.astype(np.float64, copy=False)
 
 
-def _raise_no_numbers(values: Any, name: str, error: Exception) -> NoReturn:
-    """Say why something cannot be read as an array of real numbers."""
+def _raise_not_numeric(values: Any, name: str, error: Exception) -> NoReturn:
+    """Explain why the input cannot be converted to real numbers."""
     text = str(error)
     if "inhomogeneous" in text or "with a sequence" in text:
         raise ValueError(
@@ -251,10 +249,10 @@ def _raise_no_numbers(values: Any, name: str, error: Exception) -> NoReturn:
 
 
 def check_finite(X: Any, name: str) -> None:
-    """Refuse NaN and infinity, and say where they are."""
+    """Refuse NaN and infinity, and report where they are."""
     values = X.data if sparse.issparse(X) else X
     with np.errstate(all="ignore"):
-        if np.isfinite(values.sum()):  # one pass without a copy; a sum may overflow, hence below
+        if np.isfinite(values.sum()):  # one pass without a copy; the sum may also overflow
             return
     entries = X.tocoo() if sparse.issparse(X) else None
     bad = ~np.isfinite(values if entries is None else entries.data)
@@ -294,7 +292,7 @@ def check_documents(documents: Any, name: str) -> list[str]:
 
 
 def check_n_items(n_items: int, name: str) -> None:
-    """Refuse a collection that has no pair of items to compare."""
+    """Refuse a collection of fewer than two items."""
     if n_items < 2:
         raise ValueError(
             f"{name} has {n_items} item(s) (n_samples = {n_items}). Order is found from the "
@@ -314,7 +312,7 @@ def check_magnitude(X: Any, name: str) -> None:
 
 
 def check_resolved(X: Any, name: str) -> None:
-    """Refuse rows whose largest differences are a few steps of the floats they are stored in."""
+    """Refuse rows whose largest differences are a few rounding errors of their floats."""
     if sparse.issparse(X):
         low, high = (each.toarray().ravel() for each in (X.min(axis=0), X.max(axis=0)))
     else:
@@ -325,32 +323,29 @@ def check_resolved(X: Any, name: str) -> None:
     gap, size = float(gaps[widest]), float(max(abs(low[widest]), abs(high[widest])))
     if 0.0 < gap <= 8 * float(np.finfo(X.dtype).eps) * size:
         raise ValueError(
-            f"Values of {name} differ by at most {gap:.3g} and are of the size {size:.3g}, where "
-            f"floats are {float(np.spacing(X.dtype.type(size))):.2g} apart: what tells them apart "
-            "is rounding. Subtract a common number from each column before it is stored as "
-            "floats, or drop the column."
+            f"Values of {name} differ by at most {gap:.3g} and are as large as {size:.3g}, where "
+            f"floats are {float(np.spacing(X.dtype.type(size))):.2g} apart: the difference is "
+            "rounding. Subtract a common number from each column before it is stored as floats, "
+            "or drop the column."
         )
 
 
-def check_none_wild(
-    sizes: NDArray[np.float64], ordinary: NDArray[np.bool_], called: Callable[[int], str]
-) -> None:
-    """Refuse outliers whose squares leave nothing of the others' in a sum of both.
-
-    `sizes` are distances from the middle of all; `called` names one of them.
-    """
-    if ordinary.all():
+def check_outliers(X: NDArray[Any], name_row: Callable[[int], str]) -> None:
+    """Refuse rows so far from the others that the others' squares are lost to rounding."""
+    distances = distances_from_median(X)
+    inliers = find_inliers(distances)
+    if inliers.all():
         return
-    first = int(np.flatnonzero(~ordinary)[0])
+    first = int(np.flatnonzero(~inliers)[0])
     raise ValueError(
-        f"{called(first)} lies {float(sizes[first]):.3g} from the middle of all, most others "
-        f"about {float(np.median(sizes[ordinary])):.3g} ({int((~ordinary).sum())} such): beside "
-        "its square they are lost to rounding. Drop it, or correct its values."
+        f"{name_row(first)} lies {float(distances[first]):.3g} from the median, most others about "
+        f"{float(np.median(distances[inliers])):.3g} ({int((~inliers).sum())} outlier(s)). Next "
+        "to its square, the others are lost to rounding. Drop it, or correct its values."
     )
 
 
 def check_nonnegative(X: Any, name: str, *, kernel: str) -> None:
-    """Refuse features below zero where a kernel compares amounts."""
+    """Refuse negative features for a kernel that compares amounts."""
     values = X.data if sparse.issparse(X) else X
     if values.size and float(values.min()) < 0:
         raise ValueError(
@@ -360,22 +355,22 @@ def check_nonnegative(X: Any, name: str, *, kernel: str) -> None:
 
 
 def check_same_items(n_first: int, n_second: int, first: str, second: str) -> None:
-    """Refuse two descriptions of the same items that differ in length."""
+    """Refuse two descriptions of the same items with different numbers of rows."""
     if n_first != n_second:
         raise ValueError(
             f"{first} has {n_first} items and {second} has {n_second}. "
-            "Row i of both must describe the same item, so pass equally many rows."
+            "Row i of both must describe the same item, so pass the same number of rows."
         )
 
 
 def check_length(n_items: int, expected: int, *, name: str = "y") -> None:
-    """Refuse a collection that is not in the order of the fitted one."""
+    """Refuse a collection with another number of items than the fitted one."""
     if n_items != expected:
         raise ValueError(f"`{name}` has {n_items} items; the fitted one has {expected}.")
 
 
 def kind_of(values: Any) -> str:
-    """What arrived, in a word or two."""
+    """Type of an argument, for an error message."""
     name = type(values).__name__
     return f"{name} of {values.dtype}" if hasattr(values, "dtype") else name
 
@@ -383,20 +378,20 @@ def kind_of(values: Any) -> str:
 def middle(X: NDArray[Any]) -> NDArray[Any]:
     """Lower median of each column: a value of the column itself.
 
-    Unlike the mean it has no rounding error, so differences from it are those the data hold
-    however far the origin is, and a wild value does not move it.
+    Unlike the mean it has no rounding error, so that differences from it keep all their digits
+    however far the origin is, and outliers do not move it.
     """
     place = (len(X) - 1) // 2
     return np.ascontiguousarray(np.partition(X.T, place, axis=1)[:, place])
 
 
-def distances_from_middle(X: NDArray[Any]) -> NDArray[np.float64]:
-    """Largest difference of each row from the middle in any column; it never overflows."""
+def distances_from_median(X: NDArray[Any]) -> NDArray[np.float64]:
+    """Largest difference of each row from the column medians; it never overflows."""
     return np.asarray(np.abs(X - middle(X)).max(axis=1, initial=0.0), dtype=np.float64)
 
 
-def ordinary(sizes: NDArray[np.float64], factor: float = WILD) -> NDArray[np.bool_]:
-    """Which of several sizes are at most `factor` times the typical one; all if most are zero."""
+def find_inliers(sizes: NDArray[np.float64], factor: float = _OUTLIER_FACTOR) -> NDArray[np.bool_]:
+    """Mask of the sizes that are at most `factor` times their median (of the positive ones)."""
     typical = float(middle(sizes[:, None])[0])
     if typical == 0.0:
         positive = sizes[sizes > 0.0]
@@ -407,17 +402,17 @@ def ordinary(sizes: NDArray[np.float64], factor: float = WILD) -> NDArray[np.boo
 def column_moments(
     X: NDArray[np.float64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean and standard deviation of each column, wild entries left out.
+    """Mean and standard deviation of each column, without outliers.
 
-    The deviation is 0 for a column that is constant but for rounding.
+    The deviation is 0 for a column that is constant up to rounding.
     """
     start = middle(X)
     means, deviations = np.empty_like(start), np.empty_like(start)
     for column, value in enumerate(start):
         apart = X[:, column] - value
         sizes = np.abs(apart)
-        kept = apart[ordinary(sizes)]
-        # By the largest first: squares of the largest and smallest floats do not exist.
+        kept = apart[find_inliers(sizes)]
+        # Scaled by the largest, since squares of very large and small floats do not exist.
         unit = float(np.abs(kept).max()) or 1.0
         mean = float((kept / unit).mean())
         means[column] = value + unit * mean

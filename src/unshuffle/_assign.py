@@ -1,4 +1,4 @@
-"""Assignments for loops that solve many: no checks, one or many at a time."""
+"""Linear assignment without input checks, for loops that solve many problems."""
 
 from dataclasses import dataclass
 from functools import cache, partial
@@ -15,15 +15,14 @@ from unshuffle._printing import short_repr
 Array = NDArray[np.float64]
 Order = NDArray[np.intp]
 
-# From this size on, an auction is the faster way to prices that a path can start from.
+# From this size on, an auction finds starting prices for augmenting paths faster.
 LARGE = 250
 # Below these many rows (of the smaller side) the exact solver is as fast as the auction.
 SMALLEST_COLD = 180
 SMALLEST_WARM = 130
-# The auction's stand-in rows make thin problems no cheaper; the exact solver's are.
+# The auction pads thin problems to square ones; the exact solver gains from their shape.
 THINNEST = 0.5
-# Smooth costs take 30 to 60 bids a row; where this many are not enough, the exact
-# solver is the faster way to finish.
+# Smooth costs take 30 to 60 bids a row; beyond this many, the exact solver is faster.
 MAX_BIDS_PER_ROW = 300
 # Costs from which the exact solver may take a tenth of a second or more.
 LONG = 250_000
@@ -38,19 +37,16 @@ class Assignment:
     columns : ndarray of shape (n_rows,), dtype intp
         Column matched to each row; -1 where the row is unmatched.
     value : float
-        Total cost of the matched pairs, in the sense the caller gave it, without
-        the cost of what stays unmatched.
+        Total of the matched pairs in the caller's sign, without the cost of unmatched items.
     prices : ndarray of shape (n_cols,) or None
-        Price of each column: what the rows that did not get it would have paid for
-        it. Pass it back as `prices` to solve a similar problem faster. None where
-        the solver gives none.
+        Dual price of each column. Pass it as `prices` to solve a similar problem faster. None if
+        the solver returns none.
     gap : float
-        Upper bound on the loss against the best assignment, certified by the
-        prices: the absolute loss divided by |objective|, or by its distance from
-        that of typical pairs where that is less, since a constant added to all
-        costs makes no loss smaller; at least by what the costs of a row differ by.
-        The objective is `value` plus, where it was given, `unmatched_cost` for
-        everything that stayed unmatched. 0.0 is optimal.
+        Upper bound on the relative loss against the best assignment, certified by the prices;
+        0.0 is optimal. The absolute loss is divided by |objective| or, if smaller, by the distance
+        of the objective from that of typical pairs (a constant added to all costs does not make
+        the loss smaller), but at least by the spread of the costs in a row. The objective is
+        `value` plus `unmatched_cost`, if given, for every unmatched item.
     solver : str
         "exact" or "auction".
 
@@ -80,10 +76,7 @@ def assign(
     solver: str = "auto",
     offset: float = 0.0,
 ) -> Assignment:
-    """Assignment that maximises a matrix of benefits, without looking at what it is given.
-
-    For loops that solve many assignments; everyone else wants `solve_assignment`.
-    """
+    """Assignment that maximizes the total benefit; `solve_assignment` without its checks."""
     n_rows, n_cols = benefit.shape
     if solver == "auto":
         smallest = SMALLEST_COLD if prices is None else SMALLEST_WARM
@@ -94,7 +87,7 @@ def assign(
         return _exact(benefit)
     if n_rows <= n_cols:
         return _by_auction(benefit, prices, tol, offset) or _exact(benefit)
-    # The auction wants the smaller side in rows: swap the sides, and what the prices price.
+    # The auction needs the smaller side in rows: swap the sides and their prices.
     swapped = np.ascontiguousarray(benefit.T)
     row_prices = None if prices is None else _worth(benefit, prices)
     found = _by_auction(swapped, row_prices, tol, offset)
@@ -117,7 +110,7 @@ def _exact(benefit: NDArray[Any]) -> Assignment:
 def _by_auction(
     benefit: NDArray[Any], prices: NDArray[np.float64] | None, tol: float, offset: float
 ) -> Assignment | None:
-    """Result of the auction, or None where it had to give up."""
+    """Result of the auction, or None if it gave up."""
     module = _auction()
     if module is None:
         return None
@@ -141,7 +134,7 @@ def _worth(benefit: NDArray[Any], prices: NDArray[np.float64]) -> NDArray[np.flo
 
 @cache
 def _auction() -> ModuleType | None:
-    """Return the compiled auction, loaded when first needed; None where numba is missing."""
+    """Return the compiled auction, loaded on first use; None if numba is missing."""
     try:
         from unshuffle import _auction as module
     except ImportError:
@@ -150,11 +143,11 @@ def _auction() -> ModuleType | None:
 
 
 def assign_many(costs: Array, prices: Array) -> NDArray[np.intp]:
-    """Match each row of each problem to a column of its own so that the total cost is least.
+    """Assignment of least total cost for each of several square problems.
 
-    Starts from `prices`, those of a similar problem or zeros, and replaces them by those of the
-    solution. Twice as fast as SciPy's solver on the squared distances of 20 to 180 points; from
-    the prices of a similar problem, seven to twelve times.
+    Starts from `prices`, zeros or those of a similar problem, and replaces them by the prices of
+    the solution. Twice as fast as SciPy's solver on squared distances of 20 to 180 points, and
+    seven to twelve times as fast from the prices of a similar problem.
 
     Examples
     --------
@@ -177,14 +170,14 @@ def assign_many(costs: Array, prices: Array) -> NDArray[np.intp]:
         )
     if not solved:
         raise ValueError(
-            "Some costs of an assignment are infinite or NaN, or so large that their sums are. "
-            "Divide the points by a common number first."
+            "Some costs of an assignment are infinite or NaN, or their sums overflow. Divide the "
+            "points by a common number first."
         )
     return columns
 
 
 def _assign_large(cost: Array, price: Array, column_of: NDArray[np.intp]) -> bool:
-    """One problem, a few rows to a compiled call."""
+    """Solve one large problem, a few rows in each compiled call."""
     from unshuffle._assign_loops import augment_rows, take_cheapest
 
     n = len(cost)
@@ -200,7 +193,7 @@ def _assign_large(cost: Array, price: Array, column_of: NDArray[np.intp]) -> boo
 
 
 def nearest_order(target: Array, points: Array) -> Order:
-    """Order of the points of one bag in which they lie closest to the target, slot by slot."""
+    """Order of the points of one bag that brings them closest to the rows of the target."""
     return assign(-slot_distances(target, points)).columns
 
 
@@ -211,10 +204,10 @@ def nearest_orders(
     weights: Array | None = None,
     present: NDArray[np.bool_] | None = None,
 ) -> Order:
-    """`nearest_order` of many bags, towards one target or each towards its own.
+    """`nearest_order` of many bags, with one target for all or one for each.
 
-    `weights` is what a squared distance costs in each slot; points that are not `present` may go
-    to any slot at no cost.
+    `weights` multiply the squared distances to each target row; points that are not `present`
+    cost nothing anywhere.
     """
     orders = np.empty(points.shape[:2], dtype=np.intp)
     for bag, each in enumerate(points):
@@ -228,13 +221,13 @@ def nearest_orders(
 
 
 def slot_distances(target: Array, points: Array) -> Array:
-    """Squared distances from each slot of the target (rows) to each point (columns).
+    """Squared distances from each target row (rows) to each point (columns).
 
-    Faster than those of `_distances`, and good enough to assign by: digits that close points far
-    from zero lose are not won back, and a distance may come out just below zero.
+    Faster than `squared_distances` and precise enough for an assignment: cancellation is not
+    corrected, and a distance may be slightly negative.
     """
-    # Not inner products, though the optimum is the same: the solver is several times faster
-    # where most entries are far above the least.
+    # Inner products have the same optimum, but the solver is several times faster when most
+    # entries are far above the smallest.
     distances = target @ points.T
     distances *= -2.0
     distances += np.einsum("nr,nr->n", target, target)[:, None]

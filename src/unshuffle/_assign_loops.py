@@ -1,4 +1,4 @@
-"""Compiled assignment of many small problems; imported late, since numba is slow to load."""
+"""Compiled loops of assignment by shortest augmenting paths; imported when needed."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +11,10 @@ Index = NDArray[np.intp]
 
 @compiled()
 def assign_each(costs: Array, prices: Array, columns: Index) -> bool:
-    """Solve square problems one after the other by shortest augmenting paths, exactly.
+    """Solve square problems exactly; False if a cost or a price is not finite.
 
-    `prices` (n_problems, n) are any to start from, and become those of the solution; `columns` is
-    filled with the column of each row. False where a cost or a price is not a number that paths
-    can be measured by.
+    `prices` (n_problems, n) hold any starting prices and are replaced by those of the solution;
+    `columns` is filled with the column of each row.
     """
     n = costs.shape[1]
     row_of = np.empty(n, dtype=np.intp)
@@ -30,7 +29,7 @@ def assign_each(costs: Array, prices: Array, columns: Index) -> bool:
 
 @compiled()
 def augment_rows(cost: Array, price: Array, row_of: Index, column_of: Index, free: Index) -> bool:
-    """Match the rows that are still free, one after the other; False as `assign_each` says."""
+    """Match the free rows one after the other; False if a cost is not finite."""
     n = cost.shape[0]
     before = np.empty(n, dtype=np.intp)
     distance = np.empty(n)
@@ -44,10 +43,9 @@ def augment_rows(cost: Array, price: Array, row_of: Index, column_of: Index, fre
 
 @compiled()
 def take_cheapest(cost: Array, price: Array, row_of: Index, column_of: Index, free: Index) -> int:
-    """Give rows the column that is cheapest to them, first come first served; the rest stay free.
+    """Match each row to its cheapest column if that is free, and return the number of free rows.
 
-    Such pairs are part of an optimum at these prices, which makes the start worth having: with
-    the prices of a similar problem few rows stay free, and their paths are short.
+    With the prices of a similar problem few rows stay free, and their paths are short.
     """
     n = cost.shape[0]
     row_of[:] = -1
@@ -78,7 +76,7 @@ def _augment(
     before: Index,
     reached: NDArray[np.bool_],
 ) -> bool:
-    """Match one more row, by Dijkstra's shortest path from it to a column that is not taken."""
+    """Match one more row by Dijkstra's shortest path from it to a free column."""
     n = cost.shape[0]
     for j in range(n):
         distance[j] = cost[start, j] + price[j]
@@ -89,7 +87,7 @@ def _augment(
         for j in range(n):
             if not reached[j] and distance[j] < least:
                 least, nearest = distance[j], j
-        if nearest < 0:  # infinity and NaN are below nothing: the search would never end
+        if nearest < 0:  # all remaining costs are infinite or NaN
             return False
         reached[nearest] = True
         i = row_of[nearest]

@@ -1,17 +1,16 @@
 """Assignment by auction: epsilon scaling, a certificate from the prices, and compiled bids.
 
-Rows bid for columns. A row that bids takes the column with the largest benefit minus
-price and raises that price until the column is worth `eps` less to it than its second
-choice; whoever held the column bids again. When all rows hold a column, each is within
-`eps` of its best choice at the current prices, so the total is within `n * eps` of the
-optimum. Large `eps` first, so that prices find their level in few bids.
+Rows bid for columns. A bidding row takes the column with the largest benefit minus price and
+raises that price until the column is worth `eps` less to it than its second choice; the previous
+holder bids again. When all rows hold a column, each is within `eps` of its best choice at the
+current prices, so the total is within `n * eps` of the optimum. `eps` starts large, so that
+prices settle in few bids.
 
-Two things keep a bid from reading its whole row of the matrix. Prices only ever rise, so the
-best worth seen in a block of columns bounds that block for as long as the solve lasts: a bid
-reads the bounds, group by group, and opens only the blocks that may hold its first or second
-choice. And with more columns than rows the problem is made square by rows that want every
-column equally, which are never formed: their best choice is the cheapest column, which a heap
-of prices, repaired only where it is looked at, gives in O(log n).
+Two things keep a bid from reading its whole row of the matrix. Prices never fall, so the largest
+worth seen in a block of columns remains an upper bound: a bid reads the bounds, group by group,
+and opens only blocks that may hold its first or second choice. With more columns than rows, the
+problem is padded with rows that value all columns equally. They are never stored: their best
+choice is the cheapest column, found in O(log n) with a heap of prices that is updated lazily.
 
 Importing this module imports numba.
 
@@ -34,24 +33,23 @@ Found = tuple[NDArray[np.intp], float, NDArray[np.float64], float]
 
 BLOCK = 16  # columns under one bound; 16 was fastest of 16, 32, 64 for 512 to 2025 columns
 _compiled: Any = compiled()
-# No "ninf": a forbidden pair has benefit -inf. The other flags make max() one instruction.
+# Without "ninf", since forbidden pairs have benefit -inf. The others make max() one instruction.
 _compiled_fast: Any = compiled(fastmath={"nnan", "nsz", "reassoc", "contract"})
 
-FIRST_EPS = 0.03  # of the range of the benefits; no later eps is larger
+FIRST_EPS = 0.03  # share of the range of the benefits; the largest eps
 EPS_DIVISOR = 6.0
 PATIENCE = 10  # bids per row and phase before eps is raised again
 WARM_EPS = 0.01  # first eps with given prices, as a share of the mean value of a pair
-# Given prices are judged by how many different columns the rows would choose first, as a
-# share of the rows. At the prices of an optimum that is about .75; at no prices at all, .25
-# to .45 for the steps of kernelized sorting.
-USELESS_BELOW = 0.48  # start from nothing
-CLOSE_ABOVE = 0.68  # start at an eps as fine as the choices are close
-COARSE_FROM = 900  # rows from which prices are first found on a sample,
-COARSENING = 6  # of one in so many rows and columns,
-COARSE_TOL = 3e-3  # to this gap,
-COARSE_EPS = 0.02  # and the first eps is this share of the mean value of a pair
-SURVEYED = 16  # rows that tell what is typical
-LARGEST_SPREAD = 64.0  # of all benefits, over that of the better ones of a row
+# Given prices are judged by the number of distinct first choices as a share of the rows: about
+# .75 at the prices of an optimum, .25 to .45 at zero prices in steps of kernelized sorting.
+USELESS_BELOW = 0.48  # start from zero prices
+CLOSE_ABOVE = 0.68  # start at an eps matched to the margins between choices
+COARSE_FROM = 900  # rows from which prices are first found on a sample
+COARSENING = 6  # one in this many rows and columns is sampled
+COARSE_TOL = 3e-3  # gap of the auction on the sample
+COARSE_EPS = 0.02  # first eps after it, as a share of the mean value of a pair
+SURVEYED = 16  # rows sampled for the typical benefit
+LARGEST_SPREAD = 64.0  # of all benefits, relative to that of the better ones of a row
 WORK_PER_CALL = 20_000_000  # entries read before Python may see Ctrl-C: about 20 ms
 
 
@@ -65,10 +63,9 @@ def auction(
 ) -> tuple[Found | None, int]:
     """Assignment that maximizes the benefit to within a gap of `tol`, and the number of bids.
 
-    `benefit` is C-contiguous, has no more rows than columns, and -inf where a pair is forbidden;
-    enough pairs must be allowed to match every row. `prices` are where to start. `offset` is added
-    to the value where that is the scale of the gap. Beyond `max_bids_per_row` it gives up, and
-    returns None in place of the assignment.
+    `benefit` is C-contiguous, has at most as many rows as columns, and is -inf for forbidden
+    pairs; a complete matching must exist. `prices` are starting prices. `offset` is added to the
+    value when the gap is scaled by it. Returns None for the assignment after `max_bids_per_row`.
     """
     n_cols = benefit.shape[1]
     sale, eps = _open(benefit, prices, tol, offset)
@@ -83,7 +80,7 @@ def auction(
             if sale.n_bids > max_bids_per_row * n_cols:
                 return None, sale.n_bids
             if sale.n_bids >= limit:
-                # a war of small raises: raise by more now, refine later with more patience
+                # too many small raises: raise by more now, refine later with more patience
                 patience *= 2
                 limit = sale.n_bids + patience
                 eps = max(eps, min(eps * EPS_DIVISOR, coarsest))
@@ -96,15 +93,15 @@ def auction(
         finest = sale.finest_eps()
         if eps <= finest:
             return None, sale.n_bids
-        # at tol * scale / n_cols the losses are sure to be small enough
+        # at tol * scale / n_cols the losses are certainly small enough
         eps = max(eps / EPS_DIVISOR, 0.9 * tol * scale / n_cols, finest)
         sale.release(eps)
 
 
 class _Sale:
-    """The auction's books: prices, bounds, who holds what and who waits to bid.
+    """State of an auction: prices, bounds, held columns and waiting rows.
 
-    Rows beyond those of the benefit are the stand-ins that make the problem square.
+    Rows beyond those of the benefit are the padding that makes the problem square.
     """
 
     def __init__(self, benefit: NDArray[Any], prices: NDArray[np.float64]) -> None:
@@ -148,7 +145,7 @@ class _Sale:
         return *self._rows(), self.keys, self.heap, self.column_of
 
     def take_bids(self, eps: float, limit: int) -> None:
-        """Let rows bid for a while, or until there were `limit` bids in all."""
+        """Let rows bid for a while, or until `limit` bids in total."""
         waiting = self.row_of, self.waiting, self.n_waiting
         most = limit - self.n_bids, WORK_PER_CALL
         self.n_waiting, n_made = bid(*self._books(), *waiting, eps, self.spread, *most)
@@ -161,7 +158,7 @@ class _Sale:
         return float(self.losses.sum())
 
     def release(self, eps: float) -> None:
-        """Send the rows back to bid that could gain more than `eps` by it; others keep theirs."""
+        """Release the rows that could gain more than `eps` by bidding again."""
         unhappy = np.flatnonzero(self.losses > eps)
         self.row_of[self.column_of[unhappy]] = -1
         self.column_of[unhappy] = -1
@@ -175,10 +172,9 @@ class _Sale:
         return float(held.sum(dtype=np.float64))
 
     def scale(self, value: float, offset: float) -> float:
-        """What a loss is to be compared with.
+        """Scale of the loss: the total, or its distance from a typical total if smaller.
 
-        The total, or its distance from a typical one where that is less: a constant added to all
-        benefits makes no loss smaller. At least what the benefits differ by.
+        A constant added to all benefits thus does not shrink the gap. At least their spread.
         """
         apart = abs(value - self.benefit.shape[0] * self.typical)
         return max(min(abs(value + offset), apart), self.differ)
@@ -186,16 +182,16 @@ class _Sale:
     def bound_on_value(self) -> float:
         """Upper bound on the best total, before the first bid."""
         n_rows, n_cols = self.benefit.shape
-        of_stand_ins = (n_cols - n_rows) * float(self.prices.min())
-        return float(self.groups.max(axis=1).sum() + self.prices.sum()) - of_stand_ins
+        padding = (n_cols - n_rows) * float(self.prices.min())
+        return float(self.groups.max(axis=1).sum() + self.prices.sum()) - padding
 
     def finest_eps(self) -> float:
-        """Below this a bid may not raise its price, and bidding would never end."""
+        """Smallest eps that still raises a price in floating point, so that bidding ends."""
         largest = max(abs(self.low), abs(self.high), float(np.abs(self.prices).max()))
         return 8 * float(np.finfo(np.float64).eps) * largest
 
     def first_choices(self) -> tuple[float, float]:
-        """Different first choices as a share of the rows; how close second choices come."""
+        """Distinct first choices as a share of the rows, and the median margin over the second."""
         n_rows = self.benefit.shape[0]
         margins = np.empty(n_rows)
         for start, stop in self._spans(n_rows):
@@ -204,10 +200,9 @@ class _Sale:
 
 
 def _typical(benefit: NDArray[Any], spread: float) -> tuple[float, float]:
-    """Typical benefit, and what benefits differ by, a few that are far below the rest left out.
+    """Median benefit and spread in a sample of the rows, robust to very low benefits.
 
-    Users write a very low benefit where they mean "not this pair"; a loss is not small because
-    that is large. From a sample of the rows.
+    A very low benefit often means "not this pair" and must not inflate the scale of the loss.
     """
     rows = []
     for row in benefit[:: max(1, benefit.shape[0] // SURVEYED)]:
@@ -222,7 +217,7 @@ def _typical(benefit: NDArray[Any], spread: float) -> tuple[float, float]:
 def _open(
     benefit: NDArray[Any], prices: NDArray[np.float64] | None, tol: float, offset: float
 ) -> tuple[_Sale, float]:
-    """Books with the best prices at hand, and the first eps that suits them."""
+    """State with the best available prices, and a first eps that suits them."""
     n_rows, n_cols = benefit.shape
     if prices is not None:
         sale = _Sale(benefit, prices.astype(np.float64))
@@ -243,13 +238,13 @@ def _open(
 
 
 def _coarse_prices(benefit: NDArray[Any]) -> NDArray[np.float64] | None:
-    """Prices from an auction among a sample of the rows and columns; None where that fails.
+    """Prices from an auction on a sample of the rows and columns; None if that fails.
 
-    Each column gets the least price at which no sampled row would want it more than what
-    it holds. This replaces the phases with the largest eps, whose bids read most blocks.
+    Each column gets the lowest price at which no sampled row prefers it to the one it holds. This
+    replaces the phases with the largest eps, whose bids read most blocks.
     """
     n_rows, n_cols = benefit.shape
-    random = np.random.default_rng(0)  # fixed: the same problem has the same answer
+    random = np.random.default_rng(0)  # fixed seed: results are reproducible
     rows = np.sort(random.permutation(n_rows)[: n_rows // COARSENING])
     cols = np.sort(random.permutation(n_cols)[: n_cols // COARSENING])
     of_rows = benefit[rows]
@@ -262,20 +257,20 @@ def _coarse_prices(benefit: NDArray[Any]) -> NDArray[np.float64] | None:
     _, _, sample_prices, _ = found
     of_rows -= (sample - sample_prices).max(axis=1, keepdims=True)
     prices: NDArray[np.float64] = of_rows.max(axis=0).astype(np.float64)
-    # columns that stay free have the lowest price of all
+    # columns that stay free have the lowest price
     return np.maximum(prices, sample_prices.min()) if n_cols > n_rows else prices
 
 
 @_compiled_fast
 def _highest_worth(benefit: Any, prices: Any, row: int, block: int) -> float:
     """Largest benefit less price of a row in one block of columns."""
-    # unsigned: numba tests every signed index for being negative, which doubles the time
+    # unsigned, since numba tests every signed index for being negative, at twice the time
     line = np.uintp(row)
     start = np.uintp(block * BLOCK)
     width = min(BLOCK, benefit.shape[1] - block * BLOCK)
     highest = -np.inf
     if width == BLOCK:
-        for k in range(BLOCK):  # the constant length lets it be unrolled
+        for k in range(BLOCK):  # constant length, so that the compiler unrolls it
             j = start + np.uintp(k)
             highest = max(highest, benefit[line, j] - prices[j])
     else:
@@ -300,7 +295,7 @@ def _highest_bound(bounds: Any, row: int, group: int) -> float:
 def prepare(
     benefit: Any, prices: Any, bounds: Any, groups: Any, start: int, stop: int
 ) -> tuple[float, float]:
-    """Fill the bounds of some rows; lowest and highest benefit that is not -inf."""
+    """Fill the bounds of some rows; return the lowest finite and the highest benefit."""
     n_columns = benefit.shape[1]
     low = np.inf
     high = -np.inf
@@ -330,9 +325,9 @@ def prepare(
 def _best_two(
     benefit: Any, prices: Any, bounds: Any, groups: Any, likely: Any, row: int
 ) -> tuple[int, float, float, int]:
-    """First choice of a row, its worth, the worth of the second choice, blocks opened.
+    """First choice of a row, its worth, the worth of the second choice, and blocks opened.
 
-    Starts from the two choices of the row's last bid: good guesses close most blocks.
+    Starts from the two choices of the row's last bid, which rule out most blocks.
     """
     line = np.uintp(row)
     column = likely[row, 0]
@@ -384,7 +379,7 @@ def survey(
     start: int,
     stop: int,
 ) -> None:
-    """Find the choices of some rows, and what the first is worth above the second."""
+    """Find the two best choices of some rows, and the margin between them."""
     for row in range(start, stop):
         _, best, second, _ = _best_two(benefit, prices, bounds, groups, likely, row)
         margins[row] = best - second
@@ -392,7 +387,7 @@ def survey(
 
 @_compiled
 def _sift(keys: Any, heap: Any, prices: Any, at: int) -> None:
-    """Give a heap entry its present price, letting it sink to its place."""
+    """Update a heap entry to its current price and sift it down."""
     column = heap[at]
     key = prices[column]
     size = heap.shape[0]
@@ -415,7 +410,7 @@ def _sift(keys: Any, heap: Any, prices: Any, at: int) -> None:
 def _cheapest_two(keys: Any, heap: Any, prices: Any) -> tuple[int, float, float]:
     """Cheapest column, its price, and the second lowest price.
 
-    Keys lag behind prices, which only rise, so an entry whose key is current is in place.
+    Keys lag behind prices, which never fall, so an entry with a current key is in place.
     """
     while keys[0] < prices[heap[0]]:
         _sift(keys, heap, prices, 0)
@@ -445,7 +440,7 @@ def bid(
     max_bids: int,
     max_work: int,
 ) -> tuple[int, int]:
-    """Bids until no row waits or `max_work` entries were read; rows still waiting, bids made."""
+    """Bid until no row waits or `max_work` entries were read; return rows waiting, bids made."""
     n_rows = benefit.shape[0]
     bids = 0
     work = 0
@@ -454,7 +449,7 @@ def bid(
         if row < n_rows:
             column, best, second, opened = _best_two(benefit, prices, bounds, groups, likely, row)
             work += groups.shape[1] + (opened + 2) * BLOCK
-            # with a single allowed column any raise will do
+            # a single allowed column: any raise works
             rise = best - second if second > -np.inf else spread
         else:
             column, price, next_price = _cheapest_two(keys, heap, prices)
@@ -487,7 +482,7 @@ def certify(
     start: int,
     stop: int,
 ) -> None:
-    """Worth of each row's best column above the worth of the one it holds."""
+    """Loss of each row: worth of its best column minus worth of the one it holds."""
     n_rows = benefit.shape[0]
     for row in range(start, stop):
         column = column_of[row]

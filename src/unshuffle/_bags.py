@@ -1,4 +1,4 @@
-"""Bags: several unordered sets of points, read and checked, and what their estimators share."""
+"""Bags of points: validation, storage, and the base class of estimators that take them."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -13,19 +13,15 @@ from unshuffle._arrays import (
     as_numbers,
     check_column_names,
     check_magnitude,
-    check_none_wild,
+    check_outliers,
     check_plain,
     check_resolved,
-    distances_from_middle,
     is_text,
-    ordinary,
     table_shape,
 )
 from unshuffle._parameters import check_memory
 
 MISSING = -1
-
-
 _FORMS = (
     "Pass a list with one (n_points, n_features) array for each bag, a 3-D array, a pandas "
     "groupby, or a 2-D array whose rows are bags of one point."
@@ -34,14 +30,14 @@ _FORMS = (
 
 @dataclass(frozen=True)
 class Bags:
-    """Sets of points of one width, stacked.
+    """Several sets of points with the same columns, stacked.
 
     Attributes
     ----------
     points : ndarray of shape (n_points_in_all, n_features)
-        The points of all bags, bag after bag, float64.
+        Points of all bags, one bag after the other.
     offsets : ndarray of shape (n_bags + 1,)
-        Bag i holds the rows from `offsets[i]` up to `offsets[i + 1]`.
+        Bag i is the rows from `offsets[i]` up to `offsets[i + 1]`.
 
     Examples
     --------
@@ -59,20 +55,9 @@ class Bags:
 
     @classmethod
     def of(cls, bags: Any, *, name: str = "bags") -> "Bags":
-        """Bags from a list of (n_i, d) arrays, a groupby, or an array of 3 or 2 dimensions.
+        """Validate a list of (n_i, d) arrays, a pandas groupby, or a 3-D or 2-D array.
 
-        Parameters
-        ----------
-        bags : list of array-like of shape (n_i, d), pandas groupby, or array-like
-            Points may stand in any order inside a bag. Each group is a bag, without the columns
-            grouped by; the rows of a 2-D array are bags of one point.
-        name : str, default="bags"
-            What to call them in an error message.
-
-        Returns
-        -------
-        bags : Bags
-            With at least one bag, none of them empty, all of one width and finite.
+        The rows of a 2-D array are bags of one point. `name` is used in error messages.
         """
         points, offsets = _check_bags(bags, name)
         return cls(points, offsets)
@@ -92,19 +77,18 @@ class Bags:
         return Bags(self.points[first:last], self.offsets[start : stop + 1] - first)
 
     def sorted(self) -> "Bags":
-        """Bags whose points stand in an order that does not depend on how they were given."""
+        """Same bags with the points of each in canonical order."""
         holder = np.repeat(np.arange(len(self)), self.sizes)
         return Bags(self.points[np.lexsort((*self.points.T[::-1], holder))], self.offsets)
 
-    def check_none_wild(self) -> None:
-        """Refuse a point so far from all others that their squares are lost beside its own."""
+    def check_outliers(self) -> None:
+        """Refuse a point so far from the others that their squares are lost to rounding."""
 
-        def called(point: int) -> str:
+        def name_point(point: int) -> str:
             bag = int(np.searchsorted(self.offsets, point, side="right")) - 1
             return f"Point {point - self.offsets[bag]} of bag {bag}"
 
-        sizes = distances_from_middle(self.points)
-        check_none_wild(sizes, ordinary(sizes), called)
+        check_outliers(self.points, name_point)
 
     @property
     def sizes(self) -> NDArray[np.intp]:
@@ -113,20 +97,20 @@ class Bags:
 
     @property
     def width(self) -> int:
-        """Number of columns of every point."""
+        """Number of columns of a point."""
         return int(self.points.shape[1])
 
 
 def canonical_order(points: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Order of the points by their coordinates: the same however they were given."""
+    """Indices that sort the points by their coordinates, whatever their original order."""
     return np.lexsort(points.T[::-1])
 
 
 def equal_sizes(bags: Bags, n_points: int, *, missing: bool, seed: int) -> NDArray[np.intp]:
-    """Indices of `n_points` points of each bag, shape (n_bags, n_points), in an order of our own.
+    """Indices of `n_points` points of each bag, shape (n_bags, n_points), in canonical order.
 
-    Smaller bags are filled up with -1 where `missing`, else with copies of their points; larger
-    ones lose points. All bags use the seed alike, so that no answer depends on the other bags.
+    Smaller bags are padded with -1 if `missing`, else with copies of their points; larger ones
+    lose points. Each bag starts from the same seed, so that no result depends on other bags.
     """
     chosen = np.full((len(bags), n_points), MISSING, dtype=np.intp)
     for row, points in zip(chosen, bags, strict=True):
@@ -142,7 +126,7 @@ def equal_sizes(bags: Bags, n_points: int, *, missing: bool, seed: int) -> NDArr
 
 
 def gathered(bags: Bags, chosen: NDArray[np.intp]) -> NDArray[np.float64]:
-    """Points at these indices, shape (n_bags, n_points, width); zeros where missing."""
+    """Points at these indices, shape (n_bags, n_points, width); missing points are zero."""
     rows = bags.offsets[:-1, None] + np.maximum(chosen, 0)
     points: NDArray[np.float64] = bags.points[rows]
     points[chosen == MISSING] = 0.0
@@ -150,59 +134,114 @@ def gathered(bags: Bags, chosen: NDArray[np.intp]) -> NDArray[np.float64]:
 
 
 class BagEstimatorMixin:
-    """Takes bags to fit, and asks that later ones are like them.
+    """Base of estimators whose samples are sets of points (bags).
+
+    Inherit from it first, then from scikit-learn's mixins and `BaseEstimator`. In `fit`, call
+    ``bags = self._record_columns(bags)``; in every method that takes new bags, call
+    ``bags = self._bags_like_fitted(bags)``. Both accept a list of arrays of shape (n_i, d), a
+    pandas groupby, or a 3-D or 2-D array (whose rows are bags of one point), refuse anything else
+    with an error that says what to do, and return the validated bags: iterate over them for one
+    float64 array per bag; `bags.points` holds all points stacked and `bags.sizes` their numbers.
+
+    Methods for subclasses:
+
+    - ``_record_columns(bags)`` validates the bags to be fitted and sets the attributes below.
+    - ``_bags_like_fitted(bags)`` validates new bags and refuses columns that differ in number or
+      name from the fitted ones.
 
     Attributes
     ----------
     n_features_in_ : int
-        Columns of a point.
+        Number of columns of a point.
     feature_names_in_ : ndarray of str
-        Names of those columns, where the bags came as tables with names.
+        Names of the columns, if the fitted bags were data frames with string names.
+
+    See Also
+    --------
+    unshuffle.testing.check_bag_estimator : Tests an estimator of bags.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.base import BaseEstimator, TransformerMixin
+    >>> from unshuffle.base import BagEstimatorMixin
+    >>> class MeanPoint(BagEstimatorMixin, TransformerMixin, BaseEstimator):
+    ...     def fit(self, bags, y=None):
+    ...         self._record_columns(bags)
+    ...         return self
+    ...
+    ...     def transform(self, bags):
+    ...         return np.array([bag.mean(axis=0) for bag in self._bags_like_fitted(bags)])
+    >>> MeanPoint().fit_transform([[[0, 0], [2, 4]], [[1, 1], [2, 2], [3, 6]]])
+    array([[1., 2.],
+           [2., 3.]])
     """
 
     n_features_in_: int
     _bags_of_one: bool
 
-    def _record_columns(self, bags: Any, given: Bags) -> None:
-        """Remember the columns of the bags that are fitted."""
-        self._check_names(listed(bags), reset=True)
+    def _record_columns(self, bags: Any, given: Bags | None = None) -> Bags:
+        """Validate bags, unless `given` holds them already, and remember their columns."""
+        bags = listed(bags)
+        given = Bags.of(bags) if given is None else given
+        self._check_names(bags, reset=True)
         self._bags_of_one = bool(given.sizes.max() == 1)
         self.n_features_in_ = given.width
+        return given
 
     def _bags_like_fitted(self, bags: Any) -> Bags:
-        """Bags with the columns of the fitted ones."""
+        """Validate new bags, which must have the columns of the fitted ones."""
         bags = listed(bags)
         self._check_names(bags, reset=False)
         given = Bags.of(bags)
         if not self._bags_of_one:
-            check_not_one_bag(bags, "bags")
-        check_bag_width(given.width, self.n_features_in_, type(self).__name__)
+            self._check_not_one_bag(bags, "bags")
+        self._check_width(given)
         return given
 
     def _check_names(self, bags: Any, *, reset: bool) -> None:
-        """Compare the names of columns with those that were fitted, or remember them."""
+        """Compare column names with the fitted ones, or remember them if `reset`."""
         named = _named(bags)
         check_column_names(named, "bags")
         _check_feature_names(self, named, reset=reset)
 
+    def _check_width(self, bags: Bags) -> None:
+        """Refuse bags whose points have another number of columns than the fitted ones."""
+        if bags.width != self.n_features_in_:
+            # scikit-learn's checks look for these words.
+            raise ValueError(
+                f"X has {bags.width} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input: points of new bags need the columns of "
+                "the fitted ones."
+            )
+
+    def _check_not_one_bag(self, bags: Any, name: str, *, others: str = "the fitted bags") -> None:
+        """Refuse a table, whose rows would be bags of one point, if other bags have several."""
+        if _dimensions(bags) == 2 and not is_list_of_bags(bags):
+            raise ValueError(
+                f"{name} is 2-D, {len(bags)} bags of one point each, but {others} have "
+                "several. For a single bag pass [bag]; for bags of one point, a list of arrays "
+                "with one row."
+            )
+
 
 def _named(bags: Any) -> Any:
-    """What holds the names of columns: the bags, or the first of several data frames."""
+    """Holder of the column names: the bags, or the first of several data frames."""
     frames = isinstance(bags, list | tuple) and bags and hasattr(bags[0], "columns")
     return bags[0] if frames else bags
 
 
 def _check_bags(bags: Any, name: str) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """Points of all bags in one float64 array, and where each bag begins in it."""
+    """Points of all bags in one float64 array, and the offset of each bag."""
     if sparse.issparse(bags):
         raise TypeError(
-            f"{name} is a sparse matrix, but points are compared by their distances, which need "
-            f"dense numbers. Call toarray() on it first."
+            f"{name} is a sparse matrix, but distances between points need dense numbers. Call "
+            "toarray() on it first."
         )
     if isinstance(bags, dict | set | frozenset):
         raise TypeError(
-            f"{name} is a {type(bags).__name__}, but the answer has one row for each bag, in "
-            "their order. Pass a list, such as list(bags.values())."
+            f"{name} is a {type(bags).__name__}, but results have one row for each bag, in "
+            "order. Pass a list, such as list(bags.values())."
         )
     if isinstance(bags, str) or is_text(bags):
         raise ValueError(f"{name} holds strings, but bags hold points: rows of numbers. {_FORMS}")
@@ -220,12 +259,12 @@ def _check_bags(bags: Any, name: str) -> tuple[NDArray[np.float64], NDArray[np.i
         check_plain(bags, name)
         return _stack(list(np.asarray(bags)), name)
     _check_no_names(bags, name)
-    points = _check_points(bags, holder=name).copy()  # which is kept, and must not change
+    points = _check_points(bags, holder=name).copy()  # kept by the estimator
     return points, np.arange(len(points) + 1)
 
 
 def listed(bags: Any) -> Any:
-    """Sets that come one after the other as a list: of an iterator, or of a pandas groupby."""
+    """List of the bags of an iterator or a pandas groupby; anything else unchanged."""
     if isinstance(bags, Iterator):
         return list(bags)
     if hasattr(bags, "groups") and hasattr(bags, "exclusions"):
@@ -234,14 +273,14 @@ def listed(bags: Any) -> Any:
 
 
 def _without(group: Any, exclusions: Collection[Any]) -> Any:
-    """One group of a frame without the columns it was grouped by; of a single column, that."""
+    """One group of a data frame without the columns it was grouped by."""
     if group.ndim == 1:
         return group.to_frame()
     return group.drop(columns=[column for column in group.columns if column in exclusions])
 
 
 def is_list_of_bags(bags: Any) -> bool:
-    """Tell a list of bags from a table written as a list of rows."""
+    """Whether this is a list of bags, not a table written as a list of rows."""
     if isinstance(bags, np.ndarray):
         several = bags.dtype == object and bags.ndim == 1
     else:
@@ -265,12 +304,12 @@ def _shape(bags: Any, name: str) -> tuple[int, ...]:
 
 
 def _stack(bags: list[Any], name: str) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """Points of a list of bags, and where each bag begins."""
+    """Points of a list of bags, stacked, and the offset of each bag."""
     points = []
     for i, bag in enumerate(bags):
         n_axes = _dimensions(bag)
         if (np.size(bag) if n_axes < 2 else table_shape(bag)[0]) == 0:
-            raise ValueError(f"Bag {i} of {name} is empty. Drop it, or give it a point.")
+            raise ValueError(f"Bag {i} of {name} is empty. Drop it, or add a point.")
         if sparse.issparse(bag):
             raise TypeError(f"Bag {i} of {name} is sparse. Call toarray() on it first.")
         if n_axes != 2:
@@ -322,33 +361,33 @@ def _check_points(bag: Any, *, holder: str) -> NDArray[np.float64]:
 
 
 def _check_no_names(table: Any, name: str) -> None:
-    """Refuse a data frame with a column of text: it likely says which set each row is in."""
+    """Refuse a data frame with a column of text, which likely names the set of each row."""
     if not hasattr(table, "iloc"):
         return
     for place, column in enumerate(table.columns):
         values = np.asarray(table.iloc[:, place])
         if values.dtype.kind in "US" or any(isinstance(each, str) for each in values[:1]):
             raise ValueError(
-                f"Column {column!r} of {name} holds text. If it says which set each row belongs "
-                f"to, pass {name}.groupby({column!r}): one set for each group. Otherwise drop it, "
-                "or encode it as numbers."
+                f"Column {column!r} of {name} holds text. If it names the set of each row, pass "
+                f"{name}.groupby({column!r}): one set for each group. Otherwise drop it, or "
+                "encode it as numbers."
             )
 
 
 def _check_same_columns(bag: Any, first: Any, i: int, name: str) -> None:
-    """Refuse data frames whose columns have the same number, but other names."""
+    """Refuse data frames with as many columns but other names."""
     if not (hasattr(bag, "columns") and hasattr(first, "columns")):
         return
     columns, expected = list(bag.columns), list(first.columns)
     if columns != expected and len(columns) == len(expected):
         raise ValueError(
-            f"Bag {i} of {name} has the columns {columns}, bag 0 has {expected}. Give all bags "
-            "the same columns in the same order."
+            f"Bag {i} of {name} has columns {columns}, bag 0 has {expected}. Give all bags the "
+            "same columns in the same order."
         )
 
 
 def check_several_bags(n_bags: int, name: str) -> None:
-    """Refuse a single bag: there is nothing to align it with."""
+    """Refuse fewer than two bags, since bags are aligned with each other."""
     if n_bags < 2:
         raise ValueError(
             f"{name} holds {n_bags} bag (n_samples = {n_bags}). Bags are aligned with each other, "
@@ -357,7 +396,7 @@ def check_several_bags(n_bags: int, name: str) -> None:
 
 
 def check_gap(points: NDArray[np.float64], name: str) -> None:
-    """Refuse points whose differences are rounding, or have no square among the floats."""
+    """Refuse points whose differences are rounding errors, or too small to square."""
     gap = float((points.max(axis=0) - points.min(axis=0)).max())
     if 0.0 < gap < 1e-150:
         raise ValueError(
@@ -367,31 +406,11 @@ def check_gap(points: NDArray[np.float64], name: str) -> None:
     check_resolved(points, name)
 
 
-def check_not_one_bag(bags: Any, name: str, *, others: str = "the fitted bags") -> None:
-    """Refuse a table where other bags have several points: it would be bags of one."""
-    if _dimensions(bags) == 2 and not is_list_of_bags(bags):
-        raise ValueError(
-            f"{name} is 2-D, {len(bags)} bags of one point each, but {others} have "
-            "several. For a single bag pass [bag]; for bags of one point, a list of arrays with "
-            "one row."
-        )
-
-
-def check_bag_width(width: int, expected: int, estimator: str) -> None:
-    """Refuse new bags whose points have other columns than the fitted ones."""
-    if width != expected:
-        # scikit-learn's checks look for these words.
-        raise ValueError(
-            f"X has {width} features, but {estimator} is expecting {expected} features "
-            "as input: points of new bags need the columns of the fitted ones."
-        )
-
-
 def check_bags_memory(n_bags: int, n_points: int, n_features: int) -> None:
-    """Refuse features and costs that would not fit into the memory that is free now."""
+    """Refuse features and costs that would not fit into free memory."""
     n_numbers = n_points * n_features
     check_memory(
-        # features, their ordered copy, and what a decomposition takes beside them; costs
+        # features, their ordered copy, and a decomposition; costs
         8 * (4 * n_bags * n_numbers + 3 * n_bags * min(n_bags, n_numbers) + 4 * n_points**2),
         what=f"Aligning {n_bags:,} bags of {n_points:,} points with {n_features} features each",
         instead="Pass a smaller n_points, or a smaller rank.",

@@ -1,4 +1,4 @@
-"""Colors as the eye compares them, those of sheets, and points drawn where a picture has ink."""
+"""Color conversion, colors and formats of sheets, and points drawn from pictures."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 Color = tuple[int, int, int]
 SHEET_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp")
-# Longest side of a sheet in pixels, which every format above can hold.
+# Longest side of a sheet in pixels that every format above supports.
 MAX_SHEET_SIDE = 16_383
 PAPER: Color = (250, 249, 246)
 INK: Color = (34, 51, 59)
@@ -32,7 +32,7 @@ _LINEAR = _linear_light(np.arange(256) / 255.0)
 
 
 def rgb_to_lab(rgb: ArrayLike) -> NDArray[np.float64]:
-    """Colors in CIE Lab, where distances follow what the eye sees as different.
+    """Colors in CIE Lab, where distances approximate perceived differences.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def rgb_to_lab(rgb: ArrayLike) -> NDArray[np.float64]:
 
 
 def _check_rgb(rgb: ArrayLike) -> NDArray[Any]:
-    """Colors as integers from 0 to 255 or floats from 0 to 1; nothing else is guessed at."""
+    """Colors as integers from 0 to 255 or floats from 0 to 1."""
     if np.ma.is_masked(rgb):
         raise ValueError("`rgb` has masked entries. Fill them in or drop those colors.")
     try:
@@ -78,7 +78,7 @@ def _check_rgb(rgb: ArrayLike) -> NDArray[Any]:
             f"{colors.dtype}."
         )
     most = 1 if colors.dtype.kind == "f" else 255
-    # Bytes need no look. Written so that NaN is refused too.
+    # uint8 is always in range. Written so that NaN is refused too.
     known = colors.dtype == np.uint8 or colors.size == 0
     if not known and not (colors.min() >= 0 and colors.max() <= most):
         raise ValueError(
@@ -90,35 +90,27 @@ def _check_rgb(rgb: ArrayLike) -> NDArray[Any]:
 
 
 def light_of_rgb(rgb: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """Linear intensities from 0 to 1 of sRGB colors: what adds up when colors are mixed."""
+    """Linear intensities from 0 to 1 of sRGB colors, which add when colors are mixed."""
     return _LINEAR[rgb]
 
 
 def lab_of_light(light: NDArray[np.float64]) -> NDArray[np.float64]:
     """CIE Lab of linear intensities of red, green and blue."""
     xyz = light @ (_XYZ_FROM_RGB.T / _WHITE)
-    # CIE 15:2004: a cube root with a straight piece near black, where its slope is infinite.
+    # CIE 15:2004: a cube root, linear near black, where its slope would be infinite.
     f = np.where(xyz > (6 / 29) ** 3, np.cbrt(xyz), xyz * (29 / 6) ** 2 / 3 + 4 / 29)
     x, y, z = f[..., 0], f[..., 1], f[..., 2]
     return np.stack([116 * y - 16, 500 * (x - y), 200 * (y - z)], axis=-1)
 
 
-def draw_pixels(
+def draw_points(
     ink: NDArray[np.float64], n_points: int, rng: np.random.RandomState
-) -> NDArray[np.intp]:
-    """Row and column of pixels drawn with probability proportional to their ink; some repeat."""
-    share = ink.ravel() / ink.sum()
-    chosen = rng.choice(ink.size, n_points, p=share)
-    return np.stack(np.divmod(chosen, ink.shape[1]), axis=1)
-
-
-def as_points(
-    pixels: NDArray[np.intp], height: int, rng: np.random.RandomState
 ) -> NDArray[np.float64]:
-    """Points anywhere inside the pixels drawn, x to the right and y up, a pixel one unit wide.
+    """Points drawn with density proportional to the ink of a picture; x right, y up, in pixels.
 
-    Half a pixel of jitter each way: without it, points drawn from one pixel could not be told
-    apart, and any order of them would be as good.
+    Jitter of half a pixel each way keeps points drawn from one pixel distinct.
     """
-    x, y = pixels[:, 1], height - 1 - pixels[:, 0]
-    return np.stack([x, y], axis=1) + rng.uniform(-0.5, 0.5, (len(pixels), 2))
+    height, width = ink.shape
+    chosen = rng.choice(ink.size, n_points, p=ink.ravel() / ink.sum())
+    rows, columns = np.divmod(chosen, width)
+    return np.stack([columns, height - 1 - rows], axis=1) + rng.uniform(-0.5, 0.5, (n_points, 2))

@@ -1,4 +1,4 @@
-"""Compile loops with numba, and keep the machine code on disk where that is possible.
+"""Compilation of loops with numba, with the machine code cached on disk if possible.
 
 Importing this module imports numba.
 """
@@ -20,7 +20,7 @@ def compiled(
 ) -> Callable[[Callable[..., Any]], Any]:
     """Compile a function on its first call and store the machine code for later runs.
 
-    Compiled functions release the interpreter lock. Where the machine code cannot be stored or
+    Compiled functions release the interpreter lock. If the machine code cannot be stored or
     read, the function is compiled again in each process, with one warning.
     """
 
@@ -28,7 +28,7 @@ def compiled(
         loop: Any = numba.njit(nogil=True, error_model=error_model, fastmath=fastmath)(function)
         try:
             loop._cache = _Storage(function)
-        except (RuntimeError, OSError):  # no folder; without one, numba stores nothing
+        except (RuntimeError, OSError):  # no writable folder: numba stores nothing
             _warn(
                 f"none of these folders can be written: {_folders(function)}",
                 "Set NUMBA_CACHE_DIR to a folder that can.",
@@ -39,11 +39,11 @@ def compiled(
 
 
 class _Storage(FunctionCache):
-    """Machine code of one function on disk. A fault there costs time, never the result."""
+    """Machine code of one function on disk. Errors there cost time, never a result."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        # Functions it calls are compiled into it, but numba watches its own file only.
+        # Called functions are compiled into it, but numba checks the date of its own file only.
         called = [getattr(value, "_cache", None) for value in function.__globals__.values()]
         self.sources: set[Any] = {self._impl.locator.get_source_stamp()}.union(
             *(storage.sources for storage in called if isinstance(storage, _Storage))
@@ -51,7 +51,7 @@ class _Storage(FunctionCache):
         self._cache_file._source_stamp = self.sources
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the stored machine code, None where there is none or it cannot be read."""
+        """Return the stored machine code, or None if there is none or it cannot be read."""
         try:
             return super().load_overload(sig, target_context)
         except Exception:  # a damaged pickle raises nearly anything
@@ -59,25 +59,25 @@ class _Storage(FunctionCache):
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Store machine code, or warn and store no more."""
+        """Store machine code; on failure warn and stop storing."""
         try:
             super().save_overload(sig, data)
         except Exception as error:
             self.disable()
-            self._forget()  # it may name a file of older code that was to be replaced
+            self._forget()  # the index may point to outdated code
             _warn(
-                f"{self.cache_path} did not take it ({error})",
-                "Make room there or set NUMBA_CACHE_DIR to another folder.",
+                f"writing to {self.cache_path} failed ({error})",
+                "Free some space there or set NUMBA_CACHE_DIR to another folder.",
             )
 
     def _forget(self) -> None:
-        """Remove the index, without which the stored code is not looked at."""
-        with suppress(OSError):  # a full disk lets files be removed but not rewritten
+        """Remove the index, without which stored code is not loaded."""
+        with suppress(OSError):  # unlink, since a full disk cannot rewrite it
             os.unlink(self._cache_file._index_path)
 
 
 def _folders(function: Callable[..., Any]) -> str:
-    """Folders in which numba looks for room for the code of a function."""
+    """Folders in which numba tries to store the code of a function."""
     package = os.path.join(os.path.dirname(function.__code__.co_filename), "__pycache__")
     home = AppDirs(appname="numba", appauthor=False).user_cache_dir
     return ", ".join(filter(None, [os.environ.get("NUMBA_CACHE_DIR"), package, home]))
@@ -87,15 +87,15 @@ _warned: list[str] = []
 
 
 def _warn(reason: str, advice: str) -> None:
-    """Warn, once in a process, that machine code is not stored."""
+    """Warn once per process that machine code is not stored."""
     message = (
         f"Compiled code could not be stored: {reason}. Results are the same, but each new process "
-        f"spends seconds on compiling. {advice}"
+        f"spends seconds compiling. {advice}"
     )
     if _warned:
         return
     _warned.append(message)
     try:
         warnings.warn(message, stacklevel=2)
-    except UserWarning:  # warnings are errors here, but no result is at risk: do not stop for this
+    except UserWarning:  # warnings are errors, but results are not affected: log instead
         logging.getLogger("unshuffle").warning(message)

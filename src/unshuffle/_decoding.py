@@ -1,33 +1,27 @@
-"""One picture, decoded with care: formats from a list, a ceiling on pixels, no metadata kept."""
+"""Safe decoding of one picture: known formats, a limit on pixels, no metadata."""
 
 from functools import cache
-from numbers import Integral
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from unshuffle._files import as_path
-from unshuffle._parameters import check_count, check_option
-
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP")
-"""Formats that are decoded. Pillow knows many more, each a decoder that could be attacked."""
+"""Formats that are decoded. Pillow knows many more, each a possible target of attacks."""
 SUFFIXES = (
     *(".png", ".jpg", ".jpeg", ".jpe", ".gif", ".bmp", ".tif", ".tiff", ".webp"),
     *(".heic", ".heif"),
 )
-"""File name endings that promise one of these formats, or HEIC; the content decides."""
+"""File name endings of these formats and HEIC; the content of a file decides."""
 MAX_PIXELS = 80_000_000
-"""Largest picture that is decoded, below the size at which Pillow itself warns."""
-FITS = ("stretch", "crop")
+"""Largest number of pixels that is decoded, below the size at which Pillow warns."""
 _TOO_LARGE = f"more than the {MAX_PIXELS // 10**6} million pixels that are decoded"
 _INSTALL_HEIC = "a HEIC picture; to read it: pip install 'unshuffle[images]'"
 _HEIC_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
-# The HEIC decoder takes the whole file into memory before it looks at the size of the picture.
+# The HEIC decoder loads the whole file into memory before it reads the picture size.
 _MAX_HEIC_BYTES = 256 * 2**20
-# What turns a picture stored with this Exif orientation upright.
+# Transpose that turns a picture with this Exif orientation upright.
 _UPRIGHT = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -40,57 +34,13 @@ _UPRIGHT = {
 _ORIENTATION_TAG = 0x0112
 
 
-def read_image(
-    path: str | Path, *, size: tuple[int, int], fit: str = "stretch"
-) -> tuple[NDArray[np.uint8], tuple[int, int]]:
-    """Read one picture at the given size, upright and in RGB.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    size : (int, int)
-        Height and width that it is scaled to.
-    fit : {"stretch", "crop"}, default="stretch"
-        "stretch" keeps all of the picture and gives up its proportions; "crop" keeps its
-        proportions, and of the picture the largest central part that fills the size.
-
-    Returns
-    -------
-    pixels : ndarray of shape (height, width, 3), uint8
-        The picture.
-    original : (int, int)
-        Height and width in the file, after it was turned upright.
-
-    Raises
-    ------
-    ValueError
-        Where the file is damaged, too large or not a picture; the message says which.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> from PIL import Image
-    >>> from unshuffle.images import read_image
-    >>> with TemporaryDirectory() as folder:
-    ...     Image.new("RGB", (60, 40), "red").save(Path(folder) / "red.png")
-    ...     pixels, size = read_image(Path(folder) / "red.png", size=(8, 8))
-    >>> pixels.shape, size
-    ((8, 8, 3), (60, 40))
-    """
-    check_option(fit, "fit", FITS)
-    file, size = as_path(path, "`path`"), check_image_size(size)
-    try:
-        return decode(file, size=size, fit=fit)
-    except Exception as error:  # decoders raise nearly anything on a damaged file
-        raise ValueError(f"{file} cannot be read as a picture: {explain(error)}.") from error
-
-
 def decode(
     path: Path, *, size: tuple[int, int], fit: str = "stretch"
 ) -> tuple[NDArray[np.uint8], tuple[int, int]]:
-    """As `read_image`, raising whatever the decoder raises; see `explain`."""
+    """Pixels at `size` (height, width), upright in RGB, and the original size.
+
+    Decoders raise nearly any exception on a damaged file; `explain` words it.
+    """
     with Image.open(path, formats=_formats_for(path)) as image:
         if image.width * image.height > MAX_PIXELS:
             raise ValueError(f"{_TOO_LARGE} ({image.width} x {image.height})")
@@ -98,7 +48,7 @@ def decode(
         turned = orientation >= 5
         height, width = size[::-1] if turned else size
         original = (image.width, image.height) if turned else (image.height, image.width)
-        # JPEG can be decoded at a fraction of its size, at a fraction of the time.
+        # JPEG can be decoded at a fraction of its size in a fraction of the time.
         image.draft("RGB", (4 * width, 4 * height))
         box = _central_box(image.size, (width, height)) if fit == "crop" else None
         small = _to_rgb(image).resize(
@@ -110,9 +60,9 @@ def decode(
 
 
 def explain(error: Exception) -> str:
-    """Why a picture could not be read, in words for the user."""
+    """Reason why a picture could not be read, for the user."""
     if isinstance(error, Image.UnidentifiedImageError):
-        return "not a picture in a format that is read (PNG, JPEG, GIF, BMP, TIFF, WebP)"
+        return "not a picture in a supported format (PNG, JPEG, GIF, BMP, TIFF, WebP)"
     if isinstance(error, Image.DecompressionBombError):
         return _TOO_LARGE
     if isinstance(error, ValueError):
@@ -123,11 +73,11 @@ def explain(error: Exception) -> str:
 
 
 def file_size(path: Path) -> int:
-    """Bytes of a file that can be opened without harm; otherwise the reason as a ValueError."""
+    """Bytes of a regular, non-empty file; otherwise a ValueError with the reason."""
     if not path.exists():
-        raise ValueError("a link that leads nowhere" if path.is_symlink() else "no such file")
+        raise ValueError("a broken link" if path.is_symlink() else "no such file")
     if not path.is_file():
-        # A pipe or a device would wait for ever.
+        # Reading a pipe or a device may never end.
         raise ValueError("not a regular file")
     n_bytes = path.stat().st_size
     if n_bytes == 0:
@@ -136,7 +86,7 @@ def file_size(path: Path) -> int:
 
 
 def _formats_for(path: Path) -> tuple[str, ...]:
-    """Formats to try on a file, once it is clear that it can be opened without harm."""
+    """Formats to try on a file, after checking that it is safe to open."""
     n_bytes = file_size(path)
     with open(path, "rb") as file:
         head = file.read(12)
@@ -168,7 +118,7 @@ def _central_box(
     scale = min(size[0] / target[0], size[1] / target[1])
     width, height = scale * target[0], scale * target[1]
     left, top = max(0.0, (size[0] - width) / 2), max(0.0, (size[1] - height) / 2)
-    # Rounding must not push the far edge out of the picture.
+    # Rounding must not push the far edge outside the picture.
     return left, top, min(left + width, size[0]), min(top + height, size[1])
 
 
@@ -176,14 +126,14 @@ def _orientation(image: Image.Image) -> int:
     try:
         value = image.getexif().get(_ORIENTATION_TAG, 1)
     except Exception:
-        # Broken metadata says nothing about the pixels.
+        # Broken metadata does not affect the pixels.
         return 1
     return value if isinstance(value, int) else 1
 
 
 def _to_rgb(image: Image.Image) -> Image.Image:
     if image.mode == "I" or image.mode == "F" or image.mode.startswith("I;16"):
-        # Pillow cuts these off at 255, which turns a 16-bit picture white.
+        # Pillow clips these at 255, which turns a 16-bit picture white.
         image = Image.fromarray(_to_eight_bits(np.asarray(image, dtype=np.float64)))
     if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
         opaque = image.convert("RGBA")
@@ -202,15 +152,3 @@ def _to_eight_bits(values: NDArray[np.float64]) -> NDArray[np.uint8]:
     else:
         white = top
     return np.asarray(np.clip(values / white, 0.0, 1.0) * 255.0 + 0.5, dtype=np.uint8)
-
-
-def check_image_size(size: Any) -> tuple[int, int]:
-    """Height and width in pixels, from one number or two."""
-    both = (size, size) if isinstance(size, Integral) else tuple(np.atleast_1d(size).tolist())
-    if len(both) != 2:
-        raise ValueError(
-            f"`size` must be one number or (height, width), got {size!r}. "
-            "Pass e.g. 40 or (40, 20)."
-        )
-    height, width = (check_count(each, "size", most=4096) for each in both)
-    return height, width

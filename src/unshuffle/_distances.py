@@ -1,4 +1,4 @@
-"""Distances between rows of numbers, and kernels that fall with them."""
+"""Distances between rows, and kernels that decrease with distance."""
 
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -12,12 +12,10 @@ from unshuffle._arrays import as_numbers, check_magnitude, middle
 from unshuffle._parameters import check_kernel_memory, check_positive
 
 Distance = Callable[..., NDArray[np.float64]]
-
-
 # Below this share of |x|^2 + |y|^2 the expanded square has lost six of sixteen digits.
 _CANCELLED = 1e-6
 _BLOCK = 512
-# The median of this many rows' distances is within a few per cent of that of all.
+# The median distance of this many rows is within a few percent of that of all rows.
 WIDTH_SAMPLE = 2000
 
 
@@ -41,15 +39,15 @@ def _check_distances(distances: ArrayLike, name: str) -> NDArray[np.float64]:
 
 
 def _raise_all_equal(name: str) -> NoReturn:
-    """Say that no two items differ, so that no width can be read off their distances."""
+    """Report that all items are equal, so that their distances give no width."""
     raise ValueError(
-        f"All items of {name} are equal (every distance is 0, or too small for a float), so "
-        "nothing tells one from another. Check that the right columns were passed."
+        f"All items of {name} are equal (every distance is 0, or too small for a float). "
+        "Check that the right columns were passed."
     )
 
 
 def as_float64(X: Any) -> Any:
-    """X in double precision, without a copy where it is that already."""
+    """X in double precision, copied only if needed."""
     return X.astype(np.float64, copy=False)
 
 
@@ -74,11 +72,11 @@ def inner_products(X: Any, Y: Any = None) -> NDArray[np.float64]:
 
 
 def products_about_middle(X: Any) -> NDArray[np.float64]:
-    """Inner products of the rows of X about their middle, which a far-off origin would drown."""
+    """Inner products of the rows of X about their median, precise even far from the origin."""
     X = as_float64(X)
     if not sparse.issparse(X):
         return inner_products(X - middle(X))
-    # A column whose middle is not zero is mostly filled, so it may as well be dense.
+    # A column whose median is not zero is mostly filled, so it can be dense.
     columns = X.tocsc()
     filled = np.flatnonzero(2 * np.diff(columns.indptr) >= X.shape[0])
     dense = columns[:, filled].toarray()
@@ -91,8 +89,8 @@ def squared_distances(X: Any, Y: Any = None) -> NDArray[np.float64]:
 
     Notes
     -----
-    O(n m d) time, O(n m) memory. One matrix product gives all distances; those that it loses to
-    cancellation (close points far from the middle, duplicates) are computed again from the
+    O(n m d) time, O(n m) memory. One matrix product gives all distances; those that lose digits
+    to cancellation (duplicates, close points far from the median) are recomputed from the
     differences of the rows.
     """
     same = Y is None
@@ -112,7 +110,7 @@ def squared_distances(X: Any, Y: Any = None) -> NDArray[np.float64]:
     D += y_norms
     if same:
         np.fill_diagonal(D, np.inf)
-    # From the rows as given: what lies far from the middle has lost digits to it.
+    # From the original rows: rows far from the median have lost digits.
     _recompute_cancelled(D, X, Y, x_norms, y_norms)
     np.maximum(D, 0.0, out=D)
     if same:
@@ -145,16 +143,15 @@ def chi2_distances(X: Any, Y: Any = None) -> NDArray[np.float64]:
 
 
 def median_gamma(distances: ArrayLike, *, name: str = "distances") -> float:
-    """Width parameter of a kernel exp(-gamma d): one over the median of the distances.
+    """Width parameter of a kernel exp(-gamma d): one over the median distance.
 
     Parameters
     ----------
     distances : array-like of shape (n, n) or (n_pairs,)
-        Distances d as they stand in the exponent, so *squared* distances for an RBF kernel. Of a
-        square matrix the entries off the diagonal count (those above it: it is taken to be
-        symmetric); of a flat array all.
+        Distances d as used in the exponent, so *squared* distances for an RBF kernel. A square
+        matrix is assumed to be symmetric, and its diagonal is ignored.
     name : str
-        What to call the collection in an error message.
+        Name of the collection in error messages.
 
     Returns
     -------
@@ -163,9 +160,8 @@ def median_gamma(distances: ArrayLike, *, name: str = "distances") -> float:
 
     Notes
     -----
-    Where more than half of the distances are zero (many duplicates) the median of the positive
-    ones is used, so that the width is never 0. The median is exact: O(n^2) time, and half the
-    memory of the matrix.
+    If more than half of the distances are zero (many duplicates), the median of the positive
+    ones is used. The median is exact: O(n^2) time, and half the memory of the matrix.
 
     Examples
     --------
@@ -174,7 +170,7 @@ def median_gamma(distances: ArrayLike, *, name: str = "distances") -> float:
     """
     values = _check_distances(distances, name)
     if values.ndim == 2:
-        check_kernel_memory(*values.shape, n_copies=1.5)  # what is above the diagonal, and sorted
+        check_kernel_memory(*values.shape, n_copies=1.5)  # the upper triangle, and a sorted copy
         values = _above_diagonal(values)
     smallest = np.finfo(float).tiny
     median = float(np.median(values))
@@ -210,7 +206,7 @@ def _recompute_cancelled(
     x_norms: NDArray[np.float64],
     y_norms: NDArray[np.float64],
 ) -> None:
-    # Pairs are taken a few at a time: their differences need n_pairs * d numbers.
+    # In blocks of pairs, since their differences take n_pairs * d numbers.
     n_pairs = max(1, 2**22 // max(1, X.shape[1]))
     for start in range(0, D.shape[0], _BLOCK):
         stop = min(start + _BLOCK, D.shape[0])
@@ -232,7 +228,7 @@ def _above_diagonal(D: NDArray[np.float64]) -> NDArray[np.float64]:
     return values
 
 
-# What stands in the exponent of each kernel exp(-gamma d).
+# Distance d of each kernel exp(-gamma d).
 DISTANCES: dict[str, Distance] = {
     "rbf": squared_distances,
     "laplacian": manhattan,
@@ -243,7 +239,7 @@ DISTANCES: dict[str, Distance] = {
 def exponential(
     kernel: str, X: Any, Y: Any = None, gamma: float | None = None, *, name: str = "X"
 ) -> NDArray[np.float64]:
-    """exp(-gamma d) for one of the distances in `DISTANCES`, on arguments already checked."""
+    """exp(-gamma d) for one of the distances in `DISTANCES`, on validated arguments."""
     distance = DISTANCES[kernel]
     D = distance(X, Y)
     if gamma is None:
@@ -252,7 +248,7 @@ def exponential(
 
 
 def sampled_gamma(X: Any, kernel: str = "rbf", *, name: str) -> float:
-    """Width by the median distance of the rows of X, or of a fixed sample of many rows."""
+    """`median_gamma` of the rows of X, or of a fixed sample of them if there are many."""
     n_rows = X.shape[0]
     if n_rows > WIDTH_SAMPLE:
         drawn = np.random.default_rng(0).choice(n_rows, WIDTH_SAMPLE, replace=False)
@@ -262,7 +258,7 @@ def sampled_gamma(X: Any, kernel: str = "rbf", *, name: str) -> float:
 
 def exponential_of(D: NDArray[np.float64], gamma: float) -> NDArray[np.float64]:
     """exp(-gamma D), written over D."""
-    # A product beyond the range of floats is a similarity of 0, which is right.
+    # Overflow here correctly gives a similarity of 0.
     with np.errstate(over="ignore", under="ignore"):
         D *= -gamma
         return np.exp(D, out=D)

@@ -1,4 +1,4 @@
-"""Names of files and folders: whether they can be read or written, and what a folder holds."""
+"""Checks of files and folders before they are read or written, and folder listings."""
 
 import os
 import re
@@ -16,19 +16,19 @@ LEADS_OUT = "a link that leads out of the folder"
 
 
 def as_path(path: Any, name: str) -> Path:
-    """A path from a str or a Path; `name` says what it is, as the user calls it."""
+    """Path from a str or a Path; `name` is used in error messages."""
     if not isinstance(path, str | os.PathLike) or isinstance(os.fspath(path), bytes):
         raise TypeError(f"{name} must be a str or a Path, got {type(path).__name__}.")
     text = os.fspath(path)
     if not text:
         raise ValueError(f"{name} is empty. Give the name of a file or folder.")
     if "\0" in text:
-        raise ValueError(f"{name} is {text!r}, but no file has a NUL character in its name.")
+        raise ValueError(f"{name} is {text!r}, but file names cannot contain NUL characters.")
     return Path(text)
 
 
 def check_folder(folder: str | os.PathLike[str]) -> Path:
-    """Existing folder that may be listed, as a path."""
+    """Path of an existing, readable folder."""
     path = as_path(folder, "`folder`")
     try:
         os.stat(path)
@@ -43,14 +43,14 @@ def check_folder(folder: str | os.PathLike[str]) -> Path:
     if not path.is_dir():
         raise ValueError(f"{path} is a file, not a folder. Give the folder that holds the items.")
     if not os.access(path, os.R_OK | os.X_OK):
-        raise ValueError(f"The folder {path} may not be read. Check its permissions.")
+        raise ValueError(f"The folder {path} cannot be read. Check its permissions.")
     return path
 
 
 def check_regular_file(path: str | os.PathLike[str], name: str) -> Path:
-    """Existing plain file, links followed: a device or a pipe may never end.
+    """Path of an existing regular file; reading a device or a pipe may never end.
 
-    `name` says what the file is for, as the user calls it: "`path`", "--frozen", "A".
+    `name` is the user's name for the argument: "`path`", "--frozen", "A".
     """
     file = as_path(path, name)
     try:
@@ -58,7 +58,7 @@ def check_regular_file(path: str | os.PathLike[str], name: str) -> Path:
     except (FileNotFoundError, NotADirectoryError) as error:
         raise ValueError(f"There is no file {file} ({name}). Check the name.") from error
     except OSError as error:
-        # A circle of links, a folder that may not be searched, a name that is too long.
+        # Circular links, missing permissions, a name that is too long.
         raise ValueError(
             f"{file} ({name}) cannot be opened: {error.strerror or error}. Give another file."
         ) from error
@@ -68,20 +68,19 @@ def check_regular_file(path: str | os.PathLike[str], name: str) -> Path:
         raise ValueError(f"{file} ({name}) is a folder. Give a file.")
     if not stat.S_ISREG(mode):
         raise ValueError(
-            f"{file} ({name}) leads to a device or a pipe, which may never end. Copy what it "
-            "holds into a file and give that."
+            f"{file} ({name}) leads to a device or a pipe, which may never end. Copy its "
+            "content to a file and give that."
         )
     return file
 
 
-def check_array_file(path: Path) -> NDArray[Any]:
-    """Array of real numbers, mapped from a .npy file; never a pickle, which could run anything."""
+def load_array(path: Path) -> NDArray[Any]:
+    """Memory-mapped array of real numbers from a .npy file; never a pickle, which runs code."""
     try:
-        # Mapped: a header that promises more than the file holds is refused before memory is
-        # taken for it.
+        # Mapped, so that a header that claims more than the file holds allocates nothing.
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, OSError, MemoryError, SyntaxError) as error:
-        # NumPy's own words would have the user load what may run anything.
+        # NumPy's own message advises allow_pickle=True, which can run any code.
         objects = "pickle" in str(error) or "Python objects" in str(error)
         why = "it is not a .npy file, or it holds Python objects, which are never loaded"
         raise ValueError(
@@ -91,8 +90,7 @@ def check_array_file(path: Path) -> NDArray[Any]:
     if not isinstance(array, np.ndarray):
         array.close()
         raise ValueError(
-            f"{path} holds several arrays. Write the one to be used to a .npy file with "
-            "numpy.save."
+            f"{path} holds several arrays. Write the one to use to a .npy file with numpy.save."
         )
     if array.dtype.kind not in "biuf":
         raise ValueError(f"{path} holds {array.dtype} values. Give real numbers.")
@@ -100,7 +98,7 @@ def check_array_file(path: Path) -> NDArray[Any]:
 
 
 def check_output_path(path: str | os.PathLike[str], suffixes: Sequence[str]) -> Path:
-    """Path that a file with one of `suffixes` can be written to, found out by trying."""
+    """Path that can be written to and ends in one of `suffixes`, tested with a temporary file."""
     target = as_path(path, "`path`")
     listed = " or ".join(suffixes)
     try:
@@ -120,23 +118,21 @@ def check_output_path(path: str | os.PathLike[str], suffixes: Sequence[str]) -> 
         )
     place = Path(os.path.realpath(target))
     if os.path.islink(place):
-        raise ValueError(
-            f"Cannot write {target}: it is a link that leads in a circle. Give another name."
-        )
+        raise ValueError(f"Cannot write {target}: it is a circular link. Give another name.")
     for folder in (target.parent, place.parent):
         if not folder.is_dir():
             raise ValueError(
                 f"Cannot write {target}: there is no folder {folder}. Create it first."
             )
     if target.exists() and not target.is_file():
-        # A finished file is moved into place, which would put it where the device was.
+        # Writing moves a finished file into place and would replace the device.
         raise ValueError(
             f"Cannot write {target}: it leads to a device or a pipe. Give another name."
         )
     if target.exists() and not os.access(target, os.W_OK):
         raise ValueError(f"Cannot write {target}: the file is read-only. Give another name.")
     try:
-        # Only an attempt tells about read-only disks, quotas and network shares.
+        # Only an attempt detects read-only disks, quotas and network shares.
         with tempfile.TemporaryFile(dir=place.parent):
             pass
     except OSError as error:
@@ -146,16 +142,9 @@ def check_output_path(path: str | os.PathLike[str], suffixes: Sequence[str]) -> 
     return target
 
 
-def check_suffix(path: Path, suffixes: Sequence[str]) -> None:
-    """Refuse a file whose suffix does not say which of the known formats it has."""
-    if path.suffix.lower() not in suffixes:
-        listed = " or ".join(suffixes)
-        raise ValueError(f"The suffix of {str(path)!r} names no known format. Use {listed}.")
-
-
 @dataclass
 class Listing:
-    """The files of a folder in natural order, and the entries passed over, each with a reason.
+    """Files of a folder in natural order, and skipped entries with reasons.
 
     Names are relative to the folder, with ``/`` between their parts.
     """
@@ -165,7 +154,7 @@ class Listing:
 
 
 def natural_key(name: str) -> tuple[list[tuple[int, int | str]], str]:
-    """Sort key that counts: "2.png" comes before "10.png", and case hardly matters."""
+    """Natural sort key: "2.png" comes before "10.png", case-insensitive where possible."""
     pieces: list[tuple[int, int | str]] = [
         (0, int(piece)) if piece.isdecimal() else (1, piece)
         for piece in re.split("([0-9]+)", name.casefold())
@@ -180,10 +169,9 @@ def path_key(name: str) -> list[tuple[list[tuple[int, int | str]], str]]:
 
 
 def by_reason(skipped: list[tuple[str, str]]) -> list[tuple[str, list[str]]]:
-    """Reasons why files were skipped, each with their names: what can be helped comes first.
+    """Skipped files grouped by reason; reasons that an installation fixes come first.
 
-    What differs from file to file stands in brackets at the end of a reason, and is left out
-    where it does differ.
+    Details in brackets at the end of a reason are dropped if they differ within a group.
     """
     groups: dict[str, list[tuple[str, str]]] = {}
     for name, why in skipped:
@@ -196,34 +184,11 @@ def by_reason(skipped: list[tuple[str, str]]) -> list[tuple[str, list[str]]]:
     return sorted(reasons, key=lambda each: ("pip install" not in each[0], -len(each[1])))
 
 
-def visible_files(folder: str | Path) -> list[Path]:
-    """Everything in `folder` but sub-folders and hidden files, in natural order.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> from unshuffle.images import visible_files
-    >>> with TemporaryDirectory() as folder:
-    ...     for name in ("a.txt", ".hidden"):
-    ...         (Path(folder) / name).touch()
-    ...     [path.name for path in visible_files(folder)]
-    ['a.txt']
-    """
-    entries = [
-        path
-        for path in check_folder(folder).iterdir()
-        if not path.name.startswith(".") and not path.is_dir()
-    ]
-    return sorted(entries, key=lambda path: natural_key(path.name))
-
-
 def list_files(folder: Path, *, recursive: bool = False, leave_out: Path | None = None) -> Listing:
-    """The visible files of a folder; links that lead out of it are skipped with that reason.
+    """Visible files of a folder; links that lead out of it are skipped.
 
-    With `recursive`, sub-folders but hidden ones and `leave_out` are listed too. A link to a
-    sub-folder is not followed: what it leads to is listed under its own name, and so nothing comes
-    twice and no circle of links is walked.
+    With `recursive`, visible sub-folders except `leave_out` are listed too. Links to sub-folders
+    are not followed, so that nothing is listed twice and circular links do no harm.
     """
     root = os.path.realpath(folder)
     avoided = None if leave_out is None else os.path.realpath(leave_out)
@@ -239,7 +204,7 @@ def list_files(folder: Path, *, recursive: bool = False, leave_out: Path | None 
         for name in names:
             path = os.path.join(place, name)
             is_folder = os.path.isdir(path)
-            # Not islink alone: a junction on Windows is none, and leads elsewhere all the same.
+            # Not islink alone: it is False for junctions on Windows.
             real = os.path.realpath(path) if is_folder or os.path.islink(path) else path
             if not _is_inside(real, root):
                 listing.skipped.append((prefix + name, LEADS_OUT))

@@ -1,4 +1,4 @@
-"""Checks of kernel matrices and of matchings between their items."""
+"""Checks of kernel matrices, frozen pairs and permutations."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -33,7 +33,7 @@ def check_gram(gram: ArrayLike, name: str) -> NDArray[np.float64]:
             'other than "precomputed" to pass features.'
         )
     check_n_items(K.shape[0], name)
-    # A few rows at a time: whole differences would take several times the memory of K.
+    # In blocks, since all differences at once take several times the memory of K.
     worst, i, j = 0.0, 0, 0
     for start in range(0, K.shape[0], 256):
         gaps = np.abs(K[start : start + 256] - K[:, start : start + 256].T)
@@ -43,7 +43,7 @@ def check_gram(gram: ArrayLike, name: str) -> NDArray[np.float64]:
     if worst > 1e-6 * max(float(K.max()), -float(K.min()), np.finfo(float).tiny):
         raise ValueError(
             f"{name} is not symmetric: entry ({i}, {j}) is {K[i, j]:.6g} and ({j}, {i}) is "
-            f"{K[j, i]:.6g}. Pass ({name} + {name}.T) / 2 if the difference means nothing."
+            f"{K[j, i]:.6g}. Pass ({name} + {name}.T) / 2 if the difference does not matter."
         )
     symmetric: NDArray[np.float64] = K + K.T
     symmetric *= 0.5
@@ -51,24 +51,24 @@ def check_gram(gram: ArrayLike, name: str) -> NDArray[np.float64]:
 
 
 def _check_gram_memory(gram: Any) -> None:
-    """Refuse a kernel matrix whose symmetric copy would not fit into the memory that is free."""
+    """Refuse a kernel matrix whose symmetric copy would not fit into free memory."""
     n_items, n_columns = table_shape(gram)
     ready = isinstance(gram, np.ndarray) and gram.dtype == np.float64 and gram.flags.carray
     check_kernel_memory(n_items, n_columns, n_copies=1.0 if ready else 2.0)
 
 
-def check_centred_norm(norm: float, scale: float, name: str) -> float:
-    """Refuse to scale a kernel matrix that is constant, and so zero once centred."""
+def check_centered_norm(norm: float, scale: float, name: str) -> float:
+    """Refuse to scale a kernel matrix that is zero after centering."""
     if not norm > 1e-13 * scale:
         raise ValueError(
-            f"The kernel matrix of {name} is zero after centring: its items are all equally "
+            f"The kernel matrix of {name} is zero after centering: its items are all equally "
             "similar, so it cannot be scaled. Drop this kernel, or check its columns."
         )
     return norm
 
 
 def check_kernel_list(kernels: Sequence[Any]) -> list[Any]:
-    """List of kernels that holds at least one."""
+    """Non-empty list of kernels."""
     if len(kernels) == 0:
         raise ValueError('`kernel` is an empty list. Name at least one kernel, such as ["rbf"].')
     return list(kernels)
@@ -85,7 +85,7 @@ def check_frozen(
 ) -> NDArray[np.intp]:
     """Pairs fixed by the user as an integer array of shape (n_frozen, 2), sorted by item.
 
-    `other` is what the second side has: items too, or cells.
+    `other` is the word for elements of the second side: "item" or "cell".
     """
     if frozen is None:
         return np.empty((0, 2), dtype=np.intp)
@@ -168,26 +168,23 @@ def _check_shape(matrix: NDArray[Any], shape: tuple[int, int], name: str, sides:
 
 
 def check_points_for_width(n_points: int, parameter: str) -> None:
-    """Refuse to read a width off the distances between points where there is one point."""
+    """Refuse to estimate a kernel width from fewer than two points."""
     if n_points < 2:
         raise ValueError(
-            f"`{parameter}` is read off the distances between points, but the bags hold "
+            f"`{parameter}` is estimated from distances between points, but the bags hold "
             f"{n_points} point (n_samples = 1). Pass more points, or a number as {parameter}."
         )
 
 
 def count_items(X: Any, kernel: Any, name: str = "X") -> int:
-    """Items of a collection before anything is made of it, for memory to be asked for in time.
-
-    Anything else counts as 0 items here and is refused when it is read.
-    """
+    """Number of items of unvalidated input, for early memory checks; 0 if unknown."""
     several = isinstance(kernel, list | tuple) and len(kernel) > 0
     parts = collection_for_each(X, len(kernel), name) if several else [X]
     return max(table_shape(part)[0] for part in parts)
 
 
 def gram_copies(kernel: Any) -> float:
-    """Matrices of n^2 numbers that `combined_gram` holds at its peak, the result among them."""
+    """Matrices of n^2 numbers that `combined_gram` holds at its peak, including the result."""
     if isinstance(kernel, list | tuple):
         return 1.0 + max((gram_copies(each) for each in kernel), default=0.0)
     return 2.2 if isinstance(kernel, str) and kernel == "precomputed" else 3.0
@@ -204,7 +201,7 @@ def collection_for_each(X: Any, n_kernels: int, name: str) -> list[Any]:
 
 
 def _is_collection(item: Any) -> bool:
-    """Tell a collection of items from a single item, which is a row of numbers or a string."""
+    """Whether this is a collection, not a single item (a row of numbers or a string)."""
     if isinstance(item, str):
         return False
     if hasattr(item, "shape"):
@@ -219,7 +216,7 @@ def _is_collection(item: Any) -> bool:
 
 
 def _check_one_collection_per_kernel(n_collections: int, n_kernels: int, name: str) -> None:
-    """Refuse a list of collections that does not go with the list of kernels."""
+    """Refuse a list of collections that differs in length from the list of kernels."""
     if n_collections != n_kernels:
         raise ValueError(
             f"{name} is a list of {n_collections} collections, but there are {n_kernels} kernels. "

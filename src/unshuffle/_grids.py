@@ -1,4 +1,4 @@
-"""Checks of grids, of what is placed on them, and of pictures."""
+"""Checks of grids, their items and pictures, and distances between neighboring cells."""
 
 from typing import Any
 
@@ -10,12 +10,12 @@ from unshuffle._arrays import as_array, as_numbers, check_plain
 from unshuffle._distances import as_float64
 from unshuffle._parameters import check_memory
 
-# Numbers held at a time: a block of rows of the distance matrix, or differences of neighbours.
+# Numbers in memory at a time when differences of neighbors are computed.
 _BLOCK = 2**22
 
 
 def check_grid(grid: ArrayLike, n_items: int, *, n_axes: int = 2) -> NDArray[np.intp]:
-    """Item in each cell of a grid, -1 for empty; `n_axes=1` where cells are a list of points."""
+    """Item in each cell of a grid, -1 for empty; `n_axes=1` for a list of points."""
     cells = as_array(grid, "`grid`")
     if cells.ndim != n_axes or not np.issubdtype(cells.dtype, np.integer):
         raise ValueError(
@@ -25,7 +25,7 @@ def check_grid(grid: ArrayLike, n_items: int, *, n_axes: int = 2) -> NDArray[np.
     if cells.size == 0:
         raise ValueError(
             f"`grid` has no cells: its shape is {cells.shape}. Pass a grid of at least one cell; "
-            "-1 is an empty one."
+            "-1 marks an empty one."
         )
     if cells.max() >= n_items or cells.min() < -1:
         items = f"items from 0 to {n_items - 1}, or -1 for empty" if n_items else "-1 alone"
@@ -55,8 +55,8 @@ def check_names(names: Any, name: str = "names") -> list[str]:
 def check_cell_points(
     points: ArrayLike, n_cells: int, name: str = "points"
 ) -> NDArray[np.float64]:
-    """Where each cell of a list is, in the plane."""
-    places = as_numbers(points, f"`{name}`").copy()  # kept, so not the user's own
+    """Finite coordinates of each cell in the plane."""
+    places = as_numbers(points, f"`{name}`").copy()  # kept by the caller
     if places.shape != (n_cells, 2) or not np.isfinite(places).all():
         what = "NaN or infinity" if places.shape == (n_cells, 2) else f"shape {places.shape}"
         raise ValueError(
@@ -73,7 +73,7 @@ def check_cell_points(
 
 
 def check_points_end(wrap: bool) -> None:
-    """Refuse a torus where the cells are points, which have no opposite edges."""
+    """Refuse `wrap` for points, which have no opposite edges."""
     if wrap:
         raise ValueError(
             "`wrap` joins opposite edges of a rectangle, but `points` were given. "
@@ -113,7 +113,7 @@ def check_images(images: Any, name: str = "images") -> NDArray[np.uint8]:
     if array.ndim != 4 or array.shape[-1] != 3:
         raise ValueError(
             f"`{name}` must have shape (n_images, height, width, 3), or (n_images, height, width) "
-            f"if grey, got {array.shape}. Stack the pictures along the first axis."
+            f"if gray, got {array.shape}. Stack the pictures along the first axis."
         )
     if not array.flags.c_contiguous:
         n_images, height, width, _ = array.shape
@@ -132,7 +132,7 @@ def check_picture(picture: Any, name: str) -> NDArray[np.uint8]:
         clear = array.dtype == np.uint8 and array.shape[2:] == (4,)
         raise ValueError(
             f"`{name}` must be one picture of dtype uint8 and shape (height, width, 3), or "
-            f"(height, width) if grey, got shape {array.shape} and dtype {array.dtype}. "
+            f"(height, width) if gray, got shape {array.shape} and dtype {array.dtype}. "
             + (
                 "Drop its transparency: [..., :3]."
                 if clear
@@ -156,13 +156,13 @@ def check_sheet_values(values: ArrayLike, n_items: int, name: str) -> NDArray[np
 def touching_cells(
     filled: NDArray[np.bool_], wrap: bool
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """All pairs of filled cells side by side or one above the other, by their flat indices."""
+    """Flat indices of all pairs of filled cells that share an edge."""
     numbers: NDArray[np.intp] = np.arange(filled.size).reshape(filled.shape)
     first, second = [], []
     for along in (numbers, numbers.T):
         first.append(along[:, :-1].ravel())
         second.append(along[:, 1:].ravel())
-        # With two columns the first and the last touch already.
+        # With two columns the first and the last are neighbors already.
         if wrap and along.shape[1] > 2:
             first.append(along[:, -1])
             second.append(along[:, 0])
@@ -174,7 +174,7 @@ def touching_cells(
 def pair_distances(
     X: Any, first: NDArray[np.intp], second: NDArray[np.intp]
 ) -> NDArray[np.float64]:
-    """Euclidean distances between rows of X, pair by pair, without holding all differences."""
+    """Euclidean distances between pairs of rows of X, computed in blocks."""
     step = max(1, _BLOCK // X.shape[1])
     distances = np.empty(first.size)
     for start in range(0, first.size, step):

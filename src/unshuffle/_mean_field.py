@@ -1,4 +1,4 @@
-"""Soft quadratic matching: shares of partners that are consistent with one another."""
+"""Mean-field approximation of quadratic matching: a soft assignment and its annealing."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,10 +10,10 @@ from unshuffle._quadratic import Array, Permutation, QuadraticProblem, assign_fr
 
 SINKHORN_ITERATIONS = 60
 SINKHORN_TOL = 1e-3
-SMALLEST_MASS = 1e-150  # its inverse times another stays finite
-LARGEST_ENTRY = 1e6  # cubes of it, summed, are far within single precision
+SMALLEST_MASS = 1e-150  # the product of two inverses stays finite
+LARGEST_ENTRY = 1e6  # sums of its cubes fit into single precision
 LARGEST_SPREAD = 1e300
-COLDEST = 1e-100  # of the largest slope
+COLDEST = 1e-100  # as a share of the largest slope
 COOLING = (0.5, 0.35, 0.25, 0.15, 0.1)
 ROUNDS_PER_STEP = 4
 
@@ -27,17 +27,16 @@ def mean_field(
     tol: float = 1e-2,
     report: Callable[[Array], None] | None = None,
 ) -> Array:
-    """Shares (n, m) of each item in its possible partners, given the shares of all other items.
+    """Soft matching (n, m): share of each possible partner, by mean-field iteration.
 
-    Two steps alternate: the gradient of the objective at the present shares, and the entropic
-    assignment on that gradient. The fixed point is the mean-field approximation of the
-    distribution exp(objective / temperature) over matchings. Assigning by the shares maximizes the
-    expected number of right pairs, where the highest peak of the objective would follow its noise.
+    Alternates the gradient of the objective at the current shares with the entropic assignment on
+    that gradient. The fixed point is the mean-field approximation of the distribution
+    exp(objective / temperature) over matchings. Assigning by the shares maximizes the expected
+    number of correct pairs, while the maximum of the objective may fit its noise.
 
     `temperature` is in standard deviations of the gradient, without its linear cost and its row
-    and column means; larger values spread the shares. Stops when the shares of an item move by
-    less than `tol` on average. `report` receives the shares after each round, and may raise to
-    stop.
+    and column means; larger values spread the shares. Stops when shares change by less than `tol`
+    per item on average. `report` receives the shares after each round, and may raise to stop.
     """
     rows, columns = problem.free_rows, problem.free_columns
     if rows.size == 0:
@@ -45,18 +44,18 @@ def mean_field(
     everyone = rows.size == problem.K.shape[0]
     shares = shares.copy()
     problem = _of_order_one(problem.about_middle()[0])
-    # Shares are read to a few digits, so the products may be; the scaling would overflow.
+    # A few digits suffice for the shares; only the scaling needs double precision.
     half = problem.in_single_precision()
     scaling: Array | None = None
     for _ in range(max_iter):
         gradient = half.gradient_at(shares.astype(np.float32)).astype(np.float64)
-        # A linear cost decides by its size; it must not soften what the similarities say.
+        # Without the linear cost, whose size must not raise the temperature.
         spread = interaction_spread(gradient)
         if problem.cost is not None:
             gradient -= problem.cost
         if not everyone:
             gradient = gradient[np.ix_(rows, columns)]
-        # A temperature near 0 is as good as 0, and would overflow here.
+        # A temperature near 0 would overflow.
         softness = max(temperature * spread, COLDEST * float(np.abs(gradient).max(initial=1e-300)))
         found, scaling = _scaled(gradient / softness, scaling)
         if everyone:
@@ -80,10 +79,10 @@ def one_hot(permutation: Permutation, n_partners: int) -> Array:
 
 
 def anneal(problem: QuadraticProblem, shares: Array) -> Permutation:
-    """Matching found by following the mean field from soft to hard.
+    """Matching found by lowering the temperature of the mean field step by step.
 
-    Where collections depend weakly on each other, single matchings are stuck in one of many poor
-    optima; shares cooled slowly pass above most of them. The result is not yet a local optimum.
+    For weakly dependent collections this avoids most poor local optima of single matchings. The
+    result need not be a local optimum.
     """
     for temperature in COOLING:
         shares = mean_field(problem, shares, temperature=temperature, max_iter=ROUNDS_PER_STEP)
@@ -91,7 +90,7 @@ def anneal(problem: QuadraticProblem, shares: Array) -> Permutation:
 
 
 def soften(problem: QuadraticProblem, benefit: Array, *, temperature: float) -> Array:
-    """Shares by a linear benefit alone, frozen pairs kept: a start for `anneal`."""
+    """Soft matching by a linear benefit that keeps frozen pairs: a start for `anneal`."""
     rows, columns = problem.free_rows, problem.free_columns
     shares = np.zeros(benefit.shape)
     shares[problem.frozen[:, 0], problem.frozen[:, 1]] = 1.0
@@ -103,21 +102,20 @@ def soften(problem: QuadraticProblem, benefit: Array, *, temperature: float) -> 
 
 
 def interaction_spread(benefit: Array) -> float:
-    """Standard deviation of what is left of a matrix without its row and column means.
+    """Standard deviation of a matrix without its row and column means.
 
-    Only this part tells which row suits which column: a constant added to a row, or to a column
-    that must be taken, changes no assignment.
+    Only this part affects an assignment; constants added to rows or columns do not.
     """
     largest = float(np.abs(benefit).max(initial=0.0))
     if not 1e-100 < largest < 1e100 and largest > 0.0:
-        # Squares and sums of the largest and smallest floats do not exist.
+        # Squares and sums would overflow or underflow.
         return min(interaction_spread(benefit / largest) * largest, LARGEST_SPREAD)
     rest = benefit - benefit.mean(axis=0) - benefit.mean(axis=1)[:, None] + benefit.mean()
     return float(rest.std()) or 1.0
 
 
 def _of_order_one(problem: QuadraticProblem) -> QuadraticProblem:
-    """Same problem in another unit, where entries of K and L would leave single precision."""
+    """Problem rescaled if entries of K and L would leave single precision."""
     sizes = [float(np.abs(S).max(initial=0.0)) or 1.0 for S in (problem.K, problem.L)]
     if max(sizes) < LARGEST_ENTRY and min(sizes) > 1.0 / LARGEST_ENTRY:
         return problem
@@ -130,12 +128,12 @@ def _of_order_one(problem: QuadraticProblem) -> QuadraticProblem:
 def _scaled(
     benefit: Array, scaling: NDArray[np.float64] | None
 ) -> tuple[Array, NDArray[np.float64]]:
-    """Entropic assignment at temperature 1, by row and column scaling; warm if `scaling` is given.
+    """Entropic assignment at temperature 1 by Sinkhorn scaling; warm start if `scaling` is given.
 
-    Rows have mass 1; columns too if there are as many, else at most 1.
+    Rows have mass 1; columns too if the matrix is square, else at most 1.
     """
     n_rows, n_columns = benefit.shape
-    # Largest entry of each row at 1: nothing overflows, and what underflows has no share anyway.
+    # Largest entry of each row at 1: nothing overflows, and underflow is a share of 0.
     kernel = np.exp(benefit - benefit.max(axis=1, keepdims=True))
     columns = np.ones(n_columns) if scaling is None else scaling
     square = n_rows == n_columns
@@ -145,14 +143,14 @@ def _scaled(
         updated = 1.0 / np.maximum(mass, SMALLEST_MASS)
         if square:
             error = float(np.add.reduce(np.abs(columns * mass - 1.0)))
-            updated /= np.maximum.reduce(updated)  # a common factor is the rows' to take
+            updated /= np.maximum.reduce(updated)  # rows absorb the common factor
         else:
             updated = np.minimum(updated, 1.0)
             error = float(np.add.reduce(np.abs(updated - columns)))
         columns = updated
         if error < SINKHORN_TOL * n_columns:
             break
-    # In logarithms once more, so that rows sum to 1 even where the scaling had to be cut off.
+    # In the log domain, so that rows sum to 1 even if the scaling was clipped.
     shares = benefit + np.log(np.maximum(columns, SMALLEST_MASS))
     shares = np.exp(shares - shares.max(axis=1, keepdims=True))
     return shares / shares.sum(axis=1, keepdims=True), columns

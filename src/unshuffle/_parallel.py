@@ -1,4 +1,4 @@
-"""The one place that starts threads, and that cuts long work so that Ctrl-C can stop it."""
+"""Threads, and long work in pieces that Ctrl-C can interrupt."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
@@ -17,19 +17,19 @@ from threadpoolctl import ThreadpoolController
 
 Result = TypeVar("Result")
 
-# More threads than this many for each core only wait for one another.
+# More threads per core would only wait for each other.
 THREADS_PER_CORE = 4
-# Work of one compiled call, in steps of about a nanosecond: a tenth of a second.
+# Nanoseconds of work in one compiled call: a tenth of a second.
 WORK_PER_CALL = 1e8
-# Products of so many pairs of numbers take a tenth of a second or more; a thread to wait for
-# them, a tenth of a millisecond.
+# Products of this many pairs of numbers take a tenth of a second or more; starting a thread for
+# them takes a tenth of a millisecond.
 LONG_PRODUCT = 1e9
 
 
 def spans(n: int, work: float) -> Iterator[tuple[int, int]]:
-    """Ranges of `range(n)` that are short enough for one compiled call each.
+    """Ranges of `range(n)`, each short enough for one compiled call.
 
-    Python sees Ctrl-C between two calls, never during one.
+    Python handles Ctrl-C between compiled calls, never during one.
 
     Examples
     --------
@@ -42,22 +42,21 @@ def spans(n: int, work: float) -> Iterator[tuple[int, int]]:
 
 
 def per_call(work: float) -> int:
-    """How many pieces that take so many nanoseconds each one compiled call may do."""
+    """Number of pieces of `work` nanoseconds each that one compiled call may process."""
     return int(max(1.0, WORK_PER_CALL / max(work, 1.0)))
 
 
 def wait_for(function: Callable[..., Result], *arguments: Any) -> Result:
-    """Return what a long call into a library gives; Ctrl-C gets through while it runs.
+    """Call a long library function in a thread, so that Ctrl-C works while it runs.
 
-    For calls that cannot be cut into pieces and that release the interpreter lock: products and
-    decompositions of NumPy, SciPy's assignment, libsvm. The call runs in a thread of its own.
-    After Ctrl-C it goes on in the background until it is done, and its result is dropped; so it
-    must not write to anything that is used later.
+    For calls that cannot be split and that release the interpreter lock: NumPy's products and
+    decompositions, SciPy's assignment, libsvm. After Ctrl-C the call continues in the background
+    and its result is dropped, so it must not write to anything used later.
     """
     if threading.current_thread() is not threading.main_thread():
-        return function(*arguments)  # signals only ever reach the main thread
+        return function(*arguments)  # signals reach only the main thread
     outcome: Future[Result] = Future()
-    # NumPy keeps its error state in the context, before version 2 in the thread.
+    # NumPy 2 keeps its error state in the context, earlier versions in the thread.
     context, errors = copy_context(), np.geterr()
 
     def run() -> None:
@@ -72,21 +71,21 @@ def wait_for(function: Callable[..., Result], *arguments: Any) -> Result:
 
 
 def product(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
-    """`a @ b` of two matrices, while which Ctrl-C gets through if it takes long."""
+    """`a @ b` of two matrices; Ctrl-C works during long products."""
     if a.shape[0] * a.shape[1] * b.shape[1] > LONG_PRODUCT:
         return wait_for(np.matmul, a, b)
     return np.asarray(a @ b)
 
 
 def eigh(A: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Eigenvalues of a symmetric matrix in ascending order, and eigenvectors, as `product`."""
+    """Ascending eigenvalues and eigenvectors of a symmetric matrix; Ctrl-C works meanwhile."""
     if A.shape[0] ** 3 > LONG_PRODUCT / 10:
         return wait_for(np.linalg.eigh, A)
     return np.linalg.eigh(A)
 
 
 def check_n_jobs(n_jobs: Any) -> None:
-    """Refuse a number of threads that cannot be used."""
+    """Refuse an invalid number of threads."""
     if n_jobs is not None and (not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool)):
         raise ValueError(f"`n_jobs` must be a whole number or None, got {n_jobs!r}.")
     if n_jobs == 0:
@@ -97,7 +96,7 @@ def check_n_jobs(n_jobs: Any) -> None:
 
 
 def count_threads(n_jobs: int | None, n_tasks: int | None = None) -> int:
-    """Threads to start for `n_jobs`: no more than tasks, nor than a few for each core."""
+    """Threads to start for `n_jobs`: at most one per task and a few per core."""
     check_n_jobs(n_jobs)
     n_threads = int(effective_n_jobs(n_jobs))
     if n_tasks is not None:
@@ -112,10 +111,9 @@ def map_parallel(
 ) -> list[Result]:
     """Apply `function` to each of `arguments`, in order, on `n_jobs` threads.
 
-    Threads, not processes: the work is BLAS and compiled loops that release the
-    interpreter lock, and the kernel matrices are shared rather than copied. The
-    results come in the order of the arguments, and BLAS is kept to one thread in each, since
-    its sums round differently on two: so they never depend on `n_jobs`.
+    Threads, not processes: the work is BLAS and compiled loops that release the interpreter lock,
+    and kernel matrices are shared, not copied. Results are in the order of the arguments and do
+    not depend on `n_jobs`: BLAS uses one thread in each, since its sums round differently on two.
     """
     n_tasks = len(arguments) if isinstance(arguments, Sized) else None
     with one_blas_thread():
@@ -127,7 +125,7 @@ def map_parallel(
 
 
 class _Blas:
-    """The BLAS of NumPy and that of SciPy, and how many callers want it to keep to one thread."""
+    """BLAS of NumPy and SciPy, and the number of callers that limit it to one thread."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -136,8 +134,8 @@ class _Blas:
 
     @cached_property
     def libraries(self) -> ThreadpoolController:
-        """Found once: to look for them takes milliseconds."""
-        import scipy.linalg  # noqa: F401  loads its own
+        """BLAS libraries, found once, since the search takes milliseconds."""
+        import scipy.linalg  # noqa: F401  loads its BLAS
 
         return ThreadpoolController().select(user_api="blas")
 
@@ -158,7 +156,7 @@ class _Blas:
                 self.limiter.restore_original_limits()
 
     def _take_over(self) -> None:
-        # threadpoolctl 3.8 and later let only the thread that set a limit change it
+        # since threadpoolctl 3.8 only the thread that set a limit may change it
         for library in self.libraries.lib_controllers:
             if hasattr(library, "clear_controlling_thread"):
                 library.clear_controlling_thread(force=True)
@@ -169,10 +167,9 @@ _blas = _Blas()
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Context in which BLAS keeps to one thread.
+    """Context in which BLAS uses one thread; callers in several threads may overlap.
 
-    Its sums round differently on two, and small decompositions take longer there: threads that
-    have finished go on spinning in the way of others. Callers in several threads may overlap.
+    Its sums round differently on two, and spinning threads slow down small decompositions.
     """
     _blas.enter()
     try:
@@ -182,15 +179,10 @@ def one_blas_thread() -> Iterator[None]:
 
 
 class Workers:
-    """Threads that stay, for solvers that hand out short pieces of compiled work many times.
+    """Persistent threads for solvers that run many short pieces of compiled work.
 
-    joblib needs about a millisecond to start a round; this needs some twenty microseconds. The
-    work must release the interpreter lock, and its pieces must not touch what others write.
-
-    Parameters
-    ----------
-    n_jobs : int or None, default=None
-        Number of threads, as in `map_parallel`.
+    A round starts in about 20 microseconds; joblib takes a millisecond. The work must release the
+    interpreter lock, and no piece may touch data that another writes.
 
     Examples
     --------
@@ -218,7 +210,7 @@ class Workers:
     def each(self, function: Callable[..., Any], pieces: Sequence[tuple[Any, ...]]) -> None:
         """Call `function` with the arguments of each piece; return when all are done.
 
-        After Ctrl-C too it returns only then, so that no thread goes on writing.
+        Also after Ctrl-C, so that no thread keeps writing.
         """
         if self.n_threads == 1 or len(pieces) == 1:
             for piece in pieces:

@@ -1,4 +1,4 @@
-"""Checks of single arguments, and of the memory that a call would take."""
+"""Checks of parameters and of available memory."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-# Seconds for which an answer of the system is good: asking takes longer than small fits do.
+# Seconds for which available memory is cached: asking takes longer than small fits.
 FRESH = 0.05
 _last: tuple[float, int | None] = (-1.0, None)
-# Counts beyond it are slips; products of three of them would overflow 64 bits.
+# Larger counts are mistakes.
 LARGEST_COUNT = 10**18
 
 
 def available_memory() -> int | None:
-    """Bytes that can be taken without swapping, or None where the system does not say."""
+    """Bytes available without swapping, or None if unknown."""
     global _last
     now = monotonic()
     if now - _last[0] > FRESH:
@@ -40,7 +40,7 @@ def _ask() -> int | None:
 
 
 def check_memory(n_bytes: int, *, what: str, instead: str) -> None:
-    """Refuse work that would not fit into the memory that is free now."""
+    """Refuse work that would not fit into free memory."""
     free = available_memory()
     if free is not None and n_bytes > free:
         raise MemoryError(
@@ -49,7 +49,7 @@ def check_memory(n_bytes: int, *, what: str, instead: str) -> None:
 
 
 def check_kernel_memory(n_rows: int, n_columns: int, *, n_copies: float = 1.0) -> None:
-    """Refuse a dense kernel matrix, and its copies, that would not fit into the free memory."""
+    """Refuse a dense kernel matrix that, with its copies, would not fit into free memory."""
     check_memory(
         int(8 * n_rows * n_columns * n_copies),
         what=f"The kernel matrix of {n_rows:,} by {n_columns:,} items",
@@ -74,23 +74,13 @@ def check_real(
     value: Any,
     name: str,
     *,
-    least: float | None = None,
-    above: float | None = None,
-    most: float | None = None,
+    least: float = -np.inf,
+    above: float = -np.inf,
+    most: float = np.inf,
 ) -> float:
-    """Finite number within bounds; `above` leaves its own value out."""
-    number = _as_float(value)
-    bounds = []
-    if least is not None:
-        bounds.append((number >= least, f" at least {least}"))
-    if above is not None:
-        bounds.append((number > above, f" above {above}"))
-    if most is not None:
-        bounds.append((number <= most, f" at most {most}"))
-    if not (np.isfinite(number) and all(kept for kept, _ in bounds)):
-        asked = " and".join(words for _, words in bounds)
-        raise ValueError(f"`{name}` must be a finite number{asked}, got {value!r}.")
-    return number
+    """Finite number within bounds; `above` excludes its own value."""
+    _check_form(value, name, [number(least=least, above=above, most=most)])
+    return float(value)
 
 
 def check_positive(value: Any, name: str) -> float:
@@ -99,8 +89,8 @@ def check_positive(value: Any, name: str) -> float:
 
 
 def check_option(value: Any, name: str, options: Sequence[str]) -> str:
-    """One of a fixed set of words."""
-    # An array compares item by item, and has no answer to `in`.
+    """One of several strings."""
+    # `in` fails for arrays, which compare item by item.
     if not isinstance(value, str) or value not in options:
         listed = ", ".join(repr(option) for option in options)
         raise ValueError(f"`{name}` must be one of {listed}, got {value!r}.")
@@ -108,14 +98,14 @@ def check_option(value: Any, name: str, options: Sequence[str]) -> str:
 
 
 def check_flag(value: Any, name: str) -> bool:
-    """True or False, NumPy's too, or 1 or 0."""
+    """True or False, including NumPy's, or 1 or 0."""
     if not isinstance(value, bool | np.bool_ | Integral) or int(value) not in (0, 1):
         raise ValueError(f"`{name}` must be True or False, got {value!r}.")
     return bool(value)
 
 
 class Form(NamedTuple):
-    """One form that a parameter may have: its words in an error, and the test for it."""
+    """One form that a parameter may have: its description in errors, and a test for it."""
 
     words: str
     fits: Callable[[Any], bool]
@@ -139,7 +129,7 @@ def number(
     most: float = np.inf,
     below: float = np.inf,
 ) -> Form:
-    """Finite number within bounds; `above` and `below` leave their own values out."""
+    """Finite number within bounds; `above` and `below` exclude their own values."""
     bounds = {"at least": least, "above": above, "at most": most, "below": below}
     words = [f"{side} {bound:g}" for side, bound in bounds.items() if np.isfinite(bound)]
 
@@ -147,11 +137,11 @@ def number(
         real = _as_float(value)
         return np.isfinite(real) and least <= real <= most and above < real < below
 
-    return Form(" ".join(["a finite number", " and ".join(words)]), fits)
+    return Form(" ".join(["a finite number", " and ".join(words)]).rstrip(), fits)
 
 
 def option(*options: str) -> Form:
-    """One of several words."""
+    """One of several strings."""
     return Form(
         ", ".join(repr(each) for each in options),
         lambda value: isinstance(value, str) and value in options,
@@ -163,7 +153,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def _as_float(value: Any) -> float:
-    """Value of a real number; NaN for anything else."""
+    """Real number as a float; NaN for anything else."""
     if not isinstance(value, Real) or isinstance(value, bool):
         return np.nan
     try:
@@ -204,17 +194,22 @@ SHARED: Constraints = {
 
 
 def check_parameters(estimator: Any) -> None:
-    """Check the parameters of an estimator against its constraints and those that all share.
+    """Check the parameters of an estimator against its own and the shared constraints.
 
     A constraint lists forms, types and None; a parameter without one is not checked here.
     """
     constraints = {**SHARED, **estimator._constraints}
     for name, value in estimator.get_params(deep=False).items():
-        forms = constraints.get(name)
-        if forms is not None and not any(_fits(value, form) for form in forms):
-            *others, last = [_words(form) for form in forms]
-            listed = f"{', '.join(others)} or {last}" if others else last
-            raise ValueError(f"`{name}` must be {listed}, got {value!r:.200}.")
+        if name in constraints:
+            _check_form(value, name, constraints[name])
+
+
+def _check_form(value: Any, name: str, forms: Sequence[Any]) -> None:
+    """Refuse a value that fits none of the forms."""
+    if not any(_fits(value, form) for form in forms):
+        *others, last = [_words(form) for form in forms]
+        listed = f"{', '.join(others)} or {last}" if others else last
+        raise ValueError(f"`{name}` must be {listed}, got {value!r:.200}.")
 
 
 def _fits(value: Any, form: Any) -> bool:
@@ -230,7 +225,7 @@ def _words(form: Any) -> str:
 
 
 def check_seed(random_state: Any) -> np.random.RandomState:
-    """Random numbers from a seed, a RandomState, or None for fresh ones."""
+    """Random number generator from a seed, a RandomState, or None for a random seed."""
     try:
         return check_random_state(random_state)
     except (ValueError, TypeError) as error:

@@ -1,4 +1,4 @@
-"""One line for results that hold arrays, which Python would print in full."""
+"""Short representations of results that hold arrays."""
 
 from dataclasses import fields
 from typing import Any
@@ -7,10 +7,7 @@ import numpy as np
 
 
 def short_repr(result: Any) -> str:
-    """Fields of a dataclass or a named tuple, arrays and lists by their sizes.
-
-    Meant to be its ``__repr__``.
-    """
+    """`__repr__` of a dataclass or a named tuple that shows arrays and lists by size."""
     named = getattr(result, "_fields", None)
     names = [each.name for each in fields(result)] if named is None else named
     shown = ", ".join(f"{name}={_shown(getattr(result, name))}" for name in names)

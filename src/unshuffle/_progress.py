@@ -1,4 +1,4 @@
-"""What a solver reports as it goes, how a callback stops it, and what a failed fit leaves."""
+"""Progress reports, callbacks that stop a solver, and fits that survive an interruption."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -15,24 +15,42 @@ Solution = TypeVar("Solution")
 
 
 @dataclass(frozen=True)
-class State:
-    """One step of a solver, as handed to a callback.
+class SearchState:
+    """One step of a solver, as a callback receives it.
+
+    Pass `callback=function` to an estimator that has this parameter. The function is called with a
+    `SearchState` after each step, one call at a time. If it returns True, the solver stops and the
+    estimator keeps the best solution so far.
 
     Attributes
     ----------
     iteration : int
-        Steps taken so far, over all starts.
+        Number of steps so far, over all starts.
     objective : float
-        Objective of the solution below; larger is better.
+        Objective of the solution at this step. Larger is better.
     permutation : ndarray of shape (n_items,)
-        The solution at this step, in the user's numbering; -1 is unmatched. A copy,
-        so it may be kept or changed. Empty where nothing is ordered.
+        Solution at this step: item i is matched to `permutation[i]`, or unmatched if that is -1.
+        A copy, so you may keep or change it. Empty if the estimator orders nothing.
     stage : str
-        What the solver is doing, in words fit for a progress bar.
+        What the solver is doing, as text for a progress bar.
     fraction : float
-        Rough share of the work done, from 0 to 1; never falls.
+        Rough share of the work done, from 0 to 1. It never decreases.
     generators : ndarray of shape (k, d, d) or None
-        The solution of a solver that learns matrices, a copy too.
+        Solution of a solver that learns matrices, as a copy; None for other solvers.
+
+    Examples
+    --------
+    Stop after three steps:
+
+    >>> import numpy as np
+    >>> from unshuffle import KernelizedSorting
+    >>> from unshuffle.base import SearchState
+    >>> def stop_after_three(state: SearchState) -> bool:
+    ...     return state.iteration >= 3
+    >>> X = np.random.default_rng(0).normal(size=(30, 2))
+    >>> sorting = KernelizedSorting(callback=stop_after_three).fit(X, X[::-1])
+    >>> sorting.permutation_.shape
+    (30,)
     """
 
     iteration: int
@@ -46,9 +64,12 @@ class State:
         return short_repr(self)
 
 
+Callback = Callable[[SearchState], bool | np.bool_ | None]
+
+
 @contextmanager
 def refitting(estimator: Any) -> Iterator[None]:
-    """Put back an earlier fit, whole, where a new one fails."""
+    """Restore the attributes of an earlier fit if the new one fails."""
     before = vars(estimator).copy()
     try:
         yield
@@ -58,31 +79,31 @@ def refitting(estimator: Any) -> Iterator[None]:
         raise
 
 
-Callback = Callable[[State], bool | np.bool_ | None]
-
-
 class Stopped(Exception):
     """Raised inside a solver when the callback asked it to stop."""
 
 
-class Reporter:
-    """Counts steps, calls the user's callback, and remembers whether it said stop.
+class Search(Generic[Solution]):
+    """Counts the steps of a solver, calls the user's callback, and keeps the best solution.
 
-    Shared by solvers that may run in several threads: calls to the callback are
-    made one at a time.
-
-    Parameters
-    ----------
-    callback : callable or None
-        Called with a `State`; returning True stops the solver.
+    Solvers call `offer` with each solution that could be stored, and `step` to report progress.
+    Both may be called from several threads.
     """
 
     def __init__(self, callback: Callback | None = None) -> None:
         self.callback = callback
         self.iteration = 0
         self.stopped = False
+        self.best: Solution | None = None
+        self._rank: Any = None
         self._fraction = 0.0
         self._lock = threading.Lock()
+
+    def offer(self, solution: Solution, rank: Any) -> None:
+        """Keep a solution if its rank, a number or a tuple, is above that of the best so far."""
+        with self._lock:
+            if self._rank is None or rank > self._rank:
+                self.best, self._rank = solution, rank
 
     def step(
         self,
@@ -93,7 +114,7 @@ class Reporter:
         fraction: float = 0.0,
         generators: NDArray[np.float64] | None = None,
     ) -> None:
-        """Count one step and tell the callback; raise `Stopped` if it asks to stop."""
+        """Count one step and call the callback; raise `Stopped` if it returns True."""
         with self._lock:
             if self.stopped:
                 raise Stopped
@@ -101,7 +122,7 @@ class Reporter:
             self._fraction = max(self._fraction, min(fraction, 1.0))
             if self.callback is None:
                 return
-            state = State(
+            state = SearchState(
                 iteration=self.iteration,
                 objective=float(objective),
                 permutation=permutation.copy(),
@@ -110,29 +131,10 @@ class Reporter:
                 generators=None if generators is None else generators.copy(),
             )
             answer = self.callback(state)
-            # NumPy's True, which comparisons of `permutation` give, is not `True` itself.
+            # np.True_, from comparisons of `permutation`, is not True itself.
             if isinstance(answer, bool | np.bool_) and answer:
                 self.stopped = True
                 raise Stopped
-
-
-class Search(Reporter, Generic[Solution]):
-    """A reporter that also keeps the best solution its solver has come to.
-
-    Solvers call `offer` whenever they have something that could be stored, and `step` to tell the
-    callback. Both may be called from several threads.
-    """
-
-    def __init__(self, callback: Callback | None = None) -> None:
-        super().__init__(callback)
-        self.best: Solution | None = None
-        self._rank: Any = None
-
-    def offer(self, solution: Solution, rank: Any) -> None:
-        """Keep a solution if its rank, a number or a tuple, is above that of the best so far."""
-        with self._lock:
-            if self._rank is None or rank > self._rank:
-                self.best, self._rank = solution, rank
 
 
 def fit_by_search(
@@ -142,7 +144,7 @@ def fit_by_search(
     store: Callable[[Solution], None],
     judge: Callable[[bool], None] | None = None,
 ) -> None:
-    """Solve, store, judge; where a callback or Ctrl-C stops the solver, store the best so far."""
+    """Solve, store, judge. If a callback or Ctrl-C stops the solver, store the best so far."""
     interrupt: KeyboardInterrupt | None = None
     with refitting(estimator):
         try:

@@ -1,4 +1,4 @@
-"""The quadratic matching problem, and the ascent by assignments and swaps that climbs it."""
+"""The quadratic matching problem, and its local search by assignments and swaps."""
 
 from collections.abc import Callable
 from copy import copy
@@ -16,13 +16,13 @@ Permutation = NDArray[np.intp]
 Report = Callable[[float, Permutation], None]
 
 LARGEST = 1e300
-# A constant so many times larger than what varies begins to take its digits.
+# Constants this many times larger than the variation are subtracted, to keep digits.
 FAR = 16.0
-# Nanoseconds to read an entry that lies where a permutation leads to.
+# Nanoseconds to read an entry at a permuted index.
 READ = 4.0
-# Gains below this share of the objective per item are rounding, and would cycle.
+# Smaller gains, as a share of the objective, are rounding errors and would cycle.
 RELATIVE_GAIN = 1e-11
-# More candidates than this many for each item wait for the next sweep, when gains are fresh.
+# Further candidates per item wait for the next sweep, with updated gains.
 CANDIDATES_PER_ITEM = 16
 
 
@@ -40,7 +40,7 @@ class QuadraticProblem:
     cost: Array | None = None
     frozen: NDArray[np.intp] = field(default_factory=lambda: np.empty((0, 2), dtype=np.intp))
     squared_L: Array | None = field(init=False, default=None)
-    _is_near: bool = field(init=False, default=False, repr=False)  # no constant takes its digits
+    _is_near: bool = field(init=False, default=False, repr=False)  # no large constants
 
     def __post_init__(self) -> None:
         _check_products(self.K, self.L, self.cost)
@@ -49,7 +49,7 @@ class QuadraticProblem:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Items of both collections."""
+        """Numbers of items of both collections."""
         return self.K.shape[0], self.L.shape[0]
 
     @property
@@ -59,18 +59,18 @@ class QuadraticProblem:
 
     @property
     def free_columns(self) -> NDArray[np.intp]:
-        """Items of the second collection that may be taken by those."""
+        """Items of the second collection that they may be matched to."""
         return np.delete(np.arange(self.L.shape[0]), self.frozen[:, 1])
 
     def without_cost(self) -> "QuadraticProblem":
-        """Same problem by the similarities alone."""
+        """Same problem without the linear cost."""
         return replace(self, cost=None)
 
     def about_middle(self) -> tuple["QuadraticProblem", float]:
-        """Same problem without constants that take its digits, and what these add to the value.
+        """Same problem without large constants, which cost digits, and their part of the value.
 
-        A constant in the cost changes no matching. Nor does one in the similarities, if the
-        collections are of one size.
+        A constant in the cost does not change the best matching. Neither does one in the
+        similarities, if the collections are of equal size.
         """
         if self._is_near:
             return self, 0.0
@@ -81,7 +81,7 @@ class QuadraticProblem:
         if self.squared_L is None:
             both = np.ones(K.shape, dtype=bool)
             if not (np.diag(K).any() or np.diag(L).any()):
-                np.fill_diagonal(both, False)  # swaps need zeros there
+                np.fill_diagonal(both, False)  # swaps need a zero diagonal
             of_K, of_L = _far_constant(K), _far_constant(L)
             K = np.where(both, K - of_K, K) if of_K else K
             L = np.where(both, L - of_L, L) if of_L else L
@@ -93,8 +93,8 @@ class QuadraticProblem:
         return replace(self, K=K, L=L, cost=cost), added
 
     def in_single_precision(self) -> "QuadraticProblem":
-        """Similarities alone in float32, for products whose last digits do not matter."""
-        half = copy(self)  # which checks nothing again, and keeps what it is given
+        """Problem in float32 without the cost, for products that need few digits."""
+        half = copy(self)  # a plain copy, without checks
         object.__setattr__(half, "cost", None)
         for name in ("K", "L", "squared_L"):
             value = getattr(self, name)
@@ -110,7 +110,7 @@ class QuadraticProblem:
         return value
 
     def gradient(self, permutation: Permutation) -> Array:
-        """Slope of the objective in each entry of the permutation matrix, shape (n, m)."""
+        """Gradient of the objective in the permutation matrix, shape (n, m)."""
         gradient: Array = 2.0 * product(self.K, self.L[permutation])
         if self.squared_L is not None:
             gradient -= self.squared_L[permutation].sum(axis=0)
@@ -119,10 +119,9 @@ class QuadraticProblem:
         return gradient
 
     def update_gradient(self, slopes: Array, before: Permutation, after: Permutation) -> None:
-        """Turn the gradient at one matching into that at another, in place.
+        """Update the gradient in place from one matching to another.
 
-        The product shrinks with the number of items that moved, so near an optimum, where few
-        do, a step costs a small part of a whole gradient.
+        The cost is proportional to the number of items that moved, which is small near an optimum.
         """
         moved = np.flatnonzero(before != after)
         if moved.size > self.K.shape[0] // 2:
@@ -134,7 +133,7 @@ class QuadraticProblem:
             slopes += (self.squared_L[before[moved]] - self.squared_L[after[moved]]).sum(axis=0)
 
     def gradient_at(self, shares: Array) -> Array:
-        """`gradient` at a soft matching: row i of `shares` (n, m) divides item i."""
+        """`gradient` at a soft matching; row i of `shares` (n, m) sums to 1."""
         gradient: Array = 2.0 * product(product(self.K, shares), self.L)
         if self.squared_L is not None:
             gradient -= shares.sum(axis=0) @ self.squared_L
@@ -151,7 +150,7 @@ class QuadraticProblem:
         return curvature
 
     def keep_frozen(self, permutation: Permutation) -> Permutation:
-        """Put the frozen pairs in; whoever loses a partner gets the old one of the frozen item."""
+        """Permutation with the frozen pairs, by exchanging partners."""
         permutation = permutation.copy()
         for row, column in self.frozen:
             holder = np.flatnonzero(permutation == column)
@@ -162,9 +161,9 @@ class QuadraticProblem:
 
 
 def _far_constant(S: Array) -> float:
-    """An entry of S that is far from zero compared with how far others are from it; else 0."""
+    """Median entry of S if it is much larger than the median deviation from it, else 0."""
     n_rows, n_columns = S.shape
-    sample = S.ravel()[1 :: max(1, n_rows * n_columns // 1009)]  # after the diagonal's first
+    sample = S.ravel()[1 :: max(1, n_rows * n_columns // 1009)]  # skips the first diagonal entry
     if sample.size == 0:
         return 0.0
     constant = float(middle(sample[:, None])[0])
@@ -173,7 +172,7 @@ def _far_constant(S: Array) -> float:
 
 
 def _check_products(K: Array, L: Array, cost: Array | None) -> None:
-    """Refuse similarities and costs whose sums and products leave the floats."""
+    """Refuse similarities and costs whose sums of products overflow."""
     sizes = [max(float(S.max()), -float(S.min())) if S.size else 0.0 for S in (K, L)]
     n_pairs = float(K.shape[0] * L.shape[0])
     if not max(sizes[0], sizes[1]) * max(sizes[1], 1.0) * n_pairs < LARGEST:
@@ -185,13 +184,13 @@ def _check_products(K: Array, L: Array, cost: Array | None) -> None:
         largest = max(float(cost.max()), -float(cost.min()))
         if not largest * n_pairs < LARGEST:
             raise ValueError(
-                f"`cost` holds {largest:.3g}, and a sum of such costs does not fit into a float. "
+                f"`cost` holds {largest:.3g}, and sums of such costs do not fit into a float. "
                 "Divide K and the cost by a common number."
             )
 
 
 def matched_sums(K: Array, L: Array, permutation: Permutation) -> tuple[float, float]:
-    """Sums of K[i, j] L[p(i), p(j)] and of L[p(i), p(j)]^2, in one pass that copies nothing."""
+    """Sums of K[i, j] L[p(i), p(j)] and of L[p(i), p(j)]^2, in one pass without copies."""
     from unshuffle import _quadratic_loops  # numba is slow to load
 
     n = permutation.size
@@ -210,16 +209,16 @@ def swap_ascent(
     max_sweeps: int = 100,
     slopes: Array | None = None,
 ) -> tuple[Permutation, int]:
-    """Improve a matching by exchanging partners until no exchange of two gains.
+    """Improve a matching by swapping partners until no swap of two improves it.
 
-    Each sweep reads the gain of every exchange from the gradient and carries out those that gain,
-    best first; as one exchange changes the gain of the next, each is checked in O(n) first. The
-    gradient is then updated by one product over the items that moved. Where the second collection
-    is larger, an item may also take a partner nobody has.
+    Each sweep computes the gains of all swaps from the gradient and applies the positive ones,
+    best first. One swap changes the gain of the next, so each is checked again in O(n). The
+    gradient is then updated for the items that moved. If the second collection is larger, an item
+    may also move to an unused partner.
 
-    The diagonals of K and L must be zero. `slopes` is the gradient at `permutation`, where the
-    caller has it; on return it is the gradient at the result. Returns the matching, never worse
-    than the start, and the number of exchanges.
+    The diagonals of K and L must be zero. `slopes` is the gradient at `permutation`, if known, and
+    is updated to that at the result. Returns the matching, never worse than the start, and the
+    number of swaps.
     """
     from unshuffle._quadratic_loops import NO_COST, apply_replacements, apply_swaps
 
@@ -267,7 +266,7 @@ def swap_ascent(
 def _swap_gains(
     problem: QuadraticProblem, permutation: Permutation, slopes: Array, rows: NDArray[np.intp]
 ) -> Array:
-    """Gain of exchanging the partners of each two of `rows`, upper triangle."""
+    """Gain of swapping the partners of each two of `rows`, upper triangle."""
     from unshuffle._quadratic_loops import swap_gains
 
     n = rows.size
@@ -287,17 +286,17 @@ def _replacement_gains(
     rows: NDArray[np.intp],
     free: NDArray[np.intp],
 ) -> Array:
-    """Gain of giving each of `rows` each unused partner in `free`."""
+    """Gain of moving each of `rows` to each unused partner in `free`."""
     partners = permutation[rows]
     stay = slopes[rows, partners]
     squared = problem.squared_L if problem.squared_L is not None else problem.L
-    # The slope of an unused partner counts the old one beside it; after the exchange it is gone.
+    # The slope of an unused partner includes its term with the old one, which is dropped.
     gains: Array = slopes[np.ix_(rows, free)] - stay[:, None] + squared[np.ix_(partners, free)]
     return gains
 
 
 def _best_first(gains: Array, least_gain: float) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Index pairs whose gain exceeds `least_gain`, the largest first."""
+    """Index pairs whose gain exceeds `least_gain`, largest first."""
     first, second = np.nonzero(gains > least_gain)
     size = gains[first, second]
     most = CANDIDATES_PER_ITEM * gains.shape[0]
@@ -311,11 +310,11 @@ def _best_first(gains: Array, least_gain: float) -> tuple[NDArray[np.intp], NDAr
 
 @dataclass(frozen=True)
 class Climbed:
-    """Where an ascent ended: the matching, its objective, and what led there."""
+    """Result of a local search."""
 
     permutation: Permutation
     value: float
-    converged: bool  # whether it ended because nothing gained any more
+    converged: bool  # stopped because nothing improved the objective
     n_assignments: int
 
 
@@ -345,14 +344,14 @@ def climb(
     swaps: bool = True,
     report: Report | None = None,
 ) -> Climbed:
-    """Climb from a matching by assignments on the gradient, alternated with swaps.
+    """Local search from a matching by assignments on the gradient, alternated with swaps.
 
     `permutation` must keep the frozen pairs. Assignments stop at a relative gain below `tol`; only
-    a strict gain counts, since equal objectives would let the ascent cycle. Swaps lead on where
-    assignments stand still. `report` receives each objective and matching, and may raise to stop.
+    strict gains count, since ties would let the search cycle. Swaps continue when assignments no
+    longer improve. `report` receives each objective and matching, and may raise to stop.
     """
     permutation = np.array(permutation, dtype=np.intp)
-    # Gains are judged by what varies, not by a constant that every matching has.
+    # Gains are relative to the varying part, not to a constant of all matchings.
     given = problem
     problem, constant = given.about_middle()
     if report is not None:

@@ -1,4 +1,4 @@
-"""Compiled loops of quadratic matching; imported when needed, since numba is slow to load."""
+"""Compiled loops of quadratic matching; imported when needed, since numba loads slowly."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,18 +43,17 @@ def swap_gains(
     start: int,
     stop: int,
 ) -> Array:
-    """Gain of exchanging the partners of items i < j of `rows`, i from `start` to `stop`; else 0.
+    """Gain of swapping the partners of items i < j of `rows`, i from `start` to `stop`; else 0.
 
-    The slope of giving i the partner of j counts the others as they stand, so what i and j are
-    to each other, which an exchange does not change, is counted wrongly twice: hence the last
-    term.
+    Slopes assume that all other items stay, so the pair (i, j), which a swap does not change, is
+    miscounted twice; the last term corrects this.
     """
     n = rows.shape[0]
     gains = np.zeros((stop - start, n))
     stay = np.empty(n)
     for i in range(n):
         stay[i] = slopes[rows[i], partners[i]]
-    for i in range(max(start, 0), stop):  # numba must know that no index is negative
+    for i in range(max(start, 0), stop):  # tells numba that no index is negative
         own = slopes[rows[i]]
         similar = K[rows[i]]
         partner = L[partners[i]]
@@ -82,8 +81,8 @@ def apply_swaps(
 ) -> tuple[float, int]:
     """Swap the partners of each listed pair if that still gains; return (gain, number of swaps).
 
-    `cost` is (n, m), or (0, 0) where there is none. The gain of a pair is computed afresh, O(n),
-    since earlier swaps may have changed it.
+    `cost` is (n, m), or (0, 0) for none. Each gain is recomputed in O(n), since earlier swaps may
+    have changed it.
     """
     n = permutation.shape[0]
     total = 0.0
@@ -120,7 +119,7 @@ def apply_replacements(
     used: NDArray[np.bool_],
     least_gain: float,
 ) -> tuple[float, int]:
-    """Give each listed row its unused column if that still gains; return (gain, number)."""
+    """Move each listed row to its unused column if that still gains; return (gain, number)."""
     n = permutation.shape[0]
     total = 0.0
     count = 0

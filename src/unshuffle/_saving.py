@@ -1,4 +1,4 @@
-"""Results in files: written whole or not at all, and read back with every field checked."""
+"""Atomic writing of result files, and reading of CSV and JSON records with checks."""
 
 import csv
 import errno
@@ -17,19 +17,19 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from unshuffle._files import check_regular_file, check_suffix
+from unshuffle._files import check_regular_file
 
 fcntl: ModuleType | None
 try:
     import fcntl
 except ImportError:
-    # Windows, where leftovers are told by their age alone.
+    # Windows, where leftovers are recognized by their age.
     fcntl = None
 
 _PART_NAME = re.compile(r"\.unshuffle-[0-9a-f]{32}\.part")
-# Where no lock tells whether its writer lives: a part is written in one go, not for a day.
+# Age from which an unlocked part counts as abandoned; writing takes seconds.
 _ABANDONED_SECONDS = 24 * 3600.0
-# What makes a cell a formula in Excel, LibreOffice and Google Sheets; wide forms count too.
+# First characters of formulas in Excel, LibreOffice and Google Sheets, including wide forms.
 _FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
 SUFFIXES = (".csv", ".json")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
@@ -37,10 +37,10 @@ _REAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[-+]?[0-9]+)?", re.IGNOREC
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write a file that is complete or not there: beside its place first, then moved.
+    """Write a file atomically: to a temporary part in the same folder, then moved into place.
 
-    An existing file, or the one a link points to, keeps its permissions; a new one gets those that
-    the umask leaves. Parts that a killed run left in the same folder are removed.
+    An existing file, or the target of a link, keeps its permissions; a new one gets those of the
+    umask. Parts left in the folder by killed runs are removed.
     """
     target = Path(os.path.realpath(path))
     try:
@@ -49,13 +49,13 @@ def replace_file(path: Path, data: bytes) -> None:
     except OSError as error:
         if error.errno is None:
             raise
-        # The part is nothing to the user, and a write that failed names no file at all.
+        # Name the file the user asked for, not the part.
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def _write_and_move(target: Path, data: bytes) -> None:
     before = os.stat(target) if target.exists() else None
-    # What only some may read may not be read by others while it is being written either.
+    # A replaced file may be private, so its part must be private too.
     part, handle = _open_part(target.parent, 0o666 if before is None else 0o600)
     try:
         with open(handle, "wb") as file:
@@ -65,50 +65,50 @@ def _write_and_move(target: Path, data: bytes) -> None:
             if before is not None:
                 _give_mode(part, before)
             if fcntl is not None:
-                # Before the lock is released: until then nobody takes it for a leftover.
+                # While locked, so that no other run takes it for a leftover.
                 os.replace(part, target)
         if fcntl is None:
-            # Windows moves no file that is open.
+            # Windows cannot move an open file.
             os.replace(part, target)
     finally:
         part.unlink(missing_ok=True)
 
 
 def _sync(handle: int) -> None:
-    """Have the data written: some full disks and quotas are only noticed here."""
+    """Flush to disk, where some full disks and quotas are first noticed."""
     try:
         os.fsync(handle)
     except OSError as error:
-        # Some file systems cannot be asked to.
+        # Some file systems do not support it.
         if error.errno not in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
             raise
 
 
 def _give_mode(part: Path, before: os.stat_result) -> None:
-    """Give a part the owner and permissions of the file it replaces, where that is allowed."""
+    """Give a part the owner and permissions of the file it replaces, if allowed."""
     now = os.stat(part)
     if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
         with suppress(OSError):
             os.chown(part, before.st_uid, before.st_gid)
     with suppress(OSError):
-        # Some shares know no permissions.
+        # Some network shares have no permissions.
         os.chmod(part, stat.S_IMODE(before.st_mode))
 
 
 def _open_part(folder: Path, mode: int) -> tuple[Path, int]:
-    """New file in `folder`, locked as long as it is open."""
+    """New file in `folder`, locked while it is open."""
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     while True:
         part = folder / f".unshuffle-{uuid.uuid4().hex}.part"
         handle = os.open(part, flags, mode)
         if _lock(handle) is not False and os.fstat(handle).st_nlink > 0:
             return part, handle
-        # Another run took it for a leftover in the moment before it was locked.
+        # Another run removed it as a leftover before it was locked.
         os.close(handle)
 
 
 def _lock(handle: int) -> bool | None:
-    """Lock a file: False if another run holds it, None where files cannot be locked."""
+    """Lock a file: False if another run holds it, None if files cannot be locked."""
     if fcntl is None:
         return None
     try:
@@ -119,7 +119,7 @@ def _lock(handle: int) -> bool | None:
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Remove parts whose run was killed; those of a run that is alive are locked."""
+    """Remove parts of killed runs; those of running ones are locked."""
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             if _PART_NAME.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
@@ -142,7 +142,7 @@ def _remove_if_abandoned(part: str) -> None:
 
 
 def encode_text(text: str) -> bytes:
-    """UTF-8; a file name that is not valid Unicode comes out as the bytes it was made from."""
+    """UTF-8; file names that are not valid Unicode become their original bytes."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -150,7 +150,7 @@ def encode_text(text: str) -> bytes:
 
 
 def decode_text(data: bytes) -> str:
-    """What `encode_text` was given, with or without a byte order mark ahead."""
+    """Inverse of `encode_text`; a byte order mark is dropped."""
     return data.decode("utf-8-sig", "surrogateescape")
 
 
@@ -159,11 +159,11 @@ def csv_text(
 ) -> str:
     """Records as CSV with a heading; None is an empty cell.
 
-    With `spreadsheet`, text that a spreadsheet would run as a formula gets an apostrophe ahead.
+    With `spreadsheet`, an apostrophe is put before text that would run as a formula.
     """
     if spreadsheet:
         rows = [{key: _escaped(cell) for key, cell in row.items()} for row in rows]
-    # Python 3.11 leaves a lone carriage return unquoted, and then cannot read it.
+    # Python 3.11 does not quote a lone carriage return, and then cannot read it.
     odd = any(isinstance(cell, str) and "\r" in cell for row in rows for cell in row.values())
     out = io.StringIO(newline="")
     writer = csv.DictWriter(
@@ -187,18 +187,16 @@ class Record:
     """One line of a CSV file, or one object of a JSON file."""
 
     path: Path
-    # Which one it is, to be named where something is wrong with it.
-    place: str
+    place: str  # "line 3" or "record 2", for error messages
     cells: dict[str, Any]
-    # Whether it comes from CSV, where numbers are text and nothing is an empty cell.
-    written: bool
+    written: bool  # from CSV, where numbers are text and None is an empty cell
 
     def wrong(self, why: str) -> ValueError:
-        """Error that says what is wrong, and where."""
+        """Error with the place of this record."""
         return ValueError(f"{str(self.path)!r}, {self.place}: {why}")
 
     def real(self, key: str) -> int | float | None:
-        """Finite number, an int where it is written so, or None where there is none."""
+        """Finite number, an int if written as one; None if missing."""
         cell = self.cells.get(key)
         if cell is None or (self.written and cell == ""):
             return None
@@ -211,7 +209,7 @@ class Record:
         raise self.wrong(f"{key} is {_shown(cell)}. Give a finite number.")
 
     def index(self, key: str) -> int | None:
-        """Whole number from 0 on, or None where there is none."""
+        """Whole number from 0, or None if missing."""
         number = self.real(key)
         if number is None or (isinstance(number, int) and number >= 0):
             return number
@@ -239,8 +237,8 @@ class Record:
 
 
 def read_records(path: Path, key: str, columns: Sequence[str]) -> list[Record]:
-    """Records of a file, each with all of `columns`; in JSON they are the list under `key`."""
-    check_suffix(path, SUFFIXES)
+    """Records of a file, each with all `columns`; in JSON, the list under `key`."""
+    _check_suffix(path, SUFFIXES)
     check_regular_file(path, "`path`")
     expected = f"{str(path)!r} is not a file of {key}: expected records with {', '.join(columns)}"
     text = decode_text(path.read_bytes())
@@ -262,7 +260,7 @@ def read_records(path: Path, key: str, columns: Sequence[str]) -> list[Record]:
 
 
 def _from_json(text: str, path: Path, key: str) -> list[Record]:
-    # Whole numbers of thousands of digits are refused by Python itself, in words of its own.
+    # Python refuses integers of thousands of digits with an obscure message.
     content = json.loads(
         text, parse_int=lambda digits: int(digits) if len(digits) < 20 else digits
     )
@@ -298,7 +296,7 @@ def _from_csv(text: str, path: Path) -> list[Record]:
 def names_in_order(
     found: Iterable[tuple[int, str, Record]], column: str, *, once: bool
 ) -> list[str]:
-    """Names of items 0, 1, 2 and so on, refused where one is missing or named in two ways."""
+    """Names of items 0, 1, 2, ...; refused if one is missing or has two names."""
     seen: dict[int, tuple[str, Record]] = {}
     for index, name, record in found:
         before = seen.setdefault(index, (name, record))
@@ -307,7 +305,7 @@ def names_in_order(
                 f"{column} is {index}, as in {before[1].place}"
                 f"{'' if once else ' under another name'}. Load the file as it was saved."
             )
-    # A file cut down by hand has lost items: what is left would be numbered anew.
+    # A file shortened by hand would renumber the remaining items.
     missing = next((index for index in range(len(seen)) if index not in seen), None)
     if missing is not None:
         last = max(seen)
@@ -321,3 +319,10 @@ def names_in_order(
 def _shown(cell: Any) -> str:
     text = "missing" if cell is None else repr(cell)
     return text if len(text) <= 40 else f"{text[:40]}..."
+
+
+def _check_suffix(path: Path, suffixes: Sequence[str]) -> None:
+    """Refuse a file whose suffix is not a known format."""
+    if path.suffix.lower() not in suffixes:
+        listed = " or ".join(suffixes)
+        raise ValueError(f"The suffix of {str(path)!r} is not a known format. Use {listed}.")

@@ -13,7 +13,7 @@ from unshuffle.matching import Matches
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 
-NOT_A_PICTURE = "not a picture in a format that is read (PNG, JPEG, GIF, BMP, TIFF, WebP)"
+NOT_A_PICTURE = "not a picture in a supported format (PNG, JPEG, GIF, BMP, TIFF, WebP)"
 
 
 def rows_of(path):

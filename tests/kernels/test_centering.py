@@ -78,7 +78,7 @@ def test_unit_norm_has_unit_centered_norm(K):
 
 @pytest.mark.parametrize("constant", [0.0, 1.0, 1 / 3])
 def test_unit_norm_refuses_a_constant_matrix(constant):
-    with pytest.raises(ValueError, match="kernel matrix of L is zero after centring"):
+    with pytest.raises(ValueError, match="kernel matrix of L is zero after centering"):
         unit_norm(np.full((7, 7), constant), name="L")
 
 

@@ -206,7 +206,7 @@ def test_mixtures_of_a_feature_space_cannot_be_shown(standard):
 
 def test_the_width_of_one_point_must_be_given():
     one = [[[0.0, 1.0]]]
-    with pytest.raises(ValueError, match="`gamma` is read off the distances"):
+    with pytest.raises(ValueError, match="`gamma` is estimated from distances"):
         BhattacharyyaKernel(base_kernel="rbf").fit(one)
     assert BhattacharyyaKernel(base_kernel="rbf", gamma=1.0).fit_transform(one) == 1.0
 

@@ -224,5 +224,5 @@ def test_lengths_that_do_not_agree_are_refused(X):
 
 def test_a_constant_kernel_is_named(X):
     constant = np.ones((20, 3))
-    with pytest.raises(ValueError, match=r"X\[1\] \(kernel 1, 'linear'\) is zero after centring"):
+    with pytest.raises(ValueError, match=r"X\[1\] \(kernel 1, 'linear'\) is zero after centering"):
         combined_gram([X, constant], ["rbf", "linear"])

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from unshuffle._distances import WIDTH_SAMPLE, median_gamma, sampled_gamma, squared_distances
-from unshuffle._points import (
+from unshuffle._kernel_features import (
     PointFeatures,
     PointKernel,
     call_kernel,

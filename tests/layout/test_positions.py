@@ -115,7 +115,7 @@ BAD_FILES = {
     ),
     "moved.csv": (f"{HEADING}0,a,0,1,0\n1,b,0,0,1\n", "puts cell 0 at row 0, column 1"),
     "far.csv": (f"{HEADING}0,a,0.5,0.5,7\n", "line 2: cell is 7, and there are 1"),
-    "wall.txt": ("", "names no known format"),
+    "wall.txt": ("", "is not a known format"),
 }
 
 

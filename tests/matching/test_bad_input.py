@@ -128,7 +128,7 @@ COLLECTIONS = {
         [X, X[:5]],
         [Y, Y],
         TWO,
-        r"X\[0\] has 6 items and X\[1\] has 5. .*pass equally many rows",
+        r"X\[0\] has 6 items and X\[1\] has 5. .*pass the same number of rows",
     ),
     "one view all equal": ([X, np.ones((6, 2))], [Y, Y], TWO, r"X\[1\].*Drop this kernel"),
 }

@@ -99,7 +99,7 @@ BAD_FILES = {
     "short.csv": (f"{HEADING}0,a\n", "line 2: it has 2 cells"),
     "twice.csv": (f"{HEADING}0,a,0,b,1\n0,a,1,b,1\n", "line 3: index_x is 0, as in line 2"),
     "columns.csv": ("a,a\n1,2\n", "line 1: two columns are called 'a'"),
-    "pairs.txt": ("", "names no known format"),
+    "pairs.txt": ("", "is not a known format"),
 }
 
 

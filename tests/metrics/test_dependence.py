@@ -114,7 +114,7 @@ def test_bad_estimators_and_sizes_are_refused(pair):
 
 @pytest.mark.parametrize("debiased", [False, True])
 def test_alignment_with_a_constant_is_refused(pair, debiased):
-    with pytest.raises(ValueError, match="kernel matrix of y is zero after centring"):
+    with pytest.raises(ValueError, match="kernel matrix of y is zero after centering"):
         cka(pair[0], np.full((30, 2), 1 / 3), debiased=debiased)
 
 

@@ -5,7 +5,7 @@ import pytest
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 
-from unshuffle._color import as_points, draw_pixels
+from unshuffle._color import draw_points
 from unshuffle.alignment import MinimumVolumePCA
 from unshuffle.datasets import digit_sets
 from unshuffle.plotting import AlignmentDisplay
@@ -125,7 +125,7 @@ def test_digits_keep_their_size_half_way_only_once_they_are_aligned(shared_data)
     data, rng = np.load(shared_data("mnist3000.npz")), np.random.RandomState(0)
     chosen = np.concatenate([np.flatnonzero(data["labels"] == digit)[:30] for digit in (3, 9)])
     ink = data["images"][chosen].astype(float)
-    bags = np.stack([as_points(draw_pixels(each, 70, rng), 28, rng) for each in ink])
+    bags = np.stack([draw_points(each, 70, rng) for each in ink])
     display = AlignmentDisplay.from_estimator(MinimumVolumePCA().fit(bags), bags)
 
     def size(points):

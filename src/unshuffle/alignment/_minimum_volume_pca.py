@@ -20,6 +20,7 @@ from unshuffle._bags import (
     equal_sizes,
     gathered,
 )
+from unshuffle._kernel_features import PointFeatures
 from unshuffle._parallel import check_n_jobs
 from unshuffle._parameters import (
     ARRAY,
@@ -32,7 +33,6 @@ from unshuffle._parameters import (
     number,
     option,
 )
-from unshuffle._points import PointFeatures
 from unshuffle._progress import Callback, fit_by_search
 from unshuffle.alignment._components import (
     Components,
@@ -277,7 +277,7 @@ class MinimumVolumePCA(
         check_several_bags(len(given), "bags")
         check_points_vary(given.points, "bags")
         if self.kernel == "linear":
-            given.check_none_wild()
+            given.check_outliers()
         random = check_random_state(self.random_state)
         seed = int(random.randint(2**31))
         n_points = int(self.n_points or given.sizes.max())

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from unshuffle._arrays import as_array
 from unshuffle._bags import MISSING, Bags, check_gap, gathered
+from unshuffle._kernel_features import PointFeatures
 from unshuffle._parallel import map_parallel
-from unshuffle._points import PointFeatures
 from unshuffle._progress import Callback, Search
 from unshuffle.alignment._paper import variational_sweep
 from unshuffle.alignment._sweeps import (

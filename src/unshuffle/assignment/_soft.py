@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from unshuffle._arrays import middle, ordinary, table_shape
+from unshuffle._arrays import find_inliers, middle, table_shape
 from unshuffle._grams import check_frozen
 from unshuffle._parameters import check_count, check_flag, check_kernel_memory, check_positive
 from unshuffle.assignment._solve import (
@@ -153,7 +153,7 @@ def _scaled(
     with np.errstate(over="ignore"):
         benefit = np.clip(benefit - middle(benefit[allowed][:, None])[0], -largest, largest)
     values = benefit[allowed]
-    values = values[ordinary(np.abs(values))]
+    values = values[find_inliers(np.abs(values))]
     unit = int(np.frexp(np.abs(values).max())[1])
     values = np.ldexp(values, -unit)
     with np.errstate(over="ignore"):

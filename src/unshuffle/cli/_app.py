@@ -16,7 +16,7 @@ from unshuffle.cli import NOT_IN_PLACE, NOTHING_WRITTEN, _options
 
 if TYPE_CHECKING:
     # Loads NumPy, which `unshuffle --help` does not need.
-    from unshuffle._progress import State
+    from unshuffle.base import SearchState
 
 Advance = Callable[[float, str], None]
 
@@ -208,7 +208,7 @@ def progress_bar(description: str, *, show: bool) -> Iterator[Advance]:
         yield lambda fraction, words: bar.update(task, completed=fraction, words=words)
 
 
-def report_to(advance: Advance) -> "Callable[[State], None]":
+def report_to(advance: Advance) -> "Callable[[SearchState], None]":
     """Callback for a solver that moves the bar."""
     return lambda state: advance(
         state.fraction, f"step {state.iteration}: {state.stage}".rstrip(": ")

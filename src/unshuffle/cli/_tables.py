@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._files import check_array_file, check_regular_file
+from unshuffle._files import check_regular_file, load_array
 from unshuffle.cli._app import BadInput
 from unshuffle.cli._options import LayoutOptions, MatchOptions
 
@@ -125,7 +125,7 @@ def read_table(path: Path, options: TableOptions | None = None, *, n_least: int 
 
 def read_array(path: Path) -> NDArray[Any]:
     """Read a .npy file, never a pickle, which could run code."""
-    array = check_array_file(check_regular_file(path, "an array"))
+    array = load_array(check_regular_file(path, "an array"))
     if array.ndim != 2:
         raise BadInput(
             f"{path} has {array.ndim} dimension(s), shape {array.shape}. Give a 2-D array with "

@@ -15,14 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._color import MAX_SHEET_SIDE, SHEET_SUFFIXES
-from unshuffle._decoding import SUFFIXES, read_image
+from unshuffle._decoding import SUFFIXES
 from unshuffle._files import check_output_path, list_files
 from unshuffle._saving import csv_text, encode_text, replace_file
 from unshuffle.cli import NOT_IN_PLACE
 from unshuffle.cli._app import BadInput, print_error, print_output, say, warn
 from unshuffle.cli._inputs import TEXT_SUFFIXES, skipped_list_path
 from unshuffle.cli._options import CollageOptions, LayoutOptions, MatchOptions, MorphOptions
-from unshuffle.images import grid_sheet, save_sheet, write_page
+from unshuffle.images import grid_sheet, read_image, save_sheet, write_page
 from unshuffle.layout import Positions
 
 SKIPPED_COLUMNS = ("collection", "name", "reason")

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
-from unshuffle._color import as_points, draw_pixels
+from unshuffle._color import draw_points
 from unshuffle._parameters import check_count, check_memory, check_real, check_seed
 from unshuffle._printing import short_repr
 from unshuffle.datasets._paired import Seed
@@ -88,7 +88,7 @@ def digit_sets(
     rng = check_seed(random_state)
     in_turn = np.stack([np.flatnonzero(table.target == digit)[:least] for digit in digits], axis=1)
     chosen = in_turn.ravel()[:n]
-    sets = [as_points(draw_pixels(ink, n_points, rng), 8, rng) for ink in table.images[chosen]]
+    sets = [draw_points(ink, n_points, rng) for ink in table.images[chosen]]
     return LabeledSets(np.stack(sets), table.target[chosen].astype(np.intp))
 
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.cluster import MiniBatchKMeans
 
 from unshuffle._arrays import check_finite
-from unshuffle._files import check_array_file, check_regular_file
+from unshuffle._files import check_regular_file, load_array
 from unshuffle._grids import check_images
 from unshuffle._parallel import map_parallel
 from unshuffle._parameters import check_count, check_option, check_seed
@@ -116,7 +116,7 @@ def read_features(
     """
     path = check_regular_file(path, "`path`")
     n_items = check_count(n_items, "n_items")
-    array = check_array_file(path)
+    array = load_array(path)
     if array.ndim != 2 or array.shape[1] == 0:
         raise ValueError(
             f"{path} has shape {array.shape}. Give a 2-D array with one row for each picture and "

@@ -12,12 +12,12 @@ from PIL import Image, ImageDraw
 from scipy.spatial import cKDTree
 
 from unshuffle._arrays import as_numbers, check_finite, check_magnitude
-from unshuffle._color import INK, PAPER, Color, as_points, draw_pixels
-from unshuffle._decoding import read_image
+from unshuffle._color import INK, PAPER, Color, draw_points
 from unshuffle._files import as_path, check_output_path
 from unshuffle._parameters import check_count, check_positive, check_real, check_seed
 from unshuffle._printing import short_repr
 from unshuffle._saving import replace_file
+from unshuffle.images._reading import read_image
 from unshuffle.images._sheets import check_colors
 
 Array = NDArray[np.float64]
@@ -117,7 +117,7 @@ def picture_points(
             "as dark ink on white."
         )
     ink[ink < _LEAST_INK * ink.max()] = 0.0
-    drawn = as_points(draw_pixels(ink, n_points, rng), len(ink), rng)
+    drawn = draw_points(ink, n_points, rng)
     points, colors = _spread_evenly(drawn, ink, pixels)
     return Drawing(points, colors, ground.astype(np.uint8))
 

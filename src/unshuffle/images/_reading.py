@@ -6,18 +6,22 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._decoding import FITS, check_image_size, decode, explain
-from unshuffle._files import by_reason, check_folder, list_files, path_key
+from unshuffle._decoding import decode, explain
+from unshuffle._files import as_path, by_reason, check_folder, list_files, natural_key, path_key
 from unshuffle._parallel import map_parallel
-from unshuffle._parameters import check_memory, check_option
+from unshuffle._parameters import check_count, check_memory, check_option
 from unshuffle._printing import short_repr
 from unshuffle.images._cache import Thumbnail, ThumbnailCache, thumbnail_key
+
+FITS = ("stretch", "crop")
+
 
 Progress = Callable[[int, int], object]
 Worker = Callable[[Any], Any]
@@ -246,3 +250,84 @@ def _nothing_read(folder: Path, skipped: list[tuple[str, str]], recursive: bool)
     listed = [f"{len(names):,} such as {names[0]}: {why}" for why, names in by_reason(skipped)]
     count = f"{len(skipped):,} file(s) were skipped"
     return f"{folder} holds no readable picture: {count}. {'; '.join(listed)}. {advice}"
+
+
+def read_image(
+    path: str | Path, *, size: tuple[int, int], fit: str = "stretch"
+) -> tuple[NDArray[np.uint8], tuple[int, int]]:
+    """Read one picture at the given size, upright and in RGB.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    size : (int, int)
+        Height and width to scale it to, in pixels.
+    fit : {"stretch", "crop"}, default="stretch"
+        "stretch" scales the whole picture and changes its proportions; "crop" keeps its
+        proportions and the largest central part that fills the size.
+
+    Returns
+    -------
+    pixels : ndarray of shape (height, width, 3), uint8
+        The picture.
+    original : (int, int)
+        Height and width in the file, after it was turned upright.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, too large or not a picture; the message says which.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from PIL import Image
+    >>> from unshuffle.images import read_image
+    >>> with TemporaryDirectory() as folder:
+    ...     Image.new("RGB", (60, 40), "red").save(Path(folder) / "red.png")
+    ...     pixels, size = read_image(Path(folder) / "red.png", size=(8, 8))
+    >>> pixels.shape, size
+    ((8, 8, 3), (40, 60))
+    """
+    check_option(fit, "fit", FITS)
+    file, size = as_path(path, "`path`"), check_image_size(size)
+    try:
+        return decode(file, size=size, fit=fit)
+    except Exception as error:  # decoders raise nearly anything on a damaged file
+        raise ValueError(f"{file} cannot be read as a picture: {explain(error)}.") from error
+
+
+def check_image_size(size: Any) -> tuple[int, int]:
+    """Height and width in pixels, from one number or two."""
+    both = (size, size) if isinstance(size, Integral) else tuple(np.atleast_1d(size).tolist())
+    if len(both) != 2:
+        raise ValueError(
+            f"`size` must be one number or (height, width), got {size!r}. "
+            "Pass e.g. 40 or (40, 20)."
+        )
+    height, width = (check_count(each, "size", most=4096) for each in both)
+    return height, width
+
+
+def visible_files(folder: str | Path) -> list[Path]:
+    """Files in `folder` in natural order, without sub-folders and hidden files.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from unshuffle.images import visible_files
+    >>> with TemporaryDirectory() as folder:
+    ...     for name in ("a.txt", ".hidden"):
+    ...         (Path(folder) / name).touch()
+    ...     [path.name for path in visible_files(folder)]
+    ['a.txt']
+    """
+    entries = [
+        path
+        for path in check_folder(folder).iterdir()
+        if not path.name.startswith(".") and not path.is_dir()
+    ]
+    return sorted(entries, key=lambda path: natural_key(path.name))

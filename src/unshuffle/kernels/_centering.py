@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unshuffle._arrays import as_numbers, middle, table_shape
-from unshuffle._grams import check_centred_norm, check_gram
+from unshuffle._grams import check_centered_norm, check_gram
 from unshuffle._parallel import eigh, product
 from unshuffle._parameters import check_flag, check_kernel_memory, check_positive
 
@@ -99,7 +99,7 @@ def centered_norm(K: NDArray[np.float64]) -> float:
 def scale_to_unit_norm(K: NDArray[np.float64], name: str) -> NDArray[np.float64]:
     """K / ||H K H||, written over a symmetric K."""
     largest = max(float(K.max()), -float(K.min()))
-    K /= check_centred_norm(centered_norm(K), largest * K.shape[0], name)
+    K /= check_centered_norm(centered_norm(K), largest * K.shape[0], name)
     return K
 
 

@@ -10,14 +10,12 @@ from scipy import sparse
 from unshuffle._arrays import (
     as_numbers,
     check_magnitude,
-    check_none_wild,
     check_nonnegative,
+    check_outliers,
     check_partner_vectors,
     check_resolved,
     check_same_items,
     check_vectors,
-    distances_from_middle,
-    ordinary,
     table_shape,
 )
 from unshuffle._distances import exponential, inner_products, products_about_middle
@@ -28,8 +26,8 @@ from unshuffle._grams import (
     collection_for_each,
     gram_copies,
 )
+from unshuffle._kernel_features import call_kernel, kernel_name
 from unshuffle._parameters import check_flag, check_kernel_memory, check_option, check_positive
-from unshuffle._points import call_kernel, kernel_name
 from unshuffle.kernels._centering import scale_to_unit_norm
 from unshuffle.kernels._geodesic import geodesic_kernel
 from unshuffle.kernels._text import text_kernel
@@ -232,8 +230,7 @@ def _gram(
     if kernel == "linear" and center:
         check_resolved(vectors, name)
         if not sparse.issparse(vectors):
-            sizes = distances_from_middle(vectors)
-            check_none_wild(sizes, ordinary(sizes), lambda row: f"Row {row} of {name}")
+            check_outliers(vectors, lambda row: f"Row {row} of {name}")
         return products_about_middle(vectors)
     if kernel == "linear":
         return inner_products(vectors)

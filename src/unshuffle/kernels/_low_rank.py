@@ -15,8 +15,8 @@ from unshuffle._arrays import (
 )
 from unshuffle._distances import DISTANCES, as_float64, exponential, inner_products, sampled_gamma
 from unshuffle._grams import Kernel
-from unshuffle._parameters import check_count, check_positive, check_real, check_seed
-from unshuffle._points import check_factor_memory, greedy_cholesky
+from unshuffle._kernel_features import greedy_cholesky
+from unshuffle._parameters import check_count, check_memory, check_positive, check_real, check_seed
 from unshuffle.kernels._gram import gram_matrix
 from unshuffle.kernels._text import text_features
 
@@ -149,7 +149,7 @@ def _column_function(
 ) -> tuple[Callable[..., NDArray[np.float64]], NDArray[np.float64]]:
     """Function that returns columns of the kernel matrix, and its diagonal."""
     n_items = table_shape(X)[0]
-    check_factor_memory(n_items, min(rank, n_items))
+    _check_factor_memory(n_items, min(rank, n_items))
     if gamma is not None:
         gamma = check_positive(gamma, "gamma")
     if not isinstance(kernel, str) or kernel not in ("text", "linear", *DISTANCES):
@@ -169,3 +169,13 @@ def _column_function(
         check_nonnegative(X, "X", kernel="chi2")
     width = sampled_gamma(X, kernel, name="X") if gamma is None else gamma
     return (lambda chosen: exponential(kernel, X, X[chosen], width)), np.ones(X.shape[0])
+
+
+def _check_factor_memory(n_items: int, rank: int) -> None:
+    """Refuse factors that would not fit into free memory."""
+    check_memory(
+        # the factors twice, and the eigenvectors of a sample
+        16 * n_items * rank + 40 * rank**2,
+        what=f"Rank {rank:,} factors of {n_items:,} items",
+        instead="Choose a smaller rank.",
+    )

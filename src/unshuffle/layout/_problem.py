@@ -13,9 +13,9 @@ from unshuffle._arrays import (
     check_documents,
     check_same_items,
     check_vectors,
+    find_inliers,
     is_text,
     middle,
-    ordinary,
 )
 from unshuffle._grams import check_gram, check_kernel_list, collection_for_each, count_items
 from unshuffle._parallel import one_blas_thread
@@ -188,7 +188,7 @@ def leading_components(X: Any, n_components: int, random_state: Random) -> Vecto
 
 def _pull_in_outliers(centered: NDArray[Any]) -> NDArray[Any]:
     lengths = np.abs(centered).max(axis=1).astype(np.float64)
-    near = ordinary(lengths, FARTHEST)
+    near = find_inliers(lengths, FARTHEST)
     if near.all():
         return centered
     return np.asarray(centered * _outlier_factors(lengths, near)[:, None], dtype=centered.dtype)
@@ -230,7 +230,7 @@ def _sparse_components(X: Any, n_components: int, random_state: Random) -> Vecto
     if n_components < 1 or n_components >= min(n, d) or 2 * X.nnz > n * d:
         return leading_components(X.toarray(), max(1, n_components), random_state)
     lengths = np.asarray(abs(X).max(axis=1).toarray(), dtype=np.float64).ravel()
-    near = ordinary(lengths, FARTHEST)
+    near = find_inliers(lengths, FARTHEST)
     if not near.all():
         X = sparse.diags(_outlier_factors(lengths, near)) @ X
     mean = np.asarray(X.mean(axis=0)).ravel()

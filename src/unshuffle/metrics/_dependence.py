@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._arrays import check_same_items
-from unshuffle._grams import Kernel, check_centred_norm, count_items, gram_copies
+from unshuffle._grams import Kernel, check_centered_norm, count_items, gram_copies
 from unshuffle._parameters import check_flag, check_memory, check_option
 from unshuffle.kernels import center, combined_gram
 
@@ -172,7 +172,7 @@ def cka(
     # The estimates ignore the mean; subtracting it first keeps their digits.
     K, L = _center(K, "X"), _center(L, "y")
     own = [
-        check_centred_norm(estimate(M, M), float(np.linalg.norm(M) / len(M)) ** 2, name)
+        check_centered_norm(estimate(M, M), float(np.linalg.norm(M) / len(M)) ** 2, name)
         for M, name in ((K, "X"), (L, "y"))
     ]
     return estimate(K, L) / float(np.sqrt(own[0]) * np.sqrt(own[1]))
@@ -201,7 +201,7 @@ def _center(K: NDArray[np.float64], name: str) -> NDArray[np.float64]:
     largest = max(float(K.max()), -float(K.min())) or 1.0
     # The alignment has no unit, and squares of large floats overflow.
     centered /= largest
-    check_centred_norm(float(np.linalg.norm(centered)), float(np.linalg.norm(K / largest)), name)
+    check_centered_norm(float(np.linalg.norm(centered)), float(np.linalg.norm(K / largest)), name)
     return centered
 
 

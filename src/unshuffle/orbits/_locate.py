@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._arrays import as_numbers, kind_of
-from unshuffle._motion import matrices_of, matrix_norms, moved_by
+from unshuffle._matrix_exponentials import matrices_of, matrix_norms, moved_by
 from unshuffle.orbits._low_rank import fit_coefficients
 
 Array = NDArray[np.float64]

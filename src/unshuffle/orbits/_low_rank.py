@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from unshuffle._motion import action, jacobian, matrices_of, matrix_norms, pullback
+from unshuffle._matrix_exponentials import matrices_of, matrix_norms
+from unshuffle.orbits._exponential_derivatives import action, jacobian, pullback
 from unshuffle.orbits._problem import MatrixSpace, Pairs
 
 Array = NDArray[np.float64]

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from unshuffle._arrays import as_numbers, as_rows, check_column_names, check_magnitude
-from unshuffle._motion import Motion
+from unshuffle._matrix_exponentials import Motion
 from unshuffle._parallel import check_n_jobs, one_blas_thread
 from unshuffle._parameters import (
     ARRAY,

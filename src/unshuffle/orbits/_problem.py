@@ -9,7 +9,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from unshuffle._arrays import check_finite, check_magnitude, check_plain, middle
 from unshuffle._distances import squared_distances
-from unshuffle._motion import Subspace
+from unshuffle._matrix_exponentials import Subspace
 from unshuffle._parameters import check_memory
 
 Array = NDArray[np.float64]

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._arrays import as_numbers, check_magnitude, kind_of
-from unshuffle._motion import Motion, Subspace
+from unshuffle._matrix_exponentials import Motion, Subspace
 from unshuffle._parameters import check_count, check_positive
 from unshuffle.plotting._display import Display
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._arrays import as_array, check_none_wild, distances_from_middle, middle, ordinary
+from unshuffle._arrays import as_array, check_outliers, middle
 from unshuffle._bags import (
     BagEstimatorMixin,
     Bags,
@@ -176,8 +176,7 @@ class SetNormalizer(SetTransformer):
         self.columns = columns
 
     def _check_set(self, points: Array, index: int) -> None:
-        sizes = distances_from_middle(points[:, self._columns])
-        check_none_wild(sizes, ordinary(sizes), lambda point: f"Point {point} of set {index}")
+        check_outliers(points[:, self._columns], lambda point: f"Point {point} of set {index}")
 
     def _transform_set(self, points: Array) -> Array:
         changed = points.copy()

@@ -19,6 +19,7 @@ from unshuffle._bags import (
     gathered,
 )
 from unshuffle._grams import check_points_for_width
+from unshuffle._kernel_features import PointFeatures
 from unshuffle._parallel import map_parallel, spans
 from unshuffle._parameters import (
     FUNCTION,
@@ -28,7 +29,6 @@ from unshuffle._parameters import (
     number,
     option,
 )
-from unshuffle._points import PointFeatures
 from unshuffle._progress import Search, Stopped
 
 Array = NDArray[np.float64]
@@ -96,7 +96,7 @@ class Placing:
         check_gap(bags.points, "bags")
         linear, rank = wanted.kernel == "linear", int(wanted.rank)
         if linear:
-            bags.check_none_wild()
+            bags.check_outliers()
         n_slots = int(wanted.n_points or bags.sizes.max())
         check_bags_memory(len(bags), n_slots, bags.width if linear else rank)
         if wanted.kernel == "rbf" and wanted.gamma is None:

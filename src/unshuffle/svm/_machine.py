@@ -16,9 +16,9 @@ from sklearn.utils.validation import column_or_1d
 
 from unshuffle._arrays import as_array, middle
 from unshuffle._bags import Bags, gathered
+from unshuffle._kernel_features import PointKernel
 from unshuffle._parallel import map_parallel, wait_for
 from unshuffle._parameters import check_kernel_memory
-from unshuffle._points import PointKernel
 from unshuffle.svm._align import (
     Aligned,
     Array,

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._arrays import distances_from_middle, ordinary
+from unshuffle._arrays import distances_from_median, find_inliers
 from unshuffle._bags import Bags, canonical_order
 from unshuffle._distances import mirror_upper
 from unshuffle._grams import check_points_for_width
-from unshuffle._points import PointFeatures, kernel_name
+from unshuffle._kernel_features import PointFeatures, kernel_name
 from unshuffle.kernels.sets._mixtures import (
     Components,
     Fits,
@@ -120,7 +120,7 @@ class FeatureSpace:
         features = PointFeatures.of(pool, kernel, gamma=gamma, degree=degree, rank=n_landmarks)
         mapped = features.map(pool)
         # An outlier would set the scale for all.
-        mapped = mapped[ordinary(distances_from_middle(mapped))]
+        mapped = mapped[find_inliers(distances_from_median(mapped))]
         center, square = mapped.mean(axis=0), float((mapped**2).sum(axis=1).mean())
         variance = float(((mapped - center) ** 2).sum(axis=1).mean())
         if (pool == pool[0]).all():

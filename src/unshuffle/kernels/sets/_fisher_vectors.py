@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from unshuffle._arrays import column_moments, ordinary
+from unshuffle._arrays import column_moments, find_inliers
 from unshuffle._bags import Bags, canonical_order
 from unshuffle._distances import exponential_of, inner_products, squared_distances
 from unshuffle._parameters import Constraints, count, number
@@ -178,7 +178,7 @@ class FisherVectorKernel(SetKernel):
         center, spread = column_moments(points)
         spread = np.where(spread > 0, spread, 1.0)
         # An outlier would take a component of its own.
-        points = points[ordinary(np.abs((points - center) / spread).max(axis=1))]
+        points = points[find_inliers(np.abs((points - center) / spread).max(axis=1))]
         points = points[evenly_spaced(len(points), VOCABULARY_SAMPLE)]
         if len(points) == 1:
             points = np.repeat(points, 2, axis=0)  # GaussianMixture needs two

@@ -15,9 +15,9 @@ from unshuffle._arrays import middle
 from unshuffle._bags import Bags, canonical_order
 from unshuffle._distances import exponential_of, inner_products, mirror_upper, squared_distances
 from unshuffle._grams import check_points_for_width
+from unshuffle._kernel_features import PointKernel, greedy_pivots
 from unshuffle._parallel import map_parallel
 from unshuffle._parameters import FLAG, FUNCTION, Constraints, count, number, option
-from unshuffle._points import PointKernel, greedy_pivots
 from unshuffle.kernels.sets._set_kernel import SetKernel
 from unshuffle.kernels.sets._set_vectors import (
     Coordinates,

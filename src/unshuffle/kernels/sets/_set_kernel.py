@@ -14,9 +14,7 @@ from unshuffle._arrays import table_shape
 from unshuffle._bags import (
     BagEstimatorMixin,
     Bags,
-    check_bag_width,
     check_gap,
-    check_not_one_bag,
     listed,
 )
 from unshuffle._parallel import check_n_jobs, map_parallel, one_blas_thread
@@ -239,11 +237,11 @@ class SetKernel(
         ready._record_columns(X, a)
         if Y is not None:
             b = Bags.of(Y, name="Y").sorted()
-            check_bag_width(b.width, a.width, type(self).__name__)
+            ready._check_width(b)
             if a.sizes.max() > 1:
-                check_not_one_bag(Y, "Y", others="those of X")
+                self._check_not_one_bag(Y, "Y", others="those of X")
             if b.sizes.max() > 1:
-                check_not_one_bag(X, "X", others="those of Y")
+                self._check_not_one_bag(X, "X", others="those of Y")
             offsets = np.concatenate([a.offsets, a.offsets[-1] + b.offsets[1:]])
             both = Bags(np.concatenate([a.points, b.points]), offsets)
         check_gap(both.points, "X" if Y is None else "X and Y")

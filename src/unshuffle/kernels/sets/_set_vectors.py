@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from unshuffle._arrays import middle
 from unshuffle._bags import Bags, canonical_order
 from unshuffle._distances import median_gamma
+from unshuffle._kernel_features import polynomial
 from unshuffle._parallel import map_parallel
 from unshuffle._parameters import check_memory
-from unshuffle._points import check_kernel_overflow
 
 Array = NDArray[np.float64]
 
@@ -165,9 +165,7 @@ class Monomials(MeanFeatures):
 
     def mean(self, points: Array) -> Array:
         largest = np.einsum("ij,ij->i", points, points).max(keepdims=True)
-        with np.errstate(over="ignore"):
-            values = (self.gamma * largest + 1.0) ** self.degree
-        check_kernel_overflow(values, self.gamma, self.degree)
+        polynomial(largest, self.gamma, self.degree)  # refuses points whose kernel overflows
         features = np.ones((len(points), self.length))
         for column in range(points.shape[1]):
             table = points[:, [column]] ** np.arange(self.degree + 1)

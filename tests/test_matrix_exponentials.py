@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from scipy.linalg import expm, expm_frechet
 
-from unshuffle._motion import action, exponentials, jacobian, pullback
+from unshuffle._matrix_exponentials import exponentials
+from unshuffle.orbits._exponential_derivatives import action, jacobian, pullback
 
 JORDAN = np.eye(4, k=1)  # has one eigenvector
 

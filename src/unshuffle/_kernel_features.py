@@ -1,4 +1,4 @@
-"""Points as vectors of a kernel's feature space, and back."""
+"""Maps from points to the feature space of a kernel, and back."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,33 +13,26 @@ from unshuffle._distances import exponential, sampled_gamma
 from unshuffle._parameters import check_memory
 
 Array = NDArray[np.float64]
-# Pivots that add less than this share of the largest are rounding.
+# Pivots that add less than this share of the largest are rounding errors.
 NEGLIGIBLE = 1e-12
-# Weight of the ridge of pre-images, relative to the mean square of a feature.
+# Ridge penalty of pre-images, relative to the mean square of a feature.
 PREIMAGE_RIDGE = 1e-6
 
 
 @dataclass(frozen=True)
 class PointKernel:
-    """Similarity between two sets of points, its parameters settled.
+    """Kernel between points with fixed parameters.
 
-    Attributes
-    ----------
-    kind : "poly", "rbf" or callable
-        A callable is called on two arrays of points, or else on pairs of points.
-    gamma : float
-        Scale of "poly", width of "rbf".
-    degree : int
-        Of "poly".
+    `kind` is "poly", "rbf", or a callable on two arrays of points or on pairs of points.
     """
 
     kind: Any
     gamma: float
-    degree: int
+    degree: int  # of "poly"
 
     @classmethod
     def of(cls, kernel: Any, points: Array, *, gamma: float | None, degree: int) -> "PointKernel":
-        """Kernel for points like these."""
+        """Kernel for these points; `gamma` None is 1 / n_features, or the median for "rbf"."""
         if gamma is None:
             width = 1.0 / points.shape[1]
             gamma = sampled_gamma(points, name="the bags") if kernel == "rbf" else width
@@ -51,16 +44,14 @@ class PointKernel:
             return exponential("rbf", X, Y, self.gamma)
         if self.kind == "poly":
             with np.errstate(over="ignore", invalid="ignore"):
-                powers = (self.gamma * (X @ Y.T) + 1.0) ** self.degree
-            return check_kernel_overflow(np.asarray(powers), self.gamma, self.degree)
+                return polynomial(X @ Y.T, self.gamma, self.degree)
         return _check_kernel_block(call_kernel(self.kind, X, Y, name="the points"), self.kind)
 
 
 def call_kernel(kernel: Callable[..., Any], X: Any, Y: Any = None, *, name: str) -> Any:
-    """Similarities by a user's function: of two arrays of rows at once, or else of each two rows.
+    """Call a user's kernel on two arrays of rows or, if that fails, on each pair of rows.
 
-    Y None compares X with itself, half of the pairs of rows being asked for. The matrix has one
-    row for each of X and one column for each of Y; what is in it is not checked.
+    Y None compares X with itself, calling it for half of the pairs. The values are not checked.
     """
     other = X if Y is None else Y
     error: Exception | None = None
@@ -81,13 +72,13 @@ def call_kernel(kernel: Callable[..., Any], X: Any, Y: Any = None, *, name: str)
         error = error or caught
         raise ValueError(
             f"The kernel {kernel_name(kernel)} failed on {name}: {type(error).__name__}: {error}. "
-            f"It is called as kernel({name}, {name}) first and, where that does not give a square "
+            f"It is called as kernel({name}, {name}) first and, if that does not return a square "
             "matrix, as kernel(x, y) on pairs of rows."
         ) from error
 
 
 def _maybe_of_rows(K: Any, X: Any) -> bool:
-    # x @ y, meant for two rows, gives an (n, n) matrix on a square X: but not a symmetric one.
+    # x @ y, meant for two rows, gives an (n, n) matrix for a square X, but not a symmetric one.
     return (
         X.shape[0] == X.shape[1]
         and np.asarray(K).dtype.kind in "biufc"
@@ -107,7 +98,7 @@ def _by_pairs(kernel: Callable[..., Any], X: Any, Y: Any) -> list[list[Any]]:
 
 
 def kernel_name(kernel: Any) -> str:
-    """What to call a kernel in a message."""
+    """Name of a kernel for messages."""
     return (
         kernel if isinstance(kernel, str) else getattr(kernel, "__name__", type(kernel).__name__)
     )
@@ -115,20 +106,20 @@ def kernel_name(kernel: Any) -> str:
 
 @dataclass(frozen=True)
 class PointFeatures:
-    """Map from points to features whose inner products are the kernel's.
+    """Map from points to features whose inner products approximate a kernel.
 
     Attributes
     ----------
     center : ndarray of shape (n_dims,)
-        Middle of all points, from which distances lose no digits.
+        Median of all points; subtracting it loses no digits.
     kernel : PointKernel or None
-        Similarity of points; None is the linear one, whose features are the points.
+        Kernel between points; None is linear, with the points as features.
     landmarks : ndarray of shape (rank, n_dims)
-        Points by which all are described.
+        Points that the others are compared with.
     factor : ndarray of shape (rank, rank)
         Lower Cholesky factor of the kernel between the landmarks.
     preimage : ndarray of shape (rank + 1, n_dims)
-        Ridge regression of points on features, the constant last.
+        Ridge regression of points on features, with the constant last.
     """
 
     center: Array
@@ -141,7 +132,7 @@ class PointFeatures:
     def of(
         cls, points: Array, kernel: Any, *, gamma: float | None, degree: int, rank: int
     ) -> "PointFeatures":
-        """Features for points like these: exact for "linear", else of at most `rank` numbers."""
+        """Features fitted to points: exact for "linear", else at most `rank` numbers each."""
         center = middle(points)
         if kernel == "linear":
             none = np.empty((0, 0))
@@ -164,16 +155,16 @@ class PointFeatures:
         )
 
     def points(self, features: Array) -> Array:
-        """Points whose features are about these; exactly these for the linear kernel."""
+        """Approximate pre-images of features; exact for the linear kernel."""
         if self.kernel is None:
             return np.asarray(features + self.center)
         return np.asarray(features @ self.preimage[:-1] + self.preimage[-1])
 
 
 def greedy_pivots(points: Array, kernel: PointKernel, rank: int) -> tuple[NDArray[np.intp], Array]:
-    """At most `rank` points, each worst explained by those before, and their Cholesky factor.
+    """Indices of at most `rank` landmarks by pivoted Cholesky, and their Cholesky factor.
 
-    Fewer where these explain all points already. Refuses a kernel that is not positive definite.
+    Fewer if these explain all points. Refuses a kernel that is not positive definite.
     """
     diagonal = _diagonal(points, kernel)
     largest = float(diagonal.max())
@@ -183,7 +174,6 @@ def greedy_pivots(points: Array, kernel: PointKernel, rank: int) -> tuple[NDArra
 
     refuse(float(diagonal.min()))
     rank = min(rank, len(points))
-    check_factor_memory(len(points), rank)
     pivots, F = greedy_cholesky(
         lambda pivot: kernel(points, points[[pivot]])[:, 0],
         diagonal,
@@ -204,13 +194,18 @@ def greedy_cholesky(
     refuse: Callable[[float], None] | None = None,
     exact: bool = False,
 ) -> tuple[NDArray[np.intp], Array]:
-    """Items that are each worst explained by those before, and F with K ~ F'F, a row for each.
+    """Pivoted Cholesky: chosen items, each the one with the largest residual, and F with K ~ F'F.
 
-    Ends where no item has more than `negligible` left, or all together have at most `enough`;
-    `refuse` is shown the least that an item has left. `exact` writes the root of what a chosen
-    item has left, where its own column would give it but for rounding.
+    Stops when no residual exceeds `negligible`, or their sum is at most `enough`; `refuse` is
+    called with the smallest residual. `exact` sets the diagonal entry of a pivot to the root of
+    its residual, without the rounding of its column.
     """
     residual = diagonal.copy()
+    check_memory(
+        16 * rank * residual.size,
+        what=f"Rank {rank:,} factors of {residual.size:,} items",
+        instead="Choose a smaller rank.",
+    )
     F = np.zeros((rank, residual.size))
     pivots: list[int] = []
     for k in range(rank):
@@ -241,7 +236,7 @@ def _regress(features: Array, points: Array) -> Array:
     mean = near.mean(axis=0)
     centered = features - means
     covariance = centered.T @ centered
-    # Features that are all equal have no scale; any ridge then gives slopes of zero.
+    # Constant features have no scale; any ridge then gives slopes of zero.
     scale = float(np.trace(covariance)) / len(covariance) or 1.0
     covariance[np.diag_indices_from(covariance)] += PREIMAGE_RIDGE * scale
     slopes = linalg.solve(covariance, centered.T @ (near - mean), assume_a="pos")
@@ -249,9 +244,9 @@ def _regress(features: Array, points: Array) -> Array:
 
 
 def _check_kernel_block(block: Any, kernel: Any) -> Array:
-    """Similarities that a user's kernel gave for two sets of points."""
+    """Validate the similarities that a user's kernel returned."""
     label = kernel_name(kernel)
-    given = as_array(block, f"What the kernel {label} returned")
+    given = as_array(block, f"The result of the kernel {label}")
     try:
         if given.dtype.kind not in "buifO":
             raise TypeError("text or complex numbers")
@@ -269,10 +264,10 @@ def _check_kernel_block(block: Any, kernel: Any) -> Array:
     return values
 
 
-def check_kernel_overflow(
-    block: NDArray[np.float64], gamma: float, degree: int
-) -> NDArray[np.float64]:
-    """Similarities by the polynomial kernel, refused where their squares leave the floats."""
+def polynomial(products: Array, gamma: float, degree: int) -> Array:
+    """Polynomial kernel of inner products; refuses values whose squares overflow."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        block = np.asarray((gamma * products + 1.0) ** degree)
     if not np.all(np.abs(block) < 1e150):
         raise ValueError(
             f"The kernel poly with degree={degree} and gamma={gamma:.3g} gives similarities too "
@@ -283,21 +278,11 @@ def check_kernel_overflow(
 
 
 def _check_kernel_positive(largest: float, smallest: float, kernel: Any) -> None:
-    """Refuse a kernel by which points have no length: it has no feature space."""
+    """Refuse a kernel that is not positive definite: it has no feature space."""
     if not (largest > 0 and smallest >= -1e-8 * largest):
         raise ValueError(
-            f"The kernel {kernel_name(kernel)} is not positive definite: of the similarity of a "
-            f"point with itself (at most {largest:.3g}), {smallest:.3g} is left once other points "
-            "are accounted for, and it may not be below 0. Pass a kernel such as rbf, or "
+            f"The kernel {kernel_name(kernel)} is not positive definite: the residual of a point "
+            f"given the others is {smallest:.3g}, where the largest similarity of a point with "
+            f"itself is {largest:.3g}, and must not be negative. Pass a kernel such as rbf, or "
             "exp(-distance) in place of a distance."
         )
-
-
-def check_factor_memory(n_items: int, rank: int) -> None:
-    """Refuse factors that would not fit into the memory that is free now."""
-    check_memory(
-        # the factors twice, and what the eigenvectors of a sample take
-        16 * n_items * rank + 40 * rank**2,
-        what=f"Rank {rank:,} factors of {n_items:,} items",
-        instead="Choose a smaller rank.",
-    )

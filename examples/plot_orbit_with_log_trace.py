@@ -80,7 +80,7 @@ plt.show()
 # What to try next
 # ----------------
 #
-# - A larger ``lam`` fits more closely: the bias of the first figure shrinks. A smaller one lowers
-#   the volume instead.
+# - A larger ``error_weight`` fits more closely: the bias of the first figure shrinks. A smaller
+#   one lowers the volume instead.
 # - ``solver="lbfgs"`` (the default) reaches the same cost sooner.
 # - ``constraints=(G, h)`` keeps inequalities on the matrix of every pair.

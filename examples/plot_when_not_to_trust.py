@@ -75,7 +75,7 @@ print(messages[0])
 
 # %%
 # Confidence asks, pair by pair, whether the other pairs vouch for it. In a mirror image they all
-# vouch for each other. Ambiguity asks whether a truly different matching is as good, and that is
+# vouch for each other. Ambiguity asks whether a clearly different matching is as good, and that is
 # what gives the alarm. Read it first: where it is near 1, confidence says nothing about which of
 # the two answers you have.
 #

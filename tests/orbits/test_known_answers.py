@@ -90,7 +90,12 @@ def test_a_pair_of_symmetric_generators_extrapolates(moved):
 @pytest.mark.parametrize("solver", ["lbfgs", "mm"])
 def test_the_log_trace_loss_learns_scaling(moved, angle_between, solver):
     X = moved(SCALING)
-    options = {"pairs": "prototype", "solver": solver, "prototype": [1.0, 1.2, 0.9], "lam": 1e3}
+    options = {
+        "pairs": "prototype",
+        "solver": solver,
+        "prototype": [1.0, 1.2, 0.9],
+        "error_weight": 1e3,
+    }
     learner = OrbitLearner(loss="logtrace", structure="diagonal", **options).fit(X)
     assert learner.n_generators_ == 2
     assert angle_between(learner.generators_, SCALING) < 1e-3

@@ -52,7 +52,7 @@ WARN_ABOVE = 0.9
 
 
 class AmbiguityWarning(UserWarning):
-    """Another matching, with truly different partners, is about as good."""
+    """Another matching, with clearly different partners, is about as good."""
 
 
 class KernelizedSorting(BaseEstimator):
@@ -118,7 +118,7 @@ class KernelizedSorting(BaseEstimator):
         0 to 1; 0 where unmatched. It ranks pairs within one answer; whether the answer as a whole
         may be another (a mirror image, say), `ambiguity_` tells.
     ambiguity_ : float
-        Objective of the best matching with truly different partners (by the kernel: taking one
+        Objective of the best matching with clearly different partners (by the kernel: taking one
         near-duplicate for another does not count), as a share of the best of all; 0 if no start
         led to one. "refined" takes the smaller of this share at the full spectrum and where fine
         differences count. `AmbiguityWarning` is given above 0.9: then the objective cannot tell
@@ -447,9 +447,10 @@ class KernelizedSorting(BaseEstimator):
             )
         if self.ambiguity_ > WARN_ABOVE:
             warnings.warn(
-                f"Another matching with truly different partners reaches {self.ambiguity_:.1%} of "
-                "the best objective, so the objective cannot tell which is right. Freeze a few "
-                "known pairs, or add a kernel on other features; raising n_init helps at times.",
+                "Another matching with clearly different partners reaches "
+                f"{self.ambiguity_:.1%} of the best objective, so the objective cannot decide "
+                "between them. Freeze a few known pairs, add a kernel on other features, or raise "
+                "n_init.",
                 AmbiguityWarning,
                 stacklevel=3,
             )

@@ -33,11 +33,12 @@ N_LEVELS = len(POWERS) + 1
 # The path is followed from so many of the best starts, if they are within this share of the best.
 N_FOLLOWED = 3
 FOLLOWED_WITHIN = 0.02
-# And from so many that send items to truly different partners, which must then win by this factor.
+# It is also followed from this many rivals, starts with clearly different partners. A rival must
+# win by this factor.
 N_RIVALS = 2
 RIVAL_MARGIN = 1.05
-# Two matchings differ truly where partners lie this far apart, as a share of random partners.
-TRULY_DIFFERENT = 0.5
+# Two matchings differ clearly if their partners lie this far apart (random partners: 1).
+CLEARLY_DIFFERENT = 0.5
 # Kernels that correlate more than this under the matching leave no noise to average over.
 AGREE_EXACTLY = 0.98
 # Ranks of what a finished search has found, and of that once its pairs have parted.
@@ -190,7 +191,7 @@ def _leaders(runs: list[Run], L: Array) -> tuple[list[Run], int]:
     rivals = [best]
     for run in ordered:
         if len(rivals) <= N_RIVALS and all(
-            disagreement(L, rival.permutation, run.permutation) > TRULY_DIFFERENT
+            disagreement(L, rival.permutation, run.permutation) > CLEARLY_DIFFERENT
             for rival in rivals
         ):
             rivals.append(run)
@@ -319,7 +320,7 @@ def confidence(outcome: Outcome, *, n_resamples: int, n_jobs: int | None) -> Arr
 
 
 def ambiguity(broad: QuadraticProblem, L: Array, outcome: Outcome) -> float:
-    """Objective of the best matching that is truly different, as a share of the best of all.
+    """Objective of the best matching that is clearly different, as a share of the best of all.
 
     A rival must come close at the full spectrum, `broad`, and at the last stage of the path: it
     may share the broad order and miss the fine differences, or, where items form tight groups,
@@ -334,7 +335,7 @@ def ambiguity(broad: QuadraticProblem, L: Array, outcome: Outcome) -> float:
     shares = [
         min(_share(problem, end, best) for problem in problems)
         for end in outcome.ends
-        if disagreement(L, best, end) > TRULY_DIFFERENT
+        if disagreement(L, best, end) > CLEARLY_DIFFERENT
     ]
     return max(shares, default=0.0)
 

@@ -73,10 +73,6 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         (i, j) where X[i] comes from X[j].
     pattern : array-like of bool of shape (d, d) or None, default=None
         True where an entry of the matrices may differ from 0.
-    constraints : (G, h) or None, default=None
-        Arrays of shape (m, d * d) and (m,): the matrix A of every pair keeps
-        G @ A.ravel() <= h. For "logtrace" only, whose steps are then quadratic programs, those
-        of solver "mm".
     prototype : int, array-like of shape (n_features,), or None, default=None
         Row of X, or vector, that `transform` and `inverse_transform` start from; None is the
         medoid.
@@ -85,15 +81,6 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     n_components : int or None, default=None
         Principal directions of the data to work in, for long vectors such as images: matrices
         then move these, about the mean. None works with the vectors as they are.
-    lam : float, default=10.0
-        Of "logtrace": larger fits more closely, smaller spans fewer directions.
-    eps1 : float, default=1e-3
-        Of "logtrace": larger counts small directions less.
-    eps2 : float, default=1e-3
-        Of "logtrace": larger keeps matrices smaller.
-    solver : {"lbfgs", "mm"}, default="lbfgs"
-        Of "logtrace": L-BFGS, or the paper's majorise-minimise steps, which end at the same cost
-        and take longer.
     n_init : int, default=5
         Starts of "squared"; more find a better optimum. None beyond the first is needed where
         that fits exactly.
@@ -109,6 +96,21 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Called after each step with a state that has `iteration`, `objective` (the cost with its
         sign changed: larger is better), `generators` (so far), `stage` and `fraction`. Returning
         True stops; the best so far is kept.
+    constraints : (G, h) or None, default=None
+        loss="logtrace" only: arrays of shape (m, d * d) and (m,). The matrix A of every pair
+        satisfies G @ A.ravel() <= h. Each step is then a quadratic program, as with solver="mm".
+    error_weight : float, default=10.0
+        loss="logtrace" only: weight of the errors against the volume. Larger values fit more
+        closely; smaller values use fewer directions.
+    eps1 : float, default=1e-3
+        loss="logtrace" only: added to the variance along each direction. Larger values ignore
+        more of the small directions.
+    eps2 : float, default=1e-3
+        loss="logtrace" only: weight of the total size of the matrices. Larger values keep them
+        smaller.
+    solver : {"lbfgs", "mm"}, default="lbfgs"
+        loss="logtrace" only: L-BFGS, or the paper's majorize-minimize steps, which reach the same
+        cost more slowly.
 
     Attributes
     ----------
@@ -203,7 +205,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         "n_neighbors": [count()],
         "n_components": [count(), None],
         # beyond, products of the three would overflow
-        "lam": [number(least=1e-50, most=1e50)],
+        "error_weight": [number(least=1e-50, most=1e50)],
         "eps1": [number(least=1e-50, most=1e50)],
         "eps2": [number(least=0, most=1e50)],
         "solver": [option("lbfgs", "mm")],
@@ -217,40 +219,40 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         pairs: Any = "knn",
         *,
         pattern: ArrayLike | None = None,
-        constraints: Any = None,
         prototype: Any = None,
         n_neighbors: int = 8,
         n_components: int | None = None,
-        lam: float = 10.0,
-        eps1: float = 1e-3,
-        eps2: float = 1e-3,
-        solver: str = "lbfgs",
         n_init: int = 5,
         max_iter: int = 200,
         tol: float = 1e-7,
         random_state: Any = None,
         n_jobs: int | None = None,
         callback: Callback | None = None,
+        constraints: Any = None,
+        error_weight: float = 10.0,
+        eps1: float = 1e-3,
+        eps2: float = 1e-3,
+        solver: str = "lbfgs",
     ) -> None:
         self.n_generators = n_generators
         self.loss = loss
         self.structure = structure
         self.pairs = pairs
         self.pattern = pattern
-        self.constraints = constraints
         self.prototype = prototype
         self.n_neighbors = n_neighbors
         self.n_components = n_components
-        self.lam = lam
-        self.eps1 = eps1
-        self.eps2 = eps2
-        self.solver = solver
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.callback = callback
+        self.constraints = constraints
+        self.error_weight = error_weight
+        self.eps1 = eps1
+        self.eps2 = eps2
+        self.solver = solver
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> "OrbitLearner":
         """Learn the generators.
@@ -448,7 +450,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _solve(self, problem: Problem, settings: Settings, search: OrbitSearch) -> Solution:
         if self.loss == "squared":
             return learn_squared(problem, settings, search)
-        weights = (self.lam, self.eps1, self.eps2)
+        weights = (self.error_weight, self.eps1, self.eps2)
         return learn_log_trace(problem, settings, search, weights, self.constraints, self.solver)
 
     def _store(self, X: ArrayLike, problem: Problem, found: Solution) -> None:

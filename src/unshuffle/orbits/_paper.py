@@ -44,15 +44,11 @@ def refuse_constraints() -> NoReturn:
 
 @dataclass(frozen=True)
 class _LogTraceCost:
-    """log|M + eps1| + eps2 tr M + lam sum of errors, over one matrix for each pair.
-
-    The weights `lam`, `eps1` and `eps2` are as the estimator has them; the matrices are symmetric,
-    or diagonal.
-    """
+    """log|M + eps1| + eps2 tr M + error_weight * sum of errors, with one matrix for each pair."""
 
     space: MatrixSpace
     pairs: Pairs
-    lam: float
+    error_weight: float
     eps1: float
     eps2: float
 
@@ -76,7 +72,8 @@ class _LogTraceCost:
                 errors, by_errors = self.errors(a)
             except np.linalg.LinAlgError:
                 return np.inf, np.zeros_like(a)
-            cost, slopes = volume + self.lam * errors, by_volume + self.lam * by_errors
+            cost = volume + self.error_weight * errors
+            slopes = by_volume + self.error_weight * by_errors
         if not (np.isfinite(cost) and np.isfinite(slopes).all()):
             return np.inf, np.zeros_like(a)
         return cost, slopes
@@ -102,7 +99,7 @@ def learn_log_trace(
     constraints: Any,
     solver: str,
 ) -> Solution:
-    """Principal directions of the matrices of least cost, with the weights (lam, eps1, eps2)."""
+    """Principal directions of the matrices of least cost; `weights` are those of the cost."""
     space, pairs = problem.space, problem.pairs
     inside = None if constraints is None else _checked_constraints(constraints, space)
     _check_positive(pairs, space)
@@ -216,9 +213,9 @@ def _bound_minimum(
     curvature: float,
     constraints: Constraints | None,
 ) -> Array:
-    """Minimum of the bound: a~ = (1 + 2 W / (lam L n))^-1 (a - slope / L), eq. of the update."""
+    """Minimum of the bound: (1 + 2 W / (error_weight L n))^-1 (a - slope / L)."""
     values, vectors = weights
-    pull = 2.0 * values / (cost.lam * curvature * len(a))
+    pull = 2.0 * values / (cost.error_weight * curvature * len(a))
     wanted = a - slopes / curvature
     result = (wanted @ vectors / (1.0 + pull)) @ vectors.T
     if constraints is None:

@@ -1,4 +1,4 @@
-"""Checks that estimators of bags keep their promises, for tests of your own estimators too."""
+"""Checks for estimators of bags, including your own."""
 
 from unshuffle.testing._run import (
     BagCheckResult,

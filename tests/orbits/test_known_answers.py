@@ -126,8 +126,8 @@ def test_rows_are_carried_onto_their_targets(so3):
 
 def test_labels_are_ignored(arc):
     plain = OrbitLearner(1, random_state=0).fit(arc)
-    labelled = OrbitLearner(1, random_state=0).fit(arc, np.arange(len(arc)))
-    np.testing.assert_array_equal(plain.generators_, labelled.generators_)
+    labeled = OrbitLearner(1, random_state=0).fit(arc, np.arange(len(arc)))
+    np.testing.assert_array_equal(plain.generators_, labeled.generators_)
 
 
 def test_pairs_of_ones_own_give_the_way_between(arc):

@@ -8,7 +8,6 @@ from typing import Any
 from unittest import SkipTest
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unshuffle.testing._cases import (
     WIDTH,
@@ -50,7 +49,7 @@ def check_input_containers(estimator: Any, tol: float) -> None:
     expected = fit_outputs(estimator, case)
     containers: dict[str, Callable[[Any], Any]] = {
         "a tuple": tuple,
-        "an array of objects": _object_array,
+        "an array of objects": lambda bags: np.fromiter(bags, dtype=object),
         "nested lists": lambda bags: [bag.tolist() for bag in bags],
         "a 3-D array": np.array,
     }
@@ -86,8 +85,9 @@ def check_bags_of_different_sizes(estimator: Any, tol: float) -> None:
 def check_float32_and_integers(estimator: Any, tol: float) -> None:
     """float32 and integer points give the same outputs as equal float64 points."""
     _, case = fit_case(estimator)
+    scaled = case.with_points(lambda bag: 4 * bag)
     for dtype in (np.float32, np.int64):
-        narrow = case.with_points(partial(_cast, dtype=dtype))
+        narrow = scaled.with_points(partial(np.ndarray.astype, dtype=dtype))
         wide = narrow.with_points(lambda bag: bag.astype(np.float64))
         promise = f"{np.dtype(dtype).name} points must give the same outputs as float64"
         assert_same(fit_outputs(estimator, narrow), fit_outputs(estimator, wide), promise, tol)
@@ -225,14 +225,6 @@ def check_new_width_refused(estimator: Any, tol: float) -> None:
                 {str(width), str(WIDTH)} <= numbers,
                 f"The error of {name} for {what} does not state both numbers: {message!r}.",
             )
-
-
-def _cast(bag: Array, dtype: Any) -> NDArray[Any]:
-    return (4 * bag).astype(dtype)
-
-
-def _object_array(bags: list[Array]) -> NDArray[np.object_]:
-    return np.fromiter(bags, dtype=object, count=len(bags))
 
 
 def _assert_order_ignored(estimator: Any, fitted: Any, case: Case, tol: float) -> None:

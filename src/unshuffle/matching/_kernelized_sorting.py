@@ -85,11 +85,11 @@ class KernelizedSorting(BaseEstimator):
         Starts of "refined". Larger values find better matchings of weakly dependent collections,
         and more rivals; 4 or more include both signs of the leading eigenvector.
     max_iter : int, default=100
-        Largest number of assignments in one ascent.
+        Largest number of assignments in one ascent. Larger values may climb higher.
     tol : float, default=1e-5
         Relative gain below which the paper's methods stop. Larger values stop sooner.
     unmatched_cost : float or None, default=None
-        Disagreement above which a pair is dissolved, relative to that of random pairs. Smaller
+        Disagreement above which a pair is released, relative to that of random pairs. Smaller
         values leave more items of both sides unmatched: 0.3 is strict, 0.4 a good first try, 0.5
         lenient. None matches all items of the smaller collection.
     random_state : int, RandomState instance or None, default=None
@@ -100,7 +100,7 @@ class KernelizedSorting(BaseEstimator):
         Called after each step with a state that has `iteration`, `objective`, `permutation`,
         `stage` and `fraction`. Return True to stop and keep the best matching so far.
     kernel_weights : array-like of shape (n_kernels,) or None, default=None
-        Weights of a list of kernels. None weighs them equally.
+        Weights of a list of kernels; larger weights count more. None weighs them equally.
     step : {"set", "line_search"}, default="set"
         Steps of "unbiased": the best of 0.1, 0.2, ..., 1.0, or the exact maximum on the line.
 

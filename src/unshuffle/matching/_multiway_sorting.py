@@ -67,7 +67,8 @@ class MultiwaySorting(BaseEstimator):
         Starts. Each matches all collections to a different one. Larger values find better
         alignments of weakly dependent collections.
     max_iter : int, default=100
-        Largest number of sweeps over the collections in one ascent.
+        Largest number of sweeps over the collections in one ascent. Larger values may climb
+        higher.
     tol : float, default=1e-5
         Relative gain of a sweep below which an ascent stops. Larger values stop sooner.
     random_state : int, RandomState instance or None, default=None

@@ -41,11 +41,11 @@ def solve_by_paper(
 ) -> Outcome:
     """Run one of the paper's methods from every start, and keep the best by its objective."""
     if method == "classic":
-        ascent = _classic(search, max_iter, tol)
+        ascent = _make_classic(search, max_iter, tol)
     elif method == "unbiased":
-        ascent = _unbiased(search, max_iter, tol, step)
+        ascent = _make_unbiased(search, max_iter, tol, step)
     else:
-        ascent = _entropy(search, max_iter, tol)
+        ascent = _make_entropy(search, max_iter, tol)
 
     def run(start: Start) -> Run:
         path: list[float] = []
@@ -75,17 +75,17 @@ def _spectral_starts(pair: KernelPair) -> list[Start]:
     def plain_vectors() -> tuple[Array, Array]:
         return eigh(pair.K)[1][:, -2:], eigh(pair.L)[1][:, -2:]
 
-    def by_plain_eigenvector(number: int, sign: float) -> Permutation:
+    def match_plain_eigenvectors(number: int, sign: float) -> Permutation:
         first, second = (vectors[:, -number] for vectors in plain_vectors())
         return match_ranks(pair, first, sign * second)
 
     return [
         *(partial(match_leading_eigenvectors, pair, sign) for sign in (1.0, -1.0)),
-        *(partial(by_plain_eigenvector, k, sign) for k in (2, 1) for sign in (1.0, -1.0)),
+        *(partial(match_plain_eigenvectors, k, sign) for k in (2, 1) for sign in (1.0, -1.0)),
     ]
 
 
-def _classic(search: MatchSearch, max_iter: int, tol: float) -> Ascent:
+def _make_classic(search: MatchSearch, max_iter: int, tol: float) -> Ascent:
     """Full steps on the biased objective, section 3; its squared form for different sizes."""
     pair, problem = search.pair, search.pair.full_problem
     if pair.same_size:
@@ -101,7 +101,7 @@ def _classic(search: MatchSearch, max_iter: int, tol: float) -> Ascent:
     return ascent
 
 
-def _unbiased(search: MatchSearch, max_iter: int, tol: float, step: str) -> Ascent:
+def _make_unbiased(search: MatchSearch, max_iter: int, tol: float, step: str) -> Ascent:
     """Partial steps on the objective with zeroed diagonals, eq. (10), which is not convex."""
     problem = search.pair.full_problem
 
@@ -126,7 +126,7 @@ def _unbiased(search: MatchSearch, max_iter: int, tol: float, step: str) -> Asce
             shares += size * direction
             value += gain
             record(value, vertex)
-        # The last step is a full one, so that the answer is a permutation.
+        # The last step is a full one, so that the result is a permutation.
         ends = [
             assign_free(problem, problem.gradient_at(shares))[0],
             assign_free(problem, shares)[0],
@@ -149,7 +149,7 @@ def _step_size(slope: float, curvature: float, step: str) -> float:
     return min(1.0, -slope / (2.0 * curvature))
 
 
-def _entropy(search: MatchSearch, max_iter: int, tol: float) -> Ascent:
+def _make_entropy(search: MatchSearch, max_iter: int, tol: float) -> Ascent:
     """Minimize the joint entropy, eq. (17), by its tangents.
 
     The log-determinant is concave in the joint kernel: what lowers its tangent, a quadratic

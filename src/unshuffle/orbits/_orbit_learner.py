@@ -84,7 +84,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Starts of loss="squared". Larger values find better optima. The first start is enough if
         it fits exactly.
     max_iter : int, default=200
-        Largest number of steps of a descent.
+        Largest number of steps of a descent. Larger values may fit more closely.
     tol : float, default=1e-7
         Stop when the cost falls by less than this fraction. Larger values stop sooner.
     random_state : int, RandomState instance or None, default=None

@@ -80,8 +80,8 @@ def report(folder: Path, seeds: tuple[int, ...] = tuple(range(100, 110))) -> Ite
     symmetric = {"structure": "symmetric", "pairs": "prototype"}
     scaling = [pair_of(SCALING, seed) for seed in seeds]
     yield _extrapolation("scaling, diagonal log-trace", scaling, 2, truth=SCALING, **log_trace)
-    closer = log_trace | {"lam": 1000.0}
-    yield _extrapolation("the same, lam=1000", scaling, 2, truth=SCALING, **closer)
+    closer = log_trace | {"error_weight": 1000.0}
+    yield _extrapolation("the same, error_weight=1000", scaling, 2, truth=SCALING, **closer)
     yield _extrapolation("scaling, squared", scaling, 2, truth=SCALING)
     yield _extrapolation("circle", [circle(seed) for seed in seeds], 1)
     for noise in (0.0, 0.01, 0.03):

@@ -142,13 +142,13 @@ def test_shares_do_not_depend_on_the_unit_of_costs(shape, scale):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("wild", [1e20, 1e150, 1.7e308])
-def test_a_wild_cost_rules_its_pair_out_or_in_and_leaves_the_others_alone(shape, wild):
+@pytest.mark.parametrize("huge", [1e20, 1e150, 1.7e308])
+def test_a_huge_cost_rules_its_pair_out_or_in_and_leaves_the_others_alone(shape, huge):
     cost = np.random.default_rng(0).random(shape)
     barred = np.zeros(shape, dtype=bool)
     barred[2, 3] = True
     epsilon = 0.05
-    changed = np.where(barred, wild, cost)
+    changed = np.where(barred, huge, cost)
     np.testing.assert_allclose(
         soft_assignment(changed, epsilon=epsilon),
         soft_assignment(cost, forbidden=barred, epsilon=epsilon),
@@ -159,13 +159,13 @@ def test_a_wild_cost_rules_its_pair_out_or_in_and_leaves_the_others_alone(shape,
         soft_assignment(cost, forbidden=barred, epsilon=epsilon),
         atol=1e-6,
     )
-    changed = np.where(barred, -wild, cost)
+    changed = np.where(barred, -huge, cost)
     np.testing.assert_allclose(
         soft_assignment(changed, epsilon=epsilon),
         soft_assignment(cost, frozen=[(2, 3)], epsilon=epsilon),
         atol=1e-4,
     )
-    others = soft_assignment(changed)  # the default epsilon is not that of the wild cost
+    others = soft_assignment(changed)  # the default epsilon is not that of the huge cost
     assert others[np.arange(shape[0]) != 2].max() > 0.5
 
 

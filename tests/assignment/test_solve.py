@@ -30,7 +30,7 @@ def scale(cost, objective):
 
 
 def smooth_benefit(n_items, seed=0):
-    """Gradient of a kernel-sorting objective: random colours onto a square grid."""
+    """Gradient of a kernel-sorting objective: random colors onto a square grid."""
     random = np.random.default_rng(seed)
     side = int(np.ceil(np.sqrt(n_items)))
     grid = np.argwhere(np.ones((side, side)))[:n_items] / side
@@ -141,7 +141,7 @@ def test_warm_prices_give_the_same_value(shape):
     assert warm.value == pytest.approx(best_value(changed), rel=1e-6)
 
 
-def test_wild_prices_do_no_harm():
+def test_huge_prices_do_no_harm():
     benefit = smooth_benefit(200)
     prices = 1e3 * np.random.default_rng(0).standard_normal(200)
     found = assign(benefit, prices, solver="auction")
@@ -398,14 +398,14 @@ def test_costs_of_any_size_are_assigned_alike(scale, solver):
     ).sum()
 
 
-def test_costs_whose_total_is_no_float_are_refused():
+def test_costs_whose_total_overflows_are_refused():
     with pytest.raises(ValueError, match=r"`cost` holds 1e\+308, and a total of 4"):
         solve_assignment(np.full((4, 4), 1e308))
 
 
 @pytest.mark.parametrize("unmatched_cost", [1e20, 1e300, 1.7e308])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_huge_cost_of_staying_apart_does_not_hide_the_others(unmatched_cost, dtype):
+def test_a_huge_unmatched_cost_does_not_hide_the_costs(unmatched_cost, dtype):
     cost = np.random.default_rng(0).random((40, 40)).astype(dtype)
     found = solve_assignment(cost, unmatched_cost=unmatched_cost)
     assert found.value == pytest.approx(best_value(cost), rel=1e-6)

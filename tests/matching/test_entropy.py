@@ -113,9 +113,9 @@ def test_a_matching_that_lowers_the_tangent_lowers_the_entropy():
 def test_relabelling_both_sides_changes_no_entropy(data, seed):
     K, L = kernel(6, seed), kernel(6, seed + 1)
     permutation, first, second = (np.array(data.draw(st.permutations(range(6)))) for _ in range(3))
-    relabelled = np.argsort(second)[permutation[first]]
+    relabeled = np.argsort(second)[permutation[first]]
     value = entropy_value(
-        K[np.ix_(first, first)], L[np.ix_(second, second)], relabelled, ridge=RIDGE
+        K[np.ix_(first, first)], L[np.ix_(second, second)], relabeled, ridge=RIDGE
     )
     assert value == pytest.approx(entropy_value(K, L, permutation, ridge=RIDGE))
 

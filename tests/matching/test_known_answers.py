@@ -19,8 +19,8 @@ def one_distance(x, y):
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear", "geodesic", distances])
-def test_a_rotated_cloud_is_recovered_exactly(cloud, kernel):
-    X, y, truth = cloud(40)
+def test_a_rotated_point_set_is_recovered_exactly(paired_points, kernel):
+    X, y, truth = paired_points(40)
     if kernel == "laplacian":  # city-block distances change with a rotation
         X, y = np.abs(X), np.abs(X)[np.argsort(truth)] + 3.0
     sorting = KernelizedSorting(kernel).fit(X, y)
@@ -56,8 +56,8 @@ def test_documents_are_matched_across_languages():
     assert not hasattr(sorting, "n_features_in_")
 
 
-def test_precomputed_kernels_give_what_their_features_give(cloud):
-    X, y, _ = cloud(25, 1, noise=0.1)
+def test_precomputed_kernels_give_what_their_features_give(paired_points):
+    X, y, _ = paired_points(25, 1, noise=0.1)
     by_features = KernelizedSorting("rbf").fit(X, y)
     K, L = gram_matrix(X, "rbf"), gram_matrix(y, "rbf")
     by_kernels = KernelizedSorting("precomputed").fit(K, L)
@@ -65,8 +65,8 @@ def test_precomputed_kernels_give_what_their_features_give(cloud):
     assert by_kernels.objective_ == pytest.approx(by_features.objective_)
 
 
-def test_the_objective_is_the_centred_trace_with_zeroed_diagonals(cloud):
-    X, y, _ = cloud(25, 2, noise=0.2)
+def test_the_objective_is_the_centered_trace_with_zeroed_diagonals(paired_points):
+    X, y, _ = paired_points(25, 2, noise=0.2)
     sorting = KernelizedSorting().fit(X, y)
     K, L = (zero_diagonal(center(gram_matrix(each, "rbf"))) for each in (X, y))
     p = sorting.permutation_
@@ -76,21 +76,21 @@ def test_the_objective_is_the_centred_trace_with_zeroed_diagonals(cloud):
 
 
 @pytest.mark.parametrize("kernel", [distances, one_distance])
-def test_a_callable_works_on_whole_collections_or_on_two_items(cloud, kernel):
-    X, y, truth = cloud(20, 3)
+def test_a_callable_works_on_whole_collections_or_on_two_items(paired_points, kernel):
+    X, y, truth = paired_points(20, 3)
     sorting = KernelizedSorting(kernel).fit(X, y)
     assert np.array_equal(sorting.permutation_, truth)
 
 
-def test_the_second_collection_may_have_a_kernel_of_its_own(cloud):
-    X, y, truth = cloud(30, 4)
+def test_the_second_collection_may_have_a_kernel_of_its_own(paired_points):
+    X, y, truth = paired_points(30, 4)
     L = gram_matrix(y, "rbf")
     sorting = KernelizedSorting("rbf", kernel_y="precomputed").fit(X, L)
     assert np.array_equal(sorting.permutation_, truth)
 
 
-def test_two_kernels_on_one_collection_or_one_collection_for_each(cloud):
-    X, y, truth = cloud(30, 5)
+def test_two_kernels_on_one_collection_or_one_collection_for_each(paired_points):
+    X, y, truth = paired_points(30, 5)
     kernels = ["rbf", "linear"]
     one = KernelizedSorting(kernels).fit(X, y)
     each = KernelizedSorting(kernels).fit([X, X], [y, y])
@@ -99,8 +99,8 @@ def test_two_kernels_on_one_collection_or_one_collection_for_each(cloud):
     assert each.objective_ == pytest.approx(one.objective_)
 
 
-def test_lists_of_kernel_matrices_are_summed(cloud):
-    X, y, truth = cloud(30, 6)
+def test_lists_of_kernel_matrices_are_summed(paired_points):
+    X, y, truth = paired_points(30, 6)
     grams = [[gram_matrix(each, kernel) for kernel in ("rbf", "linear")] for each in (X, y)]
     given = KernelizedSorting(["precomputed", "precomputed"]).fit(*grams)
     named = KernelizedSorting(["rbf", "linear"]).fit(X, y)
@@ -108,7 +108,7 @@ def test_lists_of_kernel_matrices_are_summed(cloud):
     assert given.objective_ == pytest.approx(named.objective_)
 
 
-def test_a_second_kernel_tells_apart_what_the_first_cannot():
+def test_a_second_kernel_separates_what_the_first_cannot():
     random = np.random.default_rng(7)
     groups = np.repeat(np.arange(5), 5)[:, None].astype(float)
     inside = random.normal(size=(25, 2))
@@ -119,37 +119,37 @@ def test_a_second_kernel_tells_apart_what_the_first_cannot():
     assert np.array_equal(order[both.permutation_], np.arange(25))
 
 
-def test_a_kernel_of_weight_zero_counts_for_nothing(cloud):
-    X, y, truth = cloud(25, 8)
+def test_a_kernel_of_weight_zero_counts_for_nothing(paired_points):
+    X, y, truth = paired_points(25, 8)
     noise = np.random.default_rng(0).normal(size=(2, 25, 3))
     sorting = KernelizedSorting(["rbf", "rbf"], kernel_weights=[1.0, 0.0])
     sorting.fit([X, noise[0]], [y, noise[1]])
     assert np.array_equal(sorting.permutation_, truth)
 
 
-def test_sparse_features_give_what_dense_ones_give(cloud):
-    X, y, truth = cloud(25, 9)
+def test_sparse_features_give_what_dense_ones_give(paired_points):
+    X, y, truth = paired_points(25, 9)
     for kind in (sparse.csr_array, sparse.csc_matrix, sparse.coo_array):
         sorting = KernelizedSorting().fit(kind(X), kind(y))
         assert np.array_equal(sorting.permutation_, truth)
     assert sorting.n_features_in_ == 3
 
 
-def test_single_precision_is_enough(cloud):
-    X, y, truth = cloud(30, 10)
+def test_single_precision_is_enough(paired_points):
+    X, y, truth = paired_points(30, 10)
     sorting = KernelizedSorting().fit(X.astype(np.float32), y.astype(np.float32))
     assert np.array_equal(sorting.permutation_, truth)
 
 
-def test_lists_of_lists_are_collections_too(cloud):
-    X, y, truth = cloud(15, 11)
+def test_lists_of_lists_are_collections_too(paired_points):
+    X, y, truth = paired_points(15, 11)
     sorting = KernelizedSorting().fit(X.tolist(), y.tolist())
     assert np.array_equal(sorting.permutation_, truth)
     assert sorting.n_features_in_ == 3
 
 
-def test_names_of_data_frames_are_kept(cloud):
-    X, y, truth = cloud(20, 12)
+def test_names_of_data_frames_are_kept(paired_points):
+    X, y, truth = paired_points(20, 12)
     people = pd.DataFrame(X, index=[f"person {i}" for i in range(20)], columns=list("abc"))
     records = pd.DataFrame(y, index=[f"record {i}" for i in range(20)], columns=list("def"))
     sorting = KernelizedSorting().fit(people, records)
@@ -161,15 +161,15 @@ def test_names_of_data_frames_are_kept(cloud):
     assert again.matches_.named_pairs()[0] == ("0", str(truth[0]))
 
 
-@pytest.mark.parametrize(("strangers_x", "strangers_y"), [(0, 10), (10, 0)])
-def test_all_of_the_smaller_side_are_matched(cloud, strangers_x, strangers_y):
-    X, y, truth = cloud(30, strangers_x=strangers_x, strangers_y=strangers_y)
+@pytest.mark.parametrize(("extra_x", "extra_y"), [(0, 10), (10, 0)])
+def test_all_of_the_smaller_side_are_matched(paired_points, extra_x, extra_y):
+    X, y, truth = paired_points(30, extra_x=extra_x, extra_y=extra_y)
     sorting = KernelizedSorting().fit(X, y)
     assert sorting.pairs_.shape == (30, 2)
     assert np.unique(sorting.pairs_[:, 0]).size == 30
     assert np.unique(sorting.pairs_[:, 1]).size == 30
     assert (sorting.permutation_[:30] == truth[:30]).sum() >= 29
-    assert (sorting.permutation_ == -1).sum() == strangers_x
+    assert (sorting.permutation_ == -1).sum() == extra_x
 
 
 def test_two_items_are_enough():
@@ -209,15 +209,15 @@ def test_known_pairs_break_a_symmetry():
     assert np.array_equal(straight.permutation_, np.arange(15))
 
 
-def test_everything_may_be_frozen(cloud):
-    X, y, _ = cloud(10, 14)
+def test_everything_may_be_frozen(paired_points):
+    X, y, _ = paired_points(10, 14)
     frozen = np.column_stack([np.arange(10), np.roll(np.arange(10), 3)])
     sorting = KernelizedSorting().fit(X, y, frozen=frozen)
     assert np.array_equal(sorting.pairs_, frozen)
 
 
-def test_strangers_can_be_left_without_a_partner(cloud):
-    X, y, truth = cloud(40, 3, strangers_x=6, strangers_y=8)
+def test_extra_items_can_be_left_without_a_partner(paired_points):
+    X, y, truth = paired_points(40, 3, extra_x=6, extra_y=8)
     sorting = KernelizedSorting(unmatched_cost=0.2).fit(X, y)
     found = sorting.permutation_
     assert (found[40:] == -1).sum() >= 3
@@ -226,8 +226,8 @@ def test_strangers_can_be_left_without_a_partner(cloud):
     assert np.all(sorting.confidence_[found == -1] == 0.0)
 
 
-def test_a_smaller_unmatched_cost_leaves_more_alone(cloud):
-    X, y, _ = cloud(40, 4, noise=0.1, strangers_x=6, strangers_y=8)
+def test_a_smaller_unmatched_cost_leaves_more_alone(paired_points):
+    X, y, _ = paired_points(40, 4, noise=0.1, extra_x=6, extra_y=8)
     matched = [
         len(KernelizedSorting(unmatched_cost=cost).fit(X, y).pairs_) for cost in (0.02, 0.2, 1.0)
     ]
@@ -235,8 +235,8 @@ def test_a_smaller_unmatched_cost_leaves_more_alone(cloud):
     assert matched[2] >= 44
 
 
-def test_frozen_pairs_stay_whatever_it_costs_to_leave_them_alone(cloud):
-    X, y, truth = cloud(30, 5, noise=0.3)
+def test_frozen_pairs_are_never_released(paired_points):
+    X, y, truth = paired_points(30, 5, noise=0.3)
     wrong = [(0, truth[1]), (5, truth[6])]
     sorting = KernelizedSorting(unmatched_cost=0.05).fit(X, y, frozen=wrong)
     assert sorting.permutation_[0] == truth[1]
@@ -244,8 +244,8 @@ def test_frozen_pairs_stay_whatever_it_costs_to_leave_them_alone(cloud):
     assert (sorting.permutation_ == -1).any()
 
 
-def test_a_narrower_kernel_can_be_asked_for(cloud):
-    X, y, truth = cloud(25, 6)
+def test_gamma_sets_the_width_of_the_kernel(paired_points):
+    X, y, truth = paired_points(25, 6)
     objectives = []
     for gamma in (0.1, 1.0):
         sorting = KernelizedSorting(gamma=gamma).fit(X, y)

@@ -44,8 +44,8 @@ def test_each_method_finds_a_strongly_skewed_line(method, step):
 
 @pytest.mark.parametrize(("method", "step"), PAPER)
 @pytest.mark.parametrize("seed", range(3))
-def test_each_method_ends_at_a_permutation_better_than_chance(cloud, method, step, seed):
-    X, y, _ = cloud(30, seed, noise=0.1)
+def test_each_method_ends_at_a_permutation_better_than_chance(paired_points, method, step, seed):
+    X, y, _ = paired_points(30, seed, noise=0.1)
     sorting = KernelizedSorting(method=method, step=step).fit(X, y)
     assert np.array_equal(np.sort(sorting.permutation_), np.arange(30))
     K, L = (zero_diagonal(center(gram_matrix(each))) for each in (X, y))
@@ -55,8 +55,8 @@ def test_each_method_ends_at_a_permutation_better_than_chance(cloud, method, ste
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_classic_never_lowers_the_biased_objective(cloud, seed):
-    X, y, _ = cloud(30, seed, noise=0.3)
+def test_classic_never_lowers_the_biased_objective(paired_points, seed):
+    X, y, _ = paired_points(30, seed, noise=0.3)
     _, path = watched(X, y, method="classic")
     K, L = gram_matrix(X), gram_matrix(y)
     values = [hsic_biased(K, L[np.ix_(p, p)]) for p in path]
@@ -66,8 +66,8 @@ def test_classic_never_lowers_the_biased_objective(cloud, seed):
 
 @pytest.mark.parametrize("step", ["set", "line_search"])
 @pytest.mark.parametrize("seed", range(5))
-def test_unbiased_ends_no_lower_than_it_started(cloud, step, seed):
-    X, y, _ = cloud(30, seed, noise=0.3)
+def test_unbiased_ends_no_lower_than_it_started(paired_points, step, seed):
+    X, y, _ = paired_points(30, seed, noise=0.3)
     sorting, path = watched(X, y, method="unbiased", step=step)
     K, L = (zero_diagonal(center(gram_matrix(each))) for each in (X, y))
     values = [np.sum(K * L[np.ix_(p, p)]) for p in path]
@@ -76,8 +76,8 @@ def test_unbiased_ends_no_lower_than_it_started(cloud, step, seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_entropy_lowers_the_joint_entropy_at_every_step(cloud, seed):
-    X, y, _ = cloud(30, seed, noise=0.3)
+def test_entropy_lowers_the_joint_entropy_at_every_step(paired_points, seed):
+    X, y, _ = paired_points(30, seed, noise=0.3)
     _, path = watched(X, y, method="entropy")
     K, L = gram_matrix(X), gram_matrix(y)
     values = [entropy_value(K, L, p, ridge=1e-2) for p in path]
@@ -85,16 +85,16 @@ def test_entropy_lowers_the_joint_entropy_at_every_step(cloud, seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_refined_reaches_no_lower_objective_than_classic(cloud, seed):
-    X, y, truth = cloud(40, seed, noise=0.1)
+def test_refined_reaches_no_lower_objective_than_classic(paired_points, seed):
+    X, y, truth = paired_points(40, seed, noise=0.1)
     refined = KernelizedSorting().fit(X, y)
     classic = KernelizedSorting(method="classic").fit(X, y)
     assert max(refined.objective_path_) >= classic.objective_ - 1e-9
     assert np.sum(refined.permutation_ == truth) >= np.sum(classic.permutation_ == truth)
 
 
-def test_the_path_of_refined_rises_while_a_start_is_climbed(cloud):
-    X, y, _ = cloud(40, 0, noise=0.5)
+def test_the_path_of_refined_rises_while_a_start_is_climbed(paired_points):
+    X, y, _ = paired_points(40, 0, noise=0.5)
     climbing = []
 
     def watch(state):
@@ -108,17 +108,17 @@ def test_the_path_of_refined_rises_while_a_start_is_climbed(cloud):
 
 
 @pytest.mark.parametrize("method", ["classic", "unbiased", "refined"])
-@pytest.mark.parametrize(("strangers_x", "strangers_y"), [(0, 8), (8, 0)])
-def test_sizes_may_differ(cloud, method, strangers_x, strangers_y):
-    X, y, _ = cloud(20, 1, strangers_x=strangers_x, strangers_y=strangers_y)
+@pytest.mark.parametrize(("extra_x", "extra_y"), [(0, 8), (8, 0)])
+def test_sizes_may_differ(paired_points, method, extra_x, extra_y):
+    X, y, _ = paired_points(20, 1, extra_x=extra_x, extra_y=extra_y)
     sorting = KernelizedSorting(method=method).fit(X, y)
-    assert sorting.permutation_.shape == (20 + strangers_x,)
+    assert sorting.permutation_.shape == (20 + extra_x,)
     assert len(sorting.pairs_) == 20
     assert np.unique(sorting.pairs_[:, 1]).size == 20
 
 
-def test_more_starts_never_lower_the_best_objective_of_the_climb(cloud):
-    X, y, _ = cloud(40, 3, noise=1.0)
+def test_more_starts_never_lower_the_best_objective_of_the_climb(paired_points):
+    X, y, _ = paired_points(40, 3, noise=1.0)
 
     def best_climb(n_init):
         values = []
@@ -136,8 +136,8 @@ def test_more_starts_never_lower_the_best_objective_of_the_climb(cloud):
 
 
 @pytest.mark.parametrize("method", ["classic", "unbiased", "entropy", "refined"])
-def test_stopping_at_max_iter_is_told(cloud, method):
-    X, y, _ = cloud(40, 2, noise=0.5)
+def test_stopping_at_max_iter_warns(paired_points, method):
+    X, y, _ = paired_points(40, 2, noise=0.5)
     sorting = KernelizedSorting(method=method, max_iter=1)
     with pytest.warns(ConvergenceWarning, match="max_iter=1 .*Raise max_iter"):
         sorting.fit(X, y)
@@ -145,8 +145,8 @@ def test_stopping_at_max_iter_is_told(cloud, method):
     assert np.array_equal(np.sort(sorting.permutation_), np.arange(40))
 
 
-def test_a_larger_tol_stops_sooner(cloud):
-    X, y, _ = cloud(40, 2, noise=0.5)
+def test_a_larger_tol_stops_sooner(paired_points):
+    X, y, _ = paired_points(40, 2, noise=0.5)
     coarse = KernelizedSorting(method="classic", tol=0.5).fit(X, y)
     fine = KernelizedSorting(method="classic", tol=0.0).fit(X, y)
     assert coarse.n_iter_ < fine.n_iter_
@@ -170,8 +170,8 @@ def test_entropy_of_an_indefinite_kernel_is_refused_with_a_way_out():
         KernelizedSorting("precomputed", method="entropy").fit(K + K.T, K + K.T)
 
 
-def test_entropy_of_unequal_sizes_is_refused_with_a_way_out(cloud):
-    X, y, _ = cloud(12)
+def test_entropy_of_unequal_sizes_is_refused_with_a_way_out(paired_points):
+    X, y, _ = paired_points(12)
     with pytest.raises(ValueError, match=r'one size, got 12 and 10 items.*method="refined"'):
         KernelizedSorting(method="entropy").fit(X, y[:10])
 
@@ -227,9 +227,9 @@ def test_linear_kernels_find_all_pairs_however_far_the_origin_is(shift):
 
 
 @pytest.mark.parametrize("scale", [1e-100, 1e100])
-def test_kernels_whose_objective_is_no_float_are_refused(scale):
+def test_kernels_whose_objective_overflows_are_refused(scale):
     X = np.random.default_rng(0).normal(size=(9, 2))
-    with pytest.raises(ValueError, match="objective, a sum of their products, does not fit"):
+    with pytest.raises(ValueError, match="sums of their products do not fit into a float"):
         KernelizedSorting("linear").fit(scale * X, scale * X)
 
 

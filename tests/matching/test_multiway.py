@@ -138,7 +138,7 @@ def test_entropy_of_three_kernels_comes_from_the_eigenvalues_of_their_product():
     assert multiway_entropy(kernels, ridge=RIDGE) == pytest.approx(expected)
 
 
-def test_entropy_refuses_a_product_that_is_no_kernel():
+def test_entropy_refuses_a_product_that_is_not_a_kernel():
     with pytest.raises(LinAlgError):
         multiway_entropy([np.diag([1.0, -9.0, 1.0]), np.eye(3)], ridge=RIDGE)
 

@@ -41,8 +41,8 @@ def test_zeros_keep_their_ring_half_way(zeros, objective):
     assert np.mean(before) > 0.1
     assert max(after) <= 0.01
     for other in others:  # and are not turned over, as some are in the paper's Figure 6
-        centred = first - first.mean(axis=0), other - other.mean(axis=0)
-        assert np.corrcoef(centred[0].ravel(), centred[1].ravel())[0, 1] > 0.8
+        centered = first - first.mean(axis=0), other - other.mean(axis=0)
+        assert np.corrcoef(centered[0].ravel(), centered[1].ravel())[0, 1] > 0.8
 
 
 def test_documents_in_seven_languages_find_their_translations(shared_data):

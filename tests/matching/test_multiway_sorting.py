@@ -251,7 +251,7 @@ def test_the_tags_say_that_one_table_is_not_enough():
     assert not tags.input_tags.two_d_array
 
 
-def test_too_few_sweeps_are_told():
+def test_too_few_sweeps_warn():
     copies, _ = noisy_copies(4, 20, noise=0.7, seed=14)
     with pytest.warns(ConvergenceWarning, match="max_iter=1 sweeps.*Raise max_iter"):
         sorting = MultiwaySorting(max_iter=1, tol=0.0).fit(copies)

@@ -23,8 +23,8 @@ def is_matching(permutation, n_first, n_second):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_the_callback_sees_every_step_in_order(cloud, method, n_jobs):
-    X, y, _ = cloud(20, 0, noise=0.3)
+def test_the_callback_sees_every_step_in_order(paired_points, method, n_jobs):
+    X, y, _ = paired_points(20, 0, noise=0.3)
     states = []
     sorting = KernelizedSorting(method=method, n_jobs=n_jobs, callback=states.append).fit(X, y)
     assert [state.iteration for state in states] == list(range(1, len(states) + 1))
@@ -36,15 +36,15 @@ def test_the_callback_sees_every_step_in_order(cloud, method, n_jobs):
 
 
 @pytest.mark.parametrize(("n_first", "n_second"), [(20, 14), (14, 20)])
-def test_the_callback_counts_items_as_the_user_does(cloud, n_first, n_second):
-    X, y, _ = cloud(20, 1)
+def test_the_callback_counts_items_as_the_user_does(paired_points, n_first, n_second):
+    X, y, _ = paired_points(20, 1)
     states = []
     KernelizedSorting(callback=states.append).fit(X[:n_first], y[:n_second])
     assert all(is_matching(state.permutation, n_first, n_second) for state in states)
 
 
-def test_the_callback_may_spoil_what_it_is_given(cloud):
-    X, y, truth = cloud(20, 2)
+def test_the_callback_may_change_its_state(paired_points):
+    X, y, truth = paired_points(20, 2)
 
     def spoil(state):
         state.permutation[:] = 0
@@ -55,8 +55,8 @@ def test_the_callback_may_spoil_what_it_is_given(cloud):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("last", [1, 4])
-def test_stopping_leaves_a_valid_result_without_a_warning(cloud, method, n_jobs, last):
-    X, y, _ = cloud(20, 3, noise=0.3)
+def test_stopping_leaves_a_valid_result_without_a_warning(paired_points, method, n_jobs, last):
+    X, y, _ = paired_points(20, 3, noise=0.3)
     seen = []
 
     def stop(state):
@@ -76,8 +76,8 @@ def test_stopping_leaves_a_valid_result_without_a_warning(cloud, method, n_jobs,
         assert any(np.array_equal(sorting.permutation_, state.permutation) for state in seen)
 
 
-def test_stopping_keeps_the_best_of_what_was_seen(cloud):
-    X, y, _ = cloud(30, 4, noise=0.5)
+def test_stopping_keeps_the_best_of_what_was_seen(paired_points):
+    X, y, _ = paired_points(30, 4, noise=0.5)
     seen = []
 
     def stop(state):
@@ -91,8 +91,8 @@ def test_stopping_keeps_the_best_of_what_was_seen(cloud):
     assert kept.objective_ == pytest.approx(max(seen[:climbed]))
 
 
-def test_stopping_keeps_frozen_pairs_and_lets_strangers_go(cloud):
-    X, y, truth = cloud(20, 5, strangers_x=4, strangers_y=4)
+def test_stopping_keeps_frozen_pairs_and_lets_extra_items_go(paired_points):
+    X, y, truth = paired_points(20, 5, extra_x=4, extra_y=4)
     frozen = [(3, truth[3]), (7, truth[7])]
     sorting = KernelizedSorting(unmatched_cost=0.3, callback=lambda state: state.iteration == 2)
     sorting.fit(X, y, frozen=frozen)
@@ -101,8 +101,8 @@ def test_stopping_keeps_frozen_pairs_and_lets_strangers_go(cloud):
 
 
 @pytest.mark.parametrize("last", [3, 10**6])
-def test_pairs_part_from_the_matching_that_the_search_came_to(cloud, last):
-    X, y, _ = cloud(20, 5, noise=0.3, strangers_x=3, strangers_y=3)
+def test_pairs_of_the_best_matching_are_released(paired_points, last):
+    X, y, _ = paired_points(20, 5, noise=0.3, extra_x=3, extra_y=3)
     stop = {"callback": lambda state: state.iteration == last}
     whole = KernelizedSorting(**stop).fit(X, y)
     parted = KernelizedSorting(unmatched_cost=0.2, **stop).fit(X, y)
@@ -112,8 +112,8 @@ def test_pairs_part_from_the_matching_that_the_search_came_to(cloud, last):
     assert len(parted.pairs_) < len(whole.pairs_)
 
 
-def test_an_interrupt_while_pairs_part_keeps_them_together(cloud, monkeypatch):
-    X, y, _ = cloud(20, 5, strangers_x=3)
+def test_an_interrupt_during_release_keeps_all_pairs(paired_points, monkeypatch):
+    X, y, _ = paired_points(20, 5, extra_x=3)
 
     def interrupt(*_):
         raise KeyboardInterrupt
@@ -127,23 +127,25 @@ def test_an_interrupt_while_pairs_part_keeps_them_together(cloud, monkeypatch):
 
 
 @pytest.mark.parametrize("answer", [None, False, 0, "no", 1.0])
-def test_only_true_stops(cloud, answer):
-    X, y, truth = cloud(15, 6)
+def test_only_true_stops(paired_points, answer):
+    X, y, truth = paired_points(15, 6)
     sorting = KernelizedSorting(callback=lambda _: answer).fit(X, y)
     assert sorting.converged_
     assert np.array_equal(sorting.permutation_, truth)
 
 
-def test_the_true_of_numpy_stops_too(cloud):
-    X, y, _ = cloud(15, 6)
+def test_the_true_of_numpy_stops_too(paired_points):
+    X, y, _ = paired_points(15, 6)
     sorting = KernelizedSorting(callback=lambda state: np.all(state.permutation >= 0)).fit(X, y)
     assert not sorting.converged_
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_an_interrupt_keeps_the_best_result_and_goes_on_to_the_caller(cloud, method, n_jobs):
-    X, y, _ = cloud(20, 7, noise=0.3)
+def test_an_interrupt_keeps_the_best_result_and_goes_on_to_the_caller(
+    paired_points, method, n_jobs
+):
+    X, y, _ = paired_points(20, 7, noise=0.3)
 
     def interrupt(state):
         if state.iteration == 3:
@@ -158,9 +160,9 @@ def test_an_interrupt_keeps_the_best_result_and_goes_on_to_the_caller(cloud, met
     assert len(sorting.matches_.pairs) == 20
 
 
-def test_an_interrupt_of_a_second_fit_leaves_no_mixture(cloud):
-    sorting = KernelizedSorting().fit(*cloud(12, 8)[:2])
-    X, y, _ = cloud(20, 9)
+def test_an_interrupted_second_fit_does_not_mix_fits(paired_points):
+    sorting = KernelizedSorting().fit(*paired_points(12, 8)[:2])
+    X, y, _ = paired_points(20, 9)
 
     def interrupt(_):
         raise KeyboardInterrupt
@@ -172,8 +174,8 @@ def test_an_interrupt_of_a_second_fit_leaves_no_mixture(cloud):
     assert sorting.soft_matches().shape == (20, 20)
 
 
-def test_an_error_in_the_callback_reaches_the_caller(cloud):
-    X, y, _ = cloud(12, 10)
+def test_an_error_in_the_callback_reaches_the_caller(paired_points):
+    X, y, _ = paired_points(12, 10)
 
     def fail(_):
         raise RuntimeError("the disk is full")

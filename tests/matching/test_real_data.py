@@ -84,7 +84,7 @@ def test_halves_of_photos_by_the_classic_method(pixels):
 
 
 @pytest.mark.slow
-def test_halves_of_photos_by_pixels_and_colours(flickr):
+def test_halves_of_photos_by_pixels_and_colors(flickr):
     left, right = halves(flickr, [lab_pixels, color_histogram])
     order, truth = shuffled(320, 0)
     sorting = KernelizedSorting(TWO_KERNELS).fit(left, [view[order] for view in right])

@@ -11,21 +11,21 @@ pytestmark = pytest.mark.filterwarnings("ignore::unshuffle.matching.AmbiguityWar
 
 
 @pytest.fixture(scope="module")
-def fitted(cloud):
-    X, y, truth = cloud(25, 0)
+def fitted(paired_points):
+    X, y, truth = paired_points(25, 0)
     return KernelizedSorting().fit(X, y), X, y, truth
 
 
 @pytest.fixture(scope="module")
-def uncertain(cloud):
-    X, y, truth = cloud(30, 1, noise=0.4)
+def uncertain(paired_points):
+    X, y, truth = paired_points(30, 1, noise=0.4)
     return KernelizedSorting().fit(X, y), X, y, truth
 
 
 @pytest.fixture(scope="module", params=["more_y", "more_x"])
-def unequal(request, cloud):
-    strangers = {"more_y": "strangers_y", "more_x": "strangers_x"}[request.param]
-    X, y, _ = cloud(20, 2, **{strangers: 7})
+def unequal(request, paired_points):
+    extra_items = {"more_y": "extra_y", "more_x": "extra_x"}[request.param]
+    X, y, _ = paired_points(20, 2, **{extra_items: 7})
     return KernelizedSorting().fit(X, y), X, y
 
 
@@ -66,17 +66,17 @@ def test_reorder_refuses_another_length(fitted):
         sorting.reorder(list(range(26)))
 
 
-def test_reorder_raises_where_an_item_is_unmatched(cloud):
-    X, y, _ = cloud(15, 3, strangers_x=5)
+def test_reorder_raises_where_an_item_is_unmatched(paired_points):
+    X, y, _ = paired_points(15, 3, extra_x=5)
     sorting = KernelizedSorting().fit(X, y)
     first = np.flatnonzero(sorting.permutation_ < 0)[0]
-    message = f"5 of 20 items of X have no partner .the first is item {first}.*`pairs_`"
+    message = f"5 of 20 items of X are unmatched .the first is item {first}.*`pairs_`"
     with pytest.raises(ValueError, match=message):
         sorting.reorder(y)
 
 
-def test_reorder_selects_the_partners_from_a_larger_collection(cloud):
-    X, y, _ = cloud(15, 3, strangers_y=5)
+def test_reorder_selects_the_partners_from_a_larger_collection(paired_points):
+    X, y, _ = paired_points(15, 3, extra_y=5)
     sorting = KernelizedSorting().fit(X, y)
     assert np.array_equal(sorting.reorder(y), y[sorting.permutation_])
     assert sorting.reorder(y).shape == (15, 3)
@@ -154,8 +154,8 @@ def test_a_lower_temperature_sharpens_the_shares(uncertain):
     assert peaks[0] > 0.85
 
 
-def test_frozen_pairs_are_certain_in_soft_matches(cloud):
-    X, y, _ = cloud(15, 4, noise=0.3)
+def test_frozen_pairs_are_certain_in_soft_matches(paired_points):
+    X, y, _ = paired_points(15, 4, noise=0.3)
     for first, second, pairs in ((X, y[:12], [(3, 5), (9, 0)]), (X[:12], y, [(3, 5), (9, 0)])):
         sorting = KernelizedSorting().fit(first, second, frozen=pairs)
         shares = sorting.soft_matches()
@@ -179,8 +179,8 @@ def test_what_is_read_from_a_fit_cannot_change_it(fitted):
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".json"])
-def test_matches_with_odd_names_are_saved_and_loaded(cloud, tmp_path, suffix):
-    X, y, _ = cloud(8, 5, strangers_x=3, strangers_y=2)
+def test_matches_with_odd_names_are_saved_and_loaded(paired_points, tmp_path, suffix):
+    X, y, _ = paired_points(8, 5, extra_x=3, extra_y=2)
     odd = ["a,b", 'say "hi"', "two\nlines", "naïve ☃", "", " ", "0", "\u2028", "x\r\ny", "'", ";"]
     people = pd.DataFrame(X, index=odd)
     records = pd.DataFrame(y, index=odd[::-1][: len(y)])

@@ -123,7 +123,7 @@ BAD_MATCHES = {
 
 
 @pytest.mark.parametrize("name", BAD_MATCHES)
-def test_what_is_no_matching_is_refused_when_made(name):
+def test_invalid_matches_are_refused(name):
     arguments, message = BAD_MATCHES[name]
     with pytest.raises(ValueError, match=message):
         Matches(*arguments)

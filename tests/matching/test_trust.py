@@ -51,7 +51,7 @@ def test_a_clear_answer_comes_without_a_warning(seed):
     assert 0.0 <= sorting.ambiguity_ < 0.93
 
 
-def test_duplicates_are_no_rivals():
+def test_duplicates_are_not_rivals():
     X, _, _ = skewed(20, 0)
     twice = np.repeat(X, 2, axis=0)
     order = np.random.default_rng(0).permutation(40)
@@ -64,8 +64,8 @@ def test_duplicates_are_no_rivals():
 
 @pytest.mark.parametrize("noise", [0.0, 0.5, 5.0])
 @pytest.mark.parametrize("method", ["refined", "classic"])
-def test_confidence_and_ambiguity_lie_between_zero_and_one(cloud, noise, method):
-    X, y, _ = cloud(25, 0, noise=noise)
+def test_confidence_and_ambiguity_lie_between_zero_and_one(paired_points, noise, method):
+    X, y, _ = paired_points(25, 0, noise=noise)
     sorting = quiet_fit(X, y, method=method)
     assert sorting.confidence_.shape == (25,)
     assert sorting.confidence_.min() >= 0.0
@@ -73,20 +73,20 @@ def test_confidence_and_ambiguity_lie_between_zero_and_one(cloud, noise, method)
     assert 0.0 <= sorting.ambiguity_ <= 1.0
 
 
-@pytest.mark.parametrize(("strangers_x", "strangers_y"), [(6, 0), (0, 6)])
-def test_confidence_is_zero_where_and_only_where_trust_is_none(cloud, strangers_x, strangers_y):
-    X, y, _ = cloud(25, 1, strangers_x=strangers_x, strangers_y=strangers_y)
+@pytest.mark.parametrize(("extra_x", "extra_y"), [(6, 0), (0, 6)])
+def test_confidence_is_zero_only_for_unmatched_items(paired_points, extra_x, extra_y):
+    X, y, _ = paired_points(25, 1, extra_x=extra_x, extra_y=extra_y)
     sorting = quiet_fit(X, y)
-    assert sorting.confidence_.shape == (25 + strangers_x,)
+    assert sorting.confidence_.shape == (25 + extra_x,)
     unmatched = sorting.permutation_ == -1
     assert np.all(sorting.confidence_[unmatched] == 0.0)
     assert sorting.confidence_[~unmatched].mean() > 0.5
 
 
-def test_confidence_is_higher_for_right_pairs_than_for_wrong_ones(cloud):
+def test_confidence_is_higher_for_right_pairs_than_for_wrong_ones(paired_points):
     scores = []
     for seed in range(4):
-        X, y, truth = cloud(60, seed, noise=0.25)
+        X, y, truth = paired_points(60, seed, noise=0.25)
         sorting = quiet_fit(X, y)
         right = sorting.permutation_ == truth
         assert 5 < right.sum() < 60
@@ -94,13 +94,16 @@ def test_confidence_is_higher_for_right_pairs_than_for_wrong_ones(cloud):
     assert np.mean(scores) > 0.6
 
 
-def test_confidence_falls_as_noise_grows(cloud):
-    means = [quiet_fit(*cloud(40, 2, noise=noise)[:2]).confidence_.mean() for noise in (0, 0.3, 5)]
+def test_confidence_falls_as_noise_grows(paired_points):
+    means = [
+        quiet_fit(*paired_points(40, 2, noise=noise)[:2]).confidence_.mean()
+        for noise in (0, 0.3, 5)
+    ]
     assert means[0] > means[1] > means[2]
 
 
-def test_frozen_pairs_are_trusted(cloud):
-    X, y, truth = cloud(25, 3, noise=0.3)
+def test_frozen_pairs_are_trusted(paired_points):
+    X, y, truth = paired_points(25, 3, noise=0.3)
     frozen = np.array([[4, truth[4]], [11, truth[11]]])
     sorting = quiet_fit(X, y, frozen=frozen)
     assert np.all(sorting.confidence_[frozen[:, 0]] == 1.0)
@@ -115,7 +118,7 @@ def test_disagreement_is_zero_for_the_same_partners_and_one_at_random():
     assert disagreement(L, same, random.permutation(400)) == pytest.approx(1.0, abs=0.1)
 
 
-def test_taking_a_duplicate_for_its_twin_is_no_disagreement():
+def test_matching_a_duplicate_instead_is_not_a_disagreement():
     points = np.repeat(np.random.default_rng(1).normal(size=(10, 2)), 2, axis=0)
     L = np.exp(-((points[:, None] - points[None]) ** 2).sum(axis=-1))
     twins = np.arange(20).reshape(-1, 2)[:, ::-1].ravel()

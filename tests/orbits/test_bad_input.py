@@ -22,7 +22,7 @@ def with_row(value):
     [
         (with_row(np.nan), r"X contains NaN .in 1 of 12 rows, the first is row 4"),
         (with_row(np.inf), "X contains infinity"),
-        (with_row(0.0), r"zero vector.*Drop these rows"),
+        (with_row(0.0), r"zero vector.*drop these rows"),
         (np.ones((5, 3)), "All rows of X are equal"),
         (1e-160 * points(), "differ by at most .*Multiply"),
         (1e160 * points(), "square is too large for a float"),
@@ -31,7 +31,7 @@ def with_row(value):
         ([["a", "b"], ["c", "d"]], "could not convert string"),
     ],
 )
-def test_bad_vectors_are_refused_in_one_clear_sentence(X, words):
+def test_bad_vectors_raise_a_clear_error(X, words):
     with pytest.raises(ValueError, match=words):
         OrbitLearner(1).fit(X)
 
@@ -62,7 +62,7 @@ def test_sparse_vectors_are_refused():
         ({"pairs": [[0, 1], [3, 3]]}, "Row 1 of `pairs` pairs row 3 of X with itself"),
         ({"pattern": np.ones((2, 2), dtype=bool)}, r"boolean of shape \(3, 3\)"),
         ({"pattern": np.ones((3, 3))}, "dtype float64"),
-        ({"pattern": np.zeros((3, 3), dtype=bool)}, "leave no matrix"),
+        ({"pattern": np.zeros((3, 3), dtype=bool)}, "allow only the zero matrix"),
         (
             {"structure": "skew", "pattern": np.triu(np.ones((3, 3), dtype=bool))},
             r"entries \(0, 1\) and \(1, 0\) differently",
@@ -121,7 +121,9 @@ def test_zero_vectors_are_refused_with_targets_too():
 
 
 def test_copies_of_rows_are_refused_where_all_neighbors_are_copies():
-    with pytest.raises(ValueError, match=r"equal, so nothing shows .*drop the copies"):
+    with pytest.raises(
+        ValueError, match=r"equal, so there is no transformation .*drop repeated rows"
+    ):
         OrbitLearner(1).fit(np.repeat(points(n=3), 12, axis=0))
 
 
@@ -137,7 +139,7 @@ def test_a_prototype_that_is_a_zero_row_is_refused():
         (points().astype(str), "real numbers"),
         ([[1.0], [1.0, 2.0]], "different lengths"),
         (with_row(np.nan), "y contains NaN"),
-        (points(), "equal, so nothing shows how they move"),
+        (points(), "equal, so there is no transformation to learn"),
         (np.arange(5), r"5 label\(s\) and X has 12 rows"),
     ],
 )
@@ -154,8 +156,8 @@ def test_targets_need_the_shape_of_the_vectors(y, words):
         {"structure": "triangular"},
         {"n_neighbors": 0},
         {"n_components": 0},
-        {"lam": 0},
-        {"lam": 1e300},
+        {"error_weight": 0},
+        {"error_weight": 1e300},
         {"eps1": 0},
         {"eps1": 1e-300},
         {"eps2": -1},
@@ -202,7 +204,7 @@ def test_an_exponential_that_overflows_is_refused(moved):
         ("transform", ([[np.nan, 1.0]],), "contains NaN"),
     ],
 )
-def test_what_is_asked_of_a_fitted_learner_is_checked(arc, method, arguments, words):
+def test_arguments_of_fitted_methods_are_checked(arc, method, arguments, words):
     learner = OrbitLearner(1).fit(arc)
     with pytest.raises(ValueError, match=words):
         getattr(learner, method)(*arguments)
@@ -219,7 +221,7 @@ def test_what_is_asked_of_a_fitted_learner_is_checked(arc, method, arguments, wo
         ("score", (points(),)),
     ],
 )
-def test_nothing_can_be_asked_before_a_fit(method, arguments):
+def test_methods_raise_before_fit(method, arguments):
     with pytest.raises(NotFittedError):
         getattr(OrbitLearner(), method)(*arguments)
 
@@ -231,7 +233,7 @@ def test_frames_with_other_columns_are_refused(arc):
         learner.transform(pd.DataFrame(arc, columns=["y", "x"]))
 
 
-def test_memory_is_asked_for_first(monkeypatch):
+def test_memory_is_checked_first(monkeypatch):
     monkeypatch.setattr("unshuffle._parameters.available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match=r"Learning 3 x 3 matrices .*n_components"):
         OrbitLearner(1).fit(points())

@@ -115,7 +115,7 @@ def test_samples_lie_on_the_orbit_and_repeat(wedge):
     np.testing.assert_allclose(np.linalg.norm(drawn, axis=1), 1.0, atol=1e-6)
     np.testing.assert_array_equal(drawn, learner.sample(50, random_state=3))
     assert not np.array_equal(drawn, learner.sample(50, random_state=4))
-    # as wide as the data, not as the distances between neighbours
+    # as wide as the data, not as the distances between neighbors
     assert drawn.std(axis=0).max() > 0.1
 
 

@@ -90,7 +90,12 @@ def test_a_pair_of_symmetric_generators_extrapolates(moved):
 @pytest.mark.parametrize("solver", ["lbfgs", "mm"])
 def test_the_log_trace_loss_learns_scaling(moved, angle_between, solver):
     X = moved(SCALING)
-    options = {"pairs": "prototype", "solver": solver, "prototype": [1.0, 1.2, 0.9], "lam": 1e3}
+    options = {
+        "pairs": "prototype",
+        "solver": solver,
+        "prototype": [1.0, 1.2, 0.9],
+        "error_weight": 1e3,
+    }
     learner = OrbitLearner(loss="logtrace", structure="diagonal", **options).fit(X)
     assert learner.n_generators_ == 2
     assert angle_between(learner.generators_, SCALING) < 1e-3
@@ -121,8 +126,8 @@ def test_rows_are_carried_onto_their_targets(so3):
 
 def test_labels_are_ignored(arc):
     plain = OrbitLearner(1, random_state=0).fit(arc)
-    labelled = OrbitLearner(1, random_state=0).fit(arc, np.arange(len(arc)))
-    np.testing.assert_array_equal(plain.generators_, labelled.generators_)
+    labeled = OrbitLearner(1, random_state=0).fit(arc, np.arange(len(arc)))
+    np.testing.assert_array_equal(plain.generators_, labeled.generators_)
 
 
 def test_pairs_of_ones_own_give_the_way_between(arc):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.optimize import check_grad
 
-from unshuffle.orbits._low_rank import squared_error
+from unshuffle.orbits._least_squares import squared_error
 from unshuffle.orbits._paper import log_trace_errors, log_trace_errors_diagonal, matrix_volume
 from unshuffle.orbits._problem import Pairs
 
@@ -79,7 +79,7 @@ def test_diagonal_errors_agree_with_those_of_full_matrices():
     np.testing.assert_allclose(slopes, np.diagonal(full, axis1=1, axis2=2))
 
 
-def test_wild_matrices_have_finite_errors():
+def test_huge_matrices_have_finite_errors():
     A = np.diag([2000.0, -1500.0, 0.0])[None]
     errors, slopes = log_trace_errors(A, np.ones((1, 3)), np.ones((1, 3)))
     assert errors[0] == pytest.approx(2000.0)

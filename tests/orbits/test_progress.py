@@ -44,7 +44,7 @@ def test_an_interrupt_leaves_the_best_so_far(wedge, options):
 
 
 @pytest.mark.parametrize("options", BOTH)
-def test_too_few_steps_are_told(wedge, options):
+def test_too_few_steps_warn(wedge, options):
     learner = OrbitLearner(1, max_iter=1, n_init=1, random_state=0, **options)
     with pytest.warns(ConvergenceWarning, match="max_iter=1 steps. Raise max_iter"):
         learner.fit(wedge(n=40), wedge(n=40, seed=1))

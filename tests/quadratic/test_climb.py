@@ -85,7 +85,7 @@ def test_constant_kernels_end_at_once_where_they_started(value):
     assert climbed.n_assignments == 1
 
 
-def test_a_cloud_is_recovered_from_a_start_that_is_half_right():
+def test_a_point_set_is_recovered_from_a_start_that_is_half_right():
     random = np.random.default_rng(0)
     points = random.normal(size=(30, 3))
     order = random.permutation(30)
@@ -109,7 +109,7 @@ def test_the_convex_objective_never_needs_a_partial_step():
     assert problem.value(proposal) >= problem.value(start)
 
 
-def test_max_iter_is_an_end_that_is_told_from_convergence():
+def test_stopping_at_max_iter_is_not_convergence():
     random = np.random.default_rng(2)
     H = np.eye(60) - 1 / 60
     K, L = (H @ gaussian(random.normal(size=(60, 2))) @ H for _ in range(2))
@@ -272,7 +272,7 @@ def test_the_unit_of_similarities_changes_no_step(scale):
 
 
 @pytest.mark.parametrize("name", ["K", "L", "cost"])
-def test_similarities_whose_products_are_no_floats_are_refused_by_name(name):
+def test_similarities_whose_products_overflow_are_refused_by_name(name):
     parts = {"K": np.ones((3, 3)), "L": np.ones((4, 4)), "cost": np.zeros((3, 4))}
     parts[name] = np.full(parts[name].shape, 1e300)
     with pytest.raises(ValueError, match=rf"`{name}`( holds)? 1e\+300"):

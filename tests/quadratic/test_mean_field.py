@@ -13,8 +13,8 @@ def kernel(points):
     return K
 
 
-def cloud(n_items, seed, *, extra=0, noise=0.0, frozen=()):
-    """A cloud, its noisy copy in another order (with strangers), and the truth."""
+def paired_points(n_items, seed, *, extra=0, noise=0.0, frozen=()):
+    """Points, their noisy copy in another order (with extra items), and the truth."""
     random = np.random.default_rng(seed)
     points = random.normal(size=(n_items + extra, 3))
     order = random.permutation(n_items + extra)
@@ -38,7 +38,7 @@ def soft_match(problem, permutation, **options):
     seed=st.integers(0, 2**32 - 1),
 )
 def test_shares_of_every_item_sum_to_one(n_items, extra, noise, temperature, seed):
-    problem, _ = cloud(n_items, seed, extra=extra, noise=noise)
+    problem, _ = paired_points(n_items, seed, extra=extra, noise=noise)
     start = np.random.default_rng(seed).permutation(n_items + extra)[:n_items]
     shares = soft_match(problem, start, temperature=temperature)
     assert shares.shape == (n_items, n_items + extra)
@@ -49,7 +49,7 @@ def test_shares_of_every_item_sum_to_one(n_items, extra, noise, temperature, see
 @pytest.mark.parametrize("extra", [0, 10])
 @pytest.mark.parametrize("temperature", [0.2, 0.5])
 def test_no_partner_is_shared_out_more_than_once(extra, temperature):
-    problem, truth = cloud(40, 0, extra=extra, noise=0.2)
+    problem, truth = paired_points(40, 0, extra=extra, noise=0.2)
     taken = soft_match(problem, truth, temperature=temperature).sum(axis=0)
     assert taken.max() < 1.05
     if extra == 0:
@@ -61,7 +61,7 @@ def test_no_partner_is_shared_out_more_than_once(extra, temperature):
 @pytest.mark.parametrize("extra", [0, 5])
 def test_frozen_rows_are_one_hot_and_nobody_else_has_their_partners(extra):
     frozen = [4, 0, 11]
-    problem, truth = cloud(15, 0, extra=extra, noise=0.5, frozen=frozen)
+    problem, truth = paired_points(15, 0, extra=extra, noise=0.5, frozen=frozen)
     shares = soft_match(problem, truth)
     expected = np.zeros((3, 15 + extra))
     expected[np.arange(3), truth[frozen]] = 1.0
@@ -73,13 +73,13 @@ def test_frozen_rows_are_one_hot_and_nobody_else_has_their_partners(extra):
 
 
 def test_everything_frozen_leaves_the_matching_as_it_is():
-    problem, truth = cloud(6, 1, frozen=range(6))
+    problem, truth = paired_points(6, 1, frozen=range(6))
     assert np.array_equal(soft_match(problem, truth), np.eye(6)[truth])
 
 
 @pytest.mark.parametrize("extra", [0, 6])
 def test_low_temperature_approaches_the_permutation(extra):
-    problem, truth = cloud(20, 2, extra=extra)
+    problem, truth = paired_points(20, 2, extra=extra)
     sharpness = [
         soft_match(problem, truth, temperature=t, max_iter=50)[np.arange(20), truth].mean()
         for t in (0.5, 0.1, 0.02)
@@ -89,13 +89,13 @@ def test_low_temperature_approaches_the_permutation(extra):
 
 
 def test_high_temperature_spreads_the_shares_evenly():
-    problem, truth = cloud(10, 3)
+    problem, truth = paired_points(10, 3)
     shares = soft_match(problem, truth, temperature=1e4)
     assert shares == pytest.approx(np.full((10, 10), 0.1), abs=1e-2)
 
 
 def test_an_exact_copy_is_assigned_back_by_its_shares():
-    problem, truth = cloud(30, 4)
+    problem, truth = paired_points(30, 4)
     start = truth.copy()
     start[[0, 1, 2]] = truth[[1, 2, 0]]
     shares = soft_match(problem, start)
@@ -103,7 +103,7 @@ def test_an_exact_copy_is_assigned_back_by_its_shares():
 
 
 def test_each_round_forms_one_gradient(monkeypatch):
-    problem, truth = cloud(25, 5, noise=0.5)
+    problem, truth = paired_points(25, 5, noise=0.5)
     products, rounds = [], []
     gradient_at = QuadraticProblem.gradient_at
 
@@ -118,21 +118,21 @@ def test_each_round_forms_one_gradient(monkeypatch):
 
 
 def test_it_stops_where_shares_stand_still():
-    problem, truth = cloud(25, 6, noise=0.1)
+    problem, truth = paired_points(25, 6, noise=0.1)
     rounds = []
     soft_match(problem, truth, max_iter=500, tol=1e-2, report=lambda _: rounds.append(1))
     assert 1 < len(rounds) < 100
 
 
 def test_relabelling_both_sides_relabels_the_shares():
-    problem, truth = cloud(12, 7, noise=0.4)
+    problem, truth = paired_points(12, 7, noise=0.4)
     random = np.random.default_rng(8)
     first, second = random.permutation(12), random.permutation(12)
-    relabelled = QuadraticProblem(
+    relabeled = QuadraticProblem(
         problem.K[np.ix_(first, first)], problem.L[np.ix_(second, second)]
     )
     shares = soft_match(problem, truth)
-    again = soft_match(relabelled, np.argsort(second)[truth[first]])
+    again = soft_match(relabeled, np.argsort(second)[truth[first]])
     assert again == pytest.approx(shares[np.ix_(first, second)], abs=1e-6)
 
 
@@ -157,7 +157,7 @@ def test_a_matching_becomes_a_matrix_of_shares():
 
 
 def test_mean_field_leaves_its_start_as_it_was():
-    problem, truth = cloud(10, 10, noise=0.5, frozen=[2])
+    problem, truth = paired_points(10, 10, noise=0.5, frozen=[2])
     start = one_hot(truth, 10)
     before = start.copy()
     mean_field(problem, start)
@@ -166,7 +166,7 @@ def test_mean_field_leaves_its_start_as_it_was():
 
 @pytest.mark.parametrize("extra", [0, 6])
 def test_shares_by_a_benefit_keep_frozen_pairs_and_prefer_what_benefits(extra):
-    problem, truth = cloud(12, 11, extra=extra, frozen=[3, 7])
+    problem, truth = paired_points(12, 11, extra=extra, frozen=[3, 7])
     benefit = one_hot(truth, 12 + extra)
     shares = soften(problem, benefit, temperature=0.2)
     assert shares.sum(axis=1) == pytest.approx(np.ones(12), abs=1e-6)
@@ -179,7 +179,7 @@ def test_shares_by_a_benefit_keep_frozen_pairs_and_prefer_what_benefits(extra):
 
 @pytest.mark.parametrize("extra", [0, 5])
 def test_cooling_finds_an_exact_copy_from_even_shares_and_a_few_known_pairs(extra):
-    problem, truth = cloud(20, 12, extra=extra, frozen=[0, 5, 9, 13])
+    problem, truth = paired_points(20, 12, extra=extra, frozen=[0, 5, 9, 13])
     even = soften(problem, np.zeros((20, 20 + extra)), temperature=1.0)
     found = anneal(problem, even)
     assert np.array_equal(found[[0, 5, 9, 13]], truth[[0, 5, 9, 13]])

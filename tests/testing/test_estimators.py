@@ -1,4 +1,4 @@
-"""Every estimator of bags keeps the promises of such estimators."""
+"""Every estimator of bags passes the checks."""
 
 import inspect
 

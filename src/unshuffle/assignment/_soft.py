@@ -1,4 +1,4 @@
-"""Soft assignment: shares instead of pairs, by Sinkhorn iterations in the log domain."""
+"""`soft_assignment`: shares instead of pairs, by Sinkhorn iterations in the log domain."""
 
 import warnings
 
@@ -9,22 +9,15 @@ from sklearn.exceptions import ConvergenceWarning
 from unshuffle._arrays import find_inliers, middle, table_shape
 from unshuffle._grams import check_frozen
 from unshuffle._parameters import check_count, check_flag, check_kernel_memory, check_positive
-from unshuffle.assignment._solve import (
-    check_assignment_cost,
-    check_feasible,
-    check_forbidden,
-)
+from unshuffle.assignment._solve import check_assignment_cost, check_feasible, check_forbidden
 
-DEFAULT_EPSILON = 0.1  # of the standard deviation of the cost
+DEFAULT_EPSILON = 0.1  # in standard deviations of the cost
 COOLING = 4.0
 ITERATIONS_PER_STAGE = 10
 ITERATIONS_PER_NEWTON = 10
-LARGEST_NEWTON = 2000  # columns; its time grows as their cube
-# Below this share of the spread float64 cannot tell a smaller epsilon from zero.
-SMALLEST_EPSILON = 1e-14
-# Costs and epsilons are cut off there, in units of the largest ordinary cost: an epsilon so
-# large makes all shares alike, a cost so large makes none.
-LARGEST = 1e200
+LARGEST_NEWTON = 2000  # columns; the time of a step grows as their cube
+SMALLEST_EPSILON = 1e-14  # share of the spread; smaller values are zero in float64
+LARGEST = 1e200  # limit of costs and epsilons, in units of the largest ordinary cost
 
 
 def soft_assignment(
@@ -37,44 +30,41 @@ def soft_assignment(
     max_iter: int = 1000,
     tol: float = 1e-6,
 ) -> NDArray[np.float64]:
-    """Give each row its shares in the columns: near 1 where the match is clear, spread where not.
+    """Shares of the rows in the columns: near 1 for a clear match, spread out otherwise.
 
     Parameters
     ----------
     cost : array-like of shape (n_rows, n_cols)
-        Cost of each pair; finite.
+        Finite cost of each pair.
     epsilon : float or None, default=None
-        Softness, in units of the cost: larger spreads the shares more evenly, towards
-        zero they become an optimal assignment. None is 0.1 standard deviations of
-        the cost, wild entries (1e8 times as far from the middle as most) left out.
+        Softness, in units of the cost. Larger values spread the shares more evenly; towards zero
+        they become an optimal assignment. None uses 0.1 standard deviations of the cost, without
+        extreme outliers.
     maximize : bool, default=False
-        Whether large costs are wanted instead of small ones.
+        Whether to prefer large costs instead.
     frozen : array-like of shape (n_frozen, 2) or None, default=None
         (row, column) pairs whose share is 1, in any order.
     forbidden : array-like of shape (n_rows, n_cols), bool, or None, default=None
         True where the share must be 0.
     max_iter : int, default=1000
-        Most iterations; more allow a smaller `epsilon`. Reaching it raises
-        `ConvergenceWarning`.
+        Largest number of iterations. Larger values allow a smaller `epsilon`. Reaching it
+        issues a `ConvergenceWarning`.
     tol : float, default=1e-6
-        Largest relative error of a sum of shares; larger stops sooner.
+        Largest relative error of a sum of shares. Larger values stop sooner.
 
     Returns
     -------
     shares : ndarray of shape (n_rows, n_cols)
-        Non-negative. Rows and columns sum to 1 if there are as many of one as of the
-        other. Otherwise the smaller side sums to 1 and each of the larger side to at
-        most 1. Rows (the smaller side, if not square) are exact to rounding, the others
-        to `tol`.
+        Nonnegative. Rows and columns sum to 1 if the cost is square. Otherwise those of the
+        smaller side sum to 1 and those of the larger side to at most 1. Rows (the smaller side,
+        if not square) are exact to rounding, the others to `tol`.
 
     Notes
     -----
-    The shares P minimise ``sum(cost * P) + epsilon * sum(P * (log(P) - 1))`` under these
-    sums. The iterations climb the dual of that problem one side at a time; the dual
-    variables of sums that may stay below 1 are kept from turning positive. `epsilon` is
-    lowered in steps, each starting where the last ended, and Newton
-    steps help where there are at most 2,000 columns. Time for an iteration and memory
-    grow as n_rows * n_cols.
+    The shares P minimize ``sum(cost * P) + epsilon * sum(P * (log(P) - 1))`` under these sums.
+    The iterations climb the dual problem one side at a time while `epsilon` is lowered in steps;
+    Newton steps help up to 2,000 columns. Time of an iteration and memory grow as
+    n_rows * n_cols.
 
     References
     ----------
@@ -116,7 +106,7 @@ def soft_assignment(
     if not allowed.all():
         check_feasible(allowed, n_required=min(benefit.shape))
 
-    benefit, spread, deviation, unit = _scaled(benefit, allowed)
+    benefit, spread, deviation, unit = _scale_benefit(benefit, allowed)
     if epsilon is None:
         epsilon = DEFAULT_EPSILON * deviation
     else:
@@ -124,7 +114,7 @@ def soft_assignment(
             epsilon = min(float(np.ldexp(epsilon, -unit)), LARGEST)
     epsilon = max(epsilon, SMALLEST_EPSILON * spread) if spread > 0 else 1.0
     wide = benefit if benefit.shape[0] <= benefit.shape[1] else benefit.T
-    # Rows are sure to sum to 1, so what all entries of one have in common changes nothing.
+    # Rows sum to 1, so a constant for a whole row changes nothing.
     found, converged = _sinkhorn(
         wide - wide.max(axis=1, keepdims=True), epsilon, spread, max_iter, tol
     )
@@ -140,14 +130,12 @@ def soft_assignment(
     return shares
 
 
-def _scaled(
+def _scale_benefit(
     benefit: NDArray[np.float64], allowed: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], float, float, int]:
-    """Benefits of order one about their middle, -inf where not allowed; two measures of spread.
+    """Centered benefits of order one (-inf if not allowed), their range, deviation and exponent.
 
-    The last is the exponent of the power of two that they were divided by, which rounds nothing.
-    Neither a constant nor a wild entry may take the digits of the others, so a wild one is cut
-    off far beyond all of these.
+    They are divided by two to the exponent. Extreme outliers are clipped, and do not count.
     """
     largest = np.finfo(np.float64).max
     with np.errstate(over="ignore"):
@@ -165,7 +153,7 @@ def _scaled(
 def _sinkhorn(
     benefit: NDArray[np.float64], epsilon: float, spread: float, max_iter: int, tol: float
 ) -> tuple[NDArray[np.float64], bool]:
-    """Shares whose rows sum to 1, and whether columns sum to 1 (at most, if there are more)."""
+    """Shares whose rows sum to 1, and whether the sums of the columns converged."""
     n_rows, n_cols = benefit.shape
     row_dual = np.zeros(n_rows)
     column_dual = np.zeros(n_cols)
@@ -189,16 +177,16 @@ def _sinkhorn(
         if last or n_iter == max_iter:
             break
         warmth = max(warmth / COOLING, epsilon)
-    # max_iter may have come before the last stage: shares are always at the epsilon asked for
+    # max_iter may be reached before the last stage; the shares always use `epsilon`
     return _shares(benefit, column_dual, epsilon), warmth <= epsilon and error <= tol
 
 
 def _shares(
     benefit: NDArray[np.float64], column_dual: NDArray[np.float64], epsilon: float
 ) -> NDArray[np.float64]:
-    """Shares for given dual variables of the columns; their rows sum to 1."""
+    """Shares for given dual variables of the columns; rows sum to 1."""
     values = benefit + column_dual
-    with np.errstate(over="ignore"):  # exp(-inf) = 0 is meant
+    with np.errstate(over="ignore"):  # exp(-inf) = 0
         scaled = (values - _soft_max(values, epsilon, axis=1)[:, None]) / epsilon
     return np.exp(scaled)
 
@@ -206,10 +194,7 @@ def _shares(
 def _newton(
     benefit: NDArray[np.float64], column_dual: NDArray[np.float64], epsilon: float
 ) -> NDArray[np.float64]:
-    """Dual variables after a damped Newton step, or as they were if none lowers the error.
-
-    Near-ties between assignments make Sinkhorn's iterations crawl; this does not mind them.
-    """
+    """Damped Newton step of the dual variables, for near-ties that slow down Sinkhorn."""
     rectangular = benefit.shape[1] > benefit.shape[0]
     shares = _shares(benefit, column_dual, epsilon)
     sums = shares.sum(axis=0)
@@ -218,7 +203,7 @@ def _newton(
         return column_dual
     error = np.abs(sums[bound] - 1).max()
     curvature = np.diag(sums[bound]) - shares[:, bound].T @ shares[:, bound]
-    # shifting all columns changes nothing, so the curvature has a null direction
+    # a common shift of all columns is a null direction of the curvature
     curvature[np.diag_indices_from(curvature)] += 1e-12
     step = np.zeros_like(column_dual)
     try:
@@ -235,10 +220,10 @@ def _newton(
 
 
 def _soft_max(values: NDArray[np.float64], epsilon: float, *, axis: int) -> NDArray[np.float64]:
-    """Largest value, rounded upwards by ties within `epsilon`; -inf where all are."""
+    """Smooth maximum at scale `epsilon`; -inf if all values are."""
     largest = values.max(axis=axis, keepdims=True)
     anchor = np.where(np.isfinite(largest), largest, 0.0)
-    with np.errstate(divide="ignore", over="ignore"):  # log(0) = -inf is meant
+    with np.errstate(divide="ignore", over="ignore"):  # log(0) = -inf
         total = np.log(np.exp((values - anchor) / epsilon).sum(axis=axis))
     soft: NDArray[np.float64] = epsilon * total + anchor.squeeze(axis)
     return soft

@@ -1,4 +1,4 @@
-"""One entry to the assignment solvers: validation, special rows and columns, choice of solver."""
+"""`solve_assignment`: validation, frozen and forbidden pairs, and the choice of a solver."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from unshuffle._parameters import (
 
 SOLVERS = ("auto", "exact", "auction")
 
-# Beyond these, sums of costs leave the floats.
+# Sums of larger costs may overflow.
 LARGEST_TOTAL, LARGEST_SINGLE = 1e300, 1e36
 
 
@@ -35,35 +35,33 @@ def solve_assignment(
     unmatched_cost: float | None = None,
     tol: float = 1e-6,
 ) -> Assignment:
-    """Match each row to a column of its own so that the total cost is least.
+    """Match rows to columns, each at most once, with the smallest total cost.
 
-    With more rows than columns, or fewer, all of the smaller side are matched.
+    All of the smaller side are matched.
 
     Parameters
     ----------
     cost : array-like of shape (n_rows, n_cols)
-        Cost of each pair; finite. float32 is solved without a float64 copy.
+        Finite cost of each pair. float32 is solved without a float64 copy.
     maximize : bool, default=False
-        Whether the total is to be largest instead.
+        Whether to maximize the total instead.
     solver : {"auto", "exact", "auction"}, default="auto"
-        "exact" is SciPy's shortest augmenting paths: optimal, time up to the cube of
-        the size. "auction" is within `tol` of the optimum and reads far less where
-        costs are smooth, such as products of kernel matrices. "auto" takes "exact"
-        for small or thin problems and "auction" for the others. An auction that takes
-        too many bids is finished by the exact solver.
+        "exact" uses SciPy's shortest augmenting paths: optimal, with time up to the cube of the
+        size. "auction" is within `tol` of the optimum and much faster for smooth costs, such as
+        products of kernel matrices; if it takes too many bids, the exact solver finishes. "auto"
+        uses "exact" for small or thin problems and "auction" for others.
     prices : array-like of shape (n_cols,) or None, default=None
-        Prices of an earlier, similar problem, to start the auction from.
+        Prices of a similar problem, to start the auction from.
     frozen : array-like of shape (n_frozen, 2) or None, default=None
-        (row, column) pairs that are kept whatever they cost, in any order.
+        (row, column) pairs to keep whatever they cost, in any order.
     forbidden : array-like of shape (n_rows, n_cols), bool, or None, default=None
         True where a row and a column must not be matched.
     unmatched_cost : float or None, default=None
-        What it costs to leave one row, or one column, unmatched. A pair then costs
-        2 `unmatched_cost` if it stays apart, so no pair with a cost above that is
-        matched (with `maximize`, none with a gain below -2 `unmatched_cost`). Larger
-        values match more; None matches all of the smaller side.
+        Cost of each unmatched row or column. No pair that costs more than 2 `unmatched_cost`
+        is matched (with `maximize`, none that gains less than -2 `unmatched_cost`). Larger
+        values match more pairs. None matches all of the smaller side.
     tol : float, default=1e-6
-        Largest `gap` the auction may leave; larger is faster.
+        Largest `gap` of the auction. Larger values are faster.
 
     Returns
     -------
@@ -72,7 +70,7 @@ def solve_assignment(
 
     Notes
     -----
-    Memory: a copy of the cost, and with the auction 1/16 of it. The result does not
+    Memory: a copy of the cost, and 1/16 more with the auction. The result does not
     depend on the number of threads.
 
     Examples
@@ -114,9 +112,9 @@ def solve_assignment(
         return Assignment(columns, sign * offset, None, 0.0, "exact")
 
     if apart is not None:
-        # Matching a pair gains 2u - cost over leaving it apart. Clipped at zero, a full
-        # assignment is never worse than a partial one, and pairs at zero come apart after.
-        # Beyond what all other pairs can make up for, a larger u only drowns the costs.
+        # A match gains 2u - cost over leaving the pair unmatched. Clipped at zero, a full
+        # assignment is never worse than a partial one; pairs at zero are unmatched afterwards.
+        # A larger u than all other pairs can offset would only lose the costs in rounding.
         most = 2.0 * (min(benefit.shape) + 1.0) * (float(np.abs(benefit).max()) or 1.0)
         apart = float(np.clip(apart, -most * unit, most * unit)) / unit
         benefit += benefit.dtype.type(2 * apart)
@@ -128,8 +126,10 @@ def solve_assignment(
     elif barred is not None and barred.any():
         check_feasible(~barred, n_required=min(rows.size, cols.size))
     if apart is None:
-        # All of the smaller side are matched, so a constant changes nothing but takes digits.
-        constant = _common(benefit)
+        # All of the smaller side are matched, so a constant only costs digits.
+        # Other entries than the best of each row may be huge.
+        sample = benefit[:: max(1, benefit.shape[0] // 64)]
+        constant = middle(sample.max(axis=1)[:, None])[0]
         benefit -= constant
         offset += float(constant) * min(benefit.shape)
         if barred is not None:
@@ -144,7 +144,7 @@ def solve_assignment(
     value = unit * float(cost[matched, columns[matched]].sum(dtype=np.float64))
     full_prices = None if found.prices is None else found.prices * unit
     if full_prices is not None and kept.size:
-        # frozen columns were not for sale; the mean is a neutral start should they be freed
+        # frozen columns had no price; the mean is a neutral start if they are freed
         of_free = full_prices
         full_prices = np.full(n_cols, of_free.mean())
         full_prices[cols] = of_free
@@ -152,42 +152,30 @@ def solve_assignment(
 
 
 def _scaled_cost(cost: NDArray[Any]) -> tuple[NDArray[Any], float]:
-    """Costs of which sums and differences are floats too, and the unit they are in.
-
-    Refuses those whose sum over a matching may not fit into a float.
-    """
+    """Costs scaled so that their sums neither overflow nor underflow, and the unit."""
     largest = max(float(cost.max()), -float(cost.min()))
     n_pairs = min(cost.shape)
     if not largest * n_pairs < LARGEST_TOTAL:
         raise ValueError(
-            f"`cost` holds {largest:.3g}, and a total of {n_pairs} such costs does not fit into a "
-            "float. Divide all costs by a common number; to rule a pair out, use `forbidden`."
+            f"`cost` holds {largest:.3g}, and a total of {n_pairs} of these does not fit into a "
+            "float. Divide all costs by a common number; to rule out pairs, use `forbidden`."
         )
     if cost.dtype == np.float32 and largest * n_pairs > LARGEST_SINGLE:
         cost = cost.astype(np.float64)
     if 0.0 < largest < 2.0**-700:
-        # Shares of the smallest floats are zero; a power of two rounds nothing.
+        # A power of two is exact.
         return cost * 2.0**600, 2.0**-600
     return cost, 1.0
 
 
-def _common(benefit: NDArray[Any]) -> Any:
-    """A benefit about as large as the best of most rows, from a sample of these.
-
-    Of all entries the middle would not do: most may stand for "not this pair".
-    """
-    rows = benefit[:: max(1, benefit.shape[0] // 64)]
-    return middle(rows.max(axis=1)[:, None])[0]
-
-
 def check_assignment_cost(cost: Any) -> NDArray[Any]:
-    """Finite C-contiguous matrix, float32 kept and all else as float64, at least 1 x 1."""
+    """Finite C-contiguous matrix of float32 or float64, at least 1 x 1."""
     n_rows, n_cols = table_shape(cost)
     check_memory(
-        # the cost, its negative, and what SciPy's solver makes of that
+        # the cost, its negative, and a copy by SciPy
         24 * n_rows * n_cols,
         what=f"Assigning {n_rows:,} rows to {n_cols:,} columns",
-        instead="Pass fewer rows or columns, such as those that are likely partners.",
+        instead="Pass fewer rows or columns.",
     )
     values: NDArray[Any]
     if isinstance(cost, np.ndarray) and cost.dtype.type is np.float32:
@@ -207,7 +195,7 @@ def check_assignment_cost(cost: Any) -> NDArray[Any]:
 def check_forbidden(
     forbidden: ArrayLike, shape: tuple[int, int], frozen: NDArray[np.intp]
 ) -> NDArray[np.bool_]:
-    """Boolean matrix of the given shape that bars no frozen pair."""
+    """Boolean matrix of the given shape that does not forbid a frozen pair."""
     mask = as_array(forbidden, "`forbidden`")
     if mask.dtype != bool:
         raise ValueError(
@@ -220,19 +208,19 @@ def check_forbidden(
         row, column = frozen[clash[0]]
         raise ValueError(
             f"The pair (row {row}, column {column}) is both frozen and forbidden. "
-            "Take it out of one of the two."
+            "Remove it from one of them."
         )
     return mask
 
 
 def check_feasible(allowed: NDArray[np.bool_], *, n_required: int) -> None:
-    """Refuse forbidden pairs that leave too few pairs to match `n_required` rows and columns."""
+    """Raise ValueError if fewer than `n_required` pairs can be matched at once."""
     columns = maximum_bipartite_matching(sparse.csr_array(allowed), perm_type="column")
     n_matched = int((columns >= 0).sum())
     if n_matched < n_required:
         raise ValueError(
             f"`forbidden` leaves no assignment: at most {n_matched} of {n_required} pairs can be "
-            "matched at once. Forbid fewer pairs, or set `unmatched_cost` so that some stay apart."
+            "matched at once. Forbid fewer pairs, or set `unmatched_cost` to leave some unmatched."
         )
 
 
@@ -245,5 +233,5 @@ def check_prices(prices: ArrayLike, n_columns: int) -> NDArray[np.float64]:
             "Pass the prices of a problem with the same columns, or None."
         )
     if not np.isfinite(values).all():
-        raise ValueError("`prices` holds NaN or infinity. Pass None to start afresh.")
+        raise ValueError("`prices` holds NaN or infinity. Pass None to start without prices.")
     return values

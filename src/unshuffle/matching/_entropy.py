@@ -1,4 +1,4 @@
-"""Joint entropy of collections, and how matchings and exchanges change it."""
+"""Joint entropy of collections, its slope, and its changes by exchanges of two items."""
 
 from collections.abc import Sequence
 
@@ -12,18 +12,17 @@ from unshuffle._quadratic import Array, Permutation
 def entropy_value(K: Array, L: Array, permutation: Permutation, *, ridge: float) -> float:
     """Log-volume of the matched pairs in the product kernel's feature space, eq. (17).
 
-    That is log det(H J H + ridge I) with J[i, j] = K[i, j] L[p(i), p(j)]. Smaller values are more
-    dependent; a larger ridge counts only larger directions.
+    That is log det(H J H + ridge I) with J[i, j] = K[i, j] L[p(i), p(j)]; smaller values mean
+    more dependence.
     """
-    return _log_volume(_factor(K * L[np.ix_(permutation, permutation)], ridge))
+    return multiway_entropy([K, L[np.ix_(permutation, permutation)]], ridge=ridge)
 
 
 def entropy_weights(K: Array, L: Array, permutation: Permutation, *, ridge: float) -> Array:
     """Matrix A * K where A = H (H J H + ridge I)^-1 H is the slope of `entropy_value` in J.
 
-    The log-determinant is concave in J, so tr(A J') bounds it from above (up to a constant)
-    for every other matching: any permutation that lowers the sum of
-    (A * K)[i, j] L[p(i), p(j)] lowers the entropy too.
+    The log-determinant is concave in J: a permutation that lowers the sum of
+    (A * K)[i, j] L[p(i), p(j)] lowers the entropy.
     """
     factor = _factor(K * L[np.ix_(permutation, permutation)], ridge)
     inverse = linalg.cho_solve((factor, True), np.eye(K.shape[0]))
@@ -32,16 +31,16 @@ def entropy_weights(K: Array, L: Array, permutation: Permutation, *, ridge: floa
 
 def multiway_entropy(kernels: Sequence[Array], *, ridge: float) -> float:
     """Log-volume of the items in the product feature space, eq. (17), for several kernels."""
-    return _log_volume(_factor(np.prod(kernels, axis=0), ridge))
+    factor = _factor(np.prod(kernels, axis=0), ridge)
+    return float(2.0 * np.sum(np.log(np.diag(factor))))
 
 
 def entropy_swap_changes(others: Array, K: Array, *, ridge: float) -> Array:
-    """Change of `multiway_entropy` for the exchange of each two items of one collection.
+    """Exact changes of `multiway_entropy` for each exchange of two items of one collection.
 
-    `others` is the product of the other kernels. The changes are exact, in the order of
-    `np.triu_indices(m, 1)`: an exchange changes two rows and columns of J, and so its determinant
-    by a factor det(I + C U' G U) of order four. O(m^4) time in one matrix product, and about four
-    arrays of m^3 / 2 numbers.
+    In the order of `np.triu_indices(m, 1)`; `others` is the product of the other kernels. An
+    exchange changes two rows and columns of J, and its determinant by a factor det(I + C U' G U)
+    of order four. O(m^4) time, and about four arrays of m^3 / 2 numbers.
     """
     n_items = K.shape[0]
     check_memory(
@@ -54,12 +53,12 @@ def entropy_swap_changes(others: Array, K: Array, *, ridge: float) -> Array:
     G = _centered(np.asarray(np.linalg.inv(matrix), dtype=np.float64))
     first, second = np.triu_indices(n_items, 1)
     gaps = K[second] - K[first]
-    rows = others[first] * gaps  # what is added to row i of J
+    rows = others[first] * gaps  # change of row i of J
     columns = -others[second] * gaps
     pairs = np.arange(first.size)
     diagonal = np.diag(K)
     for change, own, other in ((rows, first, second), (columns, second, first)):
-        # Row and column both carry the change of the diagonal: half of it each.
+        # Row and column each carry half of the change of the diagonal.
         change[pairs, own] = np.diag(others)[own] * (diagonal[other] - diagonal[own]) / 2.0
         change[pairs, other] = 0.0
     along_rows, along_columns = rows @ G, columns @ G
@@ -75,7 +74,7 @@ def entropy_swap_changes(others: Array, K: Array, *, ridge: float) -> Array:
     # C pairs each unit vector with its change, so C U' G U has the halves of the rows exchanged.
     factors = np.linalg.det(np.eye(4) + inner[:, [2, 3, 0, 1]])
     with np.errstate(divide="ignore", invalid="ignore"):
-        # Rounding may leave a factor at or below 0 where the volume all but vanishes.
+        # Rounding may make a factor negative where the volume nearly vanishes.
         return np.asarray(np.where(factors > 0, np.log(factors), np.inf))
 
 
@@ -84,11 +83,6 @@ def _factor(joint: Array, ridge: float) -> Array:
     centered = _centered(joint)
     centered[np.diag_indices_from(centered)] += ridge
     return np.asarray(linalg.cholesky(centered, lower=True, check_finite=False))
-
-
-def _log_volume(factor: Array) -> float:
-    """Log-determinant of the matrix that a Cholesky factor is of."""
-    return float(2.0 * np.sum(np.log(np.diag(factor))))
 
 
 def _centered(K: Array) -> Array:

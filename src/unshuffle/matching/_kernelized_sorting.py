@@ -1,4 +1,4 @@
-"""KernelizedSorting: the estimator."""
+"""KernelizedSorting, which matches two collections."""
 
 import warnings
 from contextlib import suppress
@@ -29,7 +29,7 @@ from unshuffle._parameters import (
 )
 from unshuffle._progress import Callback, fit_by_search
 from unshuffle.assignment import soft_assignment
-from unshuffle.matching._kernel_pair import KernelPair, varied_gram
+from unshuffle.matching._kernel_pair import KernelPair, compute_gram
 from unshuffle.matching._matches import Matches, take
 from unshuffle.matching._paper import solve_by_paper
 from unshuffle.matching._refined import (
@@ -41,18 +41,17 @@ from unshuffle.matching._refined import (
     solve_refined,
 )
 
-# Matrices of n^2 numbers that a fit holds at its peak, kernels of both sides counted; those that
-# each thread beyond the first adds; and those that a cost adds.
+# Peak memory in matrices of n^2 numbers: base, for each further thread, and with a cost.
 N_MATRICES, PER_THREAD, WITH_COST = 17, 4, 4
 SOFT_TEMPERATURE = 0.2
-# Thirds of the pairs that confidences are taken from: more give finer steps.
+# Random thirds for `confidence_`: more give finer values.
 N_RESAMPLES, INTERRUPTED_RESAMPLES = 24, 8
-# Rivals whose objective reaches this share of the best cannot be ruled out by it.
+# `AmbiguityWarning` is issued above this.
 WARN_ABOVE = 0.9
 
 
 class AmbiguityWarning(UserWarning):
-    """Another matching, with truly different partners, is about as good.
+    """Another matching with clearly different partners is about as good.
 
     Examples
     --------
@@ -72,92 +71,87 @@ class AmbiguityWarning(UserWarning):
 class KernelizedSorting(BaseEstimator):
     """Match two collections of the same things that share no features.
 
-    Only similarities inside each collection are used: items are paired so that what is alike on
-    one side is alike on the other. Halves of photos, documents in two languages, two
-    measurements of the same cells can be matched without one known pair.
+    Uses only the similarities inside each collection: items that are alike in one are paired with
+    items that are alike in the other. Matches halves of photos, documents in two languages, or
+    two measurements of the same cells, without a single known pair.
 
     Parameters
     ----------
     kernel : str, callable or list of these, default="rbf"
         Similarity inside the first collection: "linear", "rbf", "laplacian", "chi2", "geodesic",
         "text" (collections are lists of str), "precomputed" (collections are kernel matrices), or
-        a callable. "linear" is taken about the median of each column, so that it does not matter
-        where the origin is. A list is summed, each kernel scaled to unit centered norm; the
-        collection is then a list too, one entry for each kernel, or one array for all. Kernels
-        on different features can match far more than the best of them alone, if each is
-        informative.
+        a callable. "linear" is taken about the median of each column. A list is summed, each
+        kernel scaled to unit centered norm; the collection is then a list with one entry for each
+        kernel, or one array for all. Kernels on different features can match far more than the
+        best of them alone.
     kernel_y : str, callable, list of these, or None, default=None
-        Similarity inside the second collection; None is the same as `kernel`.
+        Similarity inside the second collection. None uses `kernel`.
     gamma : float, list of these, or None, default=None
-        Width of "rbf" (exp(-gamma d^2)), "laplacian", "chi2" and "geodesic". Larger sees finer
-        differences. None is one over the median off-diagonal (squared) distance.
+        Inverse width of "rbf" (exp(-gamma d^2)), "laplacian", "chi2" and "geodesic". Larger
+        values resolve finer differences. None uses one over the median off-diagonal (squared)
+        distance.
     method : {"refined", "classic", "unbiased", "entropy"}, default="refined"
-        "refined" climbs from `n_init` starts by assignments and swaps, then gives ever more
-        weight to fine differences, and chooses partners by their shares in the end. The others
-        are the paper's: "classic" takes full steps from the leading eigenvectors, "unbiased"
-        leaves out the diagonals and takes partial steps, "entropy" minimises the joint entropy.
+        "refined" climbs from `n_init` starts by assignments and swaps, then gives more and more
+        weight to fine differences. The others are the paper's: "classic" takes full steps from
+        the leading eigenvectors, "unbiased" leaves out the diagonals and takes partial steps,
+        "entropy" minimizes the joint entropy.
     n_init : int, default=8
-        Starts of "refined". More find a better matching where the collections depend weakly on
-        each other, and see more rivals; 4 or more include both signs of the leading eigenvector.
+        Starts of "refined". Larger values find better matchings of weakly dependent collections,
+        and more rivals; 4 or more include both signs of the leading eigenvector.
     max_iter : int, default=100
-        Most assignments in one ascent; more may climb higher.
+        Largest number of assignments in one ascent. Larger values may climb higher.
     tol : float, default=1e-5
-        Relative gain below which the methods of the paper stop; larger stops sooner.
+        Relative gain below which the paper's methods stop. Larger values stop sooner.
     unmatched_cost : float or None, default=None
-        None matches all items of the smaller collection. Otherwise, the disagreement above which
-        a pair parts, as a share of the disagreement of random pairs: smaller leaves more items of
-        both sides without a partner. 0.3 is strict, 0.4 a fair first try, 0.5 lenient; at 1 pairs
-        no better than chance stay.
+        Disagreement above which a pair is released, relative to that of random pairs. Smaller
+        values leave more items of both sides unmatched: 0.3 is strict, 0.4 a good first try, 0.5
+        lenient. None matches all items of the smaller collection.
     random_state : int, RandomState instance or None, default=None
-        Signs of the starts beyond the ninth; nothing else is random.
+        Seed of the signs of the starts beyond the ninth; nothing else is random.
     n_jobs : int or None, default=None
-        Threads over starts; more are faster, up to `n_init`. The result does not depend on it.
+        Threads over starts, useful up to `n_init`. The result does not depend on it.
     callback : callable or None, default=None
-        Called with a state that has `iteration`, `objective` and `permutation` (also `stage` and
-        `fraction`, for a progress bar) after each step. Returning True stops the search; the
-        best matching so far is kept.
+        Called after each step with a state that has `iteration`, `objective`, `permutation`,
+        `stage` and `fraction`. Return True to stop and keep the best matching so far.
     kernel_weights : array-like of shape (n_kernels,) or None, default=None
-        Weights of a list of kernels; a larger one counts more. None is equal weights.
+        Weights of a list of kernels; larger weights count more. None weighs them equally.
     step : {"set", "line_search"}, default="set"
         Steps of "unbiased": the best of 0.1, 0.2, ..., 1.0, or the exact maximum on the line.
 
     Attributes
     ----------
     permutation_ : ndarray of shape (n_X,)
-        `y[permutation_[i]]` belongs to `X[i]`; -1 if unmatched.
+        `y[permutation_[i]]` is matched to `X[i]`; -1 if unmatched.
     pairs_ : ndarray of shape (n_matched, 2)
         Matched indices (in X, in y).
     confidence_ : ndarray of shape (n_X,)
-        Share of random thirds of the other pairs from which item i finds the same partner, from
-        0 to 1; 0 where unmatched. It ranks pairs within one answer; whether the answer as a whole
-        may be another (a mirror image, say), `ambiguity_` tells.
+        Share of random thirds of the other pairs that give item i the same partner, from 0 to 1;
+        0 if unmatched. It ranks the pairs of one matching; `ambiguity_` judges the whole.
     ambiguity_ : float
-        Objective of the best matching with truly different partners (by the kernel: taking one
-        near-duplicate for another does not count), as a share of the best of all; 0 if no start
-        led to one. "refined" takes the smaller of this share at the full spectrum and where fine
-        differences count. `AmbiguityWarning` is given above 0.9: then the objective cannot tell
-        right from wrong, and a few `frozen` pairs can.
+        Objective of the best matching with clearly different partners (near-duplicates do not
+        count), relative to the best objective; 0 if no start led to one. "refined" takes the
+        smaller of this ratio at the full spectrum and at the last spectral power. Above 0.9,
+        `AmbiguityWarning` is issued: the objective cannot decide, but a few `frozen` pairs can.
     objective_ : float
-        Sum of K[i, j] L[p(i), p(j)] over matched pairs, both kernels centred, diagonals zeroed.
+        Sum of K[i, j] L[p(i), p(j)] over matched pairs; kernels centered, diagonals zeroed.
     objective_path_ : ndarray of shape (n_steps,)
-        That objective after each step that led to the answer. It rises while starts are climbed;
-        "refined" then gives some of it up for finer differences.
+        Objective after each step that led to the result. It rises while starts are climbed;
+        "refined" then trades some of it for finer differences.
     n_iter_ : int
-        Assignments solved, over all starts.
+        Number of assignments solved, over all starts.
     converged_ : bool
-        Whether every ascent ended by itself.
+        Whether every ascent converged before `max_iter`.
     n_features_in_ : int
-        Columns of X, where X is one table.
+        Number of columns of X, if X is one table.
     feature_names_in_ : ndarray of str
-        Names of those columns, where X has them.
+        Column names of X, if it has any.
 
     Notes
     -----
-    A local optimum is promised, not the best matching, which is NP-hard to find. Time grows as
-    n^3 for the matrix products and about n^2 for each assignment: a second for 320 items, under
-    a minute for 2,000 on two cores. Memory: about seventeen matrices of n^2 numbers and three
-    more for each further thread, checked before any is made; a fitted estimator keeps two of
-    n_X * n_y.
+    The result is a local optimum; the best matching is NP-hard to find. Time grows as n^3 for the
+    matrix products and about n^2 for each assignment: a second for 320 items, under a minute for
+    2,000 on two cores. Memory: about 17 matrices of n^2 numbers and 4 more for each further
+    thread, checked first; a fitted estimator keeps two of n_X * n_y.
 
     References
     ----------
@@ -224,34 +218,28 @@ class KernelizedSorting(BaseEstimator):
         self.step = step
 
     def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        frozen: ArrayLike | None = None,
-        cost: ArrayLike | None = None,
+        self, X: Any, y: Any, *, frozen: ArrayLike | None = None, cost: ArrayLike | None = None
     ) -> "KernelizedSorting":
         """Find the partner in y of each item of X.
 
         Parameters
         ----------
         X : array-like of shape (n_X, n_features), list of str, or list of these
-            First collection; data frames and sparse matrices are taken too, and an index of
-            names is kept.
+            First collection. Data frames and sparse matrices work too; index names are kept.
         y : array-like of shape (n_y, n_features_y), list of str, or list of these
-            Second collection, like X. It need not have the features of X, nor its size.
+            Second collection. Its features and size may differ from those of X.
         frozen : array-like of shape (n_frozen, 2) or None, default=None
-            Known pairs (index in X, index in y), in any order; they are kept and help the rest.
+            Known pairs (index in X, index in y), in any order. They are kept and guide the rest.
         cost : array-like of shape (n_X, n_y) or None, default=None
-            What it costs to pair each two, in units of the gradient of the objective; larger
-            entries keep two apart more strongly. An item's gradient is about twice `objective_`
-            over the number of items, so costs of that size weigh as much as the similarities.
+            Cost of each pair, in units of the gradient of the objective. Larger entries make a
+            pair less likely. Costs of about twice `objective_` over the number of items weigh as
+            much as the similarities.
 
         Returns
         -------
         self : KernelizedSorting
-            Fitted, with the best matching so far if the callback stopped it. After Ctrl-C the
-            estimator is fitted so too, and the interrupt goes on to the caller.
+            The fitted estimator. If the callback or Ctrl-C stops the search, the best so far is
+            kept; KeyboardInterrupt is raised again.
         """
         check_parameters(self)
         check_n_jobs(self.n_jobs)
@@ -263,7 +251,7 @@ class KernelizedSorting(BaseEstimator):
                 "Matching requires y to be passed, but the target y is None. It is the second "
                 "collection, like X: call fit(X, y) with both."
             )
-        search = MatchSearch(self._pair(X, y, frozen, cost), self.callback)
+        search = MatchSearch(self._build_pair(X, y, frozen, cost), self.callback)
         solve, store = partial(self._solve, search), partial(self._store, search, X, y)
         fit_by_search(self, search, solve, store, partial(self._judge, search))
         if not search.stopped:
@@ -271,7 +259,7 @@ class KernelizedSorting(BaseEstimator):
         return self
 
     def reorder(self, y: Any) -> Any:
-        """Second collection, or anything in its order, in the order of X.
+        """Put the second collection, or data in its order, into the order of X.
 
         Parameters
         ----------
@@ -281,30 +269,30 @@ class KernelizedSorting(BaseEstimator):
         Returns
         -------
         reordered : same type, of length n_X
-            Item i belongs to `X[i]`.
+            Item i is matched to `X[i]`.
         """
         check_is_fitted(self, "permutation_")
-        alone = np.flatnonzero(self.permutation_ < 0)
-        if alone.size:
+        unmatched = np.flatnonzero(self.permutation_ < 0)
+        if unmatched.size:
             raise ValueError(
-                f"{alone.size} of {self.permutation_.size} items of X have no partner (the first "
-                f"is item {alone[0]}), so y cannot be put in the order of X. Use `pairs_` to "
-                "select the matched items of both."
+                f"{unmatched.size} of {self.permutation_.size} items of X are unmatched (the "
+                f"first is item {unmatched[0]}), so y cannot be put into the order of X. Use "
+                "`pairs_` to select the matched items of both."
             )
         return take(y, self.permutation_, self._n_second)
 
     def candidates(self, k: int) -> NDArray[np.intp]:
-        """Indices in y of the k best partners of each item of X, the best first.
+        """Indices of the k best partners in y of each item of X, the best first.
 
         Parameters
         ----------
         k : int
-            Number of candidates; larger makes it likelier that the right one is among them.
+            Number of candidates. Larger values are more likely to include the right one.
 
         Returns
         -------
         candidates : ndarray of shape (n_X, k)
-            The partner of a matched item comes first, then others by their share.
+            The matched partner comes first, then others by their share.
         """
         check_is_fitted(self, "permutation_")
         k = check_count(k, "k", most=self._n_second)
@@ -316,48 +304,47 @@ class KernelizedSorting(BaseEstimator):
     def soft_matches(self, temperature: float = SOFT_TEMPERATURE) -> NDArray[np.float64]:
         """Share of each item of X in each item of y, given the other pairs.
 
-        `soft_matches() @ y` is a smoothed version of `reorder(y)`, which lies closer to the
-        truth where single pairs are uncertain. Items that are broadly alike share; to rank
-        single partners, `candidates` looks at finer differences.
+        `soft_matches() @ y` is a smoothed `reorder(y)`, closer to the truth where single pairs are
+        uncertain. To rank single partners, use `candidates`, which resolves finer differences.
 
         Parameters
         ----------
         temperature : float, default=0.2
-            Softness in standard deviations of the gradient, less what it owes to row and column
-            alone; larger spreads the shares.
+            Softness in standard deviations of the gradient, without its row and column effects.
+            Larger values spread the shares.
 
         Returns
         -------
         shares : ndarray of shape (n_X, n_y)
-            Rows sum to 1 if X is not larger than y, columns if it is not smaller; the larger
-            side sums to at most 1.
+            Rows sum to 1 if n_X <= n_y, columns if n_X >= n_y; those of the larger side sum to at
+            most 1.
         """
         check_is_fitted(self, "permutation_")
         return self._shares(0, check_positive(temperature, "temperature"))
 
     @property
     def matches_(self) -> Matches:
-        """Pairs with names and confidences, to be saved to CSV or JSON."""
+        """Matched pairs with names and confidences, which can be saved to CSV or JSON."""
         check_is_fitted(self, "permutation_")
         return Matches(self.permutation_, self.confidence_, self._names_first, self._names_second)
 
     def _shares(self, number: int, temperature: float) -> NDArray[np.float64]:
         with warnings.catch_warnings():
-            # Shares are read to a few digits; a scaling that is not exact to 1e-6 is no news.
+            # A few digits of the shares are enough.
             warnings.simplefilter("ignore", ConvergenceWarning)
             return soft_assignment(
                 self._slopes[number],
                 maximize=True,
-                # A temperature near 0 is as good as 0; the product may underflow.
+                # the product may underflow
                 epsilon=max(temperature * self._spreads[number], np.finfo(float).tiny),
                 frozen=self._frozen,
                 tol=1e-3,
             )
 
-    def _pair(
+    def _build_pair(
         self, X: Any, y: Any, frozen: ArrayLike | None, cost: ArrayLike | None
     ) -> KernelPair:
-        """Kernels, cost and frozen pairs, all checked; memory first."""
+        """Check memory, kernels, cost and frozen pairs."""
         kernel_y = self.kernel if self.kernel_y is None else self.kernel_y
         largest = max(count_items(X, self.kernel), count_items(y, kernel_y, "y"))
         more_threads = count_threads(self.n_jobs, self.n_init) - 1
@@ -370,10 +357,10 @@ class KernelizedSorting(BaseEstimator):
         several = any(isinstance(kernel, list | tuple) for kernel in (self.kernel, kernel_y))
 
         def gram(collection: Any, kernel: Any, name: str) -> NDArray[np.float64]:
-            # Weights of one side's list are no mistake where the other side has a single kernel.
+            # Weights may be meant for the list of the other side only.
             single = several and not isinstance(kernel, list | tuple)
             weights = None if single else self.kernel_weights
-            return varied_gram(collection, kernel, gamma=self.gamma, weights=weights, name=name)
+            return compute_gram(collection, kernel, gamma=self.gamma, weights=weights, name=name)
 
         K, L = gram(X, self.kernel, "X"), gram(y, kernel_y, "y")
         fixed = check_frozen(frozen, K.shape[0], L.shape[0])
@@ -388,47 +375,39 @@ class KernelizedSorting(BaseEstimator):
                 "smaller one."
             )
         if linear is not None and self.unmatched_cost is None:
-            # A constant changes no full matching, but takes the digits of what does.
-            with np.errstate(over="ignore"):  # the pair cuts it off
+            # A constant changes no full matching, but costs digits.
+            with np.errstate(over="ignore"):  # KernelPair clips it
                 linear = linear - middle(linear.reshape(-1, 1))[0]
         return KernelPair.of(K, L, linear, fixed)
 
     def _solve(self, search: MatchSearch) -> Outcome:
-        """Search, and part pairs of what was found, even if the search was stopped."""
-        try:
-            search.offer(self._search(search), FINISHED)
-        finally:
-            search.part_pairs(self.unmatched_cost)
-        return search.found
-
-    def _search(self, search: MatchSearch) -> Outcome:
+        """Search, and release pairs of the result even if the search was stopped."""
         max_iter, n_jobs = int(self.max_iter), self.n_jobs
         if self.method == "refined":
             n_init, rng = int(self.n_init), check_random_state(self.random_state)
-            return solve_refined(search, n_init=n_init, max_iter=max_iter, n_jobs=n_jobs, rng=rng)
-        return solve_by_paper(
-            search,
-            method=self.method,
-            max_iter=max_iter,
-            tol=self.tol,
-            step=self.step,
-            n_jobs=n_jobs,
-        )
+            solve = partial(solve_refined, n_init=n_init, rng=rng)
+        else:
+            solve = partial(solve_by_paper, method=self.method, tol=self.tol, step=self.step)
+        try:
+            search.offer(solve(search, max_iter=max_iter, n_jobs=n_jobs), FINISHED)
+        finally:
+            search.release_pairs(self.unmatched_cost)
+        return search.found
 
     def _store(self, search: MatchSearch, X: Any, y: Any, outcome: Outcome) -> None:
-        """Keep the matching in the user's order of collections, not yet judged."""
+        """Set the fitted attributes, in the user's order of collections."""
         pair = search.pair
-        # Broad similarities for soft matches, fine ones to rank candidates.
+        # The full spectrum for soft matches, fine differences to rank candidates.
         problems = pair.full_problem, outcome.problem
         slopes = [problem.gradient(outcome.permutation) for problem in problems]
         linear = 0.0 if pair.cost is None else pair.cost
         self._spreads = [interaction_spread(each + linear) for each in slopes]
         self._slopes = [np.ascontiguousarray(each.T) if pair.swapped else each for each in slopes]
         self._frozen = pair.frozen[:, ::-1] if pair.swapped else pair.frozen
-        self.permutation_ = pair.to_user(outcome.answer)
+        self.permutation_ = pair.to_user(outcome.matching)
         rows = np.flatnonzero(self.permutation_ >= 0)
         self.pairs_ = np.column_stack([rows, self.permutation_[rows]])
-        self.objective_ = pair.objective(outcome.answer)
+        self.objective_ = pair.objective(outcome.matching)
         self.objective_path_ = np.array(outcome.objective_path)
         self.n_iter_ = search.n_assignments
         self.converged_ = outcome.converged
@@ -442,28 +421,29 @@ class KernelizedSorting(BaseEstimator):
         self.__dict__.update(feature_names(X))
 
     def _judge(self, search: MatchSearch, interrupted: bool) -> None:
-        """Say how far to trust the matching, as a whole and pair by pair."""
+        """Compute the ambiguity of the matching and the confidence of each pair."""
         pair, outcome = search.pair, search.found
         n_resamples = INTERRUPTED_RESAMPLES if interrupted else N_RESAMPLES
         self.ambiguity_ = ambiguity(pair.full_problem, pair.L, outcome)
-        trust = confidence(outcome, n_resamples=n_resamples, n_jobs=self.n_jobs)
+        each = confidence(outcome, n_resamples=n_resamples, n_jobs=self.n_jobs)
         confidences = np.zeros(self.permutation_.size)
-        confidences[self.pairs_[:, 0]] = trust[self.pairs_[:, int(pair.swapped)]]
+        confidences[self.pairs_[:, 0]] = each[self.pairs_[:, int(pair.swapped)]]
         self.confidence_ = confidences
 
     def _warn(self) -> None:
         if not self.converged_:
             warnings.warn(
-                f"An ascent reached max_iter={self.max_iter} assignments before it ended. "
-                "Raise max_iter, or tol, to let it end.",
+                f"An ascent did not converge in max_iter={self.max_iter} assignments. Raise "
+                "max_iter or tol.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
         if self.ambiguity_ > WARN_ABOVE:
             warnings.warn(
-                f"Another matching with truly different partners reaches {self.ambiguity_:.1%} of "
-                "the best objective, so the objective cannot tell which is right. Freeze a few "
-                "known pairs, or add a kernel on other features; raising n_init helps at times.",
+                "Another matching with clearly different partners reaches "
+                f"{self.ambiguity_:.1%} of the best objective, so the objective cannot decide "
+                "between them. Freeze a few known pairs, add a kernel on other features, or raise "
+                "n_init.",
                 AmbiguityWarning,
                 stacklevel=3,
             )
@@ -480,10 +460,10 @@ class KernelizedSorting(BaseEstimator):
 
 
 def item_names(collection: Any, n_items: int) -> list[str]:
-    """Name of each item: the index of a data frame, obs_names of AnnData, else its position."""
+    """Names of the items: the index of a data frame, obs_names of AnnData, or positions."""
     parts = [collection]
     if isinstance(collection, list | tuple) and not is_text(collection):
-        parts = list(collection)  # one table for each kernel: the first that has names gives them
+        parts = list(collection)  # one table for each kernel: use the first names
     for part in parts:
         names = part.index if hasattr(part, "iloc") else getattr(part, "obs_names", None)
         if names is not None and len(names) == n_items:
@@ -492,7 +472,7 @@ def item_names(collection: Any, n_items: int) -> list[str]:
 
 
 def feature_names(collection: Any) -> dict[str, Any]:
-    """Fitted attributes of a table: the number of its columns, and their names if strings."""
+    """Fitted attributes of a table: the number of columns, and their names if strings."""
     shape: tuple[int, ...] | None = getattr(collection, "shape", None)
     if shape is None and not is_text(collection):
         with suppress(ValueError):  # one table for each kernel, not a table in lists

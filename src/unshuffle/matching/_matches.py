@@ -1,4 +1,4 @@
-"""Matched pairs as a table that can be saved and loaded; collections in matched order."""
+"""Matched pairs as a table that can be saved and loaded, and reordering of collections."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -34,14 +34,14 @@ class Matches:
     Attributes
     ----------
     permutation : ndarray of shape (n_x,)
-        Item `permutation[i]` of the second collection belongs to item i of the first; -1 is
+        Item `permutation[i]` of the second collection is matched to item i of the first; -1 if
         unmatched.
     confidence : ndarray of shape (n_x,)
-        How far to trust each pair, from 0 to 1.
+        Confidence of each pair, from 0 to 1.
     names_x : list of str
         Names of the first collection.
     names_y : list of str
-        Names of the second.
+        Names of the second collection.
     candidates : ndarray of shape (n_x, k) or None, default=None
         Best partners of each item of the first collection, the best first.
 
@@ -60,25 +60,25 @@ class Matches:
     candidates: NDArray[np.intp] | None = None
 
     def __post_init__(self) -> None:
-        # Copies: a table must not change with the arrays and lists it was made from.
+        # Copies: the table must not change with the arguments.
         names_x = list(check_names(self.names_x, "names_x"))
         names_y = list(check_names(self.names_y, "names_y"))
         permutation = check_permutation(self.permutation, len(names_x), len(names_y))
         check_plain(self.confidence, "`confidence`")
-        trust = np.asarray(self.confidence)
-        if trust.shape != permutation.shape or trust.dtype.kind not in "biuf":
+        values = np.asarray(self.confidence)
+        if values.shape != permutation.shape or values.dtype.kind not in "biuf":
             raise ValueError(
                 f"`confidence` must be {permutation.size} numbers, one for each item of X, got "
-                f"shape {trust.shape} and dtype {trust.dtype}."
+                f"shape {values.shape} and dtype {values.dtype}."
             )
-        if not np.all((trust >= 0) & (trust <= 1)):
+        if not np.all((values >= 0) & (values <= 1)):
             raise ValueError(
-                f"`confidence` must be from 0 to 1, got {trust.min():.6g} to {trust.max():.6g}."
+                f"`confidence` must be from 0 to 1, got {values.min():.6g} to {values.max():.6g}."
             )
         object.__setattr__(self, "names_x", names_x)
         object.__setattr__(self, "names_y", names_y)
         object.__setattr__(self, "permutation", permutation.copy())
-        object.__setattr__(self, "confidence", trust.astype(np.float64))
+        object.__setattr__(self, "confidence", values.astype(np.float64))
         if self.candidates is not None:
             chosen = _check_candidates(self.candidates, len(names_x), len(names_y))
             object.__setattr__(self, "candidates", chosen.copy())
@@ -103,14 +103,13 @@ class Matches:
         return [(self.names_x[i], self.names_y[j]) for i, j in self.pairs]
 
     def rows(self) -> list[dict[str, Any]]:
-        """One record for each item of the first collection, then for each unused of the second.
+        """Records of all items of the first collection, then of the unmatched of the second.
 
         Returns
         -------
         rows : list of dict
-            With the keys index_x, name_x, index_y, name_y and confidence; those of the partner
-            are None where there is none. With `candidates` also that key: a list of index_y and
-            name_y.
+            Keys are index_x, name_x, index_y, name_y and confidence; None for a missing partner.
+            With `candidates`, that key holds a list of index_y and name_y.
         """
         rows: list[dict[str, Any]] = []
         for i, j in enumerate(self.permutation.tolist()):
@@ -141,20 +140,13 @@ class Matches:
         Parameters
         ----------
         path : str or Path
-            Its suffix chooses the format. An existing file is replaced, once the new one is
-            complete.
+            The suffix chooses the format. An existing file is replaced at the end. Names that
+            are not valid Unicode, as file names may be, are saved to CSV as their bytes.
         details : mapping or None, default=None
-            What else to say at the top of a JSON file, ahead of the list "pairs": the objective,
-            for one. A CSV file has no room for it.
+            Further entries of a JSON file, such as the objective. Ignored for CSV.
         spreadsheet : bool, default=False
-            Put an apostrophe ahead of names that begin with =, +, - or @ in a CSV file, so that
-            no spreadsheet takes them for formulas. `load` keeps the apostrophes: save without
-            this to get the same names back.
-
-        Notes
-        -----
-        A name that is not valid Unicode, as file names may be, comes out of a CSV file as the
-        bytes it was made from.
+            Whether to put an apostrophe before names that begin with =, +, - or @ in a CSV file,
+            so that spreadsheets do not run them as formulas. `load` keeps the apostrophes.
         """
         path = check_output_path(path, SUFFIXES)
         if path.suffix.lower() == ".json":
@@ -175,12 +167,12 @@ class Matches:
         Returns
         -------
         matches : Matches
-            Equal to the one saved, confidences to six digits.
+            The saved table, confidences rounded to six digits.
 
         Raises
         ------
         ValueError
-            Where a field is not what `save` writes; the message names the line or record.
+            If a field is not what `save` writes. The message names the line or record.
         """
         records = read_records(as_path(path, "`path`"), "pairs", COLUMNS)
         first: dict[int, tuple[str, int, float, Record]] = {}
@@ -188,14 +180,14 @@ class Matches:
         for record in records:
             x = record.item("index_x", "name_x")
             y = record.item("index_y", "name_y")
-            trust = record.share("confidence")
+            confidence = record.share("confidence")
             if x is None and y is None:
                 raise record.wrong(
-                    "it names no item. Give index_x and name_x, index_y and name_y."
+                    "it names no item. Give index_x and name_x, or index_y and name_y."
                 )
             if x is not None:
                 found_x.append((*x, record))
-                first.setdefault(x[0], (x[1], -1 if y is None else y[0], trust, record))
+                first.setdefault(x[0], (x[1], -1 if y is None else y[0], confidence, record))
             if y is not None:
                 found_y.append((*y, record))
         names_x = names_in_order(found_x, "index_x", once=True)
@@ -203,7 +195,7 @@ class Matches:
         ordered = [first[i] for i in range(len(first))]
         return cls(
             permutation=np.array([partner for _, partner, _, _ in ordered], dtype=np.intp),
-            confidence=np.array([trust for _, _, trust, _ in ordered], dtype=np.float64),
+            confidence=np.array([each for _, _, each, _ in ordered], dtype=np.float64),
             names_x=names_x,
             names_y=names_y,
             candidates=_read_candidates([record for *_, record in ordered], names_y),
@@ -221,7 +213,7 @@ class Matches:
 
 
 def _check_candidates(candidates: Any, n_first: int, n_second: int) -> NDArray[np.intp]:
-    """Positions in the second collection, at least one for each item of the first."""
+    """Indices in the second collection, a row for each item of the first."""
     check_plain(candidates, "`candidates`")
     chosen = np.asarray(candidates)
     whole = np.issubdtype(chosen.dtype, np.integer)
@@ -243,7 +235,7 @@ def _candidate_columns(number: int) -> tuple[str, str]:
 
 
 def _read_candidates(records: list[Record], names_y: list[str]) -> NDArray[np.intp] | None:
-    """Best partners of each item of the first collection, or None where none were saved."""
+    """Best partners of each item of the first collection, or None if none were saved."""
     rows = [_candidates_of(record) for record in records]
     if not any(rows):
         return None
@@ -287,7 +279,7 @@ def _candidates_of(record: Record) -> list[tuple[int, str]]:
 
 
 def take(collection: Any, indices: NDArray[np.intp], n_items: int, *, name: str = "y") -> Any:
-    """Items of a collection in another order, as the same kind of collection."""
+    """Reorder a collection, keeping its type."""
     if hasattr(collection, "iloc"):
         check_length(len(collection), n_items, name=name)
         return collection.iloc[indices]
@@ -302,5 +294,5 @@ def take(collection: Any, indices: NDArray[np.intp], n_items: int, *, name: str 
         return collection[indices]
     if isinstance(collection, list | tuple):
         return type(collection)(collection[index] for index in indices)
-    # A masked array stays one.
+    # asanyarray keeps masked arrays
     return np.asanyarray(collection)[indices]

@@ -1,4 +1,4 @@
-"""Aligning several collections: one is moved at a time, onto the product of all others."""
+"""Alignment of several collections: one at a time is matched to the product of the others."""
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from unshuffle._parallel import map_parallel
 from unshuffle._progress import Callback
-from unshuffle._quadratic import QuadraticProblem, climb
+from unshuffle._quadratic import Array, QuadraticProblem, climb
 from unshuffle.kernels import zero_diagonal
 from unshuffle.matching._entropy import multiway_entropy
-from unshuffle.matching._kernel_pair import CountingSearch, KernelPair, starts
+from unshuffle.matching._kernel_pair import CountingSearch, KernelPair, list_starts
 from unshuffle.matching._paper import (
     RELATIVE_GAIN,
     climb_entropy,
@@ -21,43 +21,40 @@ from unshuffle.matching._paper import (
     needs_positive_kernels,
 )
 
-Array = NDArray[np.float64]
-
-
 Permutations = NDArray[np.intp]
 Report = Callable[[float, Permutations], None]
 
-# Ways to match a collection to the reference of a start: profiles, both signs of the leading
+# Starts for matching a collection to the reference: profiles, both signs of the leading
 # eigenvector, annealing. Each further round of references tries as many more.
-N_MAKERS = 4
+N_STARTS = 4
 NOTHING_FROZEN = np.empty((0, 2), dtype=np.intp)
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """Where one ascent ended."""
+    """Result of one ascent."""
 
-    permutations: Permutations  # item of each of T collections at each of m places, (T, m)
-    path: list[float]  # objective after each step, never falls; empty if the search was stopped
-    converged: bool  # whether it ended because nothing gained any more
+    permutations: Permutations  # items of the T collections in the common order, (T, m)
+    path: list[float]  # objective after each step; empty if the search was stopped
+    converged: bool
 
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """Kernel matrices of several collections, and what is asked of an alignment of them."""
+    """Kernel matrices of several collections, and the objective of an alignment."""
 
     kernels: list[Array]  # for comparing two collections
     factors: list[Array]  # factors of the product over all collections, for multiway HSIC
-    entropy_factors: list[Array] | None  # for the joint entropy; None maximises multiway HSIC
+    entropy_factors: list[Array] | None  # for the joint entropy; None maximizes multiway HSIC
 
     @cached_property
     def ridge(self) -> float:
-        """What keeps the joint entropy finite."""
+        """Ridge of the joint entropy."""
         return 0.0 if self.entropy_factors is None else entropy_ridge(self.entropy_factors)
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of collections, and of items in each."""
+        """Number of collections and of items in each."""
         return len(self.kernels), self.kernels[0].shape[0]
 
     def value(self, permutations: Permutations) -> float:
@@ -74,8 +71,8 @@ class AlignmentSearch(CountingSearch[Alignment]):
         super().__init__(callback)
         self.ensemble = ensemble
 
-    def recorder(self, path: list[float], fraction: float, stage: str) -> Report:
-        """Make a function to call after each accepted step of one ascent."""
+    def make_recorder(self, path: list[float], fraction: float, stage: str) -> Report:
+        """Make a function that records each accepted step of one ascent."""
 
         def record(value: float, permutations: Permutations) -> None:
             path.append(value)
@@ -94,24 +91,24 @@ def solve_multiway(
     n_jobs: int | None,
     rng: np.random.RandomState,
 ) -> Alignment:
-    """Climb from starts onto one reference collection after the other, and keep the best."""
+    """Climb from starts that match all collections to one of them; keep the best."""
     ensemble = search.ensemble
     n_collections, _ = ensemble.shape
     seeds = rng.randint(np.iinfo(np.int32).max, size=n_init)
 
     def run(number: int) -> Alignment:
         path: list[float] = []
-        record = search.recorder(path, (number + 1) / n_init, "climbing")
+        record = search.make_recorder(path, (number + 1) / n_init, "climbing")
         n_rounds, reference = divmod(number, n_collections)
-        # Matching pairs takes most of the time, so it is to be seen and stopped too.
-        seen = search.recorder([], (number + 0.5) / n_init, "starting")
-        n_makers = N_MAKERS * (1 + n_rounds)
-        permutations = start_from(search, reference, n_makers, seeds[number], seen)
+        # Matching pairs takes most of the time, so it reports steps too.
+        seen = search.make_recorder([], (number + 0.5) / n_init, "starting")
+        n_starts = N_STARTS * (1 + n_rounds)
+        permutations = match_to_reference(search, reference, n_starts, seeds[number], seen)
         if ensemble.entropy_factors is None:
             record(ensemble.value(permutations), permutations)
             ended = climb_hsic(search, permutations, record, max_iter=max_iter, tol=tol)
         else:
-            # Exchanges alone end early; where the dependence is largest they find little to do.
+            # Exchanges alone get stuck early, so start where HSIC ends.
             permutations, _ = climb_hsic(search, permutations, None, max_iter=max_iter, tol=tol)
             record(ensemble.value(permutations), permutations)
             ended = climb_entropy(
@@ -130,8 +127,8 @@ def solve_multiway(
     return max(runs, key=lambda each: each.path[-1])
 
 
-def start_from(
-    search: AlignmentSearch, reference: int, n_makers: int, seed: int, report: Report
+def match_to_reference(
+    search: AlignmentSearch, reference: int, n_starts: int, seed: int, report: Report
 ) -> Permutations:
     """Match every collection to one of them, by the best of several ascents each."""
     kernels = search.ensemble.kernels
@@ -143,7 +140,7 @@ def start_from(
             continue
         pair = KernelPair(kernels[reference], kernels[t], None, NOTHING_FROZEN)
         problem = pair.full_problem
-        ends = [climb(problem, maker()) for maker in starts(pair, n_makers, rng)]
+        ends = [climb(problem, start()) for start in list_starts(pair, n_starts, rng)]
         search.count(sum(end.n_assignments for end in ends))
         permutations[t] = max(ends, key=lambda end: end.value).permutation
         report(search.ensemble.value(permutations), permutations)
@@ -158,17 +155,14 @@ def climb_hsic(
     max_iter: int,
     tol: float,
 ) -> tuple[Permutations, bool]:
-    """Raise multiway HSIC by moving one collection at a time, section 4.2; never lowers it.
-
-    All collections move, the first too: the common order is the first one's only in the end.
-    """
+    """Raise multiway HSIC by reordering one collection at a time, section 4.2."""
     factors = search.ensemble.factors
     kernels = aligned(factors, permutations)
     permutations, value = permutations.copy(), multiway_hsic(kernels)
     for _ in range(max_iter):
         before = value
         for t, K in enumerate(factors):
-            problem = problem_of_one(kernels[:t] + kernels[t + 1 :], K)
+            problem = problem_for_one(kernels[:t] + kernels[t + 1 :], K)
             climbed = climb(problem, permutations[t], max_iter=max_iter)
             search.count(climbed.n_assignments)
             if climbed.value > value + RELATIVE_GAIN * abs(value):
@@ -181,11 +175,10 @@ def climb_hsic(
     return permutations, False
 
 
-def problem_of_one(others: list[Array], K: Array) -> QuadraticProblem:
+def problem_for_one(others: list[Array], K: Array) -> QuadraticProblem:
     """Multiway HSIC as a function of the order of one collection, the others fixed."""
     weights = multiway_weights(others) / K.shape[0] ** 2
-    # The diagonal only adds a linear term; without it in the quadratic one, assignments do not
-    # hold items where they are.
+    # The diagonal is a linear term; in the quadratic one it would hold items in place.
     cost = -np.outer(np.diag(weights), np.diag(K))
     return QuadraticProblem(zero_diagonal(weights), zero_diagonal(K), cost)
 
@@ -196,16 +189,15 @@ def aligned(kernels: list[Array], permutations: Permutations) -> list[Array]:
 
 
 def onto_first(permutations: Permutations) -> Permutations:
-    """Return the same alignment, with the order of the first collection as the common one."""
+    """The same alignment in the order of the first collection."""
     return np.asarray(permutations[:, np.argsort(permutations[0])])
 
 
 def multiway_hsic(kernels: Sequence[Array]) -> float:
     """Squared distance between the joint mean and the product of the means, eqs. (14) and (15).
 
-    m^-2 1'[prod K_t]1 + prod(m^-2 1'K_t 1) - 2 m^-(T+1) 1'[prod K_t 1], of kernels in a common
-    order, not centered. Eq. (15) is printed without the powers of m, which make means of the sums
-    in eq. (14).
+    m^-2 1'[prod K_t]1 + prod(m^-2 1'K_t 1) - 2 m^-(T+1) 1'[prod K_t 1] of uncentered kernels in a
+    common order. Eq. (15) is printed without the powers of m.
     """
     return float(np.vdot(multiway_weights(kernels[1:]), kernels[0])) / kernels[0].shape[0] ** 2
 
@@ -213,9 +205,9 @@ def multiway_hsic(kernels: Sequence[Array]) -> float:
 def multiway_weights(kernels: Sequence[Array]) -> Array:
     """Matrix W such that multiway HSIC with one more kernel K is m^-2 times the sum of W * K.
 
-    W[i, j] is the inner product of items i and j in the product feature space of `kernels`, after
-    the product of the marginal means is moved to the origin. So W is positive semi-definite, and
-    with the others fixed the objective is convex in the permutation matrix of one collection.
+    W[i, j] is the inner product of items i and j in the product feature space, relative to the
+    product of the means. W is positive semi-definite, so the objective is convex in the
+    permutation matrix of one collection.
     """
     joint = np.ones_like(kernels[0])
     to_mean = np.ones(joint.shape[0])

@@ -1,4 +1,4 @@
-"""MultiwaySorting: the estimator."""
+"""MultiwaySorting, which aligns several collections."""
 
 import warnings
 from functools import partial
@@ -23,7 +23,7 @@ from unshuffle._parameters import (
     option,
 )
 from unshuffle._progress import Callback, fit_by_search
-from unshuffle.matching._kernel_pair import varied_gram
+from unshuffle.matching._kernel_pair import compute_gram
 from unshuffle.matching._matches import take
 from unshuffle.matching._multiway import (
     Alignment,
@@ -33,10 +33,9 @@ from unshuffle.matching._multiway import (
     solve_multiway,
 )
 
-# Matrices of m^2 numbers that a fit holds for each collection, and those that each thread takes
-# for a start.
+# Peak memory in matrices of m^2 numbers, for each collection and each thread.
 PER_COLLECTION, PER_THREAD = 3, 12
-# Kernels exp(-gamma d): a root of theirs is a wider kernel of the same kind.
+# Kernels exp(-gamma d): their roots are wider kernels of the same kind.
 EXPONENTIAL = ("rbf", "laplacian", "chi2", "geodesic")
 # Beyond this many items the entropy takes minutes.
 MOST_ITEMS_ENTROPY = 150
@@ -45,61 +44,60 @@ MOST_ITEMS_ENTROPY = 150
 class MultiwaySorting(BaseEstimator):
     """Align several collections of the same things that share no features.
 
-    Finds for every item its partner in each of the other collections, from similarities inside
-    each collection alone: documents in seven languages, clouds of points of several shapes,
-    several measurements of the same cells. All collections are used at once, so that what two of
-    them leave open the others can settle.
+    Finds the partners of every item in all other collections from the similarities inside each
+    collection alone: documents in seven languages, point sets of several shapes, several
+    measurements of the same cells. All collections are used at once, so that ambiguities between
+    two of them can be resolved by the others.
 
     Parameters
     ----------
     kernel : str, callable or list of these, default="rbf"
         Similarity inside the collections: "linear", "rbf", "laplacian", "chi2", "geodesic",
         "text" (collections are lists of str), "precomputed" (collections are kernel matrices), or
-        a callable. "linear" is taken about the median of each column, so that it does not matter
-        where the origin is. A list has one entry for each collection.
+        a callable. "linear" is taken about the median of each column. A list has one entry for
+        each collection.
     gamma : float, list of these, or None, default=None
-        Width of "rbf" (exp(-gamma d^2)), "laplacian", "chi2" and "geodesic". Larger sees finer
-        differences. None is one over the median off-diagonal (squared) distance. A list has one
-        entry for each collection.
+        Inverse width of "rbf" (exp(-gamma d^2)), "laplacian", "chi2" and "geodesic". Larger
+        values resolve finer differences. None uses one over the median off-diagonal (squared)
+        distance. A list has one entry for each collection.
     objective : {"hsic", "entropy"}, default="hsic"
-        "hsic" maximises multiway HSIC. "entropy" minimises the log-volume of the joined items, by
-        exact exchanges of two items from where HSIC ends; slow, so 150 items are the limit.
+        "hsic" maximizes multiway HSIC. "entropy" then minimizes the log-volume of the joint items
+        by exact exchanges of two items; it is slow and limited to 150 items.
     n_init : int, default=4
-        Starts. Each matches all collections to another one of them; more find a better alignment
-        where the collections depend weakly on each other.
+        Starts. Each matches all collections to a different one. Larger values find better
+        alignments of weakly dependent collections.
     max_iter : int, default=100
-        Most sweeps over the collections in one ascent; more may climb higher.
+        Largest number of sweeps over the collections in one ascent. Larger values may climb
+        higher.
     tol : float, default=1e-5
-        Relative gain of a sweep below which an ascent ends; larger stops sooner.
+        Relative gain of a sweep below which an ascent stops. Larger values stop sooner.
     random_state : int, RandomState instance or None, default=None
-        Used by starts beyond the second for each collection, and only for the signs of
-        eigenvectors; nothing else is random.
+        Seed of the signs of eigenvectors in starts beyond the second for each collection; nothing
+        else is random.
     n_jobs : int or None, default=None
-        Threads over starts; more are faster, up to `n_init`. The result does not depend on it.
+        Threads over starts, useful up to `n_init`. The result does not depend on it.
     callback : callable or None, default=None
         Called after each step with a state that has `iteration`, `objective` and `permutation`,
-        here of shape (T, m) as in `permutations_`. Returning True stops the search; the best
-        alignment so far is kept.
+        of shape (T, m) like `permutations_`. Return True to stop and keep the best so far.
     offset : float or None, default=None
-        Constant added to each kernel, as a multiple of its largest entry. Multiway HSIC is then a
-        sum over all subsets of two or more collections, and a larger offset gives more weight to
-        the small ones, pairs above all; at most 10,000. None is T, the number of collections. 0 is
-        the paper's criterion of all at once, with gamma divided by T, since the product sums T
-        distances.
+        Constant added to each kernel, as a multiple of its largest entry, at most 10,000. Multiway
+        HSIC is then a sum over all subsets of collections. Larger values give more weight to small
+        subsets, above all pairs. None uses T, the number of collections. 0 is the paper's
+        criterion, with gamma divided by T since the product sums T distances.
 
     Attributes
     ----------
     permutations_ : ndarray of shape (T, m)
-        `X[t][permutations_[t][i]]` belongs to `X[0][i]`; the first row is 0, 1, ..., m - 1.
+        `X[t][permutations_[t][i]]` is matched to `X[0][i]`; the first row is 0, 1, ..., m - 1.
     objective_ : float
         Multiway HSIC of the aligned kernels, or minus the log-volume; larger is better. Each
-        kernel, its offset included, is divided by its largest entry first.
+        kernel, with its offset, is divided by its largest entry first.
     objective_path_ : ndarray of shape (n_steps,)
-        Objective after each step that led to the answer; it never falls.
+        Objective after each step that led to the result; it never falls.
     n_iter_ : int
-        Assignments solved, over all starts.
+        Number of assignments solved, over all starts.
     converged_ : bool
-        Whether the ascent that led to the answer ended by itself.
+        Whether the ascent that led to the result converged before `max_iter`.
 
     See Also
     --------
@@ -107,17 +105,12 @@ class MultiwaySorting(BaseEstimator):
 
     Notes
     -----
-    A local optimum is promised, not the best alignment. Collections that look alike when
-    mirrored or turned (round shapes) may come out so, since only similarities inside each are
-    seen.
+    The result is a local optimum. Collections that are nearly symmetric (round shapes) may come
+    out mirrored or rotated. With `offset=0` the criterion has a flaw that grows with T: it can be
+    larger than at the truth if the collections split into two groups, each aligned within itself.
 
-    With `offset=0` the criterion has a flaw that grows with the number of collections: it is
-    larger than at the truth where they fall into two camps, each in order within itself, the
-    dense parts of one on the sparse parts of the other. Of ten noisy copies of a shape it then
-    loses a fifth of the points that the default finds.
-
-    Time grows as T m^3 for each start, and memory as (3 T + 12) m^2 numbers, checked before it is
-    taken: 5 collections of 100 items, or 10 of 30, take about a second, 3 of 1,000 half a minute.
+    Time grows as T m^3 for each start, and memory as (3 T + 12) m^2 numbers, checked first:
+    5 collections of 100 items, or 10 of 30, take about a second, 3 of 1,000 half a minute.
 
     References
     ----------
@@ -174,25 +167,25 @@ class MultiwaySorting(BaseEstimator):
         self.offset = offset
 
     def fit(self, X: Any, y: Any = None) -> "MultiwaySorting":
-        """Find the partners of each item of the first collection in all others.
+        """Find the partners of each item of the first collection in the others.
 
         Parameters
         ----------
         X : list of array-like of shape (m, n_features_t), of lists of str, or 3-D array
-            The collections, all of m items; data frames and sparse matrices are taken too. They
-            need not have the same features.
+            Collections of m items each; their features may differ. Data frames and sparse
+            matrices work too.
         y : None
-            Not used: all collections are in X.
+            Not used.
 
         Returns
         -------
         self : MultiwaySorting
-            Fitted, with the best alignment so far if the callback stopped it. After Ctrl-C the
-            estimator is fitted so too, and the interrupt goes on to the caller.
+            The fitted estimator. If the callback or Ctrl-C stops the search, the best so far is
+            kept; KeyboardInterrupt is raised again.
         """
         check_parameters(self)
         check_n_jobs(self.n_jobs)
-        search = AlignmentSearch(self._ensemble(X), self.callback)
+        search = AlignmentSearch(self._build_ensemble(X), self.callback)
         fit_by_search(
             self,
             search,
@@ -209,15 +202,15 @@ class MultiwaySorting(BaseEstimator):
         )
         if not (self.converged_ or search.stopped):
             warnings.warn(
-                f"The ascent reached max_iter={self.max_iter} sweeps before it ended. "
-                "Raise max_iter, or tol, to let it end.",
+                f"The ascent did not converge in max_iter={self.max_iter} sweeps. Raise max_iter "
+                "or tol.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
         return self
 
     def reorder(self, X: Any) -> list[Any]:
-        """Collections, or anything in their orders, in the order of the first.
+        """Put collections, or data in their orders, into the order of the first.
 
         Parameters
         ----------
@@ -227,7 +220,7 @@ class MultiwaySorting(BaseEstimator):
         Returns
         -------
         reordered : list
-            Item i of each belongs to item i of the first.
+            Item i of each is matched to item i of the first.
         """
         check_is_fitted(self, "permutations_")
         collections = check_several_collections(X)
@@ -242,7 +235,7 @@ class MultiwaySorting(BaseEstimator):
             for t, permutation in enumerate(self.permutations_)
         ]
 
-    def _ensemble(self, X: Any) -> Ensemble:
+    def _build_ensemble(self, X: Any) -> Ensemble:
         collections = check_several_collections(X)
         n_collections = len(collections)
         specs = check_per_collection(self.kernel, n_collections, "kernel")
@@ -256,28 +249,26 @@ class MultiwaySorting(BaseEstimator):
             instead="Fit samples of the collections, or align parts of them in turn.",
         )
         kernels = [
-            varied_gram(collections[t], specs[t], gamma=gammas[t], name=f"X[{t}]")
+            compute_gram(collections[t], specs[t], gamma=gammas[t], name=f"X[{t}]")
             for t in range(n_collections)
         ]
         sizes = [K.shape[0] for K in kernels]
         if len(set(sizes)) > 1:
             raise ValueError(
-                f"The collections in `X` have {', '.join(map(str, sizes))} items. Each item gets "
-                "one partner in every other collection, so all must have one size: draw samples "
-                "of the smallest size, or match two at a time by KernelizedSorting, which takes "
-                "any sizes."
+                f"The collections in `X` have {', '.join(map(str, sizes))} items, but must have "
+                "the same size. Draw samples of the smallest size, or match two at a time with "
+                "KernelizedSorting."
             )
         n_items = sizes[0]
         if self.objective == "entropy" and n_items > MOST_ITEMS_ENTROPY:
             raise ValueError(
-                'objective="entropy" tries every exchange of two items, and takes minutes for '
-                f"more than {MOST_ITEMS_ENTROPY} items; got {n_items}. Align a sample of the "
-                'items, or use objective="hsic".'
+                f'objective="entropy" takes at most {MOST_ITEMS_ENTROPY} items, got {n_items}: it '
+                "tries every exchange of two items. Align a sample of the items, or use "
+                'objective="hsic".'
             )
         # Entries of order one, so that products of many kernels stay finite.
         kernels = [K / np.abs(K).max() for K in kernels]
-        # A product of T kernels exp(-gamma d) sums T distances; taken to the power 1 / T, their
-        # mean.
+        # The product of T kernels exp(-gamma d) sums T distances; of their T-th roots, the mean.
         roots = [
             K ** (1.0 / n_collections) if isinstance(spec, str) and spec in EXPONENTIAL else K
             for K, spec in zip(kernels, specs, strict=True)
@@ -295,15 +286,15 @@ class MultiwaySorting(BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False  # one table alone has nothing to be aligned with
+        tags.input_tags.two_d_array = False  # one table is not enough
         tags.input_tags.three_d_array = True
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
 
 
 def check_several_collections(collections: Any) -> list[Any]:
-    """Two or more collections as a list; what is in them is the kernels' to check."""
-    ask = "Pass a list with one collection in each place: fit([X1, X2, ...])."
+    """Two or more collections as a list; the kernels check their contents."""
+    ask = "Pass a list of collections: fit([X1, X2, ...])."
     if collections is None:
         raise ValueError(f"`X` is None. {ask}")
     collections = listed(collections)
@@ -312,23 +303,21 @@ def check_several_collections(collections: Any) -> list[Any]:
     ):
         raise TypeError(f"`X` must be a list, got {type(collections).__name__}. {ask}")
     if isinstance(collections, str) or is_text(collections):
-        raise ValueError(f"`X` is one collection of texts, and needs a partner. {ask}")
+        raise ValueError(f"`X` is one collection of texts. {ask}")
     if any(hasattr(collections, part) for part in ("iloc", "obs_names", "tocsr")):
-        raise ValueError(
-            f"`X` is one table of shape {collections.shape}, and needs a partner. {ask}"
-        )
+        raise ValueError(f"`X` is one table of shape {collections.shape}. {ask}")
     of_objects = isinstance(collections, np.ndarray) and collections.dtype == object
     if isinstance(collections, np.ndarray) and collections.ndim != (1 if of_objects else 3):
         raise ValueError(f"`X` is one array of shape {collections.shape}. {ask}")
     several = list(collections)
     if len(several) < 2:
-        raise ValueError(f"`X` holds {len(several)} collection(s), and needs at least two. {ask}")
+        raise ValueError(f"`X` holds {len(several)} collection(s); at least two are needed. {ask}")
     single = [t for t, each in enumerate(several) if not hasattr(each, "__len__")]
     if len(single) == len(several):
         raise ValueError(f"`X` is a list of {len(several)} single values. {ask}")
     if single:
         value = several[single[0]]
-        raise ValueError(f"`X[{single[0]}]` is {value!r}, which is no collection. {ask}")
+        raise ValueError(f"`X[{single[0]}]` is {value!r}, which is not a collection. {ask}")
     return several
 
 
@@ -338,7 +327,7 @@ def check_per_collection(values: Any, n_collections: int, name: str) -> list[Any
         if len(values) != n_collections:
             raise ValueError(
                 f"`{name}` has {len(values)} entries for {n_collections} collections. "
-                "Give one for each collection, or a single value for all."
+                "Pass one for each collection, or a single value for all."
             )
         return list(values)
     return [values] * n_collections

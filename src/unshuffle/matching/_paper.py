@@ -1,4 +1,4 @@
-"""What only the paper does: full steps, steps with bias correction, and least entropy."""
+"""The paper's methods: full steps, steps with bias correction, and minimal entropy."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -20,49 +20,37 @@ from unshuffle.matching._entropy import (
 from unshuffle.matching._kernel_pair import (
     Array,
     KernelPair,
-    Maker,
     Permutation,
-    by_leading_eigenvector,
-    by_order,
+    Start,
+    match_leading_eigenvectors,
+    match_ranks,
 )
 from unshuffle.matching._refined import MatchSearch, Outcome, Run
 
 Record = Callable[[float, Permutation], None]
-# From a start to where it leads: the value, the matching, and whether the ascent ended by itself.
+# From a start to the final value and matching, and whether the ascent converged.
 Ascent = Callable[[Permutation, Record], tuple[float, Permutation, bool]]
 
 STEPS = np.arange(1, 11) / 10
-# Share of the mean diagonal that keeps the log-determinant finite.
-ENTROPY_RIDGE = 1e-2
-# Gains below this share of the objective are rounding, and would cycle.
-RELATIVE_GAIN = 1e-11
+ENTROPY_RIDGE = 1e-2  # share of the mean diagonal that keeps the log-determinant finite
+RELATIVE_GAIN = 1e-11  # smaller gains are rounding errors, and would cycle
 
 
 def solve_by_paper(
-    search: MatchSearch,
-    *,
-    method: str,
-    max_iter: int,
-    tol: float,
-    step: str,
-    n_jobs: int | None,
+    search: MatchSearch, *, method: str, max_iter: int, tol: float, step: str, n_jobs: int | None
 ) -> Outcome:
-    """Run one of the paper's methods from every start, and let its objective choose.
-
-    The sign of an eigenvector is arbitrary and decides between 160 right pairs and none, so
-    both are tried.
-    """
+    """Run one of the paper's methods from every start, and keep the best by its objective."""
     if method == "classic":
-        ascent = _classic(search, max_iter, tol)
+        ascent = _make_classic(search, max_iter, tol)
     elif method == "unbiased":
-        ascent = _unbiased(search, max_iter, tol, step)
+        ascent = _make_unbiased(search, max_iter, tol, step)
     else:
-        ascent = _entropy(search, max_iter, tol)
+        ascent = _make_entropy(search, max_iter, tol)
 
-    def run(maker: Maker) -> Run:
+    def run(start: Start) -> Run:
         path: list[float] = []
-        record = search.recorder("climbing", level=0, fraction=0.5, path=path)
-        return Run(*ascent(maker(), record), path)
+        record = search.make_recorder("climbing", level=0, fraction=0.5, path=path)
+        return Run(*ascent(start(), record), path)
 
     with needs_positive_kernels("method", "refined") if method == "entropy" else nullcontext():
         runs = map_parallel(run, _spectral_starts(search.pair), n_jobs=n_jobs)
@@ -76,30 +64,29 @@ def solve_by_paper(
     )
 
 
-def _spectral_starts(pair: KernelPair) -> list[Maker]:
-    """Leading eigenvectors, with both signs of each.
+def _spectral_starts(pair: KernelPair) -> list[Start]:
+    """Leading eigenvectors of centered and plain kernels, with both signs, which are arbitrary.
 
-    The paper's text centres the kernels and takes the first eigenvector; which one is luckiest
-    differs between collections, so the objective chooses among three. Of kernels that are not
-    centred the first follows the mean, the second is near the first principal component.
+    The paper takes the first of the centered kernels. Of plain kernels, the first follows the mean
+    and the second is near the first principal component.
     """
 
     @cache
     def plain_vectors() -> tuple[Array, Array]:
         return eigh(pair.K)[1][:, -2:], eigh(pair.L)[1][:, -2:]
 
-    def by_plain_eigenvector(number: int, sign: float) -> Permutation:
+    def match_plain_eigenvectors(number: int, sign: float) -> Permutation:
         first, second = (vectors[:, -number] for vectors in plain_vectors())
-        return by_order(pair, first, sign * second)
+        return match_ranks(pair, first, sign * second)
 
     return [
-        *(partial(by_leading_eigenvector, pair, sign) for sign in (1.0, -1.0)),
-        *(partial(by_plain_eigenvector, k, sign) for k in (2, 1) for sign in (1.0, -1.0)),
+        *(partial(match_leading_eigenvectors, pair, sign) for sign in (1.0, -1.0)),
+        *(partial(match_plain_eigenvectors, k, sign) for k in (2, 1) for sign in (1.0, -1.0)),
     ]
 
 
-def _classic(search: MatchSearch, max_iter: int, tol: float) -> Ascent:
-    """Full steps on the biased objective, section 3; its squared form where sizes differ."""
+def _make_classic(search: MatchSearch, max_iter: int, tol: float) -> Ascent:
+    """Full steps on the biased objective, section 3; its squared form for different sizes."""
     pair, problem = search.pair, search.pair.full_problem
     if pair.same_size:
         # eq. (5): diagonals are kept
@@ -114,8 +101,8 @@ def _classic(search: MatchSearch, max_iter: int, tol: float) -> Ascent:
     return ascent
 
 
-def _unbiased(search: MatchSearch, max_iter: int, tol: float, step: str) -> Ascent:
-    """Partial steps on the objective with zeroed diagonals, which is not convex, eq. (10)."""
+def _make_unbiased(search: MatchSearch, max_iter: int, tol: float, step: str) -> Ascent:
+    """Partial steps on the objective with zeroed diagonals, eq. (10), which is not convex."""
     problem = search.pair.full_problem
 
     def ascent(start: Permutation, record: Record) -> tuple[float, Permutation, bool]:
@@ -139,7 +126,7 @@ def _unbiased(search: MatchSearch, max_iter: int, tol: float, step: str) -> Asce
             shares += size * direction
             value += gain
             record(value, vertex)
-        # The last step is a full one, so that the answer is a permutation.
+        # The last step is a full one, so that the result is a permutation.
         ends = [
             assign_free(problem, problem.gradient_at(shares))[0],
             assign_free(problem, shares)[0],
@@ -154,19 +141,19 @@ def _unbiased(search: MatchSearch, max_iter: int, tol: float, step: str) -> Asce
 
 
 def _step_size(slope: float, curvature: float, step: str) -> float:
-    """Step in [0, 1] that gains most: of the fixed set, or of all."""
+    """Best step in [0, 1], or in the fixed set."""
     if step == "set":
         return float(STEPS[np.argmax(STEPS * slope + STEPS**2 * curvature)])
-    if curvature >= 0:  # convex along the line: the far end is best
+    if curvature >= 0:  # convex along the line
         return 1.0
     return min(1.0, -slope / (2.0 * curvature))
 
 
-def _entropy(search: MatchSearch, max_iter: int, tol: float) -> Ascent:
-    """Least joint entropy, eq. (17), by climbing a bound that touches it at each step.
+def _make_entropy(search: MatchSearch, max_iter: int, tol: float) -> Ascent:
+    """Minimize the joint entropy, eq. (17), by its tangents.
 
-    The log-determinant is concave in the joint kernel, so its tangent bounds it from above;
-    what lowers the tangent, a quadratic problem, lowers the entropy.
+    The log-determinant is concave in the joint kernel: what lowers its tangent, a quadratic
+    problem, lowers the entropy.
     """
     pair = search.pair
     ridge = entropy_ridge([pair.K, pair.L])
@@ -202,20 +189,19 @@ def _entropy(search: MatchSearch, max_iter: int, tol: float) -> Ascent:
 
 
 def entropy_ridge(kernels: list[Array]) -> float:
-    """What is added to the eigenvalues of the product of these kernels."""
+    """Ridge of the joint entropy of these kernels."""
     return ENTROPY_RIDGE * float(np.prod([np.diag(K).mean() for K in kernels]))
 
 
 @contextmanager
 def needs_positive_kernels(option: str, instead: str) -> Iterator[None]:
-    """Say so where the entropy fails because the product of the kernels has no volume."""
+    """Explain a failed Cholesky factorization of the product of the kernels."""
     try:
         yield
     except LinAlgError as error:
         raise ValueError(
             f'{option}="entropy" needs positive semi-definite kernels, and the product of these '
-            f'is not. Choose kernel="rbf" or "linear", or {option}="{instead}", which takes any '
-            "kernel."
+            f'is not. Choose kernel="rbf" or "linear", or {option}="{instead}".'
         ) from error
 
 
@@ -228,10 +214,7 @@ def climb_entropy(
     max_iter: int,
     tol: float,
 ) -> tuple[Permutation, bool]:
-    """Lower the joint entropy of several collections by exchanges of two items of one, eq. (17).
-
-    `kernels` are in the order that `permutations`, of shape (T, m), gives them, and are changed.
-    """
+    """Lower the joint entropy of aligned kernels, in place, by exchanges of items, eq. (17)."""
     permutations, value = permutations.copy(), multiway_entropy(kernels, ridge=ridge)
     for _ in range(max_iter):
         before = value
@@ -263,7 +246,7 @@ def exchange_items(
             pair = [first[number], second[number]]
             if touched[pair].any():
                 continue
-            # The first exchange changes what the next ones gain, so each is checked.
+            # An exchange changes the gains of the next ones, so each is checked.
             trial = order.copy()
             trial[pair] = order[pair[::-1]]
             proposed = multiway_entropy([others, K[np.ix_(trial, trial)]], ridge=ridge)

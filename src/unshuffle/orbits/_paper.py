@@ -1,58 +1,33 @@
-"""The paper's cost: matrices of small volume that carry each pair by the log-trace error.
+"""The paper's log-trace loss: one matrix for each pair, of small volume and small error.
 
-Lowered by L-BFGS, or by the paper's majorise-minimise steps with the gradient and the factor put
-right, which also take linear constraints.
+Minimized by L-BFGS, or by the paper's majorize-minimize steps with its gradient and factor
+corrected, which also allow linear constraints.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize, nnls
 
 from unshuffle._arrays import as_numbers, check_magnitude
-from unshuffle.orbits._low_rank import Run
-from unshuffle.orbits._problem import MatrixSpace, Pairs, Problem
-from unshuffle.orbits._search import OrbitSearch, Settings, Solution, spectrum
+from unshuffle.orbits._least_squares import Descent
+from unshuffle.orbits._problem import Array, MatrixSpace, Pairs, Problem
+from unshuffle.orbits._search import OrbitSearch, SearchOptions, Solution, principal_spectrum
 
-Array = NDArray[np.float64]
 Constraints = tuple[Array, Array]
 
-_SIGN_NOISE = 1e-2  # of the product of two lengths: what may be noise about zero
-
-
-def check_log_trace(structure: str) -> None:
-    """Refuse the log-trace loss for matrices by which it has no least value."""
-    if structure not in ("symmetric", "diagonal"):
-        raise ValueError(
-            f'loss="logtrace" cannot learn matrices of structure={structure!r}: it has no least '
-            "value for general matrices, and rotations all cost the same, whatever the data. Use "
-            'structure="symmetric" or "diagonal", or loss="squared", which learns all of them.'
-        )
-
-
-def refuse_constraints() -> NoReturn:
-    """Say that only the log-trace loss takes constraints."""
-    raise ValueError(
-        '`constraints` hold for the matrix of every pair, which loss="squared" does not keep '
-        'apart from its generators. Use loss="logtrace"; `structure` and `pattern` work with '
-        "both."
-    )
+_SIGN_NOISE = 1e-2  # sign changes below this share of the lengths may be noise
 
 
 @dataclass(frozen=True)
 class _LogTraceCost:
-    """log|M + eps1| + eps2 tr M + lam sum of errors, over one matrix for each pair.
-
-    The weights `lam`, `eps1` and `eps2` are as the estimator has them; the matrices are symmetric,
-    or diagonal.
-    """
+    """log|M + eps1| + eps2 tr M + error_weight * sum of errors, with one matrix for each pair."""
 
     space: MatrixSpace
     pairs: Pairs
-    lam: float
+    error_weight: float
     eps1: float
     eps2: float
 
@@ -69,83 +44,78 @@ class _LogTraceCost:
         return float(errors.sum()), self.space.coordinates(slopes)
 
     def __call__(self, a: Array) -> tuple[float, Array]:
-        """The cost and its gradient; infinite where a trial step leads beyond the floats."""
+        """The cost and its gradient; the cost is infinite if a trial step overflows."""
         with np.errstate(all="ignore"):
             try:
                 volume, by_volume = matrix_volume(a, eps1=self.eps1, eps2=self.eps2)
                 errors, by_errors = self.errors(a)
             except np.linalg.LinAlgError:
                 return np.inf, np.zeros_like(a)
-            cost, slopes = volume + self.lam * errors, by_volume + self.lam * by_errors
+            cost = volume + self.error_weight * errors
+            slopes = by_volume + self.error_weight * by_errors
         if not (np.isfinite(cost) and np.isfinite(slopes).all()):
             return np.inf, np.zeros_like(a)
         return cost, slopes
 
 
 @dataclass
-class _VolumeRun:
-    """One descent: coordinates (n, p) of the matrix of each pair, and costs that never rise."""
+class _MatrixDescent:
+    """State of one descent."""
 
-    matrices: Array
-    path: list[float]
+    matrices: Array  # coordinates of the matrix of each pair, (n, p)
+    path: list[float]  # cost at the start and after each step; never rises
     converged: bool = False
 
 
-Report = Callable[[_VolumeRun], None]
+Report = Callable[[_MatrixDescent], None]
 
 
 def learn_log_trace(
     problem: Problem,
-    settings: Settings,
+    options: SearchOptions,
     search: OrbitSearch,
     weights: tuple[float, float, float],
     constraints: Any,
     solver: str,
 ) -> Solution:
-    """Principal directions of the matrices of least cost, with the weights (lam, eps1, eps2)."""
+    """Principal directions of the matrices of least cost; `weights` are those of the cost."""
     space, pairs = problem.space, problem.pairs
-    inside = None if constraints is None else _checked_constraints(constraints, space)
+    inside = None if constraints is None else _check_constraints(constraints, space)
     _check_positive(pairs, space)
     cost = _LogTraceCost(space, pairs, *weights)
 
-    def solution(run: _VolumeRun, *, converged: bool) -> Solution:
-        values, directions = spectrum(run.matrices)
-        generators = directions[: settings.number(values, problem)]
-        found = Run(generators, run.matrices @ generators.T, [*run.path], converged)
+    def solution(run: _MatrixDescent, *, converged: bool) -> Solution:
+        values, directions = principal_spectrum(run.matrices)
+        generators = directions[: options.choose_n_generators(values, problem)]
+        found = Descent(generators, run.matrices @ generators.T, [*run.path], converged)
         return Solution(found, values, 1.0)
 
-    def report(run: _VolumeRun) -> None:
+    def report(run: _MatrixDescent) -> None:
         so_far = solution(run, converged=False)
-        search.offer(so_far, len(run.path))  # each is as good as the last, or better
-        search.tell(-run.path[-1], so_far.run.generators[:1])
+        search.offer(so_far, len(run.path))  # the cost never rises
+        search.report(-run.path[-1], so_far.descent.generators[:1])
 
-    start = _feasible_start(len(pairs.targets), space.n_dimensions, inside)
-    run = _VolumeRun(start, [cost(start)[0]])
+    start = np.zeros((len(pairs.targets), space.n_dimensions))
+    if inside is not None:
+        start = _project_rows(start, inside)
+        if np.isnan(start).any():
+            raise ValueError(
+                "No matrix of this structure and pattern satisfies all `constraints`. Relax h, or "
+                "drop rows that contradict each other."
+            )
+    run = _MatrixDescent(start, [cost(start)[0]])
     report(run)
     if solver == "mm" or inside is not None:
-        _majorize(cost, run, inside, settings, report)
+        _majorize(cost, run, inside, options, report)
     else:
-        _follow_gradients(cost, run, settings, report)
+        _lbfgs(cost, run, options, report)
     return solution(run, converged=run.converged)
 
 
-def _feasible_start(n_pairs: int, n_dimensions: int, constraints: Constraints | None) -> Array:
-    """The matrices closest to zero that meet the constraints; refused where there are none."""
-    start = np.zeros((n_pairs, n_dimensions))
-    if constraints is not None:
-        start = _project_rows(start, constraints)
-        if np.isnan(start).any():
-            raise ValueError(
-                "No matrix of this structure and pattern meets all `constraints`. Relax h, or "
-                "drop rows that contradict each other."
-            )
-    return start
-
-
-def _follow_gradients(
-    cost: _LogTraceCost, run: _VolumeRun, settings: Settings, report: Report
+def _lbfgs(
+    cost: _LogTraceCost, run: _MatrixDescent, options: SearchOptions, report: Report
 ) -> None:
-    """Lower the cost by L-BFGS; for diagonal matrices and eps1 * eps2 >= 1/8 to its minimum."""
+    """Minimize by L-BFGS; a global minimum for diagonal matrices and eps1 * eps2 >= 1/8."""
     shape = run.matrices.shape
 
     def flat(vector: Array) -> tuple[float, Array]:
@@ -157,32 +127,33 @@ def _follow_gradients(
         run.path.append(float(intermediate_result.fun))  # type: ignore[attr-defined]
         report(run)
 
-    most = settings.max_iter
-    options = {"maxiter": most, "maxfun": 4 * most, "ftol": settings.tol, "gtol": 1e-10}
+    most = options.max_iter
+    limits = {"maxiter": most, "maxfun": 4 * most, "ftol": options.tol, "gtol": 1e-10}
     found = minimize(
-        flat, run.matrices.ravel(), jac=True, method="L-BFGS-B", callback=step, options=options
+        flat, run.matrices.ravel(), jac=True, method="L-BFGS-B", callback=step, options=limits
     )
     run.converged = bool(found.success)
 
 
 def _majorize(
     cost: _LogTraceCost,
-    run: _VolumeRun,
+    run: _MatrixDescent,
     constraints: Constraints | None,
-    settings: Settings,
+    options: SearchOptions,
     report: Report,
 ) -> None:
-    """Lower the cost by minimising quadratic bounds of it, one after another.
+    """Minimize quadratic upper bounds of the cost, one after another.
 
     The log-determinant lies below its tangent. The error of a pair lies below a quadratic of
-    curvature L at the last matrices: of curvature 1 for diagonal matrices, while for symmetric
-    ones no L holds everywhere, so L is doubled until the cost falls. With constraints, which the
-    first matrices must meet, a step is a quadratic program.
+    curvature L = 1 for diagonal matrices; for symmetric ones no L holds everywhere, so L is
+    doubled until the cost falls. With constraints, a step is a quadratic program.
     """
     curvature = 1.0
-    for _ in range(settings.max_iter):
+    for _ in range(options.max_iter):
         _, slopes = cost.errors(run.matrices)
-        weights = _volume_weights(cost, run.matrices)
+        # eigenvalues and eigenvectors of W = (M + eps1)^-1 + eps2, with M the mean of a a'
+        values, vectors = np.linalg.eigh(run.matrices.T @ run.matrices / len(run.matrices))
+        weights = 1.0 / (np.maximum(values, 0.0) + cost.eps1) + cost.eps2, vectors
         while True:
             trial = _bound_minimum(cost, run.matrices, slopes, weights, curvature, constraints)
             value = cost(trial)[0]
@@ -190,22 +161,16 @@ def _majorize(
                 break
             curvature *= 2.0
         fall = run.path[-1] - value
-        if fall <= 0.0:  # no step, however short, gains anything
+        if fall <= 0.0:  # not even a tiny step lowers the cost
             run.converged = True
             break
         run.matrices = trial
         run.path.append(value)
         report(run)
-        if fall <= settings.tol * max(abs(value), 1.0):
+        if fall <= options.tol * max(abs(value), 1.0):
             run.converged = True
             break
         curvature = max(curvature / 2.0, 1e-3)
-
-
-def _volume_weights(cost: _LogTraceCost, a: Array) -> tuple[Array, Array]:
-    """Eigenvalues and eigenvectors of (M + eps1)^-1 + eps2, M the mean of a a'."""
-    values, vectors = np.linalg.eigh(a.T @ a / len(a))
-    return 1.0 / (np.maximum(values, 0.0) + cost.eps1) + cost.eps2, vectors
 
 
 def _bound_minimum(
@@ -216,9 +181,9 @@ def _bound_minimum(
     curvature: float,
     constraints: Constraints | None,
 ) -> Array:
-    """Minimum of the bound: a~ = (1 + 2 W / (lam L n))^-1 (a - slope / L), eq. of the update."""
+    """Minimum of the bound: (1 + 2 W / (error_weight L n))^-1 (a - slope / L)."""
     values, vectors = weights
-    pull = 2.0 * values / (cost.lam * curvature * len(a))
+    pull = 2.0 * values / (cost.error_weight * curvature * len(a))
     wanted = a - slopes / curvature
     result = (wanted @ vectors / (1.0 + pull)) @ vectors.T
     if constraints is None:
@@ -228,12 +193,9 @@ def _bound_minimum(
 
 
 def _project_rows(wanted: Array, constraints: Constraints, metric: Array | None = None) -> Array:
-    """Rows closest to those wanted among all that meet linear constraints, by `metric`.
+    """Project rows onto G a <= h, with squared distance d'W d by a metric W; NaN if infeasible.
 
-    The least-distance program of each row, min |u| subject to G u <= h, is solved by its dual, a
-    least-squares problem over numbers that are not negative (Lawson and Hanson).
-
-    Distance is d'W d by a metric W, plain without one. Rows that cannot meet G a <= h become NaN.
+    The dual of each projection is a nonnegative least-squares problem (Lawson and Hanson).
     """
     G, h = constraints
     factor = np.eye(wanted.shape[1]) if metric is None else np.linalg.cholesky(metric)
@@ -244,7 +206,7 @@ def _project_rows(wanted: Array, constraints: Constraints, metric: Array | None 
     result = wanted.copy()
     room = (h - wanted @ G.T) / lengths
     for i in np.flatnonzero((room < 0).any(axis=1)):
-        size = -room[i].min()  # units in which the least distance is about 1
+        size = -room[i].min()  # scales the smallest distance to about 1
         system = np.vstack([-turned.T, -room[i] / size])
         right = np.zeros(len(system))
         right[-1] = 1.0
@@ -258,36 +220,35 @@ def _project_rows(wanted: Array, constraints: Constraints, metric: Array | None 
 
 
 def _check_positive(pairs: Pairs, space: MatrixSpace) -> None:
-    """Refuse pairs that no exponential of a symmetric, or diagonal, matrix can carry along."""
+    """Raise ValueError for pairs that no symmetric, or diagonal, matrix can explain."""
     sources, targets = pairs.sources, pairs.targets
     lengths = np.linalg.norm(sources, axis=1) * np.linalg.norm(targets, axis=1)
     beyond = np.flatnonzero(~(np.sum(sources * targets, axis=1) > 1e-12 * lengths))
     if beyond.size:
         raise ValueError(
             f"The vectors of pair {beyond[0]} are at a right angle or beyond ({beyond.size} such "
-            'pair(s)), and no matrix that loss="logtrace" can learn carries one onto the other: '
-            "it needs a positive inner product. Pass pairs of closer vectors, such as "
-            'pairs="knn", or use loss="squared".'
+            'pair(s)), but loss="logtrace" needs a positive inner product. Pass pairs of closer '
+            'vectors, such as pairs="knn", or use loss="squared".'
         )
     wrong = np.argwhere(sources * targets < -_SIGN_NOISE * lengths[:, np.newaxis])
     if space.is_diagonal and len(wrong):
         n_pairs = np.unique(wrong[:, 0]).size
         raise ValueError(
             f"Coordinate {wrong[0, 1]} of pair {wrong[0, 0]} changes its sign ({n_pairs} such "
-            'pair(s)), which no diagonal matrix does, and loss="logtrace" does not see. Pass '
-            'pairs of closer vectors, or use structure="symmetric", or loss="squared".'
+            "pair(s)), which no diagonal matrix can explain. Pass pairs of closer vectors, or use "
+            'structure="symmetric" or loss="squared".'
         )
 
 
-def _checked_constraints(constraints: Any, space: MatrixSpace) -> Constraints:
-    """Linear inequalities G A.ravel() <= h, as such of coordinates in the space."""
+def _check_constraints(constraints: Any, space: MatrixSpace) -> Constraints:
+    """Linear inequalities G A.ravel() <= h, converted to coordinates of the space."""
     d = space.n_rows
     try:
         G, h = constraints
         G, h = as_numbers(G, "G"), as_numbers(h, "h")
     except (TypeError, ValueError) as error:
         raise ValueError(
-            "`constraints` must be a pair (G, h) of arrays of real numbers, which asks for "
+            "`constraints` must be a pair (G, h) of arrays of real numbers, for "
             f"G @ A.ravel() <= h, got {type(constraints).__name__}."
         ) from error
     if G.ndim != 2 or G.shape[1] != d * d or h.shape != (len(G),):
@@ -296,7 +257,7 @@ def _checked_constraints(constraints: Any, space: MatrixSpace) -> Constraints:
             f"{G.shape} and {h.shape}. A row of G weighs the {d * d} entries of A.ravel()."
         )
     if not (np.all(np.isfinite(G)) and np.all(np.isfinite(h))):
-        raise ValueError("`constraints` hold NaN or infinity. Leave out rows without a bound.")
+        raise ValueError("`constraints` hold NaN or infinity. Drop rows without a bound.")
     check_magnitude(G, "G of `constraints`")
     check_magnitude(h, "h of `constraints`")
     return space.coordinates(G.reshape(-1, d, d)), h
@@ -305,15 +266,13 @@ def _checked_constraints(constraints: Any, space: MatrixSpace) -> Constraints:
 def log_trace_errors(A: Array, targets: Array, sources: Array) -> tuple[Array, Array]:
     """Errors log(x'exp(-A)x + z'exp(A)z) of symmetric matrices, with z = x', and their gradients.
 
-    Least, log(2 x'z), where exp(A) carries z onto x, provided that x'z > 0: no symmetric matrix
-    carries a vector onto one at a right angle to it or beyond. It is sign-blind, and for matrices
-    that are not symmetric it has no least value. The gradients are divided differences of the
-    exponential (Daleckii and Krein).
+    The minimum, log(2 x'z), is where exp(A) maps z to x, if x'z > 0. The gradients are divided
+    differences of the exponential (Daleckii and Krein).
     """
     values, vectors = np.linalg.eigh(A)
     x = np.einsum("nij,ni->nj", vectors, targets)
     z = np.einsum("nij,ni->nj", vectors, sources)
-    # the largest exponent is taken out of all: a trial step may be wild
+    # factor out the largest exponent: a trial step may be huge
     shift = np.abs(values).max(axis=1, keepdims=True)
     total = np.sum(np.exp(-values - shift) * x**2 + np.exp(values - shift) * z**2, axis=1)
     inner = z[:, :, None] * z[:, None, :] * _divided(values, shift)
@@ -335,11 +294,7 @@ def log_trace_errors_diagonal(
 
 
 def matrix_volume(vectors: Array, *, eps1: float, eps2: float) -> tuple[float, Array]:
-    """Volume log|M + eps1| + eps2 tr M of matrices written as vectors, M = mean of a a'.
-
-    M is not centred: matrices sum_j c_j V_j fill a subspace through zero, and a mean that costs
-    nothing would grow without bound. Convex from eps1 * eps2 = 1/8 on.
-    """
+    """Volume log|M + eps1| + eps2 tr M of vectors a, with M = mean of a a', and its gradient."""
     n, p = vectors.shape
     values, directions = np.linalg.eigh(vectors.T @ vectors / n)
     values = np.maximum(values, 0.0)

@@ -1,4 +1,4 @@
-"""Where descents start, and which of their ends is kept."""
+"""The search of the squared loss: starts of descents, and the choice among their results."""
 
 from dataclasses import dataclass, replace
 
@@ -7,36 +7,35 @@ from numpy.typing import NDArray
 
 from unshuffle._parallel import map_parallel
 from unshuffle._progress import Callback, Search
-from unshuffle.orbits._low_rank import EXACT, Run, descend, started
-from unshuffle.orbits._problem import MatrixSpace, Pairs, Problem
+from unshuffle.orbits._least_squares import EXACT, Descent, descend, start_descent
+from unshuffle.orbits._problem import Array, MatrixSpace, Pairs, Problem
 
-Array = NDArray[np.float64]
-
-_NOTHING_ORDERED = np.empty(0, dtype=np.intp)
-# Of the descents.
-_TRIAL_STEPS = 30  # of each start, before the best go on
-# In units of what free numbers gain by fitting noise; chosen on noisy pieces of four spheres.
-_ALLOWANCE = 3.0  # by which flows within a surface may explain the pairs less well
-_SMOOTHING = 0.5  # by which smoother flows may do so than the best of them
-# Of the relaxed fit.
-_SMALLEST = 1e-8  # ridge at the end, as a share of the first
-_N_STEPS = 100  # slower steps span fewer directions
+_NO_PERMUTATION = np.empty(0, dtype=np.intp)
+# Descents.
+_TRIAL_STEPS = 30  # steps of each start before the best are continued
+# Extra cost allowed, in units of what free parameters gain by fitting noise; chosen on noisy
+# pieces of four spheres.
+_ALLOWANCE = 3.0  # of surface flows over free generators
+_SMOOTHING = 0.5  # of smoother surface flows over the best surface flows
+# Relaxed fit.
+_SMALLEST = 1e-8  # last ridge as a share of the first
+_N_STEPS = 100  # more steps span fewer directions
 _N_STEPS_LARGE = 24
-_LARGE = 2_000_000  # numbers in the stack of linear maps from which on time matters
-_LARGEST = 30_000_000
-_RELATIVE_ERROR = 1e-2  # of squared displacements, left to noise
-_GAP = 10.0  # from one value of the spectrum to the next
+_LARGE = 2_000_000  # size of the linear maps above which fewer steps are taken
+_LARGEST = 30_000_000  # size of the linear maps above which pairs are left out
+_RELATIVE_ERROR = 1e-2  # share of the squared displacements attributed to noise
+_GAP = 10.0  # ratio of successive spectrum values that separates signal from noise
 _MOST_SUGGESTED = 10
-# Of flows within a surface.
-_MOST_POINTS = 400  # of which surfaces are fitted
+# Surface flows.
+_MOST_POINTS = 400  # points to fit surfaces to
 _MOST_TANGENTS = 4
-_MOST_DIMENSIONS = 200  # of the space of matrices
-_FADING = 0.7  # of weights with squared distance; chosen on noisy pieces of twenty spheres
+_MOST_DIMENSIONS = 200  # largest space of matrices
+_FADING = 0.7  # decay of weights with squared distance; chosen on noisy pieces of twenty spheres
 
 
 @dataclass(frozen=True)
-class Settings:
-    """How to search, as the parameters of the estimator say."""
+class SearchOptions:
+    """Parameters of the estimator that control the search."""
 
     n_generators: int | None
     n_init: int
@@ -44,141 +43,132 @@ class Settings:
     tol: float
     n_jobs: int | None
 
-    def number(self, spectrum: Array, problem: Problem) -> int:
-        """Generators wanted, or suggested by a spectrum."""
+    def choose_n_generators(self, spectrum: Array, problem: Problem) -> int:
+        """The number the user asked for, or the number that the spectrum suggests."""
         if self.n_generators is not None:
             return self.n_generators
-        most = (problem.space.n_dimensions, len(problem.pairs.targets), _MOST_SUGGESTED)
-        return _suggested_number(spectrum, min(most))
+        most = min(problem.space.n_dimensions, len(problem.pairs.targets), _MOST_SUGGESTED)
+        return _suggest_number(spectrum, most)
 
 
 @dataclass(frozen=True)
 class Solution:
-    """What is stored of a descent.
+    """Result of a search."""
 
-    Attributes
-    ----------
-    run : Run
-        Generators, coefficients, and the costs on the way.
-    spectrum : ndarray
-        Mean squares of one matrix for each pair along their principal directions.
-    scale : float
-        Of the costs in the user's units.
-    """
-
-    run: Run
-    spectrum: Array
-    scale: float
+    descent: Descent
+    spectrum: Array  # mean squares of the matrices of all pairs along principal directions
+    scale: float  # factor from costs to the user's units
 
 
 class OrbitSearch(Search[Solution]):
-    """A search that tells the callback of generators."""
+    """A search that reports generators to the callback."""
 
-    def __init__(self, callback: Callback | None, space: MatrixSpace, settings: Settings) -> None:
+    def __init__(
+        self, callback: Callback | None, space: MatrixSpace, options: SearchOptions
+    ) -> None:
         super().__init__(callback)
         self._space = space
-        self._expected = settings.n_init * _TRIAL_STEPS + 2 * settings.max_iter
+        self._expected = options.n_init * _TRIAL_STEPS + 2 * options.max_iter
 
-    def tell(self, objective: float, generators: Array) -> None:
-        """Count one step of a solver, whose generators are in coordinates of the space."""
+    def report(self, objective: float, generators: Array) -> None:
+        """Report one step; `generators` are coordinates."""
         self.step(
             objective,
-            _NOTHING_ORDERED,
+            _NO_PERMUTATION,
             stage="learning generators",
             fraction=self.iteration / self._expected,
             generators=self._space.matrices(generators),
         )
 
 
-def learn_squared(problem: Problem, settings: Settings, search: OrbitSearch) -> Solution:
-    """Generators of least squared error, or simpler ones that explain the pairs as well.
+def learn_squared(problem: Problem, options: SearchOptions, search: OrbitSearch) -> Solution:
+    """Generators of least squared error, or surface flows that explain the pairs as well.
 
-    The first start is the span of a relaxed fit, the second that of flows within the surface of
-    the points; the rest are random. Each goes some steps, and the best of the first two and the
-    best of the rest go on to the end. Where the pairs are noisy, flows within the surface are kept
-    unless they explain the pairs less well than free generators do after allowance for the noise
-    that these fit: they come from all points at once and extrapolate further.
+    The first start comes from a relaxed fit, the second from surface flows (`_fit_flows`), and the
+    others are random. Each is tried for a few steps; the best of the first two and the best of the
+    others are continued to the end. Surface flows are returned at once if free generators gain no
+    more over them than fitting noise would explain: they use all points and extrapolate further.
     """
-    values, directions = spectrum(_small_matrices(problem.space, problem.pairs))
-    k = settings.number(values, problem)
-    descents = _Descents(problem, settings, search, values)
+    values, directions = principal_spectrum(_fit_relaxed(problem.space, problem.pairs))
+    k = options.choose_n_generators(values, problem)
+    descents = _Descents(problem, options, search, values)
     random = np.random.RandomState(problem.seed)
     shape = (k, problem.space.n_dimensions)
-    # fewer pairs than generators leave the rest of the span to chance
+    # with fewer pairs than generators, random directions fill the span
     rest = random.normal(size=(max(0, k - len(directions)), shape[1]))
-    informed = [_orthonormal(np.concatenate([directions[:k], rest]))]
-    best = descents.trial(informed[0])
+    informed = [_orthonormalize(np.concatenate([directions[:k], rest]))]
+    best = descents.attempt(informed[0])
     if descents.is_exact(best):
         return descents.solution(best)
-    smooth = descents.flows(k)
-    if smooth and settings.n_init > 1:
+    smooth = descents.fit_surface_flows(k)
+    if smooth and options.n_init > 1:
         informed.append(min(smooth, key=lambda run: run.cost).generators)
-        best = min(best, descents.trial(informed[1]), key=lambda run: run.cost)
-    kept = None if descents.is_exact(best) else _simplest(problem.pairs, smooth, best)
+        best = min(best, descents.attempt(informed[1]), key=lambda run: run.cost)
+    kept = None if descents.is_exact(best) else _choose_smooth(problem.pairs, smooth, best)
     if kept is not None:
         return descents.solution(kept)
-    n_random = settings.n_init - len(informed)
-    starts = [_orthonormal(random.normal(size=shape)) for _ in range(n_random)]
-    tried = map_parallel(descents.trial, starts, n_jobs=settings.n_jobs)
-    # an informed start may be slow at first and end lower
+    n_random = options.n_init - len(informed)
+    starts = [_orthonormalize(random.normal(size=shape)) for _ in range(n_random)]
+    tried = map_parallel(descents.attempt, starts, n_jobs=options.n_jobs)
+    # an informed start may be slow at first and still end lower
     finalists = [best, min(tried, key=lambda run: run.cost)] if tried else [best]
-    ends = map_parallel(descents.finish, finalists, n_jobs=settings.n_jobs)
+    ends = map_parallel(descents.finish, finalists, n_jobs=options.n_jobs)
     return descents.solution(min(ends, key=lambda run: run.cost))
 
 
 @dataclass(frozen=True)
 class _Descents:
-    """Descents on one problem, which offer and report each of their steps."""
+    """Descents on one problem, which report every step to the search."""
 
     problem: Problem
-    settings: Settings
+    options: SearchOptions
     search: OrbitSearch
     spectrum: Array
 
-    def solution(self, run: Run) -> Solution:
-        """A run as it is stored."""
-        return Solution(run, self.spectrum, self.problem.pairs.scale**2)
+    def solution(self, descent: Descent) -> Solution:
+        """A descent with what the estimator stores beside it."""
+        return Solution(descent, self.spectrum, self.problem.pairs.scale**2)
 
-    def trial(self, generators: Array) -> Run:
-        """The first steps from a start."""
-        run = started(self.problem.space, self.problem.pairs, generators)
+    def attempt(self, generators: Array) -> Descent:
+        """Take the first steps from a start."""
+        run = start_descent(self.problem.space, self.problem.pairs, generators)
         self._report(run)
-        return self._go_on(run, min(_TRIAL_STEPS, self.settings.max_iter))
+        return self._continue(run, min(_TRIAL_STEPS, self.options.max_iter))
 
-    def finish(self, run: Run) -> Run:
-        """The other steps."""
-        n_left = self.settings.max_iter - (len(run.path) - 2)
-        return run if run.converged else self._go_on(run, n_left)
+    def finish(self, run: Descent) -> Descent:
+        """Take the remaining steps."""
+        n_left = self.options.max_iter - (len(run.path) - 2)
+        return run if run.converged else self._continue(run, n_left)
 
-    def flows(self, k: int) -> list[Run]:
-        """Flows within the surface of the points, from the smoothest to the closest fit."""
+    def fit_surface_flows(self, k: int) -> list[Descent]:
+        """Surface flows with fitted coefficients, the smoothest first."""
         space, pairs, rows = self.problem.space, self.problem.pairs, self.problem.rows
         if rows is None:
             return []
-        found = _tangent_starts(space, rows, k, seed=self.problem.seed)
-        return [started(space, pairs, each) for each in found if len(each) == k]
+        found = _fit_flows(space, rows, k, seed=self.problem.seed)
+        return [start_descent(space, pairs, each) for each in found if len(each) == k]
 
-    def is_exact(self, run: Run) -> bool:
-        """Whether nothing is left to gain."""
+    def is_exact(self, run: Descent) -> bool:
+        """Whether the cost is zero up to rounding."""
         return run.cost <= 100 * EXACT * len(self.problem.pairs.targets)
 
-    def _go_on(self, run: Run, max_iter: int) -> Run:
-        space, pairs, tol = self.problem.space, self.problem.pairs, self.settings.tol
+    def _continue(self, run: Descent, max_iter: int) -> Descent:
+        space, pairs, tol = self.problem.space, self.problem.pairs, self.options.tol
         return descend(space, pairs, run, max_iter=max_iter, tol=tol, report=self._report)
 
-    def _report(self, run: Run) -> None:
+    def _report(self, run: Descent) -> None:
         so_far = replace(run, path=[*run.path], converged=False)
         self.search.offer(self.solution(so_far), -run.cost)
-        self.search.tell(-run.cost * self.problem.pairs.scale**2, run.generators)
+        self.search.report(-run.cost * self.problem.pairs.scale**2, run.generators)
 
 
-def _simplest(pairs: Pairs, smooth: list[Run], best: Run) -> Run | None:
-    """The smoothest flows, if they explain the pairs about as well as free generators."""
+def _choose_smooth(pairs: Pairs, smooth: list[Descent], best: Descent) -> Descent | None:
+    """The smoothest surface flows, if they explain the pairs about as well as `best` does."""
     if not smooth:
         return None
     k, p = best.generators.shape
     d = pairs.targets.shape[1]
-    # share of a cost that is all noise by which k (p - k) free numbers lower it
+    # relative gain of k (p - k) free parameters if the cost is all noise
     gain = k * (p - k) / (pairs.n_points * max(1, d - k))
     least = min(run.cost for run in smooth)
     if least > (1.0 + _ALLOWANCE * gain) * best.cost:
@@ -188,18 +178,17 @@ def _simplest(pairs: Pairs, smooth: list[Run], best: Run) -> Run | None:
     return run
 
 
-def _orthonormal(coordinates: Array) -> Array:
+def _orthonormalize(coordinates: Array) -> Array:
     return np.ascontiguousarray(np.linalg.qr(coordinates.T)[0].T)
 
 
-def _small_matrices(space: MatrixSpace, pairs: Pairs) -> Array:
+def _fit_relaxed(space: MatrixSpace, pairs: Pairs) -> Array:
     """One matrix for each pair, in coordinates, that together span few directions.
 
-    Each carries its pair to first order, (x - x') = A (x + x') / 2, which errs by the third power
-    of A only. Among the many that do, those of small volume log|M + eps| are sought, where M is
-    the mean of a a': each step is a ridge regression with the last M, while eps shrinks from the
-    size of the matrices to a trifle of it. Of many pairs, where n * d * p numbers would be too
-    much, a regular part is taken.
+    Each satisfies x - x' = A (x + x') / 2, whose error is of third order in A. Of the many
+    solutions, those of small volume log|M + eps| are found, where M is the mean of a a': each step
+    is a ridge regression with the last M as prior, while eps shrinks. A regular sample of the
+    pairs is used where n * d * p numbers would be too many.
     """
     n, d = pairs.targets.shape
     p = space.n_dimensions
@@ -215,24 +204,21 @@ def _small_matrices(space: MatrixSpace, pairs: Pairs) -> Array:
     n_steps = _N_STEPS if maps.size < _LARGE else _N_STEPS_LARGE
     shrink = _SMALLEST ** (1.0 / n_steps)
     for _ in range(n_steps):
-        coordinates = _regressed(maps, shift, factor, ridge=ridge, noise=noise)
-        values, directions = spectrum(coordinates)
+        coordinates = _ridge_regression(maps, shift, factor, ridge=ridge, noise=noise)
+        values, directions = principal_spectrum(coordinates)
         factor = np.asarray(directions.T * np.sqrt(values))  # of the mean of a a'
         ridge *= shrink
     return coordinates
 
 
-def spectrum(coordinates: Array) -> tuple[Array, Array]:
-    """Mean squares along the principal directions of matrices, largest first, and these.
-
-    Not centred, as the span of the matrices is not.
-    """
+def principal_spectrum(coordinates: Array) -> tuple[Array, Array]:
+    """Mean squares along the (uncentered) principal directions, largest first, and these."""
     _, singular, directions = np.linalg.svd(coordinates, full_matrices=False)
     return singular**2 / len(coordinates), directions
 
 
-def _suggested_number(values: Array, most: int) -> int:
-    """Directions before a spectrum first falls tenfold; as many as hold 95% where it does not."""
+def _suggest_number(values: Array, most: int) -> int:
+    """Directions before the first tenfold drop of the spectrum, or 95% of its sum without one."""
     most = min(most, values.size)
     padded = np.append(values, 0.0)
     falls = np.flatnonzero(padded[:most] >= _GAP * padded[1 : most + 1])
@@ -243,7 +229,7 @@ def _suggested_number(values: Array, most: int) -> int:
 
 
 def _linear_maps(space: MatrixSpace, vectors: Array) -> Array:
-    """Maps from the coordinates of A to A x, shape (n, d, p)."""
+    """Linear maps from the coordinates of A to A x, shape (n, d, p)."""
     n, d = vectors.shape
     index = np.arange(space.n_dimensions)
     maps = np.zeros((n, d, index.size))
@@ -253,8 +239,10 @@ def _linear_maps(space: MatrixSpace, vectors: Array) -> Array:
     return maps
 
 
-def _regressed(maps: Array, shift: Array, factor: Array, *, ridge: float, noise: float) -> Array:
-    """Ridge regression with prior covariance factor factor' + ridge, one for each pair."""
+def _ridge_regression(
+    maps: Array, shift: Array, factor: Array, *, ridge: float, noise: float
+) -> Array:
+    """Ridge regression for each pair, with prior covariance factor factor' + ridge."""
     d = shift.shape[1]
     low = maps @ factor
     S = low @ np.swapaxes(low, 1, 2) + ridge * (maps @ np.swapaxes(maps, 1, 2))
@@ -264,13 +252,13 @@ def _regressed(maps: Array, shift: Array, factor: Array, *, ridge: float, noise:
     return np.asarray(kept + ridge * np.einsum("ndp,nd->np", maps, weights))
 
 
-def _tangent_starts(space: MatrixSpace, X: Array, n_generators: int, *, seed: int) -> list[Array]:
-    """Generators whose flow V x stays within the surface on which the points lie.
+def _fit_flows(space: MatrixSpace, X: Array, n_generators: int, *, seed: int) -> list[Array]:
+    """Surface flows: generators V whose flow V x is tangent to the surface of the points.
 
     A quadratic surface is fitted around each point; with its normals n, the generators are the
-    null space of all n'V x. Wide neighbourhoods average noise out and narrow ones follow curves,
-    so several widths are tried, the widest first. Returns coordinates of orthonormal generators,
-    one array for each width, and none where there are too few points or too many dimensions.
+    null space of all n'V x. Wide neighborhoods average out noise and narrow ones follow curvature,
+    so several widths are tried, the widest first. Returns orthonormal coordinates for each width;
+    an empty list if there are too few points or too many dimensions.
     """
     points = np.unique(X, axis=0)
     d = points.shape[1]
@@ -287,43 +275,42 @@ def _tangent_starts(space: MatrixSpace, X: Array, n_generators: int, *, seed: in
         width //= 2
     squares = np.sum((points[:, None, :] - points[None, :, :]) ** 2, axis=2)
     nearest = np.argsort(squares, axis=1, kind="stable")
-    fitted = (_local_surfaces(points, nearest[:, :width], n_tangents) for width in widths)
-    return [_flows_within(space, *surfaces, n_generators) for surfaces in fitted]
+    fitted = (_fit_surfaces(points, nearest[:, :width], n_tangents) for width in widths)
+    return [_solve_flows(space, *surfaces, n_generators) for surfaces in fitted]
 
 
-def _local_surfaces(
+def _fit_surfaces(
     points: Array, nearest: NDArray[np.intp], n_tangents: int
 ) -> tuple[Array, Array, Array]:
-    """Points moved onto a quadratic surface through their neighbours, and its normals there.
+    """Points projected onto quadratic surfaces through their neighbors, normals, and weights.
 
-    `nearest` are the neighbours of each point, nearest first, itself included. The last result is
-    the trust in each: one over the variance of the slopes per unit of noise, less at the rim than
-    amid the data.
+    `nearest` holds the neighbors of each point, itself first. The weights are inverse variances
+    of the slopes, which are smaller at the boundary of the data.
     """
     around = points[nearest] - points[:, None, :]
     squares = np.sum(around**2, axis=2)
     weights = 1.0 - _FADING * squares / squares.max(axis=1, keepdims=True)
     frame = _principal_frame(around, weights)
-    for _ in range(2):  # again in the frame of the surface, no longer that of the cloud
+    for _ in range(2):  # the second time in the frame of the fitted surface
         tangents, normals = frame[:, :, :n_tangents], frame[:, :, n_tangents:]
-        coefficients, trust = _quadratic_fit(around @ tangents, around @ normals, weights)
-        on = points + np.einsum("ndj,nj->nd", normals, coefficients[:, 0])
+        coefficients, precision = _quadratic_fit(around @ tangents, around @ normals, weights)
+        projected = points + np.einsum("ndj,nj->nd", normals, coefficients[:, 0])
         slopes = np.swapaxes(coefficients[:, 1 : 1 + n_tangents], 1, 2)
         tilted = tangents + normals @ slopes
         frame = np.linalg.qr(np.concatenate([tilted, normals], axis=2))[0]
-    return on, frame[:, :, n_tangents:], trust
+    return projected, frame[:, :, n_tangents:], precision
 
 
-def _flows_within(
-    space: MatrixSpace, on: Array, normals: Array, trust: Array, n_generators: int
+def _solve_flows(
+    space: MatrixSpace, projected: Array, normals: Array, precision: Array, n_generators: int
 ) -> Array:
-    """Matrices V, in coordinates, for which all n'V x are smallest, the smallest first."""
-    d = on.shape[1]
-    # n'V x is the product of V with n x', entry by entry
-    leaving = np.einsum("n,nia,nj->naij", np.sqrt(trust), normals, on).reshape(-1, d, d)
+    """Coordinates of the matrices V with the smallest n'V x, the smallest first."""
+    d = projected.shape[1]
+    # n'V x is the inner product of V and n x'
+    leaving = np.einsum("n,nia,nj->naij", np.sqrt(precision), normals, projected).reshape(-1, d, d)
     rows = space.coordinates(leaving)
-    moving = space.coordinates(np.einsum("ai,nj->naij", np.eye(d), on).reshape(-1, d, d))
-    # matrices that move nothing stay within any surface, and are left out
+    moving = space.coordinates(np.einsum("ai,nj->naij", np.eye(d), projected).reshape(-1, d, d))
+    # leave out matrices that move no point: they are tangent to any surface
     values, axes = np.linalg.eigh(moving.T @ moving)
     axes = axes[:, values > 1e-9 * values[-1]]
     _, directions = np.linalg.eigh(axes.T @ (rows.T @ rows) @ axes)
@@ -331,15 +318,15 @@ def _flows_within(
 
 
 def _principal_frame(around: Array, weights: Array) -> Array:
-    """Orthonormal axes of weighted neighbourhoods, widest first, as columns."""
+    """Principal axes of weighted neighborhoods, widest first, as columns."""
     middle = np.einsum("nk,nkd->nd", weights, around) / weights.sum(axis=1)[:, None]
-    centred = around - middle[:, None, :]
-    scatter = np.swapaxes(centred * weights[:, :, None], 1, 2) @ centred
+    centered = around - middle[:, None, :]
+    scatter = np.swapaxes(centered * weights[:, :, None], 1, 2) @ centered
     return np.asarray(np.linalg.eigh(scatter)[1][:, :, ::-1])
 
 
 def _quadratic_fit(along: Array, across: Array, weights: Array) -> tuple[Array, Array]:
-    """Coefficients of `across` as a quadratic function of `along`, and trust in the slopes."""
+    """Coefficients of `across` as a quadratic function of `along`, and precision of the slopes."""
     n_tangents = along.shape[2]
     first, second = np.triu_indices(along.shape[2])
     scale = np.sqrt(np.mean(along**2, axis=(1, 2), keepdims=True)) + np.finfo(float).tiny
@@ -356,5 +343,5 @@ def _quadratic_fit(along: Array, across: Array, weights: Array) -> tuple[Array, 
     slopes = slice(1, 1 + n_tangents)
     variances = np.trace((spread @ inverse)[:, slopes, slopes], axis1=1, axis2=2)
     found[:, slopes] /= scale
-    trust = scale[:, 0, 0] ** 2 / np.maximum(variances, np.finfo(float).tiny)
-    return np.asarray(found), np.asarray(trust / trust.max())
+    precision = scale[:, 0, 0] ** 2 / np.maximum(variances, np.finfo(float).tiny)
+    return np.asarray(found), np.asarray(precision / precision.max())

@@ -1,9 +1,5 @@
-"""Checks that estimators of bags keep their promises, for tests of your own estimators too."""
+"""Checks for estimators of bags, including your own."""
 
-from unshuffle.testing._run import (
-    BagCheckResult,
-    check_bag_estimator,
-    parametrize_with_bag_checks,
-)
+from unshuffle.testing._run import BagCheckResult, check_bag_estimator, parametrize_with_bag_checks
 
 __all__ = ["BagCheckResult", "check_bag_estimator", "parametrize_with_bag_checks"]

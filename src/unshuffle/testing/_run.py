@@ -1,4 +1,4 @@
-"""All checks of an estimator of bags, in a row or as tests."""
+"""`check_bag_estimator`, which runs all checks, and the same checks as pytest tests."""
 
 import re
 import warnings
@@ -11,7 +11,7 @@ from unittest import SkipTest
 from sklearn.base import is_classifier
 
 from unshuffle._parameters import check_option, check_real
-from unshuffle.testing import _input, _learned
+from unshuffle.testing import _fitting_checks, _input_checks
 from unshuffle.testing._cases import is_set_kernel
 
 Check = Callable[[Any, float], None]
@@ -29,37 +29,38 @@ def _has_jobs(estimator: Any) -> bool:
 
 _CHECKS: tuple[Check, ...] = tuple(
     check
-    for module in (_input, _learned)
+    for module in (_input_checks, _fitting_checks)
     for name, check in vars(module).items()
     if name.startswith("check_")
 )
-# Which estimators a check is for, where it is not for all.
+# Checks that apply to some estimators only.
 _ONLY_FOR: dict[Check, Callable[[Any], bool]] = {
-    _input.check_alignment: _has("align"),
-    _learned.check_n_jobs: _has_jobs,
-    _learned.check_fit_transform: _has("transform"),
-    _learned.check_cross_validation: _has("score", "transform"),
-    _learned.check_gram_matrix: is_set_kernel,
-    _learned.check_kinds_told_apart: is_classifier,
-    _learned.check_decisions: is_classifier,
-    _learned.check_one_class_refused: is_classifier,
-    _learned.check_number_of_labels: is_classifier,
+    _input_checks.check_alignment: _has("align"),
+    _fitting_checks.check_n_jobs: _has_jobs,
+    _fitting_checks.check_fit_transform: _has("transform"),
+    _fitting_checks.check_cross_validation: _has("score", "transform"),
+    _fitting_checks.check_gram_matrix: is_set_kernel,
+    _fitting_checks.check_classes_separated: is_classifier,
+    _fitting_checks.check_decision_values: is_classifier,
+    _fitting_checks.check_one_class_refused: is_classifier,
+    _fitting_checks.check_label_count_refused: is_classifier,
 }
 _NAMES = tuple(check.__name__ for check in _CHECKS)
 
 
 @dataclass(frozen=True)
 class BagCheckResult:
-    """How one check of an estimator went.
+    """Result of one check.
 
     Attributes
     ----------
     name : str
         Name of the check, such as "check_order_inside_bags".
     status : {"passed", "failed", "expected to fail", "skipped"}
-        What came of it.
+        Outcome of the check.
     error : Exception or None
-        Why it failed or was skipped; the message says which promise was broken, and by how much.
+        Why the check failed or was skipped. The message states the requirement and the
+        difference.
 
     Examples
     --------
@@ -82,50 +83,47 @@ def check_bag_estimator(
     expected_failed_checks: Mapping[str, str] | None = None,
     on_fail: str = "raise",
 ) -> list[BagCheckResult]:
-    """Check that an estimator of bags keeps what such estimators promise.
+    """Check that an estimator of bags behaves as such estimators should.
 
-    The counterpart of scikit-learn's `check_estimator`, for estimators whose samples are sets of
-    points. These are the promises:
+    The counterpart of scikit-learn's `check_estimator` for estimators whose samples are bags of
+    points. The requirements are:
 
-    - The order of points inside a bag changes no answer, and what is said of a new bag does not
-      depend on the bags beside it.
-    - Bags come as lists, tuples, object arrays, 3-D arrays, data frames, or as the rows of a table
-      (bags of one point). Different sizes are accepted, or refused in plain words.
-    - Bags that are empty, of another width, or hold NaN, infinity or text are refused with a
+    - Outputs depend neither on the order of points inside a bag nor on the other new bags.
+    - Bags may be lists, tuples, object arrays, 3-D arrays, data frames, or the rows of a table
+      (bags of one point). Different sizes are accepted, or raise a clear error.
+    - Bags that are empty, have another number of columns, or hold NaN, infinity or text raise a
       ValueError that names the bag.
-    - Arguments and parameters stay as they were. The same `random_state` gives the same, whatever
-      `n_jobs`. Clones, pickles, pipelines, cross-validation and grid searches work.
-    - Gram matrices are positive semi-definite; classifiers take any labels, refuse a single class
-      and agree with their decision values; `align` puts points where their order has no say.
+    - Arguments and parameters are not changed. Outputs depend on `random_state`, not on `n_jobs`.
+      Clones, pickles, pipelines, cross-validation and grid searches work.
+    - Gram matrices are positive semi-definite. Classifiers accept any labels but a single class,
+      and predict as their decision values say. `align` does not depend on the order of points.
 
     Parameters
     ----------
     estimator : estimator
-        Not fitted; it is cloned and stays so. A classifier, regressor, clusterer, kernel or
-        transformer (to rows of numbers, or to other bags) whose `fit` takes bags and a target,
-        which it may ignore.
+        Unfitted estimator; it is cloned, not changed. A classifier, regressor, clusterer, kernel
+        or transformer (to rows of numbers or to bags) with `fit(bags, y)`; it may ignore `y`.
     tol : float, default=1e-6
-        Largest difference between answers that must be the same, as a share of their largest
-        value. A larger one forgives more.
+        Largest allowed difference between outputs that must agree, relative to the largest
+        value. Larger values are more lenient.
     expected_failed_checks : dict or None, default=None
-        Names of checks that cannot hold for this estimator, each with the reason.
+        Names of checks that are expected to fail, each with the reason.
     on_fail : {"raise", "collect"}, default="raise"
-        Whether the first failure is raised, or all are returned.
+        Whether to raise the first failure, or to return all of them.
 
     Returns
     -------
     results : list of BagCheckResult
-        One for each check that applies to the estimator, in the order they ran.
+        One for each check that applies to the estimator, in order.
 
     See Also
     --------
-    parametrize_with_bag_checks : the same as separate tests for pytest.
+    parametrize_with_bag_checks : The same checks as separate pytest tests.
 
     Notes
     -----
     Each check fits two to six copies of the estimator to 18 bags of about eight points with three
-    columns. Warnings such as `ConvergenceWarning` are left out, those about arithmetic
-    (`RuntimeWarning`) are not.
+    columns. A `UserWarning`, such as `ConvergenceWarning`, is ignored; a `RuntimeWarning` is not.
 
     Examples
     --------
@@ -150,27 +148,27 @@ def parametrize_with_bag_checks(
     tol: float = 1e-6,
     expected_failed_checks: Callable[[Any], Mapping[str, str]] | None = None,
 ) -> Any:
-    """Make a test of each check of each estimator, as a decorator for pytest.
+    """Pytest decorator that runs each check of each estimator as a separate test.
 
     Parameters
     ----------
     estimators : list of estimators
-        Not fitted.
+        Unfitted estimators.
     tol : float, default=1e-6
-        Largest difference between answers that must be the same, as a share of their largest
-        value. A larger one forgives more.
+        Largest allowed difference between outputs that must agree, relative to the largest
+        value. Larger values are more lenient.
     expected_failed_checks : callable or None, default=None
-        Takes an estimator and gives a dict with the names of checks that cannot hold for it, each
-        with the reason. Their tests are expected to fail, and fail if they do not.
+        Takes an estimator and returns a dict of checks that are expected to fail, each with the
+        reason. Their tests are marked as strict xfail.
 
     Returns
     -------
     decorator : pytest.MarkDecorator
-        For a test with the arguments `estimator` and `check`.
+        Decorator for a test with the arguments `estimator` and `check`.
 
     See Also
     --------
-    check_bag_estimator : all checks at once, and what they are.
+    check_bag_estimator : Runs all checks at once, and lists the requirements.
 
     Examples
     --------
@@ -184,7 +182,7 @@ def parametrize_with_bag_checks(
         import pytest
     except ImportError as error:
         raise ImportError(
-            "Tests of estimators need pytest: pip install 'unshuffle[test]'"
+            "parametrize_with_bag_checks needs pytest: pip install 'unshuffle[test]'"
         ) from error
     tol = check_real(tol, "tol", least=0)
     cases = []
@@ -195,7 +193,7 @@ def parametrize_with_bag_checks(
             reason = expected.get(check.__name__)
             marks = () if reason is None else (pytest.mark.xfail(reason=reason, strict=True),)
             name = re.sub(r"\s+", "", str(estimator))
-            quiet = partial(_quietly, check, tol=tol)
+            quiet = partial(_run_quietly, check, tol=tol)
             cases.append(
                 pytest.param(estimator, quiet, id=f"{name}-{check.__name__}", marks=marks)
             )
@@ -207,8 +205,8 @@ def _checks_for(estimator: Any) -> list[Check]:
     return [check for check in _CHECKS if check not in _ONLY_FOR or _ONLY_FOR[check](estimator)]
 
 
-def _quietly(check: Check, estimator: Any, tol: float) -> None:
-    """Run a check without warnings that are about the data it makes up."""
+def _run_quietly(check: Check, estimator: Any, tol: float) -> None:
+    """Run a check, ignoring warnings about its sample data."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         check(estimator, tol)
@@ -219,7 +217,7 @@ def _result(
 ) -> BagCheckResult:
     name = check.__name__
     try:
-        _quietly(check, estimator, tol)
+        _run_quietly(check, estimator, tol)
     except SkipTest as error:
         return BagCheckResult(name, "skipped", error)
     except Exception as error:
@@ -233,10 +231,10 @@ def _result(
 
 
 def _check_instance(estimator: Any) -> None:
-    """Refuse classes, and what cannot be fitted."""
+    """Raise TypeError for a class, or for an object without `fit` and `get_params`."""
     if isinstance(estimator, type):
         raise TypeError(
-            f"`estimator` is the class {estimator.__name__}. Pass one made from it, such as "
+            f"`estimator` is the class {estimator.__name__}. Pass an instance, such as "
             f"{estimator.__name__}()."
         )
     if not (hasattr(estimator, "fit") and hasattr(estimator, "get_params")):
@@ -247,7 +245,7 @@ def _check_instance(estimator: Any) -> None:
 
 
 def _check_expected(given: Any) -> Mapping[str, str]:
-    """Names of checks, each with the reason why it cannot hold."""
+    """Dict of check names and reasons."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):
@@ -258,7 +256,7 @@ def _check_expected(given: Any) -> Mapping[str, str]:
     unknown = sorted(set(given) - set(_NAMES))
     if unknown:
         raise ValueError(
-            f"`expected_failed_checks` names {unknown[0]!r}, which is no check. There are "
-            f"{', '.join(_NAMES)}."
+            f"`expected_failed_checks` names {unknown[0]!r}, which is not a known check. Use "
+            f"one of {', '.join(_NAMES)}."
         )
     return given

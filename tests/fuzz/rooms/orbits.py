@@ -27,7 +27,7 @@ estimator(
         prototype=Kind(lambda case, rng: v.pick(rng, [None, 0]), v.table("n", "d").hostile),
         n_neighbors=s.count(2, 8),
         n_components=s.count(None, 1, 2),
-        lam=s.real(1.0, 10.0),
+        error_weight=s.real(1.0, 10.0),
         eps1=s.real(1e-3, 0.1),
         eps2=s.real(1e-3, 0.1),
         solver=s.option("lbfgs", "mm"),

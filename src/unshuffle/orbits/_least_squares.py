@@ -1,134 +1,115 @@
-"""Low-rank least squares: generators and coefficients that carry all pairs, from one start."""
+"""Least squares for generators and coefficients: one descent from one start."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from unshuffle._matrix_exponentials import matrices_of, matrix_norms
+from unshuffle._matrix_exponentials import Array, matrices_of, matrix_norms
 from unshuffle.orbits._exponential_derivatives import action, jacobian, pullback
 from unshuffle.orbits._problem import MatrixSpace, Pairs
 
-Array = NDArray[np.float64]
-
-EXACT = 1e-26  # of the squared lengths: nothing is left to gain
-_MOST_UNKNOWNS = 300  # numbers in all generators, for which a dense system is solved
-_MOST_DERIVATIVES = 20_000_000  # numbers in their Jacobian
-_REACH = 12.0  # most a solver moves along: the 1-norm of a matrix, whose time it sets
+EXACT = 1e-26  # cost per pair, relative to squared lengths, that counts as zero
+_MOST_UNKNOWNS = 300  # largest dense system, in numbers over all generators
+_MOST_DERIVATIVES = 20_000_000  # largest Jacobian
+_MAX_NORM = 12.0  # largest 1-norm of a matrix; the time of its exponential grows with it
 
 
 @dataclass
-class Run:
-    """One descent.
+class Descent:
+    """State of one descent."""
 
-    Attributes
-    ----------
-    generators : ndarray of shape (k, p)
-        Coordinates of the generators, orthonormal.
-    coefficients : ndarray of shape (n, k)
-        Of each pair.
-    path : list of float
-        Cost at the start and after each step; never rises.
-    converged : bool
-        Whether it ended by itself.
-    """
-
-    generators: Array
-    coefficients: Array
-    path: list[float]
+    generators: Array  # orthonormal coordinates, (k, p)
+    coefficients: Array  # of each pair, (n, k)
+    path: list[float]  # cost at the start and after each step; never rises
     converged: bool = False
 
     @property
     def cost(self) -> float:
-        """What is left."""
+        """Current cost."""
         return self.path[-1]
 
 
-Report = Callable[[Run], None]
+Report = Callable[[Descent], None]
 
 
-def started(space: MatrixSpace, pairs: Pairs, generators: Array) -> Run:
-    """The best coefficients of given generators, nothing else moved."""
+def start_descent(space: MatrixSpace, pairs: Pairs, generators: Array) -> Descent:
+    """Fit the coefficients of given generators, which stay fixed."""
     V = space.matrices(generators)
     start = _linear_coefficients(V, pairs.targets, pairs.sources)
     first = _cost(V, start, pairs)
     found, squares = fit_coefficients(
         V, pairs.targets, pairs.sources, start, max_iter=10, tol=1e-6
     )
-    return Run(generators, found, [first, min(float(squares.sum()), first)])
+    return Descent(generators, found, [first, min(float(squares.sum()), first)])
 
 
 def descend(
-    space: MatrixSpace, pairs: Pairs, run: Run, *, max_iter: int, tol: float, report: Report
-) -> Run:
-    """Lower the cost over generators and coefficients together, from a run, which is changed.
+    space: MatrixSpace, pairs: Pairs, run: Descent, *, max_iter: int, tol: float, report: Report
+) -> Descent:
+    """Continue a descent, in place, over generators and coefficients together.
 
-    Levenberg and Marquardt's method, coefficients eliminated; for large matrices, where its
-    system is too large, L-BFGS. Ends when the cost falls by less than the share `tol` twice in a
-    row. `report` is told of every step, and may raise to stop.
+    Uses Levenberg-Marquardt with the coefficients eliminated, or L-BFGS where that system would be
+    too large. Stops when the cost falls by less than the fraction `tol` twice in a row. `report`
+    is called after every step and may raise to stop.
     """
     small = run.generators.size <= _MOST_UNKNOWNS
     few = pairs.targets.size * space.n_dimensions <= _MOST_DERIVATIVES
-    method = _by_least_squares if small and few else _by_gradients
+    method = _levenberg_marquardt if small and few else _lbfgs
     return method(space, pairs, run, max_iter=max_iter, tol=tol, report=report)
 
 
-def ordered(run: Run) -> Run:
-    """The same span, its generators ordered by the mean squares of their coefficients.
-
-    Signs are chosen so that the largest coordinate of a generator is positive.
-    """
-    generators, coefficients = _orthonormal(run.generators, run.coefficients)
-    turn = np.linalg.svd(coefficients, full_matrices=False)[2]
-    if len(turn) < len(generators):  # fewer pairs than generators: complete the basis
-        turn = np.linalg.svd(coefficients, full_matrices=True)[2]
+def order_generators(run: Descent) -> Descent:
+    """Order the generators by mean squared coefficients; the largest coordinate is positive."""
+    generators, coefficients = _orthonormalize(run.generators, run.coefficients)
+    few_pairs = len(coefficients) < len(generators)  # then complete the basis
+    turn = np.linalg.svd(coefficients, full_matrices=few_pairs)[2]
     generators, coefficients = turn @ generators, coefficients @ turn.T
     largest = np.abs(generators).argmax(axis=1)
     signs = np.where(generators[np.arange(len(generators)), largest] < 0, -1.0, 1.0)
-    return Run(generators * signs[:, None], coefficients * signs, run.path, run.converged)
+    return Descent(generators * signs[:, None], coefficients * signs, run.path, run.converged)
 
 
 def structure_constants(generators: Array) -> tuple[Array, float]:
-    """Commutators in terms of orthonormal generators, and the share of them that is not.
+    """Structure constants, and the share of the commutators outside the span of the generators.
 
-    [V_i, V_j] = sum_c constants[i, j, c] V_c + rest. The share is 0 where the generators span a
-    Lie algebra (or commute), 1 where no commutator is in their span.
+    [V_i, V_j] = sum_c constants[i, j, c] V_c + rest. The share is 0 if the generators span a Lie
+    algebra and 1 if no commutator has a component in their span.
     """
     products = generators[:, None] @ generators[None, :]
     brackets = np.asarray(products - np.swapaxes(products, 0, 1))
     constants = np.einsum("ijab,cab->ijc", brackets, generators)
     whole = float(np.linalg.norm(brackets))
-    if whole <= 1e-8 * len(generators):  # of unit matrices: they commute up to rounding
+    if whole <= 1e-8 * len(generators):  # they commute up to rounding
         return constants, 0.0
     rest = brackets - np.einsum("ijc,cab->ijab", constants, generators)
     return constants, float(np.linalg.norm(rest)) / whole
 
 
-def _by_least_squares(
-    space: MatrixSpace, pairs: Pairs, run: Run, *, max_iter: int, tol: float, report: Report
-) -> Run:
+def _levenberg_marquardt(
+    space: MatrixSpace, pairs: Pairs, run: Descent, *, max_iter: int, tol: float, report: Report
+) -> Descent:
     basis, damping, n_small = space.basis(), 1e-3, 0
     for _ in range(max_iter):
         if run.cost <= EXACT * len(pairs.targets):
             run.converged = True
             break
-        system = _System.of(space, pairs, run, basis)
+        system = _NormalEquations.at(space, pairs, run, basis)
         while damping < 1e8:
             by_generators, by_coefficients = system.step(damping)
             generators = run.generators + by_generators
             V = space.matrices(generators)
-            coefficients = _within_reach(V, run.coefficients + by_coefficients)
+            coefficients = _limit_norms(V, run.coefficients + by_coefficients)
             cost = _cost(V, coefficients, pairs)
             if cost < run.cost:
                 break
             damping *= 4.0
         else:
-            run.converged = True  # no step, however short, gains anything
+            run.converged = True  # not even a tiny step lowers the cost
             break
         n_small = n_small + 1 if run.cost - cost <= tol * run.cost else 0
-        run.generators, run.coefficients = _orthonormal(generators, coefficients)
+        run.generators, run.coefficients = _orthonormalize(generators, coefficients)
         run.path.append(cost)
         damping = max(damping / 5.0, 1e-12)
         report(run)
@@ -139,18 +120,20 @@ def _by_least_squares(
 
 
 @dataclass(frozen=True)
-class _System:
-    """Normal equations of one step, in blocks: one for all generators, one for each pair."""
+class _NormalEquations:
+    """Normal equations of one step: a block for all generators and a block for each pair."""
 
     generators: Array  # (kp, kp)
     mixed: Array  # (n, k, kp)
     coefficients: Array  # (n, k, k)
-    push_generators: Array  # (kp,)
-    push_coefficients: Array  # (n, k)
+    gradient_generators: Array  # (kp,)
+    gradient_coefficients: Array  # (n, k)
 
     @classmethod
-    def of(cls, space: MatrixSpace, pairs: Pairs, run: Run, basis: Array) -> "_System":
-        """Linearise all residuals at a run."""
+    def at(
+        cls, space: MatrixSpace, pairs: Pairs, run: Descent, basis: Array
+    ) -> "_NormalEquations":
+        """Linearize the residuals at the current state."""
         V, c = space.matrices(run.generators), run.coefficients
         n, k = c.shape
         moved, J = jacobian(matrices_of(V, c), pairs.sources, basis)
@@ -167,53 +150,53 @@ class _System:
             generators=blocks.transpose(0, 2, 1, 3).reshape(k * p, k * p),
             mixed=(own[:, :, None, :] * c[:, None, :, None]).reshape(n, k, k * p),
             coefficients=np.swapaxes(by_c, 1, 2) @ by_c,
-            push_generators=(c.T @ pulls).ravel(),
-            push_coefficients=np.einsum("ndi,nd->ni", by_c, missed),
+            gradient_generators=(c.T @ pulls).ravel(),
+            gradient_coefficients=np.einsum("ndi,nd->ni", by_c, missed),
         )
 
     def step(self, damping: float) -> tuple[Array, Array]:
-        """Change of the generators (k, p) and of the coefficients (n, k)."""
+        """Changes of the generators (k, p) and of the coefficients (n, k)."""
         n, k, n_unknowns = self.mixed.shape
         tiny = np.finfo(float).tiny
         size = np.trace(self.coefficients, axis1=1, axis2=2).mean() / k + tiny
         own = self.coefficients + damping * size * np.eye(k)
-        right = np.concatenate([self.mixed, self.push_coefficients[:, :, None]], axis=2)
+        right = np.concatenate([self.mixed, self.gradient_coefficients[:, :, None]], axis=2)
         solved = np.linalg.solve(own, right)
         mixed = self.mixed.reshape(n * k, n_unknowns)
         reduced = self.generators - mixed.T @ solved[:, :, :-1].reshape(n * k, n_unknowns)
-        push = self.push_generators - mixed.T @ solved[:, :, -1].ravel()
+        push = self.gradient_generators - mixed.T @ solved[:, :, -1].ravel()
         size = np.trace(self.generators) / n_unknowns + tiny
-        # the rest keeps what no residual sees, such as a turn of the basis, where it is
+        # 1e-13 fixes directions that change no residual, such as a rotation of the basis
         reduced[np.diag_indices(n_unknowns)] += (damping + 1e-13) * size
         change = np.linalg.solve(reduced, push)
         by_coefficients = solved[:, :, -1] - solved[:, :, :-1] @ change
         return np.asarray(change.reshape(k, -1)), np.asarray(by_coefficients)
 
 
-def _by_gradients(
-    space: MatrixSpace, pairs: Pairs, run: Run, *, max_iter: int, tol: float, report: Report
-) -> Run:
+def _lbfgs(
+    space: MatrixSpace, pairs: Pairs, run: Descent, *, max_iter: int, tol: float, report: Report
+) -> Descent:
     shape, (n, k) = run.generators.shape, run.coefficients.shape
-    # Coefficients count for one pair and generators for all: alike in scale, they turn alike.
+    # A coefficient affects one pair, a generator all pairs: bring both to one scale.
     weight = max(float(np.sqrt(np.mean(run.coefficients**2))), 1e-6)
 
-    def unpacked(vector: Array) -> tuple[Array, Array]:
+    def unpack(vector: Array) -> tuple[Array, Array]:
         inner, outer = vector[: shape[0] * shape[1]], vector[shape[0] * shape[1] :]
         return inner.reshape(shape) / weight, outer.reshape(n, k)
 
     def cost(vector: Array) -> tuple[float, Array]:
-        generators, coefficients = unpacked(vector)
+        generators, coefficients = unpack(vector)
         with np.errstate(all="ignore"):
             value, by_V, by_c = squared_error(space.matrices(generators), coefficients, pairs)
         if not (np.isfinite(value) and np.isfinite(by_V).all() and np.isfinite(by_c).all()):
-            return np.inf, np.zeros_like(vector)  # a trial step beyond the floats
+            return np.inf, np.zeros_like(vector)  # the trial step overflowed
         by_generators = space.coordinates(by_V) / weight
         return value, np.concatenate([by_generators.ravel(), by_c.ravel()])
 
     def step(intermediate_result: object) -> None:
         value = float(intermediate_result.fun)  # type: ignore[attr-defined]
-        generators, coefficients = unpacked(intermediate_result.x)  # type: ignore[attr-defined]
-        run.generators, run.coefficients = _orthonormal(generators, coefficients)
+        generators, coefficients = unpack(intermediate_result.x)  # type: ignore[attr-defined]
+        run.generators, run.coefficients = _orthonormalize(generators, coefficients)
         run.path.append(min(value, run.cost))
         report(run)
 
@@ -232,13 +215,12 @@ def fit_coefficients(
     *,
     max_iter: int = 50,
     tol: float = 1e-12,
-    reach: float = _REACH,
+    max_norm: float = _MAX_NORM,
 ) -> tuple[Array, Array]:
-    """Coefficients c that lower |x - exp(sum c V) x'|^2 from where they start, for each pair.
+    """Minimize |x - exp(sum c V) x'|^2 over the coefficients c of each pair, from `start`.
 
-    Levenberg and Marquardt's method for all pairs at once; a pair leaves when its squared distance
-    falls by less than the share `tol`. No matrix gets a 1-norm beyond `reach`. Also returns the
-    squared distances left.
+    Levenberg-Marquardt for all pairs at once; a pair is done when its squared distance falls by
+    less than the fraction `tol`. Also returns the squared distances.
     """
     k, unit = len(generators), np.eye(len(generators))
     found = start.copy()
@@ -256,7 +238,7 @@ def fit_coefficients(
         H += (damping[active] * size + np.finfo(float).tiny)[:, None, None] * unit
         push = np.einsum("ndk,nd->nk", J, x - moved)
         step = np.linalg.solve(H, push[:, :, None])[:, :, 0]
-        trial = _within_reach(generators, c + step, reach)
+        trial = _limit_norms(generators, c + step, max_norm)
         squares = _squares(generators, trial, x, z, axis=1)
         better = squares < best[active]  # false for NaN
         fall = best[active] - np.where(better, squares, best[active])
@@ -270,22 +252,24 @@ def fit_coefficients(
     return found, best
 
 
-def _within_reach(generators: Array, coefficients: Array, reach: float = _REACH) -> Array:
-    """Coefficients, shortened where their matrix is so large that a search has gone astray."""
+def _limit_norms(generators: Array, coefficients: Array, max_norm: float = _MAX_NORM) -> Array:
+    """Shorten coefficients whose matrix has a 1-norm above `max_norm`."""
     norms = np.maximum(matrix_norms(generators, coefficients), 1e-300)
-    return np.asarray(coefficients * np.minimum(1.0, reach / norms)[:, None])
+    return np.asarray(coefficients * np.minimum(1.0, max_norm / norms)[:, None])
 
 
 def _linear_coefficients(generators: Array, targets: Array, sources: Array) -> Array:
-    """Coefficients by the tangent at half way: x - x' = sum c V (x + x') / 2."""
+    """Coefficients from the linearization x - x' = sum c V (x + x') / 2."""
     middle = 0.5 * (targets + sources)
     flows = np.einsum("kij,nj->nik", generators, middle)
-    inverse = np.linalg.pinv(flows, rcond=0.05)  # steep ones would start far away
-    return _within_reach(generators, np.einsum("nki,ni->nk", inverse, targets - sources))
+    inverse = np.linalg.pinv(
+        flows, rcond=0.05
+    )  # small singular values would give huge coefficients
+    return _limit_norms(generators, np.einsum("nki,ni->nk", inverse, targets - sources))
 
 
 def _cost(V: Array, coefficients: Array, pairs: Pairs) -> float:
-    """Squared distances left; infinite where a trial step leads beyond the floats."""
+    """Sum of squared distances; infinite if a trial step overflows."""
     total = float(_squares(V, coefficients, pairs.targets, pairs.sources, axis=None))
     return total if np.isfinite(total) else np.inf
 
@@ -293,14 +277,14 @@ def _cost(V: Array, coefficients: Array, pairs: Pairs) -> float:
 def _squares(
     V: Array, coefficients: Array, targets: Array, sources: Array, *, axis: int | None
 ) -> Array:
-    """Squared distances left of each pair, or of all; not finite where a trial step is wild."""
+    """Squared distances, summed over `axis`; not finite if a trial step overflows."""
     with np.errstate(over="ignore", invalid="ignore"):
         missed = targets - action(matrices_of(V, coefficients), sources)
         return np.asarray(np.sum(missed**2, axis=axis))
 
 
-def _orthonormal(generators: Array, coefficients: Array) -> tuple[Array, Array]:
-    """Orthonormal basis of the same span, and the coefficients in it."""
+def _orthonormalize(generators: Array, coefficients: Array) -> tuple[Array, Array]:
+    """Orthonormal basis of the span of the generators, and the coefficients in it."""
     Q, R = np.linalg.qr(generators.T)
     return np.ascontiguousarray(Q.T), coefficients @ R.T
 

@@ -8,8 +8,8 @@ def shapes():
     rng = np.random.default_rng(3)
     kinds = rng.normal(size=(3, 9, 2))
     y = np.arange(60) % 3
-    bags = [rng.permutation(kinds[kind] + 0.3 * rng.normal(size=(9, 2))) for kind in y]
-    return bags, y
+    sets = [rng.permutation(kinds[kind] + 0.3 * rng.normal(size=(9, 2))) for kind in y]
+    return sets, y
 
 
 @pytest.fixture
@@ -18,19 +18,19 @@ def ragged():
     rng = np.random.default_rng(5)
     y = np.arange(40) % 2
     sizes = rng.integers(5, 13, size=40)
-    bags = [
+    sets = [
         rng.normal(size=(size, 2)) * ((1.0, 0.4) if kind else (0.4, 1.0))
         for kind, size in zip(y, sizes, strict=True)
     ]
-    return bags, y
+    return sets, y
 
 
 @pytest.fixture
 def shuffled():
     """Sets with the same points in another order."""
 
-    def shuffle(bags, seed=0):
+    def shuffle(sets, seed=0):
         rng = np.random.default_rng(seed)
-        return [rng.permutation(bag) for bag in bags]
+        return [rng.permutation(points) for points in sets]
 
     return shuffle

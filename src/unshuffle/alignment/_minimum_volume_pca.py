@@ -47,7 +47,7 @@ from unshuffle.alignment._search import (
     Run,
     Sized,
     check_features_vary,
-    check_missing_estimator,
+    check_missing_points,
     check_no_larger,
     check_points_vary,
 )
@@ -70,7 +70,7 @@ class MinimumVolumePCA(
     n_components : int, float or None, default=None
         Components kept; more follow each bag more closely. Between 0 and 1, as many as hold that
         share of the variance. None is all that have any.
-    estimator : {"mean", "covariance", "variational"}, default="mean"
+    method : {"mean", "covariance", "variational"}, default="mean"
         "mean" assigns each bag to the mean of the others. "covariance" then goes on to assign
         each to what the others' mean and covariance predict of it, which lowers the volume
         further: fewer components hold the variance of the fitted bags, while new bags are
@@ -85,7 +85,7 @@ class MinimumVolumePCA(
         "rbf", one over the number of features for "poly".
     degree : int, default=2
         Of "poly"; larger bends more.
-    rank : int, default=60
+    n_landmarks : int, default=60
         Most features of a point with a kernel other than "linear"; larger comes closer to the
         kernel and takes more time and memory. Exact where there are no more points than this.
     regularization : float, default=0.1
@@ -128,7 +128,7 @@ class MinimumVolumePCA(
     Attributes
     ----------
     permutations_ : ndarray of shape (n_bags, n_points_)
-        `bags[i][permutations_[i]]` is bag i in the common order, which is the order of bag 0; -1
+        `X[i][permutations_[i]]` is bag i in the common order, which is the order of bag 0; -1
         where a point is missing.
     components_ : ndarray of shape (n_components, n_points_ * n_kernel_features)
         Directions of most variance of the ordered bags, orthonormal. With the linear kernel,
@@ -166,7 +166,7 @@ class MinimumVolumePCA(
     between the square and the cube of the number of points: .05 seconds for 100 bags of 70
     points, 3 seconds for 100 of 560. "covariance" takes two or three assignments per bag and a
     Cholesky factor of n_bags^2 numbers: .1 to .2 seconds for 100 bags, 2 for 400, and in the end
-    the fourth power of the number of bags. Memory: some copies of n_bags * n_points * rank
+    the fourth power of the number of bags. Memory: some copies of n_bags * n_points * n_landmarks
     numbers, checked before they are taken, and n_bags^2.
 
     What differs from the paper: the first bag is not kept in place while others move, since it
@@ -206,9 +206,9 @@ class MinimumVolumePCA(
 
     _constraints: ClassVar[Constraints] = {
         "n_components": [count(), number(above=0, below=1), None],
-        "estimator": [option("mean", "covariance", "variational")],
+        "method": [option("mean", "covariance", "variational")],
         "kernel": [option("linear", "poly", "rbf"), FUNCTION],
-        "rank": [count()],
+        "n_landmarks": [count()],
         "regularization": [number(above=0, most=1e8)],
         "unequal": [option("resample", "missing")],
         "swaps": [FLAG],
@@ -218,12 +218,12 @@ class MinimumVolumePCA(
     def __init__(
         self,
         n_components: int | float | None = None,
-        estimator: str = "mean",
+        method: str = "mean",
         kernel: Any = "linear",
         *,
         gamma: float | None = None,
         degree: int = 2,
-        rank: int = 60,
+        n_landmarks: int = 60,
         regularization: float = 0.1,
         n_points: int | None = None,
         unequal: str = "resample",
@@ -237,11 +237,11 @@ class MinimumVolumePCA(
         callback: Callback | None = None,
     ) -> None:
         self.n_components = n_components
-        self.estimator = estimator
+        self.method = method
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
-        self.rank = rank
+        self.n_landmarks = n_landmarks
         self.regularization = regularization
         self.n_points = n_points
         self.unequal = unequal
@@ -254,12 +254,12 @@ class MinimumVolumePCA(
         self.n_jobs = n_jobs
         self.callback = callback
 
-    def fit(self, bags: Any, y: Any = None) -> "MinimumVolumePCA":
+    def fit(self, X: Any, y: Any = None) -> "MinimumVolumePCA":
         """Find the common order of the bags, and the components of the ordered bags.
 
         Parameters
         ----------
-        bags : list of array-like of shape (n_i, n_features), 3-D array, or 2-D array
+        X : list of array-like of shape (n_i, n_features), 3-D array, or 2-D array
             Bags of points in any order; the rows of a 2-D array are bags of one point.
         y : None
             Not used.
@@ -272,8 +272,8 @@ class MinimumVolumePCA(
         """
         check_parameters(self)
         check_n_jobs(self.n_jobs)
-        check_missing_estimator(self.unequal, self.estimator, self.n_points)
-        given = Bags.of(bags)
+        check_missing_points(self.unequal, self.method, self.n_points)
+        given = Bags.of(X)
         check_several_bags(len(given), "bags")
         check_points_vary(given.points, "bags")
         if self.kernel == "linear":
@@ -281,7 +281,7 @@ class MinimumVolumePCA(
         random = check_random_state(self.random_state)
         seed = int(random.randint(2**31))
         n_points = int(self.n_points or given.sizes.max())
-        n_features = given.width if self.kernel == "linear" else int(self.rank)
+        n_features = given.width if self.kernel == "linear" else int(self.n_landmarks)
         check_bags_memory(len(given), n_points, n_features)
         chosen = equal_sizes(given, n_points, missing=self.unequal == "missing", seed=seed)
         features = PointFeatures.of(
@@ -289,12 +289,12 @@ class MinimumVolumePCA(
             self.kernel,
             gamma=self.gamma,
             degree=int(self.degree),
-            rank=int(self.rank),
+            rank=int(self.n_landmarks),
         )
         sized = Sized.of(given, chosen, features)
         check_features_vary(sized.mapped[sized.present], self.kernel)
         check_n_components(self.n_components, min(len(given) - 1, sized.mapped[0].size))
-        if self.estimator == "variational":
+        if self.method == "variational":
             check_directions(sized.mapped[0].size)
         starts = sized.starts(self.init, int(self.n_init), random)
         search = Descents(self.callback, self._descending(sized), sized, len(starts))
@@ -302,7 +302,7 @@ class MinimumVolumePCA(
             self,
             search,
             lambda: search.solve(starts, self.n_jobs),
-            partial(self._store, bags, sized, features, seed),
+            partial(self._store, X, sized, features, seed),
         )
         if not (self.converged_ or search.stopped):
             warnings.warn(
@@ -313,23 +313,23 @@ class MinimumVolumePCA(
             )
         return self
 
-    def transform(self, bags: Any) -> NDArray[np.float64]:
+    def transform(self, X: Any) -> NDArray[np.float64]:
         """Coordinates of bags along the components, each bag aligned first.
 
         Parameters
         ----------
-        bags : what `fit` takes
-            New bags, or the fitted ones; a single one as [bag].
+        X : what `fit` takes
+            New bags, or the fitted ones; wrap a single bag in a list.
 
         Returns
         -------
         scores : ndarray of shape (n_bags, n_components)
             Row i belongs to bag i.
         """
-        new, orders = self._aligned(bags)
+        new, orders = self._aligned(X)
         return self._components.scores(self._components.ordered(new.mapped, new.present, orders))
 
-    def align(self, bags: Any) -> NDArray[np.intp]:
+    def align(self, X: Any) -> NDArray[np.intp]:
         """Order of new bags that agrees with the fitted ones.
 
         A bag is assigned to the mean bag, then up to ten times projected onto the components
@@ -337,15 +337,15 @@ class MinimumVolumePCA(
 
         Parameters
         ----------
-        bags : what `fit` takes
-            New bags; a single one as [bag].
+        X : what `fit` takes
+            New bags; wrap a single bag in a list.
 
         Returns
         -------
         permutations : ndarray of shape (n_bags, n_points_)
-            `bags[i][permutations[i]]` is bag i in the common order; -1 where a point is missing.
+            `X[i][permutations[i]]` is bag i in the common order; -1 where a point is missing.
         """
-        new, orders = self._aligned(bags)
+        new, orders = self._aligned(X)
         return np.take_along_axis(new.chosen, orders, axis=1)[:, self._slots]
 
     def inverse_transform(self, Y: ArrayLike) -> NDArray[np.float64]:
@@ -394,17 +394,15 @@ class MinimumVolumePCA(
     def _descending(self, sized: Sized) -> Descending:
         scale = expected_trace(sized.mapped) / (len(sized.mapped) - 1)
         return Descending(
-            estimator=self.estimator,
+            method=self.method,
             ridge=self.regularization * max(scale, np.finfo(float).tiny),
             swaps=self.swaps,
             max_iter=int(self.max_iter),
             tol=self.tol,
         )
 
-    def _store(
-        self, bags: Any, sized: Sized, features: PointFeatures, seed: int, run: Run
-    ) -> None:
-        self._record_columns(bags, sized.bags)
+    def _store(self, X: Any, sized: Sized, features: PointFeatures, seed: int, run: Run) -> None:
+        self._record_columns(X, sized.bags)
         self._seed = seed
         found = np.take_along_axis(sized.chosen, run.order, axis=1)
         slots = _own_order(found[0])
@@ -429,9 +427,9 @@ class MinimumVolumePCA(
         self.n_iter_ = run.n_sweeps
         self.converged_ = run.converged
 
-    def _aligned(self, bags: Any) -> tuple[Sized, NDArray[np.intp]]:
+    def _aligned(self, X: Any) -> tuple[Sized, NDArray[np.intp]]:
         check_is_fitted(self, "permutations_")
-        given = self._bags_like_fitted(bags)
+        given = self._bags_like_fitted(X)
         missing = self.unequal == "missing"
         if missing:
             check_no_larger(given.sizes, self.n_points_, "bags")

@@ -84,7 +84,7 @@ def check_directions(n_directions: int) -> None:
     """Refuse the paper's bound where it would take all day."""
     if n_directions > 2000:
         raise ValueError(
-            f'estimator="variational" decomposes a {n_directions:,} x {n_directions:,} matrix '
-            "(points times features) for every bag. Use fewer points, a smaller rank, or "
-            'estimator="covariance", which does not grow so.'
+            f'method="variational" decomposes a {n_directions:,} x {n_directions:,} matrix '
+            "(points times features) for every bag. Use fewer points, fewer n_landmarks, or "
+            'method="covariance", which does not grow so.'
         )

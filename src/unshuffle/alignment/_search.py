@@ -61,7 +61,7 @@ class Sized:
 class Descending:
     """What is lowered and how, by parameters of the estimator; the ridge is in units of data."""
 
-    estimator: str
+    method: str
     ridge: float
     swaps: bool
     max_iter: int
@@ -72,7 +72,7 @@ class Descending:
 class Run:
     """What one descent has come to.
 
-    Volumes are known from the start of the estimator's own stage on. The rank is the stage, and
+    Volumes are known from the start of the method's own stage on. The rank is the stage, and
     what has been gained there.
     """
 
@@ -93,7 +93,7 @@ class Descents(Search[Run]):
         super().__init__(callback)
         self.how = how
         self.sized = sized
-        self._n_stages = n_starts * (1 if how.estimator == "mean" else 2)
+        self._n_stages = n_starts * (1 if how.method == "mean" else 2)
         self._n_done = 0
 
     def solve(self, starts: list[int | Order], n_jobs: int | None) -> Run:
@@ -108,7 +108,7 @@ class Descents(Search[Run]):
             bags = Arrangement.ordered(points, present, start)
         else:
             bags = Arrangement.assigned_to(points, present, start)
-        own, first = self.how.estimator, trace(bags)
+        own, first = self.how.method, trace(bags)
         volumes = (self._volume(bags),) if own == "mean" else ()
         run = Run(bags.order.copy(), (first,), volumes, rank=(0, -first))
         alone = bags.order.shape[1] == 1  # bags of one point have one order
@@ -199,12 +199,12 @@ def check_no_larger(sizes: NDArray[np.intp], n_points: int, name: str) -> None:
         )
 
 
-def check_missing_estimator(unequal: str, estimator: str, n_points: int | None) -> None:
+def check_missing_points(unequal: str, method: str, n_points: int | None) -> None:
     """Refuse missing points where every bag must fill every slot."""
-    if unequal == "missing" and estimator != "mean":
+    if unequal == "missing" and method != "mean":
         raise ValueError(
-            f'unequal="missing" leaves slots empty, and estimator={estimator!r} has no covariance '
-            'for these. Use estimator="mean", or unequal="resample".'
+            f'unequal="missing" leaves slots empty, and method={method!r} has no covariance '
+            'for these. Use method="mean", or unequal="resample".'
         )
     if unequal == "missing" and n_points is not None:
         raise ValueError(

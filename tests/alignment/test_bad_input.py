@@ -128,7 +128,7 @@ def test_more_components_than_there_are_is_refused():
     assert not steps, "told after the work"
 
 
-def test_missing_points_need_the_mean_estimator():
+def test_missing_points_need_the_mean_method():
     with pytest.raises(ValueError, match='Use method="mean"'):
         MinimumVolumePCA(method="covariance", unequal="missing").fit(bags())
     with pytest.raises(ValueError, match="Leave n_points out"):
@@ -137,7 +137,9 @@ def test_missing_points_need_the_mean_estimator():
 
 def test_new_bags_may_not_be_larger_where_points_may_be_missing():
     found = MinimumVolumePCA(1, unequal="missing").fit(bags())
-    with pytest.raises(ValueError, match="Bag 1 of bags has 9 points for 5 slots"):
+    with pytest.raises(
+        ValueError, match="Bag 1 of bags has 9 points, more than the 5 of the common order"
+    ):
         found.transform([*bags(1), *bags(1, n_points=9)])
 
 
@@ -207,12 +209,12 @@ def test_nothing_can_be_asked_before_a_fit(method, arguments):
         ),
     ],
 )
-def test_a_kernel_that_is_none_is_refused(kernel, words):
+def test_a_function_that_is_not_a_kernel_is_refused(kernel, words):
     with pytest.raises(ValueError, match=words):
         MinimumVolumePCA(1, kernel=kernel).fit(bags())
 
 
-def test_the_papers_bound_is_refused_where_it_would_take_all_day():
+def test_the_papers_bound_is_refused_if_it_would_take_hours():
     many = bags(n_bags=2, n_points=1001)
     with pytest.raises(ValueError, match='method="covariance"'):
         MinimumVolumePCA(method="variational").fit(many)

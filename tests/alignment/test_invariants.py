@@ -35,12 +35,12 @@ def test_shuffling_inside_bags_changes_nothing_but_the_index(rings, options, see
     np.testing.assert_array_equal(found.explained_variance_, plain.explained_variance_)
     np.testing.assert_array_equal(found.permutations_[0], np.arange(24))
     # both follow the order of their own bag 0
-    slots = np.argsort(orders[0])
+    own = np.argsort(orders[0])
     for i, order in enumerate(orders):
-        np.testing.assert_array_equal(order[found.permutations_[i]][slots], plain.permutations_[i])
-    np.testing.assert_allclose(found.mean_[slots], plain.mean_, atol=1e-12)
+        np.testing.assert_array_equal(order[found.permutations_[i]][own], plain.permutations_[i])
+    np.testing.assert_allclose(found.mean_[own], plain.mean_, atol=1e-12)
     np.testing.assert_allclose(found.transform(mixed), plain.transform(bags), atol=1e-9)
-    np.testing.assert_allclose(found.morph(2, 4, 0.3)[slots], plain.morph(2, 4, 0.3), atol=1e-12)
+    np.testing.assert_allclose(found.morph(2, 4, 0.3)[own], plain.morph(2, 4, 0.3), atol=1e-12)
 
 
 @pytest.mark.parametrize("unequal", ["resample", "missing"])
@@ -127,7 +127,7 @@ def test_points_that_stand_in_one_place_are_no_trouble():
     assert found.explained_variance_ratio_.tolist() == [0.0]
 
 
-def test_new_bags_are_described_alike_where_points_lie_equally_far_from_two_slots():
+def test_new_bags_are_described_alike_where_points_lie_equally_far_from_two_positions():
     rng = np.random.default_rng(0)
     given = [rng.integers(0, 4, (10 + i % 5, 2)) for i in range(12)]
     found, again = (

@@ -16,9 +16,9 @@ def same_up_to_sign(found, expected, atol=1e-8):
 
 
 def right(permutations, orders):
-    """Share of the slots' points that came from the same point of the shape."""
+    """Fraction of points that agree on which point of the shape their position stands for."""
     origin = np.stack([order[p] for order, p in zip(orders, permutations, strict=True)])
-    return np.mean([np.bincount(slot).max() for slot in origin.T]) / len(orders)
+    return np.mean([np.bincount(each).max() for each in origin.T]) / len(orders)
 
 
 def test_the_package_exports_it():
@@ -186,7 +186,7 @@ def test_larger_bags_lose_points(copies):
     assert found.morph(0, 1, 0.5).shape == (12, 2)
 
 
-def test_missing_points_leave_slots_empty_where_they_belong(copies):
+def test_missing_points_leave_positions_empty_where_they_belong(copies):
     bags, orders = copies(n_bags=8, noise=0.01)
     for i in (0, 3, 6):
         bags[i], orders[i] = bags[i][: 20 + i], orders[i][: 20 + i]

@@ -40,12 +40,12 @@ def test_multiway_sorting_gives_a_start(copies):
 @pytest.mark.parametrize(
     ("init", "words"),
     [
-        (np.zeros((10, 30), dtype=int), "Row 0 of `init` is no order of 30 points"),
-        (np.zeros((10, 29), dtype=int), r"must hold whole numbers and have shape \(10, 30\)"),
+        (np.zeros((10, 30), dtype=int), "Row 0 of `init` is not an order of 30 points"),
+        (np.zeros((10, 29), dtype=int), r"must hold integers and have shape \(10, 30\)"),
         (np.zeros((10, 30)), "dtype float64"),
     ],
 )
-def test_what_is_no_order_is_refused(copies, init, words):
+def test_rows_that_are_not_orders_are_refused(copies, init, words):
     with pytest.raises(ValueError, match=words):
         MinimumVolumePCA(init=init).fit(copies()[0])
 

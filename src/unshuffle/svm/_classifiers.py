@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -149,16 +150,13 @@ def _margins(svc: SVC, K: Array) -> Array:
     """Margins 1 / |w| of all pairs of classes, from libsvm's coefficients."""
     K = K[np.ix_(svc.support_, svc.support_)]
     ends = np.concatenate([[0], np.cumsum(svc.n_support_)])
-    n_classes = len(svc.n_support_)
     margins = []
-    for first in range(n_classes):
-        for second in range(first + 1, n_classes):
-            w = np.zeros(len(K))
-            of_first, of_second = (slice(*ends[each : each + 2]) for each in (first, second))
-            w[of_first] = svc.dual_coef_[second - 1, of_first]
-            w[of_second] = svc.dual_coef_[first, of_second]
-            squared = max(float(w @ K @ w), np.finfo(float).tiny)
-            margins.append(1.0 / np.sqrt(squared))
+    for first, second in combinations(range(len(svc.n_support_)), 2):
+        w = np.zeros(len(K))
+        of_first, of_second = (slice(*ends[each : each + 2]) for each in (first, second))
+        w[of_first] = svc.dual_coef_[second - 1, of_first]
+        w[of_second] = svc.dual_coef_[first, of_second]
+        margins.append(1.0 / np.sqrt(max(float(w @ K @ w), np.finfo(float).tiny)))
     return np.array(margins)
 
 
@@ -276,11 +274,9 @@ def check_classes(y: Any, n_sets: int, estimator: str) -> tuple[NDArray[Any], ND
     if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
         raise ValueError("y has masked entries, so some sets have no label. Drop these sets.")
     y = as_array(y, "y", plain=False)
-    if y.ndim == 0:
-        raise ValueError(f"y must hold one label for each set, got {y!r:.60}.")
     if np.iscomplexobj(y):
         raise ValueError("Complex data not supported: y holds complex numbers. Pass labels.")
-    if y.ndim > 1 and y.shape[1:] != (1,):
+    if y.ndim == 0 or (y.ndim > 1 and y.shape[1:] != (1,)):
         raise ValueError(f"y should be a 1d array of labels of the sets, got shape {y.shape}.")
     labels = column_or_1d(y, warn=True)
     if labels.dtype.kind in "fc" and not np.isfinite(labels).all():

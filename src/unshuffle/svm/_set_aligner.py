@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._bags import BagEstimatorMixin, Bags, gathered
@@ -19,10 +18,9 @@ from unshuffle.svm._templates import (
     Aligned,
     Preparation,
     align,
-    check_slack_template,
+    ball_slack,
     nearest_candidates,
-    share_outside,
-    warn_sets_unsettled,
+    warn_unconverged,
 )
 
 
@@ -239,13 +237,11 @@ class SetAligner(
     def _fit(self, X: Any) -> Bags:
         check_parameters(self)
         check_n_jobs(self.n_jobs)
-        check_slack_template(self.slack, self.template)
+        slack = ball_slack(self.template, self.slack)
         sets = Bags.of(X)
-        slack = share_outside(self.template, self.slack)
         if slack != 1.0:
             check_kernel_memory(len(sets), len(sets), n_copies=N_MATRICES)
-        seed = int(check_random_state(self.random_state).randint(2**31))
-        preparation = Preparation.of(sets, self, seed=seed)
+        preparation = Preparation.of(sets, self)
         candidates = preparation.candidates(sets)
         search: Search[Aligned] = Search(self.callback)
         solve = partial(
@@ -266,7 +262,7 @@ class SetAligner(
 
         fit_by_search(self, search, solve, finish)
         if not (self.converged_ or search.stopped):
-            warn_sets_unsettled(self.max_iter, stacklevel=4)
+            warn_unconverged(self.max_iter, stacklevel=4)
         return sets
 
     def _store(

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 
 from unshuffle._assign import assign, assign_many, slot_distances
 from unshuffle._bags import (
@@ -19,14 +20,7 @@ from unshuffle._bags import (
 )
 from unshuffle._grams import check_points_for_width
 from unshuffle._parallel import map_parallel, spans
-from unshuffle._parameters import (
-    FUNCTION,
-    Constraints,
-    check_kernel_memory,
-    count,
-    number,
-    option,
-)
+from unshuffle._parameters import FUNCTION, Constraints, check_kernel_memory, count, number, option
 from unshuffle._points import PointFeatures
 from unshuffle._progress import Search
 
@@ -90,8 +84,9 @@ class Preparation:
     seed: int  # chooses those points
 
     @classmethod
-    def of(cls, sets: Bags, estimator: Any, *, seed: int) -> "Preparation":
+    def of(cls, sets: Bags, estimator: Any) -> "Preparation":
         """Prepare for sets like these, with an estimator's parameters; checks memory."""
+        seed = int(check_random_state(estimator.random_state).randint(2**31))
         check_gap(sets.points, "bags")
         linear, n_landmarks = estimator.kernel == "linear", int(estimator.n_landmarks)
         if linear:
@@ -177,11 +172,16 @@ def align(
             return found
 
 
-def share_outside(template: str, slack: float | None) -> float | None:
+def ball_slack(template: str, slack: float | None) -> float | None:
     """Slack of the ball around the template; slack 1 centers it on the mean."""
-    if template == "mean":
-        return 1.0
-    return None if slack is None else float(slack)  # float16 would lose digits
+    if template == "ball":
+        return None if slack is None else float(slack)  # float16 would lose digits
+    if slack is not None:
+        raise ValueError(
+            f"slack={slack} is the fraction of sets outside the ball, but template={template!r} "
+            'has no ball. Leave slack out, or use template="ball".'
+        )
+    return 1.0
 
 
 def _first_template(features: Bags, n_points: int) -> Array:
@@ -331,16 +331,7 @@ def _exchange_until_optimal(
     return weights
 
 
-def check_slack_template(slack: float | None, template: str) -> None:
-    """Refuse slack without a ball."""
-    if slack is not None and template != "ball":
-        raise ValueError(
-            f"slack={slack} is the fraction of sets outside the ball, but template={template!r} "
-            'has no ball. Leave slack out, or use template="ball".'
-        )
-
-
-def warn_sets_unsettled(max_iter: int, *, stacklevel: int) -> None:
+def warn_unconverged(max_iter: int, *, stacklevel: int) -> None:
     """Warn that the order of the sets did not converge."""
     warnings.warn(
         f"The order of the sets did not converge in max_iter={max_iter} rounds. Raise max_iter or "

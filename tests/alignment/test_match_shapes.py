@@ -97,7 +97,7 @@ def test_inputs_are_left_as_they_were(letters):
         (np.ones((4, 2)), np.eye(4, 2), "All 4 points of `first` are equal"),
         (np.eye(3, 2), np.eye(4, 2), r"`first` has shape \(3, 2\) and `second` \(4, 2\)"),
         (np.eye(3, 2), np.full((3, 2), np.nan), "contains NaN"),
-        (np.arange(3.0), np.eye(3), r"`first` must be an array of points"),
+        (np.arange(3.0), np.eye(3), r"`first` must be 2-D, got 1 dim"),
         (1e160 * np.eye(3), np.eye(3), "first holds 1e.160, whose square is too large"),
         (np.eye(3), "letters", "`second` holds text"),
         ([[1, 2], [3]], np.eye(2), "`first` holds rows of different lengths"),

@@ -19,7 +19,7 @@ def test_a_given_order_is_where_the_descent_starts(copies):
     assert found.objective_path_[-1] < found.objective_path_[0]
 
 
-def test_an_order_that_is_settled_stays(copies):
+def test_a_converged_order_stays(copies):
     bags, _ = copies(noise=0.2)
     first = MinimumVolumePCA().fit(bags)
     again = MinimumVolumePCA(init=first.permutations_).fit(bags)

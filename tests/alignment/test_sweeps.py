@@ -170,13 +170,13 @@ def test_swaps_end_where_no_swap_helps(seed):
             assert form(x[swapped] - mean, B) >= settled - 1e-8
 
 
-def test_a_missing_point_counts_as_the_mean_of_its_slot():
+def test_a_missing_point_counts_as_the_mean_of_its_position():
     bags, _ = arranged(8, missing=True)
     means = position_means(bags)
     whole = filled(bags)
     np.testing.assert_array_equal(whole[bags.present], bags.points[bags.present])
-    bag, slot = np.argwhere(~bags.present)[0]
-    np.testing.assert_array_equal(whole[bag, slot], means[slot])
+    bag, position = np.argwhere(~bags.present)[0]
+    np.testing.assert_array_equal(whole[bag, position], means[position])
     assert trace(bags) == pytest.approx(whole.var(axis=0).sum())
 
 

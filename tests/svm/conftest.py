@@ -4,7 +4,7 @@ import pytest
 
 @pytest.fixture
 def shapes():
-    """Noisy copies of three shapes of nine points, in orders of their own, and which it is."""
+    """Noisy copies of three shapes of nine points, each shuffled, and the class of each."""
     rng = np.random.default_rng(3)
     kinds = rng.normal(size=(3, 9, 2))
     y = np.arange(60) % 3
@@ -14,7 +14,7 @@ def shapes():
 
 @pytest.fixture
 def ragged():
-    """Samples of 5 to 12 points from two clouds, and which it is."""
+    """Samples of 5 to 12 points from two distributions, and the class of each."""
     rng = np.random.default_rng(5)
     y = np.arange(40) % 2
     sizes = rng.integers(5, 13, size=40)

@@ -8,7 +8,7 @@ from unshuffle import PermutationInvariantSVC, SetAligner
 
 @pytest.fixture
 def digits(shared_data):
-    """Clouds of 50 dark pixels of handwritten 3s and 9s, in turn, and which it is."""
+    """Sets of 50 dark pixels of handwritten 3s and 9s, alternating, and the digit of each."""
     data = np.load(shared_data("mnist3000.npz"))
     rng = np.random.default_rng(0)
     threes, nines = (np.flatnonzero(data["labels"] == digit)[:120] for digit in (3, 9))

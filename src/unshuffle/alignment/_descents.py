@@ -115,7 +115,7 @@ class Descents(Search[Run]):
         sweep = partial(variational_sweep, bags, ridge=ridge)
         if method == "covariance":
             sweep = partial(covariance_sweep, bags, ridge=ridge, swaps=self.options.swaps)
-        run = replace(run, volumes=(self._volume(bags),))
+        run = replace(run, volumes=(self._volume(bags),), converged=False)
         run = self._sweep(run, bags, sweep, by_volume=True)
         return replace(run, converged=mean_converged and run.converged)
 
@@ -154,12 +154,9 @@ class Descents(Search[Run]):
         """Offer a run to the search, and call the callback."""
         self.offer(run, run.rank)
         stage, objective = run.rank
-        self.step(
-            objective,
-            np.take_along_axis(self.sized.chosen, run.order, axis=1),
-            stage="shrinking the volume" if stage else "aligning to the mean",
-            fraction=(self._n_done + share) / self._n_stages,
-        )
+        order = np.take_along_axis(self.sized.chosen, run.order, axis=1)
+        name = "shrinking the volume" if stage else "aligning to the mean"
+        self.step(objective, order, stage=name, fraction=(self._n_done + share) / self._n_stages)
 
 
 def check_points_vary(points: Array) -> None:

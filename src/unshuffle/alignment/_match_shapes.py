@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from unshuffle._arrays import as_numbers, check_finite, check_magnitude
+from unshuffle._arrays import as_numbers, as_rows, check_magnitude
 from unshuffle._distances import squared_distances
 from unshuffle._parameters import check_memory, check_positive
 from unshuffle.assignment import solve_assignment
@@ -87,13 +87,7 @@ def _check_two_shapes(first: Any, second: Any) -> list[Points]:
     """Two bags of the same shape (n_points, n_features), each with two distinct points."""
     both = []
     for points, name in ((first, "first"), (second, "second")):
-        array = as_numbers(points, f"`{name}`")
-        if array.ndim != 2 or 0 in array.shape:
-            raise ValueError(
-                f"`{name}` must be an array of points of shape (n_points, n_features), got shape "
-                f"{array.shape}."
-            )
-        check_finite(array, name)
+        array = as_rows(as_numbers(points, f"`{name}`"), f"`{name}`")
         check_magnitude(array, name)
         if not np.ptp(array, axis=0).any():
             raise ValueError(

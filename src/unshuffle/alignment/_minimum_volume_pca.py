@@ -61,9 +61,8 @@ class MinimumVolumePCA(
     """Put bags of points into a common order, and describe them by few principal components.
 
     The points of a bag have no order: pixels of a digit, landmarks of a shape, cells of a sample.
-    Point k of one bag is unrelated to point k of another. This estimator matches the points of all
-    bags so that the ordered bags span a small volume. Ordinary (kernel) PCA of the ordered bags
-    then needs few components and can morph one bag into another.
+    This estimator matches the points of all bags so that the ordered bags span a small volume.
+    Ordinary (kernel) PCA of them then needs few components and can morph one bag into another.
 
     Parameters
     ----------
@@ -71,11 +70,10 @@ class MinimumVolumePCA(
         Number of components to keep; more follow each bag more closely. A float between 0 and 1
         keeps as many as explain that fraction of the variance. None keeps all with any variance.
     method : {"mean", "covariance", "variational"}, default="mean"
-        "mean" assigns each bag to the mean of the others. "covariance" continues from there and
-        assigns each bag to its prediction from the mean and covariance of the others. That lowers
-        the volume further: fewer components explain the fitted bags, while new bags are described
-        about as well. "variational" uses the paper's bound instead, for comparison; it hardly
-        improves on "mean".
+        "mean" assigns each bag to the mean of the others. "covariance" continues with predictions
+        from the mean and covariance of the others: fewer components explain the fitted bags, while
+        new bags are described about as well. "variational" uses the paper's bound instead, for
+        comparison; it hardly improves on "mean".
     kernel : {"linear", "poly", "rbf"} or callable, default="linear"
         Kernel between points. "poly" is (gamma x'y + 1)^degree, "rbf" is exp(-gamma |x - y|^2). A
         callable takes two arrays of points and returns a matrix, or two points and returns a
@@ -109,7 +107,7 @@ class MinimumVolumePCA(
         bags of one size. None assigns all bags to the first. The result rarely depends on it.
     n_init : int, default=1
         Number of bags to start from; `init` replaces the first. The best result is kept. More
-        starts rarely help much: on digits, results differ by a tenth of a percent.
+        starts rarely help much.
     max_iter : int, default=100
         Maximum number of sweeps over all bags, in each stage.
     tol : float, default=1e-6
@@ -122,9 +120,8 @@ class MinimumVolumePCA(
         Number of threads over starts; more are faster, up to `n_init`. The result does not depend
         on it.
     callback : callable or None, default=None
-        Called after each sweep with a state that has `iteration`, `objective` (the negative trace
-        or log-volume), `permutation` (of all bags), `stage` and `fraction`. Return True to stop;
-        the best order so far is kept.
+        Called after each sweep with a state whose `objective` is the negative trace or log-volume.
+        Return True to stop and keep the best order so far.
 
     Attributes
     ----------
@@ -169,10 +166,9 @@ class MinimumVolumePCA(
     power of n_bags. Memory: some copies of n_bags * n_points * n_landmarks numbers, checked before
     they are allocated, and n_bags^2.
 
-    Differences from the paper: the first bag moves like all others; bags are left out of the mean
-    and covariance they are compared with; and the covariance step follows a tangent of the cost,
-    which is concave in the kernel form, instead of Jensen's bound, whose weights are negative
-    there.
+    Differences from the paper: the first bag moves like all others; a bag is left out of the mean
+    and covariance it is compared with; and the covariance step follows a tangent of the concave
+    cost instead of Jensen's bound, whose weights are negative.
 
     With a kernel other than "linear", `inverse_transform` finds pre-images by ridge regression
     from the features of all fitted points: within .05 percent on digits with "rbf", exactly with

@@ -19,10 +19,9 @@ def variational_sweep(bags: Arrangement, *, ridge: float) -> int:
     """Assign every bag in turn by the paper's bound, unless the true cost rises.
 
     The cost of a bag x is x'Mx / 2 - x'M mu, where M is the inverse of the covariance of all bags
-    plus the ridge. In the paper's own form the weights of the squares are negative and Jensen's
-    inequality does not apply. Here all directions enter, including those the bags do not span, and
-    every weight is positive. The bound is not tight at the current order, so lowering it may raise
-    the cost. Returns the number of bags that moved; no point may be missing.
+    plus the ridge. The paper's form has negative weights, to which Jensen's inequality does not
+    apply; here all directions enter, and all weights are positive. The bound is not tight at the
+    current order, so lowering it may raise the cost. Returns the number of bags that moved.
     """
     shape = bags.points.shape[1:]
     n_moved, model = 0, _gaussian(bags, ridge)

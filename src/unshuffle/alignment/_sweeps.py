@@ -137,12 +137,7 @@ def covariance_sweep(bags: Arrangement, *, ridge: float, swaps: bool = False) ->
 
 
 def _assign_to_prediction(
-    bags: Arrangement,
-    t: int,
-    others: NDArray[np.intp],
-    left: LeaveOneOut,
-    inner: Array,
-    squared_norm: float,
+    bags: Arrangement, t: int, others: Order, left: LeaveOneOut, inner: Array, squared_norm: float
 ) -> bool:
     """Assign a bag to its prediction while the quadratic form falls; return whether it moved."""
     vectors, shape = bags.vectors, bags.points.shape[1:]
@@ -160,7 +155,7 @@ def _assign_to_prediction(
     return moved
 
 
-def _swap_points(bags: Arrangement, t: int, others: NDArray[np.intp], left: LeaveOneOut) -> bool:
+def _swap_points(bags: Arrangement, t: int, others: Order, left: LeaveOneOut) -> bool:
     """Exchange pairs of points of a bag, the best first; return whether it moved."""
     mean = bags.points[others].mean(axis=0)
     Y = (bags.points[others] - mean).reshape(len(others), -1)
@@ -172,7 +167,7 @@ def _swap_points(bags: Arrangement, t: int, others: NDArray[np.intp], left: Leav
     return True
 
 
-def best_swaps(x: Array, mean: Array, B: Array) -> NDArray[np.intp]:
+def best_swaps(x: Array, mean: Array, B: Array) -> Order:
     """Lower d'(I - B'B) d, where d = x - mean, by exchanges of two points, the best first.
 
     B has shape (n_directions, n_points, n_features). `x[columns]` is the bag after at most

@@ -84,6 +84,8 @@ class Problem:
     candidates: Candidates
     C: float
     weights: Array | None  # factors of C, one for each set
+    margin_weight: float
+    bisect: bool
     n_jobs: int | None
 
 
@@ -199,7 +201,7 @@ class Learned:
     converged: bool
 
 
-def learn(problem: Problem, found: Aligned) -> Learned:
+def learn_aligned(problem: Problem, found: Aligned) -> Learned:
     """Train one classifier of all classes on aligned sets."""
     candidates = problem.candidates
     orders = nearest_candidates(found.template, candidates.features, n_jobs=problem.n_jobs)
@@ -263,7 +265,7 @@ def _sigmoid(values: Array, positive: NDArray[np.bool_]) -> tuple[float, float]:
     return float(found[0]) / scale, float(found[1])
 
 
-def check_classes(y: Any, n_sets: int, estimator: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
+def check_classes(y: Any, n_sets: int, estimator: str) -> tuple[NDArray[Any], Orders]:
     """Distinct labels, at least two, and the index of the label of each set."""
     # scikit-learn's checks look for some of the words below.
     if y is None:
@@ -309,9 +311,7 @@ def check_classes(y: Any, n_sets: int, estimator: str) -> tuple[NDArray[Any], ND
     return classes, codes
 
 
-def class_weights(
-    wanted: Any, classes: NDArray[Any], codes: NDArray[np.intp]
-) -> NDArray[np.float64] | None:
+def class_weights(wanted: Any, classes: NDArray[Any], codes: Orders) -> Array | None:
     """Weight of each set, from the weight of its class, which must be positive."""
     if wanted is None:
         return None

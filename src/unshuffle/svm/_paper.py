@@ -25,17 +25,6 @@ N_HALVINGS = 6
 
 
 @dataclass(frozen=True)
-class PushOptions:
-    """Parameters of the estimator that control the push."""
-
-    margin_weight: float
-    bisect: bool
-    slack: float | None
-    max_iter: int
-    tol: float
-
-
-@dataclass(frozen=True)
 class Separation:
     """One class against the others: ordered sets, their template, and the plane between them.
 
@@ -67,7 +56,7 @@ class Separated:
 
 
 def separate_classes(
-    problem: Problem, found: Aligned | Separated, options: PushOptions, search: Search[Any]
+    problem: Problem, found: Aligned | Separated, search: Search[Any]
 ) -> Separated:
     """Separate each remaining class from the others, one after another."""
     separated = found if isinstance(found, Separated) else Separated(found)
@@ -75,16 +64,12 @@ def separate_classes(
     positive = [1] if n_classes == 2 else list(range(n_classes))
     for each in positive[len(separated.separations) :]:
         signs = np.where(problem.codes == each, 1.0, -1.0)
-        separated = _separate_class(problem, separated, signs, options, search)
+        separated = _separate_class(problem, separated, signs, search)
     return separated
 
 
 def _separate_class(
-    problem: Problem,
-    separated: Separated,
-    signs: Array,
-    options: PushOptions,
-    search: Search[Any],
+    problem: Problem, separated: Separated, signs: Array, search: Search[Any]
 ) -> Separated:
     """Assign sets to the template, pushed to the side of their class, until convergence.
 
@@ -92,48 +77,41 @@ def _separate_class(
     plane and the center for all others. Each round is offered to the search.
     """
     candidates, n_classes = problem.candidates, len(separated.separations) + 1
+    max_iter = problem.preparation.max_iter
 
     def joined(one: Separation) -> Separated:
         return replace(separated, separations=(*separated.separations, one))
 
-    now = _separation(problem, separated.aligned.orders, signs, options)
+    now = _separation(problem, separated.aligned.orders, signs)
     prices = np.zeros(now.orders.shape)
     search.offer(joined(now), rank=(n_classes, 0))
-    for k in range(options.max_iter):
-        if options.bisect:
+    for k in range(max_iter):
+        if problem.bisect:
             orders = _push_enough(candidates, signs, now, problem.n_jobs)
         else:
             orders = _push(candidates, signs, now, prices, problem.n_jobs)
         if np.array_equal(orders, now.orders):
             return joined(replace(now, converged=True))
         before = now
-        now = _separation(problem, orders, signs, options, before.radii, before.margins)
+        now = _separation(problem, orders, signs, before)
         search.offer(joined(now), rank=(n_classes, k + 1))
-        search.step(
-            -now.bound,
-            candidates.points(orders),
-            stage="separating classes",
-            fraction=(k + 1) / options.max_iter,
-        )
-        if abs(now.bound - before.bound) <= options.tol * before.bound:
+        order, share = candidates.points(orders), (k + 1) / max_iter
+        search.step(-now.bound, order, stage="separating classes", fraction=share)
+        if abs(now.bound - before.bound) <= problem.preparation.tol * before.bound:
             return joined(replace(now, converged=True))
     return joined(now)
 
 
 def _separation(
-    problem: Problem,
-    orders: Orders,
-    signs: Array,
-    options: PushOptions,
-    radii: tuple[float, ...] = (),
-    margins: tuple[float, ...] = (),
+    problem: Problem, orders: Orders, signs: Array, before: Separation | None = None
 ) -> Separation:
-    """Center and plane of the sets in these orders, after earlier radii and margins."""
+    """Center and plane of the sets in these orders, following the separation before."""
     ordered = problem.candidates.ordered(orders)
-    ball, template = centered_ball(ordered, options.slack)
+    ball, template = centered_ball(ordered, problem.preparation.slack)
     classifier = train(problem, orders, signs)
     normal = np.tensordot(classifier.dual_weights, ordered, axes=1)
-    push = options.margin_weight * normal * _length(template) / max(_length(normal), 1e-300)
+    push = problem.margin_weight * normal * _length(template) / max(_length(normal), 1e-300)
+    radii, margins = ((), ()) if before is None else (before.radii, before.margins)
     radii = (*radii, float(np.sqrt(max(ball.cost, 0.0))))
     margins = (*margins, float(classifier.margins[0]))
     return Separation(orders, ball, template, push, classifier, radii, margins)
@@ -151,7 +129,7 @@ def _push(
     orders = np.empty_like(now.orders)
     for sign in (1.0, -1.0):
         side = np.flatnonzero(signs == sign)
-        features, target = candidates.of_sets(side).features, now.template + sign * now.push
+        features, target = candidates.features_of(side), now.template + sign * now.push
         own = prices[side]
         orders[side] = nearest_candidates(target, features, prices=own, n_jobs=n_jobs)
         prices[side] = own
@@ -229,9 +207,10 @@ def _on_side(one: Separation, sign: float, candidates: Candidates, n_jobs: int |
     return candidates.points(nearest_candidates(target, candidates.features, n_jobs=n_jobs))
 
 
-def learn_separated(problem: Problem, options: PushOptions, found: Aligned | Separated) -> Learned:
+def learn_separated(problem: Problem, found: Aligned | Separated) -> Learned:
     """Combine the classifiers of all classes; those not reached before a stop stay as aligned."""
-    separated = separate_classes(problem, found, replace(options, max_iter=0), Search())
+    no_rounds = replace(problem.preparation, max_iter=0)
+    separated = separate_classes(replace(problem, preparation=no_rounds), found, Search())
     separations, path = separated.separations, separated.aligned.path
     permutations = np.stack([problem.candidates.points(one.orders) for one in separations])
     centers = [

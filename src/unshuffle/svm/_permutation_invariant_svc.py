@@ -1,6 +1,7 @@
 """PermutationInvariantSVC: the estimator."""
 
 import warnings
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -28,17 +29,10 @@ from unshuffle.svm._classifiers import (
     Sigmoids,
     check_classes,
     class_weights,
-    learn,
+    learn_aligned,
 )
-from unshuffle.svm._paper import PushOptions, check_push, learn_separated, separate_classes
-from unshuffle.svm._templates import (
-    CONSTRAINTS,
-    N_MATRICES,
-    Preparation,
-    align,
-    ball_slack,
-    warn_unconverged,
-)
+from unshuffle.svm._paper import check_push, learn_separated, separate_classes
+from unshuffle.svm._templates import CONSTRAINTS, N_MATRICES, Preparation, align, warn_unconverged
 
 # Folds in which decision values are held out for calibration.
 N_FOLDS = 5
@@ -64,8 +58,7 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
     ----------
     C : float, default=1.0
         Penalty for sets on the wrong side of the margin, as in scikit-learn's SVC. Larger values
-        fit the training sets more closely. The kernel between two sets is a sum over template
-        points, so larger sets need a smaller C.
+        fit the training sets more closely. Larger sets need a smaller C.
     margin_weight : float, default=0.0
         How far training sets are pushed to the side of their class, relative to the template, with
         either kind of template; at most 1e8. 0 aligns to the template only. Larger values push the
@@ -82,12 +75,11 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
         Degree of the "poly" kernel. Higher degrees fit more flexible boundaries.
     n_landmarks : int, default=60
         Number of landmark points whose kernel features represent a point while sets are aligned,
-        for kernels other than "linear". More landmarks approximate the kernel better and take more
-        time. The classifier itself uses the exact kernel.
+        for kernels other than "linear". More landmarks are more exact and take more time. The
+        classifier itself uses the exact kernel.
     template : {"mean", "ball"}, default="mean"
         Center of the ordered sets: their mean, or the center of the smallest ball around them, as
-        in the paper. The mean is faster and as accurate (a third of a point ahead on digits, on
-        average over three pairs).
+        in the paper. The mean is faster and as accurate.
     slack : float or None, default=None
         Fraction of the sets that may lie outside the ball. Larger values tolerate more outliers;
         None encloses all sets. Requires template="ball".
@@ -115,9 +107,8 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
     n_jobs : int or None, default=None
         Number of threads over sets; more are faster. The result does not depend on it.
     callback : callable or None, default=None
-        Called after each round with a state that has `iteration`, `objective` (the negative
-        squared radius, or the negative (radius / margin)^2), `permutation` (of all sets), `stage`
-        and `fraction`. Return True to stop; the result so far is kept.
+        Called after each round with a state whose `objective` is the negative squared radius, or
+        the negative (radius / margin)^2. Return True to stop and keep the result so far.
 
     Attributes
     ----------
@@ -253,13 +244,15 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
         """
         check_parameters(self)
         check_n_jobs(self.n_jobs)
-        slack, max_iter = ball_slack(self.template, self.slack), int(self.max_iter)
         if self.bisect:
             check_push(self.margin_weight)
         sets = Bags.of(X)
         classes, codes = check_classes(y, len(sets), type(self).__name__)
-        if self.probability:
-            _check_enough_to_calibrate(int(np.bincount(codes).min()))
+        if self.probability and np.bincount(codes).min() < 2:
+            raise ValueError(
+                "probability=True holds out part of each class in turn, but the smallest class "
+                "has 1 set. Pass at least two sets of each class, or probability=False."
+            )
         check_kernel_memory(len(sets), len(sets), n_copies=N_MATRICES)
         preparation = Preparation.of(sets, self)
         problem = Problem(
@@ -269,33 +262,21 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
             preparation.candidates(sets),
             self.C,
             class_weights(self.class_weight, classes, codes),
+            self.margin_weight,
+            self.bisect,
             self.n_jobs,
         )
-        push = PushOptions(self.margin_weight, self.bisect, slack, max_iter, self.tol)
         search: Search[Any] = Search(self.callback)
 
         def solve() -> Any:
-            found = align(
-                problem.candidates,
-                search,
-                n_points=preparation.n_points,
-                slack=slack,
-                max_iter=max_iter,
-                tol=self.tol,
-                n_jobs=self.n_jobs,
-            )
-            return separate_classes(problem, found, push, search) if self.margin_weight else found
+            found = align(problem.candidates, preparation, search, self.n_jobs)
+            return separate_classes(problem, found, search) if self.margin_weight else found
 
         def finish(found: Any) -> None:
-            pushed = self.margin_weight > 0
-            learned = learn_separated(problem, push, found) if pushed else learn(problem, found)
-            self._store(X, problem, classes, learned)
+            learn = learn_separated if self.margin_weight else learn_aligned
+            self._store(X, problem, classes, learn(problem, found))
 
-        def calibrate(interrupted: bool) -> None:
-            if self.probability and not interrupted:
-                self._sigmoids = self._calibrate(problem, classes)
-
-        fit_by_search(self, search, solve, finish, calibrate)
+        fit_by_search(self, search, solve, finish, partial(self._calibrate, problem, classes))
         if not (self.converged_ or search.stopped):
             warn_unconverged(self.max_iter, stacklevel=3)
         return self
@@ -312,8 +293,7 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
         -------
         decisions : ndarray of shape (n_sets,), or (n_sets, n_classes)
             With two classes, positive values mean the second. With more, one column for each
-            class; for margin_weight = 0 the class is chosen by votes, as in SVC, and has the
-            largest value unless votes are tied.
+            class; the predicted class has the largest value unless votes are tied, as in SVC.
         """
         check_is_fitted(self, "classes_")
         return self._model.decision(self._bags_like_fitted(X), n_jobs=self.n_jobs)
@@ -375,8 +355,7 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
         score : float
             From 0 to 1.
         """
-        predicted = self.predict(X)
-        truth = np.asarray(y)
+        predicted, truth = self.predict(X), np.asarray(y)
         if truth.shape != predicted.shape:
             raise ValueError(
                 f"`y` must hold one class for each set, {len(predicted)} in all, got shape "
@@ -420,15 +399,13 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
         self.n_iter_ = learned.n_rounds
         self.converged_ = learned.converged
 
-    def _calibrate(self, problem: Problem, classes: NDArray[Any]) -> Sigmoids:
+    def _calibrate(self, problem: Problem, classes: NDArray[Any], interrupted: bool) -> None:
         """Fit sigmoids to decision values of sets that are held out in turn."""
+        if interrupted or not self.probability:
+            return
         codes, preparation = problem.codes, problem.preparation
-        fold = clone(self).set_params(
-            probability=False,
-            random_state=preparation.seed,
-            n_points=preparation.n_points,
-            callback=None,
-        )
+        fold = clone(self).set_params(probability=False, callback=None)
+        fold.set_params(random_state=preparation.seed, n_points=preparation.n_points)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # raised once, for all sets
             decisions = cross_val_predict(
@@ -440,13 +417,4 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
             )
         decisions = decisions.reshape(len(codes), -1)
         columns = np.arange(decisions.shape[1]) if decisions.shape[1] > 1 else np.array([1])
-        return Sigmoids.of(decisions, codes[:, None] == columns)
-
-
-def _check_enough_to_calibrate(n_fewest: int) -> None:
-    """Refuse a class of one set: no part of it can be held out."""
-    if n_fewest < 2:
-        raise ValueError(
-            f"probability=True holds out part of each class in turn, but the smallest class has "
-            f"{n_fewest} set. Pass at least two sets of each class, or probability=False."
-        )
+        self._sigmoids = Sigmoids.of(decisions, codes[:, None] == columns)

@@ -10,15 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._bags import BagEstimatorMixin, Bags, gathered
 from unshuffle._parallel import check_n_jobs
-from unshuffle._parameters import Constraints, check_kernel_memory, check_parameters
+from unshuffle._parameters import Constraints, check_parameters
 from unshuffle._progress import Callback, Search, fit_by_search
 from unshuffle.svm._templates import (
     CONSTRAINTS,
-    N_MATRICES,
     Aligned,
+    Orders,
     Preparation,
     align,
-    ball_slack,
     nearest_candidates,
     warn_unconverged,
 )
@@ -29,9 +28,8 @@ class SetAligner(
 ):
     """Turn sets of points into vectors by ordering their points like a common template.
 
-    Position k then means the same in all vectors, and any classifier or regressor of vectors can
-    learn from sets. The template is the center of the sets, each in the order in which it lies
-    closest to the template.
+    Any classifier or regressor of vectors can then learn from sets. The template is the center of
+    the sets, each in the order in which it lies closest to the template.
 
     Parameters
     ----------
@@ -57,9 +55,8 @@ class SetAligner(
         more closely and take longer.
     unequal : {"resample", "rectangular"}, default="resample"
         How to treat sets of other sizes. "resample" copies or drops points at random, which suits
-        samples of a shape. "rectangular" lets the assignment choose: the points of a larger set
-        that fit the template best, or every point of a smaller set, each about equally often. It
-        is deterministic and takes longer.
+        samples of a shape. "rectangular" uses the points of a larger set that fit the template
+        best, and all points of a smaller one about equally often; it takes longer.
     slack : float or None, default=None
         Fraction of the sets that may lie outside the ball. Larger values tolerate more outliers;
         None encloses all sets. Requires template="ball".
@@ -73,9 +70,8 @@ class SetAligner(
     n_jobs : int or None, default=None
         Number of threads over sets; more are faster. The result does not depend on it.
     callback : callable or None, default=None
-        Called after each round with a state that has `iteration`, `objective` (the negative of
-        that in `objective_path_`), `permutation` (of all sets), `stage` and `fraction`. Return
-        True to stop; the result so far is kept.
+        Called after each round with a state whose `objective` is the negative of the last in
+        `objective_path_`. Return True to stop and keep the result so far.
 
     Attributes
     ----------
@@ -237,41 +233,24 @@ class SetAligner(
     def _fit(self, X: Any) -> Bags:
         check_parameters(self)
         check_n_jobs(self.n_jobs)
-        slack = ball_slack(self.template, self.slack)
         sets = Bags.of(X)
-        if slack != 1.0:
-            check_kernel_memory(len(sets), len(sets), n_copies=N_MATRICES)
         preparation = Preparation.of(sets, self)
         candidates = preparation.candidates(sets)
         search: Search[Aligned] = Search(self.callback)
-        solve = partial(
-            align,
-            candidates,
-            search,
-            n_points=preparation.n_points,
-            slack=slack,
-            max_iter=int(self.max_iter),
-            tol=self.tol,
-            n_jobs=self.n_jobs,
-        )
 
         def finish(found: Aligned) -> None:
             # As `align` does: the template has moved since the last assignment.
             orders = nearest_candidates(found.template, candidates.features, n_jobs=self.n_jobs)
             self._store(X, sets, preparation, found, candidates.points(orders))
 
+        solve = partial(align, candidates, preparation, search, self.n_jobs)
         fit_by_search(self, search, solve, finish)
         if not (self.converged_ or search.stopped):
             warn_unconverged(self.max_iter, stacklevel=4)
         return sets
 
     def _store(
-        self,
-        X: Any,
-        sets: Bags,
-        preparation: Preparation,
-        found: Aligned,
-        permutations: NDArray[np.intp],
+        self, X: Any, sets: Bags, preparation: Preparation, found: Aligned, permutations: Orders
     ) -> None:
         self._record_columns(X, sets)
         self._preparation = preparation
@@ -284,14 +263,14 @@ class SetAligner(
         self.n_iter_ = len(found.path)
         self.converged_ = found.converged
 
-    def _aligned(self, X: Any) -> tuple[Bags, NDArray[np.intp]]:
+    def _aligned(self, X: Any) -> tuple[Bags, Orders]:
         check_is_fitted(self, "permutations_")
         sets = self._bags_like_fitted(X)
         candidates = self._preparation.candidates(sets)
         orders = nearest_candidates(self._template, candidates.features, n_jobs=self.n_jobs)
         return sets, candidates.points(orders)
 
-    def _vectors(self, sets: Bags, permutations: NDArray[np.intp]) -> NDArray[np.float64]:
+    def _vectors(self, sets: Bags, permutations: Orders) -> NDArray[np.float64]:
         points = gathered(sets, permutations)
         if self._preparation.features.kernel is not None:
             points = self._preparation.features.map(points.reshape(-1, sets.width))

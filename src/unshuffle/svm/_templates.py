@@ -54,16 +54,13 @@ class Candidates:
     features: Bags  # of the candidates of each set
     indices: Orders  # index of each candidate in its set, as the user gave it
 
-    def __len__(self) -> int:
-        return len(self.features)
-
-    def of_sets(self, chosen: Orders) -> "Candidates":
-        """Candidates of some of the sets."""
+    def features_of(self, chosen: Orders) -> Bags:
+        """Features of the candidates of some of the sets."""
         sizes = self.features.sizes[chosen]
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
         within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
         rows = np.repeat(self.features.offsets[:-1][chosen], sizes) + within
-        return Candidates(Bags(self.features.points[rows], offsets), self.indices[rows])
+        return Bags(self.features.points[rows], offsets)
 
     def points(self, orders: Orders) -> Orders:
         """Indices into each set as the user gave it, shape (n_sets, n_points)."""
@@ -76,16 +73,22 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Preparation:
-    """How sets become candidates for a template."""
+    """How sets are prepared for a template and aligned with it."""
 
     features: PointFeatures  # in which points are compared
     n_points: int  # number of template points
     resampled: bool  # whether points are copied or left out to reach that number
     seed: int  # chooses those points
+    slack: float | None  # of the ball whose center is the template; 1 is the mean
+    max_iter: int
+    tol: float
 
     @classmethod
     def of(cls, sets: Bags, estimator: Any) -> "Preparation":
         """Prepare for sets like these, with an estimator's parameters; checks memory."""
+        slack = _ball_slack(estimator.template, estimator.slack)
+        if slack != 1.0:
+            check_kernel_memory(len(sets), len(sets), n_copies=N_MATRICES)
         seed = int(check_random_state(estimator.random_state).randint(2**31))
         check_gap(sets.points, "bags")
         linear, n_landmarks = estimator.kernel == "linear", int(estimator.n_landmarks)
@@ -102,7 +105,8 @@ class Preparation:
             degree=int(estimator.degree),
             rank=n_landmarks,
         )
-        return cls(features, n_points, estimator.unequal == "resample", seed)
+        resampled, max_iter = estimator.unequal == "resample", int(estimator.max_iter)
+        return cls(features, n_points, resampled, seed, slack, max_iter, estimator.tol)
 
     def candidates(self, sets: Bags) -> Candidates:
         """As many candidates as template points if resampled, else all points."""
@@ -137,22 +141,15 @@ class Aligned:
 
 
 def align(
-    candidates: Candidates,
-    search: Search[Any],
-    *,
-    n_points: int,
-    slack: float | None,
-    max_iter: int,
-    tol: float,
-    n_jobs: int | None,
+    candidates: Candidates, preparation: Preparation, search: Search[Any], n_jobs: int | None
 ) -> Aligned:
     """Alternate between assigning sets to the template and moving it to their center.
 
     The cost never rises: assignment brings every set closer to the center, and the new ball is the
     best around the sets as they are now. Each round is offered to the search.
     """
-    template = _first_template(candidates.features, n_points)
-    prices = np.zeros((len(candidates), n_points))
+    template = _first_template(candidates.features, preparation.n_points)
+    prices = np.zeros((len(candidates.features), preparation.n_points))
     found: Aligned | None = None
     path: tuple[float, ...] = ()
     while True:
@@ -161,18 +158,18 @@ def align(
         orders = nearest_candidates(template, candidates.features, prices=prices, n_jobs=n_jobs)
         if found is not None and np.array_equal(orders, found.orders):
             return replace(found, converged=True)
-        ball, template = centered_ball(candidates.ordered(orders), slack)
-        converged = bool(path and path[-1] - ball.cost <= tol * ball.cost)
+        ball, template = centered_ball(candidates.ordered(orders), preparation.slack)
+        converged = bool(path and path[-1] - ball.cost <= preparation.tol * ball.cost)
         path = (*path, ball.cost)
         found = Aligned(orders, ball, template, path, converged)
         search.offer(found, rank=(0, len(path)))
-        share = len(path) / max_iter
+        share = len(path) / preparation.max_iter
         search.step(-ball.cost, candidates.points(orders), stage="aligning sets", fraction=share)
-        if converged or len(path) == max_iter:
+        if converged or len(path) == preparation.max_iter:
             return found
 
 
-def ball_slack(template: str, slack: float | None) -> float | None:
+def _ball_slack(template: str, slack: float | None) -> float | None:
     """Slack of the ball around the template; slack 1 centers it on the mean."""
     if template == "ball":
         return None if slack is None else float(slack)  # float16 would lose digits
@@ -271,19 +268,12 @@ def _rectangular(cost: Array) -> Orders:
 def centered_ball(ordered: Array, slack: float | None) -> tuple[Ball, Array]:
     """Ball around ordered sets, and its center."""
     flat = ordered.reshape(len(ordered), -1)
-    if slack == 1.0:
-        return _mean_ball(flat), ordered.mean(axis=0)
-    check_kernel_memory(len(flat), len(flat), n_copies=N_MATRICES)
+    if slack == 1.0:  # the mean, without inner products of all pairs
+        apart = flat - flat.mean(axis=0)
+        cost = float(np.einsum("nr,nr->n", apart, apart).mean())
+        return Ball(np.full(len(flat), 1.0 / len(flat)), cost, cost), ordered.mean(axis=0)
     ball = enclosing_ball(flat @ flat.T, slack)
     return ball, (ball.weights @ flat).reshape(ordered.shape[1:])
-
-
-def _mean_ball(flat: Array) -> Ball:
-    """Ball around the mean, without inner products of all pairs."""
-    apart = flat - flat.mean(axis=0)
-    squared = np.einsum("nr,nr->n", apart, apart)
-    cost = float(squared.mean())
-    return Ball(np.full(len(flat), 1.0 / len(flat)), cost, cost)
 
 
 def enclosing_ball(K: Array, slack: float | None = None) -> Ball:

@@ -97,7 +97,7 @@ def sweep_seconds(estimator: str, n_bags: int, n_points: int, rank: int | None) 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a few sweeps are enough, so the fit does not converge
         MinimumVolumePCA(
-            estimator=estimator, kernel=kernel, rank=rank or 1, max_iter=4, callback=watch
+            method=estimator, kernel=kernel, n_landmarks=rank or 1, max_iter=4, callback=watch
         ).fit(clouds)
     last = [when for stage, when in seen if stage == seen[-1][0]]
     return float(np.diff(last).min())
@@ -130,7 +130,7 @@ def standardized(train: Stack, new: Stack) -> tuple[Stack, Stack]:
 
 def by_volume(estimator: str) -> Aligner:
     def align(bags: Stack) -> Stack:
-        found = MinimumVolumePCA(estimator=estimator).fit(bags)
+        found = MinimumVolumePCA(method=estimator).fit(bags)
         return np.take_along_axis(bags, found.permutations_[:, :, np.newaxis], axis=1)
 
     return align

@@ -64,7 +64,7 @@ for row, name, sets in zip(
 def classifiers(gamma, n_features=None):
     mean_map = MeanMapKernel(gamma=gamma, outer="rbf", n_features=n_features, random_state=0)
     sliced = SlicedWassersteinKernel(random_state=0)
-    ordering = PermutationInvariantSVC(0.1, kernel="rbf", gamma=gamma, template="mean")
+    ordering = PermutationInvariantSVC(0.1, kernel="rbf", gamma=gamma)
     return {
         "mean map": (mean_map, SVC(C=10, kernel="precomputed")),
         "sliced Wasserstein": (sliced, SVC(C=10, kernel="precomputed")),

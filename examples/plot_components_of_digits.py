@@ -72,15 +72,15 @@ def new_error(model, bags):
 
 counts = (1, 5, 10, 20)
 fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-for estimator, color in (("mean", "#9a8c78"), ("covariance", "#0f6948")):
-    models = [MinimumVolumePCA(n, estimator, random_state=0).fit(train) for n in counts]
+for method, color in (("mean", "#9a8c78"), ("covariance", "#0f6948")):
+    models = [MinimumVolumePCA(n, method, random_state=0).fit(train) for n in counts]
     errors = [new_error(model, new) for model in models]
-    left.plot(counts, errors, "o-", color=color, label=estimator)
+    left.plot(counts, errors, "o-", color=color, label=method)
     display = AlignmentDisplay.from_estimator(models[0], train)
     before, after = display.components_for(0.95)
-    print(f"{estimator:10}  components for 95%: {before} before, {after} after")
+    print(f"{method:10}  components for 95 %: {before} before, {after} after")
     print(f"{'':10}  error on new digits with 10: {errors[counts.index(10)]:.4f}")
-    if estimator == "covariance":
+    if method == "covariance":
         display.plot_path(right)
 left.set(xlabel="components", ylabel="error on new digits", ylim=(0, None))
 left.spines[["top", "right"]].set_visible(False)

@@ -313,7 +313,7 @@ EXAMPLES: dict[str, Example] = {
     "svm.PermutationInvariantSVC": Example(
         lambda bags, y: svm.PermutationInvariantSVC(random_state=0).fit(bags, y),
         (SETS, LABELS),
-        lambda made: (made.decision_function(SETS), made.template_, made.permutations_),
+        lambda made: (made.decision_function(SETS), made.templates_, made.permutations_),
     ),
     "svm.SetAligner": Example(
         lambda bags: svm.SetAligner(random_state=0).fit(bags),

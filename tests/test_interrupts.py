@@ -16,7 +16,7 @@ from unshuffle.kernels.sets import _mixture_loops
 from unshuffle.kernels.sets._mixtures import COVARIANCE_TYPES, FitSettings, fit_set, join_fits
 from unshuffle.matching._kernel_pair import _distances
 from unshuffle.svm import _ball_loops
-from unshuffle.svm._align import enclosing_ball
+from unshuffle.svm._templates import enclosing_ball
 
 
 @pytest.fixture

@@ -59,7 +59,9 @@ def digits(folder: Path, *, pair: tuple[int, int] = (3, 9), n_draws: int = 10) -
     methods = {
         "sorted, linear": Method(_sorted("linear"), {"svc__C": (0.01, 0.1, 1.0, 10.0)}),
         "sorted, rbf": Method(_sorted("rbf"), {"svc__C": (1.0, 3.0, 10.0)}),
-        "permutation-invariant, linear": Method(PermutationInvariantSVC(), {"C": COSTS}),
+        "permutation-invariant, linear": Method(
+            PermutationInvariantSVC(template="ball"), {"C": COSTS}
+        ),
         "permutation-invariant, rbf": _machine(widths, COSTS[:4]),
         "upright, permutation-invariant, rbf": _machine(upright_widths, COSTS[:4], upright),
         "upright, aligned, rbf of rbf": Method(
@@ -81,7 +83,7 @@ def tables(folder: Path, *, n_draws: int = 10) -> Iterator[str]:
         ),
         "sorted, linear": Method(_sorted("linear"), {"svc__C": COSTS}),
         "permutation-invariant, linear": Method(
-            PermutationInvariantSVC(), {"C": (*COSTS, 30.0, 100.0)}
+            PermutationInvariantSVC(template="ball"), {"C": (*COSTS, 30.0, 100.0)}
         ),
         "sorted, rbf": Method(
             _sorted("rbf"), {"svc__C": COSTS[2:], "svc__gamma": (0.01, 0.03, 0.1, 0.3, 1.0)}
@@ -102,7 +104,7 @@ def tables(folder: Path, *, n_draws: int = 10) -> Iterator[str]:
             {"svc__C": COSTS[2:], "svc__gamma": (0.01, 0.03, 0.1, 0.3, 1.0)},
         ),
         "aligned, rbf of rbf": Method(
-            Pipeline([("align", SetAligner(kernel="rbf", rank=20)), ("svc", SVC())]),
+            Pipeline([("align", SetAligner(kernel="rbf", n_landmarks=20)), ("svc", SVC())]),
             {"svc__C": COSTS[2:], "align__gamma": (1.0, 10.0, 30.0)},
         ),
     }

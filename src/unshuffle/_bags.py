@@ -413,5 +413,5 @@ def check_bags_memory(n_bags: int, n_points: int, n_features: int) -> None:
         # features, their ordered copy, and a decomposition; costs
         8 * (4 * n_bags * n_numbers + 3 * n_bags * min(n_bags, n_numbers) + 4 * n_points**2),
         what=f"Aligning {n_bags:,} bags of {n_points:,} points with {n_features} features each",
-        instead="Pass a smaller n_points, or a smaller rank.",
+        instead="Pass a smaller n_points, or fewer n_landmarks.",
     )

@@ -88,7 +88,7 @@ def test_similarities_too_large_for_a_float_are_refused(parameters):
 
 def test_too_little_regularization_is_named():
     with pytest.raises(ValueError, match=r"`regularization` is too small.*1e-6 or more"):
-        MinimumVolumePCA(estimator="covariance", regularization=1e-300).fit(bags())
+        MinimumVolumePCA(method="covariance", regularization=1e-300).fit(bags())
 
 
 def test_memory_of_far_too_many_points_is_asked_for_first():
@@ -101,11 +101,11 @@ def test_memory_of_far_too_many_points_is_asked_for_first():
     [
         {"n_components": 0},
         {"n_components": 1.5},
-        {"estimator": "median"},
+        {"method": "median"},
         {"kernel": "sigmoid"},
         {"gamma": 0},
         {"degree": 0},
-        {"rank": 0},
+        {"n_landmarks": 0},
         {"regularization": 0},
         {"n_points": 0},
         {"unequal": "drop"},
@@ -128,16 +128,18 @@ def test_more_components_than_there_are_is_refused():
     assert not steps, "told after the work"
 
 
-def test_missing_points_need_the_mean_estimator():
-    with pytest.raises(ValueError, match='Use estimator="mean"'):
-        MinimumVolumePCA(estimator="covariance", unequal="missing").fit(bags())
+def test_missing_points_need_the_mean_method():
+    with pytest.raises(ValueError, match='Use method="mean"'):
+        MinimumVolumePCA(method="covariance", unequal="missing").fit(bags())
     with pytest.raises(ValueError, match="Leave n_points out"):
         MinimumVolumePCA(unequal="missing", n_points=7).fit(bags())
 
 
 def test_new_bags_may_not_be_larger_where_points_may_be_missing():
     found = MinimumVolumePCA(1, unequal="missing").fit(bags())
-    with pytest.raises(ValueError, match="Bag 1 of bags has 9 points for 5 slots"):
+    with pytest.raises(
+        ValueError, match="Bag 1 of bags has 9 points, more than the 5 of the common order"
+    ):
         found.transform([*bags(1), *bags(1, n_points=9)])
 
 
@@ -207,18 +209,18 @@ def test_nothing_can_be_asked_before_a_fit(method, arguments):
         ),
     ],
 )
-def test_a_kernel_that_is_none_is_refused(kernel, words):
+def test_a_function_that_is_not_a_kernel_is_refused(kernel, words):
     with pytest.raises(ValueError, match=words):
         MinimumVolumePCA(1, kernel=kernel).fit(bags())
 
 
-def test_the_papers_bound_is_refused_where_it_would_take_all_day():
+def test_the_papers_bound_is_refused_if_it_would_take_hours():
     many = bags(n_bags=2, n_points=1001)
-    with pytest.raises(ValueError, match='estimator="covariance"'):
-        MinimumVolumePCA(estimator="variational").fit(many)
+    with pytest.raises(ValueError, match='method="covariance"'):
+        MinimumVolumePCA(method="variational").fit(many)
 
 
 def test_memory_is_asked_for_first(monkeypatch):
     monkeypatch.setattr("unshuffle._parameters.available_memory", lambda: 1000)
-    with pytest.raises(MemoryError, match="smaller n_points, or a smaller rank"):
+    with pytest.raises(MemoryError, match="smaller n_points, or fewer n_landmarks"):
         MinimumVolumePCA(1, kernel="rbf").fit(bags())

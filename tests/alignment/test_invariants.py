@@ -9,10 +9,10 @@ from unshuffle import MinimumVolumePCA
 
 SOME = [
     {},
-    {"estimator": "covariance", "swaps": True},
-    {"estimator": "variational"},
-    {"kernel": "rbf", "rank": 12},
-    {"estimator": "covariance", "kernel": "poly"},
+    {"method": "covariance", "swaps": True},
+    {"method": "variational"},
+    {"kernel": "rbf", "n_landmarks": 12},
+    {"method": "covariance", "kernel": "poly"},
     {"n_init": 3, "random_state": 0},
 ]
 
@@ -35,12 +35,12 @@ def test_shuffling_inside_bags_changes_nothing_but_the_index(rings, options, see
     np.testing.assert_array_equal(found.explained_variance_, plain.explained_variance_)
     np.testing.assert_array_equal(found.permutations_[0], np.arange(24))
     # both follow the order of their own bag 0
-    slots = np.argsort(orders[0])
+    own = np.argsort(orders[0])
     for i, order in enumerate(orders):
-        np.testing.assert_array_equal(order[found.permutations_[i]][slots], plain.permutations_[i])
-    np.testing.assert_allclose(found.mean_[slots], plain.mean_, atol=1e-12)
+        np.testing.assert_array_equal(order[found.permutations_[i]][own], plain.permutations_[i])
+    np.testing.assert_allclose(found.mean_[own], plain.mean_, atol=1e-12)
     np.testing.assert_allclose(found.transform(mixed), plain.transform(bags), atol=1e-9)
-    np.testing.assert_allclose(found.morph(2, 4, 0.3)[slots], plain.morph(2, 4, 0.3), atol=1e-12)
+    np.testing.assert_allclose(found.morph(2, 4, 0.3)[own], plain.morph(2, 4, 0.3), atol=1e-12)
 
 
 @pytest.mark.parametrize("unequal", ["resample", "missing"])
@@ -54,34 +54,34 @@ def test_shuffling_bags_of_different_sizes_changes_nothing_but_the_index(rings, 
     np.testing.assert_allclose(found.transform(mixed), plain.transform(bags), atol=1e-9)
 
 
-@pytest.mark.parametrize("estimator", ["mean", "covariance", "variational"])
+@pytest.mark.parametrize("method", ["mean", "covariance", "variational"])
 @given(seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=8, deadline=None)
-def test_the_objective_never_rises(estimator, seed):
+def test_the_objective_never_rises(method, seed):
     bags = np.random.default_rng(seed).normal(size=(7, 9, 2))
-    found = MinimumVolumePCA(estimator=estimator).fit(bags)
-    path = found.objective_path_ if estimator == "mean" else found.log_volume_path_
+    found = MinimumVolumePCA(method=method).fit(bags)
+    path = found.objective_path_ if method == "mean" else found.log_volume_path_
     assert np.all(np.diff(path) <= 1e-9)
     assert len(found.objective_path_) == found.n_iter_ + 1
     for permutation in found.permutations_:
         np.testing.assert_array_equal(np.sort(permutation), np.arange(9))
 
 
-@pytest.mark.parametrize("estimator", ["mean", "covariance"])
-def test_scale_place_and_turn_of_the_points_do_not_matter(rings, estimator):
+@pytest.mark.parametrize("method", ["mean", "covariance"])
+def test_scale_place_and_turn_of_the_points_do_not_matter(rings, method):
     turn = np.linalg.qr(np.random.default_rng(0).normal(size=(2, 2)))[0]
-    plain = MinimumVolumePCA(3, estimator).fit(rings)
-    moved = MinimumVolumePCA(3, estimator).fit(1000 * rings - [3e5, 7e4])
+    plain = MinimumVolumePCA(3, method).fit(rings)
+    moved = MinimumVolumePCA(3, method).fit(1000 * rings - [3e5, 7e4])
     np.testing.assert_array_equal(moved.permutations_, plain.permutations_)
     np.testing.assert_allclose(moved.explained_variance_, 1e6 * plain.explained_variance_)
     # Turned, the points stand in another canonical order, but the volume is what it was.
-    turned = MinimumVolumePCA(3, estimator).fit(rings @ turn)
+    turned = MinimumVolumePCA(3, method).fit(rings @ turn)
     np.testing.assert_allclose(turned.explained_variance_, plain.explained_variance_, rtol=1e-6)
 
 
 def test_the_same_seed_gives_the_same_whatever_the_threads(rings):
     bags = [bag[: 24 - i % 5] for i, bag in enumerate(rings)]
-    options = {"n_init": 4, "random_state": 3, "estimator": "covariance"}
+    options = {"n_init": 4, "random_state": 3, "method": "covariance"}
     one = MinimumVolumePCA(2, n_jobs=1, **options).fit(bags)
     two = MinimumVolumePCA(2, n_jobs=2, **options).fit(bags)
     np.testing.assert_array_equal(one.permutations_, two.permutations_)
@@ -122,12 +122,12 @@ def test_a_fitted_estimator_survives_a_pickle(rings, kernel):
 
 def test_points_that_stand_in_one_place_are_no_trouble():
     bag = np.repeat([[0.0, 0.0], [1.0, 2.0]], 5, axis=0)
-    found = MinimumVolumePCA(estimator="covariance").fit([bag, bag[::-1], bag])
+    found = MinimumVolumePCA(method="covariance").fit([bag, bag[::-1], bag])
     assert found.objective_path_[-1] == pytest.approx(0, abs=1e-20)
     assert found.explained_variance_ratio_.tolist() == [0.0]
 
 
-def test_new_bags_are_described_alike_where_points_lie_equally_far_from_two_slots():
+def test_new_bags_are_described_alike_where_points_lie_equally_far_from_two_positions():
     rng = np.random.default_rng(0)
     given = [rng.integers(0, 4, (10 + i % 5, 2)) for i in range(12)]
     found, again = (

@@ -7,7 +7,7 @@ from sklearn.pipeline import make_pipeline
 from unshuffle import MinimumVolumePCA
 from unshuffle.alignment import MinimumVolumePCA as FromRoom
 
-ESTIMATORS = ["mean", "covariance", "variational"]
+METHODS = ["mean", "covariance", "variational"]
 
 
 def same_up_to_sign(found, expected, atol=1e-8):
@@ -16,19 +16,19 @@ def same_up_to_sign(found, expected, atol=1e-8):
 
 
 def right(permutations, orders):
-    """Share of the slots' points that came from the same point of the shape."""
+    """Fraction of points that agree on which point of the shape their position stands for."""
     origin = np.stack([order[p] for order, p in zip(orders, permutations, strict=True)])
-    return np.mean([np.bincount(slot).max() for slot in origin.T]) / len(orders)
+    return np.mean([np.bincount(each).max() for each in origin.T]) / len(orders)
 
 
 def test_the_package_exports_it():
     assert MinimumVolumePCA is FromRoom
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_shuffled_copies_are_matched_exactly(copies, estimator):
+@pytest.mark.parametrize("method", METHODS)
+def test_shuffled_copies_are_matched_exactly(copies, method):
     bags, orders = copies(noise=0.0)
-    found = MinimumVolumePCA(estimator=estimator).fit(bags)
+    found = MinimumVolumePCA(method=method).fit(bags)
     assert right(found.permutations_, orders) == 1.0
     np.testing.assert_array_equal(found.permutations_[0], np.arange(30))
     np.testing.assert_allclose(found.mean_, bags[0], atol=1e-12)
@@ -36,23 +36,23 @@ def test_shuffled_copies_are_matched_exactly(copies, estimator):
     assert found.converged_
 
 
-@pytest.mark.parametrize("estimator", ["mean", "covariance"])
-def test_most_points_of_noisy_copies_find_their_partners(copies, estimator):
+@pytest.mark.parametrize("method", ["mean", "covariance"])
+def test_most_points_of_noisy_copies_find_their_partners(copies, method):
     shares = []
     for seed in range(8):
         bags, orders = copies(seed, noise=0.08)
-        found = MinimumVolumePCA(estimator=estimator).fit(bags)
+        found = MinimumVolumePCA(method=method).fit(bags)
         shares.append(right(found.permutations_, orders))
     assert np.mean(shares) >= 0.92
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("n_bags", [40, 5])
-def test_bags_of_one_are_plain_pca(estimator, n_bags):
+def test_bags_of_one_are_plain_pca(method, n_bags):
     X = np.random.default_rng(0).normal(size=(n_bags, 8)) * np.arange(1, 9) + 3
     n_components = min(n_bags - 1, 8)
     pca = PCA(n_components).fit(X)
-    found = MinimumVolumePCA(n_components, estimator=estimator).fit(X)
+    found = MinimumVolumePCA(n_components, method=method).fit(X)
     np.testing.assert_allclose(found.mean_[0], pca.mean_)
     np.testing.assert_allclose(found.explained_variance_, pca.explained_variance_)
     np.testing.assert_allclose(found.explained_variance_ratio_, pca.explained_variance_ratio_)
@@ -75,8 +75,8 @@ def test_bags_of_one_are_plain_pca(estimator, n_bags):
         (lambda X, Y: laplacian_kernel(X, Y, gamma=0.3), {}),
     ],
 )
-@pytest.mark.parametrize("estimator", ["mean", "covariance"])
-def test_bags_of_one_are_kernel_pca(kernel, options, estimator):
+@pytest.mark.parametrize("method", ["mean", "covariance"])
+def test_bags_of_one_are_kernel_pca(kernel, options, method):
     X = np.random.default_rng(0).normal(size=(25, 3))
     new = np.random.default_rng(1).normal(size=(4, 3))
     if callable(kernel):
@@ -86,7 +86,7 @@ def test_bags_of_one_are_kernel_pca(kernel, options, estimator):
         reference = KernelPCA(5, kernel=kernel, coef0=1, **options)
         train, test = X, new
     expected = reference.fit_transform(train)
-    found = MinimumVolumePCA(5, estimator, kernel, **options).fit(X)
+    found = MinimumVolumePCA(5, method, kernel, **options).fit(X)
     scores = found.transform(X)
     same_up_to_sign(scores, expected, atol=1e-6)
     signs = np.sign(np.sum(scores * expected, axis=0))
@@ -119,7 +119,7 @@ def test_few_directions_hold_the_variance_of_bags_that_have_few(rings):
 
 @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
 def test_all_components_give_the_bags_back(rings, kernel):
-    found = MinimumVolumePCA(kernel=kernel, rank=400).fit(rings)
+    found = MinimumVolumePCA(kernel=kernel, n_landmarks=400).fit(rings)
     back = found.inverse_transform(found.transform(rings))
     bags = np.stack([rings[i][p] for i, p in enumerate(found.align(rings))])
     atol = 1e-10 if kernel == "linear" else 0.02
@@ -137,8 +137,8 @@ def test_few_components_come_close_to_new_bags(rings):
 
 def test_the_covariance_takes_less_room_than_the_mean(rings):
     mean = MinimumVolumePCA().fit(rings)
-    covariance = MinimumVolumePCA(estimator="covariance").fit(rings)
-    swapped = MinimumVolumePCA(estimator="covariance", swaps=True).fit(rings)
+    covariance = MinimumVolumePCA(method="covariance").fit(rings)
+    swapped = MinimumVolumePCA(method="covariance", swaps=True).fit(rings)
     assert covariance.log_volume_path_[0] == pytest.approx(mean.log_volume_path_[-1])
     assert covariance.log_volume_path_[-1] <= mean.log_volume_path_[-1]
     assert swapped.log_volume_path_[-1] <= mean.log_volume_path_[-1]
@@ -186,7 +186,7 @@ def test_larger_bags_lose_points(copies):
     assert found.morph(0, 1, 0.5).shape == (12, 2)
 
 
-def test_missing_points_leave_slots_empty_where_they_belong(copies):
+def test_missing_points_leave_positions_empty_where_they_belong(copies):
     bags, orders = copies(n_bags=8, noise=0.01)
     for i in (0, 3, 6):
         bags[i], orders[i] = bags[i][: 20 + i], orders[i][: 20 + i]

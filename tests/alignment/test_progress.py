@@ -5,12 +5,12 @@ from sklearn.exceptions import ConvergenceWarning
 from unshuffle import MinimumVolumePCA
 
 
-@pytest.mark.parametrize("estimator", ["mean", "covariance", "variational"])
+@pytest.mark.parametrize("method", ["mean", "covariance", "variational"])
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_the_callback_sees_every_sweep_to_the_end(rings, estimator, n_jobs):
+def test_the_callback_sees_every_sweep_to_the_end(rings, method, n_jobs):
     states = []
     options = {"n_init": 2, "n_jobs": n_jobs, "random_state": 0}
-    found = MinimumVolumePCA(2, estimator, callback=states.append, **options).fit(rings)
+    found = MinimumVolumePCA(2, method, callback=states.append, **options).fit(rings)
     assert [state.iteration for state in states] == list(range(1, len(states) + 1))
     assert len(states) > found.n_iter_
     fractions = np.array([state.fraction for state in states])
@@ -21,7 +21,7 @@ def test_the_callback_sees_every_sweep_to_the_end(rings, estimator, n_jobs):
         assert state.permutation.shape == (14, 24)
         assert np.isfinite(state.objective)
         assert state.stage
-    watched = MinimumVolumePCA(2, estimator, **options).fit(rings)
+    watched = MinimumVolumePCA(2, method, **options).fit(rings)
     np.testing.assert_array_equal(found.permutations_, watched.permutations_)
 
 
@@ -31,12 +31,12 @@ def test_the_objective_that_is_reported_rises(rings):
     np.testing.assert_allclose([-state.objective for state in states], found.objective_path_)
 
 
-@pytest.mark.parametrize("estimator", ["mean", "covariance"])
+@pytest.mark.parametrize("method", ["mean", "covariance"])
 @pytest.mark.parametrize("last", [1, 2, 3])
 @pytest.mark.parametrize("answer", [True, np.True_])
-def test_stopping_leaves_a_valid_order(rings, estimator, last, answer):
+def test_stopping_leaves_a_valid_order(rings, method, last, answer):
     found = MinimumVolumePCA(
-        2, estimator, callback=lambda state: answer if state.iteration == last else None
+        2, method, callback=lambda state: answer if state.iteration == last else None
     )
     found.fit(rings)
     assert found.n_iter_ == last - 1
@@ -76,13 +76,13 @@ def test_an_error_of_the_callback_reaches_the_caller(rings):
         MinimumVolumePCA(2, callback=fail).fit(rings)
 
 
-@pytest.mark.parametrize("estimator", ["mean", "covariance"])
-def test_stopping_at_max_iter_is_said(estimator):
+@pytest.mark.parametrize("method", ["mean", "covariance"])
+def test_stopping_at_max_iter_is_said(method):
     bags = np.random.default_rng(0).normal(size=(20, 30, 2))
     with pytest.warns(ConvergenceWarning, match="max_iter=1"):
-        found = MinimumVolumePCA(2, estimator, max_iter=1).fit(bags)
+        found = MinimumVolumePCA(2, method, max_iter=1).fit(bags)
     assert not found.converged_
-    assert MinimumVolumePCA(2, estimator).fit(bags).converged_
+    assert MinimumVolumePCA(2, method).fit(bags).converged_
 
 
 def test_a_large_tol_stops_sooner():

@@ -1,4 +1,4 @@
-"""Digits as clouds of points, by the protocol of the figures that are promised."""
+"""Digits as bags of points, by the protocol of the published figures."""
 
 import numpy as np
 import pytest
@@ -8,17 +8,17 @@ from unshuffle import MinimumVolumePCA
 from unshuffle.alignment._volume import log_volume
 
 
-def cloud(image, rng, n_points=70):
+def bag_of(image, rng, n_points=70):
     height, width = image.shape
     share = image.ravel() / image.sum()
     row, column = np.divmod(rng.choice(share.size, n_points, p=share), width)
     return np.stack([column, height - 1 - row], axis=1) + rng.random((n_points, 2)) - 0.5
 
 
-def clouds(images, threes, nines, rng):
+def split_bags(images, threes, nines, rng):
     """50 + 50 bags to fit and 30 + 30 held out, all on one scale."""
-    fitted = np.stack([cloud(images[i], rng) for i in [*threes[:50], *nines[:50]]])
-    held_out = np.stack([cloud(images[i], rng) for i in [*threes[50:80], *nines[50:80]]])
+    fitted = np.stack([bag_of(images[i], rng) for i in [*threes[:50], *nines[:50]]])
+    held_out = np.stack([bag_of(images[i], rng) for i in [*threes[50:80], *nines[50:80]]])
     middle, scale = fitted.mean(axis=(0, 1)), (fitted - fitted.mean(axis=(0, 1))).std()
     return (fitted - middle) / scale, (held_out - middle) / scale
 
@@ -47,7 +47,7 @@ def test_mnist_needs_fewer_components_once_aligned(shared_data):
     found = []
     for draw in range(5):
         rng = np.random.default_rng(draw)
-        fitted, held_out = clouds(
+        fitted, held_out = split_bags(
             images, np.flatnonzero(labels == 3), np.flatnonzero(labels == 9), rng
         )
         mean = MinimumVolumePCA(10).fit(fitted)
@@ -78,7 +78,7 @@ def test_small_digits_take_less_room_by_their_covariance():
     for draw in range(3):
         rng = np.random.default_rng(draw)
         threes, nines = (rng.permutation(np.flatnonzero(digits.target == k)) for k in (3, 9))
-        fitted, held_out = clouds(digits.images, threes, nines, rng)
+        fitted, held_out = split_bags(digits.images, threes, nines, rng)
         ridge = 0.01 * fitted.var(axis=0).sum() / 99
         mean = MinimumVolumePCA(10).fit(fitted)
         covariance = MinimumVolumePCA(10, "covariance").fit(fitted)

@@ -11,8 +11,8 @@ EXPECTED_FAILED_CHECKS: dict[str, str] = {}
 @parametrize_with_checks(
     [
         MinimumVolumePCA(),
-        MinimumVolumePCA(2, estimator="covariance", kernel="rbf"),
-        MinimumVolumePCA(1, estimator="variational", kernel="poly"),
+        MinimumVolumePCA(2, method="covariance", kernel="rbf"),
+        MinimumVolumePCA(1, method="variational", kernel="poly"),
         MinimumVolumePCA(1, unequal="missing"),
     ],
     expected_failed_checks=lambda _: EXPECTED_FAILED_CHECKS,

@@ -19,7 +19,7 @@ def test_a_given_order_is_where_the_descent_starts(copies):
     assert found.objective_path_[-1] < found.objective_path_[0]
 
 
-def test_an_order_that_is_settled_stays(copies):
+def test_a_converged_order_stays(copies):
     bags, _ = copies(noise=0.2)
     first = MinimumVolumePCA().fit(bags)
     again = MinimumVolumePCA(init=first.permutations_).fit(bags)
@@ -40,12 +40,12 @@ def test_multiway_sorting_gives_a_start(copies):
 @pytest.mark.parametrize(
     ("init", "words"),
     [
-        (np.zeros((10, 30), dtype=int), "Row 0 of `init` is no order of 30 points"),
-        (np.zeros((10, 29), dtype=int), r"must hold whole numbers and have shape \(10, 30\)"),
+        (np.zeros((10, 30), dtype=int), "Row 0 of `init` is not an order of 30 points"),
+        (np.zeros((10, 29), dtype=int), r"must hold integers and have shape \(10, 30\)"),
         (np.zeros((10, 30)), "dtype float64"),
     ],
 )
-def test_what_is_no_order_is_refused(copies, init, words):
+def test_rows_that_are_not_orders_are_refused(copies, init, words):
     with pytest.raises(ValueError, match=words):
         MinimumVolumePCA(init=init).fit(copies()[0])
 

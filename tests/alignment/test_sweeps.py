@@ -12,7 +12,7 @@ from unshuffle.alignment._sweeps import (
     covariance_sweep,
     filled,
     mean_sweep,
-    slot_means,
+    position_means,
     swap_curvature,
     swap_slopes,
     trace,
@@ -170,13 +170,13 @@ def test_swaps_end_where_no_swap_helps(seed):
             assert form(x[swapped] - mean, B) >= settled - 1e-8
 
 
-def test_a_missing_point_counts_as_the_mean_of_its_slot():
+def test_a_missing_point_counts_as_the_mean_of_its_position():
     bags, _ = arranged(8, missing=True)
-    means = slot_means(bags)
+    means = position_means(bags)
     whole = filled(bags)
     np.testing.assert_array_equal(whole[bags.present], bags.points[bags.present])
-    bag, slot = np.argwhere(~bags.present)[0]
-    np.testing.assert_array_equal(whole[bag, slot], means[slot])
+    bag, position = np.argwhere(~bags.present)[0]
+    np.testing.assert_array_equal(whole[bag, position], means[position])
     assert trace(bags) == pytest.approx(whole.var(axis=0).sum())
 
 

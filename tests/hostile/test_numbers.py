@@ -131,7 +131,9 @@ SHIFTED_ONLY = {
         PermutationInvariantSVC(random_state=0).fit(x(BAGS), CLASSES).predict(x(BAGS))
     ),
     "machine, parted": lambda x: (
-        PermutationInvariantSVC(lam=0.5, random_state=0).fit(x(BAGS), CLASSES).predict(x(BAGS))
+        PermutationInvariantSVC(margin_weight=0.5, random_state=0)
+        .fit(x(BAGS), CLASSES)
+        .predict(x(BAGS))
     ),
 }
 

@@ -142,7 +142,7 @@ def test_bad_input_is_refused(copies, aligner, clouds):
 
 def test_several_templates_are_refused(clouds):
     bags = [*clouds.sets[:9]]
-    machine = PermutationInvariantSVC(lam=0.01, n_points=5, max_iter=1, random_state=0)
+    machine = PermutationInvariantSVC(margin_weight=0.01, n_points=5, max_iter=1, random_state=0)
     with pytest.warns(ConvergenceWarning):
         machine.fit(bags, np.arange(9) % 3)
     with pytest.raises(ValueError, match="has 3 templates, one for each class"):

@@ -14,8 +14,8 @@ from unshuffle import PermutationInvariantSVC, SetAligner
 @parametrize_with_checks(
     [
         PermutationInvariantSVC(),
-        PermutationInvariantSVC(lam=0.1, kernel="rbf", slack=0.2),
-        PermutationInvariantSVC(kernel="rbf", template="mean", probability=True),
+        PermutationInvariantSVC(margin_weight=0.1, kernel="rbf", template="ball", slack=0.2),
+        PermutationInvariantSVC(kernel="rbf", probability=True),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
@@ -38,7 +38,7 @@ def table(n=90, n_classes=3, seed=0):
     ],
 )
 @pytest.mark.parametrize("class_weight", [None, "balanced", {0: 3.0}])
-def test_sets_of_one_give_the_ordinary_machine(kernel, reference, n_classes, class_weight):
+def test_sets_of_one_give_the_ordinary_classifier(kernel, reference, n_classes, class_weight):
     X, y = table(n_classes=n_classes)
     X, y = X[5:], y[5:]
     found = PermutationInvariantSVC(2.0, kernel=kernel, class_weight=class_weight).fit(X, y)
@@ -54,7 +54,7 @@ def test_sets_of_one_give_the_ordinary_machine(kernel, reference, n_classes, cla
 
 
 @pytest.mark.parametrize("template", ["mean", "ball"])
-def test_single_numbers_give_the_machine_on_sorted_rows(template):
+def test_single_numbers_give_the_classifier_on_sorted_rows(template):
     rng = np.random.default_rng(0)
     y = np.arange(60) % 2
     X = rng.gamma(1.0 + y[:, None], size=(60, 6))
@@ -70,150 +70,165 @@ def test_single_numbers_give_the_machine_on_sorted_rows(template):
 
 @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
 def test_kernel_form_matches_explicit_features(shapes, kernel):
-    bags, y = shapes
-    found = PermutationInvariantSVC(kernel=kernel, rank=1000, template="mean").fit(bags, y)
-    aligner = SetAligner(kernel=kernel, rank=1000).fit(bags)
-    vectors = aligner.transform(bags)
+    sets, y = shapes
+    found = PermutationInvariantSVC(kernel=kernel, n_landmarks=1000, template="mean").fit(sets, y)
+    aligner = SetAligner(kernel=kernel, n_landmarks=1000).fit(sets)
+    vectors = aligner.transform(sets)
     explicit = SVC(kernel="precomputed", decision_function_shape="ovr")
     explicit.fit(vectors @ vectors.T, y)
-    np.testing.assert_array_equal(found.permutations_, aligner.permutations_)
+    np.testing.assert_array_equal(found.permutations_, [aligner.permutations_])
     # the solver stops within 1e-3 of its optimum, on paths that rounding may part
     np.testing.assert_allclose(
-        found.decision_function(bags), explicit.decision_function(vectors @ vectors.T), atol=1e-3
+        found.decision_function(sets), explicit.decision_function(vectors @ vectors.T), atol=1e-3
     )
 
 
-@pytest.mark.parametrize("lam", [0.0, 0.05])
+@pytest.mark.parametrize("margin_weight", [0.0, 0.05])
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_order_inside_sets_changes_no_prediction(shapes, shuffled, lam, n_classes, kernel):
-    bags, y = shapes
+def test_order_inside_sets_changes_no_prediction(
+    shapes, shuffled, margin_weight, n_classes, kernel
+):
+    sets, y = shapes
     y = y % n_classes
     models = [
-        PermutationInvariantSVC(lam=lam, kernel=kernel).fit(sets, y)
-        for sets in (bags, shuffled(bags))
+        PermutationInvariantSVC(margin_weight=margin_weight, kernel=kernel).fit(each, y)
+        for each in (sets, shuffled(sets))
     ]
-    decisions = [model.decision_function(shuffled(bags, i)) for i, model in enumerate(models)]
+    decisions = [model.decision_function(shuffled(sets, i)) for i, model in enumerate(models)]
     np.testing.assert_array_equal(*decisions)
 
 
 @pytest.mark.parametrize("unequal", ["resample", "rectangular"])
 def test_order_inside_ragged_sets_changes_no_prediction(ragged, shuffled, unequal):
-    bags, y = ragged
-    model = PermutationInvariantSVC(unequal=unequal, kernel="rbf", random_state=0).fit(bags, y)
+    sets, y = ragged
+    model = PermutationInvariantSVC(unequal=unequal, kernel="rbf", random_state=0).fit(sets, y)
     again = PermutationInvariantSVC(unequal=unequal, kernel="rbf", random_state=0)
-    again.fit(shuffled(bags), y)
+    again.fit(shuffled(sets), y)
     np.testing.assert_array_equal(
-        model.decision_function(bags), again.decision_function(shuffled(bags, 1))
+        model.decision_function(sets), again.decision_function(shuffled(sets, 1))
     )
 
 
-@pytest.mark.parametrize("lam", [0.0, 0.05])
-def test_three_classes_are_told_apart(shapes, lam):
-    bags, y = shapes
+@pytest.mark.parametrize("margin_weight", [0.0, 0.05])
+def test_three_classes_are_separated(shapes, margin_weight):
+    sets, y = shapes
     labels = np.array(["a", "b", "c"])[y]
-    model = PermutationInvariantSVC(lam=lam).fit(bags[:30], labels[:30])
+    model = PermutationInvariantSVC(margin_weight=margin_weight).fit(sets[:30], labels[:30])
     assert model.classes_.tolist() == ["a", "b", "c"]
-    assert model.decision_function(bags[30:]).shape == (30, 3)
-    assert model.score(bags[30:], labels[30:]) >= 0.9
+    assert model.decision_function(sets[30:]).shape == (30, 3)
+    assert model.score(sets[30:], labels[30:]) >= 0.9
 
 
 def test_shapes_of_several_templates(shapes):
-    bags, y = shapes
-    model = PermutationInvariantSVC(lam=0.05).fit(bags, y)
-    assert model.template_.shape == (3, 9, 2)
+    sets, y = shapes
+    model = PermutationInvariantSVC(margin_weight=0.05).fit(sets, y)
+    assert model.templates_.shape == (3, 9, 2)
     assert model.permutations_.shape == (3, 60, 9)
     assert model.radius_path_.shape == model.margin_path_.shape
     assert model.radius_path_.shape[1] == 3
-    assert model.align(bags).shape == (60, 9)
-    assert PermutationInvariantSVC().fit(bags, y).margin_path_.shape == (1, 3)
+    assert model.align(sets).shape == (60, 9)
+
+
+@pytest.mark.parametrize(("margin_weight", "n_classes"), [(0.0, 2), (0.0, 3), (0.05, 2)])
+def test_shapes_of_one_template(shapes, margin_weight, n_classes):
+    sets, y = shapes[0], shapes[1] % n_classes
+    model = PermutationInvariantSVC(margin_weight=margin_weight).fit(sets, y)
+    assert model.templates_.shape == (1, 9, 2)
+    assert model.permutations_.shape == (1, 60, 9)
+    assert model.radius_path_.shape[1:] == (1,)
+    assert model.margin_path_.shape[1:] == (n_classes * (n_classes - 1) // 2,)
+    assert margin_weight > 0 or len(model.margin_path_) == 1
 
 
 def test_margin_is_that_of_the_plane(shapes):
-    bags, y = shapes[0], shapes[1] % 2
-    model = PermutationInvariantSVC().fit(bags, y)
+    sets, y = shapes[0], shapes[1] % 2
+    model = PermutationInvariantSVC().fit(sets, y)
     vectors = np.array(
-        [bag[slots].ravel() for bag, slots in zip(bags, model.permutations_, strict=True)]
+        [points[order].ravel() for points, order in zip(sets, model.permutations_[0], strict=True)]
     )
     normal = SVC(kernel="linear").fit(vectors, y).coef_[0]
-    assert model.margin_path_[0] == pytest.approx(1 / np.linalg.norm(normal), rel=1e-3)
+    assert model.margin_path_[0, 0] == pytest.approx(1 / np.linalg.norm(normal), rel=1e-3)
 
 
 def test_training_sets_are_aligned_as_in_the_fit(ragged):
-    bags, y = ragged
-    model = PermutationInvariantSVC(random_state=0, tol=0.1).fit(bags, y)
-    np.testing.assert_array_equal(model.align(bags), model.permutations_)
+    sets, y = ragged
+    model = PermutationInvariantSVC(random_state=0, tol=0.1).fit(sets, y)
+    np.testing.assert_array_equal(model.align(sets), model.permutations_[0])
 
 
 def test_probabilities_are_calibrated_and_deterministic(shapes):
-    bags, y = shapes
-    models = [PermutationInvariantSVC(probability=True).fit(bags, y) for _ in range(2)]
-    shares = models[0].predict_proba(bags)
+    sets, y = shapes
+    models = [PermutationInvariantSVC(probability=True).fit(sets, y) for _ in range(2)]
+    shares = models[0].predict_proba(sets)
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
-    np.testing.assert_array_equal(shares, models[1].predict_proba(bags))
-    assert (shares.argmax(axis=1) == models[0].predict(bags)).mean() > 0.95
+    np.testing.assert_array_equal(shares, models[1].predict_proba(sets))
+    assert (shares.argmax(axis=1) == models[0].predict(sets)).mean() > 0.95
     assert shares[np.arange(60), y].mean() > 0.7
 
 
 def test_probabilities_of_noise_are_about_even():
     rng = np.random.default_rng(0)
-    bags, y = rng.normal(size=(80, 5, 2)), np.arange(80) % 2
-    model = PermutationInvariantSVC(probability=True).fit(bags, y)
-    assert np.abs(model.predict_proba(bags) - 0.5).max() < 0.3
+    sets, y = rng.normal(size=(80, 5, 2)), np.arange(80) % 2
+    model = PermutationInvariantSVC(probability=True).fit(sets, y)
+    assert np.abs(model.predict_proba(sets) - 0.5).max() < 0.3
 
 
 def test_number_of_threads_changes_nothing(shapes):
-    bags, y = shapes
+    sets, y = shapes
     one, two = (
-        PermutationInvariantSVC(kernel="rbf", lam=0.03, n_jobs=n).fit(bags, y) for n in (1, 2)
+        PermutationInvariantSVC(kernel="rbf", margin_weight=0.03, n_jobs=n).fit(sets, y)
+        for n in (1, 2)
     )
-    np.testing.assert_array_equal(one.decision_function(bags), two.decision_function(bags))
+    np.testing.assert_array_equal(one.decision_function(sets), two.decision_function(sets))
 
 
 def test_grid_search_over_ragged_sets(ragged):
-    bags, y = ragged
+    sets, y = ragged
     search = GridSearchCV(
         PermutationInvariantSVC(kernel="rbf", n_points=8, random_state=0),
         {"C": [0.1, 1.0], "unequal": ["resample", "rectangular"]},
         cv=3,
-    ).fit(bags, y)
+    ).fit(sets, y)
     assert search.best_score_ > 0.8
 
 
 def test_kernel_may_be_a_function(shapes):
-    bags, y = shapes
+    sets, y = shapes
 
     def kernel(x, y):
         return x @ y.T
 
-    own = PermutationInvariantSVC(kernel=kernel, rank=2).fit(bags, y)
-    linear = PermutationInvariantSVC().fit(bags, y)
+    own = PermutationInvariantSVC(kernel=kernel, n_landmarks=2).fit(sets, y)
+    linear = PermutationInvariantSVC().fit(sets, y)
     np.testing.assert_allclose(
-        own.decision_function(bags), linear.decision_function(bags), atol=1e-8
+        own.decision_function(sets), linear.decision_function(sets), atol=1e-8
     )
 
 
-def test_machine_equals_aligner_and_svc(shapes):
-    bags, y = shapes
-    model = PermutationInvariantSVC(template="mean").fit(bags, y)
-    pipeline = make_pipeline(SetAligner("mean"), SVC(kernel="linear")).fit(bags, y)
+def test_classifier_equals_aligner_and_svc(shapes):
+    sets, y = shapes
+    model = PermutationInvariantSVC(template="mean").fit(sets, y)
+    pipeline = make_pipeline(SetAligner("mean"), SVC(kernel="linear")).fit(sets, y)
     np.testing.assert_allclose(
-        model.decision_function(bags), pipeline.decision_function(bags), atol=1e-8
+        model.decision_function(sets), pipeline.decision_function(sets), atol=1e-8
     )
 
 
-@pytest.mark.parametrize("lam", [0.0, 0.05])
-def test_pickled_machine_gives_the_same(shapes, lam):
-    bags, y = shapes
-    model = PermutationInvariantSVC(lam=lam, kernel="rbf", probability=True).fit(bags, y)
+@pytest.mark.parametrize("margin_weight", [0.0, 0.05])
+def test_pickled_classifier_gives_the_same(shapes, margin_weight):
+    sets, y = shapes
+    model = PermutationInvariantSVC(
+        margin_weight=margin_weight, kernel="rbf", probability=True
+    ).fit(sets, y)
     again = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(again.predict_proba(bags), model.predict_proba(bags))
+    np.testing.assert_array_equal(again.predict_proba(sets), model.predict_proba(sets))
 
 
-@pytest.mark.parametrize("lam", [0.0, 0.1])
+@pytest.mark.parametrize("margin_weight", [0.0, 0.1])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_callback_stops_at_any_round(shapes, lam, n_classes):
-    bags, y = shapes[0], shapes[1] % n_classes
+def test_callback_stops_at_any_round(shapes, margin_weight, n_classes):
+    sets, y = shapes[0], shapes[1] % n_classes
     for last in (1, 4, 9):
         seen = []
 
@@ -221,27 +236,29 @@ def test_callback_stops_at_any_round(shapes, lam, n_classes):
             seen.append(state.fraction)
             return state.iteration == last
 
-        model = PermutationInvariantSVC(lam=lam, tol=0, callback=callback).fit(bags, y)
+        model = PermutationInvariantSVC(margin_weight=margin_weight, tol=0, callback=callback).fit(
+            sets, y
+        )
         assert seen == sorted(seen)
         assert len(seen) <= last
-        assert model.predict(bags).shape == (60,)
+        assert model.predict(sets).shape == (60,)
 
 
-def test_interrupt_leaves_a_fitted_machine(shapes):
-    bags, y = shapes
+def test_interrupt_leaves_a_fitted_classifier(shapes):
+    sets, y = shapes
 
     def callback(state):
-        if state.stage == "parting classes":
+        if state.stage == "separating classes":
             raise KeyboardInterrupt
 
-    model = PermutationInvariantSVC(lam=0.1, callback=callback)
+    model = PermutationInvariantSVC(margin_weight=0.1, callback=callback)
     with pytest.raises(KeyboardInterrupt):
-        model.fit(bags, y)
-    assert model.predict(bags).shape == (60,)
+        model.fit(sets, y)
+    assert model.predict(sets).shape == (60,)
     assert not model.converged_
 
 
-def test_interrupt_while_aligning_leaves_a_machine_for_what_was_aligned(shapes):
+def test_interrupt_while_aligning_leaves_a_classifier_for_what_was_aligned(shapes):
     def callback(state):
         raise KeyboardInterrupt
 
@@ -276,12 +293,12 @@ def test_too_few_rounds_are_reported(shapes):
     ("parameters", "message"),
     [
         ({"slack": 0.1, "template": "mean"}, "no ball"),
-        ({"bisect": True}, "lam=0"),
+        ({"bisect": True}, "margin_weight=0"),
         ({"C": 0}, "C"),
-        ({"lam": -1}, "lam"),
-        ({"lam": 1e90}, "lam"),
-        ({"lam": 1e155}, "lam"),
-        ({"lam": np.inf}, "lam"),
+        ({"margin_weight": -1}, "margin_weight"),
+        ({"margin_weight": 1e90}, "margin_weight"),
+        ({"margin_weight": 1e155}, "margin_weight"),
+        ({"margin_weight": np.inf}, "margin_weight"),
         ({"kernel": "cubic"}, "kernel"),
         ({"class_weight": "even"}, "class_weight"),
     ],
@@ -292,53 +309,53 @@ def test_bad_parameters_are_refused(shapes, parameters, message):
 
 
 def test_bad_sets_and_labels_are_refused(shapes):
-    bags, y = shapes
+    sets, y = shapes
     model = PermutationInvariantSVC()
     with pytest.raises(ValueError, match="of one class"):
-        model.fit(bags, np.ones(60))
+        model.fit(sets, np.ones(60))
     with pytest.raises(ValueError, match="60 sets and y has 59"):
-        model.fit(bags, y[:-1])
+        model.fit(sets, y[:-1])
     with pytest.raises(ValueError, match="NaN"):
-        model.fit([*bags[:-1], np.full((9, 2), np.nan)], y)
+        model.fit([*sets[:-1], np.full((9, 2), np.nan)], y)
     with pytest.raises(ValueError, match="is empty"):
-        model.fit([*bags[:-1], np.empty((0, 2))], y)
+        model.fit([*sets[:-1], np.empty((0, 2))], y)
     with pytest.raises(ValueError, match="3 columns"):
-        model.fit([*bags[:-1], np.zeros((9, 3))], y)
+        model.fit([*sets[:-1], np.zeros((9, 3))], y)
     with pytest.raises(NotFittedError):
-        model.predict(bags)
+        model.predict(sets)
     with pytest.raises(AttributeError) as caught:
-        model.fit(bags, y).predict_proba(bags)
+        model.fit(sets, y).predict_proba(sets)
     assert "probability=True" in str(caught.value.__cause__)
 
 
 def test_class_of_one_set_cannot_be_calibrated(shapes):
-    bags, _ = shapes
+    sets, _ = shapes
     with pytest.raises(ValueError, match="smallest class has 1 set"):
-        PermutationInvariantSVC(probability=True).fit(bags, np.arange(60) == 0)
+        PermutationInvariantSVC(probability=True).fit(sets, np.arange(60) == 0)
 
 
 def test_labels_of_two_types_are_refused(shapes):
-    bags, _ = shapes
-    labels = np.array([0, "one"] * len(bags), dtype=object)[: len(bags)]
+    sets, _ = shapes
+    labels = np.array([0, "one"] * len(sets), dtype=object)[: len(sets)]
     with pytest.raises(ValueError, match="of the types int, str"):
-        PermutationInvariantSVC().fit(bags, labels)
+        PermutationInvariantSVC().fit(sets, labels)
 
 
 def test_class_weights_must_be_above_zero(shapes):
-    bags, labels = shapes
+    sets, labels = shapes
     weights = dict.fromkeys(np.unique(labels).tolist(), 1.0) | {labels[0].item(): -1.0}
     with pytest.raises(ValueError, match=r"class_weight gives the class .* the weight -1"):
-        PermutationInvariantSVC(class_weight=weights).fit(bags, labels)
+        PermutationInvariantSVC(class_weight=weights).fit(sets, labels)
 
 
 def test_probabilities_asked_for_too_late_are_refused(shapes):
-    bags, labels = shapes
-    machine = PermutationInvariantSVC().fit(bags, labels).set_params(probability=True)
+    sets, labels = shapes
+    classifier = PermutationInvariantSVC().fit(sets, labels).set_params(probability=True)
     with pytest.raises(ValueError, match=r"set after fit.* Fit again"):
-        machine.predict_proba(bags)
+        classifier.predict_proba(sets)
 
 
 def test_a_second_fit_forgets_the_first(shapes):
-    bags, labels = shapes
-    machine = PermutationInvariantSVC(kernel="rbf").fit(bags, labels)
-    assert not hasattr(machine.set_params(kernel="linear").fit(bags, labels), "gamma_")
+    sets, labels = shapes
+    classifier = PermutationInvariantSVC(kernel="rbf").fit(sets, labels)
+    assert not hasattr(classifier.set_params(kernel="linear").fit(sets, labels), "gamma_")

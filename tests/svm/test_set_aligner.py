@@ -29,8 +29,8 @@ def test_noisy_copies_are_put_into_one_order():
     rng = np.random.default_rng(0)
     shape = rng.normal(size=(15, 2))
     orders = [rng.permutation(15) for _ in range(8)]
-    bags = [(shape + 1e-3 * rng.normal(size=(15, 2)))[order] for order in orders]
-    aligned = SetAligner().fit(bags)
+    sets = [(shape + 1e-3 * rng.normal(size=(15, 2)))[order] for order in orders]
+    aligned = SetAligner().fit(sets)
     points = np.take_along_axis(np.array(orders), aligned.permutations_, axis=1)
     assert (points == points[0]).all()
     np.testing.assert_allclose(aligned.template_, shape[points[0]], atol=2e-3)
@@ -55,12 +55,12 @@ def test_sets_of_one_stay_as_they_are():
 )
 def test_order_inside_sets_changes_no_vector(seed, kernel, unequal):
     rng = np.random.default_rng(seed)
-    # whole numbers: many points are equally far from a slot
-    bags = [rng.integers(0, 4, size=(rng.integers(3, 8), 2)).astype(float) for _ in range(8)]
-    other = [rng.permutation(bag) for bag in bags]
+    # whole numbers: many points are equally far from a template point
+    sets = [rng.integers(0, 4, size=(rng.integers(3, 8), 2)).astype(float) for _ in range(8)]
+    other = [rng.permutation(points) for points in sets]
     aligner = SetAligner(kernel=kernel, unequal=unequal, random_state=0)
-    np.testing.assert_array_equal(aligner.fit_transform(bags), aligner.fit_transform(other))
-    np.testing.assert_array_equal(aligner.transform(bags), aligner.transform(other))
+    np.testing.assert_array_equal(aligner.fit_transform(sets), aligner.fit_transform(other))
+    np.testing.assert_array_equal(aligner.transform(sets), aligner.transform(other))
 
 
 @pytest.mark.parametrize("template", ["mean", "ball"])
@@ -93,71 +93,73 @@ def test_ball_with_slack_one_is_the_mean(shapes):
 @pytest.mark.parametrize("unequal", ["resample", "rectangular"])
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_fitted_sets_are_transformed_as_in_the_fit(ragged, kernel, unequal):
-    bags, _ = ragged
+    sets, _ = ragged
     aligner = SetAligner(kernel=kernel, unequal=unequal, tol=0.05, random_state=0)
-    vectors = aligner.fit_transform(bags)
-    np.testing.assert_array_equal(aligner.transform(bags), vectors)
-    np.testing.assert_array_equal(aligner.align(bags), aligner.permutations_)
+    vectors = aligner.fit_transform(sets)
+    np.testing.assert_array_equal(aligner.transform(sets), vectors)
+    np.testing.assert_array_equal(aligner.align(sets), aligner.permutations_)
 
 
 def test_permutations_lead_to_the_vectors(ragged):
-    bags, _ = ragged
-    aligner = SetAligner(random_state=0).fit(bags)
-    ordered = [bag[slots].ravel() for bag, slots in zip(bags, aligner.permutations_, strict=True)]
-    np.testing.assert_array_equal(aligner.transform(bags), ordered)
+    sets, _ = ragged
+    aligner = SetAligner(random_state=0).fit(sets)
+    ordered = [
+        points[order].ravel() for points, order in zip(sets, aligner.permutations_, strict=True)
+    ]
+    np.testing.assert_array_equal(aligner.transform(sets), ordered)
 
 
 def test_vectors_of_a_kernel_have_its_inner_products(shapes):
-    bags, _ = shapes
-    aligner = SetAligner(kernel="rbf", gamma=0.7, rank=1000).fit(bags)
-    vectors = aligner.transform(bags)
-    a, b = (bags[i][aligner.permutations_[i]] for i in (0, 1))
+    sets, _ = shapes
+    aligner = SetAligner(kernel="rbf", gamma=0.7, n_landmarks=1000).fit(sets)
+    vectors = aligner.transform(sets)
+    a, b = (sets[i][aligner.permutations_[i]] for i in (0, 1))
     expected = np.exp(-0.7 * ((a - b) ** 2).sum(axis=1)).sum()
     assert vectors[0] @ vectors[1] == pytest.approx(expected, rel=1e-6)
 
 
 def test_rectangular_uses_all_points_of_small_sets_alike(ragged):
-    bags, _ = ragged
-    aligner = SetAligner(unequal="rectangular", n_points=10).fit(bags)
-    for bag, slots in zip(bags, aligner.permutations_, strict=True):
-        counts = np.bincount(slots, minlength=len(bag))
+    sets, _ = ragged
+    aligner = SetAligner(unequal="rectangular", n_points=10).fit(sets)
+    for points, order in zip(sets, aligner.permutations_, strict=True):
+        counts = np.bincount(order, minlength=len(points))
         assert counts.max() - counts.min() <= 1
-        assert counts.max() == (1 if len(bag) >= 10 else 2)
+        assert counts.max() == (1 if len(points) >= 10 else 2)
 
 
 def test_number_of_threads_changes_nothing(shapes):
-    bags, _ = shapes
-    one, two = (SetAligner(kernel="rbf", n_jobs=n).fit_transform(bags) for n in (1, 2))
+    sets, _ = shapes
+    one, two = (SetAligner(kernel="rbf", n_jobs=n).fit_transform(sets) for n in (1, 2))
     np.testing.assert_array_equal(one, two)
 
 
 def test_a_set_is_aligned_alike_whatever_stands_beside_it(ragged):
-    bags, _ = ragged
-    aligner = SetAligner(random_state=0).fit(bags)
-    np.testing.assert_array_equal(aligner.transform(bags[:1])[0], aligner.transform(bags)[0])
+    sets, _ = ragged
+    aligner = SetAligner(random_state=0).fit(sets)
+    np.testing.assert_array_equal(aligner.transform(sets[:1])[0], aligner.transform(sets)[0])
 
 
 def test_pickled_aligner_gives_the_same(ragged):
-    bags, _ = ragged
-    aligner = SetAligner(kernel="poly", random_state=0).fit(bags)
+    sets, _ = ragged
+    aligner = SetAligner(kernel="poly", random_state=0).fit(sets)
     again = pickle.loads(pickle.dumps(aligner))
-    np.testing.assert_array_equal(again.transform(bags), aligner.transform(bags))
+    np.testing.assert_array_equal(again.transform(sets), aligner.transform(sets))
 
 
 def test_grid_search_over_ragged_sets(ragged):
-    bags, y = ragged
+    sets, y = ragged
     pipeline = Pipeline([("align", SetAligner(n_points=8, random_state=0)), ("svc", SVC())])
-    search = GridSearchCV(pipeline, {"align__kernel": ["linear", "rbf"]}, cv=3).fit(bags, y)
+    search = GridSearchCV(pipeline, {"align__kernel": ["linear", "rbf"]}, cv=3).fit(sets, y)
     assert search.best_score_ > 0.8
-    assert search.predict(bags[:3]).shape == (3,)
+    assert search.predict(sets[:3]).shape == (3,)
 
 
 def test_regression_on_sets():
     rng = np.random.default_rng(0)
     widths = rng.uniform(1, 3, size=60)
-    bags = [rng.permutation(np.linspace(-1, 1, 9)[:, None] * [w, 0.1]) for w in widths]
-    model = make_pipeline(SetAligner(), Ridge(1e-3)).fit(bags[:40], widths[:40])
-    assert model.score(bags[40:], widths[40:]) > 0.99
+    sets = [rng.permutation(np.linspace(-1, 1, 9)[:, None] * [w, 0.1]) for w in widths]
+    model = make_pipeline(SetAligner(), Ridge(1e-3)).fit(sets[:40], widths[:40])
+    assert model.score(sets[40:], widths[40:]) > 0.99
 
 
 def test_names_of_the_numbers_of_a_vector(shapes):
@@ -166,14 +168,14 @@ def test_names_of_the_numbers_of_a_vector(shapes):
 
 
 def test_callback_sees_rounds_and_stops(shapes):
-    bags, _ = shapes
+    sets, _ = shapes
     seen = []
 
     def callback(state):
         seen.append(state)
         return state.iteration == 2
 
-    aligner = SetAligner(tol=0, callback=callback).fit(bags)
+    aligner = SetAligner(tol=0, callback=callback).fit(sets)
     assert [state.iteration for state in seen] == [1, 2]
     assert aligner.n_iter_ == 2
     assert not aligner.converged_
@@ -220,14 +222,14 @@ def test_bad_parameters_are_refused(shapes, parameters, message):
 
 
 def test_bad_sets_are_refused(shapes):
-    bags, _ = shapes
+    sets, _ = shapes
     with pytest.raises(ValueError, match="is empty"):
-        SetAligner().fit([*bags, np.empty((0, 2))])
+        SetAligner().fit([*sets, np.empty((0, 2))])
     with pytest.raises(ValueError, match="3 columns"):
-        SetAligner().fit([*bags, np.zeros((9, 3))])
+        SetAligner().fit([*sets, np.zeros((9, 3))])
     with pytest.raises(ValueError, match="NaN"):
-        SetAligner().fit([*bags, np.full((9, 2), np.nan)])
+        SetAligner().fit([*sets, np.full((9, 2), np.nan)])
     with pytest.raises(ValueError, match="expecting 2 features"):
-        SetAligner().fit(bags).transform([np.zeros((9, 3))])
+        SetAligner().fit(sets).transform([np.zeros((9, 3))])
     with pytest.raises(ValueError, match=r"pass \[bag\]"):
-        SetAligner().fit(bags).transform(bags[0])
+        SetAligner().fit(sets).transform(sets[0])

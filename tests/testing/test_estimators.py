@@ -30,7 +30,7 @@ ESTIMATORS = [
     MinimumVolumePCA(2, "covariance", "rbf", n_init=2),
     MinimumVolumePCA(1, unequal="missing"),
     SetAligner("ball", kernel="rbf", unequal="rectangular"),
-    PermutationInvariantSVC(lam=0.1, template="mean", unequal="rectangular"),
+    PermutationInvariantSVC(margin_weight=0.1, template="mean", unequal="rectangular"),
     PermutationInvariantSVC(probability=True, max_iter=2),
     MeanMapKernel(),
     SlicedWassersteinKernel(10),

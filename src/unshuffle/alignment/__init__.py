@@ -1,6 +1,6 @@
-"""Bags of points put into a common order, and the few components that then describe them."""
+"""Put bags of points into a common order, and describe them by few components."""
 
+from unshuffle.alignment._match_shapes import match_shapes
 from unshuffle.alignment._minimum_volume_pca import MinimumVolumePCA
-from unshuffle.alignment._shapes import match_shapes
 
 __all__ = ["MinimumVolumePCA", "match_shapes"]

@@ -1,4 +1,4 @@
-"""Principal components of ordered bags, and new bags brought into their order."""
+"""Principal components of ordered bags, and the alignment of new bags with them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +12,9 @@ from unshuffle._assign import nearest_orders
 
 Array = NDArray[np.float64]
 
-# Rounds of projecting a new bag and assigning it to its projection; three or four are usual.
+# Rounds of projecting a new bag and assigning it to its projection; three or four are typical.
 MAX_ROUNDS = 10
-# Variance below this share of the whole is rounding.
+# Variance below this fraction of the total is rounding error.
 NO_VARIANCE = 1e-12
 
 
@@ -22,14 +22,14 @@ NO_VARIANCE = 1e-12
 class Components:
     """Mean and principal directions of bags in a common order.
 
-    The directions are orthonormal, largest variance first, with signs so that the largest entry is
-    positive; variances have n_bags - 1 in the denominator.
+    Directions are orthonormal, sorted by variance, and signed so that the largest entry is
+    positive. Variances have n_bags - 1 in the denominator.
     """
 
-    mean: Array  # of shape (n_points, n_features)
-    directions: Array  # of shape (n_components, n_points * n_features)
+    mean: Array  # shape (n_points, n_features)
+    directions: Array  # shape (n_components, n_points * n_features)
     variances: Array
-    total: float  # sum of all variances, those left out too
+    total: float  # sum of all variances, including those of components left out
 
     @classmethod
     def of(cls, bags: Array, n_components: Any) -> "Components":
@@ -37,7 +37,6 @@ class Components:
         mean = bags.mean(axis=0)
         vectors = (bags - mean).reshape(len(bags), -1)
         most = min(len(bags) - 1, vectors.shape[1])
-        check_n_components(n_components, most)
         U, S, V = np.linalg.svd(vectors, full_matrices=False)
         _, V = svd_flip(U, V, u_based_decision=False)
         variances = S[:most] ** 2 / (len(bags) - 1)
@@ -47,7 +46,7 @@ class Components:
 
     @property
     def ratios(self) -> Array:
-        """Share of each component in the variance; zeros where there is none."""
+        """Fraction of the total variance along each component; zeros if there is none."""
         return np.asarray(self.variances / self.total if self.total > 0 else 0 * self.variances)
 
     def scores(self, bags: Array) -> Array:
@@ -59,50 +58,30 @@ class Components:
         flat = scores @ self.directions
         return np.asarray(self.mean + flat.reshape(len(scores), *self.mean.shape))
 
-    def reordered(self, slots: NDArray[np.intp]) -> "Components":
-        """The same with the slots in another order."""
-        directions = self.directions.reshape(-1, *self.mean.shape)[:, slots]
-        return Components(
-            self.mean[slots],
-            np.ascontiguousarray(directions.reshape(len(directions), -1)),
-            self.variances,
-            self.total,
-        )
-
     def align(self, bags: Array, present: NDArray[np.bool_]) -> NDArray[np.intp]:
-        """Orders in which new bags lie close to the components: assign, project, assign again.
-
-        `bags[i][orders[i]]` is bag i in the common order. Points that are not present may go
-        anywhere.
-        """
+        """Orders of new bags: assign to the mean, then to projections until nothing changes."""
         orders = nearest_orders(self.mean, bags, present=present)
-        going = np.arange(len(bags))
+        active = np.arange(len(bags))
         for _ in range(MAX_ROUNDS):
-            if going.size == 0 or self.mean.shape[0] == 1:
+            if active.size == 0 or self.mean.shape[0] == 1:
                 break
-            targets = self.bags(self.scores(self.ordered(bags, present, orders, going)))
-            found = nearest_orders(targets, bags[going], present=present[going])
-            changed = np.any(found != orders[going], axis=1)
-            orders[going] = found
-            going = going[changed]
+            own, here = bags[active], present[active]
+            targets = self.bags(self.scores(self.ordered(own, here, orders[active])))
+            found = nearest_orders(targets, own, present=here)
+            changed = np.any(found != orders[active], axis=1)
+            orders[active] = found
+            active = active[changed]
         return orders
 
-    def ordered(
-        self,
-        bags: Array,
-        present: NDArray[np.bool_],
-        orders: NDArray[np.intp],
-        chosen: NDArray[np.intp] | slice = slice(None),
-    ) -> Array:
-        """Bags in these orders; the mean where a point is missing."""
-        order = orders[chosen]
-        points = np.take_along_axis(bags[chosen], order[:, :, None], axis=1)
-        here = np.take_along_axis(present[chosen], order, axis=1)
-        return np.where(here[:, :, None], points, self.mean)
+    def ordered(self, bags: Array, present: NDArray[np.bool_], orders: NDArray[np.intp]) -> Array:
+        """Bags in these orders, with the mean in place of missing points."""
+        points = np.take_along_axis(bags, orders[:, :, None], axis=1)
+        present = np.take_along_axis(present, orders, axis=1)
+        return np.where(present[:, :, None], points, self.mean)
 
 
 def _n_kept(variances: Array, total: float, n_components: Any) -> int:
-    """How many components to keep."""
+    """Number of components to keep."""
     if isinstance(n_components, int | np.integer):
         return int(n_components)
     if n_components is None:
@@ -115,41 +94,38 @@ def check_n_components(n_components: Any, most: int) -> None:
     """Refuse more components than the bags span."""
     if isinstance(n_components, int | np.integer) and n_components > most:
         raise ValueError(
-            f"n_components={n_components} is more than the {most} that these bags can have: one "
-            "less than their number, and at most n_points times the features of a point. Pass "
-            "fewer, or None for all."
+            f"n_components={n_components} is more than the {most} of these bags: at most n_bags - "
+            "1, and at most n_points times the features of a point. Pass fewer, or None for all."
         )
 
 
-def check_scores(scores: Any, n_components: int) -> NDArray[np.float64]:
+def check_scores(scores: Any, n_components: int) -> Array:
     """Coordinates of bags, one row of `n_components` numbers for each."""
     try:
-        values: NDArray[np.float64] = as_rows(as_numbers(scores, "Y"), "Y")
+        numbers = as_numbers(scores, "Y")
     except ValueError as error:
-        if "holds text" not in str(error) and "different lengths" not in str(error):
-            raise
         raise ValueError(
-            f"Y must hold real numbers, {n_components} in every row. Pass what transform "
-            "returned, or rows of that length."
+            f"Y must hold real numbers, {n_components} in every row, as transform returns them."
         ) from error
+    values: Array = as_rows(numbers, "Y")
     if values.shape[1] != n_components:
         raise ValueError(
-            f"Y has {values.shape[1]} columns; the fitted estimator has {n_components} "
-            "components. Pass what transform returned, or rows of that length."
+            f"Y has {values.shape[1]} columns, but the fitted estimator has {n_components} "
+            "components. Pass one column for each, as transform returns them."
         )
     return values
 
 
-def check_fractions(t: Any) -> NDArray[np.float64]:
-    """One moment of a morph, or several."""
+def check_fractions(t: Any) -> Array:
+    """One or several positions between two bags."""
     try:
         values = as_numbers(t, "`t`")
     except (TypeError, ValueError) as error:
         raise ValueError(f"`t` must be a number or a list of numbers, got {t!r}.") from error
-    if values.ndim > 1 or not np.all(np.abs(values) <= 1e6):  # nor NaN
+    if values.ndim > 1 or not np.all(np.abs(values) <= 1e6):  # false for NaN
+        what = f"shape {values.shape}" if values.ndim > 1 else "other values"
         raise ValueError(
-            f"`t` must be a number from -1e6 to 1e6 or a 1-D array of these, got shape "
-            f"{values.shape}{'' if values.ndim > 1 else ' with others'}. 0 is the first bag, 1 "
-            "the second."
+            f"`t` must be a number from -1e6 to 1e6 or a 1-D array of these, got {what}. 0 is the "
+            "first bag, 1 the second."
         )
     return values

@@ -1,4 +1,4 @@
-"""The paper's own bound on the covariance cost, section 4, for comparison."""
+"""The paper's bound on the covariance cost (section 4), for comparison."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,23 +8,20 @@ from unshuffle.alignment._sweeps import LEAST_GAIN, MAX_ASSIGNMENTS, Arrangement
 
 Array = NDArray[np.float64]
 
-# Share of the points' own weights against those of the slots. The paper would fit it, but at a
-# permutation the two agree and the bound is flat in it.
+# Weight of the points against the positions. The paper fits it, but at a permutation both agree
+# and the bound is flat in it.
 MIX = 0.5
-# Directions taken at a time: all of them would take n_directions n_points^2 numbers.
+# Directions per block: all at once would need n_directions n_points^2 numbers.
 BLOCK = 64
 
 
 def variational_sweep(bags: Arrangement, *, ridge: float) -> int:
-    """Assign every bag in turn by the paper's bound; steps that raise the true cost are refused.
+    """Assign every bag in turn by the paper's bound, unless the true cost rises.
 
-    The cost of a bag x is x'Mx / 2 - x'M mu, where M is the inverse of the covariance of all
-    bags plus the ridge. As printed, in terms of the bags' own directions, the weights of the
-    squares are negative and Jensen's inequality does not apply; here all directions enter, those
-    the bags do not span too, and every weight is positive. The bound then holds, but it does not
-    touch the cost at the current order, so a lower bound need not be a lower cost.
-
-    Returns the number of bags that moved; no point may be missing.
+    The cost of a bag x is x'Mx / 2 - x'M mu, where M is the inverse of the covariance of all bags
+    plus the ridge. The paper's form has negative weights, to which Jensen's inequality does not
+    apply; here all directions enter, and all weights are positive. The bound is not tight at the
+    current order, so lowering it may raise the cost. Returns the number of bags that moved.
     """
     shape = bags.points.shape[1:]
     n_moved, model = 0, _gaussian(bags, ridge)
@@ -47,16 +44,16 @@ def variational_sweep(bags: Arrangement, *, ridge: float) -> int:
 
 
 def bound_costs(x: Array, pull: Array, weights: Array, directions: Array) -> Array:
-    """Cost of each point (columns) in each slot (rows), for a bag x in its current order.
+    """Cost of each point (columns) at each position (rows), for a bag x in its current order.
 
-    Their sum over any assignment is at least the cost of the bag in that order. `pull` is M mu,
-    slot by slot; `weights` and `directions` are eigenvalues and eigenvectors (rows) of M.
+    Their sum over an assignment bounds the cost of the bag in that order from above. `pull` is
+    M mu; `weights` and `directions` are eigenvalues and eigenvectors (rows) of M.
     """
     n_points = len(x)
     costs = -pull @ x.T
     for start in range(0, len(weights), BLOCK):
         V = directions[start : start + BLOCK].reshape(-1, *x.shape)
-        f = V @ x.T  # direction, slot, point
+        f = V @ x.T  # direction, position, point
         shares = np.abs(f[:, np.arange(n_points), np.arange(n_points)]) + 1e-12 * np.abs(f).max()
         shares /= np.maximum(shares.sum(axis=1, keepdims=True), np.finfo(float).tiny)
         mixed = MIX * shares[:, None, :] + (1 - MIX) * shares[:, :, None]
@@ -75,16 +72,16 @@ def _gaussian(bags: Arrangement, ridge: float) -> tuple[Array, Array, Array]:
 
 
 def _cost(x: Array, pull: Array, weights: Array, directions: Array) -> float:
-    """Cost of a bag in the order it has: x'Mx / 2 - x'M mu."""
+    """Cost x'Mx / 2 - x'M mu of a bag in its current order."""
     along = directions @ x.ravel()
     return float(0.5 * np.sum(weights * along**2) - np.sum(pull * x))
 
 
 def check_directions(n_directions: int) -> None:
-    """Refuse the paper's bound where it would take all day."""
+    """Refuse the paper's bound if it would take hours."""
     if n_directions > 2000:
         raise ValueError(
-            f'estimator="variational" decomposes a {n_directions:,} x {n_directions:,} matrix '
-            "(points times features) for every bag. Use fewer points, a smaller rank, or "
-            'estimator="covariance", which does not grow so.'
+            f'method="variational" decomposes a {n_directions:,} x {n_directions:,} matrix '
+            "(points times features) for every bag. Use fewer points, fewer n_landmarks, or "
+            'method="covariance", which does not grow so.'
         )

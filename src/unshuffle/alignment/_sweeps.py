@@ -1,4 +1,4 @@
-"""Bags in some order, and sweeps that assign each of them to what the others look like."""
+"""Sweeps that reorder each bag to agree with the mean, or mean and covariance, of the others."""
 
 from dataclasses import dataclass
 
@@ -12,13 +12,12 @@ from unshuffle.alignment._volume import LeaveOneOut
 Array = NDArray[np.float64]
 Order = NDArray[np.intp]
 
-# A step must lower the squared distance, or the quadratic form, by this share of it: less is
-# rounding.
+# Relative decrease of the squared distance, or of the quadratic form, below which it is rounding.
 LEAST_FALL = 1e-12
 LEAST_GAIN = 1e-10
-# Assignments of one bag before the next bag has its turn; two or three are usual.
+# Assignments of one bag in a sweep; two or three are typical.
 MAX_ASSIGNMENTS = 10
-# Directions taken at a time: all of them would take n_directions n_points^2 numbers.
+# Directions per block: all at once would need n_directions n_points^2 numbers.
 BLOCK = 16
 
 
@@ -26,24 +25,23 @@ BLOCK = 16
 class Arrangement:
     """Bags of features in the order found so far."""
 
-    points: Array  # in each slot, shape (n_bags, n_points, n_features); zeros where missing
-    order: Order  # index of the point in each slot, in the bag as it was given to the solver
-    present: NDArray[np.bool_]  # whether the slot is filled
+    points: Array  # shape (n_bags, n_points, n_features); zeros if missing
+    order: Order  # index of the point at each position, in the bag as given to the solver
+    present: NDArray[np.bool_]  # whether the point is there
 
     @classmethod
     def assigned_to(
         cls, points: Array, present: NDArray[np.bool_], reference: int
     ) -> "Arrangement":
-        """All bags assigned to one of them."""
-        n_points = points.shape[1]
+        """Assign all bags to one of them."""
         weights = present[reference].astype(np.float64)
         order = nearest_orders(points[reference], points, weights=weights, present=present)
-        order[reference] = np.arange(n_points)
+        order[reference] = np.arange(points.shape[1])
         return cls.ordered(points, present, order)
 
     @classmethod
     def ordered(cls, points: Array, present: NDArray[np.bool_], order: Order) -> "Arrangement":
-        """Bags in a given order."""
+        """Put bags into these orders."""
         return cls(
             np.take_along_axis(points, order[:, :, None], axis=1),
             order.copy(),
@@ -51,29 +49,28 @@ class Arrangement:
         )
 
     def move(self, bag: int, columns: Order) -> None:
-        """Put the points of one bag into the slots in the order `columns`."""
+        """Reorder the points of one bag."""
         self.points[bag] = self.points[bag, columns]
         self.order[bag] = self.order[bag, columns]
         self.present[bag] = self.present[bag, columns]
 
     @property
     def vectors(self) -> Array:
-        """Each bag as one vector; a view."""
+        """View of each bag as one vector."""
         return self.points.reshape(len(self.points), -1)
 
 
 def mean_sweep(bags: Arrangement) -> int:
     """Assign every bag in turn to the mean of the others; never raises the trace.
 
-    A point at distance r from the mean of the c other points of its slot adds c / (c + 1) r^2 to
-    the sum of squares, so these are the costs; where no point is missing the factor is the same
-    everywhere. All bags move, the first too: kept in place it would never join the others. Returns
-    the number of bags that moved.
+    A point at distance r from the mean of the c other points at its position adds
+    c / (c + 1) r^2 to the sum of squares, which is its cost. Without missing points the factor is
+    constant. Returns the number of bags that moved.
     """
     complete = bool(bags.present.all())
     total = bags.points.sum(axis=0)
     counts = bags.present.sum(axis=0).astype(np.float64)
-    slots = np.arange(bags.order.shape[1])
+    positions = np.arange(bags.order.shape[1])
     n_moved = 0
     for t in range(len(bags.points)):
         here = bags.present[t].astype(np.float64)
@@ -85,7 +82,7 @@ def mean_sweep(bags: Arrangement) -> int:
             cost *= (counts / (counts + 1.0))[:, None]
             cost *= here[None, :]
         columns = assign(-cost).columns
-        before, after = np.trace(cost), cost[slots, columns].sum()
+        before, after = np.trace(cost), cost[positions, columns].sum()
         if after < before - LEAST_FALL * abs(before):
             bags.move(t, columns)
             n_moved += 1
@@ -94,30 +91,30 @@ def mean_sweep(bags: Arrangement) -> int:
     return n_moved
 
 
-def slot_means(bags: Arrangement) -> Array:
-    """Mean of the points that fill each slot, shape (n_points, n_features)."""
+def position_means(bags: Arrangement) -> Array:
+    """Mean of the points present at each position, shape (n_points, n_features)."""
     counts = bags.present.sum(axis=0)
     return np.asarray(bags.points.sum(axis=0) / np.maximum(counts, 1)[:, None])
 
 
 def trace(bags: Arrangement) -> float:
-    """Mean over bags of the squared distances of their points from the means of the slots."""
-    deviations = (bags.points - slot_means(bags)) * bags.present[:, :, None]
+    """Mean over bags of the squared distances of their points from the position means."""
+    deviations = (bags.points - position_means(bags)) * bags.present[:, :, None]
     return float(np.sum(deviations**2)) / len(bags.points)
 
 
 def filled(bags: Arrangement) -> Array:
-    """Bags with the mean of the slot where a point is missing, (n_bags, n_points, n_features)."""
+    """Points of all bags, with position means in place of missing points."""
     if bags.present.all():
         return bags.points
-    return np.where(bags.present[:, :, None], bags.points, slot_means(bags))
+    return np.where(bags.present[:, :, None], bags.points, position_means(bags))
 
 
 def covariance_sweep(bags: Arrangement, *, ridge: float, swaps: bool = False) -> int:
     """Assign every bag in turn to its prediction by the others; never raises the log-volume.
 
-    No point may be missing. A larger ridge comes closer to the mean sweep; `swaps` also exchanges
-    pairs of points where that lowers the volume. Returns the number of bags that moved.
+    No point may be missing. `swaps` also exchanges pairs of points. Returns the number of bags
+    that moved.
     """
     gram = bags.vectors @ bags.vectors.T
     n_moved = 0
@@ -127,9 +124,8 @@ def covariance_sweep(bags: Arrangement, *, ridge: float, swaps: bool = False) ->
             left = LeaveOneOut.of(gram[np.ix_(others, others)], ridge=ridge)
         except linalg.LinAlgError as error:
             raise ValueError(
-                "`regularization` is too small for these bags: without more of it their "
-                "covariance has no inverse in floating point. Pass 1e-6 or more; the default is "
-                "0.1."
+                "`regularization` is too small for these bags: their covariance is singular in "
+                "floating point. Pass 1e-6 or more; the default is 0.1."
             ) from error
         moved = _assign_to_prediction(bags, t, others, left, gram[t, others], gram[t, t])
         if swaps:
@@ -141,14 +137,9 @@ def covariance_sweep(bags: Arrangement, *, ridge: float, swaps: bool = False) ->
 
 
 def _assign_to_prediction(
-    bags: Arrangement,
-    t: int,
-    others: NDArray[np.intp],
-    left: LeaveOneOut,
-    inner: Array,
-    squared_norm: float,
+    bags: Arrangement, t: int, others: Order, left: LeaveOneOut, inner: Array, squared_norm: float
 ) -> bool:
-    """Assign a bag to its prediction while that lowers the quadratic form; whether it moved."""
+    """Assign a bag to its prediction while the quadratic form falls; return whether it moved."""
     vectors, shape = bags.vectors, bags.points.shape[1:]
     value, moved = left.quadratic(inner, squared_norm), False
     for _ in range(MAX_ASSIGNMENTS):
@@ -164,8 +155,8 @@ def _assign_to_prediction(
     return moved
 
 
-def _swap_points(bags: Arrangement, t: int, others: NDArray[np.intp], left: LeaveOneOut) -> bool:
-    """Exchange the two points whose exchange lowers the form most, until none does."""
+def _swap_points(bags: Arrangement, t: int, others: Order, left: LeaveOneOut) -> bool:
+    """Exchange pairs of points of a bag, the best first; return whether it moved."""
     mean = bags.points[others].mean(axis=0)
     Y = (bags.points[others] - mean).reshape(len(others), -1)
     B = linalg.solve_triangular(left.factor, Y, lower=True, check_finite=False)
@@ -176,11 +167,11 @@ def _swap_points(bags: Arrangement, t: int, others: NDArray[np.intp], left: Leav
     return True
 
 
-def best_swaps(x: Array, mean: Array, B: Array) -> NDArray[np.intp]:
-    """Lower d'(I - B'B) d, d = x - mean, by exchanges of two points, the best one first.
+def best_swaps(x: Array, mean: Array, B: Array) -> Order:
+    """Lower d'(I - B'B) d, where d = x - mean, by exchanges of two points, the best first.
 
-    B holds directions along which differences cost less, shape (n_directions, n_points,
-    n_features). `x[columns]` is the bag after the exchanges, at most as many as it has points.
+    B has shape (n_directions, n_points, n_features). `x[columns]` is the bag after at most
+    n_points exchanges.
     """
     x, d, columns = x.copy(), x - mean, np.arange(len(x))
     along = np.tensordot(B, d, axes=2)
@@ -196,21 +187,21 @@ def best_swaps(x: Array, mean: Array, B: Array) -> NDArray[np.intp]:
         along += (B[:, i] - B[:, j]) @ shift
         x[[i, j]] = x[[j, i]]
         columns[[i, j]] = columns[[j, i]]
-        # The curvature between two points depends on these and their slots alone.
+        # Only the curvature of pairs with i or j has changed.
         for k in (i, j):
             curvature[k] = curvature[:, k] = _curvature_of(int(k), x, B)
     return columns
 
 
 def swap_slopes(x: Array, slope: Array) -> Array:
-    """First-order change of a form with half the gradient `slope` when points i and j swap."""
-    cross = slope @ x.T  # slope in slot i, point j
+    """First-order change of a form, whose gradient is 2 `slope`, if points i and j swap."""
+    cross = slope @ x.T  # slope at position i, point j
     own = np.diag(cross)
     return np.asarray(2 * (cross + cross.T - own[:, None] - own[None, :]))
 
 
 def swap_curvature(x: Array, B: Array) -> Array:
-    """Second-order change of d'(I - B'B) d when points i and j change places, for all i and j."""
+    """Second-order change of d'(I - B'B) d if points i and j swap, for all i and j."""
     squares = np.sum(x**2, axis=1)
     change = 2 * (squares[:, None] + squares[None, :] - 2 * x @ x.T)
     for start in range(0, len(B), BLOCK):

@@ -1,4 +1,4 @@
-"""Trace and log-volume of ordered bags, and the share of one bag in the volume."""
+"""Trace and log-volume of ordered bags, and the contribution of one bag to the volume."""
 
 from dataclasses import dataclass
 
@@ -10,16 +10,13 @@ Array = NDArray[np.float64]
 
 
 def expected_trace(points: Array) -> float:
-    """Mean trace of the covariance of bags over all orders inside them, in closed form.
-
-    It gives the scale of the bags, the same for every order. `points` is (bags, points, features).
-    """
+    """Trace of the covariance of bags (bags, points, features), averaged over all orders."""
     n_bags, n_points, _ = points.shape
-    centered = points - points[0, 0]  # means of numbers far from zero lose digits
-    centered -= centered.mean(axis=(0, 1))  # no order moves the middle of all
+    centered = points - points[0, 0]  # means far from zero lose digits
+    centered -= centered.mean(axis=(0, 1))
     squares = float(np.sum(centered**2))
     means = centered.mean(axis=1)
-    # Two bags in random order meet at their means; a bag meets itself at every point.
+    # In random order, the inner product of two bags averages to that of their means.
     across = n_points * (float(np.sum(means.sum(axis=0) ** 2)) - float(np.sum(means**2)))
     return squares / n_bags - (squares + across) / n_bags**2
 
@@ -27,7 +24,7 @@ def expected_trace(points: Array) -> float:
 def log_volume(points: Array, *, ridge: float) -> float:
     """Sum of log(eigenvalue + ridge) over the n_bags - 1 leading directions of the covariance."""
     vectors = points.reshape(len(points), -1)
-    vectors = vectors - vectors[0]  # means of numbers far from zero lose digits
+    vectors = vectors - vectors[0]  # means far from zero lose digits
     vectors -= vectors.mean(axis=0)
     n_bags, n_numbers = vectors.shape
     small = vectors @ vectors.T if n_bags <= n_numbers else vectors.T @ vectors
@@ -38,24 +35,20 @@ def log_volume(points: Array, *, ridge: float) -> float:
 
 @dataclass(frozen=True)
 class LeaveOneOut:
-    """What the other bags say about one: their mean mu and covariance S = Y'Y / n_bags.
+    """Mean mu and covariance S = Y'Y / n_bags of all bags but one.
 
-    With d = x - mu, the log-volume of all bags with x in place of the left-out one is
-    log|S + ridge| + log(1 + (n_bags - 1) / n_bags^2 * d'(S + ridge)^-1 d), exactly: lowering the
-    quadratic form lowers the log-volume. Everything is in terms of inner products, so that time
-    does not grow with the square of the numbers in a bag.
+    With d = x - mu, the log-volume of all bags with x in place of the left-out one is exactly
+    log|S + ridge| + log(1 + (n_bags - 1) / n_bags^2 * d'(S + ridge)^-1 d): lowering the quadratic
+    form lowers the log-volume. Inner products suffice, so time is linear in the size of a bag.
     """
 
     ridge: float
-    row_means: Array  # inner products of each other bag with the others, their mean
+    row_means: Array  # mean inner product of each other bag with the others
     factor: Array  # lower Cholesky factor of Y Y' + n_bags * ridge
 
     @classmethod
     def of(cls, gram: Array, *, ridge: float) -> "LeaveOneOut":
-        """Prepare from the inner products of the other bags; a larger ridge trusts the mean more.
-
-        Raises LinAlgError where the ridge is too small for floating point.
-        """
+        """Factor the inner products of the other bags; LinAlgError if the ridge is too small."""
         n_others = len(gram)
         row_means = gram.mean(axis=0)
         A = gram - row_means[:, None] - row_means[None, :] + row_means.mean()
@@ -76,11 +69,10 @@ class LeaveOneOut:
         return float(distance - explained @ explained) / self.ridge
 
     def prediction_weights(self, inner: Array) -> Array:
-        """Weights of the other bags in mu + S (S + ridge)^-1 d, the bag as they see it.
+        """Weights of the other bags in their prediction mu + S (S + ridge)^-1 d.
 
-        The tangent of the quadratic form, which is concave up to a constant on orders of a bag,
-        is least for the order that lies closest to this prediction, so assigning the bag to it
-        never raises the form.
+        On orders of a bag the quadratic form is concave up to a constant, and its tangent is least
+        for the order closest to this prediction. Assigning the bag to it never raises the form.
         """
         weights = linalg.cho_solve((self.factor, True), self.products(inner), check_finite=False)
         return np.asarray(weights + (1.0 - weights.sum()) / weights.size)

@@ -76,14 +76,16 @@ class TemplateDisplay(Display):
                 f"`estimator` is a {type(estimator).__name__}, which has no method `align`. Pass "
                 "a fitted SetAligner, PermutationInvariantSVC or MinimumVolumePCA."
             )
-        if np.ndim(getattr(estimator, "template_", ())) == 3:
+        templates = getattr(estimator, "templates_", None)
+        if templates is not None and len(templates) > 1:
             raise ValueError(
-                f"`estimator` has {len(estimator.template_)} templates, one for each class, since "
-                "lam > 0. Pass one of them to from_predictions, with a set of `permutations_`."
+                f"`estimator` has {len(templates)} templates, one for each class, since "
+                "margin_weight > 0. Pass one of them to from_predictions, with its row of "
+                "`permutations_`."
             )
         name = "mean_" if hasattr(estimator, "mean_") else "template_"
-        check_is_fitted(estimator, name)
-        template = getattr(estimator, name)
+        check_is_fitted(estimator, name if templates is None else "templates_")
+        template = getattr(estimator, name) if templates is None else templates[0]
         return cls.from_predictions(template, bags, estimator.align(bags), labels)
 
     @classmethod

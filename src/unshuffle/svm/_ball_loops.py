@@ -1,4 +1,4 @@
-"""Compiled loop of the enclosing ball; imported when needed, since numba is slow to load."""
+"""Compiled loop of the enclosing ball, imported on demand because numba loads slowly."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,8 @@ def exchange_weights(
 ) -> int:
     """Move weight between two items at a time until no exchange lowers w'Kw - diag(K)'w.
 
-    `weights` and `slope`, the gradient 2 K w - diag(K), are changed in place. It stops where no
-    item that may lose weight is steeper by more than `tol` than one that may gain. Returns the
-    number of exchanges: `max_steps` where they were not enough.
+    `weights` and `slope`, the gradient 2 K w - diag(K), change in place. Stops once slopes of
+    weights that may fall exceed those that may rise by at most `tol`. Returns the number of steps.
     """
     n = weights.shape[0]
     for step in range(max_steps):
@@ -39,7 +38,7 @@ def exchange_weights(
         curvature = max(K[gains, gains] + K[loses, loses] - 2.0 * K[gains, loses], 1e-300)
         moved = (slope[loses] - slope[gains]) / (2.0 * curvature)
         moved = min(moved, bound - weights[gains], weights[loses])
-        # a weight that reaches its end must lie there exactly, or it is chosen for ever
+        # A weight that reaches its bound must equal it exactly, or it is chosen forever.
         full = moved == bound - weights[gains]
         empty = moved == weights[loses]
         weights[gains] = bound if full else weights[gains] + moved

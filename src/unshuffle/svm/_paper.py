@@ -1,4 +1,4 @@
-"""What only the paper does, for lam > 0: sets also move away from the plane between classes."""
+"""The paper's push for margin_weight > 0: classes are moved apart while sets are aligned."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -8,164 +8,152 @@ from numpy.typing import NDArray
 
 from unshuffle._bags import Bags, gathered
 from unshuffle._progress import Search
-from unshuffle.svm._align import (
+from unshuffle.svm._classifiers import Learned, OrderedSetSVC, Problem, train
+from unshuffle.svm._templates import (
     Aligned,
     Array,
     Ball,
     Candidates,
     Orders,
-    Placing,
-    centered_on,
+    Preparation,
+    centered_ball,
     nearest_candidates,
 )
-from unshuffle.svm._machine import Learned, Machine, Problem, train
 
-# Halvings of the range in which the smallest sufficient weight of the margin lies.
+# Bisection steps in the search for the smallest sufficient push.
 N_HALVINGS = 6
 
 
 @dataclass(frozen=True)
-class Pushing:
-    """How sets are moved apart, by parameters of the estimator under their names there."""
+class Separation:
+    """One class against the others: ordered sets, their template, and the plane between them.
 
-    lam: float
-    bisect: bool
-    slack: float | None
-    max_iter: int
-    tol: float
-
-
-@dataclass(frozen=True)
-class View:
-    """Sets of two sides in slots, with the template and the plane that belong to them.
-
-    The push is added to the template for sets of the positive class, and taken away for those of
-    the negative: the normal of the plane, `lam` times as long as the template.
+    The push is the normal of the plane, `margin_weight` times as long as the template. It is added
+    to the template for sets of the positive class and subtracted for the others.
     """
 
-    orders: Orders  # the candidate of each set in each slot, shape (n_sets, n_slots)
+    orders: Orders  # candidate of each set for each template point, shape (n_sets, n_points)
     ball: Ball  # around the ordered sets
-    template: Array  # its centre, shape (n_slots, n_features)
+    template: Array  # its center, shape (n_points, n_features)
     push: Array
-    machine: Machine  # the plane
-    radii: tuple[float, ...]  # of the ball, at the start and after each round
+    classifier: OrderedSetSVC
+    radii: tuple[float, ...]  # at the start and after each round
     margins: tuple[float, ...]
     converged: bool = False
 
     @property
     def bound(self) -> float:
-        """Squared radius over squared margin, to which the bound on the error is proportional."""
+        """Squared radius over squared margin, to which the error bound is proportional."""
         return (self.radii[-1] / self.margins[-1]) ** 2  # eq. (4)
 
 
 @dataclass(frozen=True)
-class Parted:
-    """Sets that were aligned, and the classes parted so far, each in an order of its own."""
+class Separated:
+    """Aligned sets, and the classes separated so far, each with orders of its own."""
 
     aligned: Aligned
-    views: tuple[View, ...] = ()
+    separations: tuple[Separation, ...] = ()
 
 
-def part(problem: Problem, found: Aligned | Parted, how: Pushing, search: Search[Any]) -> Parted:
-    """Move the classes that are not parted yet away from the others, one after the other."""
-    parted = found if isinstance(found, Parted) else Parted(found)
+def separate_classes(
+    problem: Problem, found: Aligned | Separated, search: Search[Any]
+) -> Separated:
+    """Separate each remaining class from the others, one after another."""
+    separated = found if isinstance(found, Separated) else Separated(found)
     n_classes = int(problem.codes.max()) + 1
     positive = [1] if n_classes == 2 else list(range(n_classes))
-    for each in positive[len(parted.views) :]:
+    for each in positive[len(separated.separations) :]:
         signs = np.where(problem.codes == each, 1.0, -1.0)
-        parted = separate(problem, parted, signs, how, search)
-    return parted
+        separated = _separate_class(problem, separated, signs, search)
+    return separated
 
 
-def separate(
-    problem: Problem, parted: Parted, signs: Array, how: Pushing, search: Search[Any]
-) -> Parted:
-    """Assign sets to the template, pushed to the side of their class, until nothing moves.
+def _separate_class(
+    problem: Problem, separated: Separated, signs: Array, search: Search[Any]
+) -> Separated:
+    """Assign sets to the template, pushed to the side of their class, until convergence.
 
-    Neither the radius nor the margin is sure to improve in a round, contrary to the paper: moving
-    one set moves the plane and the centre for all others. Each round is offered to the search.
+    Contrary to the paper, radius and margin need not improve in a round: moving one set moves the
+    plane and the center for all others. Each round is offered to the search.
     """
-    candidates, n_views = problem.candidates, len(parted.views) + 1
+    candidates, n_classes = problem.candidates, len(separated.separations) + 1
+    max_iter = problem.preparation.max_iter
 
-    def with_view(view: View) -> Parted:
-        return replace(parted, views=(*parted.views, view))
+    def joined(one: Separation) -> Separated:
+        return replace(separated, separations=(*separated.separations, one))
 
-    view = _view(problem, parted.aligned.orders, signs, how)
-    prices = np.zeros(view.orders.shape)
-    search.offer(with_view(view), rank=(n_views, 0))
-    for k in range(how.max_iter):
-        if how.bisect:
-            orders = _moved_enough(candidates, signs, view, problem.n_jobs)
+    now = _separation(problem, separated.aligned.orders, signs)
+    prices = np.zeros(now.orders.shape)
+    search.offer(joined(now), rank=(n_classes, 0))
+    for k in range(max_iter):
+        if problem.bisect:
+            orders = _push_enough(candidates, signs, now, problem.n_jobs)
         else:
-            orders = _moved(candidates, signs, view, prices, problem.n_jobs)
-        if np.array_equal(orders, view.orders):
-            return with_view(replace(view, converged=True))
-        before = view
-        view = _view(problem, orders, signs, how, before.radii, before.margins)
-        search.offer(with_view(view), rank=(n_views, k + 1))
-        share = (k + 1) / how.max_iter
-        search.step(
-            -view.bound, candidates.points(orders), stage="parting classes", fraction=share
-        )
-        if abs(view.bound - before.bound) <= how.tol * before.bound:
-            return with_view(replace(view, converged=True))
-    return with_view(view)
+            orders = _push(candidates, signs, now, prices, problem.n_jobs)
+        if np.array_equal(orders, now.orders):
+            return joined(replace(now, converged=True))
+        before = now
+        now = _separation(problem, orders, signs, before)
+        search.offer(joined(now), rank=(n_classes, k + 1))
+        order, share = candidates.points(orders), (k + 1) / max_iter
+        search.step(-now.bound, order, stage="separating classes", fraction=share)
+        if abs(now.bound - before.bound) <= problem.preparation.tol * before.bound:
+            return joined(replace(now, converged=True))
+    return joined(now)
 
 
-def _view(
-    problem: Problem,
-    orders: Orders,
-    signs: Array,
-    how: Pushing,
-    radii: tuple[float, ...] = (),
-    margins: tuple[float, ...] = (),
-) -> View:
-    """Centre and plane of the sets in these orders, after earlier radii and margins."""
+def _separation(
+    problem: Problem, orders: Orders, signs: Array, before: Separation | None = None
+) -> Separation:
+    """Center and plane of the sets in these orders, following the separation before."""
     ordered = problem.candidates.ordered(orders)
-    ball, template = centered_on(ordered, how.slack)
-    machine = train(problem, orders, signs)
-    normal = np.tensordot(machine.pulls, ordered, axes=1)
-    push = how.lam * normal * _length(template) / max(_length(normal), 1e-300)
+    ball, template = centered_ball(ordered, problem.preparation.slack)
+    classifier = train(problem, orders, signs)
+    normal = np.tensordot(classifier.dual_weights, ordered, axes=1)
+    push = problem.margin_weight * normal * _length(template) / max(_length(normal), 1e-300)
+    radii, margins = ((), ()) if before is None else (before.radii, before.margins)
     radii = (*radii, float(np.sqrt(max(ball.cost, 0.0))))
-    margins = (*margins, float(machine.margins[0]))
-    return View(orders, ball, template, push, machine, radii, margins)
+    margins = (*margins, float(classifier.margins[0]))
+    return Separation(orders, ball, template, push, classifier, radii, margins)
 
 
-def _length(slots: Array) -> float:
-    """Length of what differs between slots: what all have in common moves no point."""
-    return float(np.linalg.norm(slots - slots.mean(axis=0)))
+def _length(points: Array) -> float:
+    """Length of the differences between points: a common shift changes no assignment."""
+    return float(np.linalg.norm(points - points.mean(axis=0)))
 
 
-def _moved(
-    candidates: Candidates, signs: Array, view: View, prices: Array, n_jobs: int | None
+def _push(
+    candidates: Candidates, signs: Array, now: Separation, prices: Array, n_jobs: int | None
 ) -> Orders:
-    """Each set as close as it can be to the template on its side; prices are changed in place."""
-    orders = np.empty_like(view.orders)
+    """Assign each set to the template of its side; prices change in place."""
+    orders = np.empty_like(now.orders)
     for sign in (1.0, -1.0):
         side = np.flatnonzero(signs == sign)
-        features, target = candidates.of_sets(side).features, view.template + sign * view.push
+        features, target = candidates.features_of(side), now.template + sign * now.push
         own = prices[side]
         orders[side] = nearest_candidates(target, features, prices=own, n_jobs=n_jobs)
         prices[side] = own
     return orders
 
 
-def _moved_enough(candidates: Candidates, signs: Array, view: View, n_jobs: int | None) -> Orders:
-    """Each set as close to the template as it can be without loss of its own margin."""
+def _push_enough(
+    candidates: Candidates, signs: Array, now: Separation, n_jobs: int | None
+) -> Orders:
+    """Assign each set as close to the template as it can be without losing its own margin."""
 
     def heights(orders: Orders) -> Array:
         """How far each set lies on its own side of the plane, up to scale and shift."""
-        return np.asarray(signs * np.tensordot(candidates.ordered(orders), view.push, axes=2))
+        return np.asarray(signs * np.tensordot(candidates.ordered(orders), now.push, axes=2))
 
     def is_enough(fractions: Array) -> NDArray[np.bool_]:
-        """Whether a part of the push is enough for each set; where it is, `orders` are changed."""
-        push = (signs * fractions)[:, None, None] * view.push
-        tried = nearest_candidates(view.template + push, candidates.features, n_jobs=n_jobs)
+        """Whether a fraction of the push is enough for each set; if so, `orders` change."""
+        push = (signs * fractions)[:, None, None] * now.push
+        tried = nearest_candidates(now.template + push, candidates.features, n_jobs=n_jobs)
         enough = np.asarray(heights(tried) >= least)
         orders[enough] = tried[enough]
         return enough
 
-    orders, least = view.orders.copy(), heights(view.orders)
+    orders, least = now.orders.copy(), heights(now.orders)
     least -= 1e-9 * np.abs(least).max(initial=1e-300)
     low = np.zeros(len(orders))
     is_enough(np.ones(len(orders)))
@@ -178,88 +166,81 @@ def _moved_enough(candidates: Candidates, signs: Array, view: View, n_jobs: int 
 
 
 @dataclass(frozen=True)
-class PushedModel:
-    """Decides on new sets by both sides of each view: one, or one for each of several classes."""
+class PushedClassifier:
+    """Classifies new sets by both sides of each separation."""
 
-    placing: Placing
-    views: tuple[View, ...]
+    preparation: Preparation
+    separations: tuple[Separation, ...]  # one for two classes, else one for each class
 
-    def decision(self, bags: Bags, *, n_jobs: int | None) -> Array:
-        """Decision values, shape (n_sets,) of two classes, else (n_sets, n_classes)."""
-        candidates = self.placing.candidates(bags)
+    def decision(self, sets: Bags, *, n_jobs: int | None) -> Array:
+        """Decision values, shape (n_sets,) with two classes, else (n_sets, n_classes)."""
+        candidates = self.preparation.candidates(sets)
         columns = []
-        for view in self.views:
-            sides = [self._permutations(view, sign, candidates, n_jobs) for sign in (1.0, -1.0)]
-            values = [view.machine.decision(gathered(bags, side), n_jobs=n_jobs) for side in sides]
+        for one in self.separations:
+            sides = [_on_side(one, sign, candidates, n_jobs) for sign in (1.0, -1.0)]
+            values = [
+                one.classifier.decision(gathered(sets, side), n_jobs=n_jobs) for side in sides
+            ]
             columns.append(np.mean(values, axis=0))
         return columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
 
-    def predict(self, bags: Bags, *, n_jobs: int | None) -> NDArray[np.intp]:
-        """Class of each set, as a number from 0."""
-        return _largest(self.decision(bags, n_jobs=n_jobs))
+    def predict(self, sets: Bags, *, n_jobs: int | None) -> NDArray[np.intp]:
+        """Index of the class of each set."""
+        decisions = self.decision(sets, n_jobs=n_jobs)
+        if decisions.ndim == 1:
+            return (decisions > 0.0).astype(np.intp)
+        return np.asarray(decisions.argmax(axis=1))
 
-    def permutations(self, bags: Bags, *, n_jobs: int | None) -> Orders:
-        """Indices into the sets, in the order of the template on the side that is predicted."""
-        candidates = self.placing.candidates(bags)
-        # Of two classes both are seen by one view, the first as its negative side.
-        sides = [(view, 1.0) for view in self.views]
-        sides = [(self.views[0], -1.0), *sides] if len(sides) == 1 else sides
-        seen = np.stack([self._permutations(*side, candidates, n_jobs) for side in sides])
-        return np.asarray(seen[self.predict(bags, n_jobs=n_jobs), np.arange(len(bags))])
-
-    def _permutations(
-        self, view: View, sign: float, candidates: Candidates, n_jobs: int | None
-    ) -> Orders:
-        target = view.template + sign * view.push
-        return candidates.points(nearest_candidates(target, candidates.features, n_jobs=n_jobs))
+    def permutations(self, sets: Bags, *, n_jobs: int | None) -> Orders:
+        """Indices into the sets, in the order of the template on the predicted side."""
+        candidates = self.preparation.candidates(sets)
+        # With two classes, the first is the negative side of the only separation.
+        sides = [(one, 1.0) for one in self.separations]
+        sides = [(self.separations[0], -1.0), *sides] if len(sides) == 1 else sides
+        by_class = np.stack([_on_side(*side, candidates, n_jobs) for side in sides])
+        return np.asarray(by_class[self.predict(sets, n_jobs=n_jobs), np.arange(len(sets))])
 
 
-def learn_from_parted(problem: Problem, how: Pushing, found: Aligned | Parted) -> Learned:
-    """The machines of all classes; classes not parted before a stop are seen as they were aligned.
+def _on_side(one: Separation, sign: float, candidates: Candidates, n_jobs: int | None) -> Orders:
+    """Indices into the sets, in the order of the template on one side."""
+    target = one.template + sign * one.push
+    return candidates.points(nearest_candidates(target, candidates.features, n_jobs=n_jobs))
 
-    Arrays have no axis for a single machine.
-    """
-    parted = part(problem, found, replace(how, max_iter=0), Search())
-    views, path = parted.views, parted.aligned.path
-    permutations = np.stack([problem.candidates.points(view.orders) for view in views])
+
+def learn_separated(problem: Problem, found: Aligned | Separated) -> Learned:
+    """Combine the classifiers of all classes; those not reached before a stop stay as aligned."""
+    no_rounds = replace(problem.preparation, max_iter=0)
+    separated = separate_classes(replace(problem, preparation=no_rounds), found, Search())
+    separations, path = separated.separations, separated.aligned.path
+    permutations = np.stack([problem.candidates.points(one.orders) for one in separations])
     centers = [
-        np.einsum("n,nrd->rd", view.ball.weights, gathered(problem.bags, order))
-        for view, order in zip(views, permutations, strict=True)
+        np.einsum("n,nrd->rd", one.ball.weights, gathered(problem.sets, order))
+        for one, order in zip(separations, permutations, strict=True)
     ]
-    one = len(views) == 1
     return Learned(
-        model=PushedModel(problem.placing, views),
-        template=centers[0] if one else np.stack(centers),
-        permutations=permutations[0] if one else permutations,
-        support=np.unique(np.concatenate([view.machine.svc.support_ for view in views])),
-        radii=_side_by_side([view.radii for view in views]),
-        margins=_side_by_side([view.margins for view in views]),
-        n_rounds=len(path) + max(len(view.radii) - 1 for view in views),
-        converged=parted.aligned.converged and all(view.converged for view in views),
+        model=PushedClassifier(problem.preparation, separations),
+        templates=np.stack(centers),
+        permutations=permutations,
+        support=np.unique(np.concatenate([one.classifier.svc.support_ for one in separations])),
+        radii=_as_columns([one.radii for one in separations]),
+        margins=_as_columns([one.margins for one in separations]),
+        n_rounds=len(path) + max(len(one.radii) - 1 for one in separations),
+        converged=separated.aligned.converged and all(one.converged for one in separations),
     )
 
 
-def _largest(decisions: Array) -> NDArray[np.intp]:
-    """Class that decision values speak for."""
-    if decisions.ndim == 1:
-        return (decisions > 0.0).astype(np.intp)
-    return np.asarray(decisions.argmax(axis=1))
-
-
-def _side_by_side(paths: list[tuple[float, ...]]) -> Array:
-    """Paths as columns, NaN where one is shorter; a single one by itself."""
-    if len(paths) == 1:
-        return np.array(paths[0])
+def _as_columns(paths: list[tuple[float, ...]]) -> Array:
+    """Paths as columns, padded with NaN."""
     table = np.full((max(map(len, paths)), len(paths)), np.nan)
     for column, path in enumerate(paths):
         table[: len(path), column] = path
     return table
 
 
-def check_push(lam: float) -> None:
-    """Refuse to look for the smallest push where there is none."""
-    if lam == 0.0:
+def check_push(margin_weight: float) -> None:
+    """Refuse bisection without a push."""
+    if margin_weight == 0.0:
         raise ValueError(
-            "bisect=True looks for the smallest push between 0 and lam, got lam=0. Pass lam above "
-            "0, the most to try, such as 0.1, or leave bisect out."
+            "bisect=True searches for the smallest push up to margin_weight, got margin_weight=0. "
+            "Pass a positive margin_weight such as 0.1, or leave bisect out."
         )

@@ -6,111 +6,103 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._bags import BagEstimatorMixin, Bags, gathered
 from unshuffle._parallel import check_n_jobs
-from unshuffle._parameters import Constraints, check_kernel_memory, check_parameters
+from unshuffle._parameters import Constraints, check_parameters
 from unshuffle._progress import Callback, Search, fit_by_search
-from unshuffle.svm._align import (
+from unshuffle.svm._templates import (
     CONSTRAINTS,
-    N_MATRICES,
     Aligned,
-    Candidates,
-    Placing,
+    Orders,
+    Preparation,
     align,
-    assigned_again,
-    check_slack_template,
-    finished,
     nearest_candidates,
-    share_outside,
-    warn_sets_unsettled,
+    warn_unconverged,
 )
 
 
 class SetAligner(
     BagEstimatorMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
-    """Turn sets of points into vectors by putting them into the order of a common template.
+    """Turn sets of points into vectors by ordering their points like a common template.
 
-    Number k of the vector of one set then stands for the same as number k of another, and any
-    classifier or regressor for vectors can learn from sets. The template is learnt: it is the
-    centre of the sets, in the order in which they lie closest to it.
+    Any classifier or regressor of vectors can then learn from sets. The template is the center of
+    the sets, each in the order in which it lies closest to the template.
 
     Parameters
     ----------
     template : {"mean", "ball"}, default="mean"
-        What counts as the centre: the mean of the ordered sets, or the centre of the smallest ball
-        around them, which depends on the outermost sets alone.
+        Center of the ordered sets: their mean, or the center of the smallest ball around them,
+        which depends on the outermost sets only.
     kernel : {"linear", "poly", "rbf"} or callable, default="linear"
-        Similarity of points. "poly" is (gamma x'y + 1)^degree, "rbf" exp(-gamma |x - y|^2). A
-        callable takes two arrays of points and gives a matrix, or two points and gives a number;
-        it must be positive definite.
+        Kernel between points. "poly" is (gamma x'y + 1)^degree, "rbf" is exp(-gamma |x - y|^2). A
+        callable takes two arrays of points and returns a matrix, or two points and returns a
+        number; it must be positive definite.
     gamma : float or None, default=None
-        Larger sees finer differences. None is one over the median squared distance of points for
-        "rbf", one over the number of features for "poly".
+        Scale of the "rbf" and "poly" kernels. Larger values resolve finer differences. None is one
+        over the median squared distance between points for "rbf", one over the number of features
+        for "poly".
     degree : int, default=2
-        Of "poly"; larger bends more.
-    rank : int, default=60
-        Most features of a point with a kernel other than "linear"; larger comes closer to the
-        kernel and takes more time and memory. Exact where there are no more points than this.
+        Degree of the "poly" kernel. Higher degrees represent more flexible functions.
+    n_landmarks : int, default=60
+        Number of landmark points whose kernel features represent a point, for kernels other than
+        "linear". More landmarks approximate the kernel better and take more time and memory. Exact
+        if there are no more points than this.
     n_points : int or None, default=None
-        Slots of the template; None is the size of the largest set. More follow the sets more
-        closely and take longer.
+        Number of template points; None is the size of the largest set. More points follow the sets
+        more closely and take longer.
     unequal : {"resample", "rectangular"}, default="resample"
-        What to do with sets of another size. "resample" copies points at random, or leaves some
-        out, which suits samples of a shape. "rectangular" lets the assignment choose: of a larger
-        set the points that fit the slots best, of a smaller one every point, equally often give
-        or take one. It uses no chance, and takes longer.
+        How to treat sets of other sizes. "resample" copies or drops points at random, which suits
+        samples of a shape. "rectangular" uses the points of a larger set that fit the template
+        best, and all points of a smaller one about equally often; it takes longer.
     slack : float or None, default=None
-        Share of the sets that may lie outside the ball; larger minds outliers less. None encloses
-        all. For template="ball" only.
+        Fraction of the sets that may lie outside the ball. Larger values tolerate more outliers;
+        None encloses all sets. Requires template="ball".
     max_iter : int, default=50
-        Most rounds of assigning all sets and moving the template.
+        Maximum number of rounds of assigning all sets and moving the template.
     tol : float, default=1e-3
-        Relative fall of the objective at which to stop. Larger stops sooner.
+        Relative decrease of the objective at which to stop. Larger values stop sooner.
     random_state : int, RandomState instance or None, default=None
-        Which points are copied or left out. Nothing is random where sets are of one size, or with
+        Chooses the points to copy or drop. Nothing is random if all sets have one size, or with
         unequal="rectangular".
     n_jobs : int or None, default=None
-        Threads over sets; more are faster. The result does not depend on it.
+        Number of threads over sets; more are faster. The result does not depend on it.
     callback : callable or None, default=None
-        Called after each round with a state that has `iteration`, `objective` (that of
-        `objective_path_` with its sign changed: larger is better), `permutation` (of all sets),
-        `stage` and `fraction`. Returning True stops; what was found so far is kept.
+        Called after each round with a state whose `objective` is the negative of the last in
+        `objective_path_`. Return True to stop and keep the result so far.
 
     Attributes
     ----------
     template_ : ndarray of shape (n_points_, n_features_in_)
-        The template as points; with a kernel other than "linear", the centre of the ordered points
-        in place of their features.
+        Template points: the center of the ordered training sets.
     permutations_ : ndarray of shape (n_sets, n_points_)
-        `bags[i][permutations_[i]]` is set i in the order of the template. A point may stand there
-        several times, or not at all, where sizes differ.
+        `X[i][permutations_[i]]` is set i in the order of the template. If sizes differ, a point
+        may appear several times or not at all.
     objective_path_ : ndarray of shape (n_iter_,)
-        Squared distance of the sets from the template after each round, in features: their mean,
-        or the squared radius of the ball (with what sets outside pay). Never rises.
+        Mean squared distance of the sets from the template after each round, in features; for
+        template="ball", the squared radius plus the penalty of sets outside. Never rises.
     n_points_ : int
-        Slots of the template.
+        Number of template points.
     n_iter_ : int
-        Rounds taken.
+        Number of rounds.
     converged_ : bool
-        Whether the sets settled.
+        Whether the order of the sets converged.
     n_features_in_ : int
-        Columns of a point.
+        Number of columns of a point.
     feature_names_in_ : ndarray of str
-        Names of those columns, where the bags came as one table with names.
+        Names of those columns, if the sets came as one table with names.
 
     Notes
     -----
-    A local optimum is promised. It starts from the most ordinary set, whose choice does not depend
-    on any order, so the order of points inside the sets changes no vector.
+    Finds a local optimum. It starts from the most typical set, so the order of points inside the
+    sets does not change the vectors.
 
-    A round takes one assignment per set: it grows in proportion to the sets and between the square
-    and the cube of the slots. Single numbers (sets of one column, linear kernel) are sorted
-    instead. Memory: some copies of n_sets * n_points * features numbers, checked before they are
-    taken, and n_sets^2 for template="ball".
+    Each round takes one assignment per set, between quadratic and cubic in the template points.
+    Single numbers (sets of one column, linear kernel) are sorted instead. Memory: some copies of
+    n_sets * n_points * features numbers, checked before they are allocated, and n_sets^2 for
+    template="ball".
 
     References
     ----------
@@ -119,7 +111,7 @@ class SetAligner(
 
     Examples
     --------
-    Noisy copies of two shapes, each in an order of its own:
+    Shuffled noisy copies of two shapes:
 
     >>> import numpy as np
     >>> from sklearn.pipeline import make_pipeline
@@ -128,11 +120,11 @@ class SetAligner(
     >>> rng = np.random.default_rng(0)
     >>> shapes = rng.normal(size=(2, 12, 2))
     >>> y = np.arange(40) % 2
-    >>> bags = [rng.permutation(shapes[kind] + rng.normal(size=(12, 2))) for kind in y]
-    >>> SetAligner().fit_transform(bags).shape
+    >>> sets = [rng.permutation(shapes[kind] + rng.normal(size=(12, 2))) for kind in y]
+    >>> SetAligner().fit_transform(sets).shape
     (40, 24)
-    >>> classifier = make_pipeline(SetAligner(), SVC()).fit(bags[:30], y[:30])
-    >>> classifier.predict(bags[30:]).shape
+    >>> classifier = make_pipeline(SetAligner(), SVC()).fit(sets[:30], y[:30])
+    >>> classifier.predict(sets[30:]).shape
     (10,)
     """
 
@@ -145,7 +137,7 @@ class SetAligner(
         kernel: Any = "linear",
         gamma: float | None = None,
         degree: int = 2,
-        rank: int = 60,
+        n_landmarks: int = 60,
         n_points: int | None = None,
         unequal: str = "resample",
         slack: float | None = None,
@@ -159,7 +151,7 @@ class SetAligner(
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
-        self.rank = rank
+        self.n_landmarks = n_landmarks
         self.n_points = n_points
         self.unequal = unequal
         self.slack = slack
@@ -169,135 +161,120 @@ class SetAligner(
         self.n_jobs = n_jobs
         self.callback = callback
 
-    def fit(self, bags: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the template of the sets.
 
         Parameters
         ----------
-        bags : list of array-like of shape (n_i, n_features), 3-D array, or 2-D array
-            Sets of points in any order; the rows of a 2-D array are sets of one point.
+        X : list of array-like of shape (n_i, n_features), 3-D array, or 2-D array
+            Sets of points in any order. The rows of a 2-D array are sets of one point.
         y : None
-            Not used.
+            Ignored.
 
         Returns
         -------
         self : SetAligner
-            Fitted, with what was found so far if the callback stopped it. After Ctrl-C the
-            estimator is fitted so too, and the interrupt goes on to the caller.
+            Fitted estimator. If the callback stops the fit or Ctrl-C interrupts it, it holds the
+            result so far; the interrupt is raised afterwards.
         """
-        self._fit(bags)
+        self._fit(X)
         return self
 
-    def fit_transform(self, bags: Any, y: Any = None) -> NDArray[np.float64]:
-        """Learn the template, and give the sets as vectors in its order.
+    def fit_transform(self, X: Any, y: Any = None) -> NDArray[np.float64]:
+        """Learn the template, and return the sets as vectors.
 
         Parameters
         ----------
-        bags : what `fit` takes
+        X : what `fit` takes
             Sets of points in any order.
         y : None
-            Not used.
+            Ignored.
 
         Returns
         -------
         vectors : ndarray of shape (n_sets, n_points_ * n_kernel_features)
-            As `transform` gives them.
+            The same as from `transform`.
         """
-        given = self._fit(bags)
-        return self._vectors(given, self.permutations_)
+        sets = self._fit(X)
+        return self._vectors(sets, self.permutations_)
 
-    def transform(self, bags: Any) -> NDArray[np.float64]:
-        """Sets as vectors, in the order of the template.
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Return sets as vectors, in the order of the template.
 
         Parameters
         ----------
-        bags : what `fit` takes
-            New sets, or the fitted ones; a single one as [bag].
+        X : what `fit` takes
+            New or fitted sets; wrap a single set in a list.
 
         Returns
         -------
         vectors : ndarray of shape (n_sets, n_points_ * n_kernel_features)
-            Points slot after slot: their coordinates for the linear kernel, otherwise at most
-            `rank` features each, whose inner products are about those of the kernel.
+            Point after point: coordinates for the linear kernel, otherwise at most `n_landmarks`
+            features each, whose inner products approximate the kernel.
         """
-        given, permutations = self._aligned(bags)
-        return self._vectors(given, permutations)
+        sets, permutations = self._aligned(X)
+        return self._vectors(sets, permutations)
 
-    def align(self, bags: Any) -> NDArray[np.intp]:
-        """Order in which sets lie closest to the template.
+    def align(self, X: Any) -> NDArray[np.intp]:
+        """Find the order in which sets lie closest to the template.
 
         Parameters
         ----------
-        bags : what `fit` takes
-            New sets; a single one as [bag].
+        X : what `fit` takes
+            New sets; wrap a single set in a list.
 
         Returns
         -------
         permutations : ndarray of shape (n_sets, n_points_)
-            `bags[i][permutations[i]]` is set i in the order of the template.
+            `X[i][permutations[i]]` is set i in the order of the template.
         """
-        return self._aligned(bags)[1]
+        return self._aligned(X)[1]
 
-    def _fit(self, bags: Any) -> Bags:
+    def _fit(self, X: Any) -> Bags:
         check_parameters(self)
         check_n_jobs(self.n_jobs)
-        check_slack_template(self.slack, self.template)
-        given = Bags.of(bags)
-        slack = share_outside(self.template, self.slack)
-        if slack != 1.0:
-            check_kernel_memory(len(given), len(given), n_copies=N_MATRICES)
-        seed = int(check_random_state(self.random_state).randint(2**31))
-        placing = Placing.of(given, self, seed=seed)
-        candidates = placing.candidates(given)
-        rounds: Search[Aligned] = Search(self.callback)
-        search: Search[Aligned] = Search()
-        solve = partial(
-            align,
-            candidates,
-            rounds,
-            n_slots=placing.n_points,
-            slack=slack,
-            max_iter=int(self.max_iter),
-            tol=self.tol,
-            n_jobs=self.n_jobs,
-        )
-        finish = partial(assigned_again, candidates=candidates, n_jobs=self.n_jobs)
-        fit_by_search(
-            self,
-            search,
-            lambda: finished(rounds, search, solve, finish),
-            partial(self._store, bags, given, placing, candidates),
-        )
-        if not (self.converged_ or rounds.stopped):
-            warn_sets_unsettled(self.max_iter, stacklevel=4)
-        return given
+        sets = Bags.of(X)
+        preparation = Preparation.of(sets, self)
+        candidates = preparation.candidates(sets)
+        search: Search[Aligned] = Search(self.callback)
+
+        def finish(found: Aligned) -> None:
+            # As `align` does: the template has moved since the last assignment.
+            orders = nearest_candidates(found.template, candidates.features, n_jobs=self.n_jobs)
+            self._store(X, sets, preparation, found, candidates.points(orders))
+
+        solve = partial(align, candidates, preparation, search, self.n_jobs)
+        fit_by_search(self, search, solve, finish)
+        if not (self.converged_ or search.stopped):
+            warn_unconverged(self.max_iter, stacklevel=4)
+        return sets
 
     def _store(
-        self, bags: Any, given: Bags, placing: Placing, candidates: Candidates, found: Aligned
+        self, X: Any, sets: Bags, preparation: Preparation, found: Aligned, permutations: Orders
     ) -> None:
-        self._record_columns(bags, given)
-        self._placing = placing
+        self._record_columns(X, sets)
+        self._preparation = preparation
         self._template = found.template
-        self.permutations_ = candidates.points(found.orders)
-        ordered = gathered(given, self.permutations_)
+        self.permutations_ = permutations
+        ordered = gathered(sets, permutations)
         self.template_ = np.einsum("n,nrd->rd", found.ball.weights, ordered)
         self.objective_path_ = np.array(found.path)
-        self.n_points_ = placing.n_points
+        self.n_points_ = preparation.n_points
         self.n_iter_ = len(found.path)
         self.converged_ = found.converged
 
-    def _aligned(self, bags: Any) -> tuple[Bags, NDArray[np.intp]]:
+    def _aligned(self, X: Any) -> tuple[Bags, Orders]:
         check_is_fitted(self, "permutations_")
-        given = self._bags_like_fitted(bags)
-        candidates = self._placing.candidates(given)
+        sets = self._bags_like_fitted(X)
+        candidates = self._preparation.candidates(sets)
         orders = nearest_candidates(self._template, candidates.features, n_jobs=self.n_jobs)
-        return given, candidates.points(orders)
+        return sets, candidates.points(orders)
 
-    def _vectors(self, given: Bags, permutations: NDArray[np.intp]) -> NDArray[np.float64]:
-        points = gathered(given, permutations)
-        if self._placing.features.kernel is not None:
-            points = self._placing.features.map(points.reshape(-1, given.width))
-        return points.reshape(len(given), -1)
+    def _vectors(self, sets: Bags, permutations: Orders) -> NDArray[np.float64]:
+        points = gathered(sets, permutations)
+        if self._preparation.features.kernel is not None:
+            points = self._preparation.features.map(points.reshape(-1, sets.width))
+        return points.reshape(len(sets), -1)
 
     @property
     def _n_features_out(self) -> int:

@@ -17,15 +17,15 @@ _POINT_KERNEL = {
     "kernel": s.kernel("linear", "rbf", "poly"),
     "gamma": s.real(None, 0.5),
     "degree": s.count(1, 2, 3),
-    "rank": s.count(2, 60),
+    "n_landmarks": s.count(2, 60),
     "n_points": s.count(None, 3, 5),
 }
 estimator(
     "alignment.MinimumVolumePCA",
-    {"bags": v.bags()},
+    {"X": v.bags()},
     search(
         n_components=s.real(None, 1, 2, 0.9),
-        estimator=s.option("mean", "covariance", "variational"),
+        method=s.option("mean", "covariance", "variational"),
         regularization=s.real(0.1, 1.0),
         unequal=s.option("resample", "missing"),
         swaps=s.flag(),
@@ -43,8 +43,8 @@ def _volume() -> Any:
     return alignment.MinimumVolumePCA(2, random_state=0).fit(sets)
 
 
-method("alignment.MinimumVolumePCA.transform", _volume, {"bags": v.bags()}, words=SETS)
-method("alignment.MinimumVolumePCA.align", _volume, {"bags": v.bags()}, words=SETS)
+method("alignment.MinimumVolumePCA.transform", _volume, {"X": v.bags()}, words=SETS)
+method("alignment.MinimumVolumePCA.align", _volume, {"X": v.bags()}, words=SETS)
 method("alignment.MinimumVolumePCA.inverse_transform", _volume, {"Y": v.table("n", "two")})
 method(
     "alignment.MinimumVolumePCA.morph",
@@ -67,10 +67,10 @@ function(
 
 estimator(
     "svm.PermutationInvariantSVC",
-    {"bags": v.bags(), "y": v.labels("b")},
+    {"X": v.bags(), "y": v.labels("b")},
     search(
         C=s.real(0.1, 1.0, 10),
-        lam=s.real(0.0, 0.1),
+        margin_weight=s.real(0.0, 0.1),
         template=s.option("mean", "ball"),
         slack=s.real(None, 0.5),
         bisect=s.flag(),
@@ -84,7 +84,7 @@ estimator(
 )
 estimator(
     "svm.SetAligner",
-    {"bags": v.bags()},
+    {"X": v.bags()},
     search(
         template=s.option("mean", "ball"),
         slack=s.real(None, 0.5),
@@ -110,7 +110,7 @@ def _aligner() -> Any:
 
 
 for _name in ("align", "decision_function", "predict", "predict_proba"):
-    method(f"svm.PermutationInvariantSVC.{_name}", _classifier, {"bags": v.bags()}, words=SETS)
+    method(f"svm.PermutationInvariantSVC.{_name}", _classifier, {"X": v.bags()}, words=SETS)
 method(
     "svm.PermutationInvariantSVC.score",
     _classifier,
@@ -118,7 +118,7 @@ method(
     words=SETS | {"labels"},
 )
 for _name in ("align", "transform"):
-    method(f"svm.SetAligner.{_name}", _aligner, {"bags": v.bags()}, words=SETS)
+    method(f"svm.SetAligner.{_name}", _aligner, {"X": v.bags()}, words=SETS)
 
 
 def _check_gram(kernel: Any, arguments: dict[str, Any]) -> str | None:

@@ -3,7 +3,7 @@ import pytest
 from scipy.optimize import minimize
 
 from unshuffle._bags import Bags
-from unshuffle.svm._align import enclosing_ball, nearest_candidates
+from unshuffle.svm._templates import enclosing_ball, nearest_candidates
 
 
 def vectors(n, width, seed=0, shift=0.0):
@@ -26,7 +26,7 @@ def by_scipy(X, bound):
     return -found.fun
 
 
-def test_ball_around_two_points_is_centred_between_them():
+def test_ball_around_two_points_is_centerd_between_them():
     X = np.array([[0.0, 0.0], [6.0, 8.0], [3.0, 4.0]])
     ball = enclosing_ball(X @ X.T)
     np.testing.assert_allclose(ball.weights @ X, [3.0, 4.0], atol=1e-6)
@@ -65,7 +65,7 @@ def test_no_more_than_the_slack_lie_outside(slack):
     assert 0 < (squared > ball.squared_radius * (1 + 1e-6)).mean() <= slack
 
 
-def test_slack_of_one_is_centred_on_the_mean():
+def test_slack_of_one_is_centerd_on_the_mean():
     X = vectors(20, 3)
     np.testing.assert_allclose(enclosing_ball(X @ X.T, 1.0).weights, 1 / 20)
 

@@ -97,19 +97,19 @@ def test_inputs_are_left_as_they_were(letters):
         (np.ones((4, 2)), np.eye(4, 2), "All 4 points of `first` are equal"),
         (np.eye(3, 2), np.eye(4, 2), r"`first` has shape \(3, 2\) and `second` \(4, 2\)"),
         (np.eye(3, 2), np.full((3, 2), np.nan), "contains NaN"),
-        (np.arange(3.0), np.eye(3), r"`first` must be a cloud"),
+        (np.arange(3.0), np.eye(3), r"`first` must be 2-D, got 1 dim"),
         (1e160 * np.eye(3), np.eye(3), "first holds 1e.160, whose square is too large"),
         (np.eye(3), "letters", "`second` holds text"),
         ([[1, 2], [3]], np.eye(2), "`first` holds rows of different lengths"),
         (np.eye(3) + 1j, np.eye(3), "`first` holds complex numbers"),
     ],
 )
-def test_clouds_that_cannot_be_paired_are_refused(first, second, message):
+def test_shapes_that_cannot_be_matched_are_refused(first, second, message):
     with pytest.raises(ValueError, match=message):
         match_shapes(first, second)
 
 
-def test_tiny_clouds_are_matched_as_large_ones(letters):
+def test_tiny_shapes_are_matched_as_large_ones(letters):
     first, second = letters
     np.testing.assert_array_equal(match_shapes(1e-200 * first, second), match_shapes(*letters))
 

@@ -116,7 +116,7 @@ def test_estimators_take_groups_as_the_bags_they_are():
     plain, grouped = MeanMapKernel().fit(bags), MeanMapKernel().fit(groups)
     assert grouped.feature_names_in_.tolist() == ["x", "y"]
     assert np.array_equal(grouped.transform(groups), plain.transform(bags))
-    assert np.array_equal(grouped.kernel(groups, groups), plain.kernel(bags, bags))
+    assert np.array_equal(grouped.gram(groups, groups), plain.gram(bags, bags))
     assert np.array_equal(MeanMapKernel().fit_transform(groups), plain.fit_transform(bags))
     normalized = SetNormalizer().fit_transform(groups)
     assert [each.shape for each in normalized] == [(5, 2)] * 6

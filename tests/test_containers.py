@@ -111,7 +111,7 @@ def set_kernel(kernel: Any) -> Example:
     return Example(
         lambda bags: deepcopy(kernel).fit(bags),
         (SETS,),
-        lambda made: (made.transform(SETS), made.kernel(SETS[:3], SETS)),
+        lambda made: (made.transform(SETS), made.gram(SETS[:3], SETS)),
     )
 
 

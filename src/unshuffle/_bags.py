@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils.validation import _check_feature_names
+from sklearn.utils.validation import validate_data
 
 from unshuffle._arrays import (
     as_numbers,
@@ -203,7 +203,7 @@ class BagEstimatorMixin:
         """Compare column names with the fitted ones, or remember them if `reset`."""
         named = _named(bags)
         check_column_names(named, "bags")
-        _check_feature_names(self, named, reset=reset)
+        validate_data(self, named, reset=reset, skip_check_array=True, ensure_2d=False)
 
     def _check_width(self, bags: Bags) -> None:
         """Refuse bags whose points have another number of columns than the fitted ones."""

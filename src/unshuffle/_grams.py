@@ -159,7 +159,7 @@ def check_permutation(
     return values.astype(np.intp)
 
 
-def _check_shape(matrix: NDArray[Any], shape: tuple[int, int], name: str, sides: str) -> None:
+def check_shape(matrix: NDArray[Any], shape: tuple[int, int], name: str, sides: str) -> None:
     if matrix.shape != shape:
         raise ValueError(
             f"`{name}` must have shape {shape} ({sides}), got {matrix.shape}."

@@ -78,7 +78,7 @@ def one_hot(permutation: Permutation, n_partners: int) -> Array:
     return shares
 
 
-def anneal(problem: QuadraticProblem, shares: Array) -> Permutation:
+def anneal_shares(problem: QuadraticProblem, shares: Array) -> Permutation:
     """Matching found by lowering the temperature of the mean field step by step.
 
     For weakly dependent collections this avoids most poor local optima of single matchings. The
@@ -90,7 +90,7 @@ def anneal(problem: QuadraticProblem, shares: Array) -> Permutation:
 
 
 def soften(problem: QuadraticProblem, benefit: Array, *, temperature: float) -> Array:
-    """Soft matching by a linear benefit that keeps frozen pairs: a start for `anneal`."""
+    """Soft matching by a linear benefit that keeps frozen pairs: a start for `anneal_shares`."""
     rows, columns = problem.free_rows, problem.free_columns
     shares = np.zeros(benefit.shape)
     shares[problem.frozen[:, 0], problem.frozen[:, 1]] = 1.0

@@ -198,10 +198,10 @@ def check_parameters(estimator: Any) -> None:
 
     A constraint lists forms, types and None; a parameter without one is not checked here.
     """
-    constraints = {**SHARED, **estimator._constraints}
-    for name, value in estimator.get_params(deep=False).items():
-        if name in constraints:
-            _check_form(value, name, constraints[name])
+    given = vars(estimator)  # get_params would read the signature on each fit
+    for name, forms in {**SHARED, **estimator._constraints}.items():
+        if name in given:
+            _check_form(given[name], name, forms)
 
 
 def _check_form(value: Any, name: str, forms: Sequence[Any]) -> None:

@@ -4,7 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._compile import compiled
-from unshuffle._quadratic import Array, Permutation
+
+Array = NDArray[np.float64]
+Permutation = NDArray[np.intp]
 
 
 @compiled()

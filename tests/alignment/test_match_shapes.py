@@ -27,7 +27,7 @@ def letters():
 
 
 def tearing(first, second):
-    """How differently neighbours move."""
+    """How differently neighbors move."""
     nearest = np.argsort(cdist(first, first), axis=1)[:, 1:6]
     way = second - first
     return np.sqrt(((way[:, np.newaxis] - way[nearest]) ** 2).sum(axis=2).mean())

@@ -19,7 +19,7 @@ def test_photo_halves_join_along_the_cut():
     def step(right):
         return np.abs(X[:, :, -1].astype(int) - right[:, :, 0]).mean()
 
-    # Neighbouring columns of a photograph differ little; those of other crops do.
+    # Neighboring columns of a photograph differ little; those of other crops do.
     assert step(y[truth]) < 0.4 * step(y[np.roll(truth, 1)])
 
 

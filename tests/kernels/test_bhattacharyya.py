@@ -41,7 +41,7 @@ def test_affinity_of_equal_spreads_depends_on_the_distance_of_means():
     kernel = BhattacharyyaKernel().fit([shape, shape + move])
     covariance = kernel.mixtures([shape])[0].covariances[0]
     expected = np.exp(-move @ np.linalg.solve(covariance, move) / 8)
-    assert kernel.kernel([shape], [shape + move])[0, 0] == pytest.approx(expected)
+    assert kernel.gram([shape], [shape + move])[0, 0] == pytest.approx(expected)
 
 
 def test_it_lies_near_expected_likelihood_with_one_gaussian_where_spreads_are_alike(ellipses):

@@ -90,10 +90,10 @@ def test_blocks_hold_the_same_numbers_to_the_last_bit(kernel, fitted):
         kernel.fit(bags[:30])
     found = kernel.dask_gram(bags, block_size=64)
     assert found.chunks == ((64, 64, 22), (64, 64, 22))
-    np.testing.assert_array_equal(found.compute(), kernel.kernel(bags))
+    np.testing.assert_array_equal(found.compute(), kernel.gram(bags))
     found = kernel.dask_gram(bags, others, block_size=100)
     assert found.chunks == ((128, 22), (70,))
-    np.testing.assert_array_equal(found.compute(), kernel.kernel(bags, others))
+    np.testing.assert_array_equal(found.compute(), kernel.gram(bags, others))
 
 
 def test_half_of_the_blocks_are_computed(monkeypatch):
@@ -146,7 +146,7 @@ def test_a_block_must_hold_a_set(block_size):
 def test_two_workers_give_the_same_numbers_to_the_last_bit(cluster, kernel):
     bags, kernel = sets(200), clone(kernel)
     np.testing.assert_array_equal(
-        kernel.dask_gram(bags, block_size=64).compute(), kernel.kernel(bags)
+        kernel.dask_gram(bags, block_size=64).compute(), kernel.gram(bags)
     )
 
 
@@ -164,5 +164,5 @@ def test_a_worker_killed_midway_changes_nothing(cluster, tmp_path):
 
     (tmp_path / "harmless").mkdir()
     harmless = MeanMapKernel(Marked(tmp_path / "harmless", 10**9))
-    np.testing.assert_array_equal(found, harmless.kernel(bags))
+    np.testing.assert_array_equal(found, harmless.gram(bags))
     assert len(os.listdir(tmp_path / "harmless")) >= 1000  # the deadly one was not the last

@@ -54,7 +54,7 @@ def test_one_gaussian_has_the_closed_form():
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(20, 3)), rng.normal(size=(30, 3)) + 1
     kernel = ExpectedLikelihoodKernel(1, normalize=False, random_state=0)
-    found = kernel.fit([a, b]).kernel([a], [b])[0, 0]
+    found = kernel.fit([a, b]).gram([a], [b])[0, 0]
     (_, mean_a, C_a), (_, mean_b, C_b) = kernel.mixtures([a, b])
     np.testing.assert_allclose(mean_a[0], a.mean(axis=0))
     floor = 0.02 * np.diag(np.var(np.concatenate([a, b]), axis=0))
@@ -88,7 +88,7 @@ def test_many_columns_do_not_overflow_once_normalized():
     assert np.isfinite(K).all()
     assert (np.diag(K) == 1).all()
     with pytest.raises(ValueError, match=r"too large for a float: .* Use normalize=True"):
-        ExpectedLikelihoodKernel(2, normalize=False, random_state=0).fit(bags).kernel(bags)
+        ExpectedLikelihoodKernel(2, normalize=False, random_state=0).fit(bags).gram(bags)
 
 
 @pytest.mark.filterwarnings("ignore:.*fewer than n_components")
@@ -129,7 +129,7 @@ def test_a_floor_that_is_lost_in_rounding_is_told():
     kernel.fit([rng.normal(size=(20, 8)) for _ in range(3)])
     lines = [1e9 * np.outer(rng.normal(size=30), rng.normal(size=8)) for _ in range(8)]
     with pytest.raises(ValueError, match=r"`regularization` .* is too small"):
-        kernel.kernel(lines)
+        kernel.gram(lines)
 
 
 def test_mixtures_stopped_early_say_so():

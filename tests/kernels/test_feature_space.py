@@ -77,7 +77,7 @@ def test_without_a_floor_the_linear_kernel_has_the_covariances_of_the_sets(stand
         kernel = ExpectedLikelihoodKernel(
             1, normalize=False, base_kernel="linear", eta=eta, random_state=0
         )
-        errors.append(abs(kernel.fit(standard).kernel([a], [b])[0, 0] / expected - 1))
+        errors.append(abs(kernel.fit(standard).gram([a], [b])[0, 0] / expected - 1))
     assert errors[0] > 50 * errors[1] > 2500 * errors[2]
     assert errors[2] < 1e-4
 
@@ -92,7 +92,7 @@ def test_gaussians_in_the_space_of_an_rbf_kernel_need_gram_matrices_only(small):
         ),
         (True, BhattacharyyaKernel(base_kernel="rbf", gamma=0.3, rank=20)),
     ):
-        found = np.log(kernel.fit(small).kernel(small))
+        found = np.log(kernel.fit(small).gram(small))
         for i, a in enumerate(small):
             for j, b in enumerate(small):
                 expected = by_gram_blocks(a, b, 0.3, kernel.eta_, affinity=affinity)

@@ -119,12 +119,12 @@ def test_new_sets_far_from_the_fitted_ones_are_compared_as_exactly():
     assert kernel._model.features is not None
     everything = of_unit_length(double_loop([*bags, *new], gaussian(0.5)))
     np.testing.assert_allclose(kernel.transform(new), everything[12:, :12], atol=1e-13)
-    np.testing.assert_allclose(kernel.kernel(new), everything[12:, 12:], atol=1e-13)
+    np.testing.assert_allclose(kernel.gram(new), everything[12:, 12:], atol=1e-13)
 
 
 def test_new_sets_at_the_end_of_the_world_are_compared_as_exactly():
     new = [bag + 1e6 for bag in sets(4, seed=1)]
-    K = MeanMapKernel(gamma=0.5, normalize=False).fit(sets()).kernel(new)
+    K = MeanMapKernel(gamma=0.5, normalize=False).fit(sets()).gram(new)
     np.testing.assert_allclose(K, double_loop(new, gaussian(0.5)), atol=1e-12)
 
 

@@ -101,25 +101,25 @@ def test_blocks_are_parts_of_the_whole(kernel, ragged):
     within = {"atol": 1e-13 * np.abs(K).max()}
     np.testing.assert_allclose(fitted.transform(bags), K, **within)
     np.testing.assert_allclose(fitted.transform(bags[3:9]), K[3:9], **within)
-    np.testing.assert_allclose(fitted.kernel(bags[3:9], bags[:5]), K[3:9, :5], **within)
-    np.testing.assert_allclose(fitted.kernel(bags[3:9]), K[3:9, 3:9], **within)
-    np.testing.assert_allclose(clone(kernel).kernel(bags), K, **within)
+    np.testing.assert_allclose(fitted.gram(bags[3:9], bags[:5]), K[3:9, :5], **within)
+    np.testing.assert_allclose(fitted.gram(bags[3:9]), K[3:9, 3:9], **within)
+    np.testing.assert_allclose(clone(kernel).gram(bags), K, **within)
 
 
 @each_kernel
 def test_the_description_of_a_set_does_not_depend_on_the_other_sets(kernel, ragged):
     bags, _ = ragged
     fitted = clone(kernel).fit(bags)
-    alone = fitted.kernel([bags[7]])
-    np.testing.assert_array_equal(alone, fitted.kernel(bags[7:8]))
-    np.testing.assert_allclose(alone, fitted.kernel(bags)[7:8, 7:8], rtol=1e-13)
+    alone = fitted.gram([bags[7]])
+    np.testing.assert_array_equal(alone, fitted.gram(bags[7:8]))
+    np.testing.assert_allclose(alone, fitted.gram(bags)[7:8, 7:8], rtol=1e-13)
 
 
 @each_kernel
 def test_a_kernel_that_is_not_fitted_takes_its_widths_from_both_sides(kernel, ragged):
     bags, _ = ragged
-    K = clone(kernel).kernel(bags)
-    cross = clone(kernel).kernel(bags[:20], bags[20:])
+    K = clone(kernel).gram(bags)
+    cross = clone(kernel).gram(bags[:20], bags[20:])
     np.testing.assert_allclose(cross, K[:20, 20:], atol=1e-12 * np.abs(K).max())
 
 
@@ -170,7 +170,7 @@ def test_new_sets_must_have_the_fitted_columns(kernel, ragged):
     with pytest.raises(ValueError, match="For a single bag pass"):
         fitted.transform(bags[0])
     with pytest.raises(ValueError, match="X has 3 features"):
-        clone(kernel).kernel(bags, [np.ones((4, 3))])
+        clone(kernel).gram(bags, [np.ones((4, 3))])
 
 
 def test_typical_sets_are_spread_over_all_and_do_not_depend_on_their_order():
@@ -201,7 +201,7 @@ def test_numbers_that_cannot_be_compared_are_refused(bags, message):
     with pytest.raises(ValueError, match=message):
         MeanMapKernel("linear").fit(bags)
     with pytest.raises(ValueError, match=message):
-        MeanMapKernel("linear").kernel(bags)
+        MeanMapKernel("linear").gram(bags)
 
 
 def test_zero_jobs_are_refused(ragged):
@@ -212,15 +212,15 @@ def test_zero_jobs_are_refused(ragged):
 def test_a_gram_matrix_too_large_is_refused(monkeypatch):
     monkeypatch.setattr("unshuffle._parameters.available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match=r"20 by 20 sets .* dask_gram"):
-        MeanMapKernel("linear").kernel(np.zeros((20, 1)))
+        MeanMapKernel("linear").gram(np.zeros((20, 1)))
 
 
 def test_one_set_is_not_taken_for_many(ragged):
     bags, _ = ragged
     with pytest.raises(ValueError, match=r"Y is 2-D, .* but those of X have several"):
-        MeanMapKernel().kernel(bags, bags[0])
+        MeanMapKernel().gram(bags, bags[0])
     with pytest.raises(ValueError, match=r"X is 2-D, .* but those of Y have several"):
-        MeanMapKernel().kernel(bags[0], bags)
+        MeanMapKernel().gram(bags[0], bags)
 
 
 @pytest.mark.parametrize(

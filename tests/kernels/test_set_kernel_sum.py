@@ -47,7 +47,7 @@ def test_scales_of_many_sets_do_not_depend_on_their_order():
     bags = rng.normal(size=(600, 3, 2)) + rng.normal(size=(600, 1, 2))
     one, other = SetKernelSum([MEAN]).fit(bags), SetKernelSum([MEAN]).fit(bags[::-1])
     np.testing.assert_allclose(one.scales_, other.scales_, rtol=1e-13)
-    whole = MEAN.kernel(bags)
+    whole = MEAN.gram(bags)
     assert one.scales_[0] == pytest.approx(np.trace(center(whole)) / 600, rel=0.05)
 
 

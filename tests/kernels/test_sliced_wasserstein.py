@@ -23,7 +23,7 @@ def transport(a, b):
 def test_on_a_line_points_move_in_their_order():
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(64, 1)), rng.normal(size=(64, 1)) + 0.3
-    K = SlicedWassersteinKernel(gamma=1.0).kernel([a], [b])
+    K = SlicedWassersteinKernel(gamma=1.0).gram([a], [b])
     assert squared(K)[0, 0] == pytest.approx(((np.sort(a[:, 0]) - np.sort(b[:, 0])) ** 2).mean())
 
 
@@ -43,7 +43,7 @@ def test_other_sizes_come_closer_from_below_the_more_quantiles_there_are():
     a, b = rng.normal(size=(53, 1)), rng.normal(size=(71, 1))
     exact = transport(a[:, 0], b[:, 0])
     found = [
-        squared(SlicedWassersteinKernel(gamma=1.0, n_quantiles=q).kernel([a], [b]))[0, 0]
+        squared(SlicedWassersteinKernel(gamma=1.0, n_quantiles=q).gram([a], [b]))[0, 0]
         for q in (4, 32, 256, 4096)
     ]
     assert found == sorted(found)
@@ -62,7 +62,7 @@ def test_moving_a_set_costs_the_square_of_the_way():
     rng = np.random.default_rng(0)
     bag = rng.normal(size=(30, 3))
     kernel = SlicedWassersteinKernel(999, gamma=1.0, random_state=0)
-    K = kernel.kernel([bag], [bag + np.array([0.6, 0.0, 0.0])])
+    K = kernel.gram([bag], [bag + np.array([0.6, 0.0, 0.0])])
     assert squared(K)[0, 0] == pytest.approx(0.36 / 3, rel=1e-10)  # a third of it per axis
 
 

@@ -118,7 +118,7 @@ def test_averages_over_points_of_a_grid_equal_those_of_the_grid_away_from_its_ed
 
 
 def make_board(rng, n_planes, n_cells, whole_numbers=False):
-    """Flat board and field; items are numbered so that a column can be recognised."""
+    """Flat board and field; items are numbered so that a column can be recognized."""
     draw = (lambda size: rng.integers(-4, 5, size)) if whole_numbers else rng.standard_normal
     planes = draw((n_planes, n_cells)).astype(np.float32)
     field = draw((n_planes, n_cells)).astype(np.float32)

@@ -75,8 +75,8 @@ def test_no_single_exchange_would_be_better(digits):
 
 def test_better_than_snapped_cluster_centres_and_much_better_than_chance(digits):
     k = 20
-    centres = KMeans(k, n_init=3, random_state=0).fit(digits).cluster_centers_
-    snapped = pairwise_distances(centres, digits).argmin(axis=1)
+    centers = KMeans(k, n_init=3, random_state=0).fit(digits).cluster_centers_
+    snapped = pairwise_distances(centers, digits).argmin(axis=1)
     rng = np.random.RandomState(0)
     chance = np.mean([mean_distance(digits, rng.choice(600, k, replace=False)) for _ in range(5)])
     ours = mean_distance(digits, choose_representatives(digits, k))

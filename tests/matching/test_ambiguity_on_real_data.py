@@ -11,7 +11,7 @@ from unshuffle.matching import AmbiguityWarning
 
 
 def table_cut_in_two(path, n_rows):
-    """Standardised columns of a subsample, cut by the correlation rule of the paper."""
+    """Standardized columns of a subsample, cut by the correlation rule of the paper."""
     with gzip.open(path, "rt", newline="") as file:
         X = np.array([record[:-1] for record in list(csv.reader(file))[1:]], dtype=float)
     random = np.random.RandomState(0)

@@ -44,7 +44,7 @@ def test_biased_hsic_is_the_sum_over_all_index_pairs():
 
 
 def test_biased_hsic_of_a_known_pair():
-    # Two items at -1 and 1: the centred linear kernel is [[1, -1], [-1, 1]].
+    # Two items at -1 and 1: the centered linear kernel is [[1, -1], [-1, 1]].
     K = np.array([[1.0, -1.0], [-1.0, 1.0]])
     assert hsic_biased(K, K) == 4.0
     assert hsic_biased(K, -K) == -4.0

@@ -41,7 +41,7 @@ def test_relabelling_items_changes_nothing_but_the_direction(line):
 def test_the_map_shows_the_kernel_in_that_order(clouds):
     kernel = MeanMapKernel()
     display = GramDisplay.from_estimator(kernel, clouds.sets).plot()
-    np.testing.assert_allclose(display.gram, kernel.kernel(clouds.sets))
+    np.testing.assert_allclose(display.gram, kernel.gram(clouds.sets))
     np.testing.assert_array_equal(drawn(display), display.gram[display.order][:, display.order])
     assert np.array_equal(np.sort(display.order), np.arange(30))
     assert not hasattr(kernel, "n_features_in_")
@@ -98,7 +98,7 @@ def test_axes_given_are_drawn_on(line):
 
 def test_bad_input_is_refused(line, clouds):
     K, _ = line
-    with pytest.raises(TypeError, match="has no method `kernel`"):
+    with pytest.raises(TypeError, match="has no method `gram`"):
         GramDisplay.from_estimator(PCA(), clouds.sets)
     with pytest.raises(ValueError, match=r"`labels` must be 24 labels"):
         GramDisplay.from_predictions(K, [1, 2])

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unshuffle._mean_field import anneal, interaction_spread, mean_field, one_hot, soften
+from unshuffle._mean_field import anneal_shares, interaction_spread, mean_field, one_hot, soften
 from unshuffle._quadratic import QuadraticProblem, assign_free, climb, swap_ascent
 
 
@@ -262,7 +262,7 @@ def test_the_unit_of_similarities_changes_no_step(scale):
     for search in (
         lambda problem: climb(problem, start).permutation,
         lambda problem: swap_ascent(problem, start)[0],
-        lambda problem: anneal(problem, one_hot(start, 20)),
+        lambda problem: anneal_shares(problem, one_hot(start, 20)),
     ):
         np.testing.assert_array_equal(search(scaled), search(plain))
     assert interaction_spread(K * scale) == pytest.approx(interaction_spread(K) * scale)

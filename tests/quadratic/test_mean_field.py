@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unshuffle._mean_field import anneal, interaction_spread, mean_field, one_hot, soften
+from unshuffle._mean_field import anneal_shares, interaction_spread, mean_field, one_hot, soften
 from unshuffle._quadratic import QuadraticProblem, assign_free
 
 
@@ -181,7 +181,7 @@ def test_shares_by_a_benefit_keep_frozen_pairs_and_prefer_what_benefits(extra):
 def test_cooling_finds_an_exact_copy_from_even_shares_and_a_few_known_pairs(extra):
     problem, truth = paired_points(20, 12, extra=extra, frozen=[0, 5, 9, 13])
     even = soften(problem, np.zeros((20, 20 + extra)), temperature=1.0)
-    found = anneal(problem, even)
+    found = anneal_shares(problem, even)
     assert np.array_equal(found[[0, 5, 9, 13]], truth[[0, 5, 9, 13]])
     assert np.unique(found).size == 20
     assert (found == truth).mean() > 0.8

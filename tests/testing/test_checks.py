@@ -63,7 +63,7 @@ class MeansKernel(Means):
     def transform(self, bags):
         return 1.0 + super().transform(bags) @ self.means_.T
 
-    def kernel(self, bags_a, bags_b=None):
+    def gram(self, bags_a, bags_b=None):
         a = super().transform(bags_a)
         return 1.0 + a @ (a if bags_b is None else super().transform(bags_b)).T
 
@@ -368,13 +368,13 @@ class Indefinite(MeansKernel):
     def transform(self, bags):
         return super().transform(bags) - 5.0
 
-    def kernel(self, bags_a, bags_b=None):
-        return super().kernel(bags_a, bags_b) - 5.0
+    def gram(self, bags_a, bags_b=None):
+        return super().gram(bags_a, bags_b) - 5.0
 
 
 class OtherBlock(MeansKernel):
-    def kernel(self, bags_a, bags_b=None):
-        return super().kernel(bags_a, bags_b) * (1.0 if bags_b is None else 2.0)
+    def gram(self, bags_a, bags_b=None):
+        return super().gram(bags_a, bags_b) * (1.0 if bags_b is None else 2.0)
 
 
 class Guesses(NearestMean):

@@ -9,7 +9,7 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from unshuffle._arrays import as_array, as_numbers, check_finite, middle, table_shape
 from unshuffle._assign import Assignment, assign
-from unshuffle._grams import _check_shape, check_frozen
+from unshuffle._grams import check_frozen, check_shape
 from unshuffle._parameters import (
     check_flag,
     check_memory,
@@ -202,7 +202,7 @@ def check_forbidden(
             f"`forbidden` must be a boolean matrix, got dtype {mask.dtype}. "
             "Pass True where a row and a column must not be matched."
         )
-    _check_shape(mask, shape, "forbidden", "rows by columns of the cost")
+    check_shape(mask, shape, "forbidden", "rows by columns of the cost")
     clash = np.flatnonzero(mask[frozen[:, 0], frozen[:, 1]])
     if clash.size:
         row, column = frozen[clash[0]]

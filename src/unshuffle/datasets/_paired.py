@@ -50,7 +50,7 @@ def make_paired_views(
     n_features: tuple[int, int] = (20, 30),
     noise: float = 0.1,
     bend: float = 0.5,
-    random_state: Seed = None,
+    random_state: Seed = 0,
 ) -> Paired:
     """Two feature tables of the same hidden items, without common features.
 
@@ -69,7 +69,7 @@ def make_paired_views(
         Standard deviation of the noise; that of the signal is about 1. More noise is harder.
     bend : float, default=0.5
         Nonlinearity of the maps: 0 is linear, 1 has no linear part.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState or None, default=0
         Seed for the items, the maps, the noise and the order.
 
     Returns

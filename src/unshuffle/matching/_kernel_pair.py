@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from unshuffle._mean_field import anneal, soften
+from unshuffle._mean_field import anneal_shares, soften
 from unshuffle._parallel import spans
 from unshuffle._progress import Callback, Search, Solution
 from unshuffle._quadratic import Array, Permutation, QuadraticProblem, assign_free, matched_sums
@@ -205,7 +205,7 @@ def match_by_annealing(pair: KernelPair) -> Permutation:
     """Anneal soft shares, which start from sorted profiles."""
     problem = pair.full_problem
     cost = profile_cost(pair, (pair.K, pair.L), "cityblock")
-    return anneal(problem, soften(problem, -cost, temperature=SOFT_START))
+    return anneal_shares(problem, soften(problem, -cost, temperature=SOFT_START))
 
 
 def match_leading_eigenvectors(pair: KernelPair, sign: float) -> Permutation:

@@ -13,7 +13,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._arrays import as_numbers, as_rows, is_text, middle
-from unshuffle._grams import _check_shape, check_frozen, count_items
+from unshuffle._grams import check_frozen, check_shape, count_items
 from unshuffle._mean_field import interaction_spread
 from unshuffle._parallel import check_n_jobs, count_threads
 from unshuffle._parameters import (
@@ -367,7 +367,7 @@ class KernelizedSorting(BaseEstimator):
         linear = None
         if cost is not None:
             linear = as_rows(as_numbers(cost, "cost"), "cost")
-            _check_shape(linear, (K.shape[0], L.shape[0]), "cost", "items of X by items of y")
+            check_shape(linear, (K.shape[0], L.shape[0]), "cost", "items of X by items of y")
         if self.method == "entropy" and K.shape != L.shape:
             raise ValueError(
                 f"method={self.method!r} needs collections of one size, got {K.shape[0]} and "

@@ -55,7 +55,7 @@ def hsic_unbiased(K: Array, L: Array) -> float:
 
 
 def _centered(K: Array) -> Array:
-    K = K - K[0, -1]  # a far-off constant would take digits of the means
+    K = K - K[0, -1]  # a large constant would cost the means digits
     means = K.mean(axis=0)
     return np.asarray(K - means[:, None] - means[None, :] + means.mean())
 

@@ -67,12 +67,12 @@ class GramDisplay(Display):
         y : array-like of shape (n,) or None, default=None
             Label of each set.
         """
-        if not callable(getattr(type(estimator), "kernel", None)):
+        if not callable(getattr(type(estimator), "gram", None)):
             raise TypeError(
-                f"`estimator` is a {type(estimator).__name__}, which has no method `kernel`. Pass "
+                f"`estimator` is a {type(estimator).__name__}, which has no method `gram`. Pass "
                 "a kernel between sets, such as unshuffle.kernels.MeanMapKernel()."
             )
-        return cls.from_predictions(estimator.kernel(bags), y)
+        return cls.from_predictions(estimator.gram(bags), y)
 
     @classmethod
     def from_predictions(

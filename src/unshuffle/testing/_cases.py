@@ -89,8 +89,8 @@ def shuffle_points(bags: Sequence[Array], seed: int = 0) -> list[Array]:
 
 
 def is_set_kernel(estimator: Any) -> bool:
-    """Whether the estimator has a method (not a parameter) `kernel` that returns Gram matrices."""
-    return callable(getattr(type(estimator), "kernel", None))
+    """Whether the estimator has a method `gram` that returns Gram matrices."""
+    return callable(getattr(type(estimator), "gram", None))
 
 
 def require(condition: bool, message: str) -> None:
@@ -124,14 +124,14 @@ def compute_outputs(fitted: Any, case: Case) -> Outputs:
     """Outputs of all methods of a fitted estimator for the held-out bags of a case."""
     found = compute_bag_outputs(fitted, case.new)
     if is_set_kernel(fitted):
-        found["kernel"] = np.asarray(fitted.kernel(case.new))
+        found["gram"] = np.asarray(fitted.gram(case.new))
     if hasattr(fitted, "score"):
         found["score"] = np.asarray(fitted.score(case.new, case.new_y))
     if hasattr(fitted, "labels_"):
         found["labels_"] = np.asarray(fitted.labels_)
     require(
         bool(found),
-        f"{type(fitted).__name__} has none of the methods {', '.join(PER_BAG)}, `kernel` or "
+        f"{type(fitted).__name__} has none of the methods {', '.join(PER_BAG)}, `gram` or "
         "`labels_`, so there is nothing to check.",
     )
     return found

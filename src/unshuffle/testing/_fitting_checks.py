@@ -142,8 +142,8 @@ def check_cross_validation(estimator: Any, tol: float) -> None:
 def check_gram_matrix(estimator: Any, tol: float) -> None:
     """Gram matrices are symmetric, positive semi-definite and consistent with each other."""
     fitted, case = fit_case(estimator)
-    K = np.asarray(fitted.kernel(case.bags))
-    assert_close(K.T, K, "kernel", "the kernel of bags with themselves must be symmetric", tol)
+    K = np.asarray(fitted.gram(case.bags))
+    assert_close(K.T, K, "gram", "the kernel of bags with themselves must be symmetric", tol)
     values = np.linalg.eigvalsh(K)
     lowest = values[0] / (values[-1] or 1.0)
     require(
@@ -151,13 +151,13 @@ def check_gram_matrix(estimator: Any, tol: float) -> None:
         f"The smallest eigenvalue of a Gram matrix is {lowest:.2g} times the largest: the matrix "
         "must be positive semi-definite (down to -1e-08).",
     )
-    block = np.asarray(fitted.kernel(case.new, case.bags))
+    block = np.asarray(fitted.gram(case.new, case.bags))
     promise = "transform must return the kernel between new and fitted bags"
     assert_close(np.asarray(fitted.transform(case.new)), block, "transform", promise, tol)
-    promise = "kernel(a, b) must be the transpose of kernel(b, a)"
-    assert_close(np.asarray(fitted.kernel(case.bags, case.new)).T, block, "kernel", promise, tol)
-    promise = "kernel(a) must equal kernel(a, a)"
-    assert_close(np.asarray(fitted.kernel(case.bags, case.bags)), K, "kernel", promise, tol)
+    promise = "gram(a, b) must be the transpose of gram(b, a)"
+    assert_close(np.asarray(fitted.gram(case.bags, case.new)).T, block, "gram", promise, tol)
+    promise = "gram(a) must equal gram(a, a)"
+    assert_close(np.asarray(fitted.gram(case.bags, case.bags)), K, "gram", promise, tol)
 
 
 def check_classes_separated(estimator: Any, tol: float) -> None:

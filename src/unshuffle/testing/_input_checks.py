@@ -149,9 +149,9 @@ def check_bags_independent(estimator: Any, tol: float) -> None:
         found = np.concatenate([each[name] for each in alone])
         assert_close(found, expected, name, promise, tol)
     if is_set_kernel(estimator):
-        expected = fitted.kernel(case.new, case.bags)
-        found = np.concatenate([fitted.kernel([bag], case.bags) for bag in case.new])
-        assert_close(found, expected, "kernel", promise, tol)
+        expected = fitted.gram(case.new, case.bags)
+        found = np.concatenate([fitted.gram([bag], case.bags) for bag in case.new])
+        assert_close(found, expected, "gram", promise, tol)
 
 
 def check_alignment(estimator: Any, tol: float) -> None:

@@ -225,11 +225,11 @@ for _name, _parameters in _SET_KERNELS.items():
         {"X": v.bags()},
         _parameters,
         check=_reusable(_check_gram),
-        words=SETS | {"kernel"},
+        words=SETS | {"gram"},
     )
     method(f"kernels.{_name}.transform", fitted_kernel(_name), {"X": v.bags()}, words=SETS)
     method(
-        f"kernels.{_name}.kernel",
+        f"kernels.{_name}.gram",
         fitted_kernel(_name),
         {"X": v.bags(), "Y": v.bags()},
         words=SETS,

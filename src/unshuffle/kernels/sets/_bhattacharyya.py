@@ -63,7 +63,7 @@ class BhattacharyyaKernel(DensityKernel):
     --------
     >>> from unshuffle.kernels import BhattacharyyaKernel
     >>> a, b = [[0, 0], [0, 2], [2, 0], [2, 2]], [[0, 1], [0, 3], [2, 1], [2, 3]]
-    >>> BhattacharyyaKernel(regularization=1e-6).kernel([a, b]).round(4)
+    >>> BhattacharyyaKernel(regularization=1e-6).gram([a, b]).round(4)
     array([[1.    , 0.8825],
            [0.8825, 1.    ]])
     """

@@ -154,7 +154,7 @@ class SetKernel(
         check_set_gram_memory(n_sets, n_sets)
         return self.fit(X, y)._gram(self._describe_fitted())
 
-    def kernel(self, X: Any, Y: Any = None) -> Array:
+    def gram(self, X: Any, Y: Any = None) -> Array:
         """Kernel between two collections of sets, neither of which need be the fitted one.
 
         Parameters
@@ -192,7 +192,7 @@ class SetKernel(
         Returns
         -------
         K : dask.array.Array of shape (n_sets_X, n_sets_Y)
-            The same numbers as from `kernel`.
+            The same numbers as from `gram`.
 
         Notes
         -----

@@ -79,7 +79,7 @@ class SlicedWassersteinKernel(SetKernel):
     >>> from unshuffle.kernels import SlicedWassersteinKernel
     >>> one, other = np.array([[0.0], [1.0]]), np.array([[3.0], [2.0]])
     >>> kernel = SlicedWassersteinKernel(gamma=0.1)
-    >>> kernel.kernel([one], [other]).round(4)  # each point moves by 2: exp(-0.1 * 4)
+    >>> kernel.gram([one], [other]).round(4)  # each point moves by 2: exp(-0.1 * 4)
     array([[0.6703]])
     """
 

@@ -45,7 +45,7 @@ def test_missing_matplotlib_names_what_to_install():
 
 
 @pytest.mark.parametrize("name", plotting.__all__)
-def test_docstrings_hold_what_all_displays_share(name):
+def test_docstrings_say_how_to_build_and_where_it_was_drawn(name):
     display = getattr(plotting, name)
     for part in ("Build it with", "\nParameters\n", "\nAttributes\n", "ax_, figure_", "Examples"):
         assert display.__doc__.count(part) == 1
@@ -53,11 +53,3 @@ def test_docstrings_hold_what_all_displays_share(name):
         text = getattr(display, method).__doc__
         assert text.count("\nParameters\n") == text.count(f"\nReturns\n-------\ndisplay : {name}")
         assert text.count("\nax : matplotlib Axes") == method.startswith("plot")
-
-
-def test_a_display_of_ones_own_needs_no_docstrings():
-    class Plain(plotting.LayoutDisplay):
-        def plot(self, ax=None):
-            return self
-
-    assert Plain.from_predictions([[0]]).plot().grid.shape == (1, 1)

@@ -23,12 +23,19 @@ class AlignmentDisplay(Display):
     into another, `plot_correspondence` draws an arrow from each point to its partner, and
     `plot_path` shows the objective after each step of the fit.
 
+    Build it with `from_estimator` or `from_predictions`.
+
     Parameters
     ----------
     before, after : ndarray of shape (n_bags, n_points, n_features)
         The same points in the order given and in the common order.
     log_volume_path, objective_path : ndarray of shape (n_steps,) or None, default=None
         What the fit minimized, after each step.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was last drawn.
 
     Notes
     -----
@@ -54,20 +61,25 @@ class AlignmentDisplay(Display):
     objective_path: Stack | None = None
 
     @classmethod
-    def from_estimator(cls, estimator: Any, bags: Any) -> Self:
+    def from_estimator(cls, estimator: Any, X: Any) -> Self:
         """Display of a fitted `MinimumVolumePCA` or `MultiwaySorting`.
 
         Parameters
         ----------
         estimator : MinimumVolumePCA or MultiwaySorting
-            Fitted to `bags`.
-        bags : list of array of shape (n_i, n_features), or 3-D array
+            Fitted to `X`.
+        X : list of array of shape (n_i, n_features), or 3-D array
             The bags it was fitted to.
+
+        Returns
+        -------
+        display : AlignmentDisplay
+            Ready to `plot`.
         """
         check_is_fitted(estimator, "permutations_")
         names = ("log_volume_path", "objective_path")
         paths = {name: getattr(estimator, f"{name}_", None) for name in names}
-        return cls.from_predictions(bags, estimator.permutations_, **paths)
+        return cls.from_predictions(X, estimator.permutations_, **paths)
 
     @classmethod
     def from_predictions(
@@ -89,6 +101,11 @@ class AlignmentDisplay(Display):
             which is drawn at the mean of its partners.
         log_volume_path, objective_path : array of shape (n_steps,) or None, default=None
             What the fit minimized, after each step.
+
+        Returns
+        -------
+        display : AlignmentDisplay
+            Ready to `plot`.
         """
         given = Bags.of(bags)
         check_several_bags(len(given), "bags")
@@ -128,8 +145,15 @@ class AlignmentDisplay(Display):
 
         Parameters
         ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a figure.
         share : float, default=0.95
             Share to mark, with the number of components that it needs. Larger shares need more.
+
+        Returns
+        -------
+        display : AlignmentDisplay
+            Itself.
         """
         counts = self.components_for(share)
         ax = self._take_axes(ax, (6.4, 4.0))
@@ -219,7 +243,18 @@ class AlignmentDisplay(Display):
         return self
 
     def plot_path(self, ax: Any = None) -> Self:
-        """Draw what the fit minimized after each step: log-volume and total variance."""
+        """Draw what the fit minimized after each step: log-volume and total variance.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : AlignmentDisplay
+            Itself.
+        """
         # The covariance method starts with steps of the mean method, which have no volume.
         volumes = ("log-volume", _AFTER, self.log_volume_path)
         self._draw_paths(ax, volumes, ("objective", _BEFORE, self.objective_path))

@@ -15,6 +15,8 @@ from unshuffle.plotting._display import Display, cell_pictures
 class CollageDisplay(Display):
     """A template and its collage, side by side.
 
+    Build it with `from_estimator` or `from_predictions`.
+
     Parameters
     ----------
     template : ndarray of shape (height, width, 3), uint8
@@ -23,6 +25,11 @@ class CollageDisplay(Display):
         Tile in each cell; -1 is empty.
     tiles : ndarray of shape (n_tiles, h, w, 3), uint8
         The tiles of the collage.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was last drawn.
 
     Examples
     --------
@@ -39,18 +46,23 @@ class CollageDisplay(Display):
     tiles: NDArray[np.uint8]
 
     @classmethod
-    def from_estimator(cls, collage: Any, tiles: ArrayLike) -> Self:
+    def from_estimator(cls, estimator: Any, X: ArrayLike) -> Self:
         """Display of a fitted `Collage`.
 
         Parameters
         ----------
-        collage : Collage
+        estimator : Collage
             Fitted.
-        tiles : array of shape (n_tiles, h, w, 3) or (n_tiles, h, w), uint8
+        X : array of shape (n_tiles, h, w, 3) or (n_tiles, h, w), uint8
             Tiles in the order fitted, of any size.
+
+        Returns
+        -------
+        display : CollageDisplay
+            Ready to `plot`.
         """
-        check_is_fitted(collage, "grid_")
-        return cls.from_predictions(collage._template, collage.grid_, tiles)
+        check_is_fitted(estimator, "grid_")
+        return cls.from_predictions(estimator._template, estimator.grid_, X)
 
     @classmethod
     def from_predictions(cls, template: ArrayLike, grid: ArrayLike, tiles: ArrayLike) -> Self:
@@ -64,6 +76,11 @@ class CollageDisplay(Display):
             Tile in each cell; -1 is empty.
         tiles : array of shape (n_tiles, h, w, 3) or (n_tiles, h, w), uint8
             The tiles of the collage.
+
+        Returns
+        -------
+        display : CollageDisplay
+            Ready to `plot`.
         """
         pictures = check_images(tiles, "tiles")
         return cls(check_picture(template, "template"), check_grid(grid, len(pictures)), pictures)
@@ -78,8 +95,15 @@ class CollageDisplay(Display):
 
         Parameters
         ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a figure.
         labels : (str, str), default=("template", "collage")
             Titles of the two pictures.
+
+        Returns
+        -------
+        display : CollageDisplay
+            Itself.
         """
         picture = self.picture
         # The collage may be a little wider or narrower than the template.

@@ -1,7 +1,6 @@
 """Base class of the displays, with the pictures, colors and checks that they share."""
 
 from copy import deepcopy
-from inspect import cleandoc
 from math import ceil, sqrt
 from typing import Any
 
@@ -15,43 +14,13 @@ Points = NDArray[np.float64]
 
 # Largest picture to draw. A screen would drop the pixels beyond it.
 _MAX_PIXELS = 2**24
-_BUILD = "\nBuild it with `from_estimator` or `from_predictions`.\n"
-_ATTRIBUTES = """
-Attributes
-----------
-ax_, figure_ : matplotlib Axes and Figure
-    Where it was last drawn.
-"""
-_AX = """ax : matplotlib Axes or None, default=None
-    Where to draw; None makes a figure.
-"""
-_PARAMETERS = "Parameters\n----------\n"
-_RETURNS = "\n\nReturns\n-------\ndisplay : {}\n    {}\n"
 
 
 class Display:
-    """Base of the displays: each is a dataclass of the data that it draws.
-
-    Docstrings of the displays leave out what is the same for all of them: how to build one, the
-    axes it was drawn on, the parameter `ax`, and the display that is returned. This is added
-    when a subclass is created.
-    """
+    """Base of the displays: each is a dataclass of the data that it draws."""
 
     ax_: Any
     figure_: Any
-
-    def __init_subclass__(cls) -> None:
-        """Complete the docstrings of the class and of its `from_*` and `plot*` methods."""
-        super().__init_subclass__()
-        if cls.__doc__ is None:  # python -OO
-            return
-        text = cleandoc(cls.__doc__).replace(f"\n{_PARAMETERS}", f"{_BUILD}\n{_PARAMETERS}")
-        section = "\nNotes\n-----" if "\nNotes\n-----" in text else "\nExamples\n--------"
-        cls.__doc__ = text.replace(section, _ATTRIBUTES + section)
-        for name, member in vars(cls).items():
-            method = getattr(member, "__func__", member)
-            if name.startswith(("from_", "plot")) and method.__doc__ is not None:
-                method.__doc__ = _complete(cleandoc(method.__doc__), name, cls.__name__)
 
     def __post_init__(self) -> None:
         """Copy the data, so that later changes to the user's arrays have no effect."""
@@ -122,18 +91,6 @@ class Display:
             side.set_ylabel(label, color=color)
             side.spines["top"].set_visible(False)
             side.spines["right"].set_visible(len(known) > 1)
-
-
-def _complete(text: str, name: str, display: str) -> str:
-    """Docstring of a method with its parameter `ax` and what it returns, if these are missing."""
-    if name.startswith("plot") and "\nax : " not in text:
-        if _PARAMETERS not in text:
-            text += f"\n\n{_PARAMETERS}"
-        text = text.replace(_PARAMETERS, _PARAMETERS + _AX).rstrip()
-    if "\nReturns\n" not in text:
-        what = "Ready to `plot`." if name.startswith("from_") else "Itself."
-        text += _RETURNS.format(display, what)
-    return text
 
 
 def cell_pictures(

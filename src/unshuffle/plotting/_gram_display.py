@@ -25,6 +25,8 @@ class GramDisplay(Display):
     side: groups show as blocks on the diagonal. Colored strips along the edges show the labels of
     the sets, if given. The order does not use them.
 
+    Build it with `from_estimator` or `from_predictions`.
+
     Parameters
     ----------
     gram : ndarray of shape (n, n)
@@ -33,6 +35,11 @@ class GramDisplay(Display):
         Set in each row of the heat map, from the top.
     labels : ndarray of shape (n,) or None, default=None
         Label of each set, in the order given.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was last drawn.
 
     Notes
     -----
@@ -54,7 +61,7 @@ class GramDisplay(Display):
     labels: NDArray[Any] | None = None
 
     @classmethod
-    def from_estimator(cls, estimator: Any, bags: Any, y: ArrayLike | None = None) -> Self:
+    def from_estimator(cls, estimator: Any, X: Any, labels: ArrayLike | None = None) -> Self:
         """Display of a set kernel between sets.
 
         Parameters
@@ -62,17 +69,22 @@ class GramDisplay(Display):
         estimator : set kernel
             Such as `MeanMapKernel`, fitted or not. One that is not fitted takes its parameters
             from these sets. It is not changed.
-        bags : list of array of shape (n_i, n_features), or 3-D array
+        X : list of array of shape (n_i, n_features), or 3-D array
             Sets to compare with each other.
-        y : array-like of shape (n,) or None, default=None
+        labels : array-like of shape (n,) or None, default=None
             Label of each set.
+
+        Returns
+        -------
+        display : GramDisplay
+            Ready to `plot`.
         """
         if not callable(getattr(type(estimator), "gram", None)):
             raise TypeError(
                 f"`estimator` is a {type(estimator).__name__}, which has no method `gram`. Pass "
                 "a kernel between sets, such as unshuffle.kernels.MeanMapKernel()."
             )
-        return cls.from_predictions(estimator.gram(bags), y)
+        return cls.from_predictions(estimator.gram(X), labels)
 
     @classmethod
     def from_predictions(
@@ -88,6 +100,11 @@ class GramDisplay(Display):
             Label of each item.
         order : array-like of shape (n,) or None, default=None
             Item in each row. None finds an order that puts similar items side by side.
+
+        Returns
+        -------
+        display : GramDisplay
+            Ready to `plot`.
         """
         gram = check_gram(K, "K")
         checked = check_item_labels(labels, len(gram))
@@ -107,11 +124,18 @@ class GramDisplay(Display):
 
         Parameters
         ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a figure.
         cmap : str, default="YlGnBu_r"
             Name of a matplotlib color map. It spans the 1st to the 99th percentile of the
             similarities between different sets.
         legend : bool, default=True
             Add a legend if there are at most twenty labels.
+
+        Returns
+        -------
+        display : GramDisplay
+            Itself.
         """
         ax = self._take_axes(ax, (5.6 if self.labels is None else 6.4, 4.8))
         low, high = _limits(self.gram)

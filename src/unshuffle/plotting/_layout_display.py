@@ -34,6 +34,8 @@ class LayoutDisplay(Display):
     `plot_neighbors` shows the distance of each item from its neighbors: dark regions hold
     similar items, bright lines separate different ones.
 
+    Build it with `from_estimator` or `from_predictions`.
+
     Parameters
     ----------
     grid : ndarray of shape (rows, columns), or (n_cells,) with `points`
@@ -50,6 +52,11 @@ class LayoutDisplay(Display):
         Picture of each item.
     X : array of shape (n_items, d) or None, default=None
         Features of the items, for `plot_neighbors`.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was last drawn.
 
     Examples
     --------
@@ -72,7 +79,7 @@ class LayoutDisplay(Display):
     @classmethod
     def from_estimator(
         cls,
-        layout: Any,
+        estimator: Any,
         *,
         values: ArrayLike | None = None,
         labels: ArrayLike | None = None,
@@ -83,15 +90,22 @@ class LayoutDisplay(Display):
 
         Parameters
         ----------
-        layout : GridLayout
+        estimator : GridLayout
             Fitted.
         values, labels, images, X : as in `from_predictions`
             How to show the items, in the order fitted.
+
+        Returns
+        -------
+        display : LayoutDisplay
+            Ready to `plot`.
         """
-        check_is_fitted(layout, "grid_")
-        points = layout._cells.points if layout.grid_.ndim == 1 else None
+        check_is_fitted(estimator, "grid_")
+        points = estimator._cells.points if estimator.grid_.ndim == 1 else None
         looks = {"values": values, "labels": labels, "images": images}
-        return cls.from_predictions(layout.grid_, points=points, wrap=layout.wrap, X=X, **looks)
+        return cls.from_predictions(
+            estimator.grid_, points=points, wrap=estimator.wrap, X=X, **looks
+        )
 
     @classmethod
     def from_predictions(
@@ -125,6 +139,11 @@ class LayoutDisplay(Display):
             any of them, all filled cells look alike.
         X : array of shape (n_items, d) or None, default=None
             Features of the items, for `plot_neighbors`.
+
+        Returns
+        -------
+        display : LayoutDisplay
+            Ready to `plot`.
         """
         looks = {"values": values, "labels": labels, "images": images}
         given = [f"`{name}`" for name, look in looks.items() if look is not None]
@@ -189,11 +208,18 @@ class LayoutDisplay(Display):
 
         Parameters
         ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a figure.
         cmap : str, default="viridis"
             Name of a matplotlib color map for `values` that are numbers.
         gap : float, default=0.04
             Margin around each picture as a share of its longer side. Larger values move
             pictures further apart; 0 joins them.
+
+        Returns
+        -------
+        display : LayoutDisplay
+            Itself.
         """
         gap = check_real(gap, "gap", least=0, most=10)
         self._take_axes(ax, _SIZE).set_axis_off()
@@ -214,8 +240,15 @@ class LayoutDisplay(Display):
 
         Parameters
         ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a figure.
         cmap : str, default="magma"
             Name of a matplotlib color map. Its upper end shows the largest distances.
+
+        Returns
+        -------
+        display : LayoutDisplay
+            Itself.
         """
         distances = self.neighbor_distances
         self._take_axes(ax, _SIZE).set_axis_off()

@@ -26,6 +26,8 @@ class MatchDisplay(Display):
     each item to its partner. Parallel lines mean that the two maps agree. `plot_kernels` draws
     the two similarity matrices in one order. A correct match shows the same pattern twice.
 
+    Build it with `from_estimator` or `from_predictions`.
+
     Parameters
     ----------
     gram_x, gram_y : ndarray of shape (n, n) and (m, m)
@@ -34,6 +36,11 @@ class MatchDisplay(Display):
         Item of y matched to each item of X; -1 is unmatched.
     confidence : ndarray of shape (n,) or None, default=None
         Confidence in each pair, from 0 to 1, shown as the color of its line.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was last drawn.
 
     Notes
     -----
@@ -66,6 +73,11 @@ class MatchDisplay(Display):
             Fitted to X and y.
         X, y : collection
             The collections it was fitted to. Its own kernels compare the items.
+
+        Returns
+        -------
+        display : MatchDisplay
+            Ready to `plot`.
         """
         check_is_fitted(estimator, "permutation_")
         names = ("kernel", "kernel_y", "gamma", "kernel_weights")
@@ -98,6 +110,11 @@ class MatchDisplay(Display):
             Confidence in each pair, from 0 to 1.
         kernel, kernel_y, gamma, kernel_weights : as in KernelizedSorting
             Similarity inside each collection. None for `kernel_y` means `kernel`.
+
+        Returns
+        -------
+        display : MatchDisplay
+            Ready to `plot`.
         """
         second = kernel if kernel_y is None else kernel_y
         largest = max(count_items(X, kernel), count_items(y, second, "y"))
@@ -136,10 +153,17 @@ class MatchDisplay(Display):
 
         Parameters
         ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a figure.
         labels : (str, str), default=("X", "y")
             Names of the collections.
         max_lines : int, default=300
             Number of lines to draw, at most, evenly chosen. With more, lines hide each other.
+
+        Returns
+        -------
+        display : MatchDisplay
+            Itself.
         """
         ax = self._take_axes(ax, (9.0, 3.9))
         left, right = _in_unit_box(self.positions_x), _in_unit_box(self.positions_y)
@@ -170,10 +194,17 @@ class MatchDisplay(Display):
 
         Parameters
         ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a figure.
         labels : (str, str), default=("X", "y")
             Names of the collections.
         cmap : str, default="RdBu_r"
             Name of a matplotlib color map. Its middle shows average similarity.
+
+        Returns
+        -------
+        display : MatchDisplay
+            Itself.
         """
         n_matched = int(np.count_nonzero(self.permutation >= 0))
         if n_matched < 2:

@@ -27,6 +27,8 @@ class MixtureDisplay(Display):
     Each component is drawn as two ellipses, at one and two standard deviations. Components with
     larger weights are more opaque.
 
+    Build it with `from_estimator` or `from_predictions`.
+
     Parameters
     ----------
     sets : list of ndarray of shape (n_i, n_features)
@@ -35,6 +37,11 @@ class MixtureDisplay(Display):
         Arrays of shapes (m,), (m, n_features) and (m, n_features, n_features) for m components.
     labels : ndarray of shape (n_sets,) or None, default=None
         Title of each set.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was last drawn.
 
     Examples
     --------
@@ -53,24 +60,29 @@ class MixtureDisplay(Display):
     labels: NDArray[Any] | None = None
 
     @classmethod
-    def from_estimator(cls, estimator: Any, bags: Any, labels: ArrayLike | None = None) -> Self:
+    def from_estimator(cls, estimator: Any, X: Any, labels: ArrayLike | None = None) -> Self:
         """Display of the mixtures that a fitted kernel describes sets by.
 
         Parameters
         ----------
         estimator : ExpectedLikelihoodKernel or BhattacharyyaKernel
             Fitted, in input space (base_kernel=None).
-        bags : list of array of shape (n_i, n_features), or 3-D array
-            Sets, fitted or new. Pass a single one as [bag].
+        X : list of array of shape (n_i, n_features), or 3-D array
+            Sets, fitted or new. Pass a single one as [points].
         labels : array-like of shape (n_sets,) or None, default=None
             Title of each set.
+
+        Returns
+        -------
+        display : MixtureDisplay
+            Ready to `plot`.
         """
         if not callable(getattr(estimator, "mixtures", None)):
             raise TypeError(
                 f"`estimator` is a {type(estimator).__name__}, which has no method `mixtures`. "
                 "Pass a fitted unshuffle.kernels.ExpectedLikelihoodKernel or BhattacharyyaKernel."
             )
-        return cls.from_predictions(bags, estimator.mixtures(bags), labels)
+        return cls.from_predictions(X, estimator.mixtures(X), labels)
 
     @classmethod
     def from_predictions(
@@ -86,6 +98,11 @@ class MixtureDisplay(Display):
             One for each set, with full covariances.
         labels : array-like of shape (n_sets,) or None, default=None
             Title of each set.
+
+        Returns
+        -------
+        display : MixtureDisplay
+            Ready to `plot`.
         """
         given = Bags.of(bags)
         check_planar(given.width)
@@ -111,12 +128,19 @@ class MixtureDisplay(Display):
 
         Parameters
         ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a figure.
         n_sets : int, default=8
             Number of sets to draw, at most. More are drawn smaller.
         n_columns : int or None, default=None
             Panels in a row. None chooses a number that suits them.
         columns : sequence of two int, default=(0, 1)
             Coordinates to draw. The ellipses show the marginal mixture of these two.
+
+        Returns
+        -------
+        display : MixtureDisplay
+            Itself.
         """
         n_sets = min(check_count(n_sets, "n_sets"), len(self.sets))
         chosen = check_columns(columns, self.sets[0].shape[1], allowed=(2,))

@@ -29,6 +29,8 @@ class OrbitDisplay(Display):
     the effect of a generator on an image or on the plane, `plot_spectrum` the number of
     generators, and `plot_path` the objective after each step of the fit.
 
+    Build it with `from_estimator` or `from_predictions`.
+
     Parameters
     ----------
     points : ndarray of shape (n_samples, n_features)
@@ -46,6 +48,11 @@ class OrbitDisplay(Display):
     mean, components : ndarray or None, default=None
         Center, shape (n_features,), and directions, shape (d, n_features), of the coordinates
         that the generators move.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was last drawn.
 
     Examples
     --------
@@ -85,6 +92,11 @@ class OrbitDisplay(Display):
             The vectors it was fitted to.
         unseen : array-like of shape (n_unseen, n_features) or None, default=None
             Other vectors to draw, which should lie on the orbit.
+
+        Returns
+        -------
+        display : OrbitDisplay
+            Ready to `plot`.
         """
         check_is_fitted(estimator, "generators_")
         learned = ("spectrum", "objective_path", "mean", "components")
@@ -124,6 +136,11 @@ class OrbitDisplay(Display):
             Values for `plot_spectrum` and `plot_path`.
         mean, components : array-like or None, default=None
             Center and directions of the coordinates, if the generators move coordinates.
+
+        Returns
+        -------
+        display : OrbitDisplay
+            Ready to `plot`.
         """
         if (mean is None) != (components is None):
             given, missing = ("mean", "components")[:: 1 if components is None else -1]
@@ -230,6 +247,8 @@ class OrbitDisplay(Display):
 
         Parameters
         ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a figure.
         n_shown : int, default=12
             Number of directions to draw, at most.
 
@@ -321,7 +340,18 @@ class OrbitDisplay(Display):
         return self
 
     def plot_path(self, ax: Any = None) -> Self:
-        """Draw what the fit minimized, after each step."""
+        """Draw what the fit minimized, after each step.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : OrbitDisplay
+            Itself.
+        """
         self._draw_paths(ax, ("cost", _CURVES[0], self.objective_path))
         return self
 

@@ -33,6 +33,8 @@ class TemplateDisplay(Display):
     matched to it has the same color and is joined to it by a line. A set agrees with the template
     if its colors are arranged alike and its lines are short.
 
+    Build it with `from_estimator` or `from_predictions`.
+
     Parameters
     ----------
     template : ndarray of shape (n_points, n_features)
@@ -41,6 +43,11 @@ class TemplateDisplay(Display):
         Sets in the order of the template; NaN where a template point is unmatched.
     labels : ndarray of shape (n_sets,) or None, default=None
         Title of each set.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was last drawn.
 
     Examples
     --------
@@ -59,17 +66,22 @@ class TemplateDisplay(Display):
     labels: NDArray[Any] | None = None
 
     @classmethod
-    def from_estimator(cls, estimator: Any, bags: Any, labels: ArrayLike | None = None) -> Self:
+    def from_estimator(cls, estimator: Any, X: Any, labels: ArrayLike | None = None) -> Self:
         """Display of sets that a fitted estimator aligns.
 
         Parameters
         ----------
         estimator : SetAligner, PermutationInvariantSVC or MinimumVolumePCA
             Fitted. The template of a `MinimumVolumePCA` is the mean of the ordered bags.
-        bags : list of array of shape (n_i, n_features), or 3-D array
+        X : list of array of shape (n_i, n_features), or 3-D array
             Sets to align, fitted or new.
         labels : array-like of shape (n_sets,) or None, default=None
             Title of each set.
+
+        Returns
+        -------
+        display : TemplateDisplay
+            Ready to `plot`.
         """
         if not callable(getattr(estimator, "align", None)):
             raise TypeError(
@@ -86,7 +98,7 @@ class TemplateDisplay(Display):
         name = "mean_" if hasattr(estimator, "mean_") else "template_"
         check_is_fitted(estimator, name if templates is None else "templates_")
         template = getattr(estimator, name) if templates is None else templates[0]
-        return cls.from_predictions(template, bags, estimator.align(bags), labels)
+        return cls.from_predictions(template, X, estimator.align(X), labels)
 
     @classmethod
     def from_predictions(
@@ -108,6 +120,11 @@ class TemplateDisplay(Display):
             ``bags[i][permutations[i]]`` is set i in the order of the template; -1 is unmatched.
         labels : array-like of shape (n_sets,) or None, default=None
             Title of each set.
+
+        Returns
+        -------
+        display : TemplateDisplay
+            Ready to `plot`.
         """
         given = Bags.of(bags)
         orders = check_orders(permutations, given.sizes)
@@ -133,6 +150,8 @@ class TemplateDisplay(Display):
 
         Parameters
         ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a figure.
         n_sets : int, default=7
             Number of sets to draw, at most. More are drawn smaller.
         n_columns : int or None, default=None
@@ -141,6 +160,11 @@ class TemplateDisplay(Display):
             Coordinates to draw; three are drawn in perspective. None draws all coordinates of
             points with two or three, otherwise the first two. Points with one coordinate are
             drawn as profiles: their values in ascending order of the template.
+
+        Returns
+        -------
+        display : TemplateDisplay
+            Itself.
         """
         n_sets = min(check_count(n_sets, "n_sets"), len(self.sets))
         template, sets = self._in_plane(columns, n_sets)

@@ -64,12 +64,12 @@ def test_what_was_passed_is_not_changed():
     [
         ([], "Reshape your data|empty|0 bags|minimum of 1 is required"),
         ([np.zeros((2, 3)), np.zeros((2, 4))], "bag 1 of bags have 4 columns.*bag 0 have 3"),
-        ([np.zeros((2, 3)), np.zeros((0, 3))], "Bag 1 of bags is empty"),
-        ([np.zeros((2, 3)), []], "Bag 1 of bags is empty"),
-        ([np.zeros((2, 3)), [[0, 1, np.nan]]], "bag 1 of bags contains NaN.*point 0"),
-        ([np.zeros((2, 3)), [[0, 1, np.inf]]], "bag 1 of bags contains infinity"),
-        ([np.zeros((2, 3)), np.zeros(3)], "Bag 1 of bags has 1 dimension"),
-        ([np.zeros((2, 3)), np.zeros((2, 2, 3))], "Bag 1 of bags has 3 dimension"),
+        ([np.zeros((2, 3)), np.zeros((0, 3))], "Bag 1 of X is empty"),
+        ([np.zeros((2, 3)), []], "Bag 1 of X is empty"),
+        ([np.zeros((2, 3)), [[0, 1, np.nan]]], "bag 1 of X contains NaN.*point 0"),
+        ([np.zeros((2, 3)), [[0, 1, np.inf]]], "bag 1 of X contains infinity"),
+        ([np.zeros((2, 3)), np.zeros(3)], "Bag 1 of X has 1 dimension"),
+        ([np.zeros((2, 3)), np.zeros((2, 2, 3))], "Bag 1 of X has 3 dimension"),
         (np.zeros((2, 2, 2, 2)), "dim 4|4 dim"),
         ("bags", "holds strings"),
         (["one", "two"], "holds strings"),
@@ -126,7 +126,7 @@ def test_estimators_take_groups_as_the_bags_they_are():
 
 
 def test_a_frame_with_a_column_of_text_is_told_to_group_by_it():
-    with pytest.raises(ValueError, match=r"Column 'mouse' of bags .*bags\.groupby\('mouse'\)"):
+    with pytest.raises(ValueError, match=r"Column 'mouse' of X .*X\.groupby\('mouse'\)"):
         Bags.of(POINTS)
 
 

@@ -54,7 +54,7 @@ class Bags:
     offsets: NDArray[np.intp]
 
     @classmethod
-    def of(cls, bags: Any, *, name: str = "bags") -> "Bags":
+    def of(cls, bags: Any, *, name: str = "X") -> "Bags":
         """Validate a list of (n_i, d) arrays, a pandas groupby, or a 3-D or 2-D array.
 
         The rows of a 2-D array are bags of one point. `name` is used in error messages.
@@ -195,14 +195,14 @@ class BagEstimatorMixin:
         self._check_names(bags, reset=False)
         given = Bags.of(bags)
         if not self._bags_of_one:
-            self._check_not_one_bag(bags, "bags")
+            self._check_not_one_bag(bags, "X")
         self._check_width(given)
         return given
 
     def _check_names(self, bags: Any, *, reset: bool) -> None:
         """Compare column names with the fitted ones, or remember them if `reset`."""
         named = _named(bags)
-        check_column_names(named, "bags")
+        check_column_names(named, "X")
         validate_data(self, named, reset=reset, skip_check_array=True, ensure_2d=False)
 
     def _check_width(self, bags: Bags) -> None:
@@ -220,7 +220,7 @@ class BagEstimatorMixin:
         if _dimensions(bags) == 2 and not is_list_of_bags(bags):
             raise ValueError(
                 f"{name} is 2-D, {len(bags)} bags of one point each, but {others} have "
-                "several. For a single bag pass [bag]; for bags of one point, a list of arrays "
+                "several. For a single one pass [points]; for bags of one point, a list of arrays "
                 "with one row."
             )
 

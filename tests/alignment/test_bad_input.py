@@ -20,8 +20,8 @@ def without_numbers(given):
     ("given", "words"),
     [
         ([*bags(), *bags(width=3)], "bag 4 of bags have 3 columns, those of bag 0 have 2"),
-        ([*bags(), np.zeros((0, 2))], "Bag 4 of bags is empty. Drop it"),
-        (without_numbers(bags()), r"bag 2 of bags contains NaN \(in 1 of 5 points.*point 3"),
+        ([*bags(), np.zeros((0, 2))], "Bag 4 of X is empty. Drop it"),
+        (without_numbers(bags()), r"bag 2 of X contains NaN \(in 1 of 5 points.*point 3"),
         (bags(n_bags=1), "holds 1 bag .*at least two"),
         ([], "empty: found 0 bags. Reshape your data: pass a list"),
         (None, r"NoneType of 0 dim.*pass a list"),
@@ -29,12 +29,12 @@ def without_numbers(given):
         (np.zeros((2, 3, 4, 2)), r"shape \(2, 3, 4, 2\).*pass a list"),
         ([[1, 2], [3, 4, 5]], "rows of different lengths. Pass a list"),
         ([[[1, 2], [3]], [[1, 2], [3, 4]]], "bag 0 of bags have different numbers of columns"),
-        ([np.ma.masked_greater(bag, 0) for bag in bags()], "bag 0 of bags is masked"),
-        (np.ma.masked_greater(np.array(bags()), 0), "bags is masked.*Drop the rows"),
+        ([np.ma.masked_greater(bag, 0) for bag in bags()], "bag 0 of X is masked"),
+        (np.ma.masked_greater(np.array(bags()), 0), "X is masked.*Drop the rows"),
         ([1e-160 * bag for bag in bags()], "differ by at most .* too small for a float. Multiply"),
-        ([np.ones((5, 2))] * 4, "All points of bags are equal"),
-        (np.full((6, 3), 7.0), "All points of bags are equal"),
-        (["some", "words"], "bags holds strings"),
+        ([np.ones((5, 2))] * 4, "All points of X are equal"),
+        (np.full((6, 3), 7.0), "All points of X are equal"),
+        (["some", "words"], "X holds strings"),
         ([[["a", "b"]], [["c", "d"]]], "hold text"),
     ],
 )
@@ -63,7 +63,7 @@ def test_a_single_bag_is_not_taken_for_many_bags_of_one_point():
     found = MinimumVolumePCA(1).fit(bags())
     for one in (bags()[0], bags()[0].tolist(), pd.DataFrame(bags()[0])):
         for method in (found.transform, found.align):
-            with pytest.raises(ValueError, match=r"5 bags of one point each.*pass \[bag\]"):
+            with pytest.raises(ValueError, match=r"5 bags of one point each.*pass \[points\]"):
                 method(one)
     assert found.transform([bags()[0]]).shape == (1, 1)
 
@@ -138,7 +138,7 @@ def test_missing_points_need_the_mean_method():
 def test_new_bags_may_not_be_larger_where_points_may_be_missing():
     found = MinimumVolumePCA(1, unequal="missing").fit(bags())
     with pytest.raises(
-        ValueError, match="Bag 1 of bags has 9 points, more than the 5 of the common order"
+        ValueError, match="Bag 1 of X has 9 points, more than the 5 of the common order"
     ):
         found.transform([*bags(1), *bags(1, n_points=9)])
 
@@ -148,7 +148,7 @@ def test_new_bags_need_the_fitted_columns():
     for method in (found.transform, found.align):
         with pytest.raises(ValueError, match=r"has 3 features.*expecting 2 features"):
             method(bags(width=3))
-        with pytest.raises(ValueError, match="bag 2 of bags contains NaN"):
+        with pytest.raises(ValueError, match="bag 2 of X contains NaN"):
             method(without_numbers(bags()))
 
 

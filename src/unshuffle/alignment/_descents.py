@@ -162,8 +162,8 @@ class Descents(Search[Run]):
 def check_points_vary(points: Array) -> None:
     """Refuse points that are all equal, for which all orders are equivalent."""
     if not np.ptp(points, axis=0).any():
-        raise ValueError("All points of bags are equal. Check that the right columns were passed.")
-    check_gap(points, "bags")
+        raise ValueError("All points of X are equal. Check that the right columns were passed.")
+    check_gap(points, "X")
 
 
 def check_features_vary(features: Array, kernel: Any) -> None:
@@ -181,7 +181,7 @@ def check_no_larger(sizes: Order, n_points: int) -> None:
     large = np.flatnonzero(sizes > n_points)
     if large.size:
         raise ValueError(
-            f"Bag {large[0]} of bags has {sizes[large[0]]} points, more than the {n_points} of "
+            f"Bag {large[0]} of X has {sizes[large[0]]} points, more than the {n_points} of "
             f'the common order ({large.size} larger bag(s)). Fit with unequal="resample", which '
             "draws some of them."
         )

@@ -268,7 +268,7 @@ class MinimumVolumePCA(
         check_n_jobs(self.n_jobs)
         check_missing_points(self.unequal, self.method, self.n_points)
         bags = Bags.of(X)
-        check_several_bags(len(bags), "bags")
+        check_several_bags(len(bags), "X")
         check_points_vary(bags.points)
         if self.kernel == "linear":
             bags.check_outliers()

@@ -107,8 +107,8 @@ class AlignmentDisplay(Display):
         display : AlignmentDisplay
             Ready to `plot`.
         """
-        given = Bags.of(bags)
-        check_several_bags(len(given), "bags")
+        given = Bags.of(bags, name="`bags`")
+        check_several_bags(len(given), "`bags`")
         orders = check_orders(permutations, given.sizes)
         volumes, costs = (
             None if path is None else np.asarray(path, dtype=np.float64)

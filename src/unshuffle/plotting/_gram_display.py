@@ -50,8 +50,8 @@ class GramDisplay(Display):
     >>> from unshuffle.datasets import digit_sets
     >>> from unshuffle.kernels import MeanMapKernel
     >>> from unshuffle.plotting import GramDisplay
-    >>> bags, labels = digit_sets(20, n_points=30)
-    >>> display = GramDisplay.from_estimator(MeanMapKernel(), bags, labels)
+    >>> sets, labels = digit_sets(20, n_points=30)
+    >>> display = GramDisplay.from_estimator(MeanMapKernel(), sets, labels)
     >>> display.order.shape
     (20,)
     """

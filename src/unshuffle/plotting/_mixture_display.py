@@ -48,9 +48,9 @@ class MixtureDisplay(Display):
     >>> from unshuffle.datasets import digit_sets
     >>> from unshuffle.kernels import ExpectedLikelihoodKernel
     >>> from unshuffle.plotting import MixtureDisplay
-    >>> bags, labels = digit_sets(4, n_points=60)
-    >>> kernel = ExpectedLikelihoodKernel(3, random_state=0).fit(bags)
-    >>> display = MixtureDisplay.from_estimator(kernel, bags, labels)
+    >>> sets, labels = digit_sets(4, n_points=60)
+    >>> kernel = ExpectedLikelihoodKernel(3, random_state=0).fit(sets)
+    >>> display = MixtureDisplay.from_estimator(kernel, sets, labels)
     >>> len(display.mixtures)
     4
     """
@@ -86,14 +86,14 @@ class MixtureDisplay(Display):
 
     @classmethod
     def from_predictions(
-        cls, bags: Any, mixtures: Sequence[Any], labels: ArrayLike | None = None
+        cls, sets: Any, mixtures: Sequence[Any], labels: ArrayLike | None = None
     ) -> Self:
         """Display of any sets and mixtures.
 
         Parameters
         ----------
-        bags : list of array of shape (n_i, n_features), or 3-D array
-            Sets of points. Pass a single one as [bag].
+        sets : list of array of shape (n_i, n_features), or 3-D array
+            Sets of points. Pass a single one as [points].
         mixtures : list of (weights, means, covariances)
             One for each set, with full covariances.
         labels : array-like of shape (n_sets,) or None, default=None
@@ -104,7 +104,7 @@ class MixtureDisplay(Display):
         display : MixtureDisplay
             Ready to `plot`.
         """
-        given = Bags.of(bags)
+        given = Bags.of(sets, name="`sets`")
         check_planar(given.width)
         if not isinstance(mixtures, Sequence):
             raise TypeError(f"`mixtures` must be a list, got {type(mixtures).__name__}.")

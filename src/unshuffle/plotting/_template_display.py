@@ -54,9 +54,9 @@ class TemplateDisplay(Display):
     >>> from unshuffle import MinimumVolumePCA
     >>> from unshuffle.datasets import digit_sets
     >>> from unshuffle.plotting import TemplateDisplay
-    >>> bags, labels = digit_sets(20, n_points=30)
-    >>> aligned = MinimumVolumePCA().fit(bags)
-    >>> display = TemplateDisplay.from_estimator(aligned, bags[:4], labels[:4])
+    >>> sets, labels = digit_sets(20, n_points=30)
+    >>> aligned = MinimumVolumePCA().fit(sets)
+    >>> display = TemplateDisplay.from_estimator(aligned, sets[:4], labels[:4])
     >>> display.sets.shape
     (4, 30, 2)
     """
@@ -104,7 +104,7 @@ class TemplateDisplay(Display):
     def from_predictions(
         cls,
         template: ArrayLike,
-        bags: Any,
+        sets: Any,
         permutations: ArrayLike,
         labels: ArrayLike | None = None,
     ) -> Self:
@@ -114,10 +114,10 @@ class TemplateDisplay(Display):
         ----------
         template : array-like of shape (n_points, n_features)
             The template points.
-        bags : list of array of shape (n_i, n_features), or 3-D array
+        sets : list of array of shape (n_i, n_features), or 3-D array
             Sets of points.
         permutations : array-like of shape (n_sets, n_points)
-            ``bags[i][permutations[i]]`` is set i in the order of the template; -1 is unmatched.
+            ``sets[i][permutations[i]]`` is set i in the order of the template; -1 is unmatched.
         labels : array-like of shape (n_sets,) or None, default=None
             Title of each set.
 
@@ -126,7 +126,7 @@ class TemplateDisplay(Display):
         display : TemplateDisplay
             Ready to `plot`.
         """
-        given = Bags.of(bags)
+        given = Bags.of(sets, name="`sets`")
         orders = check_orders(permutations, given.sizes)
         shape, points = (orders.shape[1], given.width), as_numbers(template, "`template`")
         if points.shape != shape:

@@ -56,7 +56,7 @@ class SetTransformer(BagEstimatorMixin, TransformerMixin, BaseEstimator, ABC):
             Fitted.
         """
         check_parameters(self)
-        sets = Bags.of(X, name="X")
+        sets = Bags.of(X)
         columns = check_columns(self.columns, sets.width)
         with refitting(self):
             self._columns = columns

@@ -90,7 +90,7 @@ class Preparation:
         if slack != 1.0:
             check_kernel_memory(len(sets), len(sets), n_copies=N_MATRICES)
         seed = int(check_random_state(estimator.random_state).randint(2**31))
-        check_gap(sets.points, "bags")
+        check_gap(sets.points, "X")
         linear, n_landmarks = estimator.kernel == "linear", int(estimator.n_landmarks)
         if linear:
             sets.check_outliers()

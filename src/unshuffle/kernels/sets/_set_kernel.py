@@ -107,7 +107,7 @@ class SetKernel(
         """
         check_parameters(self)
         check_n_jobs(self.n_jobs)
-        sets = Bags.of(X, name="X")
+        sets = Bags.of(X)
         check_gap(sets.points, "X")
         with refitting(self):
             self._record_columns(X, sets)
@@ -233,7 +233,7 @@ class SetKernel(
         ready, b = clone(self), None
         check_parameters(ready)
         check_n_jobs(self.n_jobs)
-        a = both = Bags.of(X, name="X").sorted()
+        a = both = Bags.of(X).sorted()
         ready._record_columns(X, a)
         if Y is not None:
             b = Bags.of(Y, name="Y").sorted()

@@ -85,14 +85,14 @@ def _mixtures(sets: Any) -> Any:
 
 def _some_mixtures(case: Any, rng: Any) -> Any:
     # One mixture for each bag that the same case draws.
-    sets = v.bags().ordinary(case, case.rng("bags"))
+    sets = v.bags().ordinary(case, case.rng("sets"))
     return _mixtures([np.asarray(points, dtype=float) for points in sets])
 
 
 _display(
     "MixtureDisplay",
     {
-        "bags": v.bags(),
+        "sets": v.bags(),
         "mixtures": Kind(_some_mixtures, v.texts("n").hostile, needed=True),
     },
 )
@@ -115,7 +115,11 @@ _display(
             v.table("n", "two").hostile,
             needed=True,
         ),
-        "bags": v.bags(equal=True),
+        "sets": Kind(
+            lambda case, rng: v.bags(equal=True).ordinary(case, case.rng("bags")),
+            v.bags(equal=True).hostile,
+            needed=True,
+        ),
         "permutations": SUBJECTS["plotting.AlignmentDisplay"].arguments["permutations"],
     },
 )

@@ -63,7 +63,7 @@ def test_what_was_passed_is_not_changed():
     ("bags", "words"),
     [
         ([], "Reshape your data|empty|0 bags|minimum of 1 is required"),
-        ([np.zeros((2, 3)), np.zeros((2, 4))], "bag 1 of bags have 4 columns.*bag 0 have 3"),
+        ([np.zeros((2, 3)), np.zeros((2, 4))], "bag 1 of X have 4 columns.*bag 0 have 3"),
         ([np.zeros((2, 3)), np.zeros((0, 3))], "Bag 1 of X is empty"),
         ([np.zeros((2, 3)), []], "Bag 1 of X is empty"),
         ([np.zeros((2, 3)), [[0, 1, np.nan]]], "bag 1 of X contains NaN.*point 0"),

@@ -49,7 +49,8 @@ ROOMS = [
 ]
 
 NO_NUMBERS = {
-    "results and records": "assignment.Assignment layout.Summary "
+    "results, records and bases": "assignment.Assignment layout.Summary kernels.Mixture "
+    "kernels.SetKernel "
     "datasets.LabeledSets datasets.Paired images.Drawing images.ImageCollection "
     "matching.AmbiguityWarning testing.BagCheckResult",
     "sizes and seeds": "datasets.digit_sets datasets.digits_views datasets.grid_points "

@@ -19,7 +19,7 @@ def without_numbers(given):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ([*bags(), *bags(width=3)], "bag 4 of bags have 3 columns, those of bag 0 have 2"),
+        ([*bags(), *bags(width=3)], "bag 4 of X have 3 columns, those of bag 0 have 2"),
         ([*bags(), np.zeros((0, 2))], "Bag 4 of X is empty. Drop it"),
         (without_numbers(bags()), r"bag 2 of X contains NaN \(in 1 of 5 points.*point 3"),
         (bags(n_bags=1), "holds 1 bag .*at least two"),
@@ -28,7 +28,7 @@ def without_numbers(given):
         (np.arange(5.0), r"ndarray of 1 dim.* shape \(5,\).*pass a list"),
         (np.zeros((2, 3, 4, 2)), r"shape \(2, 3, 4, 2\).*pass a list"),
         ([[1, 2], [3, 4, 5]], "rows of different lengths. Pass a list"),
-        ([[[1, 2], [3]], [[1, 2], [3, 4]]], "bag 0 of bags have different numbers of columns"),
+        ([[[1, 2], [3]], [[1, 2], [3, 4]]], "bag 0 of X have different numbers of columns"),
         ([np.ma.masked_greater(bag, 0) for bag in bags()], "bag 0 of X is masked"),
         (np.ma.masked_greater(np.array(bags()), 0), "X is masked.*Drop the rows"),
         ([1e-160 * bag for bag in bags()], "differ by at most .* too small for a float. Multiply"),

@@ -114,7 +114,9 @@ def _judge_case(subject: Subject, case: Case) -> Outcome:
         ):
             return Outcome("nonsense", f"{name or 'the result'} is not finite: {values!r:.300}")
     try:
-        complaint = subject.check(result, arguments)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the call itself was judged by its warnings
+            complaint = subject.check(result, arguments)
     except Exception as error:
         refused = Outcome("refused", f"{type(error).__name__}: {error}")
         return _judge_error(error, subject, arguments) or refused

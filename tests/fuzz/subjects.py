@@ -22,6 +22,8 @@ NOT_CALLED = {
     "images.Drawing",
     "images.ImageCollection",
     "images.default_cache",
+    "kernels.Mixture",
+    "kernels.SetKernel",
     "layout.Summary",
     "matching.AmbiguityWarning",
     "testing.BagCheckResult",

@@ -86,7 +86,7 @@ COLLECTIONS = {
     "number as text": (5, TEXT, {"kernel": "text"}, "got int. Pass a list with one string"),
     "no text": ([], TEXT, {"kernel": "text"}, "X is empty: found 0 documents. Pass at least two"),
     "one text": (TEXT[:1], TEXT, {"kernel": "text"}, "X has 1 item.*at least two items"),
-    "empty texts": (["", " "], TEXT, {"kernel": "text"}, "no word of two letters.*Check that"),
+    "empty texts": (["", " "], TEXT, {"kernel": "text"}, "no words of two letters.*Check that"),
     "complex": (X.astype(complex), Y, {}, "Complex data not supported"),
     "complex y": (X, Y * 1j, {}, "Complex data not supported"),
     "objects": (np.full((6, 2), object()), Y, {}, "argument must be a string or a real number"),

@@ -1,3 +1,4 @@
+import inspect
 import subprocess
 import sys
 
@@ -48,8 +49,8 @@ def test_missing_matplotlib_names_what_to_install():
 def test_docstrings_say_how_to_build_and_where_it_was_drawn(name):
     display = getattr(plotting, name)
     for part in ("Build it with", "\nParameters\n", "\nAttributes\n", "ax_, figure_", "Examples"):
-        assert display.__doc__.count(part) == 1
+        assert inspect.getdoc(display).count(part) == 1
     for method in (each for each in vars(display) if each.startswith(("from_", "plot"))):
-        text = getattr(display, method).__doc__
+        text = inspect.getdoc(getattr(display, method))
         assert text.count("\nParameters\n") == text.count(f"\nReturns\n-------\ndisplay : {name}")
         assert text.count("\nax : matplotlib Axes") == method.startswith("plot")

@@ -231,5 +231,5 @@ def test_bad_sets_are_refused(shapes):
         SetAligner().fit([*sets, np.full((9, 2), np.nan)])
     with pytest.raises(ValueError, match="expecting 2 features"):
         SetAligner().fit(sets).transform([np.zeros((9, 3))])
-    with pytest.raises(ValueError, match=r"pass \[bag\]"):
+    with pytest.raises(ValueError, match=r"pass \[points\]"):
         SetAligner().fit(sets).transform(sets[0])

@@ -225,7 +225,7 @@ for _name, _parameters in _SET_KERNELS.items():
         {"X": v.bags()},
         _parameters,
         check=_reusable(_check_gram),
-        words=SETS | {"gram"},
+        words=SETS | {"kernel"},
     )
     method(f"kernels.{_name}.transform", fitted_kernel(_name), {"X": v.bags()}, words=SETS)
     method(

@@ -167,7 +167,7 @@ def test_new_sets_must_have_the_fitted_columns(kernel, ragged):
     fitted = clone(kernel).fit(bags)
     with pytest.raises(ValueError, match="X has 3 features"):
         fitted.transform([np.ones((4, 3))])
-    with pytest.raises(ValueError, match="For a single bag pass"):
+    with pytest.raises(ValueError, match="For a single one pass"):
         fitted.transform(bags[0])
     with pytest.raises(ValueError, match="X has 3 features"):
         clone(kernel).gram(bags, [np.ones((4, 3))])

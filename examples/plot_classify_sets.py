@@ -29,8 +29,8 @@ def put_down(points):
     return rng.uniform(0.6, 1.6) * points @ slant.T + rng.normal(0, 3, size=2)
 
 
-clouds, labels = digit_sets(300, digits=(3, 9))
-bags = [put_down(points) for points in clouds]
+drawn, labels = digit_sets(300, digits=(3, 9))
+bags = [put_down(points) for points in drawn]
 order = rng.permutation(300)
 train, test = order[:200], order[200:]
 train_bags, test_bags = [bags[i] for i in train], [bags[i] for i in test]

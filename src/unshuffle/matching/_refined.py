@@ -203,7 +203,9 @@ def _refine_by_shares(problem: QuadraticProblem, best: Run, search: MatchSearch)
     agreement = trace / (float(np.linalg.norm(problem.K)) * np.sqrt(square) or 1.0)
     if agreement > AGREE_EXACTLY:
         return best.permutation
-    record = search.make_recorder("choosing partners", level=N_LEVELS, fraction=1.0, path=best.path)
+    record = search.make_recorder(
+        "choosing partners", level=N_LEVELS, fraction=1.0, path=best.path
+    )
     shares = mean_field(problem, one_hot(best.permutation, problem.L.shape[0]))
     permutation, _ = assign_free(problem, shares)
     search.count(1)

@@ -19,6 +19,7 @@ from benchmarks.accuracy import (
     _orbits,
     _photos,
     _set_kernels,
+    _trust,
 )
 from unshuffle.matching import AmbiguityWarning
 
@@ -38,6 +39,7 @@ REPORTS = {
     "plane-dart-kernels": _set_kernels.objects,
     "attributes-halved": partial(_attributes.report, in_turn=False),
     "orbits": _orbits.report,
+    "trust": _trust.report,
 }
 LAYOUTS = ("layouts", "layouts-held-out")
 

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle import KernelizedSorting
-from unshuffle.kernels import rbf_kernel
-from unshuffle.metrics._dependence import hsic_zeroed
+from unshuffle.metrics import hsic
 
 N_SUBSAMPLES = 10
 # Number of rows and error of kernelized sorting, as printed in the paper.
@@ -52,11 +51,16 @@ def report(folder: Path, *, in_turn: bool = True) -> Iterator[str]:
         )
 
 
-def _load(path: Path, name: str) -> tuple[NDArray[np.float64], NDArray[Any]]:
+def load_table(path: Path) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Numbers of a table whose last column is the target, and that column."""
     with gzip.open(path, "rt", newline="") as file:
         records = list(csv.reader(file))[1:]
     X = np.array([record[:-1] for record in records], dtype=float)
-    target = np.array([record[-1] for record in records])
+    return X, np.array([record[-1] for record in records])
+
+
+def _load(path: Path, name: str) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    X, target = load_table(path)
     if name == "optdigits":
         kept = np.isin(target.astype(float), (0, 1))
         X, target = X[kept], target[kept]
@@ -106,5 +110,5 @@ def _subsample(
         unit = SQUARED_ERROR.get(name)
         wrong = target != found if unit is None else unit * (target - found) ** 2
         errors.append(float(np.mean(wrong)))
-    truth = hsic_zeroed(rbf_kernel(first), rbf_kernel(X[:, columns_b])) * (len(X) - 1) ** 2
+    truth = hsic(first, X[:, columns_b], estimator="zeroed") * (len(X) - 1) ** 2
     return errors[0], errors[1], truth / sorting.objective_path_.max(), sorting.ambiguity_

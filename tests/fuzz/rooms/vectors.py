@@ -84,6 +84,7 @@ function(
         "K": v.gram("n"),
         "exponents": Kind(lambda case, rng: [0.5, 1, 2], v.stack("n").hostile, needed=True),
     },
+    words={"exponent"},
 )
 add(
     "kernels.SpectralPower",

@@ -251,7 +251,7 @@ def _check_bags(bags: Any, name: str) -> tuple[NDArray[np.float64], NDArray[np.i
     shape = _shape(bags, name)
     empty = shape[:1] == (0,)
     if empty or len(shape) not in (2, 3):
-        what = f"is a {type(bags).__name__} of {len(shape)} dimension(s), shape {shape}"
+        what = f"has type {type(bags).__name__} and {len(shape)} dimension(s), shape {shape}"
         what = "is empty: found 0 bags" if empty else what
         # scikit-learn's checks look for "Reshape your data".
         raise ValueError(f"{name} {what}. Reshape your data: {_FORMS[0].lower()}{_FORMS[1:]}")

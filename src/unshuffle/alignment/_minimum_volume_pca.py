@@ -120,8 +120,8 @@ class MinimumVolumePCA(
         Number of threads over starts; more are faster, up to `n_init`. The result does not depend
         on it.
     callback : callable or None, default=None
-        Called after each sweep with a state whose `objective` is the negative trace or log-volume.
-        Return True to stop and keep the best order so far.
+        Called after each sweep with a `unshuffle.base.SearchState`, whose `objective` is the
+        negative trace or log-volume. Return True to stop and keep the best order so far.
 
     Attributes
     ----------

@@ -89,9 +89,8 @@ class Collage(BaseEstimator):
     n_jobs : int or None, default=None
         Number of threads. The result is the same.
     callback : callable or None, default=None
-        Called after each step with a state that has `iteration`, `objective` (the negative of
-        what is minimized), `permutation` (tile of each cell), `stage` and `fraction`. Returning
-        True stops the fit and keeps the collage so far.
+        Called after each step with a `unshuffle.base.SearchState`, whose `permutation` is the
+        tile of each cell. Return True to stop and keep the collage so far.
 
     Attributes
     ----------

@@ -70,9 +70,9 @@ class GridLayout(BaseEstimator):
     n_jobs : int or None, default=None
         Number of threads. More are faster above some thousand items. The result is the same.
     callback : callable or None, default=None
-        Called after each step with a state that has `iteration`, `objective` (agreement of items
-        with their surroundings; for "classic" the HSIC), `permutation` (cell of each item),
-        `stage` and `fraction`. Returning True stops the fit and keeps the layout so far.
+        Called after each step with a `unshuffle.base.SearchState`, whose `objective` is the
+        agreement of items with their surroundings ("classic": the HSIC) and whose `permutation`
+        is the cell of each item. Return True to stop and keep the layout so far.
 
     Attributes
     ----------

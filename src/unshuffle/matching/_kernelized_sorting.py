@@ -111,8 +111,8 @@ class KernelizedSorting(BaseEstimator):
     n_jobs : int or None, default=None
         Threads over starts, useful up to `n_init`. The result does not depend on it.
     callback : callable or None, default=None
-        Called after each step with a state that has `iteration`, `objective`, `permutation`,
-        `stage` and `fraction`. Return True to stop and keep the best matching so far.
+        Called after each step with a `unshuffle.base.SearchState`. Return True to stop and keep
+        the best matching so far.
     kernel_weights : array-like of shape (n_kernels,) or None, default=None
         Weights of a list of kernels; larger weights count more. None weighs them equally.
     step : {"set", "line_search"}, default="set"

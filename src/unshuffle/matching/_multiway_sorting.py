@@ -77,8 +77,8 @@ class MultiwaySorting(BaseEstimator):
     n_jobs : int or None, default=None
         Threads over starts, useful up to `n_init`. The result does not depend on it.
     callback : callable or None, default=None
-        Called after each step with a state that has `iteration`, `objective` and `permutation`,
-        of shape (T, m) like `permutations_`. Return True to stop and keep the best so far.
+        Called after each step with a `unshuffle.base.SearchState`, whose `permutation` has the
+        shape of `permutations_`. Return True to stop and keep the best so far.
     offset : float or None, default=None
         Constant added to each kernel, as a multiple of its largest entry, at most 10,000. Multiway
         HSIC is then a sum over all subsets of collections. Larger values give more weight to small

@@ -92,8 +92,8 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     n_jobs : int or None, default=None
         Threads over starts, useful up to `n_init`. The result does not depend on it.
     callback : callable or None, default=None
-        Called after each step with a state that has `iteration`, `objective` (minus the cost),
-        `generators`, `stage` and `fraction`. Return True to stop and keep the best so far.
+        Called after each step with a `unshuffle.base.SearchState`, whose `objective` is minus the
+        cost. Return True to stop and keep the best generators so far.
     constraints : (G, h) or None, default=None
         loss="logtrace" only: arrays of shape (m, d * d) and (m,). The matrix A of every pair
         satisfies G @ A.ravel() <= h. Each step is then a quadratic program, as with solver="mm".

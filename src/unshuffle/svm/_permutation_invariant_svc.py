@@ -107,8 +107,9 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
     n_jobs : int or None, default=None
         Number of threads over sets; more are faster. The result does not depend on it.
     callback : callable or None, default=None
-        Called after each round with a state whose `objective` is the negative squared radius, or
-        the negative (radius / margin)^2. Return True to stop and keep the result so far.
+        Called after each round with a `unshuffle.base.SearchState`, whose `objective` is the
+        negative squared radius, or the negative (radius / margin)^2. Return True to stop and keep
+        the result so far.
 
     Attributes
     ----------

@@ -142,8 +142,9 @@ def number(
 
 def option(*options: str) -> Form:
     """One of several strings."""
+    listed = ", ".join(repr(each) for each in options)
     return Form(
-        ", ".join(repr(each) for each in options),
+        f"one of {listed}" if len(options) > 1 else listed,
         lambda value: isinstance(value, str) and value in options,
     )
 

@@ -194,13 +194,13 @@ def collection_for_each(X: Any, n_kernels: int, name: str) -> list[Any]:
     """One collection for each kernel."""
     if isinstance(X, np.ndarray) and X.ndim == 3:
         X = list(X)
-    if isinstance(X, list | tuple) and len(X) > 0 and all(map(_is_collection, X)):
+    if isinstance(X, list | tuple) and len(X) > 0 and all(map(is_collection, X)):
         _check_one_collection_per_kernel(len(X), n_kernels, name)
         return list(X)
     return [X] * n_kernels
 
 
-def _is_collection(item: Any) -> bool:
+def is_collection(item: Any) -> bool:
     """Whether this is a collection, not a single item (a row of numbers or a string)."""
     if isinstance(item, str):
         return False

@@ -142,9 +142,12 @@ def fit_by_search(
     search: Search[Solution],
     solve: Callable[[], Solution],
     store: Callable[[Solution], None],
-    judge: Callable[[bool], None] | None = None,
+    *judges: Callable[[bool], None],
 ) -> None:
-    """Solve, store, judge. If a callback or Ctrl-C stops the solver, store the best so far."""
+    """Solve, store, judge. If a callback or Ctrl-C stops the solver, store the best so far.
+
+    Each judge receives whether Ctrl-C was pressed. What one sets is dropped if it is stopped.
+    """
     interrupt: KeyboardInterrupt | None = None
     with refitting(estimator):
         try:
@@ -156,13 +159,15 @@ def fit_by_search(
             solution = search.best
             interrupt = stop if isinstance(stop, KeyboardInterrupt) else None
         store(solution)
-        if judge is not None:
+        for judge in judges:
             stored = vars(estimator).copy()
             try:
                 judge(interrupt is not None)
-            except KeyboardInterrupt as again:
+            except (Stopped, KeyboardInterrupt) as stop:
+                search.stopped = True
                 vars(estimator).clear()
                 vars(estimator).update(stored)
-                interrupt = interrupt or again
+                if isinstance(stop, KeyboardInterrupt):
+                    interrupt = interrupt or stop
     if interrupt is not None:
         raise interrupt

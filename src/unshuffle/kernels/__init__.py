@@ -9,7 +9,7 @@ from unshuffle.kernels._centering import (
     unit_norm,
     zero_diagonal,
 )
-from unshuffle.kernels._geodesic import geodesic_distances, geodesic_kernel
+from unshuffle.kernels._geodesic import geodesic_distances, geodesic_kernel, local_kernel
 from unshuffle.kernels._gram import (
     chi2_kernel,
     combined_gram,
@@ -47,6 +47,7 @@ __all__ = [
     "gram_matrix",
     "laplacian_kernel",
     "linear_kernel",
+    "local_kernel",
     "median_gamma",
     "nystroem_factors",
     "pivoted_cholesky",

@@ -1,4 +1,4 @@
-"""Geodesic distances and kernel: shortest paths through a graph of nearest neighbors."""
+"""Kernels from nearest neighbors: shortest paths between items, and widths that follow density."""
 
 from typing import Any
 
@@ -131,6 +131,66 @@ def geodesic_kernel(
         D *= D
     gamma = median_gamma(D, name=name) if gamma is None else check_positive(gamma, "gamma")
     return exponential_of(D, gamma)
+
+
+def local_kernel(
+    X: Any, Y: Any = None, *, n_neighbors: int | None = None, name: str = "X"
+) -> NDArray[np.float64]:
+    """Similarities exp(-d^2 / (s t)), with s and t the distances of both items to a neighbor.
+
+    Items in sparse regions get wider kernels, so that regions of different density compare.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n, d)
+    Y : None or X itself
+        Accepted so that the function can be passed as a kernel. Another collection is refused.
+    n_neighbors : int, default=None
+        The neighbor whose distance is the width of an item. A larger value makes the kernel wider.
+        None is 10, at most n - 1.
+    name : str
+        Name of the collection in error messages.
+
+    Returns
+    -------
+    ndarray of shape (n, n)
+        Exactly symmetric, ones on the diagonal; not always positive definite.
+
+    Notes
+    -----
+    O(n^2 d) time and O(n^2) memory, which is checked first. Distances to exact duplicates do not
+    count as widths.
+
+    Examples
+    --------
+    >>> local_kernel([[0.0], [1.0], [4.0]], n_neighbors=1).round(3)
+    array([[1.   , 0.368, 0.005],
+           [0.368, 1.   , 0.05 ],
+           [0.005, 0.05 , 1.   ]])
+    """
+    if Y is not None and Y is not X:
+        raise ValueError(
+            "local_kernel compares the items of one collection, but got a second one. Leave Y "
+            "out, or stack the two collections to compare across them."
+        )
+    X = check_vectors(X, name, kernel="local")
+    n_items = X.shape[0]
+    check_magnitude(X, name)
+    check_resolved(X, name)
+    check_kernel_memory(n_items, n_items, n_copies=2.6)
+    if n_neighbors is None:
+        n_neighbors = min(10, n_items - 1)
+    n_neighbors = check_count(n_neighbors, "n_neighbors", most=n_items - 1)
+    D = squared_distances(X)
+    D = np.ldexp(D, -int(np.frexp(D.max())[1]))  # exact, and keeps products of widths finite
+    widths = np.empty(n_items)
+    for i in range(n_items):
+        apart = D[i][D[i] > 0]
+        near = min(n_neighbors, apart.size)
+        widths[i] = np.sqrt(np.partition(apart, near - 1)[near - 1]) if near else 1.0
+    D /= widths[:, None]
+    D /= widths[None, :]
+    return exponential_of(mirror_upper(D), 1.0)
 
 
 def step_lengths(X: Any, metric: str, name: str = "X") -> NDArray[np.float64]:

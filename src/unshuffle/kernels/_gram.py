@@ -29,7 +29,7 @@ from unshuffle._grams import (
 from unshuffle._kernel_features import call_kernel, kernel_name
 from unshuffle._parameters import check_flag, check_kernel_memory, check_option, check_positive
 from unshuffle.kernels._centering import scale_to_unit_norm
-from unshuffle.kernels._geodesic import geodesic_kernel
+from unshuffle.kernels._geodesic import geodesic_kernel, local_kernel
 from unshuffle.kernels._text import text_kernel
 
 
@@ -168,7 +168,7 @@ def check_pair(X: Any, Y: Any, kernel: str, name: str = "X") -> tuple[Any, Any]:
     return X, Y
 
 
-KERNELS = ("linear", "rbf", "laplacian", "chi2", "geodesic", "text", "precomputed")
+KERNELS = ("linear", "rbf", "laplacian", "chi2", "geodesic", "local", "text", "precomputed")
 
 
 def gram_matrix(
@@ -181,8 +181,8 @@ def gram_matrix(
     X : array-like or sparse matrix of shape (n, d), list of str, or Gram matrix
         Vectors; documents if `kernel` is "text"; similarities if it is "precomputed".
     kernel : str or callable, default="rbf"
-        "linear", "rbf", "laplacian", "chi2", "geodesic", "text" or "precomputed". A callable is
-        called as `kernel(X, X)` and should return an (n, n) matrix; if it does not, it is called
+        "linear", "rbf", "laplacian", "chi2", "geodesic", "local", "text" or "precomputed". A
+        callable is called as `kernel(X, X)` and should return an (n, n) matrix; if it does not, it is called
         as `kernel(x, y)` on every pair of rows and should return a number.
     gamma : float, default=None
         Width of "rbf", "laplacian", "chi2" and "geodesic"; the others do not use it. A larger
@@ -226,6 +226,8 @@ def _gram(
         return text_kernel(X, name=name)
     if kernel == "geodesic":
         return geodesic_kernel(X, gamma=gamma, name=name)
+    if kernel == "local":
+        return local_kernel(X, name=name)
     vectors, _ = check_pair(X, None, kernel, name)
     if kernel == "linear" and center:
         check_resolved(vectors, name)

@@ -1,7 +1,8 @@
 """Matching of two or more collections by the similarities inside each."""
 
-from unshuffle.matching._kernelized_sorting import AmbiguityWarning, KernelizedSorting
+from unshuffle.matching._kernelized_sorting import KernelizedSorting
 from unshuffle.matching._matches import Matches
 from unshuffle.matching._multiway_sorting import MultiwaySorting
+from unshuffle.matching._trust import DoubtWarning
 
-__all__ = ["AmbiguityWarning", "KernelizedSorting", "Matches", "MultiwaySorting"]
+__all__ = ["DoubtWarning", "KernelizedSorting", "Matches", "MultiwaySorting"]

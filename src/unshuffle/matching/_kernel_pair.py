@@ -1,6 +1,7 @@
 """The kernel matrices of two collections, the problems they define, and first matchings."""
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -88,6 +89,28 @@ class KernelPair:
             )
         return cls(K / scale_K, L / scale_L, cost, frozen, scale_K * scale_L, swapped)
 
+    def part(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> "KernelPair":
+        """Some items of both collections, with the frozen pairs among them.
+
+        `rows` and `columns` are sorted, and no fewer columns than rows.
+        """
+        kept = np.isin(self.frozen[:, 0], rows) & np.isin(self.frozen[:, 1], columns)
+        frozen = [
+            np.searchsorted(items, side)
+            for items, side in zip((rows, columns), self.frozen[kept].T, strict=True)
+        ]
+        cost = None if self.cost is None else self.cost[np.ix_(rows, columns)]
+        K, L = self.K[np.ix_(rows, rows)], self.L[np.ix_(columns, columns)]
+        return KernelPair(K, L, cost, np.column_stack(frozen), self.unit, self.swapped)
+
+    def with_linear_term(self, cost: Array | None, frozen: NDArray[np.intp]) -> "KernelPair":
+        """The same kernels with another cost and other frozen pairs; keeps what was computed."""
+        other = copy(self)
+        other.__dict__.pop("full_problem", None)
+        object.__setattr__(other, "cost", cost)
+        object.__setattr__(other, "frozen", frozen)
+        return other
+
     def to_user(self, permutation: Permutation) -> Permutation:
         """The matching as partners of the user's first collection."""
         if not self.swapped:
@@ -96,6 +119,11 @@ class KernelPair:
         rows = np.flatnonzero(permutation >= 0)
         inverse[permutation[rows]] = rows
         return inverse
+
+    @property
+    def order(self) -> int:
+        """Step through (first, second) that gives the user's order of collections."""
+        return -1 if self.swapped else 1
 
     @property
     def same_size(self) -> bool:

@@ -1,8 +1,10 @@
 """KernelizedSorting, which matches two collections."""
 
 import warnings
-from contextlib import suppress
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,12 +14,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._arrays import as_numbers, as_rows, is_text, middle
+from unshuffle._arrays import as_numbers, as_rows, middle
 from unshuffle._grams import check_frozen, check_shape, count_items
 from unshuffle._mean_field import interaction_spread
 from unshuffle._parallel import check_n_jobs, count_threads
 from unshuffle._parameters import (
     ARRAY,
+    FLAG,
     FUNCTION,
     Constraints,
     check_count,
@@ -30,7 +33,14 @@ from unshuffle._parameters import (
 from unshuffle._progress import Callback, fit_by_search
 from unshuffle.assignment import soft_assignment
 from unshuffle.matching._kernel_pair import KernelPair, compute_gram
-from unshuffle.matching._matches import Matches, take
+from unshuffle.matching._known_pairs import (
+    FEWEST,
+    Hints,
+    add_linear_terms,
+    check_hints,
+    leave_out,
+)
+from unshuffle.matching._matches import Matches, feature_names, item_names, take
 from unshuffle.matching._paper import solve_by_paper
 from unshuffle.matching._refined import (
     FINISHED,
@@ -40,32 +50,35 @@ from unshuffle.matching._refined import (
     confidence,
     solve_refined,
 )
+from unshuffle.matching._scalings import (
+    Choice,
+    Tables,
+    choose_by_known_pairs,
+    choose_by_persistence,
+    kernel_for,
+    tables_of,
+)
+from unshuffle.matching._trust import (
+    HIGH_AMBIGUITY,
+    TRUSTED,
+    DoubtWarning,
+    calibrate,
+    gather_evidence,
+    judge,
+)
 
-# Peak memory in matrices of n^2 numbers: base, for each further thread, and with a cost.
-N_MATRICES, PER_THREAD, WITH_COST = 17, 4, 4
+# Peak memory in matrices of n^2 numbers: base, for each further thread, with a linear term, and
+# to match halves again.
+N_MATRICES, PER_THREAD, WITH_COST, WITH_TRUST = 17, 4, 4, 4
+# Seconds for 1,000 items, and the power of their number that time grows with.
+SECONDS, GROWTH = 12.0, 2.3
+# Fits that take longer than this are announced.
+LONG = 300.0
 SOFT_TEMPERATURE = 0.2
 # Random thirds for `confidence_`: more give finer values.
 N_RESAMPLES, INTERRUPTED_RESAMPLES = 24, 8
-# `AmbiguityWarning` is issued above this.
-WARN_ABOVE = 0.9
-
-
-class AmbiguityWarning(UserWarning):
-    """Another matching with clearly different partners is about as good.
-
-    Examples
-    --------
-    Points at equal distances on a line can be matched in two directions:
-
-    >>> import warnings
-    >>> from unshuffle import KernelizedSorting
-    >>> line = [[float(i)] for i in range(8)]
-    >>> with warnings.catch_warnings(record=True) as issued:
-    ...     warnings.simplefilter("always")
-    ...     sorting = KernelizedSorting().fit(line, line)
-    >>> [warning.category.__name__ for warning in issued]
-    ['AmbiguityWarning']
-    """
+# Starts of the fits that only check an answer, and of those that start from a learned map.
+N_INIT_CHECK, N_INIT_MAPPED = 4, 2
 
 
 class KernelizedSorting(BaseEstimator):
@@ -77,13 +90,16 @@ class KernelizedSorting(BaseEstimator):
 
     Parameters
     ----------
-    kernel : str, callable or list of these, default="rbf"
+    kernel : str, callable or list of these, default="auto"
         Similarity inside the first collection: "linear", "rbf", "laplacian", "chi2", "geodesic",
-        "text" (collections are lists of str), "precomputed" (collections are kernel matrices), or
-        a callable. "linear" is taken about the median of each column. A list is summed, each
-        kernel scaled to unit centered norm; the collection is then a list with one entry for each
-        kernel, or one array for all. Kernels on different features can match far more than the
-        best of them alone.
+        "local", "text" (collections are lists of str), "precomputed" (collections are kernel
+        matrices), or a callable. "linear" is taken about the median of each column. "auto" is
+        "text" for texts and "rbf" for tables; where that answer cannot be trusted, other scalings
+        of both tables (standardized, rows normalized, ranks, log counts) and kernels are tried on
+        a sample, and `scaling_` and `kernel_` say which was taken. A list is summed, each kernel
+        scaled to unit centered norm; the collection is then a list with one entry for each kernel,
+        or one array for all. Kernels on different features can match far more than the best of
+        them alone.
     kernel_y : str, callable, list of these, or None, default=None
         Similarity inside the second collection. None uses `kernel`.
     gamma : float, list of these, or None, default=None
@@ -115,6 +131,11 @@ class KernelizedSorting(BaseEstimator):
         the best matching so far.
     kernel_weights : array-like of shape (n_kernels,) or None, default=None
         Weights of a list of kernels; larger weights count more. None weighs them equally.
+    trust : bool, default=True
+        Whether to estimate how many pairs are right, by matching halves of the collections again,
+        or by leaving known pairs out in turn. Doubles the time. False leaves
+        `expected_accuracy_` NaN and `confidence_` uncalibrated, warns of rivals only, and makes
+        "auto" keep the tables as given.
     step : {"set", "line_search"}, default="set"
         Steps of "unbiased": the best of 0.1, 0.2, ..., 1.0, or the exact maximum on the line.
 
@@ -125,13 +146,27 @@ class KernelizedSorting(BaseEstimator):
     pairs_ : ndarray of shape (n_matched, 2)
         Matched indices (in X, in y).
     confidence_ : ndarray of shape (n_X,)
-        Share of random thirds of the other pairs that give item i the same partner, from 0 to 1;
-        0 if unmatched. It ranks the pairs of one matching; `ambiguity_` judges the whole.
+        Probability that the partner of item i is right; 0 if unmatched, 1 for frozen pairs. Ranked
+        by the share of random thirds of the other pairs that give the same partner, with the mean
+        `expected_accuracy_`.
+    expected_accuracy_ : float
+        Share of the pairs found that is believed right, frozen pairs left out. With 6 or more
+        frozen pairs, a fifth of them at a time is left out and counted; otherwise it follows from
+        how the halves of the collections match (see Notes). Below 0.5, `DoubtWarning` is issued.
+    expected_accuracy_interval_ : ndarray of shape (2,)
+        Range that holds the share right in about nine of ten cases.
+    doubts_ : list of str
+        Reasons not to trust the matching, empty if there are none.
     ambiguity_ : float
         Objective of the best matching with clearly different partners (near-duplicates do not
         count), relative to the best objective; 0 if no start led to one. "refined" takes the
         smaller of this ratio at the full spectrum and at the last spectral power. Above 0.9,
-        `AmbiguityWarning` is issued: the objective cannot decide, but a few `frozen` pairs can.
+        `DoubtWarning` is issued: the objective cannot decide, but a few `frozen` pairs can.
+    kernel_ : str, callable or list of these
+        Kernel of the first collection, "auto" resolved.
+    scaling_ : str
+        Scaling that "auto" chose for both tables: "as given", "standardized", "rows normalized",
+        "ranks" or "log counts".
     objective_ : float
         Sum of K[i, j] L[p(i), p(j)] over matched pairs; kernels centered, diagonals zeroed.
     objective_path_ : ndarray of shape (n_steps,)
@@ -149,9 +184,20 @@ class KernelizedSorting(BaseEstimator):
     Notes
     -----
     The result is a local optimum; the best matching is NP-hard to find. Time grows as n^3 for the
-    matrix products and about n^2 for each assignment: a second for 320 items, under a minute for
-    2,000 on two cores. Memory: about 17 matrices of n^2 numbers and 4 more for each further
+    matrix products and about n^2 for each assignment: two seconds for 320 items, two minutes for
+    2,000 on two cores. Memory: about 21 matrices of n^2 numbers and 4 more for each further
     thread, checked first; a fitted estimator keeps two of n_X * n_y.
+
+    Trust without known pairs: the pairs are halved, and each half is matched again. Right partners
+    come back. Each half is also matched with the partners of the other half, which holds items of
+    the same kind but no right partner: what this reaches is chance. Persistence, agreement beyond
+    chance and `ambiguity_` give the probability that the matching as a whole is right. Near-misses
+    in smooth data of few dimensions (the neighbor of the right partner) are counted as right too
+    often.
+
+    Known pairs are kept, and 6 or more also teach a map between the collections: kernel ridge
+    regression in both directions, extended by the pairs found. It joins the objective as a linear
+    term, whose weight is chosen by leaving known pairs out.
 
     References
     ----------
@@ -183,12 +229,13 @@ class KernelizedSorting(BaseEstimator):
         "method": [option("refined", "classic", "unbiased", "entropy")],
         "unmatched_cost": [number(above=0), None],
         "kernel_weights": [ARRAY, None],
+        "trust": [FLAG],
         "step": [option("set", "line_search")],
     }
 
     def __init__(
         self,
-        kernel: Any = "rbf",
+        kernel: Any = "auto",
         kernel_y: Any = None,
         gamma: Any = None,
         method: str = "refined",
@@ -201,6 +248,7 @@ class KernelizedSorting(BaseEstimator):
         callback: Callback | None = None,
         *,
         kernel_weights: ArrayLike | None = None,
+        trust: bool = True,
         step: str = "set",
     ) -> None:
         self.kernel = kernel
@@ -215,10 +263,17 @@ class KernelizedSorting(BaseEstimator):
         self.n_jobs = n_jobs
         self.callback = callback
         self.kernel_weights = kernel_weights
+        self.trust = trust
         self.step = step
 
     def fit(
-        self, X: Any, y: Any, *, frozen: ArrayLike | None = None, cost: ArrayLike | None = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        frozen: ArrayLike | None = None,
+        cost: ArrayLike | None = None,
+        hints: ArrayLike | None = None,
     ) -> "KernelizedSorting":
         """Find the partner in y of each item of X.
 
@@ -230,10 +285,14 @@ class KernelizedSorting(BaseEstimator):
             Second collection. Its features and size may differ from those of X.
         frozen : array-like of shape (n_frozen, 2) or None, default=None
             Known pairs (index in X, index in y), in any order. They are kept and guide the rest.
+            10 help, 30 help much, and 6 or more also tell how many of the other pairs are right.
         cost : array-like of shape (n_X, n_y) or None, default=None
             Cost of each pair, in units of the gradient of the objective. Larger entries make a
             pair less likely. Costs of about twice `objective_` over the number of items weigh as
             much as the similarities.
+        hints : array-like of shape (n_hints, 3) or None, default=None
+            Likely pairs (index in X, index in y, probability), which the matching may overrule.
+            Pairs that share an item with a frozen one are ignored.
 
         Returns
         -------
@@ -251,9 +310,19 @@ class KernelizedSorting(BaseEstimator):
                 "Matching requires y to be passed, but the target y is None. It is the second "
                 "collection, like X: call fit(X, y) with both."
             )
-        search = MatchSearch(self._build_pair(X, y, frozen, cost), self.callback)
-        solve, store = partial(self._solve, search), partial(self._store, search, X, y)
-        fit_by_search(self, search, solve, store, partial(self._judge, search))
+        kernels = self._resolve_kernels(X, y)
+        self._check_resources(X, y, kernels, linear=cost is not None or frozen is not None)
+        given = _Given(X, y, kernels, frozen, cost, hints)
+        if self.kernel == "auto" and self.kernel_y in ("auto", None) and self.gamma is None:
+            given.tables = tables_of(X, y)
+        if given.tables is not None:
+            given.choice = given.tables.first_choice
+            known = check_frozen(frozen, len(given.tables.X), len(given.tables.y))
+            if len(known) >= FEWEST:
+                given.choice, given.reason = choose_by_known_pairs(given.tables, known, _rng())
+        search = self._fit_once(given)
+        if self._should_rescale(given, search):
+            search = self._rescale(given, search)
         if not search.stopped:
             self._warn()
         return self
@@ -326,7 +395,15 @@ class KernelizedSorting(BaseEstimator):
     def matches_(self) -> Matches:
         """Matched pairs with names and confidences, which can be saved to CSV or JSON."""
         check_is_fitted(self, "permutation_")
-        return Matches(self.permutation_, self.confidence_, self._names_first, self._names_second)
+        return Matches(
+            self.permutation_,
+            self.confidence_,
+            self._names_first,
+            self._names_second,
+            expected_accuracy=self.expected_accuracy_,
+            interval=self.expected_accuracy_interval_,
+            doubts=self.doubts_,
+        )
 
     def _shares(self, number: int, temperature: float) -> NDArray[np.float64]:
         with warnings.catch_warnings():
@@ -341,20 +418,38 @@ class KernelizedSorting(BaseEstimator):
                 tol=1e-3,
             )
 
-    def _build_pair(
-        self, X: Any, y: Any, frozen: ArrayLike | None, cost: ArrayLike | None
-    ) -> KernelPair:
-        """Check memory, kernels, cost and frozen pairs."""
+    def _resolve_kernels(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Kernels of both sides, "auto" replaced by what suits the collection."""
         kernel_y = self.kernel if self.kernel_y is None else self.kernel_y
-        largest = max(count_items(X, self.kernel), count_items(y, kernel_y, "y"))
-        more_threads = count_threads(self.n_jobs, self.n_init) - 1
-        n_matrices = N_MATRICES + PER_THREAD * more_threads + WITH_COST * (cost is not None)
-        check_memory(
-            8 * n_matrices * largest**2,
-            what=f"Matching {largest:,} items",
-            instead="Fit a sample of the items, or match parts of the collections in turn.",
+        return (
+            kernel_for(X) if self.kernel == "auto" else self.kernel,
+            kernel_for(y) if kernel_y == "auto" else kernel_y,
         )
-        several = any(isinstance(kernel, list | tuple) for kernel in (self.kernel, kernel_y))
+
+    def _check_resources(self, X: Any, y: Any, kernels: tuple[Any, Any], *, linear: bool) -> None:
+        """Check memory and announce long work, before any kernel matrix is computed."""
+        largest = max(count_items(X, kernels[0]), count_items(y, kernels[1], "y"))
+        n_threads = count_threads(self.n_jobs, self.n_init)
+        n_matrices = N_MATRICES + PER_THREAD * (n_threads - 1)
+        n_matrices += WITH_COST * linear + WITH_TRUST * bool(self.trust)
+        instead = "Fit a sample of the items, or match parts of the collections in turn."
+        check_memory(
+            8 * n_matrices * largest**2, what=f"Matching {largest:,} items", instead=instead
+        )
+        seconds = SECONDS * (largest / 1000) ** GROWTH * (0.3 + 0.7 * self.n_init / 8 / n_threads)
+        seconds *= 2 if self.trust else 1
+        if seconds > LONG:
+            warnings.warn(
+                f"Matching {largest:,} items takes roughly {seconds / 60:,.0f} minutes and "
+                f"{8 * n_matrices * largest**2 / 1e9:,.1f} GB. Pass callback= to follow it; "
+                f"n_jobs=-1 is faster, trust=False halves the time. {instead}",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _build_pair(self, given: "_Given") -> KernelPair:
+        """Check kernels, cost and frozen pairs."""
+        several = any(isinstance(kernel, list | tuple) for kernel in given.kernels)
 
         def gram(collection: Any, kernel: Any, name: str) -> NDArray[np.float64]:
             # Weights may be meant for the list of the other side only.
@@ -362,11 +457,14 @@ class KernelizedSorting(BaseEstimator):
             weights = None if single else self.kernel_weights
             return compute_gram(collection, kernel, gamma=self.gamma, weights=weights, name=name)
 
-        K, L = gram(X, self.kernel, "X"), gram(y, kernel_y, "y")
-        fixed = check_frozen(frozen, K.shape[0], L.shape[0])
+        if given.tables is not None and given.choice is not None and not self.kernel_weights:
+            K, L = given.tables.grams(given.choice)
+        else:
+            K, L = gram(given.X, given.kernels[0], "X"), gram(given.y, given.kernels[1], "y")
+        fixed = check_frozen(given.frozen, K.shape[0], L.shape[0])
         linear = None
-        if cost is not None:
-            linear = as_rows(as_numbers(cost, "cost"), "cost")
+        if given.cost is not None:
+            linear = as_rows(as_numbers(given.cost, "cost"), "cost")
             check_shape(linear, (K.shape[0], L.shape[0]), "cost", "items of X by items of y")
         if self.method == "entropy" and K.shape != L.shape:
             raise ValueError(
@@ -380,21 +478,50 @@ class KernelizedSorting(BaseEstimator):
                 linear = linear - middle(linear.reshape(-1, 1))[0]
         return KernelPair.of(K, L, linear, fixed)
 
+    def _fit_once(self, given: "_Given", after: MatchSearch | None = None) -> MatchSearch:
+        """Match, store and judge, for one choice of kernels."""
+        pair = self._build_pair(given)
+        hints = check_hints(given.hints, *(pair.K.shape[:1] + pair.L.shape[:1])[:: pair.order])
+        taught, weight = pair, 0.0
+        if self.method == "refined":
+            hints = Hints(hints.pairs[:, :: pair.order], hints.probabilities)
+            mapped = partial(self._solve_part, n_init=N_INIT_MAPPED)
+            taught, weight = add_linear_terms(pair, hints, lambda part: mapped(part).permutation)
+        search = MatchSearch(taught, self.callback, _span(given, self.trust, after is not None))
+        if after is not None:
+            search.iteration = after.iteration
+        fit_by_search(
+            self,
+            search,
+            partial(self._solve, search),
+            partial(self._store, search, given),
+            partial(self._judge, search),
+            partial(self._estimate, search, pair, weight),
+        )
+        return search
     def _solve(self, search: MatchSearch) -> Outcome:
         """Search, and release pairs of the result even if the search was stopped."""
-        max_iter, n_jobs = int(self.max_iter), self.n_jobs
-        if self.method == "refined":
-            n_init, rng = int(self.n_init), check_random_state(self.random_state)
-            solve = partial(solve_refined, n_init=n_init, rng=rng)
-        else:
-            solve = partial(solve_by_paper, method=self.method, tol=self.tol, step=self.step)
+        solve = self._method(int(self.n_init), check_random_state(self.random_state))
         try:
-            search.offer(solve(search, max_iter=max_iter, n_jobs=n_jobs), FINISHED)
+            search.offer(solve(search), FINISHED)
         finally:
             search.release_pairs(self.unmatched_cost)
         return search.found
 
-    def _store(self, search: MatchSearch, X: Any, y: Any, outcome: Outcome) -> None:
+    def _solve_part(self, part: KernelPair, n_init: int = N_INIT_CHECK) -> Outcome:
+        """Match a part of the collections, or all of them again, by the same method."""
+        search = MatchSearch(part, None)
+        return self._method(min(n_init, int(self.n_init)), _rng())(search)
+
+    def _method(self, n_init: int, rng: np.random.RandomState) -> Callable[[MatchSearch], Outcome]:
+        common = {"max_iter": int(self.max_iter), "n_jobs": self.n_jobs}
+        if self.method == "refined":
+            return partial(solve_refined, n_init=n_init, rng=rng, **common)
+        return partial(
+            solve_by_paper, method=self.method, tol=self.tol, step=self.step, **common
+        )
+
+    def _store(self, search: MatchSearch, given: "_Given", outcome: Outcome) -> None:
         """Set the fitted attributes, in the user's order of collections."""
         pair = search.pair
         # The full spectrum for soft matches, fine differences to rank candidates.
@@ -413,12 +540,20 @@ class KernelizedSorting(BaseEstimator):
         self.converged_ = outcome.converged
         self.ambiguity_ = 0.0
         self.confidence_ = np.zeros(self.permutation_.size)
+        self.expected_accuracy_ = np.nan
+        self.expected_accuracy_interval_ = np.full(2, np.nan)
+        self.doubts_: list[str] = []
+        self.kernel_, _ = given.kernels
+        self._reason = given.reason
+        self.__dict__.pop("scaling_", None)
+        if given.choice is not None:
+            self.scaling_, self.kernel_ = given.choice
         self._n_second = (pair.K if pair.swapped else pair.L).shape[0]
-        self._names_first = item_names(X, self.permutation_.size)
-        self._names_second = item_names(y, self._n_second)
+        self._names_first = item_names(given.X, self.permutation_.size)
+        self._names_second = item_names(given.y, self._n_second)
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
-        self.__dict__.update(feature_names(X))
+        self.__dict__.update(feature_names(given.X))
 
     def _judge(self, search: MatchSearch, interrupted: bool) -> None:
         """Compute the ambiguity of the matching and the confidence of each pair."""
@@ -430,6 +565,63 @@ class KernelizedSorting(BaseEstimator):
         confidences[self.pairs_[:, 0]] = each[self.pairs_[:, int(pair.swapped)]]
         self.confidence_ = confidences
 
+    def _estimate(
+        self, search: MatchSearch, pair: KernelPair, weight: float, interrupted: bool
+    ) -> None:
+        """Estimate the share of right pairs, and calibrate the confidences to it."""
+        matching, evidence, left_out = search.found.matching, None, None
+        if self.trust and not (interrupted or search.stopped):
+
+            begin, step = search.span[1], search.span[1] - search.span[0]
+            n_solved = count()
+
+            def solve(part: KernelPair, n_init: int = N_INIT_CHECK) -> Outcome:
+                fraction = begin + step * 0.2 * next(n_solved)
+                search.step(
+                    self.objective_, self.permutation_, stage="checking", fraction=fraction
+                )
+                return self._solve_part(part, n_init)
+
+            if len(pair.frozen) >= FEWEST:
+                left_out = leave_out(
+                    pair, lambda part: solve(part, N_INIT_MAPPED).permutation, weight
+                )
+            else:
+                evidence = gather_evidence(pair, matching, self.ambiguity_, solve)
+        free = np.setdiff1d(self.pairs_[:, 0], self._frozen[:, 0])
+        trust = judge(self.confidence_[free], evidence, left_out, self.ambiguity_)
+        self.doubts_ = trust.doubts
+        if self.trust and not (interrupted or search.stopped):
+            self.expected_accuracy_ = trust.expected_accuracy
+            self.expected_accuracy_interval_ = np.array(trust.interval)
+            confidences = self.confidence_.copy()
+            confidences[free] = calibrate(confidences[free], trust.expected_accuracy)
+            self.confidence_ = confidences
+
+    def _should_rescale(self, given: "_Given", search: MatchSearch) -> bool:
+        return (
+            given.tables is not None
+            and not search.stopped
+            and len(search.pair.frozen) < FEWEST
+            and self.expected_accuracy_ < TRUSTED
+        )
+
+    def _rescale(self, given: "_Given", search: MatchSearch) -> MatchSearch:
+        """Match again under another scaling and kernel, if one is clearly more reliable."""
+        tables, before = given.tables, vars(self).copy()
+        choice, reason = choose_by_persistence(tables, given.choice, self._solve_part, _rng())
+        if choice == given.choice:
+            return search
+        given.choice, given.reason = choice, reason
+        try:
+            again = self._fit_once(given, search)
+        except KeyboardInterrupt:
+            vars(self).update(before)
+            raise
+        if again.stopped:
+            vars(self).update(before)
+        return again
+
     def _warn(self) -> None:
         if not self.converged_:
             warnings.warn(
@@ -438,15 +630,23 @@ class KernelizedSorting(BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        if self.ambiguity_ > WARN_ABOVE:
+        if self.doubts_:
             warnings.warn(
-                "Another matching with clearly different partners reaches "
-                f"{self.ambiguity_:.1%} of the best objective, so the objective cannot decide "
-                "between them. Freeze a few known pairs, add a kernel on other features, or raise "
-                "n_init.",
-                AmbiguityWarning,
-                stacklevel=3,
+                f"{self.matches_.describe_trust()} {self._advise()}", DoubtWarning, stacklevel=3
             )
+
+    def _advise(self) -> str:
+        """What to do about the doubts."""
+        if len(self._frozen) >= FEWEST:
+            ways = ["Freeze more known pairs"]
+        else:
+            ways = ["Freeze known pairs (30 help much)"]
+        ways.append("add a kernel on other features")
+        if self.kernel_ == "rbf" and self.kernel != "auto":
+            ways.append('let kernel="auto" try other scalings')
+        if self.ambiguity_ > HIGH_AMBIGUITY:
+            ways.append("raise n_init")
+        return f"{', '.join(ways[:-1])}, or {ways[-1]}."
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -454,33 +654,35 @@ class KernelizedSorting(BaseEstimator):
         tags.target_tags.single_output = False
         tags.target_tags.multi_output = True
         tags.input_tags.sparse = True
-        tags.input_tags.string = "text" in (self.kernel, self.kernel_y)
+        tags.input_tags.string = bool({"text", "auto"} & {str(self.kernel), str(self.kernel_y)})
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
 
 
-def item_names(collection: Any, n_items: int) -> list[str]:
-    """Names of the items: the index of a data frame, obs_names of AnnData, or positions."""
-    parts = [collection]
-    if isinstance(collection, list | tuple) and not is_text(collection):
-        parts = list(collection)  # one table for each kernel: use the first names
-    for part in parts:
-        names = part.index if hasattr(part, "iloc") else getattr(part, "obs_names", None)
-        if names is not None and len(names) == n_items:
-            return [str(name) for name in names]
-    return [str(number) for number in range(n_items)]
+@dataclass
+class _Given:
+    """Arguments of `fit`, and what "auto" makes of them."""
+
+    X: Any
+    y: Any
+    kernels: tuple[Any, Any]
+    frozen: ArrayLike | None
+    cost: ArrayLike | None
+    hints: ArrayLike | None
+    tables: Tables | None = None  # only with "auto"
+    choice: Choice | None = None
+    reason: str = ""  # why "auto" did not keep the tables as given
 
 
-def feature_names(collection: Any) -> dict[str, Any]:
-    """Fitted attributes of a table: the number of columns, and their names if strings."""
-    shape: tuple[int, ...] | None = getattr(collection, "shape", None)
-    if shape is None and not is_text(collection):
-        with suppress(ValueError):  # one table for each kernel, not a table in lists
-            shape = np.shape(collection)
-    if shape is None or len(shape) != 2:
-        return {}
-    found: dict[str, Any] = {"n_features_in_": int(shape[1])}
-    columns = getattr(collection, "columns", getattr(collection, "var_names", None))
-    if columns is not None and all(isinstance(name, str) for name in columns):
-        found["feature_names_in_"] = np.asarray(columns, dtype=object)
-    return found
+def _span(given: _Given, trust: bool, again: bool) -> tuple[float, float]:
+    """Shares of the whole work at which a search begins and ends; checking takes as long."""
+    if not trust:
+        return 0.0, 1.0
+    if given.tables is None:
+        return 0.0, 0.5
+    return (0.6, 0.8) if again else (0.0, 0.25)
+
+
+def _rng() -> np.random.RandomState:
+    """Random numbers for checks and choices, which should not depend on the user's seed."""
+    return np.random.RandomState(0)

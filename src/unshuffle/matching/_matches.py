@@ -2,15 +2,16 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from unshuffle._arrays import check_length, check_plain
+from unshuffle._arrays import check_length, check_plain, is_text
 from unshuffle._files import as_path, check_output_path
 from unshuffle._grams import check_permutation
 from unshuffle._grids import check_names
@@ -44,6 +45,12 @@ class Matches:
         Names of the second collection.
     candidates : ndarray of shape (n_x, k) or None, default=None
         Best partners of each item of the first collection, the best first.
+    expected_accuracy : float, default=nan
+        Share of the pairs believed right; NaN if unknown.
+    interval : array-like of shape (2,), default=(nan, nan)
+        Range in which that share lies.
+    doubts : sequence of str, default=()
+        Reasons not to trust the pairs.
 
     Examples
     --------
@@ -51,6 +58,9 @@ class Matches:
     >>> matches = Matches(np.array([1, 0]), np.array([1.0, 0.5]), ["a", "b"], ["c", "d"])
     >>> matches.named_pairs()
     [('a', 'd'), ('b', 'c')]
+    >>> print(matches)
+    2 pairs of 2 and 2 items.
+    How many are right was not estimated.
     """
 
     permutation: NDArray[np.intp]
@@ -58,6 +68,9 @@ class Matches:
     names_x: list[str]
     names_y: list[str]
     candidates: NDArray[np.intp] | None = None
+    expected_accuracy: float = np.nan
+    interval: ArrayLike = (np.nan, np.nan)
+    doubts: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         # Copies: the table must not change with the arguments.
@@ -91,6 +104,36 @@ class Matches:
             f"Matches({int(matched.sum()):,} matched of {len(self.names_x):,} and "
             f"{len(self.names_y):,} items, mean confidence {sure:.2f}{best})"
         )
+
+    def __str__(self) -> str:
+        n_matched = int((self.permutation >= 0).sum())
+        lines = [
+            f"{n_matched:,} pairs of {len(self.names_x):,} and {len(self.names_y):,} items.",
+            self.describe_trust(),
+        ]
+        if self.doubts:
+            lines.append(
+                "Next: check some pairs by eye, and give those that are right as known pairs "
+                "(30 help much), or compare other features."
+            )
+        elif n_matched and self.expected_accuracy < 0.995:
+            worst = int(np.where(self.permutation >= 0, self.confidence, 2.0).argmin())
+            lines.append(
+                f"Next: check the pairs of low confidence, such as {self.names_x[worst]!r} "
+                f"({self.confidence[worst]:.2f})."
+            )
+        return "\n".join(lines)
+
+    def describe_trust(self) -> str:
+        """How many pairs are believed right, and reasons for doubt, in a sentence."""
+        believed = "How many are right was not estimated"
+        if np.isfinite(self.expected_accuracy):
+            low, high = np.asarray(self.interval)
+            believed = (
+                f"About {self.expected_accuracy:.0%} of the pairs are believed right "
+                f"({low:.0%} to {high:.0%})"
+            )
+        return f"{believed}: {'; '.join(self.doubts)}." if self.doubts else f"{believed}."
 
     @property
     def pairs(self) -> NDArray[np.intp]:
@@ -296,3 +339,30 @@ def take(collection: Any, indices: NDArray[np.intp], n_items: int, *, name: str 
         return type(collection)(collection[index] for index in indices)
     # asanyarray keeps masked arrays
     return np.asanyarray(collection)[indices]
+
+
+def item_names(collection: Any, n_items: int) -> list[str]:
+    """Names of the items: the index of a data frame, obs_names of AnnData, or positions."""
+    parts = [collection]
+    if isinstance(collection, list | tuple) and not is_text(collection):
+        parts = list(collection)  # one table for each kernel: use the first names
+    for part in parts:
+        names = part.index if hasattr(part, "iloc") else getattr(part, "obs_names", None)
+        if names is not None and len(names) == n_items:
+            return [str(name) for name in names]
+    return [str(number) for number in range(n_items)]
+
+
+def feature_names(collection: Any) -> dict[str, Any]:
+    """Fitted attributes of a table: the number of columns, and their names if strings."""
+    shape: tuple[int, ...] | None = getattr(collection, "shape", None)
+    if shape is None and not is_text(collection):
+        with suppress(ValueError):  # one table for each kernel, not a table in lists
+            shape = np.shape(collection)
+    if shape is None or len(shape) != 2:
+        return {}
+    found: dict[str, Any] = {"n_features_in_": int(shape[1])}
+    columns = getattr(collection, "columns", getattr(collection, "var_names", None))
+    if columns is not None and all(isinstance(name, str) for name in columns):
+        found["feature_names_in_"] = np.asarray(columns, dtype=object)
+    return found

@@ -76,9 +76,15 @@ class Outcome:
 class MatchSearch(CountingSearch[Outcome]):
     """Progress of a fit and the best matching it has seen."""
 
-    def __init__(self, pair: KernelPair, callback: Callback | None) -> None:
+    def __init__(
+        self,
+        pair: KernelPair,
+        callback: Callback | None,
+        span: tuple[float, float] = (0.0, 1.0),
+    ) -> None:
         super().__init__(callback)
         self.pair = pair
+        self.span = span  # shares of the whole work at which the search begins and ends
 
     @property
     def found(self) -> Outcome:
@@ -91,6 +97,9 @@ class MatchSearch(CountingSearch[Outcome]):
         self, stage: str, *, level: int, fraction: float, path: list[float]
     ) -> Callable[[float, Permutation], None]:
         """Make a function that records each step and keeps the best of the highest level."""
+
+        begin, end = self.span
+        fraction = begin + (end - begin) * fraction
 
         def record(value: float, permutation: Permutation) -> None:
             objective = self.pair.objective(permutation)
@@ -199,9 +208,7 @@ def _choose_end(leaders: list[Run], n_best: int, problem: QuadraticProblem) -> R
 
 def _refine_by_shares(problem: QuadraticProblem, best: Run, search: MatchSearch) -> Permutation:
     """Maximize the expected number of right pairs, by soft shares around the best matching."""
-    trace, square = matched_sums(problem.K, problem.L, best.permutation)
-    agreement = trace / (float(np.linalg.norm(problem.K)) * np.sqrt(square) or 1.0)
-    if agreement > AGREE_EXACTLY:
+    if agreement(problem, best.permutation) > AGREE_EXACTLY:
         return best.permutation
     record = search.make_recorder(
         "choosing partners", level=N_LEVELS, fraction=1.0, path=best.path
@@ -211,6 +218,12 @@ def _refine_by_shares(problem: QuadraticProblem, best: Run, search: MatchSearch)
     search.count(1)
     record(problem.value(permutation), permutation)
     return permutation
+
+
+def agreement(problem: QuadraticProblem, permutation: Permutation) -> float:
+    """Correlation of the similarities of both sides over the matched pairs, 1 if they are equal."""
+    trace, square = matched_sums(problem.K, problem.L, permutation)
+    return trace / (float(np.linalg.norm(problem.K)) * np.sqrt(square) or 1.0)
 
 
 def release(

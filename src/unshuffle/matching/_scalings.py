@@ -1,0 +1,223 @@
+"""`kernel="auto"`: the scaling and the kernel by which two tables agree most reliably."""
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.stats import rankdata
+
+from unshuffle._arrays import as_rows, is_text
+from unshuffle._grams import is_collection
+from unshuffle._quadratic import climb
+from unshuffle.kernels import center, zero_diagonal
+from unshuffle.matching._kernel_pair import (
+    Array,
+    KernelPair,
+    compute_gram,
+    match_by_annealing,
+    match_profiles,
+)
+from unshuffle.matching._refined import Outcome, agreement, disagreement
+
+Solve = Callable[[KernelPair], Outcome]
+
+# Items of each table on which scalings are compared.
+MOST_ITEMS = 200
+# Candidates that are matched again from halves: the best by their agreement.
+N_FINALISTS = 3
+# A candidate must be better than the tables as given by this much, without and with known pairs.
+MARGIN, MARGIN_KNOWN = 0.15, 0.2
+# Columns whose spreads differ more than this are in different units.
+DIFFERENT_UNITS = 100.0
+
+
+class Choice(NamedTuple):
+    """A scaling of both tables and a kernel."""
+
+    scaling: str
+    kernel: str
+
+
+def standardize(X: Array) -> Array:
+    """Columns with mean 0 and variance 1."""
+    # Scaling by a power of two is exact, and keeps sums and squares from overflow.
+    _, exponents = np.frexp(np.abs(X).max(axis=0))
+    scaled = np.ldexp(X, -exponents)
+    centered = scaled - scaled.mean(axis=0)
+    spread = centered.std(axis=0)
+    # Rounding errors of a constant column must not be blown up.
+    spread[spread <= 1e-12 * np.abs(scaled).max(axis=0)] = 1.0
+    return np.asarray(centered / spread)
+
+
+def normalize_rows(X: Array) -> Array:
+    """Rows of length 1, so that only the proportions of the columns count."""
+    _, exponents = np.frexp(np.abs(X).max(axis=1, keepdims=True))
+    scaled = np.ldexp(X, -exponents)
+    lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
+    return np.asarray(scaled / np.where(lengths > 0, lengths, 1.0))
+
+
+def rank_columns(X: Array) -> Array:
+    """Ranks within each column, from 0 to 1."""
+    return np.asarray((rankdata(X, axis=0) - 0.5) / len(X))
+
+
+def log_counts(X: Array) -> Array:
+    """Logarithms of counts, relative to the total of their row; other tables stay as given."""
+    if X.min() < 0:
+        return X
+    totals = X.sum(axis=1, keepdims=True)
+    typical = float(np.median(totals))
+    return np.asarray(np.log1p(X * (typical / np.where(totals > 0, totals, 1.0))))
+
+
+SCALINGS: dict[str, Callable[[Array], Array]] = {
+    "as given": lambda X: X,
+    "standardized": standardize,
+    "rows normalized": normalize_rows,
+    "ranks": rank_columns,
+    "log counts": log_counts,
+}
+KERNELS = ("rbf", "geodesic", "local")
+
+
+def kernel_for(collection: Any) -> Any:
+    """Kernel that suits the kind of a collection: "text", "rbf", or a list for several tables."""
+    if isinstance(collection, list | tuple) and collection and all(map(is_collection, collection)):
+        return [kernel_for(part) for part in collection]
+    return "text" if is_text(collection) else "rbf"
+
+
+class Tables:
+    """Two dense tables that may be scaled in several ways."""
+
+    def __init__(self, X: Any, y: Any) -> None:
+        self.X, self.y = as_rows(X, "X"), as_rows(y, "y")
+
+    @property
+    def first_choice(self) -> Choice:
+        """As given, or standardized if the columns are in different units."""
+        for table in (self.X, self.y):
+            spreads = table.std(axis=0)
+            spreads = spreads[spreads > 0]
+            if spreads.size and spreads.max() > DIFFERENT_UNITS * spreads.min():
+                return Choice("standardized", "rbf")
+        return Choice("as given", "rbf")
+
+    def grams(self, choice: Choice) -> tuple[Array, Array]:
+        """Both kernel matrices."""
+        scale = SCALINGS[choice.scaling]
+        K = compute_gram(scale(self.X), choice.kernel, gamma=None, name="X")
+        return K, compute_gram(scale(self.y), choice.kernel, gamma=None, name="y")
+
+    def sample(self, known: NDArray[np.intp], rng: np.random.RandomState) -> "Tables":
+        """At most `MOST_ITEMS` rows of both tables, the known pairs first."""
+        parts = []
+        for table, items in ((self.X, known[:, 0]), (self.y, known[:, 1])):
+            others = rng.permutation(np.setdiff1d(np.arange(len(table)), items))
+            parts.append(table[np.concatenate([items, others])[: max(MOST_ITEMS, items.size)]])
+        return Tables(*parts)
+
+    def other_choices(self, first: Choice) -> list[Choice]:
+        """Candidates, except those that change nothing."""
+        found = []
+        for scaling, kernel in product(SCALINGS, KERNELS):
+            scale = SCALINGS[scaling]
+            same = scaling != "as given" and all(
+                np.allclose(scale(table), table) for table in (self.X, self.y)
+            )
+            choice = Choice(scaling, kernel)
+            if not same and choice != first:
+                found.append(choice)
+        return found
+
+
+def tables_of(X: Any, y: Any) -> Tables | None:
+    """Both collections as tables, or None if one is something else."""
+    if any(sparse.issparse(each) or kernel_for(each) != "rbf" for each in (X, y)):
+        return None
+    return Tables(X, y)
+
+
+def choose_by_known_pairs(
+    tables: Tables, known: NDArray[np.intp], rng: np.random.RandomState
+) -> tuple[Choice, str]:
+    """Choice under which the known pairs agree most, and why."""
+    first = tables.first_choice
+    sample = tables.sample(known, rng)
+    n_known = len(known)
+    found = {}
+    for choice in (first, *sample.other_choices(first)):
+        parts = _try_grams(sample, choice)
+        if parts is not None:
+            first_part, second_part = (
+                zero_diagonal(center(S[:n_known, :n_known])) for S in parts
+            )
+            norms = float(np.linalg.norm(first_part) * np.linalg.norm(second_part))
+            found[choice] = float((first_part * second_part).sum()) / (norms or 1.0)
+    best = max(found, key=lambda choice: found[choice])
+    if found[best] <= found.get(first, -1.0) + MARGIN_KNOWN:
+        return first, ""
+    return best, (
+        f"similarities of the {n_known} known pairs correlate by {found[best]:.2f}, "
+        f"{found.get(first, 0.0):.2f} {first.scaling}"
+    )
+
+
+def choose_by_persistence(
+    tables: Tables, first: Choice, solve: Solve, rng: np.random.RandomState
+) -> tuple[Choice, str]:
+    """Choice under which halves of a sample lead to the same partners most often, and why."""
+    sample = tables.sample(np.empty((0, 2), dtype=np.intp), rng)
+    pairs = {}
+    for choice in (first, *sample.other_choices(first)):
+        grams = _try_grams(sample, choice)
+        if grams is not None:
+            pairs[choice] = KernelPair.of(*grams, None, np.empty((0, 2), dtype=np.intp))
+    reached = {choice: _best_agreement(pair) for choice, pair in pairs.items() if choice != first}
+    finalists = sorted(reached, key=lambda choice: -reached[choice])[:N_FINALISTS]
+    scores = {
+        choice: _reliability(pairs[choice], solve)
+        for choice in (first, *finalists)
+        if choice in pairs
+    }
+    best = max(scores, key=lambda choice: scores[choice])
+    if scores[best] <= scores.get(first, 0.0) + MARGIN:
+        return first, ""
+    return best, (
+        f"halves of a sample agree with each other by {scores[best]:.2f}, "
+        f"{scores.get(first, 0.0):.2f} {first.scaling}"
+    )
+
+
+def _try_grams(tables: Tables, choice: Choice) -> tuple[Array, Array] | None:
+    """Kernel matrices, or None if all items become equal."""
+    try:
+        return tables.grams(choice)
+    except ValueError:
+        return None
+
+
+def _best_agreement(pair: KernelPair) -> float:
+    """Agreement that a short search reaches."""
+    starts = match_profiles(pair, (pair.K, pair.L), "sqeuclidean"), match_by_annealing(pair)
+    ends = [climb(pair.full_problem, start).permutation for start in starts]
+    return max(agreement(pair.full_problem, end) for end in ends)
+
+
+def _reliability(pair: KernelPair, solve: Solve) -> float:
+    """How close partners stay if halves are matched, times the agreement reached; at most 1."""
+    found = solve(pair).permutation
+    rng = np.random.RandomState(0)
+    order = rng.permutation(found.size)
+    close = []
+    for half in (order[::2], order[1::2]):
+        rows = np.sort(half)
+        columns = np.sort(found[rows])
+        again = columns[solve(pair.part(rows, columns)).permutation]
+        close.append(1.0 - disagreement(pair.L, found[rows], again))
+    return float(np.mean(close)) * agreement(pair.full_problem, found)

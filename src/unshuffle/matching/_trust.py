@@ -1,0 +1,163 @@
+"""How far a matching can be trusted: is it found again, is it above chance, has it rivals?"""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import beta
+
+from unshuffle.matching._kernel_pair import Array, KernelPair, Permutation
+from unshuffle.matching._known_pairs import LeftOut
+from unshuffle.matching._refined import Outcome, agreement
+
+# Halves of fewer pairs are too small to be matched again.
+FEWEST_PAIRS = 16
+# A matching is doubted if a smaller share of its pairs is believed right.
+TRUSTED = 0.5
+# Beyond these, each measure alone is a reason for doubt.
+LOW_PERSISTENCE, LOW_EXCESS, HIGH_AMBIGUITY = 0.5, 0.15, 0.9
+# Log-odds that the matching as a whole is right: weights of persistence, excess and 1 - ambiguity,
+# then a constant. `python -m benchmarks.accuracy calibration` fits them.
+LOG_ODDS = (1.0, 4.5, 10.5, -2.4)
+# An estimate without known pairs is worth this many of them.
+WORTH = 8.0
+COVERAGE = 0.9
+
+Solve = Callable[[KernelPair], Outcome]
+
+
+class DoubtWarning(UserWarning):
+    """The matching found may be wrong: it is unstable, no better than chance, or has rivals.
+
+    Examples
+    --------
+    Points at equal distances on a line can be matched in two directions:
+
+    >>> import warnings
+    >>> from unshuffle import KernelizedSorting
+    >>> line = [[float(i)] for i in range(8)]
+    >>> with warnings.catch_warnings(record=True) as issued:
+    ...     warnings.simplefilter("always")
+    ...     sorting = KernelizedSorting().fit(line, line)
+    >>> [warning.category.__name__ for warning in issued]
+    ['DoubtWarning']
+    """
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What speaks for a matching as a whole, without known pairs."""
+
+    persistence: float  # share of the partners that halves of the collections give again
+    excess: float  # agreement beyond that of halves without common items, as a share of the most
+    ambiguity: float
+
+    @property
+    def probability(self) -> float:
+        """Probability that the matching as a whole is right, apart from single pairs."""
+        measures = np.array([self.persistence, self.excess, 1.0 - self.ambiguity, 1.0])
+        return float(1.0 / (1.0 + np.exp(-(measures @ LOG_ODDS))))
+
+
+@dataclass(frozen=True)
+class Trust:
+    """Share of the pairs believed right, and reasons to doubt them."""
+
+    expected_accuracy: float = np.nan  # NaN if not estimated
+    interval: tuple[float, float] = (np.nan, np.nan)
+    doubts: list[str] = field(default_factory=list)  # empty if the matching can be trusted
+
+
+def gather_evidence(
+    pair: KernelPair, matching: Permutation, ambiguity: float, solve: Solve
+) -> Evidence | None:
+    """Match two halves of the pairs again, and each half with the partners of the other.
+
+    The partners of the other half are items of the same kind, but none is the right partner of
+    an item: what they reach is chance. None if there are too few pairs.
+    """
+    matched = np.flatnonzero(matching >= 0)
+    if matched.size < FEWEST_PAIRS:
+        return None
+    # A fixed seed: trust should not depend on the user's random state.
+    rng = np.random.RandomState(0)
+    spare = rng.permutation(np.setdiff1d(np.arange(pair.L.shape[0]), matching))
+    size = matched.size // 2
+    order = rng.permutation(matched)
+    halves = np.sort(order[:size]), np.sort(order[size : 2 * size])
+    kept, excess = [], []
+    for number, rows in enumerate(halves):
+        others = spare[number::2]
+        columns = np.sort(np.concatenate([matching[rows], others]))
+        again = solve(pair.part(rows, columns))
+        same = np.searchsorted(columns, matching[rows])
+        kept.append(float((again.permutation == same).mean()))
+        elsewhere = np.sort(np.concatenate([matching[halves[1 - number]], others]))
+        unrelated = solve(pair.part(rows, elsewhere))
+        chance = agreement(unrelated.problem, unrelated.permutation)
+        excess.append((agreement(again.problem, same) - chance) / max(1.0 - chance, 1e-9))
+    return Evidence(float(np.mean(kept)), float(np.mean(excess)), ambiguity)
+
+
+def judge(
+    resampled: NDArray[np.float64], evidence: Evidence | None, left_out: LeftOut | None, ambiguity: float
+) -> Trust:
+    """Estimate the share right of the pairs that were not known, and list the doubts.
+
+    `resampled` holds, for each of these pairs, how often random thirds of the others give it.
+    """
+    if resampled.size == 0:
+        return Trust(1.0, (1.0, 1.0))
+    if left_out is not None:
+        n_found, n_missed = left_out.n_found + 0.5, left_out.n_pairs - left_out.n_found + 0.5
+    else:
+        whole = evidence.probability if evidence is not None else float(ambiguity <= HIGH_AMBIGUITY)
+        expected = float(resampled.mean()) * whole
+        n_found, n_missed = WORTH * expected + 0.1, WORTH * (1.0 - expected) + 0.1
+    expected = n_found / (n_found + n_missed)
+    low, high = beta.interval(COVERAGE, n_found, n_missed)
+    trust = Trust(expected, (float(low), float(high)))
+    trust.doubts.extend(_list_doubts(expected, evidence, left_out, ambiguity))
+    return trust
+
+
+def _list_doubts(
+    expected: float, evidence: Evidence | None, left_out: LeftOut | None, ambiguity: float
+) -> list[str]:
+    doubts = []
+    if left_out is not None:
+        if expected < TRUSTED:
+            doubts.append(
+                f"of {left_out.n_pairs} known pairs left out in turn, {left_out.n_found} were "
+                "found again"
+            )
+    elif evidence is not None and expected < TRUSTED:
+        if evidence.excess < LOW_EXCESS:
+            doubts.append(
+                "the two collections agree hardly more than halves of them without a common item"
+            )
+        if evidence.persistence < LOW_PERSISTENCE:
+            doubts.append(
+                f"only {evidence.persistence:.0%} of the partners were found again when halves "
+                "were matched"
+            )
+    if ambiguity > HIGH_AMBIGUITY:
+        doubts.append(
+            f"another matching with clearly different partners reaches {ambiguity:.1%} of the "
+            "best objective"
+        )
+    if not doubts and expected < TRUSTED:
+        doubts.append("many partners change when they are computed from other thirds of the pairs")
+    return doubts
+
+
+def calibrate(
+    resampled: NDArray[np.float64], expected: float
+) -> NDArray[np.float64]:
+    """Confidences in the order of `resampled` whose mean is the expected accuracy."""
+    mean = float(resampled.mean()) if resampled.size else 1.0
+    if expected <= mean:
+        return resampled * (expected / mean if mean > 0 else 0.0)
+    return 1.0 - (1.0 - resampled) * ((1.0 - expected) / (1.0 - mean))

@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from unshuffle import KernelizedSorting
-from unshuffle.matching import AmbiguityWarning
+from unshuffle.matching import DoubtWarning
 
 NOISE = 0.01
 
@@ -36,7 +36,7 @@ def butterfly(rng, n=45):
 
 def fit(flat, space, frozen=None):
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", AmbiguityWarning)
+        warnings.simplefilter("always", DoubtWarning)
         sorting = KernelizedSorting().fit(flat, space, frozen=frozen)
     return sorting, [str(each.message) for each in caught]
 

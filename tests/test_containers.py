@@ -52,7 +52,7 @@ NO_NUMBERS = {
     "results, records and bases": "assignment.Assignment layout.Summary kernels.Mixture "
     "kernels.SetKernel "
     "datasets.LabeledSets datasets.Paired images.Drawing images.ImageCollection "
-    "matching.AmbiguityWarning testing.BagCheckResult",
+    "matching.DoubtWarning testing.BagCheckResult",
     "sizes and seeds": "datasets.digit_sets datasets.digits_views datasets.grid_points "
     "datasets.make_paired_views datasets.mixture_sets datasets.photo_halves "
     "datasets.sample_digits layout.rectangle_for",

@@ -21,7 +21,7 @@ from benchmarks.accuracy import (
     _set_kernels,
     _trust,
 )
-from unshuffle.matching import AmbiguityWarning
+from unshuffle.matching import DoubtWarning
 
 REPORTS = {
     "photos": _photos.report,
@@ -64,7 +64,7 @@ def main() -> int:
             file=sys.stderr,
         )
         return 2
-    warnings.simplefilter("ignore", AmbiguityWarning)  # counted where needed
+    warnings.simplefilter("ignore", DoubtWarning)  # counted where needed
     reports = REPORTS | {name: partial(layouts, name, tuned=options.tuned) for name in LAYOUTS}
     for name in names:
         start = time.perf_counter()

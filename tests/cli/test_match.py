@@ -216,14 +216,14 @@ def test_frozen_pairs_are_kept(run, tables, form):
 
 
 def test_ambiguous_answers_come_with_one_warning_line(run, tables, monkeypatch):
-    from unshuffle.matching import AmbiguityWarning
+    from unshuffle.matching import DoubtWarning
 
     class Unsure(unshuffle.KernelizedSorting):
         def fit(self, X, y, **options):
             super().fit(X, y, **options)
             import warnings
 
-            warnings.warn("Two opposite\nanswers tie.", AmbiguityWarning, stacklevel=2)
+            warnings.warn("Two opposite\nanswers tie.", DoubtWarning, stacklevel=2)
             return self
 
     monkeypatch.setattr(unshuffle, "KernelizedSorting", Unsure)

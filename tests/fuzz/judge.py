@@ -20,7 +20,7 @@ from tests.fuzz.subject import Subject
 from tests.fuzz.values import CallbackError, Case
 
 import unshuffle
-from unshuffle.matching import AmbiguityWarning
+from unshuffle.matching import DoubtWarning
 
 ALLOWED = ("answer", "refused", "out of memory")
 FAULTS = (
@@ -194,7 +194,7 @@ def _raised_here(error: BaseException) -> bool:
 
 def _judge_warnings(caught: list[warnings.WarningMessage]) -> Outcome | None:
     for each in caught:
-        if issubclass(each.category, ConvergenceWarning | AmbiguityWarning):
+        if issubclass(each.category, ConvergenceWarning | DoubtWarning):
             continue
         if issubclass(each.category, UserWarning) and SOURCE in Path(each.filename).parents:
             continue

@@ -25,7 +25,7 @@ NOT_CALLED = {
     "kernels.Mixture",
     "kernels.SetKernel",
     "layout.Summary",
-    "matching.AmbiguityWarning",
+    "matching.DoubtWarning",
     "testing.BagCheckResult",
     "testing.parametrize_with_bag_checks",
 }

@@ -36,7 +36,7 @@ from unshuffle.preprocessing import NeighborhoodShape, SetNormalizer
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
-    pytest.mark.filterwarnings("ignore::unshuffle.matching.AmbiguityWarning"),
+    pytest.mark.filterwarnings("ignore::unshuffle.matching.DoubtWarning"),
 ]
 
 RANDOM = np.random.default_rng(0)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from unshuffle import KernelizedSorting
-from unshuffle.matching import AmbiguityWarning
+from unshuffle.matching import DoubtWarning
 
 
 def table_cut_in_two(path, n_rows):
@@ -34,7 +34,7 @@ def table_cut_in_two(path, n_rows):
 @pytest.mark.parametrize(("name", "n_rows"), [("australian", 400), ("abalone", 334)])
 def test_tables_whose_opposite_answers_tie_are_warned_about(shared_data, name, n_rows):
     X, y = table_cut_in_two(shared_data(f"uci/{name}.csv.gz"), n_rows)
-    with pytest.warns(AmbiguityWarning, match=r"reaches \d+\.\d% of the best objective"):
+    with pytest.warns(DoubtWarning, match=r"reaches \d+\.\d% of the best objective"):
         sorting = KernelizedSorting().fit(X, y)
     assert sorting.ambiguity_ > 0.9
 
@@ -45,6 +45,6 @@ def test_views_of_digits_that_hardly_depend_are_warned_about(shared_data):
         random = np.random.RandomState(0)
         chosen = random.permutation(2000)[:400]
         X, y = data["pix"][chosen].astype(float), data["fou"][chosen].astype(float)
-    with pytest.warns(AmbiguityWarning):
+    with pytest.warns(DoubtWarning):
         sorting = KernelizedSorting().fit(X, y[random.permutation(400)])
     assert sorting.ambiguity_ > 0.9

@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from unshuffle import KernelizedSorting
 
-pytestmark = pytest.mark.filterwarnings("ignore::unshuffle.matching.AmbiguityWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::unshuffle.matching.DoubtWarning")
 
 # Fixed draws: an ascent promises a local optimum, and rounding may choose between two of them.
 few = settings(deadline=None, max_examples=8, derandomize=True)

@@ -7,7 +7,7 @@ from unshuffle import KernelizedSorting
 from unshuffle.kernels import center, gram_matrix, zero_diagonal
 
 # How close rivals come is tested in test_trust.py.
-pytestmark = pytest.mark.filterwarnings("ignore::unshuffle.matching.AmbiguityWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::unshuffle.matching.DoubtWarning")
 
 
 def distances(X, Y):

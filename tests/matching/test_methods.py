@@ -10,7 +10,7 @@ from unshuffle.matching._entropy import entropy_value
 from unshuffle.matching._refined import POWERS
 from unshuffle.metrics._dependence import hsic_biased
 
-pytestmark = pytest.mark.filterwarnings("ignore::unshuffle.matching.AmbiguityWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::unshuffle.matching.DoubtWarning")
 
 PAPER = [("classic", "set"), ("unbiased", "set"), ("unbiased", "line_search"), ("entropy", "set")]
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from unshuffle import KernelizedSorting
-from unshuffle.matching import AmbiguityWarning, _refined
+from unshuffle.matching import DoubtWarning, _refined
 
-pytestmark = pytest.mark.filterwarnings("ignore::unshuffle.matching.AmbiguityWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::unshuffle.matching.DoubtWarning")
 
 METHODS = ["refined", "classic", "unbiased", "entropy"]
 
@@ -187,7 +187,7 @@ def test_an_error_in_the_callback_reaches_the_caller(paired_points):
 def test_a_stopped_fit_gives_no_verdict_on_ambiguity():
     x = np.linspace(-1, 1, 20)[:, None]
     with warnings.catch_warnings():
-        warnings.simplefilter("error", AmbiguityWarning)
+        warnings.simplefilter("error", DoubtWarning)
         KernelizedSorting(callback=lambda state: state.iteration == 1).fit(x, x)
-    with pytest.warns(AmbiguityWarning):
+    with pytest.warns(DoubtWarning):
         KernelizedSorting().fit(x, x)

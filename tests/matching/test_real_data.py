@@ -11,7 +11,7 @@ from sklearn.preprocessing import normalize
 
 from unshuffle import KernelizedSorting
 from unshuffle.images import color_histogram, lab_pixels
-from unshuffle.matching import AmbiguityWarning
+from unshuffle.matching import DoubtWarning
 from unshuffle.metrics import foscttm
 
 TWO_KERNELS = ["rbf", "rbf"]
@@ -99,7 +99,7 @@ def test_all_left_halves_against_some_right_ones(flickr, n_right, least):
     truth = np.full(320, -1)
     truth[chosen] = np.arange(n_right)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AmbiguityWarning)
+        warnings.simplefilter("ignore", DoubtWarning)
         sorting = KernelizedSorting(TWO_KERNELS).fit(left, [view[chosen] for view in right])
     assert len(sorting.pairs_) == n_right
     assert (sorting.permutation_[chosen] == truth[chosen]).sum() >= least
@@ -111,7 +111,7 @@ def test_halves_of_small_pictures(shared_data):
         left, right = halves(data["images"][:400], [lab_pixels, color_histogram])
     order, truth = shuffled(400, 0)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AmbiguityWarning)
+        warnings.simplefilter("ignore", DoubtWarning)
         sorting = KernelizedSorting(TWO_KERNELS).fit(left, [view[order] for view in right])
     assert (sorting.permutation_ == truth).sum() >= 226
 
@@ -143,7 +143,7 @@ def test_help_pages_in_two_languages(help_pages, language):
     order, truth = shuffled(300, 0)
     documents = help_pages[language]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AmbiguityWarning)
+        warnings.simplefilter("ignore", DoubtWarning)
         sorting = KernelizedSorting("text").fit(help_pages["en"], [documents[i] for i in order])
     assert (sorting.permutation_ == truth).sum() >= 285
 
@@ -155,7 +155,7 @@ def test_two_measurements_of_the_same_cells(shared_data):
         atac = normalize(data["atac"].astype(float))
     order, truth = shuffled(len(atac), 0)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AmbiguityWarning)
+        warnings.simplefilter("ignore", DoubtWarning)
         sorting = KernelizedSorting().fit(rna, atac[order])
     smoothed = sorting.soft_matches() @ atac[order]
     assert foscttm(smoothed, atac[order][truth]) <= 0.155

@@ -7,7 +7,7 @@ from sklearn.exceptions import NotFittedError
 from unshuffle import KernelizedSorting
 from unshuffle.matching import Matches
 
-pytestmark = pytest.mark.filterwarnings("ignore::unshuffle.matching.AmbiguityWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::unshuffle.matching.DoubtWarning")
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ EXPECTED_FAILED_CHECKS: dict[str, str] = {}
 
 
 # The checks fit labels and noise, where many matchings tie.
-@pytest.mark.filterwarnings("ignore::unshuffle.matching.AmbiguityWarning")
+@pytest.mark.filterwarnings("ignore::unshuffle.matching.DoubtWarning")
 @parametrize_with_checks(
     [KernelizedSorting(), KernelizedSorting(method="classic")],
     expected_failed_checks=lambda _: EXPECTED_FAILED_CHECKS,

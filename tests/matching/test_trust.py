@@ -5,13 +5,13 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from unshuffle import KernelizedSorting
-from unshuffle.matching import AmbiguityWarning
+from unshuffle.matching import DoubtWarning
 from unshuffle.matching._refined import disagreement
 
 
 def quiet_fit(X, y, *, frozen=None, **params):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AmbiguityWarning)
+        warnings.simplefilter("ignore", DoubtWarning)
         return KernelizedSorting(**params).fit(X, y, frozen=frozen)
 
 
@@ -27,7 +27,7 @@ def skewed(n_items, seed=0):
 def test_a_mirrored_line_is_ambiguous(seed):
     half = np.sort(np.random.default_rng(seed).uniform(0.05, 1.0, size=12))
     x = np.concatenate([-half[::-1], half])[:, None]
-    with pytest.warns(AmbiguityWarning, match=r"reaches 100.0%.*Freeze a few known pairs"):
+    with pytest.warns(DoubtWarning, match=r"reaches 100.0%.*Freeze a few known pairs"):
         sorting = KernelizedSorting().fit(x, 5 * x)
     assert sorting.ambiguity_ == pytest.approx(1.0)
 

@@ -36,7 +36,7 @@ from unshuffle.cli._writing import (
     write_skipped,
 )
 from unshuffle.images import matched_sheet, read_folder, save_sheet
-from unshuffle.matching import AmbiguityWarning, Matches
+from unshuffle.matching import DoubtWarning, Matches
 
 SHEET_HEIGHT = 72
 SHEET_PAIRS = 2000
@@ -146,7 +146,7 @@ def _describe(
         "objective": float(estimator.objective_),
         "mean_confidence": float(confidence.mean()) if confidence.size else 0.0,
         "ambiguity": float(estimator.ambiguity_),
-        "ambiguous": any(issubclass(each.category, AmbiguityWarning) for each in remarks),
+        "ambiguous": any(issubclass(each.category, DoubtWarning) for each in remarks),
         "converged": bool(estimator.converged_),
         "warnings": [_explain(remark, a, estimator, options) for remark in remarks],
         "skipped": {side: skipped_records(each.skipped) for side, each in sides.items()},
@@ -158,7 +158,7 @@ def _explain(
     remark: warnings.WarningMessage, a: Collection, estimator: Any, options: MatchOptions
 ) -> str:
     """A warning in one line, in terms of the command line."""
-    if issubclass(remark.category, AmbiguityWarning):
+    if issubclass(remark.category, DoubtWarning):
         return _explain_ambiguity(a, estimator.ambiguity_)
     if issubclass(remark.category, ConvergenceWarning):
         return (

@@ -77,7 +77,8 @@ LONG = 300.0
 SOFT_TEMPERATURE = 0.2
 # Random thirds for `confidence_`: more give finer values.
 N_RESAMPLES, INTERRUPTED_RESAMPLES = 24, 8
-# Starts of the fits that only check an answer, and of those that start from a learned map.
+# Starts of the fits that only check an answer, and of those with a learned map, where other starts
+# would lead away from it.
 N_INIT_CHECK, N_INIT_MAPPED = 4, 2
 
 
@@ -493,15 +494,16 @@ class KernelizedSorting(BaseEstimator):
         fit_by_search(
             self,
             search,
-            partial(self._solve, search),
+            partial(self._solve, search, N_INIT_MAPPED if weight else int(self.n_init)),
             partial(self._store, search, given),
             partial(self._judge, search),
             partial(self._estimate, search, pair, weight),
         )
         return search
-    def _solve(self, search: MatchSearch) -> Outcome:
+    def _solve(self, search: MatchSearch, n_init: int) -> Outcome:
         """Search, and release pairs of the result even if the search was stopped."""
-        solve = self._method(int(self.n_init), check_random_state(self.random_state))
+        n_init = min(n_init, int(self.n_init))
+        solve = self._method(n_init, check_random_state(self.random_state))
         try:
             search.offer(solve(search), FINISHED)
         finally:

@@ -28,8 +28,8 @@ RIDGES = 10.0 ** np.arange(-4, 3)
 # Rounds in which the pairs found teach the map too, each as if it had this much more noise.
 N_ROUNDS, FOUND_NOISE = 4, 10.0
 # Weights of the map that the known pairs choose from, in units of the spread of the gradient. The
-# first is taken unless another has a clearly lower rank error.
-WEIGHTS, CLEARLY_LOWER = (0.5, 1.5, 0.0), 0.005
+# first is taken unless the rank error of another is lower by this many standard errors.
+WEIGHTS, CLEARLY_LOWER = (1.0, 0.3, 0.0), 2.0
 # Items and known pairs on which the weight is chosen.
 MOST_ITEMS, MOST_KNOWN = 200, 60
 # One nat of evidence for a pair, in units of the spread of the gradient, as in `soft_matches`.
@@ -54,7 +54,7 @@ class LeftOut:
 
     n_pairs: int
     n_found: int  # found again exactly
-    rank_error: float  # share of the second collection nearer to the partner found; chance is .5
+    rank_errors: NDArray[np.float64]  # share of the others nearer to the partner found, for each
 
 
 def check_hints(hints: ArrayLike | None, n_first: int, n_second: int) -> Hints:
@@ -216,9 +216,14 @@ def _scores(source: Array, target: Array, pairs: Pairs, noise: NDArray[np.float6
 def choose_weight(pair: KernelPair, solve: Solve) -> float:
     """Weight of the map under which known pairs that are left out come back best."""
     part = _sample(pair, np.random.RandomState(0))
-    errors = [leave_out(part, solve, weight).rank_error for weight in WEIGHTS]
-    best = int(np.argmin(errors))
-    return WEIGHTS[best] if errors[best] < errors[0] - CLEARLY_LOWER else WEIGHTS[0]
+    usual, *others = [leave_out(part, solve, weight).rank_errors for weight in WEIGHTS]
+    chosen, most = WEIGHTS[0], 0.0
+    for weight, errors in zip(WEIGHTS[1:], others, strict=True):
+        gains = usual - errors
+        limit = CLEARLY_LOWER * float(gains.std()) / np.sqrt(gains.size)
+        if gains.mean() > max(limit, most):
+            chosen, most = weight, float(gains.mean())
+    return chosen
 
 
 def leave_out(pair: KernelPair, solve: Solve, weight: float) -> LeftOut:
@@ -233,7 +238,7 @@ def leave_out(pair: KernelPair, solve: Solve, weight: float) -> LeftOut:
         found = solve(with_map(rest, weight))[held[:, 0]]
         n_found += int((found == held[:, 1]).sum())
         ranks.append(rank_errors(pair.L, found, held[:, 1]))
-    return LeftOut(len(known), n_found, float(np.concatenate(ranks).mean()))
+    return LeftOut(len(known), n_found, np.concatenate(ranks))
 
 
 def rank_errors(L: Array, found: Permutation, right: Permutation) -> NDArray[np.float64]:

@@ -24,12 +24,13 @@ from unshuffle.matching._refined import Outcome, agreement, disagreement
 
 Solve = Callable[[KernelPair], Outcome]
 
-# Items of each table on which scalings are compared.
-MOST_ITEMS = 200
-# Candidates that are matched again from halves: the best by their agreement.
-N_FINALISTS = 3
-# A candidate must be better than the tables as given by this much, without and with known pairs.
-MARGIN, MARGIN_KNOWN = 0.15, 0.2
+# Items of each table on which scalings are compared: half of them, within these bounds.
+FEWEST_ITEMS, MOST_ITEMS = 150, 300
+# Candidates that are matched again from halves: the best by their agreement, if it is higher than
+# that of the tables as given by this much.
+N_FINALISTS, HIGHER = 2, 0.07
+# To be taken, they must be more reliable by this much, or agree so much more on known pairs.
+MARGIN, MARGIN_KNOWN = 0.05, 0.2
 # Columns whose spreads differ more than this are in different units.
 DIFFERENT_UNITS = 100.0
 
@@ -116,10 +117,12 @@ class Tables:
 
     def sample(self, known: NDArray[np.intp], rng: np.random.RandomState) -> "Tables":
         """At most `MOST_ITEMS` rows of both tables, the known pairs first."""
+        half = max(len(self.X), len(self.y)) // 2
+        size = max(min(max(half, FEWEST_ITEMS), MOST_ITEMS), len(known))
         parts = []
         for table, items in ((self.X, known[:, 0]), (self.y, known[:, 1])):
             others = rng.permutation(np.setdiff1d(np.arange(len(table)), items))
-            parts.append(table[np.concatenate([items, others])[: max(MOST_ITEMS, items.size)]])
+            parts.append(table[np.concatenate([items, others])[:size]])
         return Tables(*parts)
 
     def other_choices(self, first: Choice) -> list[Choice]:
@@ -178,19 +181,18 @@ def choose_by_persistence(
         grams = _try_grams(sample, choice)
         if grams is not None:
             pairs[choice] = KernelPair.of(*grams, None, np.empty((0, 2), dtype=np.intp))
-    reached = {choice: _best_agreement(pair) for choice, pair in pairs.items() if choice != first}
-    finalists = sorted(reached, key=lambda choice: -reached[choice])[:N_FINALISTS]
-    scores = {
-        choice: _reliability(pairs[choice], solve)
-        for choice in (first, *finalists)
-        if choice in pairs
-    }
+    reached = {choice: _best_agreement(pair) for choice, pair in pairs.items()}
+    ordered = sorted(reached, key=lambda choice: -reached[choice])
+    finalists = [each for each in ordered if reached[each] > reached[first] + HIGHER][:N_FINALISTS]
+    if not finalists:
+        return first, ""
+    scores = {choice: _reliability(pairs[choice], solve) for choice in (first, *finalists)}
     best = max(scores, key=lambda choice: scores[choice])
-    if scores[best] <= scores.get(first, 0.0) + MARGIN:
+    if scores[best] <= scores[first] + MARGIN:
         return first, ""
     return best, (
-        f"halves of a sample agree with each other by {scores[best]:.2f}, "
-        f"{scores.get(first, 0.0):.2f} {first.scaling}"
+        f"halves of a sample agree with each other by {scores[best]:.2f}, {scores[first]:.2f} "
+        f"{first.scaling}"
     )
 
 

@@ -58,7 +58,9 @@ class Evidence:
     def probability(self) -> float:
         """Probability that the matching as a whole is right, apart from single pairs."""
         measures = np.array([self.persistence, self.excess, 1.0 - self.ambiguity, 1.0])
-        return float(1.0 / (1.0 + np.exp(-(measures @ LOG_ODDS))))
+        # Of two matchings that are equally good, one is right at most.
+        close = max(0.0, self.ambiguity - HIGH_AMBIGUITY) / (1.0 - HIGH_AMBIGUITY)
+        return float((1.0 - close / 2) / (1.0 + np.exp(-(measures @ LOG_ODDS))))
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,9 @@ def judge(
     if left_out is not None:
         n_found, n_missed = left_out.n_found + 0.5, left_out.n_pairs - left_out.n_found + 0.5
     else:
-        whole = evidence.probability if evidence is not None else float(ambiguity <= HIGH_AMBIGUITY)
+        whole = 0.5 if ambiguity > HIGH_AMBIGUITY else 1.0
+        if evidence is not None:
+            whole = evidence.probability
         expected = float(resampled.mean()) * whole
         n_found, n_missed = WORTH * expected + 0.1, WORTH * (1.0 - expected) + 0.1
     expected = n_found / (n_found + n_missed)

@@ -192,7 +192,7 @@ def test_each_stage_of_the_path_is_computed_once(monkeypatch, n_second):
     monkeypatch.setattr(SpectralPower, "__init__", init)
     monkeypatch.setattr(SpectralPower, "__call__", call)
     X = np.random.default_rng(0).exponential(size=(30, 3))
-    KernelizedSorting(n_init=4, random_state=0).fit(X[:25], 2.0 * X[:n_second])
+    KernelizedSorting(n_init=4, random_state=0, trust=False).fit(X[:25], 2.0 * X[:n_second])
     assert sorted(powers) == sorted((size, power) for power in POWERS for size in (25, n_second))
     assert len(decomposed) == (2 if n_second == 25 else 4)
 
@@ -208,7 +208,8 @@ def test_each_stage_builds_one_problem_and_the_starts_none(monkeypatch, n_first,
 
     monkeypatch.setattr(QuadraticProblem, "__post_init__", counted)
     X = np.random.default_rng(0).exponential(size=(30, 3))
-    KernelizedSorting(n_init=12).fit(X[:n_first], 2.0 * X[:n_second], frozen=[(3, 3)])
+    sorting = KernelizedSorting(n_init=12, trust=False)
+    sorting.fit(X[:n_first], 2.0 * X[:n_second], frozen=[(3, 3)])
     smaller, larger = sorted((n_first, n_second))
     assert shapes == [(smaller, larger)] * (1 + len(POWERS))
 

@@ -129,10 +129,14 @@ def test_invalid_matches_are_refused(name):
         Matches(*arguments)
 
 
-def test_a_matching_of_thousands_prints_as_one_line(matches):
+def test_a_matching_of_thousands_prints_as_a_few_lines(matches):
     names = [f"photo{i}.jpg" for i in range(5000)]
     many = Matches(np.arange(5000), np.full(5000, 0.5), names, names)
-    assert str(many) == "Matches(5,000 matched of 5,000 and 5,000 items, mean confidence 0.50)"
+    assert repr(many) == "Matches(5,000 matched of 5,000 and 5,000 items, mean confidence 0.50)"
+    assert str(many).splitlines() == [
+        "5,000 pairs of 5,000 and 5,000 items.",
+        "How many are right was not estimated.",
+    ]
     assert repr(matches) == "Matches(1 matched of 2 and 2 items, mean confidence 0.50)"
 
 

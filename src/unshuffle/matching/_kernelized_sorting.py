@@ -656,7 +656,7 @@ class KernelizedSorting(BaseEstimator):
         tags.target_tags.single_output = False
         tags.target_tags.multi_output = True
         tags.input_tags.sparse = True
-        tags.input_tags.string = bool({"text", "auto"} & {str(self.kernel), str(self.kernel_y)})
+        tags.input_tags.string = "text" in (self.kernel, self.kernel_y)
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
 

@@ -28,7 +28,8 @@ RIDGES = 10.0 ** np.arange(-4, 3)
 # Rounds in which the pairs found teach the map too, each as if it had this much more noise.
 N_ROUNDS, FOUND_NOISE = 4, 10.0
 # Weights of the map that the known pairs choose from, in units of the spread of the gradient. The
-# first is taken unless the rank error of another is lower by this many standard errors.
+# first is taken unless the rank error of another is lower by this many standard errors. The last
+# is none.
 WEIGHTS, CLEARLY_LOWER = (1.0, 0.3, 0.0), 2.0
 # Items and known pairs on which the weight is chosen.
 MOST_ITEMS, MOST_KNOWN = 200, 60
@@ -216,10 +217,13 @@ def _scores(source: Array, target: Array, pairs: Pairs, noise: NDArray[np.float6
 def choose_weight(pair: KernelPair, solve: Solve) -> float:
     """Weight of the map under which known pairs that are left out come back best."""
     part = _sample(pair, np.random.RandomState(0))
-    usual, *others = [leave_out(part, solve, weight).rank_errors for weight in WEIGHTS]
+    usual, *others = [leave_out(part, solve, weight) for weight in WEIGHTS]
+    frozen_only = others[-1]
+    if frozen_only.n_found >= max(usual.n_found, frozen_only.n_pairs / 2):
+        return 0.0  # the similarities alone tell single partners, which a map would blur
     chosen, most = WEIGHTS[0], 0.0
-    for weight, errors in zip(WEIGHTS[1:], others, strict=True):
-        gains = usual - errors
+    for weight, other in zip(WEIGHTS[1:], others, strict=True):
+        gains = usual.rank_errors - other.rank_errors
         limit = CLEARLY_LOWER * float(gains.std()) / np.sqrt(gains.size)
         if gains.mean() > max(limit, most):
             chosen, most = weight, float(gains.mean())

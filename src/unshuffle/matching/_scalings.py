@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.stats import rankdata
 
-from unshuffle._arrays import as_rows, is_text
+from unshuffle._arrays import check_magnitude, check_vectors, is_text
 from unshuffle._grams import is_collection
 from unshuffle._quadratic import climb
 from unshuffle.kernels import center, zero_diagonal
@@ -97,7 +97,9 @@ class Tables:
     """Two dense tables that may be scaled in several ways."""
 
     def __init__(self, X: Any, y: Any) -> None:
-        self.X, self.y = as_rows(X, "X"), as_rows(y, "y")
+        self.X, self.y = check_vectors(X, "X"), check_vectors(y, "y")
+        for table, name in ((self.X, "X"), (self.y, "y")):
+            check_magnitude(table, name)
 
     @property
     def first_choice(self) -> Choice:

@@ -40,6 +40,7 @@ REPORTS = {
     "attributes-halved": partial(_attributes.report, in_turn=False),
     "orbits": _orbits.report,
     "trust": _trust.report,
+    "calibration": _trust.calibrate,
 }
 LAYOUTS = ("layouts", "layouts-held-out")
 

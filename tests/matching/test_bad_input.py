@@ -60,7 +60,12 @@ COLLECTIONS = {
     "number": (3.0, Y, {}, r"must be 2-D, got 0 dimension.*Reshape your data"),
     "3-D": (X[None], Y, {}, r"must be 2-D, got 3 dimensions.*one row for each item"),
     "strings": (TEXT, TEXT, {"kernel": "rbf"}, rf"X holds strings, but kernel='rbf'.*{PASS_TEXT}"),
-    "strings in y": (X, TEXT, {"kernel": "rbf"}, rf"y holds strings, but kernel='rbf'.*{PASS_TEXT}"),
+    "strings in y": (
+        X,
+        TEXT,
+        {"kernel": "rbf"},
+        rf"y holds strings, but kernel='rbf'.*{PASS_TEXT}",
+    ),
     "strings, linear": (TEXT, TEXT, {"kernel": "linear"}, rf"kernel='linear'.*{PASS_TEXT}"),
     "one string": ("apple", Y, {}, rf"X holds strings.*{PASS_TEXT}"),
     "column of words": (

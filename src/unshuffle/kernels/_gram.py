@@ -182,8 +182,8 @@ def gram_matrix(
         Vectors; documents if `kernel` is "text"; similarities if it is "precomputed".
     kernel : str or callable, default="rbf"
         "linear", "rbf", "laplacian", "chi2", "geodesic", "local", "text" or "precomputed". A
-        callable is called as `kernel(X, X)` and should return an (n, n) matrix; if it does not, it is called
-        as `kernel(x, y)` on every pair of rows and should return a number.
+        callable is called as `kernel(X, X)` and should return an (n, n) matrix; if it does not, it
+        is called as `kernel(x, y)` on every pair of rows and should return a number.
     gamma : float, default=None
         Width of "rbf", "laplacian", "chi2" and "geodesic"; the others do not use it. A larger
         value makes the kernel narrower. None takes one over the median distance (squared for

@@ -1,30 +1,24 @@
 """KernelizedSorting, which matches two collections."""
 
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from itertools import count
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._arrays import as_numbers, as_rows, middle
-from unshuffle._grams import check_frozen, check_shape, count_items
 from unshuffle._mean_field import interaction_spread
-from unshuffle._parallel import check_n_jobs, count_threads
+from unshuffle._parallel import check_n_jobs
 from unshuffle._parameters import (
     ARRAY,
     FLAG,
     FUNCTION,
     Constraints,
     check_count,
-    check_memory,
     check_parameters,
     check_positive,
     number,
@@ -32,54 +26,16 @@ from unshuffle._parameters import (
 )
 from unshuffle._progress import Callback, fit_by_search
 from unshuffle.assignment import soft_assignment
-from unshuffle.matching._kernel_pair import KernelPair, compute_gram
-from unshuffle.matching._known_pairs import (
-    FEWEST,
-    Hints,
-    add_linear_terms,
-    check_hints,
-    leave_out,
-)
+from unshuffle.matching._fit import Fit
+from unshuffle.matching._kernel_pair import KernelPair
+from unshuffle.matching._known_pairs import FEWEST
 from unshuffle.matching._matches import Matches, feature_names, item_names, take
-from unshuffle.matching._paper import solve_by_paper
-from unshuffle.matching._refined import (
-    FINISHED,
-    MatchSearch,
-    Outcome,
-    ambiguity,
-    confidence,
-    solve_refined,
-)
-from unshuffle.matching._scalings import (
-    Choice,
-    Tables,
-    choose_by_known_pairs,
-    choose_by_persistence,
-    kernel_for,
-    tables_of,
-)
-from unshuffle.matching._trust import (
-    HIGH_AMBIGUITY,
-    TRUSTED,
-    DoubtWarning,
-    calibrate,
-    gather_evidence,
-    judge,
-)
+from unshuffle.matching._refined import MatchSearch, Outcome, ambiguity, confidence
+from unshuffle.matching._trust import HIGH_AMBIGUITY, TRUSTED, DoubtWarning, calibrate, judge
 
-# Peak memory in matrices of n^2 numbers: base, for each further thread, with a linear term, and
-# to match halves again.
-N_MATRICES, PER_THREAD, WITH_COST, WITH_TRUST = 17, 4, 4, 4
-# Seconds for 1,000 items, and the power of their number that time grows with.
-SECONDS, GROWTH = 12.0, 2.3
-# Fits that take longer than this are announced.
-LONG = 300.0
 SOFT_TEMPERATURE = 0.2
 # Random thirds for `confidence_`: more give finer values.
 N_RESAMPLES, INTERRUPTED_RESAMPLES = 24, 8
-# Starts of the fits that only check an answer, and of those with a learned map, where other starts
-# would lead away from it.
-N_INIT_CHECK, N_INIT_MAPPED = 4, 2
 
 
 class KernelizedSorting(BaseEstimator):
@@ -311,19 +267,18 @@ class KernelizedSorting(BaseEstimator):
                 "Matching requires y to be passed, but the target y is None. It is the second "
                 "collection, like X: call fit(X, y) with both."
             )
-        kernels = self._resolve_kernels(X, y)
-        self._check_resources(X, y, kernels, linear=cost is not None or frozen is not None)
-        given = _Given(X, y, kernels, frozen, cost, hints)
-        if self.kernel == "auto" and self.kernel_y in ("auto", None) and self.gamma is None:
-            given.tables = tables_of(X, y)
-        if given.tables is not None:
-            given.choice = given.tables.first_choice
-            known = check_frozen(frozen, len(given.tables.X), len(given.tables.y))
-            if len(known) >= FEWEST:
-                given.choice, given.reason = choose_by_known_pairs(given.tables, known, _rng())
-        search = self._fit_once(given)
-        if self._should_rescale(given, search):
-            search = self._rescale(given, search)
+        fit = Fit(self, X, y, frozen=frozen, cost=cost, hints=hints)
+        search = self._fit_once(fit)
+        doubted = self.trust and not search.stopped and self.expected_accuracy_ < TRUSTED
+        if doubted and len(self._frozen) < FEWEST and fit.choose_again():
+            before = vars(self).copy()
+            try:
+                search = self._fit_once(fit, search)
+            except KeyboardInterrupt:
+                self.__dict__.update(before)  # a whole answer instead of a part of a better one
+                raise
+            if search.stopped:
+                self.__dict__.update(before)
         if not search.stopped:
             self._warn()
         return self
@@ -419,111 +374,24 @@ class KernelizedSorting(BaseEstimator):
                 tol=1e-3,
             )
 
-    def _resolve_kernels(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """Kernels of both sides, "auto" replaced by what suits the collection."""
-        kernel_y = self.kernel if self.kernel_y is None else self.kernel_y
-        return (
-            kernel_for(X) if self.kernel == "auto" else self.kernel,
-            kernel_for(y) if kernel_y == "auto" else kernel_y,
-        )
-
-    def _check_resources(self, X: Any, y: Any, kernels: tuple[Any, Any], *, linear: bool) -> None:
-        """Check memory and announce long work, before any kernel matrix is computed."""
-        largest = max(count_items(X, kernels[0]), count_items(y, kernels[1], "y"))
-        n_threads = count_threads(self.n_jobs, self.n_init)
-        n_matrices = N_MATRICES + PER_THREAD * (n_threads - 1)
-        n_matrices += WITH_COST * linear + WITH_TRUST * bool(self.trust)
-        instead = "Fit a sample of the items, or match parts of the collections in turn."
-        check_memory(
-            8 * n_matrices * largest**2, what=f"Matching {largest:,} items", instead=instead
-        )
-        seconds = SECONDS * (largest / 1000) ** GROWTH * (0.3 + 0.7 * self.n_init / 8 / n_threads)
-        seconds *= 2 if self.trust else 1
-        if seconds > LONG:
-            warnings.warn(
-                f"Matching {largest:,} items takes roughly {seconds / 60:,.0f} minutes and "
-                f"{8 * n_matrices * largest**2 / 1e9:,.1f} GB. Pass callback= to follow it; "
-                f"n_jobs=-1 is faster, trust=False halves the time. {instead}",
-                UserWarning,
-                stacklevel=3,
-            )
-
-    def _build_pair(self, given: "_Given") -> KernelPair:
-        """Check kernels, cost and frozen pairs."""
-        several = any(isinstance(kernel, list | tuple) for kernel in given.kernels)
-
-        def gram(collection: Any, kernel: Any, name: str) -> NDArray[np.float64]:
-            # Weights may be meant for the list of the other side only.
-            single = several and not isinstance(kernel, list | tuple)
-            weights = None if single else self.kernel_weights
-            return compute_gram(collection, kernel, gamma=self.gamma, weights=weights, name=name)
-
-        if given.tables is not None and given.choice is not None and not self.kernel_weights:
-            K, L = given.tables.grams(given.choice)
-        else:
-            K, L = gram(given.X, given.kernels[0], "X"), gram(given.y, given.kernels[1], "y")
-        fixed = check_frozen(given.frozen, K.shape[0], L.shape[0])
-        linear = None
-        if given.cost is not None:
-            linear = as_rows(as_numbers(given.cost, "cost"), "cost")
-            check_shape(linear, (K.shape[0], L.shape[0]), "cost", "items of X by items of y")
-        if self.method == "entropy" and K.shape != L.shape:
-            raise ValueError(
-                f"method={self.method!r} needs collections of one size, got {K.shape[0]} and "
-                f'{L.shape[0]} items. Use method="refined", which matches all items of the '
-                "smaller one."
-            )
-        if linear is not None and self.unmatched_cost is None:
-            # A constant changes no full matching, but costs digits.
-            with np.errstate(over="ignore"):  # KernelPair clips it
-                linear = linear - middle(linear.reshape(-1, 1))[0]
-        return KernelPair.of(K, L, linear, fixed)
-
-    def _fit_once(self, given: "_Given", after: MatchSearch | None = None) -> MatchSearch:
+    def _fit_once(self, fit: Fit, after: MatchSearch | None = None) -> MatchSearch:
         """Match, store and judge, for one choice of kernels."""
-        pair = self._build_pair(given)
-        hints = check_hints(given.hints, *(pair.K.shape[:1] + pair.L.shape[:1])[:: pair.order])
-        taught, weight = pair, 0.0
-        if self.method == "refined":
-            hints = Hints(hints.pairs[:, :: pair.order], hints.probabilities)
-            mapped = partial(self._solve_part, n_init=N_INIT_MAPPED)
-            taught, weight = add_linear_terms(pair, hints, lambda part: mapped(part).permutation)
-        search = MatchSearch(taught, self.callback, _span(given, self.trust, after is not None))
+        pair = fit.build_pair()
+        taught, weight = fit.teach(pair)
+        search = MatchSearch(taught, self.callback, fit.span(after is not None))
         if after is not None:
             search.iteration = after.iteration
         fit_by_search(
             self,
             search,
-            partial(self._solve, search, N_INIT_MAPPED if weight else int(self.n_init)),
-            partial(self._store, search, given),
+            partial(fit.solve, search, weight),
+            partial(self._store, search, fit),
             partial(self._judge, search),
-            partial(self._estimate, search, pair, weight),
+            partial(self._estimate, search, fit, pair, weight),
         )
         return search
-    def _solve(self, search: MatchSearch, n_init: int) -> Outcome:
-        """Search, and release pairs of the result even if the search was stopped."""
-        n_init = min(n_init, int(self.n_init))
-        solve = self._method(n_init, check_random_state(self.random_state))
-        try:
-            search.offer(solve(search), FINISHED)
-        finally:
-            search.release_pairs(self.unmatched_cost)
-        return search.found
 
-    def _solve_part(self, part: KernelPair, n_init: int = N_INIT_CHECK) -> Outcome:
-        """Match a part of the collections, or all of them again, by the same method."""
-        search = MatchSearch(part, None)
-        return self._method(min(n_init, int(self.n_init)), _rng())(search)
-
-    def _method(self, n_init: int, rng: np.random.RandomState) -> Callable[[MatchSearch], Outcome]:
-        common = {"max_iter": int(self.max_iter), "n_jobs": self.n_jobs}
-        if self.method == "refined":
-            return partial(solve_refined, n_init=n_init, rng=rng, **common)
-        return partial(
-            solve_by_paper, method=self.method, tol=self.tol, step=self.step, **common
-        )
-
-    def _store(self, search: MatchSearch, given: "_Given", outcome: Outcome) -> None:
+    def _store(self, search: MatchSearch, fit: Fit, outcome: Outcome) -> None:
         """Set the fitted attributes, in the user's order of collections."""
         pair = search.pair
         # The full spectrum for soft matches, fine differences to rank candidates.
@@ -545,17 +413,17 @@ class KernelizedSorting(BaseEstimator):
         self.expected_accuracy_ = np.nan
         self.expected_accuracy_interval_ = np.full(2, np.nan)
         self.doubts_: list[str] = []
-        self.kernel_, _ = given.kernels
-        self._reason = given.reason
+        self.kernel_, _ = fit.kernels
+        self._reason = fit.reason
         self.__dict__.pop("scaling_", None)
-        if given.choice is not None:
-            self.scaling_, self.kernel_ = given.choice
+        if fit.choice is not None:
+            self.scaling_, self.kernel_ = fit.choice
         self._n_second = (pair.K if pair.swapped else pair.L).shape[0]
-        self._names_first = item_names(given.X, self.permutation_.size)
-        self._names_second = item_names(given.y, self._n_second)
+        self._names_first = item_names(fit.X, self.permutation_.size)
+        self._names_second = item_names(fit.y, self._n_second)
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
-        self.__dict__.update(feature_names(given.X))
+        self.__dict__.update(feature_names(fit.X))
 
     def _judge(self, search: MatchSearch, interrupted: bool) -> None:
         """Compute the ambiguity of the matching and the confidence of each pair."""
@@ -568,61 +436,20 @@ class KernelizedSorting(BaseEstimator):
         self.confidence_ = confidences
 
     def _estimate(
-        self, search: MatchSearch, pair: KernelPair, weight: float, interrupted: bool
+        self, search: MatchSearch, fit: Fit, pair: KernelPair, weight: float, interrupted: bool
     ) -> None:
         """Estimate the share of right pairs, and calibrate the confidences to it."""
-        matching, evidence, left_out = search.found.matching, None, None
-        if self.trust and not (interrupted or search.stopped):
-
-            begin, step = search.span[1], search.span[1] - search.span[0]
-            n_solved = count()
-
-            def solve(part: KernelPair, n_init: int = N_INIT_CHECK) -> Outcome:
-                fraction = begin + step * 0.2 * next(n_solved)
-                search.step(
-                    self.objective_, self.permutation_, stage="checking", fraction=fraction
-                )
-                return self._solve_part(part, n_init)
-
-            if len(pair.frozen) >= FEWEST:
-                left_out = leave_out(
-                    pair, lambda part: solve(part, N_INIT_MAPPED).permutation, weight
-                )
-            else:
-                evidence = gather_evidence(pair, matching, self.ambiguity_, solve)
+        checked = bool(self.trust) and not (interrupted or search.stopped)
+        evidence, left_out = fit.check(search, pair, weight) if checked else (None, None)
         free = np.setdiff1d(self.pairs_[:, 0], self._frozen[:, 0])
         trust = judge(self.confidence_[free], evidence, left_out, self.ambiguity_)
-        self.doubts_ = trust.doubts
-        if self.trust and not (interrupted or search.stopped):
+        self.doubts_, self._evidence = trust.doubts, evidence
+        if checked:
             self.expected_accuracy_ = trust.expected_accuracy
             self.expected_accuracy_interval_ = np.array(trust.interval)
             confidences = self.confidence_.copy()
             confidences[free] = calibrate(confidences[free], trust.expected_accuracy)
             self.confidence_ = confidences
-
-    def _should_rescale(self, given: "_Given", search: MatchSearch) -> bool:
-        return (
-            given.tables is not None
-            and not search.stopped
-            and len(search.pair.frozen) < FEWEST
-            and self.expected_accuracy_ < TRUSTED
-        )
-
-    def _rescale(self, given: "_Given", search: MatchSearch) -> MatchSearch:
-        """Match again under another scaling and kernel, if one is clearly more reliable."""
-        tables, before = given.tables, vars(self).copy()
-        choice, reason = choose_by_persistence(tables, given.choice, self._solve_part, _rng())
-        if choice == given.choice:
-            return search
-        given.choice, given.reason = choice, reason
-        try:
-            again = self._fit_once(given, search)
-        except KeyboardInterrupt:
-            vars(self).update(before)
-            raise
-        if again.stopped:
-            vars(self).update(before)
-        return again
 
     def _warn(self) -> None:
         if not self.converged_:
@@ -659,32 +486,3 @@ class KernelizedSorting(BaseEstimator):
         tags.input_tags.string = "text" in (self.kernel, self.kernel_y)
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
-
-
-@dataclass
-class _Given:
-    """Arguments of `fit`, and what "auto" makes of them."""
-
-    X: Any
-    y: Any
-    kernels: tuple[Any, Any]
-    frozen: ArrayLike | None
-    cost: ArrayLike | None
-    hints: ArrayLike | None
-    tables: Tables | None = None  # only with "auto"
-    choice: Choice | None = None
-    reason: str = ""  # why "auto" did not keep the tables as given
-
-
-def _span(given: _Given, trust: bool, again: bool) -> tuple[float, float]:
-    """Shares of the whole work at which a search begins and ends; checking takes as long."""
-    if not trust:
-        return 0.0, 1.0
-    if given.tables is None:
-        return 0.0, 0.5
-    return (0.6, 0.8) if again else (0.0, 0.25)
-
-
-def _rng() -> np.random.RandomState:
-    """Random numbers for checks and choices, which should not depend on the user's seed."""
-    return np.random.RandomState(0)

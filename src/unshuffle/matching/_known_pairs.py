@@ -1,7 +1,7 @@
 """What known and likely pairs teach: a map between the two collections, as a linear term.
 
-Kernel ridge regression predicts the features (in the feature space of its kernel) of the partner of
-each item from the known pairs, in both directions. The distance of an item of the second collection
+Kernel ridge regression predicts the partner of each item, as a point in the feature space of the
+kernel, from the known pairs, in both directions. The distance of an item of the second collection
 from the prediction is the cost of that pair.
 """
 
@@ -76,8 +76,8 @@ def check_hints(hints: ArrayLike | None, n_first: int, n_second: int) -> Hints:
     outside = np.flatnonzero(~((likely > 0) & (likely <= 1)))
     if outside.size:
         raise ValueError(
-            f"`hints` has the probability {likely[outside[0]]:g} (row {outside[0]}). Probabilities "
-            "are above 0 and at most 1; leave out pairs that are ruled out."
+            f"`hints` has the probability {likely[outside[0]]:g} (row {outside[0]}). Give "
+            "probabilities above 0 and at most 1, and leave out pairs that are ruled out."
         )
     if not np.isfinite(rows).all() or np.any(rows[:, :2] != np.floor(rows[:, :2])):
         raise ValueError(f"`hints` must hold whole positions in its first two columns. {ask}")
@@ -94,9 +94,7 @@ def check_hints(hints: ArrayLike | None, n_first: int, n_second: int) -> Hints:
     return Hints(pairs, likely)
 
 
-def add_linear_terms(
-    pair: KernelPair, hints: Hints, solve: Solve
-) -> tuple[KernelPair, float]:
+def add_linear_terms(pair: KernelPair, hints: Hints, solve: Solve) -> tuple[KernelPair, float]:
     """The pair with what its frozen pairs and the hints teach, and the weight of the map."""
     free = ~(
         np.isin(hints.pairs[:, 0], pair.frozen[:, 0])
@@ -276,4 +274,3 @@ def _with_others(
     others = np.setdiff1d(np.arange(n_items), items)
     n_more = max(0, min(n_wanted - items.size, others.size))
     return np.sort(np.concatenate([items, rng.permutation(others)[:n_more]]))
-

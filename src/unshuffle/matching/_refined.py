@@ -97,7 +97,6 @@ class MatchSearch(CountingSearch[Outcome]):
         self, stage: str, *, level: int, fraction: float, path: list[float]
     ) -> Callable[[float, Permutation], None]:
         """Make a function that records each step and keeps the best of the highest level."""
-
         begin, end = self.span
         fraction = begin + (end - begin) * fraction
 
@@ -221,7 +220,7 @@ def _refine_by_shares(problem: QuadraticProblem, best: Run, search: MatchSearch)
 
 
 def agreement(problem: QuadraticProblem, permutation: Permutation) -> float:
-    """Correlation of the similarities of both sides over the matched pairs, 1 if they are equal."""
+    """Correlation of the similarities of both sides over the matched pairs."""
     trace, square = matched_sums(problem.K, problem.L, permutation)
     return trace / (float(np.linalg.norm(problem.K)) * np.sqrt(square) or 1.0)
 

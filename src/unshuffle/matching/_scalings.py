@@ -159,9 +159,7 @@ def choose_by_known_pairs(
     for choice in (first, *sample.other_choices(first)):
         parts = _try_grams(sample, choice)
         if parts is not None:
-            first_part, second_part = (
-                zero_diagonal(center(S[:n_known, :n_known])) for S in parts
-            )
+            first_part, second_part = (zero_diagonal(center(S[:n_known, :n_known])) for S in parts)
             norms = float(np.linalg.norm(first_part) * np.linalg.norm(second_part))
             found[choice] = float((first_part * second_part).sum()) / (norms or 1.0)
     best = max(found, key=lambda choice: found[choice])

@@ -42,8 +42,8 @@ def fit(flat, space, frozen=None):
 
 
 # %%
-# High confidence, every pair wrong
-# ---------------------------------
+# Every pair wrong, and a warning
+# -------------------------------
 #
 # Points are colored by their position in the picture, and each partner has the color of its point.
 # The right panel draws the partners at their true positions, which only this example knows.
@@ -69,15 +69,14 @@ def draw(axes, partner, title):
 right = int((sorting.permutation_ == truth).sum())
 fig, axes = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
 draw(axes, sorting.permutation_, f"no known pair: {right} of {len(truth)} right")
-print(f"{right} right, mean confidence {sorting.confidence_.mean():.2f}")
+print(f"{right} right, believed right {sorting.expected_accuracy_:.0%}")
 print(f"ambiguity {sorting.ambiguity_:.3f}")
 print(messages[0])
 
 # %%
-# Confidence measures how well a pair agrees with the other pairs. In a mirror image all pairs
-# agree with each other. Ambiguity measures whether a clearly different matching is as good, and it
-# triggers the warning. Check it first. If it is near 1, confidence does not say which of the two
-# answers you have.
+# In a mirror image all pairs agree with each other, so no single pair looks wrong. Ambiguity
+# measures whether a clearly different matching is as good. If it is near 1, the two answers are
+# equally likely: at most half of the pairs can be expected to be right, and you are warned.
 #
 # One known pair resolves it
 # --------------------------

@@ -172,6 +172,7 @@ EXAMPLES: dict[str, Example] = {
     ),
     "kernels.geodesic_distances": Example(kernels.geodesic_distances, (X,)),
     "kernels.geodesic_kernel": Example(kernels.geodesic_kernel, (X,)),
+    "kernels.local_kernel": Example(kernels.local_kernel, (X,)),
     "kernels.gram_matrix": Example(
         lambda X, K: (kernels.gram_matrix(X), kernels.gram_matrix(K, "precomputed")), (X, K)
     ),

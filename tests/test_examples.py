@@ -67,7 +67,7 @@ def test_example_asks_a_question_and_ends_with_what_to_try(path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["matching.md", "layout.md", "alignment.md", "sets.md", "orbits.md"]
+    "name", ["matching.md", "trust.md", "layout.md", "alignment.md", "sets.md", "orbits.md"]
 )
 def test_the_guide_runs_from_top_to_bottom(name, tmp_path):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")

@@ -15,6 +15,7 @@ from benchmarks.accuracy import (
     _attributes,
     _cells,
     _documents,
+    _known_pairs,
     _mixtures,
     _orbits,
     _photos,
@@ -41,6 +42,7 @@ REPORTS = {
     "orbits": _orbits.report,
     "trust": _trust.report,
     "calibration": _trust.calibrate,
+    "known-pairs": _known_pairs.report,
 }
 LAYOUTS = ("layouts", "layouts-held-out")
 

@@ -10,7 +10,13 @@ from scipy.sparse.csgraph import floyd_warshall
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import kneighbors_graph
 
-from unshuffle.kernels import center, geodesic_distances, geodesic_kernel, gram_matrix
+from unshuffle.kernels import (
+    center,
+    geodesic_distances,
+    geodesic_kernel,
+    gram_matrix,
+    local_kernel,
+)
 from unshuffle.kernels._geodesic import step_lengths
 
 points = arrays(
@@ -142,3 +148,30 @@ def test_views_of_the_same_cells_agree(shared_data, n_neighbors):
         for view in ("rna", "atac")
     )
     assert np.vdot(rna, atac) > 0.75 * np.linalg.norm(rna) * np.linalg.norm(atac)
+
+
+def test_local_widths_make_regions_of_different_density_alike():
+    rng = np.random.default_rng(0)
+    dense = rng.normal(size=(40, 2))
+    K = local_kernel(np.concatenate([dense, 100.0 * dense + 1e4]), n_neighbors=5)
+    assert np.array_equal(K, K.T)
+    np.testing.assert_allclose(np.diag(K), 1.0)
+    np.testing.assert_allclose(K[:40, :40], K[40:, 40:], rtol=1e-6)
+    assert K[:40, 40:].max() < 1e-6
+
+
+def test_local_widths_ignore_duplicates_and_the_unit():
+    X = np.random.default_rng(1).normal(size=(15, 3))
+    X[5:12] = X[4]
+    K = local_kernel(X, n_neighbors=3)
+    assert np.isfinite(K).all()
+    assert K[4, 7] == 1.0
+    np.testing.assert_allclose(local_kernel(X * 2.0**300, n_neighbors=3), K)
+
+
+def test_local_kernel_refuses_a_second_collection_and_too_many_neighbors():
+    X = np.random.default_rng(0).normal(size=(6, 2))
+    with pytest.raises(ValueError, match="compares the items of one collection"):
+        local_kernel(X, X[:3])
+    with pytest.raises(ValueError, match="`n_neighbors` must be from 1 to 5, got 6"):
+        local_kernel(X, n_neighbors=6)

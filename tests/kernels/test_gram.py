@@ -15,6 +15,7 @@ from unshuffle.kernels import (
     gram_matrix,
     laplacian_kernel,
     linear_kernel,
+    local_kernel,
     rbf_kernel,
     text_kernel,
     unit_norm,
@@ -43,11 +44,12 @@ def texts():
         ("laplacian", laplacian_kernel),
         ("chi2", chi2_kernel),
         ("geodesic", geodesic_kernel),
+        ("local", local_kernel),
     ],
 )
 def test_names_give_their_kernels(X, name, kernel):
     np.testing.assert_array_equal(gram_matrix(X, name), kernel(X))
-    if name != "linear":
+    if name not in ("linear", "local"):
         np.testing.assert_array_equal(gram_matrix(X, name, gamma=0.3), kernel(X, gamma=0.3))
 
 

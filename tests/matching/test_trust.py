@@ -7,6 +7,7 @@ from sklearn.metrics import roc_auc_score
 from unshuffle import KernelizedSorting
 from unshuffle.matching import DoubtWarning
 from unshuffle.matching._refined import disagreement
+from unshuffle.matching._trust import calibrate
 
 
 def quiet_fit(X, y, *, frozen=None, **params):
@@ -123,3 +124,103 @@ def test_matching_a_duplicate_instead_is_not_a_disagreement():
     L = np.exp(-((points[:, None] - points[None]) ** 2).sum(axis=-1))
     twins = np.arange(20).reshape(-1, 2)[:, ::-1].ravel()
     assert disagreement(L, np.arange(20), twins) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_right_pairs_are_believed_and_the_confidences_average_to_the_belief():
+    X, y, truth = skewed(60, 0)
+    sorting = KernelizedSorting().fit(X, y)
+    assert np.array_equal(sorting.permutation_, truth)
+    assert sorting.expected_accuracy_ > 0.9
+    assert sorting.doubts_ == []
+    assert sorting.confidence_.mean() == pytest.approx(sorting.expected_accuracy_)
+    low, high = sorting.expected_accuracy_interval_
+    assert 0.0 <= low < sorting.expected_accuracy_ < high <= 1.0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_noise_is_not_believed(seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(80, 4)), rng.normal(size=(80, 6))
+    with pytest.warns(DoubtWarning, match=r"hardly more than halves.*were found again"):
+        sorting = KernelizedSorting().fit(X, y)
+    assert sorting.expected_accuracy_ < 0.1
+    assert sorting.confidence_.mean() < 0.1
+    assert len(sorting.doubts_) >= 2
+
+
+def test_noise_is_not_believed_if_one_side_is_larger():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(80, 4)), rng.normal(size=(64, 6))
+    assert quiet_fit(X, y).expected_accuracy_ < 0.1
+    assert quiet_fit(y, X).expected_accuracy_ < 0.1
+
+
+def test_without_trust_nothing_is_estimated():
+    X, y, truth = skewed(40, 0)
+    sorting = KernelizedSorting(trust=False).fit(X, y)
+    assert np.array_equal(sorting.permutation_, KernelizedSorting().fit(X, y).permutation_)
+    assert np.isnan(sorting.expected_accuracy_)
+    assert np.isnan(sorting.expected_accuracy_interval_).all()
+    assert "was not estimated" in str(sorting.matches_)
+
+
+def test_trust_does_not_depend_on_the_seed_or_the_threads():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(50, 3)), rng.normal(size=(50, 3))
+    believed = {
+        quiet_fit(X, y, random_state=seed, n_jobs=n_jobs).expected_accuracy_
+        for seed, n_jobs in ((0, 1), (1, 2))
+    }
+    assert len(believed) == 1
+
+
+def test_of_two_equal_answers_at_most_half_is_believed():
+    half = np.sort(np.random.default_rng(0).uniform(0.05, 1.0, size=12))
+    x = np.concatenate([-half[::-1], half])[:, None]
+    assert quiet_fit(x, 5 * x).expected_accuracy_ < 0.5
+
+
+def test_a_stopped_check_keeps_the_match_and_estimates_nothing():
+    X, y, truth = skewed(40, 0)
+    stages = []
+
+    def stop(state):
+        stages.append(state.stage)
+        return state.stage == "checking"
+
+    sorting = KernelizedSorting(callback=stop).fit(X, y)
+    assert stages[-1] == "checking"
+    assert np.array_equal(sorting.permutation_, truth)
+    assert np.isnan(sorting.expected_accuracy_)
+    assert sorting.confidence_.min() > 0.0
+
+
+def test_progress_never_falls_and_covers_the_check():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), rng.normal(size=(40, 3))
+    fractions = []
+    quiet_fit(X, y, callback=lambda state: fractions.append(state.fraction))
+    assert np.all(np.diff(fractions) >= 0)
+    assert max(fractions) <= 1.0
+
+
+def test_the_printed_summary_says_how_many_why_and_what_to_do():
+    rng = np.random.default_rng(0)
+    lines = str(quiet_fit(rng.normal(size=(40, 3)), rng.normal(size=(40, 3))).matches_)
+    size, believed, advice = lines.splitlines()
+    assert size == "40 pairs of 40 and 40 items."
+    assert believed.startswith("About ")
+    assert "halves of them without a common item" in believed
+    assert advice.startswith("Next: ")
+
+
+def test_calibrated_confidences_keep_their_order_and_average_to_the_target():
+    resampled = np.array([0.0, 0.2, 0.9, 1.0])
+    for expected in (0.0, 0.3, 0.525, 0.8, 1.0):
+        found = calibrate(resampled, expected)
+        assert found.mean() == pytest.approx(expected)
+        assert np.all(np.diff(found) >= 0)
+        assert found.min() >= 0.0
+        assert found.max() <= 1.0
+    assert calibrate(np.ones(3), 0.5) == pytest.approx(0.5)
+    assert calibrate(np.zeros(3), 0.5) == pytest.approx(0.5)

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from unshuffle.cli._app import BadInput
-from unshuffle.cli._inputs import standardize
 from unshuffle.cli._tables import TableOptions, read_table
 
 NUMBERS = np.random.RandomState(0).randn(5, 3)

@@ -147,6 +147,9 @@ def test_the_companion_replaces_an_older_one_but_nothing_else(run, circles, tmp_
     assert "pairs.trust.json is not a report of trust, so it was not overwritten." in result.stderr
     assert "Why:" not in result.stderr
     assert companion.read_text() == "notes of a friend"
+    companion.unlink()
+    companion.mkdir()
+    assert "is not a report of trust" in run("match", *circles, "-q").stderr
 
 
 def test_the_companion_never_replaces_an_input(run, tables, tmp_path):

@@ -239,7 +239,7 @@ def write_trust(pairs: Written, report: Mapping[str, Any]) -> str | None:
         return None
     path = trust_path(pairs.place)
     try:
-        if path.exists() and TRUST_KEY not in path.read_bytes():
+        if path.exists() and not (path.is_file() and TRUST_KEY in path.read_bytes()):
             warn(f"{path} is not a report of trust, so it was not overwritten.")
             return None
         replace_file(path, encode_text(json.dumps(report, indent=1, allow_nan=False) + "\n"))

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from unshuffle.cli._app import BadInput
-from unshuffle.cli._inputs import standardize
+from unshuffle.cli._inputs import read_numbers
 from unshuffle.cli._tables import TableOptions, read_table
 
 NUMBERS = np.random.RandomState(0).randn(5, 3)
@@ -253,10 +253,14 @@ def test_arrays_and_parquet_files_refuse_what_they_cannot_have(tmp_path):
 
 
 @pytest.mark.parametrize("scale", [1e-320, 1e-200, 1.0, 1e154, 1e300])
-def test_columns_of_any_size_are_scaled_alike(scale):
+def test_columns_of_any_size_are_scaled_alike(scale, tmp_path):
+    def scaled(values):
+        np.save(tmp_path / "a.npy", values)
+        with np.errstate(all="raise", under="ignore"):
+            return read_numbers(tmp_path / "a.npy", TableOptions(), ["rbf"]).items
+
     values = np.array([[1.0, 3.0], [2.0, 3.0], [7.0, 3.0], [-4.0, 3.0]])
-    with np.errstate(all="raise", under="ignore"):
-        scaled = standardize(values * scale)
     expected = (values - values.mean(axis=0)) / np.where(values.std(axis=0), values.std(axis=0), 1)
-    np.testing.assert_allclose(scaled, expected, rtol=1e-3 if scale < 1e-310 else 1e-12)
-    assert np.isfinite(standardize(np.array([[1.7e308], [-1.7e308], [0.0]]))).all()
+    rtol = 1e-3 if scale < 1e-310 else 1e-12
+    np.testing.assert_allclose(scaled(values * scale), expected, rtol=rtol)
+    assert np.isfinite(scaled(np.array([[1.7e308], [-1.7e308], [0.0]]))).all()

@@ -6,6 +6,8 @@ __all__ = ["main"]
 
 # Exit status if a result is not where it was asked for.
 NOT_IN_PLACE = 3
+# Exit status of --strict if an answer cannot be trusted.
+NOT_TRUSTED = 3
 NOTHING_WRITTEN = "Interrupted before there was a result; nothing was written."
 
 

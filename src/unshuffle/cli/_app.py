@@ -33,8 +33,9 @@ app = typer.Typer(
     name="unshuffle",
     help="Find the order your data lost.",
     epilog="Exit status: 0 success; 2 invalid options or input, nothing was written; 3 a result "
-    "is not where it was asked for, the message says where it is; 130 interrupted by Ctrl-C, "
-    "any result so far was written.",
+    "is not where it was asked for, the message says where it is, or, with --strict, an answer "
+    "that cannot be trusted, it was written; 130 interrupted by Ctrl-C, any result so far was "
+    "written.",
     invoke_without_command=True,
     add_completion=False,
     rich_markup_mode="markdown",
@@ -115,8 +116,9 @@ _add(
     _options.MatchOptions,
     "left-halves/ right-halves/ -o pairs.csv --sheet pairs.png",
     "english/ deutsch/ -o pairs.csv --candidates 3",
-    "rna.csv atac.csv --kernel geodesic --frozen known.csv",
+    "rna.csv atac.csv --frozen known.csv --strict",
     "old.csv new.csv --id customer --kernel rbf --kernel laplacian",
+    "scans/ prints/ --features pixels --features texture",
     "K.npy L.npy --precomputed --json",
 )
 _add(
@@ -225,11 +227,26 @@ def user_warnings() -> Iterator[list[warnings.WarningMessage]]:
 
 
 def fit(
-    estimator: Any, *data: Any, words: str, show: bool, **options: Any
+    estimator: Any,
+    *data: Any,
+    words: str,
+    show: bool,
+    announce: Callable[[str], bool] = lambda message: False,
+    **options: Any,
 ) -> tuple[list[warnings.WarningMessage], bool]:
-    """Fit with a progress bar; return the warnings and whether Ctrl-C left a partial result."""
+    """Fit with a progress bar; return the warnings and whether Ctrl-C left a partial result.
+
+    A warning for which `announce` returns True was dealt with at once and is not returned.
+    """
     interrupted = False
     with progress_bar(words, show=show) as advance, user_warnings() as remarks:
+
+        def receive(message: Any, category: Any, *place: Any, **more: Any) -> None:
+            if not announce(str(message)):
+                remarks.append(warnings.WarningMessage(message, category, *place, **more))
+
+        # Restored by `user_warnings`.
+        warnings.showwarning = receive
         estimator.set_params(callback=report_to(advance))
         try:
             estimator.fit(*data, **options)

@@ -1,4 +1,4 @@
-"""Files for --frozen: known pairs of a match, fixed cells of a layout."""
+"""Files for --frozen and --hints: known or likely pairs of a match, fixed cells of a layout."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -12,16 +12,19 @@ from unshuffle.cli._app import BadInput
 from unshuffle.cli._tables import Line, csv_lines, read_text_file
 
 PAIRS_EXPECTED = "Give one line for each pair: item of A, item of B."
+HINTS_EXPECTED = "Give one line for each likely pair: item of A, item of B, probability."
 CELLS_EXPECTED = "Give one line for each item: name, row, column."
 # Columns of our own output that hold each field: a name where it is unique, else a number.
 _PAIR_COLUMNS = (("name_x", "index_x"), ("name_y", "index_y"))
+_HINT_COLUMNS = (*_PAIR_COLUMNS, ("probability",))
 _INTEGER = re.compile(r"[-+]?\d{1,18}")
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
 _CELL_COLUMNS = (("name", "item"), ("row",), ("column",))
 
 
-def read_frozen_lines(path: Path, expected: str) -> list[Line]:
+def read_frozen_lines(path: Path, expected: str, option: str = "--frozen") -> list[Line]:
     """Nonempty lines of a file, each with its number."""
-    check_regular_file(path, "--frozen")
+    check_regular_file(path, option)
     return csv_lines(path, read_text_file(path), expected)
 
 
@@ -38,6 +41,29 @@ def read_frozen_pairs(path: Path, names_a: list[str], names_b: list[str]) -> NDA
             pair.append(position)
         pairs.append(pair)
     return np.array(pairs, dtype=np.intp).reshape(-1, 2)
+
+
+def read_hints(path: Path, names_a: list[str], names_b: list[str]) -> NDArray[np.float64]:
+    """Likely pairs as rows (position in A, position in B, probability)."""
+    names = names_a, names_b, ()
+    hints = []
+    seen: dict[tuple[int, int], int] = {}
+    fields = _read_fields(path, HINTS_EXPECTED, _HINT_COLUMNS, names, "--hints")
+    for line, where, (first, second, share) in fields:
+        pair = _find_item(first, names_a, "A", where), _find_item(second, names_b, "B", where)
+        if not _NUMBER.fullmatch(share) or not 0 < float(share) <= 1:
+            raise BadInput(
+                f"{where}: {share!r} is not a probability. Give a number above 0 and at most 1; "
+                "leave out pairs that are ruled out."
+            )
+        if pair in seen:
+            raise BadInput(
+                f"{where}: {first!r} and {second!r} are a pair in line {seen[pair]} already. Give "
+                "each pair once."
+            )
+        seen[pair] = line
+        hints.append((*pair, float(share)))
+    return np.array(hints, dtype=np.float64).reshape(-1, 3)
 
 
 def read_frozen_cells(path: Path, names: list[str], cells: NDArray[np.bool_]) -> NDArray[np.intp]:
@@ -60,15 +86,16 @@ def _read_fields(
     expected: str,
     columns: Sequence[Sequence[str]],
     names: Sequence[Sequence[str]],
+    option: str = "--frozen",
 ) -> Iterator[tuple[int, str, list[str]]]:
     """Number, place and fields of each line, without a heading or unmatched entries."""
-    rows = read_frozen_lines(path, expected)
+    rows = read_frozen_lines(path, expected, option)
     head = rows[0][1]
     places = {heading.lower(): k for k, heading in enumerate(head)}
     found = [[places[each] for each in some if each in places] for some in columns]
     is_own = all(found)
     worded = len(head) == len(columns) and not any(
-        cell in known or _INTEGER.fullmatch(cell) for cell, known in zip(head, names, strict=True)
+        cell in known or _NUMBER.fullmatch(cell) for cell, known in zip(head, names, strict=True)
     )
     for line, row in rows[1:] if is_own or (worded and len(rows) > 1) else rows:
         where = f"{path}, line {line}"

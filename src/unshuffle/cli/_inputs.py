@@ -2,8 +2,9 @@
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,13 @@ from unshuffle.cli._tables import Table, TableOptions, counted
 from unshuffle.images import (
     ImageCollection,
     color_histogram,
+    color_texture,
     default_cache,
     lab_pixels,
     read_folder,
+    visual_words,
 )
+from unshuffle.matching._scalings import SCALINGS
 
 TEXT_SUFFIXES = (".txt", ".text", ".md", ".markdown", ".rst", ".tex", ".org", ".log")
 MAX_TEXT_BYTES = 64 * 2**20
@@ -38,11 +42,26 @@ KINDS = {
 }
 # Kernels for each kind, the most useful first.
 KERNELS = {
-    "images": ("rbf", "laplacian", "geodesic", "linear"),
+    "images": ("rbf", "laplacian", "geodesic", "local", "linear"),
     "text": ("text",),
-    "table": ("rbf", "laplacian", "geodesic", "linear", "chi2"),
+    "table": ("auto", "rbf", "laplacian", "geodesic", "local", "linear", "chi2"),
     "gram": (),
 }
+# Features for each kind, the most useful first; of a table, with their names in the library.
+FEATURES: dict[str, dict[str, str]] = {
+    "images": {each: each for each in ("pixels", "color", "texture", "words")},
+    "text": {},
+    "table": {
+        "standardized": "standardized",
+        "ranks": "ranks",
+        "rows": "rows normalized",
+        "given": "as given",
+        "log": "log counts",
+    },
+    "gram": {},
+}
+# What to choose instead of an option that compares counts.
+_WITHOUT_COUNTS = {"--kernel chi2": "rbf", "--features log": "ranks"}
 # Read at a fixed side, so that the layout does not depend on the size it is drawn at.
 SIDE = 64
 # Side at which pictures are compared, as in the paper.
@@ -63,6 +82,7 @@ class Collection:
     items: Any  # for the estimator, like `kernel`
     kernel: str | list[str]
     kernels: list[str]  # as named on the command line
+    features: list[str] = field(default_factory=list)  # likewise; empty if "auto" chooses them
     skipped: list[tuple[str, str]] = field(default_factory=list)
     aspect: float = 1.0  # width over height of a typical picture
     table: Table | None = None
@@ -112,7 +132,9 @@ def read_pair(
         )
     if options.sheet is not None and kind != "images":
         raise BadInput(f"--sheet shows pictures, and {options.a} holds none. Leave it out.")
-    _check_kernels(options.kernels, kind, options.a)
+    _check_suits(options.kernels, "--kernel", KERNELS[kind], kind, options.a)
+    _check_suits(options.compared, "--features", FEATURES[kind], kind, options.a)
+    _check_auto(options)
     if recursive and options.a.is_dir() and options.b.is_dir():
         _check_not_nested(options.a, options.b)
     both = []
@@ -122,7 +144,7 @@ def read_pair(
             on_progress((side + done / max(total, 1)) / 2)
 
         if kind == "table":
-            collection = read_numbers(path, tables[side], options.kernels)
+            collection = read_numbers(path, tables[side], options.kernels, options.compared)
             advance(1, 1)
         else:
             tables[side].check_unused(path, KINDS[kind])
@@ -143,34 +165,53 @@ def _check_not_nested(path_a: Path, path_b: Path) -> None:
             )
 
 
-def _check_kernels(kernels: Sequence[str], kind: str, path: Path) -> None:
-    """Refuse kernels that do not suit this kind, or are given twice."""
-    if kernels and not KERNELS[kind]:
-        raise BadInput(f"--kernel {kernels[0]} and --precomputed exclude each other. Drop one.")
-    for kernel in kernels:
-        if kernel not in KERNELS[kind]:
-            known = ", ".join(KERNELS[kind])
+def _check_suits(
+    given: Sequence[str], option: str, known: Iterable[str], kind: str, path: Path
+) -> None:
+    """Refuse kernels or features that do not suit this kind, or are given twice."""
+    if given and kind == "gram":
+        raise BadInput(f"{option} {given[0]} and --precomputed exclude each other. Drop one.")
+    for name in given:
+        if name not in known:
+            others = f", or choose from: {', '.join(known)}" if known else ""
             raise BadInput(
-                f"--kernel {kernel} does not suit {path}, {KINDS[kind]}. Leave it out, or choose "
-                f"from: {known}."
+                f"{option} {name} does not suit {path}, {KINDS[kind]}. Leave it out{others}."
             )
-        if kernels.count(kernel) > 1:
+        if given.count(name) > 1:
             raise BadInput(
-                f"--kernel {kernel} is given {kernels.count(kernel)} times. Give each kernel once."
+                f"{option} {name} is given {given.count(name)} times. Give each of them once."
             )
+
+
+def _check_auto(options: MatchOptions) -> None:
+    """Refuse further choices beside --kernel auto, which chooses both."""
+    if "auto" in options.kernels and (len(options.kernels) > 1 or options.compared):
+        other = "a second --kernel" if len(options.kernels) > 1 else "--features"
+        raise BadInput(
+            f"--kernel auto chooses scaling and kernel itself, so {other} has no effect. Leave "
+            "out one of the two."
+        )
 
 
 def _read_images(path: Path, options: MatchOptions, step: Advance) -> Collection:
     folder = read_folder(
         path, recursive=not options.no_recursive, n_jobs=options.jobs, on_progress=step
     )
+    compute: dict[str, Callable[[NDArray[np.uint8]], Any]] = {
+        "pixels": lab_pixels,
+        "color": color_histogram,
+        "texture": color_texture,
+        "words": partial(visual_words, random_state=options.seed, n_jobs=options.jobs),
+    }
     named = options.kernels or ["rbf"]
+    features = options.compared or ["pixels", "color"]
     return Collection(
         kind="images",
         names=folder.names,
-        items=[lab_pixels(folder.arrays), color_histogram(folder.arrays)] * len(named),
-        kernel=[kernel for kernel in named for _ in range(2)],
+        items=[compute[each](folder.arrays) for each in features] * len(named),
+        kernel=[kernel for kernel in named for _ in features],
         kernels=named,
+        features=features,
         skipped=folder.skipped,
         aspect=float(np.median(folder.sizes[:, 1] / folder.sizes[:, 0])),
     )
@@ -195,7 +236,7 @@ def _read_texts(path: Path, options: MatchOptions, step: Advance) -> Collection:
             f"{path} holds no readable text: {len(skipped):,} file(s) were skipped. "
             f"{'; '.join(reasons)}."
         )
-    return Collection("text", names, documents, "text", ["text"], skipped)
+    return Collection("text", names, documents, "text", ["text"], skipped=skipped)
 
 
 def _read_document(path: Path) -> str:
@@ -212,29 +253,49 @@ def _read_document(path: Path) -> str:
     return text
 
 
-def read_numbers(path: Path, options: TableOptions, kernels: Sequence[str]) -> Collection:
-    """Rows of a table, standardized unless a kernel compares counts."""
+def read_numbers(
+    path: Path, options: TableOptions, kernels: Sequence[str], features: Sequence[str] = ()
+) -> Collection:
+    """Rows of a table, scaled as the kernels and features ask."""
     table = _tables.read_table(path, options)
     if len(table.values) > 1 and (table.values == table.values[0]).all():
         raise BadInput(
             f"All rows of {path} are equal, so they cannot be distinguished. Check the file."
         )
-    named = list(kernels) or ["rbf"]
-    if "chi2" in named and table.values.min() < 0:
+    named = list(kernels) or (["rbf"] if features else ["auto"])
+    if named == ["auto"]:
+        return Collection("table", table.names, table.values, "auto", named, table=table)
+    least = table.values.min()
+    for option in [f"--kernel {each}" for each in named] + [f"--features {k}" for k in features]:
+        if least < 0 and option in ("--kernel chi2", "--features log"):
+            raise BadInput(
+                f"{path} holds {least:.6g}, and {option} compares counts, which are never "
+                f"negative. Choose another, such as {_WITHOUT_COUNTS[option]}."
+            )
+    if "chi2" in named and "standardized" in features:
         raise BadInput(
-            f"{path} holds {table.values.min():.6g}, and --kernel chi2 compares counts, which are "
-            "never negative. Choose another kernel, such as rbf."
+            "--features standardized makes numbers negative, and --kernel chi2 compares counts, "
+            "which are never negative. Drop one of the two."
         )
-    scaled = standardize(table.values)
     # chi2 compares counts, which must not become negative.
-    items = [table.values if kernel == "chi2" else scaled for kernel in named]
-    single = len(named) == 1
+    entries = [
+        (kernel, feature)
+        for kernel in named
+        for feature in features or ["given" if kernel == "chi2" else "standardized"]
+    ]
+    scaled = {
+        feature: SCALINGS[FEATURES["table"][feature]](table.values) for _, feature in entries
+    }
+    items = [scaled[feature] for _, feature in entries]
+    chosen = [kernel for kernel, _ in entries]
+    single = len(entries) == 1
     return Collection(
         kind="table",
         names=table.names,
         items=items[0] if single else items,
-        kernel=named[0] if single else named,
+        kernel=chosen[0] if single else chosen,
         kernels=named,
+        features=[feature for _, feature in entries],
         table=table,
     )
 
@@ -246,18 +307,6 @@ def _read_gram(path: Path, options: MatchOptions, step: Advance) -> Collection:
 
 
 _READERS = {"images": _read_images, "text": _read_texts, "gram": _read_gram}
-
-
-def standardize(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Columns with mean 0 and variance 1, so that no unit of measurement outweighs another."""
-    # Scaling by a power of two is exact, and keeps sums and squares from overflow.
-    _, exponents = np.frexp(np.abs(values).max(axis=0))
-    scaled = np.ldexp(values, -exponents)
-    centered = scaled - scaled.mean(axis=0)
-    spread = centered.std(axis=0)
-    # Rounding errors of a constant column must not be blown up.
-    spread[spread <= 1e-12 * np.abs(scaled).max(axis=0)] = 1.0
-    return centered / spread
 
 
 @dataclass(frozen=True)
@@ -369,6 +418,11 @@ def list_skipped(skipped: list[tuple[str, str]], where: str) -> None:
 def skipped_list_path(output: Path) -> Path:
     """Path of the list of skipped files, beside the first output."""
     return output.with_name(f"{output.stem}.skipped.csv")
+
+
+def trust_path(output: Path) -> Path:
+    """Path of the report beside pairs in a .csv file, which has no place for it."""
+    return output.with_name(f"{output.stem}.trust.json")
 
 
 def skipped_records(skipped: list[tuple[str, str]]) -> list[dict[str, str]]:

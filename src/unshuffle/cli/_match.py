@@ -12,15 +12,18 @@ from sklearn.exceptions import ConvergenceWarning
 import unshuffle
 from unshuffle._color import SHEET_SUFFIXES
 from unshuffle._files import check_regular_file
-from unshuffle.cli._app import fit, note, one_line, progress_bar, say, warn
-from unshuffle.cli._frozen import read_frozen_pairs
+from unshuffle.cli import NOT_TRUSTED
+from unshuffle.cli._app import BadInput, fit, note, one_line, progress_bar, say, warn
+from unshuffle.cli._frozen import read_frozen_pairs, read_hints
 from unshuffle.cli._inputs import (
+    FEATURES,
     KERNELS,
     Collection,
     list_skipped,
     read_pair,
     say_read,
     skipped_records,
+    trust_path,
     without_outputs,
 )
 from unshuffle.cli._options import MatchOptions
@@ -34,25 +37,34 @@ from unshuffle.cli._writing import (
     ignore_interrupts,
     save_with_fallback,
     write_skipped,
+    write_trust,
 )
 from unshuffle.images import matched_sheet, read_folder, save_sheet
 from unshuffle.matching import DoubtWarning, Matches
 
 SHEET_HEIGHT = 72
 SHEET_PAIRS = 2000
-_AMBIGUOUS = "Another matching with clearly different partners"
+# Above this ambiguity the library speaks of a rival, which more starts may settle.
+HIGH_AMBIGUITY = 0.9
+# Only the user knows whether a table holds counts, so these are never suggested.
+_FOR_COUNTS = ("chi2", "log")
 
 
 def match(options: MatchOptions) -> int:
-    """Match two collections and return the exit code: 0, 130 after Ctrl-C, 3 if not written."""
+    """Match two collections and return the exit code.
+
+    0; 130 after Ctrl-C; 3 if not written, or with --strict if not to be trusted.
+    """
     tables = table_options(options, 2)
     if options.output is None and not options.as_json:
         options = replace(options, output=Path("pairs.csv"))
-    _check_outputs(options)
-    a, b = _read(options, tables)
-    frozen = None
+    companions = _check_early(options)
+    a, b = _read(options, tables, companions)
+    frozen, hints = None, None
     if options.frozen is not None:
         frozen = read_frozen_pairs(options.frozen, a.names, b.names)
+    if options.hints is not None:
+        hints = read_hints(options.hints, a.names, b.names)
     if not options.quiet:
         _report_inputs(a, b, options)
     estimator = unshuffle.KernelizedSorting(
@@ -63,52 +75,102 @@ def match(options: MatchOptions) -> int:
         unmatched_cost=options.unmatched_cost,
         random_state=options.seed,
         n_jobs=options.jobs,
+        trust=not options.no_trust,
     )
     remarks, interrupted = fit(
-        estimator, a.items, b.items, frozen=frozen, words="Matching", show=not options.quiet
+        estimator,
+        a.items,
+        b.items,
+        frozen=frozen,
+        hints=hints,
+        words="Matching",
+        show=not options.quiet,
+        announce=partial(_announce, options),
     )
     with ignore_interrupts():
         candidates = None
         if options.candidates is not None and not interrupted:
             candidates = estimator.candidates(min(options.candidates, len(b)))
         matches = Matches(
-            estimator.permutation_, estimator.confidence_, a.names, b.names, candidates
+            estimator.permutation_,
+            estimator.confidence_,
+            a.names,
+            b.names,
+            candidates,
+            expected_accuracy=estimator.expected_accuracy_,
+            interval=estimator.expected_accuracy_interval_,
+            doubts=estimator.doubts_,
         )
-        report = _describe(a, b, estimator, options, remarks)
+        doubt = _explain_doubts(a, estimator, options)
+        report = _describe(a, b, matches, estimator, options)
+        report["warnings"] = [*_explain(remarks, options), *([doubt] if doubt else ())]
         report["interrupted"] = interrupted
         written = _write(a, b, matches, dict(report), options)
+        companion = write_trust(written[0], dict(report)) if companions else None
         found = describe_outputs(written)
         asked = (each.asked for each in written)
         places: dict[Path | None, Any] = dict(zip(asked, found.pop("outputs"), strict=True))
         report |= {
             "output": places.get(options.output),
             "sheet": places.get(options.sheet),
+            "trust_report": companion,
             **found,
         }
         skipped = {"A": a.skipped, "B": b.skipped}
         report["skipped_list"] = write_skipped(written, skipped, spreadsheet=options.spreadsheet)
         rows = {"pairs": matches.rows()} if options.as_json else {}
         # Shown even with --quiet: half the pairs may be wrong.
-        warning = _explain_ambiguity(a, estimator.ambiguity_) if report["ambiguous"] else ""
-        return deliver(options, written, report, rows, lambda: _show(report), warning=warning)
+        warning = f"{doubt} Why: {companion}" if doubt and companion is not None else doubt
+        show = partial(_show, report, matches, doubt, auto=a.kernels == ["auto"])
+        code = deliver(options, written, report, rows, show, warning=warning)
+    return NOT_TRUSTED if options.strict and not (code or report["trusted"]) else code
 
 
-def _check_outputs(options: MatchOptions) -> None:
+def _check_early(options: MatchOptions) -> list[Path]:
+    """Check options and outputs, and return the files that come beside the outputs."""
+    if options.strict and options.no_trust:
+        raise BadInput(
+            "--strict needs the estimate that --no-trust leaves out. Drop one of the two."
+        )
+    if options.hints is not None and options.method.value != "refined":
+        raise BadInput(
+            f"--hints needs --method refined; {options.method.value} cannot use them. Drop one of "
+            "the two."
+        )
     outputs = ((options.output, TABLE_SUFFIXES), (options.sheet, SHEET_SUFFIXES))
+    companions = []
+    if options.output is not None and options.output.suffix.lower() == ".csv":
+        companions.append(trust_path(options.output))
     check_outputs(
         [(path, suffixes) for path, suffixes in outputs if path is not None],
-        (options.a, options.b, options.frozen),
+        (options.a, options.b, options.frozen, options.hints),
         recursive=not options.no_recursive,
         spreadsheet=options.spreadsheet,
+        companions=companions,
     )
-    if options.frozen is not None:
-        check_regular_file(options.frozen, "--frozen")
+    for path, option in ((options.frozen, "--frozen"), (options.hints, "--hints")):
+        if path is not None:
+            check_regular_file(path, option)
+    return companions
 
 
-def _read(options: MatchOptions, tables: list[TableOptions]) -> tuple[Collection, Collection]:
+def _announce(options: MatchOptions, message: str) -> bool:
+    """Say at once how long a match takes; False for other warnings of the library."""
+    if not (message.startswith("Matching ") and "takes roughly" in message):
+        return False
+    if not options.quiet:
+        faster = "" if options.no_trust else " --no-trust halves the time."
+        note(f"{message.split('. ')[0]}.{faster}")
+    return True
+
+
+def _read(
+    options: MatchOptions, tables: list[TableOptions], companions: list[Path]
+) -> tuple[Collection, Collection]:
     with progress_bar("Reading", show=not options.quiet) as advance:
         a, b = read_pair(options, tables, lambda fraction: advance(fraction, ""))
-    outputs = [each for each in (options.output, options.sheet) if each is not None]
+    asked = [each for each in (options.output, options.sheet) if each is not None]
+    outputs = [*asked, *companions]
     return (
         replace(a, skipped=without_outputs(a.skipped, options.a, outputs)),
         replace(b, skipped=without_outputs(b.skipped, options.b, outputs)),
@@ -125,20 +187,19 @@ def _report_inputs(a: Collection, b: Collection, options: MatchOptions) -> None:
 
 
 def _describe(
-    a: Collection,
-    b: Collection,
-    estimator: Any,
-    options: MatchOptions,
-    remarks: list[warnings.WarningMessage],
+    a: Collection, b: Collection, matches: Matches, estimator: Any, options: MatchOptions
 ) -> dict[str, Any]:
     """Everything but the pairs, ready for JSON; x is A and y is B, as in the library."""
-    matched = estimator.permutation_ >= 0
-    confidence = estimator.confidence_[matched]
+    matched = matches.permutation >= 0
+    confidence = matches.confidence[matched]
+    estimated = bool(np.isfinite(matches.expected_accuracy))
     sides = {"x": a, "y": b}
     tables = {side: each.table for side, each in sides.items() if each.table is not None}
     return {
         "kind": a.kind,
-        "kernel": a.kernel,
+        "kernel": estimator.kernel_,
+        "scaling": _scaling(a, estimator),
+        "features": a.features if a.kind == "images" else None,
         "method": options.method.value,
         "n_x": len(a),
         "n_y": len(b),
@@ -146,39 +207,62 @@ def _describe(
         "objective": float(estimator.objective_),
         "mean_confidence": float(confidence.mean()) if confidence.size else 0.0,
         "ambiguity": float(estimator.ambiguity_),
-        "ambiguous": any(issubclass(each.category, DoubtWarning) for each in remarks),
+        "expected_accuracy": float(matches.expected_accuracy) if estimated else None,
+        "expected_accuracy_interval": np.asarray(matches.interval).tolist() if estimated else None,
+        "doubts": list(matches.doubts),
+        # Not without an estimate either.
+        "trusted": estimated and not matches.doubts,
         "converged": bool(estimator.converged_),
-        "warnings": [_explain(remark, a, estimator, options) for remark in remarks],
         "skipped": {side: skipped_records(each.skipped) for side, each in sides.items()},
         "tables": {side: table.describe() for side, table in tables.items()},
     }
 
 
-def _explain(
-    remark: warnings.WarningMessage, a: Collection, estimator: Any, options: MatchOptions
-) -> str:
-    """A warning in one line, in terms of the command line."""
-    if issubclass(remark.category, DoubtWarning):
-        return _explain_ambiguity(a, estimator.ambiguity_)
-    if issubclass(remark.category, ConvergenceWarning):
-        return (
-            f"The search was cut off at --max-iter {options.max_iter} before it converged. Raise "
-            "--max-iter."
-        )
-    return one_line(remark.message)
+def _scaling(a: Collection, estimator: Any) -> str | list[str] | None:
+    """How tables were scaled, as the library calls it."""
+    if a.kind != "table":
+        return None
+    names = [FEATURES["table"][each] for each in a.features]
+    return str(estimator.scaling_) if not names else names[0] if len(names) == 1 else names
 
 
-def _explain_ambiguity(a: Collection, ambiguity: float) -> str:
-    # Only the user knows whether a table holds counts, so chi2 is not suggested.
-    unused = [each for each in KERNELS[a.kind] if each not in (*a.kernels, "chi2")]
-    kernels = ""
-    if a.kernels and unused:
-        several = " ".join(f"--kernel {each}" for each in [*a.kernels, unused[0]])
-        kernels = f" combine several kernels ({several}),"
-    return (
-        f"{_AMBIGUOUS} reaches {ambiguity:.1%} of the best objective, so the objective cannot "
-        f"tell which is right. Give a few known pairs with --frozen,{kernels} or raise --n-init."
+def _explain(remarks: list[warnings.WarningMessage], options: MatchOptions) -> list[str]:
+    """Warnings except doubts, each in one line, in terms of the command line."""
+    cut_off = (
+        f"The search was cut off at --max-iter {options.max_iter} before it converged. Raise "
+        "--max-iter."
     )
+    return [
+        cut_off if issubclass(each.category, ConvergenceWarning) else one_line(each.message)
+        for each in remarks
+        if not issubclass(each.category, DoubtWarning)
+    ]
+
+
+def _explain_doubts(a: Collection, estimator: Any, options: MatchOptions) -> str:
+    """Why the pairs cannot be trusted, and which options may help; "" without doubts."""
+    if not estimator.doubts_:
+        return ""
+    ways = ["Give known pairs with --frozen (30 help much)"]
+    if options.frozen is not None:
+        ways = ["Give more known pairs with --frozen"]
+    others = [each for each in FEATURES[a.kind] if each not in (*a.features, *_FOR_COUNTS)]
+    kernels = [each for each in KERNELS[a.kind] if each not in (*a.kernels, *_FOR_COUNTS, "auto")]
+    if a.kind == "table" and not options.compared and a.kernels != ["auto"]:
+        ways.append("let --kernel auto choose scaling and kernel")
+    elif others:
+        # What "auto" tried one by one may still help together.
+        together = [*a.features, others[0]] if a.features else others[:2]
+        several = " ".join(f"--features {each}" for each in together)
+        ways.append(f"compare several features at once ({several})")
+    elif a.kernels and kernels:
+        several = " ".join(f"--kernel {each}" for each in [*a.kernels, kernels[0]])
+        ways.append(f"combine several kernels ({several})")
+    if estimator.ambiguity_ > HIGH_AMBIGUITY:
+        ways.append("raise --n-init")
+    last = f", or {ways[-1]}" if len(ways) > 1 else ""
+    advice = f"{', '.join(ways[:-1] or ways)}{last}."
+    return f"These pairs cannot be trusted: {'; '.join(estimator.doubts_)}. {advice}"
 
 
 def _write(
@@ -215,18 +299,22 @@ def _write_sheet(
     return save_with_fallback(target, lambda place: save_sheet(sheet, place))
 
 
-def _show(report: dict[str, Any]) -> None:
+def _show(report: dict[str, Any], matches: Matches, doubt: str, *, auto: bool) -> None:
     n_x, n_y, n_matched = report["n_x"], report["n_y"], report["n_matched"]
+    unfinished = " (of an unfinished search)" if report["interrupted"] else ""
     if report["interrupted"]:
         warn("Interrupted: this is the best match found so far, not a finished one.")
     for message in report["warnings"]:
         # `deliver` shows this one, even with --quiet.
-        if not message.startswith(_AMBIGUOUS):
+        if message != doubt:
             warn(message)
     say(
         f"{_count_pairs(n_x, n_y, n_matched)}: objective {report['objective']:.6g}, "
-        f"mean confidence {report['mean_confidence']:.2f} ({_reliability(report)})."
+        f"mean confidence {report['mean_confidence']:.2f}{unfinished}."
     )
+    scaling, kernel = report["scaling"], report["kernel"]
+    if auto and (scaling, kernel) != ("as given", "rbf"):
+        say(f"Chosen by --kernel auto: scaling {scaling!r}, kernel {kernel!r}.")
     if report["output"] is not None:
         say(f"Pairs: {report['output']}")
     if report["sheet"] is not None:
@@ -235,6 +323,8 @@ def _show(report: dict[str, Any]) -> None:
         say(f"Sheet: {report['sheet']} (frames from red, unsure, to green, sure{more})")
     if report["skipped_list"] is not None:
         say(f"Skipped files: {report['skipped_list']}")
+    # The warning names the doubts.
+    say(replace(matches, doubts=()).describe_trust())
 
 
 def _count_pairs(n_x: int, n_y: int, n_matched: int) -> str:
@@ -245,13 +335,3 @@ def _count_pairs(n_x: int, n_y: int, n_matched: int) -> str:
     verb = "has" if [count for count, _ in alone if count] == [1] else "have"
     pairs = "pair" if n_matched == 1 else "pairs"
     return f"Matched {n_matched:,} {pairs}; {' and '.join(parts)} {verb} no partner"
-
-
-def _reliability(report: dict[str, Any]) -> str:
-    if report["interrupted"]:
-        return "of an unfinished search"
-    if report["ambiguous"]:
-        return "ambiguous, see the warning"
-    # Not calibrated: on photo crops of two scenes (photo_halves with light=0, eight seeds) it is
-    # 0.68 to 0.72 without a warning, but only 26 to 31 % of the pairs are right.
-    return "ranks the pairs; fewer may be right, so check some by eye"

@@ -11,7 +11,8 @@ import typer
 
 MOST_CORES = 1024
 Check = Callable[[Any], Any]
-Kernel = StrEnum("Kernel", "rbf linear laplacian chi2 geodesic text")
+Kernel = StrEnum("Kernel", "auto rbf linear laplacian chi2 geodesic local text")
+Feature = StrEnum("Feature", "pixels color texture words given standardized rows ranks log")
 Method = StrEnum("Method", "refined classic unbiased entropy")
 Quality = StrEnum("Quality", "fast balanced best classic")
 Neighbors = StrEnum("Neighbors", "kernel laplacian")
@@ -53,7 +54,7 @@ Jobs = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object only.")]
 Quiet = Annotated[
     bool,
-    typer.Option("--quiet", "-q", help="Print only errors and warnings of an ambiguous match."),
+    typer.Option("--quiet", "-q", help="Print only errors, and warnings of a doubtful match."),
 ]
 Outputs = Annotated[
     list[Path] | None,
@@ -112,8 +113,19 @@ class MatchOptions:
         list[Kernel] | None,
         typer.Option(
             help="Similarity within each collection. Repeat the option to sum several kernels. "
-            "Tables: all but text; pictures: all but text and chi2; texts: text. Default: rbf, "
-            "or text.",
+            "Tables: all but text; pictures: all but auto, text and chi2; texts: text. auto is "
+            "rbf, and tries other scalings and kernels if the answer cannot be trusted. Default: "
+            "auto for tables, rbf for pictures.",
+        ),
+    ] = None
+    features: Annotated[
+        list[Feature] | None,
+        typer.Option(
+            help="Features to compare. Repeat the option to compare several at once. Pictures: "
+            "pixels, color (histograms), texture (colors and edges), words (visual words); "
+            "default: pixels and color. Tables: the values as given, standardized columns, rows "
+            "of length 1, ranks in each column, log counts; default: as --kernel auto chooses, "
+            "or standardized with another kernel.",
         ),
     ] = None
     precomputed: Annotated[
@@ -135,6 +147,13 @@ class MatchOptions:
             "from 0."
         ),
     ] = None
+    hints: Annotated[
+        Path | None,
+        typer.Option(
+            help="CSV of likely pairs, which may be overruled: as for --frozen, with the "
+            "probability (above 0, at most 1) in a third column."
+        ),
+    ] = None
     unmatched_cost: Annotated[
         float | None,
         typer.Option(callback=_check_cost, help="Cost of an unmatched item; lower drops more."),
@@ -146,6 +165,16 @@ class MatchOptions:
     sheet: Annotated[
         Path | None, typer.Option(help="Pictures: draw the pairs into this file (.png).")
     ] = None
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Exit with status 3 if the answer cannot be trusted."),
+    ] = False
+    no_trust: Annotated[
+        bool,
+        typer.Option(
+            "--no-trust", help="Do not estimate how many pairs are right. Halves the time."
+        ),
+    ] = False
     id_column: Annotated[
         list[str] | None,
         typer.Option(
@@ -167,6 +196,11 @@ class MatchOptions:
     def kernels(self) -> list[str]:
         """Names of the chosen kernels."""
         return [each.value for each in self.kernel or ()]
+
+    @property
+    def compared(self) -> list[str]:
+        """Names of the chosen features."""
+        return [each.value for each in self.features or ()]
 
 
 @dataclass(frozen=True)

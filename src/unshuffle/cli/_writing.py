@@ -20,12 +20,14 @@ from unshuffle._files import check_output_path, list_files
 from unshuffle._saving import csv_text, encode_text, replace_file
 from unshuffle.cli import NOT_IN_PLACE
 from unshuffle.cli._app import BadInput, print_error, print_output, say, warn
-from unshuffle.cli._inputs import TEXT_SUFFIXES, skipped_list_path
+from unshuffle.cli._inputs import TEXT_SUFFIXES, skipped_list_path, trust_path
 from unshuffle.cli._options import CollageOptions, LayoutOptions, MatchOptions, MorphOptions
 from unshuffle.images import grid_sheet, read_image, save_sheet, write_page
 from unshuffle.layout import Positions
 
 SKIPPED_COLUMNS = ("collection", "name", "reason")
+# By this a report of trust is recognized.
+TRUST_KEY = b'"expected_accuracy"'
 PAGE_SUFFIXES = (".html", ".htm")
 TABLE_SUFFIXES = (".csv", ".json")
 PICTURE_SUFFIXES = (*PAGE_SUFFIXES, *SHEET_SUFFIXES)
@@ -102,19 +104,21 @@ def deliver(
     warning: str = "",
 ) -> int:
     """Print the report as JSON with `rows`, or as text with `show`, and return the exit code."""
-    # Failed outputs and the warning are printed even with --quiet.
+    # Failed outputs and, at the end, the warning are printed even with --quiet.
     for each in written:
         if not each.in_place:
             old = " The old file is still there." if each.asked.exists() else ""
             where = "could not be kept" if each.place is None else f"was kept in {each.place}"
             reason = each.reason.rstrip(".")
             print_error(f"{each.asked} could not be written: {reason}.{old} The result {where}.")
-    if warning:
-        warn(warning)
-    if options.as_json:
-        print_output(json.dumps({**report, **rows}, allow_nan=False))
-    elif not options.quiet:
-        show()
+    try:
+        if options.as_json:
+            print_output(json.dumps({**report, **rows}, allow_nan=False))
+        elif not options.quiet:
+            show()
+    finally:
+        if warning:
+            warn(warning)
     if not all(each.in_place for each in written):
         return NOT_IN_PLACE
     return 130 if report.get("interrupted") else 0
@@ -126,22 +130,26 @@ def check_outputs(
     *,
     recursive: bool = True,
     spreadsheet: bool = False,
+    companions: Sequence[Path] = (),
 ) -> None:
-    """Refuse outputs, each with its suffixes, that cannot be written or would destroy an input."""
+    """Refuse outputs, each with its suffixes, that cannot be written or would destroy an input.
+
+    `companions` are files that are written beside the outputs without being asked for.
+    """
     seen: set[str] = set()
     reads_folder = any(each is not None and each.is_dir() for each in inputs)
+    reserved = {os.path.realpath(each): "the report of trust" for each in companions}
     lists = [skipped_list_path(output) for output, _ in outputs[:1]] if reads_folder else []
+    reserved |= {os.path.realpath(each): "the list of skipped files" for each in lists}
     for output, suffixes in outputs:
         check_output_path(output, suffixes)
         place = os.path.realpath(output)
         if place in seen:
             raise BadInput(f"{output} is asked for twice. Give each output its own name.")
-        if place in {os.path.realpath(each) for each in lists}:
-            raise BadInput(
-                f"{output} is reserved for the list of skipped files. Give another name."
-            )
+        if place in reserved:
+            raise BadInput(f"{output} is reserved for {reserved[place]}. Give another name.")
         seen.add(place)
-    for output in (*(output for output, _ in outputs), *lists):
+    for output in (*(output for output, _ in outputs), *companions, *lists):
         for source in inputs:
             if source is None or not source.exists():
                 continue
@@ -221,6 +229,22 @@ def write_skipped(
         replace_file(path, encode_text(csv_text(SKIPPED_COLUMNS, rows, spreadsheet=spreadsheet)))
     except OSError as error:
         warn(f"The skipped files could not be listed in {path}: {error.strerror or error}.")
+        return None
+    return str(path)
+
+
+def write_trust(pairs: Written, report: Mapping[str, Any]) -> str | None:
+    """Write the report beside pairs in a .csv file, which has no place for it."""
+    if pairs.place is None or pairs.place.suffix.lower() != ".csv":
+        return None
+    path = trust_path(pairs.place)
+    try:
+        if path.exists() and not (path.is_file() and TRUST_KEY in path.read_bytes()):
+            warn(f"{path} is not a report of trust, so it was not overwritten.")
+            return None
+        replace_file(path, encode_text(json.dumps(report, indent=1, allow_nan=False) + "\n"))
+    except OSError as error:
+        warn(f"The report of trust could not be written to {path}: {error.strerror or error}.")
         return None
     return str(path)
 

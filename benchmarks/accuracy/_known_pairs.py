@@ -1,6 +1,4 @@
-"""What do 30 known pairs buy? Rank errors of the others, beside simpler uses of the same pairs.
-
-"""
+"""What do 30 known pairs buy? Rank errors of the others, beside simpler uses of these pairs."""
 
 import warnings
 from collections.abc import Iterator

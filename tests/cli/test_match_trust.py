@@ -416,7 +416,7 @@ def test_a_long_match_is_announced_before_it_begins(run, tables, fitted, monkeyp
 
 
 def test_the_library_still_announces_long_matches_in_these_words(run, tables, monkeypatch):
-    monkeypatch.setattr("unshuffle.matching._kernelized_sorting.LONG", 0.0)
+    monkeypatch.setattr("unshuffle.matching._fit.LONG", 0.0)
     result = run("match", *tables[:2])
     assert (
         "Matching 40 items takes roughly 0 minutes and 0.0 GB. --no-trust halves" in result.stderr

@@ -126,6 +126,13 @@ def test_bad_hints_are_refused(name):
         KernelizedSorting().fit(X, y, hints=hints)
 
 
+@pytest.mark.parametrize("method", ["classic", "unbiased", "entropy"])
+def test_methods_of_the_paper_refuse_hints(method):
+    X, y, _ = views(20)
+    with pytest.raises(ValueError, match=f"method='{method}' takes no `hints`"):
+        KernelizedSorting(method=method).fit(X, y, hints=[(0, 1, 0.5)])
+
+
 def test_no_hints_change_nothing():
     X, y, _ = views()
     assert np.array_equal(quiet(X, y, hints=[]).permutation_, quiet(X, y).permutation_)

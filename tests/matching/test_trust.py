@@ -156,7 +156,7 @@ def test_noise_is_not_believed_if_one_side_is_larger():
 
 
 def test_without_trust_nothing_is_estimated():
-    X, y, truth = skewed(40, 0)
+    X, y, _ = skewed(40, 0)
     sorting = KernelizedSorting(trust=False).fit(X, y)
     assert np.array_equal(sorting.permutation_, KernelizedSorting().fit(X, y).permutation_)
     assert np.isnan(sorting.expected_accuracy_)
@@ -210,7 +210,7 @@ def test_the_printed_summary_says_how_many_why_and_what_to_do():
     size, believed, advice = lines.splitlines()
     assert size == "40 pairs of 40 and 40 items."
     assert believed.startswith("About ")
-    assert "halves of them without a common item" in believed
+    assert "of the partners were found again when halves were matched" in believed
     assert advice.startswith("Next: ")
 
 

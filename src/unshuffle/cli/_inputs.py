@@ -17,6 +17,7 @@ from unshuffle._arrays import check_n_items
 from unshuffle._decoding import SUFFIXES, file_size
 from unshuffle._files import by_reason, check_folder, check_regular_file, list_files, path_key
 from unshuffle._grams import check_gram
+from unshuffle._scalings import SCALINGS
 from unshuffle.cli import _tables
 from unshuffle.cli._app import BadInput, note, one_line, progress_bar, say, user_warnings, warn
 from unshuffle.cli._options import CollageOptions, LayoutOptions, MatchOptions
@@ -30,7 +31,6 @@ from unshuffle.images import (
     read_folder,
     visual_words,
 )
-from unshuffle.matching._scalings import SCALINGS
 
 TEXT_SUFFIXES = (".txt", ".text", ".md", ".markdown", ".rst", ".tex", ".org", ".log")
 MAX_TEXT_BYTES = 64 * 2**20

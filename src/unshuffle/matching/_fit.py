@@ -14,6 +14,14 @@ from unshuffle._arrays import as_numbers, as_rows, middle
 from unshuffle._grams import check_frozen, check_shape, count_items
 from unshuffle._parallel import count_threads
 from unshuffle._parameters import check_memory
+from unshuffle.matching._auto_kernel import (
+    Choice,
+    Tables,
+    choose_by_known_pairs,
+    choose_by_persistence,
+    kernel_for,
+    tables_of,
+)
 from unshuffle.matching._kernel_pair import KernelPair, Permutation, compute_gram
 from unshuffle.matching._known_pairs import (
     FEWEST,
@@ -25,14 +33,6 @@ from unshuffle.matching._known_pairs import (
 )
 from unshuffle.matching._paper import solve_by_paper
 from unshuffle.matching._refined import FINISHED, MatchSearch, Outcome, solve_refined
-from unshuffle.matching._scalings import (
-    Choice,
-    Tables,
-    choose_by_known_pairs,
-    choose_by_persistence,
-    kernel_for,
-    tables_of,
-)
 from unshuffle.matching._trust import Evidence, gather_evidence
 
 # Peak memory in matrices of n^2 numbers: base, for each further thread, with a linear term, and
@@ -156,6 +156,11 @@ class Fit:
         """The pair with what known and likely pairs teach, and the weight of the learned map."""
         hints = check_hints(self.hints, *(len(pair.K), len(pair.L))[:: pair.order])
         if self.sorting.method != "refined":
+            if len(hints.pairs):
+                raise ValueError(
+                    f'method={self.sorting.method!r} takes no `hints`. Use method="refined", or '
+                    "pass certain pairs as `frozen`."
+                )
             return pair, 0.0
         hints = Hints(hints.pairs[:, :: pair.order], hints.probabilities)
         return add_linear_terms(pair, hints, self._match_part)

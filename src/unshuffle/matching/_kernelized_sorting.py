@@ -442,7 +442,8 @@ class KernelizedSorting(BaseEstimator):
         checked = bool(self.trust) and not (interrupted or search.stopped)
         evidence, left_out = fit.check(search, pair, weight) if checked else (None, None)
         free = np.setdiff1d(self.pairs_[:, 0], self._frozen[:, 0])
-        trust = judge(self.confidence_[free], evidence, left_out, self.ambiguity_)
+        n_known = len(self._frozen)
+        trust = judge(self.confidence_[free], evidence, left_out, self.ambiguity_, n_known)
         self.doubts_, self._evidence = trust.doubts, evidence
         if checked:
             self.expected_accuracy_ = trust.expected_accuracy

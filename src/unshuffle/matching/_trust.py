@@ -109,13 +109,15 @@ def judge(
     evidence: Evidence | None,
     left_out: LeftOut | None,
     ambiguity: float,
+    n_known: int,
 ) -> Trust:
     """Estimate the share right of the pairs that were not known, and list the doubts.
 
     `resampled` holds, for each of these pairs, how often random thirds of the others give it.
     """
     if resampled.size == 0:
-        return Trust(1.0, (1.0, 1.0))
+        # All pairs are known, or none is left.
+        return Trust(1.0, (1.0, 1.0)) if n_known else Trust(doubts=["no pair is left"])
     if left_out is not None:
         n_found, n_missed = left_out.n_found + 0.5, left_out.n_pairs - left_out.n_found + 0.5
     else:
@@ -126,7 +128,8 @@ def judge(
         n_found, n_missed = WORTH * expected + 0.1, WORTH * (1.0 - expected) + 0.1
     expected = n_found / (n_found + n_missed)
     low, high = beta.interval(COVERAGE, n_found, n_missed)
-    trust = Trust(expected, (float(low), float(high)))
+    # In whole percents, rounded outward: the share itself is a count of pairs.
+    trust = Trust(expected, (float(np.floor(100 * low) / 100), float(np.ceil(100 * high) / 100)))
     trust.doubts.extend(_list_doubts(expected, evidence, left_out, ambiguity))
     return trust
 

@@ -7,8 +7,9 @@ import pytest
 from scipy import sparse
 
 from unshuffle import KernelizedSorting
-from unshuffle.matching import _scalings
-from unshuffle.matching._scalings import SCALINGS, Choice, Tables, choose_by_known_pairs
+from unshuffle._scalings import SCALINGS
+from unshuffle.matching import _auto_kernel
+from unshuffle.matching._auto_kernel import Choice, Tables, choose_by_known_pairs
 
 
 def quiet(X, y, **options):
@@ -88,7 +89,7 @@ def test_trust_false_and_sparse_tables_keep_the_tables_as_given(monkeypatch):
     def refuse(*arguments):
         raise AssertionError("scalings were tried")
 
-    monkeypatch.setattr(_scalings, "_reliability", refuse)
+    monkeypatch.setattr(_auto_kernel, "_reliability", refuse)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(2, 40, 3))
     assert quiet(X, y, trust=False).scaling_ == "as given"

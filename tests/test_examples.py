@@ -72,7 +72,7 @@ def test_example_asks_a_question_and_ends_with_what_to_try(path):
 def test_the_guide_runs_from_top_to_bottom(name, tmp_path):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     blocks = code_blocks(ROOT / "docs" / name)
-    assert len(blocks) > 5
+    assert len(blocks) > 1
     done = run("\n".join(blocks), folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert not list(tmp_path.iterdir()), "the guide leaves files behind"

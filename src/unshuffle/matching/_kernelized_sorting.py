@@ -119,8 +119,8 @@ class KernelizedSorting(BaseEstimator):
         count), relative to the best objective; 0 if no start led to one. "refined" takes the
         smaller of this ratio at the full spectrum and at the last spectral power. Above 0.9,
         `DoubtWarning` is issued: the objective cannot decide, but a few `frozen` pairs can.
-    kernel_ : str, callable or list of these
-        Kernel of the first collection, "auto" resolved.
+    kernel_, kernel_y_ : str, callable or list of these
+        Kernels of both collections, "auto" resolved.
     scaling_ : str
         Scaling that "auto" chose for both tables: "as given", "standardized", "rows normalized",
         "ranks" or "log counts".
@@ -413,11 +413,12 @@ class KernelizedSorting(BaseEstimator):
         self.expected_accuracy_ = np.nan
         self.expected_accuracy_interval_ = np.full(2, np.nan)
         self.doubts_: list[str] = []
-        self.kernel_, _ = fit.kernels
+        self.kernel_, self.kernel_y_ = fit.kernels
         self._reason = fit.reason
         self.__dict__.pop("scaling_", None)
         if fit.choice is not None:
             self.scaling_, self.kernel_ = fit.choice
+            self.kernel_y_ = self.kernel_
         self._n_second = (pair.K if pair.swapped else pair.L).shape[0]
         self._names_first = item_names(fit.X, self.permutation_.size)
         self._names_second = item_names(fit.y, self._n_second)

@@ -7,9 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from unshuffle._arrays import check_vectors
 from unshuffle._grams import check_gram, check_permutation, count_items, gram_copies
 from unshuffle._grids import check_sheet_values
 from unshuffle._parameters import check_kernel_memory
+from unshuffle._scalings import SCALINGS
 from unshuffle.kernels import center, combined_gram, zero_diagonal
 from unshuffle.plotting._display import Display
 
@@ -80,8 +82,15 @@ class MatchDisplay(Display):
             Ready to `plot`.
         """
         check_is_fitted(estimator, "permutation_")
-        names = ("kernel", "kernel_y", "gamma", "kernel_weights")
-        how = {name: getattr(estimator, name) for name in names}
+        how = {
+            "kernel": estimator.kernel_,
+            "kernel_y": estimator.kernel_y_,
+            "gamma": estimator.gamma,
+            "kernel_weights": estimator.kernel_weights,
+        }
+        if hasattr(estimator, "scaling_"):
+            scale = SCALINGS[estimator.scaling_]
+            X, y = scale(check_vectors(X, "X")), scale(check_vectors(y, "y"))
         partners, sure = estimator.permutation_, estimator.confidence_
         return cls.from_predictions(X, y, partners, confidence=sure, **how)
 

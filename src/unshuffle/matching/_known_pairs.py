@@ -14,7 +14,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from unshuffle._arrays import check_plain
 from unshuffle._mean_field import interaction_spread
-from unshuffle._parallel import product
+from unshuffle._parallel import product, wait_for
 from unshuffle._quadratic import assign_free
 from unshuffle.kernels import center
 from unshuffle.matching._kernel_pair import Array, KernelPair, Permutation, match_profiles
@@ -33,6 +33,7 @@ N_ROUNDS, FOUND_NOISE = 4, 10.0
 WEIGHTS, CLEARLY_LOWER = (1.0, 0.3, 0.0), 2.0
 # Items and known pairs on which the weight is chosen.
 MOST_ITEMS, MOST_KNOWN = 200, 60
+LARGE = 1000  # systems of this size take longer than a thread needs to start
 # One nat of evidence for a pair, in units of the spread of the gradient, as in `soft_matches`.
 NAT = 0.2
 # Probabilities of hints are kept this far from 0 and 1, which would rule pairs in or out.
@@ -196,11 +197,17 @@ def _solve(among: Array, noise: NDArray[np.float64], right: Array) -> Array:
     slack = 1e-10 * float(np.trace(among)) / len(among)
     for _ in range(40):
         try:
-            factor = cho_factor(among + np.diag(noise + max(slack, 0.0)), check_finite=False)
-            return np.asarray(cho_solve(factor, right, check_finite=False))
+            system = among + np.diag(noise + max(slack, 0.0))
+            if len(among) < LARGE:
+                return _cholesky_solve(system, right)
+            return wait_for(_cholesky_solve, system, right)
         except np.linalg.LinAlgError:
             slack = max(slack, 1e-12) * 10.0
     return np.zeros_like(right)
+
+
+def _cholesky_solve(system: Array, right: Array) -> Array:
+    return np.asarray(cho_solve(cho_factor(system, check_finite=False), right, check_finite=False))
 
 
 def _scores(source: Array, target: Array, pairs: Pairs, noise: NDArray[np.float64]) -> Array:

@@ -22,7 +22,7 @@ from unshuffle.matching._auto_kernel import (
     kernel_for,
     tables_of,
 )
-from unshuffle.matching._kernel_pair import KernelPair, Permutation, compute_gram
+from unshuffle.matching._kernel_pair import Array, KernelPair, Permutation, compute_gram
 from unshuffle.matching._known_pairs import (
     FEWEST,
     Hints,
@@ -37,7 +37,7 @@ from unshuffle.matching._trust import Evidence, gather_evidence
 
 # Peak memory in matrices of n^2 numbers: base, for each further thread, with a linear term, and
 # to match halves again.
-N_MATRICES, PER_THREAD, WITH_COST, WITH_TRUST = 17, 4, 4, 4
+N_MATRICES, PER_THREAD, WITH_COST, WITH_TRUST = 17, 4, 6, 6
 # Seconds for 1,000 items, and the power of their number that time grows with.
 SECONDS, GROWTH = 12.0, 2.3
 # Fits that take longer than this are announced.
@@ -83,7 +83,8 @@ class Fit:
         )
         n_threads = count_threads(sorting.n_jobs, sorting.n_init)
         n_matrices = N_MATRICES + PER_THREAD * (n_threads - 1)
-        n_matrices += WITH_COST * (self.cost is not None or self.frozen is not None)
+        given = self.cost, self.frozen, self.hints
+        n_matrices += WITH_COST * any(each is not None for each in given)
         n_bytes = 8 * (n_matrices + WITH_TRUST * bool(sorting.trust)) * n_items**2
         instead = "Fit a sample of the items, or match parts of the collections in turn."
         check_memory(n_bytes, what=f"Matching {n_items:,} items", instead=instead)
@@ -150,7 +151,16 @@ class Fit:
             # A constant changes no full matching, but costs digits.
             with np.errstate(over="ignore"):  # KernelPair clips it
                 linear = linear - middle(linear.reshape(-1, 1))[0]
-        return KernelPair.of(K, L, linear, fixed)
+        return KernelPair.of(K, L, linear, fixed, self._linear_kernels(len(fixed)))
+
+    def _linear_kernels(self, n_known: int) -> tuple[Array, Array] | None:
+        """Linear kernels, if a linear map has fewer unknowns than there are known pairs."""
+        tables, choice = self.tables, self.choice
+        if tables is None or choice is None:
+            return None
+        if max(tables.X.shape[1], tables.y.shape[1]) >= n_known:
+            return None
+        return tables.grams(Choice(choice.scaling, "linear"))
 
     def teach(self, pair: KernelPair) -> tuple[KernelPair, float]:
         """The pair with what known and likely pairs teach, and the weight of the learned map."""

@@ -67,12 +67,21 @@ class KernelPair:
     frozen: NDArray[np.intp]  # fixed pairs, (n_frozen, 2)
     unit: float = 1.0  # factor to the user's objective
     swapped: bool = False  # whether the user's first collection is L
+    linear: tuple[Array, Array] | None = None  # linear kernels of both, if they may teach a map
 
     @classmethod
-    def of(cls, K: Array, L: Array, cost: Array | None, frozen: NDArray[np.intp]) -> "KernelPair":
+    def of(
+        cls,
+        K: Array,
+        L: Array,
+        cost: Array | None,
+        frozen: NDArray[np.intp],
+        linear: tuple[Array, Array] | None = None,
+    ) -> "KernelPair":
         """Pair of kernels with entries of order one, the larger collection second."""
         if swapped := K.shape[0] > L.shape[0]:
             K, L, frozen = L, K, frozen[:, ::-1]
+            linear = None if linear is None else linear[::-1]
             cost = None if cost is None else np.ascontiguousarray(cost.T)
         scale_K, scale_L = float(np.abs(K).max()), float(np.abs(L).max())
         if cost is not None:
@@ -87,7 +96,7 @@ class KernelPair:
                 "and sums of their products do not fit into a float. Divide each collection by "
                 "its largest value first."
             )
-        return cls(K / scale_K, L / scale_L, cost, frozen, scale_K * scale_L, swapped)
+        return cls(K / scale_K, L / scale_L, cost, frozen, scale_K * scale_L, swapped, linear)
 
     def part(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> "KernelPair":
         """Some items of both collections, with the frozen pairs among them.
@@ -101,7 +110,11 @@ class KernelPair:
         ]
         cost = None if self.cost is None else self.cost[np.ix_(rows, columns)]
         K, L = self.K[np.ix_(rows, rows)], self.L[np.ix_(columns, columns)]
-        return KernelPair(K, L, cost, np.column_stack(frozen), self.unit, self.swapped)
+        linear = None
+        if self.linear is not None:
+            first, second = self.linear
+            linear = first[np.ix_(rows, rows)], second[np.ix_(columns, columns)]
+        return KernelPair(K, L, cost, np.column_stack(frozen), self.unit, self.swapped, linear)
 
     def with_linear_term(self, cost: Array | None, frozen: NDArray[np.intp]) -> "KernelPair":
         """The same kernels with another cost and other frozen pairs; keeps what was computed."""

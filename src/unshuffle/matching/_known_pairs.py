@@ -146,16 +146,18 @@ def learn_map(
     The pairs found join the known ones for a few rounds. Each item is predicted without its own
     pair, so that no pair vouches for itself. Scores have a spread of 1.
     """
-    first, second = (_of_unit_diagonal(S) for S in (pair.K, pair.L))
-    ridges = (
-        _choose_ridge(first, second, known, noise),
-        _choose_ridge(second, first, known[:, ::-1], noise),
-    )
+    spaces = [(pair.K, pair.L)] if pair.linear is None else [(pair.K, pair.L), pair.linear]
+    maps = []
+    for space in spaces:
+        first, second = (_of_unit_diagonal(S) for S in space)
+        maps.append((first, second, _choose_ridge(first, second, known, noise), 1))
+        maps.append((second, first, _choose_ridge(second, first, known[:, ::-1], noise), -1))
     taught, noises = known, noise
     for _ in range(N_ROUNDS + 1):
-        forth = _scores(first, second, taught, ridges[0] * noises)
-        back = _scores(second, first, taught[:, ::-1], ridges[1] * noises).T
-        scores = forth / interaction_spread(forth) + back / interaction_spread(back)
+        scores = np.zeros((len(pair.K), len(pair.L)))
+        for source, target, ridge, order in maps:
+            found = _scores(source, target, taught[:, ::order], ridge * noises)
+            scores += (found if order == 1 else found.T) / interaction_spread(found)
         matching, _ = assign_free(pair.full_problem, scores)
         found = np.column_stack([np.arange(matching.size), matching])
         new = ~np.isin(found[:, 0], known[:, 0]) & ~np.isin(found[:, 1], known[:, 1])

@@ -257,10 +257,11 @@ class AlignmentEvidence:
 
 def gather_alignment_evidence(
     search: AlignmentSearch, permutations: Permutations, solve: Callable[[Ensemble], Permutations]
-) -> AlignmentEvidence:
+) -> AlignmentEvidence | None:
     """Align two halves of the tuples again, then different halves of the collections.
 
     Different halves hold items of the same kind, but no right tuple: what they reach is chance.
+    None if all items of a half of some collection are alike.
     """
     ensemble = search.ensemble
     n_collections, n_items = ensemble.shape
@@ -268,9 +269,11 @@ def gather_alignment_evidence(
     # A fixed seed: trust should not depend on the user's random state.
     order = np.random.RandomState(0).permutation(n_items)
     halves = [permutations[:, np.sort(half)] for half in (order[:size], order[size : 2 * size])]
+    parts = [ensemble.part(half) for half in halves]
+    if any(SpectralPower(K).eigenvalues_.size == 0 for part in parts for K in part.kernels):
+        return None
     kept, agreements, chances = [], [], []
-    for half in halves:
-        part = ensemble.part(half)
+    for part in parts:
         again = solve(part)
         kept.append(float((again == again[0]).all(axis=0).mean()))
         agreements.append(correlations(part.kernels))

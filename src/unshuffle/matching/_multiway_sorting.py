@@ -361,6 +361,9 @@ class MultiwaySorting(BaseEstimator):
             return onto_first(found.permutations)
 
         evidence = gather_alignment_evidence(search, self.permutations_, solve)
+        if evidence is None:
+            self.doubts_ = ["the items of a collection are alike but for a few"]
+            return
         right = WORTH * evidence.expected_accuracy + 0.1
         wrong = WORTH * (1.0 - evidence.expected_accuracy) + 0.1
         self.expected_accuracy_ = right / (right + wrong)
@@ -369,14 +372,21 @@ class MultiwaySorting(BaseEstimator):
             self.doubts_ = list_doubts(evidence)
 
     def _describe_doubts(self) -> str:
-        low, high = self.expected_accuracy_interval_
         n_collections, n_items = self.permutations_.shape
-        return (
-            f"About {self.expected_accuracy_:.0%} of the {n_items} items are believed to be "
-            f"aligned rightly in all {n_collections} collections ({low:.0%} to {high:.0%}): "
-            f"{'; '.join(self.doubts_)}. Use other features, raise n_init, drop a collection that "
-            "agrees with none, or match two at a time with KernelizedSorting and known pairs."
-        )
+        believed = "How many items are aligned rightly could not be estimated"
+        if np.isfinite(self.expected_accuracy_):
+            low, high = self.expected_accuracy_interval_
+            believed = (
+                f"About {self.expected_accuracy_:.0%} of the {n_items} items are believed to be "
+                f"aligned rightly in all {n_collections} collections ({low:.0%} to {high:.0%})"
+            )
+        ways = "Use other features, raise n_init, "
+        if n_collections > 2:
+            ways += "drop a collection that agrees with none, or match two at a time"
+        else:
+            ways += "or match them"
+        ways += " with KernelizedSorting and known pairs."
+        return f"{believed}: {'; '.join(self.doubts_)}. {ways}"
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -123,6 +123,16 @@ def test_trust_depends_neither_on_threads_nor_on_the_seed():
         assert quiet_fit(X, **params).expected_accuracy_ == one.expected_accuracy_
 
 
+def test_duplicates_are_no_reason_for_doubt():
+    random = np.random.default_rng(0)
+    twice = np.repeat(random.exponential(size=(15, 3)) * [3.0, 2.0, 1.0], 2, axis=0)
+    X = [twice[random.permutation(30)] for _ in range(3)]
+    sorting = MultiwaySorting().fit(X)  # warnings are errors
+    first, *others = sorting.reorder(X)
+    assert all(np.array_equal(first, other) for other in others)
+    assert sorting.doubts_ == []
+
+
 def test_one_start_is_checked_too():
     X, orders = views(3, 40)
     sorting = MultiwaySorting(n_init=1).fit(X)

@@ -32,7 +32,7 @@ NOTHING_FROZEN = np.empty((0, 2), dtype=np.intp)
 COMPARED_AT, REWEIGHTED_AT = 0.15, 0.25
 # Log-odds that the alignment as a whole is right: weights of persistence and the smallest excess,
 # then a constant.
-LOG_ODDS = (3.5, 4.5, -2.7)
+LOG_ODDS = (3.5, 4.5, -3.2)
 
 
 @dataclass(frozen=True)
@@ -273,14 +273,16 @@ def gather_alignment_evidence(
     if any(SpectralPower(K).eigenvalues_.size == 0 for part in parts for K in part.kernels):
         return None
     kept, agreements, chances = [], [], []
-    for part in parts:
-        again = solve(part)
-        kept.append(float((again == again[0]).all(axis=0).mean()))
+    for half, part in zip(halves, parts, strict=True):
         agreements.append(correlations(part.kernels))
+        # In their own order, so that ties do not lead back to the answer.
+        items = np.sort(half, axis=1)
+        again = np.take_along_axis(items, solve(ensemble.part(items)), axis=1)
+        kept.append(float((again == half).all(axis=0).mean()))
     # Of any two among the first four collections, one run or both take different halves.
     numbers = np.arange(n_collections)
     for side in (numbers % 2, (numbers + 1) // 2 % 2):
-        part = ensemble.part(np.where(side[:, None] == 0, *halves))
+        part = ensemble.part(np.sort(np.where(side[:, None] == 0, *halves), axis=1))
         apart = side[:, None] != side[None, :]
         chances.append(correlations(aligned(part.kernels, solve(part)))[apart].mean())
     chance = float(np.mean(chances))

@@ -1,4 +1,4 @@
-"""Alignment of several collections: one at a time is matched to the product of the others."""
+"""Alignment of several collections, one at a time to the product of the others; its evidence."""
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from unshuffle._parallel import map_parallel
 from unshuffle._progress import Callback
 from unshuffle._quadratic import Array, QuadraticProblem, climb
-from unshuffle.kernels import zero_diagonal
+from unshuffle.kernels import SpectralPower, zero_diagonal
 from unshuffle.matching._entropy import multiway_entropy
 from unshuffle.matching._kernel_pair import CountingSearch, KernelPair, list_starts
 from unshuffle.matching._paper import (
@@ -28,6 +28,11 @@ Report = Callable[[float, Permutations], None]
 # eigenvector, annealing. Each further round of references tries as many more.
 N_STARTS = 4
 NOTHING_FROZEN = np.empty((0, 2), dtype=np.intp)
+# Spectral powers to compare aligned kernels at, and to match two collections again at.
+COMPARED_AT, REWEIGHTED_AT = 0.15, 0.25
+# Log-odds that the alignment as a whole is right: weights of persistence and the smallest excess,
+# then a constant.
+LOG_ODDS = (3.5, 4.5, -3.2)
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,15 @@ class Ensemble:
         """Number of collections and of items in each."""
         return len(self.kernels), self.kernels[0].shape[0]
 
+    def part(self, items: Permutations) -> "Ensemble":
+        """Some items of each collection, (T, n_items), in that order."""
+        by_entropy = self.entropy_factors
+        return Ensemble(
+            aligned(self.kernels, items),
+            aligned(self.factors, items),
+            None if by_entropy is None else aligned(by_entropy, items),
+        )
+
     def value(self, permutations: Permutations) -> float:
         """Multiway HSIC, or minus the joint entropy; larger is better."""
         if self.entropy_factors is None:
@@ -67,9 +81,12 @@ class Ensemble:
 class AlignmentSearch(CountingSearch[Alignment]):
     """Progress of a fit and the best alignment it has seen."""
 
-    def __init__(self, ensemble: Ensemble, callback: Callback | None) -> None:
+    def __init__(self, ensemble: Ensemble, callback: Callback | None, share: float = 1.0) -> None:
         super().__init__(callback)
         self.ensemble = ensemble
+        self.share = share  # of the whole work
+        # All collections matched to one, by the number of that one.
+        self.starts: dict[int, Permutations] = {}
 
     def make_recorder(self, path: list[float], fraction: float, stage: str) -> Report:
         """Make a function that records each accepted step of one ascent."""
@@ -77,7 +94,7 @@ class AlignmentSearch(CountingSearch[Alignment]):
         def record(value: float, permutations: Permutations) -> None:
             path.append(value)
             self.offer(Alignment(permutations.copy(), [], False), value)
-            self.step(value, onto_first(permutations), stage=stage, fraction=fraction)
+            self.step(value, onto_first(permutations), stage=stage, fraction=self.share * fraction)
 
         return record
 
@@ -104,6 +121,8 @@ def solve_multiway(
         seen = search.make_recorder([], (number + 0.5) / n_init, "starting")
         n_starts = N_STARTS * (1 + n_rounds)
         permutations = match_to_reference(search, reference, n_starts, seeds[number], seen)
+        if n_rounds == 0:
+            search.starts[reference] = onto_first(permutations)
         if ensemble.entropy_factors is None:
             record(ensemble.value(permutations), permutations)
             ended = climb_hsic(search, permutations, record, max_iter=max_iter, tol=tol)
@@ -219,3 +238,81 @@ def multiway_weights(kernels: Sequence[Array]) -> Array:
         squared_mean *= float(row_means.mean())
     joint -= to_mean[:, None] + to_mean[None, :] - squared_mean
     return joint
+
+
+@dataclass(frozen=True)
+class AlignmentEvidence:
+    """What speaks for an alignment."""
+
+    persistence: float  # share of the tuples that halves of the collections give again
+    excesses: Array  # agreement of each collection with the others beyond chance, at most 1
+    consistency: float  # share of the tuples that matchings in pairs give too
+
+    @property
+    def expected_accuracy(self) -> float:
+        """Share of the tuples believed right: consistent ones, if the whole is right."""
+        measures = np.array([self.persistence, self.excesses.min(), 1.0])
+        return self.consistency / (1.0 + float(np.exp(-(measures @ LOG_ODDS))))
+
+
+def gather_alignment_evidence(
+    search: AlignmentSearch, permutations: Permutations, solve: Callable[[Ensemble], Permutations]
+) -> AlignmentEvidence | None:
+    """Align two halves of the tuples again, then different halves of the collections.
+
+    Different halves hold items of the same kind, but no right tuple: what they reach is chance.
+    None if all items of a half of some collection are alike.
+    """
+    ensemble = search.ensemble
+    n_collections, n_items = ensemble.shape
+    size = n_items // 2
+    # A fixed seed: trust should not depend on the user's random state.
+    order = np.random.RandomState(0).permutation(n_items)
+    halves = [permutations[:, np.sort(half)] for half in (order[:size], order[size : 2 * size])]
+    parts = [ensemble.part(half) for half in halves]
+    if any(SpectralPower(K).eigenvalues_.size == 0 for part in parts for K in part.kernels):
+        return None
+    kept, agreements, chances = [], [], []
+    for half, part in zip(halves, parts, strict=True):
+        agreements.append(correlations(part.kernels))
+        # In their own order, so that ties do not lead back to the answer.
+        items = np.sort(half, axis=1)
+        again = np.take_along_axis(items, solve(ensemble.part(items)), axis=1)
+        kept.append(float((again == half).all(axis=0).mean()))
+    # Of any two among the first four collections, one run or both take different halves.
+    numbers = np.arange(n_collections)
+    for side in (numbers % 2, (numbers + 1) // 2 % 2):
+        part = ensemble.part(np.sort(np.where(side[:, None] == 0, *halves), axis=1))
+        apart = side[:, None] != side[None, :]
+        chances.append(correlations(aligned(part.kernels, solve(part)))[apart].mean())
+    chance = float(np.mean(chances))
+    excess = (np.mean(agreements, axis=0) - chance) / max(1.0 - chance, 1e-9)
+    others = (excess.sum(axis=1) - np.diag(excess)) / (n_collections - 1)
+    return AlignmentEvidence(float(np.mean(kept)), others, consistency(search, permutations))
+
+
+def correlations(kernels: list[Array]) -> Array:
+    """Correlations of the off-diagonal entries of centered kernels, fine differences amplified."""
+    amplified = [zero_diagonal(SpectralPower(K)(COMPARED_AT)).ravel() for K in kernels]
+    units = np.array([each / (np.linalg.norm(each) or 1.0) for each in amplified])
+    return np.asarray(units @ units.T)
+
+
+def consistency(search: AlignmentSearch, permutations: Permutations) -> float:
+    """Share of the tuples found by matching all collections to one, for two choices of that one.
+
+    Two collections are matched again with more weight on fine differences instead; since many
+    wrong pairs stay too, the share is counted from one half.
+    """
+    kernels = search.ensemble.kernels
+    if len(kernels) == 2:
+        pair = KernelPair(kernels[0], kernels[1], None, NOTHING_FROZEN)
+        again = climb(pair.problem(REWEIGHTED_AT), permutations[1]).permutation
+        return max(0.0, 2.0 * float((again == permutations[1]).mean()) - 1.0)
+    starts = dict(search.starts)
+    for reference in range(2):  # if n_init=1, there is one start
+        if reference not in starts:
+            matched = match_to_reference(search, reference, N_STARTS, 0, lambda *_: None)
+            starts[reference] = onto_first(matched)
+    n_found = sum((start == permutations).all(axis=0).astype(int) for start in starts.values())
+    return float(np.mean(np.asarray(n_found) >= 2))

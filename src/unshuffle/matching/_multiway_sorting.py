@@ -2,9 +2,11 @@
 
 import warnings
 from functools import partial
+from itertools import count
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.stats import beta
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
@@ -15,6 +17,7 @@ from unshuffle._bags import listed
 from unshuffle._grams import count_items
 from unshuffle._parallel import check_n_jobs, count_threads
 from unshuffle._parameters import (
+    FLAG,
     FUNCTION,
     Constraints,
     check_memory,
@@ -22,15 +25,27 @@ from unshuffle._parameters import (
     number,
     option,
 )
-from unshuffle._progress import Callback, fit_by_search
+from unshuffle._progress import Callback, SearchState, fit_by_search
 from unshuffle.matching._kernel_pair import compute_gram
 from unshuffle.matching._matches import take
 from unshuffle.matching._multiway import (
     Alignment,
+    AlignmentEvidence,
     AlignmentSearch,
     Ensemble,
+    Permutations,
+    gather_alignment_evidence,
     onto_first,
     solve_multiway,
+)
+from unshuffle.matching._trust import (
+    COVERAGE,
+    FEWEST_PAIRS,
+    LOW_EXCESS,
+    LOW_PERSISTENCE,
+    TRUSTED,
+    WORTH,
+    DoubtWarning,
 )
 
 # Peak memory in matrices of m^2 numbers, for each collection and each thread.
@@ -39,6 +54,10 @@ PER_COLLECTION, PER_THREAD = 3, 12
 EXPONENTIAL = ("rbf", "laplacian", "chi2", "geodesic")
 # Beyond this many items the entropy takes minutes.
 MOST_ITEMS_ENTROPY = 150
+# Starts of the four fits that only check an answer; of two collections, half of the starts differ.
+N_INIT_CHECK, N_INIT_CHECK_TWO, N_CHECKS = 2, 4, 4
+# Share of the work that the search takes if its answer is checked.
+SEARCHING = 0.45
 
 
 class MultiwaySorting(BaseEstimator):
@@ -84,6 +103,10 @@ class MultiwaySorting(BaseEstimator):
         HSIC is then a sum over all subsets of collections. Larger values give more weight to small
         subsets, above all pairs. None uses T, the number of collections. 0 is the paper's
         criterion, with gamma divided by T since the product sums T distances.
+    trust : bool, default=True
+        Whether to estimate how many items are aligned rightly, by aligning halves of the
+        collections again. Doubles the time. False leaves `expected_accuracy_` NaN and issues no
+        `DoubtWarning`.
 
     Attributes
     ----------
@@ -98,6 +121,14 @@ class MultiwaySorting(BaseEstimator):
         Number of assignments solved, over all starts.
     converged_ : bool
         Whether the ascent that led to the result converged before `max_iter`.
+    expected_accuracy_ : float
+        Share of the items believed to be matched rightly in all collections (see Notes). Below
+        0.5, `DoubtWarning` is issued. NaN if not estimated: `trust=False`, fewer than 16 items, or
+        a search or check that was stopped.
+    expected_accuracy_interval_ : ndarray of shape (2,)
+        Range that holds this share in about nine of ten cases.
+    doubts_ : list of str
+        Reasons not to trust the alignment, empty if there are none.
 
     See Also
     --------
@@ -108,6 +139,14 @@ class MultiwaySorting(BaseEstimator):
     The result is a local optimum. Collections that are nearly symmetric (round shapes) may come
     out mirrored or rotated. With `offset=0` the criterion has a flaw that grows with T: it can be
     larger than at the truth if the collections split into two groups, each aligned within itself.
+
+    Trust: the tuples found are halved, and each half is aligned again; right tuples come back.
+    Different halves of the collections are aligned too, which hold items of the same kind but no
+    right tuple: what they reach is chance. Persistence and agreement beyond chance, that of the
+    collection that agrees least, give the probability that the alignment as a whole is right. It
+    is multiplied by the share of tuples that matching in pairs gives too, by way of two different
+    collections. Neighbors taken for each other in smooth data of two dimensions are counted as
+    right too often, above all if there are only two collections.
 
     Time grows as T m^3 for each start, and memory as (3 T + 12) m^2 numbers, checked first:
     5 collections of 100 items, or 10 of 30, take about a second, 3 of 1,000 half a minute.
@@ -139,6 +178,7 @@ class MultiwaySorting(BaseEstimator):
         "objective": [option("hsic", "entropy")],
         # Beyond this, rounding takes what the kernels tell.
         "offset": [number(least=0, most=1e4), None],
+        "trust": [FLAG],
     }
 
     def __init__(
@@ -154,6 +194,7 @@ class MultiwaySorting(BaseEstimator):
         callback: Callback | None = None,
         *,
         offset: float | None = None,
+        trust: bool = True,
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
@@ -165,6 +206,7 @@ class MultiwaySorting(BaseEstimator):
         self.n_jobs = n_jobs
         self.callback = callback
         self.offset = offset
+        self.trust = trust
 
     def fit(self, X: Any, y: Any = None) -> "MultiwaySorting":
         """Find the partners of each item of the first collection in the others.
@@ -185,20 +227,16 @@ class MultiwaySorting(BaseEstimator):
         """
         check_parameters(self)
         check_n_jobs(self.n_jobs)
-        search = AlignmentSearch(self._build_ensemble(X), self.callback)
+        ensemble = self._build_ensemble(X)
+        checked = self.trust and ensemble.shape[1] >= FEWEST_PAIRS
+        search = AlignmentSearch(ensemble, self.callback, SEARCHING if checked else 1.0)
+        rng = check_random_state(self.random_state)
         fit_by_search(
             self,
             search,
-            solve=partial(
-                solve_multiway,
-                search,
-                n_init=int(self.n_init),
-                max_iter=int(self.max_iter),
-                tol=self.tol,
-                n_jobs=self.n_jobs,
-                rng=check_random_state(self.random_state),
-            ),
-            store=partial(self._store, search),
+            partial(self._solve, search, int(self.n_init), rng),
+            partial(self._store, search),
+            *([partial(self._judge, search)] if checked else []),
         )
         if not (self.converged_ or search.stopped):
             warnings.warn(
@@ -207,6 +245,8 @@ class MultiwaySorting(BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=2,
             )
+        if self.doubts_:
+            warnings.warn(self._describe_doubts(), DoubtWarning, stacklevel=2)
         return self
 
     def reorder(self, X: Any) -> list[Any]:
@@ -277,12 +317,76 @@ class MultiwaySorting(BaseEstimator):
         factors = [(K + offset) / (1.0 + offset) for K in kernels] if offset > 0 else roots
         return Ensemble(kernels, factors, roots if self.objective == "entropy" else None)
 
+    def _solve(
+        self, search: AlignmentSearch, n_init: int, rng: np.random.RandomState
+    ) -> Alignment:
+        return solve_multiway(
+            search,
+            n_init=n_init,
+            max_iter=int(self.max_iter),
+            tol=self.tol,
+            n_jobs=self.n_jobs,
+            rng=rng,
+        )
+
     def _store(self, search: AlignmentSearch, found: Alignment) -> None:
         self.permutations_ = onto_first(found.permutations)
         self.objective_ = search.ensemble.value(found.permutations)
         self.objective_path_ = np.array(found.path or [self.objective_])
         self.n_iter_ = search.n_assignments
         self.converged_ = found.converged
+        self.expected_accuracy_ = np.nan
+        self.expected_accuracy_interval_ = np.full(2, np.nan)
+        self.doubts_: list[str] = []
+
+    def _judge(self, search: AlignmentSearch, interrupted: bool) -> None:
+        """Estimate the share of right tuples, and list the doubts."""
+        if interrupted or search.stopped:
+            return
+        n_collections, _ = search.ensemble.shape
+        n_init = N_INIT_CHECK_TWO if n_collections == 2 else N_INIT_CHECK
+        numbers = count()
+
+        def solve(part: Ensemble) -> Permutations:
+            number = next(numbers)
+
+            def report(state: SearchState) -> None:
+                fraction = SEARCHING + (1.0 - SEARCHING) * (number + state.fraction) / N_CHECKS
+                search.step(
+                    self.objective_, self.permutations_, stage="checking", fraction=fraction
+                )
+
+            check = AlignmentSearch(part, report)
+            found = self._solve(check, min(n_init, int(self.n_init)), np.random.RandomState(0))
+            return onto_first(found.permutations)
+
+        evidence = gather_alignment_evidence(search, self.permutations_, solve)
+        if evidence is None:
+            self.doubts_ = ["the items of a collection are alike but for a few"]
+            return
+        right = WORTH * evidence.expected_accuracy + 0.1
+        wrong = WORTH * (1.0 - evidence.expected_accuracy) + 0.1
+        self.expected_accuracy_ = right / (right + wrong)
+        self.expected_accuracy_interval_ = np.array(beta.interval(COVERAGE, right, wrong))
+        if self.expected_accuracy_ < TRUSTED:
+            self.doubts_ = list_doubts(evidence)
+
+    def _describe_doubts(self) -> str:
+        n_collections, n_items = self.permutations_.shape
+        believed = "How many items are aligned rightly could not be estimated"
+        if np.isfinite(self.expected_accuracy_):
+            low, high = self.expected_accuracy_interval_
+            believed = (
+                f"About {self.expected_accuracy_:.0%} of the {n_items} items are believed to be "
+                f"aligned rightly in all {n_collections} collections ({low:.0%} to {high:.0%})"
+            )
+        ways = "Use other features, raise n_init, "
+        if n_collections > 2:
+            ways += "drop a collection that agrees with none, or match two at a time"
+        else:
+            ways += "or match them"
+        ways += " with KernelizedSorting and known pairs."
+        return f"{believed}: {'; '.join(self.doubts_)}. {ways}"
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -290,6 +394,27 @@ class MultiwaySorting(BaseEstimator):
         tags.input_tags.three_d_array = True
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
+
+
+def list_doubts(evidence: AlignmentEvidence) -> list[str]:
+    """Reasons not to trust an alignment whose expected accuracy is low."""
+    doubts = []
+    low = np.flatnonzero(evidence.excesses < LOW_EXCESS)
+    if low.size:
+        some = low.size < evidence.excesses.size
+        names = " and ".join(f"X[{t}]" for t in low) if some else "the collections"
+        verb = "agrees with the others" if some and low.size == 1 else "agree"
+        doubts.append(f"{names} {verb} hardly more than halves without a common item do")
+    if evidence.persistence < LOW_PERSISTENCE:
+        doubts.append(
+            f"only {evidence.persistence:.0%} of the tuples were found again when halves were "
+            "aligned"
+        )
+    if evidence.consistency < TRUSTED or not doubts:
+        doubts.append(
+            f"only {evidence.consistency:.0%} of the tuples are also found by matching in pairs"
+        )
+    return doubts
 
 
 def check_several_collections(collections: Any) -> list[Any]:

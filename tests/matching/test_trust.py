@@ -155,6 +155,14 @@ def test_noise_is_not_believed_if_one_side_is_larger():
     assert quiet_fit(y, X).expected_accuracy_ < 0.1
 
 
+def test_halves_of_equal_items_speak_for_nothing():
+    X = np.zeros((40, 2))
+    X[0], X[1] = 1.0, [0.0, 3.0]
+    sorting = quiet_fit(X, X[::-1])
+    assert sorting.expected_accuracy_ < 0.5
+    assert sorting.doubts_
+
+
 def test_without_trust_nothing_is_estimated():
     X, y, _ = skewed(40, 0)
     sorting = KernelizedSorting(trust=False).fit(X, y)

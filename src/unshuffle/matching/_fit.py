@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable
-from functools import partial
 from itertools import count
 from typing import Any
 
@@ -239,9 +238,12 @@ class Fit:
 
         if len(pair.frozen) >= FEWEST:
             return None, leave_out(pair, reporting(self._match_part), weight)
-        solve = reporting(partial(self.solve_part))
-        matching = search.found.matching
-        return gather_evidence(pair, matching, self.sorting.ambiguity_, solve), None
+        matching, ambiguity = search.found.matching, self.sorting.ambiguity_
+        try:
+            return gather_evidence(pair, matching, ambiguity, reporting(self.solve_part)), None
+        except ValueError:
+            # All items of a half are alike, so nothing speaks for the matching.
+            return Evidence(0.0, 0.0, ambiguity), None
 
 
 def _is_auto(kernel: Any) -> bool:

@@ -157,13 +157,19 @@ def learn_map(
         scores = np.zeros((len(pair.K), len(pair.L)))
         for source, target, ridge, order in maps:
             found = _scores(source, target, taught[:, ::order], ridge * noises)
-            scores += (found if order == 1 else found.T) / interaction_spread(found)
+            scores += (found if order == 1 else found.T) / _typical_spread(found)
         matching, _ = assign_free(pair.full_problem, scores)
         found = np.column_stack([np.arange(matching.size), matching])
         new = ~np.isin(found[:, 0], known[:, 0]) & ~np.isin(found[:, 1], known[:, 1])
         taught = np.concatenate([known, found[new]])
         noises = np.concatenate([noise, np.full(int(new.sum()), FOUND_NOISE)])
-    return scores / interaction_spread(scores), matching
+    return scores / _typical_spread(scores), matching
+
+
+def _typical_spread(scores: Array) -> float:
+    """Spread of a matrix without its row and column means, which outliers do not affect."""
+    rest = scores - scores.mean(axis=0) - scores.mean(axis=1)[:, None] + scores.mean()
+    return 1.4826 * float(np.median(np.abs(rest))) or interaction_spread(scores)
 
 
 def _of_unit_diagonal(S: Array) -> Array:

@@ -105,7 +105,7 @@ def _subsample(
     first, second = X[:, columns_a], X[order][:, columns_b]
     errors = []
     for method in ("classic", "refined"):
-        sorting = KernelizedSorting(method=method).fit(first, second)
+        sorting = KernelizedSorting("rbf", method=method, trust=False).fit(first, second)
         found = target[order[sorting.permutation_]]
         unit = SQUARED_ERROR.get(name)
         wrong = target != found if unit is None else unit * (target - found) ** 2

@@ -43,7 +43,7 @@ SECONDS, GROWTH = 12.0, 2.3
 LONG = 300.0
 # Starts of the fits that only check an answer, and of those with a learned map, where other starts
 # would lead away from it.
-N_INIT_CHECK, N_INIT_MAPPED = 4, 2
+N_INIT_CHECK, N_INIT_MAPPED = 4, 1
 
 
 class Fit:

@@ -230,7 +230,7 @@ def list_starts(pair: KernelPair, n_init: int, rng: np.random.RandomState) -> li
     ]
     cost = pair.cost
     if cost is not None:
-        starts.insert(1, lambda: assign_free(pair.full_problem, -cost)[0])
+        starts.insert(0, lambda: assign_free(pair.full_problem, -cost)[0])
     while len(starts) < n_init:
         signs = rng.choice([-1.0, 1.0], size=EMBEDDING_RANK)
         starts.append(lambda signs=signs: match_embeddings(pair, signs))  # type: ignore[misc]

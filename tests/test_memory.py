@@ -106,6 +106,7 @@ FITS = {
     "two threads": (KernelizedSorting(n_jobs=2), {}),
     "with a cost": (KernelizedSorting(unmatched_cost=0.4), {"cost": np.zeros((N, N))}),
     "geodesic": (KernelizedSorting("geodesic", method="classic"), {}),
+    "known pairs": (KernelizedSorting(), {"frozen": np.column_stack([np.arange(12)] * 2)}),
 }
 
 
@@ -118,7 +119,7 @@ def test_a_match_takes_no_more_than_was_asked_for(name, monkeypatch):
     clone(estimator).fit(X[:150], Y[:150])  # compiled loops are loaded
     asked = []
     monkeypatch.setattr(
-        "unshuffle.matching._kernelized_sorting.check_memory",
+        "unshuffle.matching._fit.check_memory",
         lambda n_bytes, **_: asked.append(n_bytes),
     )
     tracemalloc.start()

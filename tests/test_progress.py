@@ -22,7 +22,7 @@ def fit(estimator, ending, *, offered=True, judge=None):
     def store(solution):
         estimator.solution_ = solution
 
-    fit_by_search(estimator, search, solve, store, judge)
+    fit_by_search(estimator, search, solve, store, *([] if judge is None else [judge]))
     return search
 
 

@@ -141,5 +141,5 @@ def saved(result: Any, path: Any) -> Any:
     return type(result).load(path)
 
 
-VECTOR_KERNELS = ("rbf", "linear", "laplacian", "geodesic")
+VECTOR_KERNELS = ("rbf", "linear", "laplacian", "geodesic", "local")
 SETS = {"bags", "bag", "points", "sets", "set"}

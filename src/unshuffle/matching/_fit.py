@@ -36,7 +36,7 @@ from unshuffle.matching._trust import Evidence, gather_evidence
 
 # Peak memory in matrices of n^2 numbers: base, for each further thread, with a linear term, and
 # to match halves again.
-N_MATRICES, PER_THREAD, WITH_COST, WITH_TRUST = 17, 4, 6, 6
+N_MATRICES, PER_THREAD, WITH_COST, WITH_TRUST = 17, 4, 6, 11
 # Seconds for 1,000 items, and the power of their number that time grows with.
 SECONDS, GROWTH = 12.0, 2.3
 # Fits that take longer than this are announced.

@@ -142,7 +142,7 @@ class KernelizedSorting(BaseEstimator):
     -----
     The result is a local optimum; the best matching is NP-hard to find. Time grows as n^3 for the
     matrix products and about n^2 for each assignment: two seconds for 320 items, two minutes for
-    2,000 on two cores. Memory: about 23 matrices of n^2 numbers and 4 more for each further
+    2,000 on two cores. Memory: about 28 matrices of n^2 numbers and 4 more for each further
     thread, checked first; a fitted estimator keeps two of n_X * n_y.
 
     Trust without known pairs: the pairs are halved, and each half is matched again. Right partners

@@ -33,7 +33,7 @@ N_ROUNDS, FOUND_NOISE = 4, 10.0
 WEIGHTS, CLEARLY_LOWER = (1.0, 0.3, 0.0), 2.0
 # Items and known pairs on which the weight is chosen.
 MOST_ITEMS, MOST_KNOWN = 200, 60
-LARGEST_SCORE = 10.0
+LARGEST_SCORE = 30.0
 LARGE = 1000  # systems of this size take longer than a thread needs to start
 # One nat of evidence for a pair, in units of the spread of the gradient, as in `soft_matches`.
 NAT = 0.2
@@ -158,7 +158,7 @@ def learn_map(
         scores = np.zeros((len(pair.K), len(pair.L)))
         for source, target, ridge, order in maps:
             found = _scores(source, target, taught[:, ::order], ridge * noises)
-            scores += found if order == 1 else found.T
+            scores += (found if order == 1 else found.T) / _typical_spread(found)
         matching, _ = assign_free(pair.full_problem, scores)
         found = np.column_stack([np.arange(matching.size), matching])
         new = ~np.isin(found[:, 0], known[:, 0]) & ~np.isin(found[:, 1], known[:, 1])
@@ -172,10 +172,19 @@ def _of_unit_spread(scores: Array) -> Array:
 
     Scores of outliers are cut off: they would keep soft assignments from converging.
     """
+    rest = _without_effects(scores) / _typical_spread(scores)
+    return np.asarray(np.clip(rest, -LARGEST_SCORE, LARGEST_SCORE))
+
+
+def _typical_spread(scores: Array) -> float:
+    """Spread of scores without row and column effects, which outliers do not change."""
+    spread = float(np.median(np.abs(_without_effects(scores))))
+    return 1.4826 * spread or interaction_spread(scores)
+
+
+def _without_effects(scores: Array) -> Array:
     rest = scores - np.median(scores, axis=0)
-    rest -= np.median(rest, axis=1)[:, None]
-    spread = 1.4826 * float(np.median(np.abs(rest))) or interaction_spread(scores)
-    return np.asarray(np.clip(rest / spread, -LARGEST_SCORE, LARGEST_SCORE))
+    return np.asarray(rest - np.median(rest, axis=1)[:, None])
 
 
 def _of_unit_diagonal(S: Array) -> Array:
@@ -225,12 +234,12 @@ def _cholesky_solve(system: Array, right: Array) -> Array:
 
 
 def _scores(source: Array, target: Array, pairs: Pairs, noise: NDArray[np.float64]) -> Array:
-    """Minus the squared distances from predictions to targets, scaled."""
+    """Minus the squared distances from predictions to targets, up to a constant of each row."""
     rows, columns = pairs.T
     among = source[np.ix_(rows, rows)]
     weights = _solve(among, noise, source[rows]).T
     weights[rows] = _left_out_weights(among, noise)
-    return _of_unit_spread(2.0 * product(weights, target[columns]) - np.diag(target)[None, :])
+    return np.asarray(2.0 * product(weights, target[columns]) - np.diag(target)[None, :])
 
 
 def choose_weight(pair: KernelPair, solve: Solve) -> float:

@@ -34,7 +34,8 @@ class DoubtWarning(UserWarning):
     --------
     Points at equal distances on a line can be matched in two directions:
 
-    >>>     >>> from unshuffle import KernelizedSorting
+    >>> import warnings
+    >>> from unshuffle import KernelizedSorting
     >>> line = [[float(i)] for i in range(8)]
     >>> with warnings.catch_warnings(record=True) as issued:
     ...     warnings.simplefilter("always")
@@ -166,7 +167,9 @@ def _list_doubts(
 
 def calibrate(resampled: NDArray[np.float64], expected: float) -> NDArray[np.float64]:
     """Confidences in the order of `resampled` whose mean is the expected accuracy."""
-    mean = float(resampled.mean()) if resampled.size else 1.0
+    if resampled.size == 0:
+        return resampled
+    mean = float(resampled.mean())
     if expected <= mean:
         return resampled * (expected / mean if mean > 0 else 0.0)
     return 1.0 - (1.0 - resampled) * ((1.0 - expected) / (1.0 - mean))

@@ -28,6 +28,11 @@ function(
 )
 function(
     kernels,
+    "local_kernel",
+    {"X": v.table("n", "d"), "n_neighbors": s.count(None, 2, 3)},
+)
+function(
+    kernels,
     "geodesic_distances",
     {
         "X": v.table("n", "d"),

@@ -34,9 +34,9 @@ from unshuffle.matching._paper import solve_by_paper
 from unshuffle.matching._refined import FINISHED, MatchSearch, Outcome, solve_refined
 from unshuffle.matching._trust import Evidence, gather_evidence
 
-# Peak memory in matrices of n^2 numbers: base, for each further thread, with a linear term, and
-# to match halves again.
-N_MATRICES, PER_THREAD, WITH_COST, WITH_TRUST = 17, 4, 6, 11
+# Peak memory in matrices of n^2 numbers: base, for each further thread, with a linear term, to
+# match halves again, and if tables may be scaled and matched a second time.
+N_MATRICES, PER_THREAD, WITH_COST, WITH_TRUST, RESCALED = 17, 4, 6, 6, 5
 # Seconds for 1,000 items, and the power of their number that time grows with.
 SECONDS, GROWTH = 12.0, 2.3
 # Fits that take longer than this are announced.
@@ -84,7 +84,9 @@ class Fit:
         n_matrices = N_MATRICES + PER_THREAD * (n_threads - 1)
         given = self.cost, self.frozen, self.hints
         n_matrices += WITH_COST * any(each is not None for each in given)
-        n_bytes = 8 * (n_matrices + WITH_TRUST * bool(sorting.trust)) * n_items**2
+        if sorting.trust:
+            n_matrices += WITH_TRUST + RESCALED * self.automatic
+        n_bytes = 8 * n_matrices * n_items**2
         instead = "Fit a sample of the items, or match parts of the collections in turn."
         check_memory(n_bytes, what=f"Matching {n_items:,} items", instead=instead)
         starts = 0.3 + 0.7 * sorting.n_init / 8 / n_threads

@@ -85,6 +85,16 @@ def test_doubted_cells_are_scaled_by_row(shared_data):
     assert (types[order[as_given.permutation_]] == types).mean() < 0.4
 
 
+@pytest.mark.parametrize("n_known", [0, 8])
+def test_tables_of_mostly_equal_rows_do_not_fail(n_known):
+    X = np.zeros((400, 2))
+    X[0], X[1], X[2] = 1.0, [0.0, 3.0], [2.0, 0.0]
+    sorting = quiet(X, X[::-1], frozen=np.column_stack([np.arange(n_known)] * 2))
+    assert sorting.scaling_ == "as given"
+    assert sorting.scaling_reason_ == ""
+    assert sorting.doubts_
+
+
 def test_trust_false_and_sparse_tables_keep_the_tables_as_given(monkeypatch):
     def refuse(*arguments):
         raise AssertionError("scalings were tried")

@@ -119,12 +119,14 @@ def choose_by_known_pairs(
             first_part, second_part = (zero_diagonal(center(S[:n_known, :n_known])) for S in parts)
             norms = float(np.linalg.norm(first_part) * np.linalg.norm(second_part))
             found[choice] = float((first_part * second_part).sum()) / (norms or 1.0)
+    if first not in found:
+        return first, ""
     best = max(found, key=lambda choice: found[choice])
-    if found[best] <= found.get(first, -1.0) + MARGIN_KNOWN:
+    if found[best] <= found[first] + MARGIN_KNOWN:
         return first, ""
     return best, (
         f"similarities of the {n_known} known pairs correlate by {found[best]:.2f}, "
-        f"{found.get(first, 0.0):.2f} {first.scaling}"
+        f"{found[first]:.2f} {first.scaling}"
     )
 
 
@@ -138,6 +140,8 @@ def choose_by_persistence(
         grams = _try_grams(sample, choice)
         if grams is not None:
             pairs[choice] = KernelPair.of(*grams, None, np.empty((0, 2), dtype=np.intp))
+    if first not in pairs:
+        return first, ""
     reached = {choice: _best_agreement(pair) for choice, pair in pairs.items()}
     ordered = sorted(reached, key=lambda choice: -reached[choice])
     finalists = [each for each in ordered if reached[each] > reached[first] + HIGHER][:N_FINALISTS]

@@ -115,9 +115,12 @@ class Fit:
         if self.tables is None or self.choice is None:
             return False
         before = self.choice
-        self.choice, self.reason = choose_by_persistence(
-            self.tables, before, self.solve_part, fixed_rng()
-        )
+        try:
+            self.choice, self.reason = choose_by_persistence(
+                self.tables, before, self.solve_part, fixed_rng()
+            )
+        except ValueError:
+            return False  # all items of a sample are alike
         return self.choice != before
 
     def build_pair(self) -> KernelPair:

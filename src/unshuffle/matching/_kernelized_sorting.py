@@ -124,6 +124,8 @@ class KernelizedSorting(BaseEstimator):
     scaling_ : str
         Scaling that "auto" chose for both tables: "as given", "standardized", "rows normalized",
         "ranks" or "log counts".
+    scaling_reason_ : str
+        Why "auto" preferred another scaling or kernel, empty if it did not.
     objective_ : float
         Sum of K[i, j] L[p(i), p(j)] over matched pairs; kernels centered, diagonals zeroed.
     objective_path_ : ndarray of shape (n_steps,)
@@ -415,9 +417,10 @@ class KernelizedSorting(BaseEstimator):
         self.expected_accuracy_interval_ = np.full(2, np.nan)
         self.doubts_: list[str] = []
         self.kernel_, self.kernel_y_ = fit.kernels
-        self._reason = fit.reason
-        self.__dict__.pop("scaling_", None)
+        for name in ("scaling_", "scaling_reason_"):
+            self.__dict__.pop(name, None)
         if fit.choice is not None:
+            self.scaling_reason_ = fit.reason
             self.scaling_, self.kernel_ = fit.choice
             self.kernel_y_ = self.kernel_
         self._n_second = (pair.K if pair.swapped else pair.L).shape[0]

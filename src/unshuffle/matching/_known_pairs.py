@@ -245,7 +245,10 @@ def _scores(source: Array, target: Array, pairs: Pairs, noise: NDArray[np.float6
 def choose_weight(pair: KernelPair, solve: Solve) -> float:
     """Weight of the map under which known pairs that are left out come back best."""
     part = _sample(pair, np.random.RandomState(0))
-    usual, *others = [leave_out(part, solve, weight) for weight in WEIGHTS]
+    try:
+        usual, *others = [leave_out(part, solve, weight) for weight in WEIGHTS]
+    except ValueError:
+        return 0.0  # all items of the sample are alike
     frozen_only = others[-1]
     if frozen_only.n_found >= max(usual.n_found, frozen_only.n_pairs / 2):
         return 0.0  # the similarities alone tell single partners, which a map would blur

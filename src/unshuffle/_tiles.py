@@ -104,8 +104,8 @@ class Tiles:
         from unshuffle._tile_loops import keep_best
 
         n_rows, n_columns = queries.shape[0], keys.shape[0]
-        n_bins = min(N_BINS, n_columns)
-        k = min(k, n_bins)
+        k = min(k, n_columns)
+        n_bins = min(max(N_BINS, 4 * k), n_columns)
         columns = np.empty((n_rows, k), dtype=np.int32)
         scores = np.empty((n_rows, k), dtype=np.float32)
         dense = None if sparse.issparse(cost) else cost
@@ -127,7 +127,7 @@ class Tiles:
                 columns[begin:end] = np.take_along_axis(places, chosen, axis=1)
                 scores[begin:end] = np.take_along_axis(best, chosen, axis=1)
 
-        self._for_tiles(*_with_bias(queries, keys, bias), keep)
+        self._for_tiles(*_with_bias(queries, keys, bias), keep, n_bins)
         if sparse.issparse(cost):
             return _with_sparse_cost(columns, scores, sparse.csr_matrix(cost), queries, keys, bias)
         return columns, scores
@@ -153,14 +153,15 @@ class Tiles:
         queries: Array,
         across: Array,
         work: Callable[[Array, int, int, int, int], None],
+        multiple: int = 1,
     ) -> None:
         """Call `work(tile, begin, end, first, last)` on each tile of `queries @ across`.
 
-        Tiles of the same rows come one after the other, from left to right.
+        Tiles of the same rows come one after the other, from left to right; all but the last have
+        a multiple of `multiple` columns.
         """
         n_rows, n_columns = queries.shape[0], across.shape[1]
-        # Whole bins in every tile but the last.
-        width = min(COLUMNS, n_columns)
+        width = min(max(COLUMNS // multiple, 1) * multiple, n_columns)
 
         def run(begin: int, end: int) -> None:
             buffer = np.empty((end - begin) * width, dtype=np.float32)

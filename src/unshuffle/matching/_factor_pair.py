@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from unshuffle._tiles import LOWEST, Tiles, auction
+from unshuffle._tiles import Tiles, auction
 from unshuffle.assignment import solve_assignment
 from unshuffle.matching._factors import Factors
 
@@ -137,9 +137,7 @@ class FactorPair:
         rows = np.flatnonzero(matching >= 0)
         rank = max(self.first.eigenvalues.size, self.second.eigenvalues.size)
         M = self.moments(matching, rank)
-        total = rows.size**2 * float(
-            self.first.eigenvalues @ (M * M) @ self.second.eigenvalues
-        )
+        total = rows.size**2 * float(self.first.eigenvalues @ (M * M) @ self.second.eigenvalues)
         own = [
             np.einsum("ij,j->i", factors.scores[items] ** 2, factors.eigenvalues)
             for factors, items in ((self.first, rows), (self.second, matching[rows]))

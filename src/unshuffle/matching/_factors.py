@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from unshuffle._distances import sampled_gamma
 from unshuffle._parallel import eigh, map_parallel, one_blas_thread
-from unshuffle._parameters import check_memory
 from unshuffle.matching._landmarks import (
     Array,
     Features,

@@ -8,14 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._arrays import (
-    check_distances,
     check_magnitude,
     check_nonnegative,
     check_resolved,
     check_vectors,
     middle,
 )
-from unshuffle._distances import exponential, sampled_gamma
+from unshuffle._distances import exponential
 from unshuffle._parallel import eigh
 from unshuffle.kernels import center
 

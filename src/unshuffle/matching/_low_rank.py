@@ -128,7 +128,7 @@ class LowRankSearch(CountingSearch[Found]):
         """Keep a matching if it is the best so far, and report it."""
         found = Found(matching, rank, self.pair.agreement(matching), path=self.path)
         self.path.append(self.pair.objective(matching))
-        self.offer(found, found.agreement)
+        self.offer(found, (0.0, found.agreement))
         self.count(1)
         self.report(stage, fraction)
         return found
@@ -347,7 +347,9 @@ def _annealed_starts(
     search.report("annealing", 0.45)
     matchings = []
     for number, M in enumerate(leaders):
-        M = _anneal(part, _padded(M, (U.shape[1], V.shape[1])), REFINEMENT, N_REFINED_LEVELS, tiles)
+        M = _anneal(
+            part, _padded(M, (U.shape[1], V.shape[1])), REFINEMENT, N_REFINED_LEVELS, tiles
+        )
         scores = _kernel_scores(part, M).balanced(tiles, N_BALANCING)
         matchings.append(part.assign(tiles, scores))
         search.report("annealing", 0.45 + 0.15 * (number + 1) / len(leaders))
@@ -356,9 +358,7 @@ def _annealed_starts(
     return _distinct(ends, part.agreement_of, N_FOLLOWED)
 
 
-def _describe(
-    tiles: Tiles, points: Single, spread: float, rng: np.random.RandomState
-) -> Single:
+def _describe(tiles: Tiles, points: Single, spread: float, rng: np.random.RandomState) -> Single:
     """What the neighborhood of each item looks like, whatever the coordinates.
 
     Log distances to near neighbors, and at ranks among all items; their means over the neighbors,

@@ -31,7 +31,7 @@ from unshuffle.matching._low_rank import (
     SOFT_RANK,
     Found,
     LowRankSearch,
-    cross_fitted_scores,
+    cross_fitted,
     solve_low_rank,
 )
 from unshuffle.matching._refined import (
@@ -323,7 +323,7 @@ def ambiguity(pair: FactorPair, found: Found) -> float:
 def predict_again(pair: FactorPair, tiles: Tiles, found: Found, ambiguity: float) -> Evidence:
     """Assign each region again, by a map that was fitted on the others."""
     matching = found.matching
-    scores = cross_fitted_scores(pair, matching, fixed_rng())
+    scores, _ = cross_fitted(pair, matching, 64, 0.0, fixed_rng())
     again = pair.assign(tiles, scores.balanced(tiles, 1))
     free = pair.free
     kept = float((again[free] == matching[free]).mean())

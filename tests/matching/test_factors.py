@@ -1,13 +1,14 @@
 """Low-rank factors of every kind of collection."""
 
 import tracemalloc
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy import sparse
 
 from unshuffle import _distances, _parameters
-from unshuffle.kernels import center, combined_gram, rbf_kernel
+from unshuffle.kernels import center, combined_gram, geodesic_kernel, rbf_kernel
 from unshuffle.matching import _landmarks
 from unshuffle.matching._factors import compute_factors
 
@@ -239,6 +240,32 @@ def test_product_of_two_rows_is_not_taken_for_one_of_tables(X):
     found = factors(X, lambda x, y: x @ y, n_landmarks=10)
     expected = center(combined_gram(X, "linear"))
     np.testing.assert_allclose(kernel_of(found), expected, atol=1e-4 * np.abs(expected).max())
+
+
+def test_kernel_of_one_whole_collection_is_refused_beyond_the_landmarks(X):
+    kernel = partial(geodesic_kernel, metric="correlation")
+    assert factors(X, kernel).scores.shape[0] == 120
+    with pytest.raises(ValueError, match=r"two different parts of X.*more than 40 items"):
+        factors(X, kernel, n_landmarks=40)
+
+
+@pytest.mark.parametrize("kernel", [*VECTORS, lambda A, B: A @ B.T])
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix])
+def test_mostly_equal_rows_have_factors(kernel, container, monkeypatch):
+    monkeypatch.setattr(_landmarks, "WIDTH_SAMPLE", 30)
+    X = np.zeros((400, 4))
+    X[[50, 51, 350]] = [[1, 0, 0, 0], [1, 2, 0, 0], [0, 1, 3, 0]]
+    found = factors(container(X), kernel, n_landmarks=20)
+    assert found.scores.shape == (400, 3)
+    assert len(np.unique(found.scores.round(3), axis=0)) == 4
+
+
+@pytest.mark.parametrize("n_items", [2, 3, 5])
+@pytest.mark.parametrize("kernel", VECTORS)
+def test_very_few_items_have_factors(X, kernel, n_items):
+    found = factors(X[:n_items], kernel)
+    assert 1 <= found.scores.shape[1] <= n_items - 1
+    check_components(found)
 
 
 def with_entry(X, row, value):

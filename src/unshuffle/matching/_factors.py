@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from unshuffle._arrays import check_same_items
-from unshuffle._distances import sampled_gamma
+from unshuffle._distances import WIDTH_SAMPLE, sampled_gamma
 from unshuffle._grams import (
     check_centered_norm,
     check_kernel_list,
@@ -31,6 +31,7 @@ from unshuffle.matching._landmarks import (
     add_parts,
     blocks,
     draw,
+    draw_unequal,
     features_of,
     linear_features,
 )
@@ -107,7 +108,7 @@ def compute_factors(
             points = found.vectors(MOST_COORDINATES)
         else:
             points = _points_of_table(features.table, name, n_landmarks, n_jobs)
-        spread = 1.0 / sampled_gamma(points, name=name)
+        spread = 1.0 / sampled_gamma(points[draw_unequal(points, WIDTH_SAMPLE)], name=name)
     return Factors(found.scores, found.eigenvalues * features.unit, points, spread)
 
 
@@ -116,10 +117,10 @@ def check_factor_memory(
 ) -> None:
     """Refuse factors that would not fit into free memory."""
     n_items = count_items(collection, kernel)
-    n_parts = 1 + len(kernel) if isinstance(kernel, list | tuple) else 1
+    n_parts = 2 + len(kernel) if isinstance(kernel, list | tuple) else 1
     n_side = min(n_landmarks, n_items)
     n_bytes = 4 * n_items * (min(rank, n_side) * n_parts + MOST_COORDINATES)
-    n_bytes += 40 * n_side**2 + 24 * min(BLOCK, n_items * n_side) * count_threads(n_jobs)
+    n_bytes += 200 * n_side**2 + 24 * min(BLOCK, n_items * n_side) * count_threads(n_jobs)
     if kernel == "geodesic":
         n_bytes += 4 * n_items * n_side
     check_memory(
@@ -135,7 +136,8 @@ def _points_of_table(table: Table, name: str, n_landmarks: int, n_jobs: int | No
         points: Single = table.read_all(n_jobs)
         return points
     features = linear_features(table, name, MOST_COORDINATES, n_landmarks, n_jobs)
-    features = replace(features, n_chosen=PER_LANDMARK * n_landmarks)
+    if features.basis is None:
+        features = replace(features, n_chosen=PER_LANDMARK * n_landmarks)
     return principal_components(features, MOST_COORDINATES, n_jobs).vectors()
 
 

@@ -25,6 +25,7 @@ from unshuffle._arrays import (
     middle,
 )
 from unshuffle._distances import (
+    WIDTH_SAMPLE,
     as_float64,
     exponential,
     exponential_of,
@@ -35,7 +36,7 @@ from unshuffle._distances import (
     squared_distances,
 )
 from unshuffle._grams import KERNELS, check_gram
-from unshuffle._kernel_features import call_kernel, check_kernel_block
+from unshuffle._kernel_features import call_kernel, check_kernel_block, kernel_name
 from unshuffle._neighbors import neighbor_widths, paths_from
 from unshuffle._parallel import eigh, map_parallel
 from unshuffle._parameters import check_option, check_positive
@@ -56,10 +57,11 @@ FAR = 16.0
 LARGEST = 1e15
 # Rows from which the middle of a table is taken.
 N_TYPICAL = 2000
-# Items per landmark that choose the main directions; all items then decide their variances.
+# Items per landmark that choose the components; all items then decide their variances. The
+# components of 16,384 items hold .9999 of the variance that those of a million hold.
 PER_LANDMARK = 16
-# Directions of wide tables: more than needed by this many, from so many passes over the sample.
-SPARE_DIRECTIONS, N_PASSES = 32, 3
+# Directions of wide tables: more than needed by this many, from so many passes over so many rows.
+SPARE_DIRECTIONS, N_PASSES, MOST_ROWS = 32, 5, 2**17
 # Numbers in a block of similarities or vectors, 8 MB.
 BLOCK = 2**21
 # Parts whose sums are held at a time.
@@ -161,6 +163,26 @@ def draw(n_items: int, size: int) -> NDArray[np.intp]:
     return np.sort(np.random.default_rng(0).choice(n_items, size, replace=False))
 
 
+def draw_unequal(rows: Any, size: int) -> NDArray[np.intp]:
+    """`draw`, but of rows that differ if those drawn are equal and the others are not."""
+    chosen = draw(rows.shape[0], size)
+    low, high = column_ends(rows[chosen])
+    if size >= rows.shape[0] or np.any(low != high):
+        return chosen
+    different = [
+        part.start + np.flatnonzero((as_dense(rows[part]) != low).any(axis=1))
+        for part in blocks(*rows.shape)
+    ]
+    others = np.concatenate(different)
+    return np.sort(np.append(chosen[:1], others[draw(len(others), size - 1)]))
+
+
+def column_ends(rows: Any) -> Array:
+    """Least and largest value of each column, (2, d)."""
+    ends = [rows.min(axis=0), rows.max(axis=0)]
+    return np.concatenate([np.atleast_2d(as_dense(end)) for end in ends])
+
+
 def blocks(n_items: int, n_columns: int) -> list[slice]:
     """Slices of items whose rows of `n_columns` numbers make up a block."""
     step = max(1, BLOCK // n_columns)
@@ -175,12 +197,8 @@ def as_dense(rows: Any) -> Array:
 
 def check_rows(X: Any, kernel: Any, name: str) -> Any:
     """Vectors left in place, with the checks of `gram_matrix`."""
-    X = check_vectors(X, name, kernel=kernel, in_place=True)
-    low, high = X.min(axis=0), X.max(axis=0)
-    if sparse.issparse(X):
-        low, high = low.toarray().ravel(), high.toarray().ravel()
-    # The checks look at nothing but the ends of each column.
-    ends = np.stack([low, high]).astype(np.float64)
+    X = check_vectors(X, name, kernel=getattr(kernel, "__name__", kernel), in_place=True)
+    ends = column_ends(X)  # all that the checks look at
     if not callable(kernel):
         check_magnitude(ends, name)
         check_resolved(ends, name)
@@ -221,10 +239,10 @@ def features_of(
     if kernel == "local":
         return _local_features(table, name, n_landmarks, n_jobs)
     if gamma is None:
-        gamma = sampled_gamma(rows, kernel, name=name)
+        gamma = sampled_gamma(rows[draw_unequal(rows, WIDTH_SAMPLE)], kernel, name=name)
     if kernel == "rbf" and not sparse.issparse(rows):
         return _rbf_features(table, gamma, name, n_landmarks)
-    landmarks = as_float64(rows[draw(rows.shape[0], n_landmarks)])
+    landmarks = as_float64(rows[draw_unequal(rows, n_landmarks)])
 
     def block(some: Rows) -> Single:
         return exponential(kernel, rows[some], landmarks, gamma).astype(np.float32)
@@ -248,8 +266,8 @@ def _rbf_features(table: Table, gamma: float, name: str, n_landmarks: int) -> Fe
     """Similarities exp(-gamma d^2) to landmarks, in single precision."""
     n_items = table.rows.shape[0]
     gamma = float(np.ldexp(gamma, 2 * table.exponent))
-    exact = table.read(draw(n_items, n_landmarks))
-    landmarks = table.read_single(draw(n_items, n_landmarks))
+    chosen = draw_unequal(table.rows, n_landmarks)
+    exact, landmarks = table.read(chosen), table.read_single(chosen)
     norms = np.einsum("ij,ij->i", landmarks, landmarks)
     # One product gives -gamma d^2, with |x|^2 and |y|^2 in its last two columns.
     columns = [2 * gamma * landmarks, -gamma * norms, np.full(len(norms), -gamma)]
@@ -301,26 +319,25 @@ def _wide_features(
 ) -> Features:
     """Vectors in the main directions of a table with many columns."""
     n_items, n_columns = table.rows.shape
-    landmarks = table.read_single(draw(n_items, n_landmarks))
+    landmarks = table.read_single(draw_unequal(table.rows, n_landmarks))
     K = inner_products(landmarks)
     check_unequal(K, name)
     values, vectors = _eigenvectors(K, n_items)
     basis = np.asarray(landmarks.T @ (vectors / np.sqrt(values)))
-    n_chosen = PER_LANDMARK * n_landmarks
     if n_items > n_landmarks:
-        # The landmarks span the main directions roughly; powers of the covariance, of a larger
-        # sample, make them precise.
+        # The landmarks span the main directions roughly; powers of the covariance of many more
+        # rows make them precise.
         basis = basis[:, -(rank + SPARE_DIRECTIONS) :]
         for _ in range(N_PASSES):
-            basis = np.linalg.qr(_times_covariance(table, n_chosen, basis, n_jobs))[0]
+            basis = np.linalg.qr(_times_covariance(table, basis, n_jobs))[0]
     width = basis.shape[1] if table.is_sparse else n_columns
     unit = 4.0**table.exponent
-    return Features(n_items, table.read_single, width, basis, unit=unit, n_chosen=n_chosen)
+    return Features(n_items, table.read_single, width, basis, unit=unit, n_chosen=MOST_ROWS)
 
 
-def _times_covariance(table: Table, n_chosen: int, basis: Array, n_jobs: int | None) -> Array:
+def _times_covariance(table: Table, basis: Array, n_jobs: int | None) -> Array:
     """Covariance of a sample of the rows, times `basis`."""
-    sample = draw(table.rows.shape[0], n_chosen)
+    sample = draw(table.rows.shape[0], MOST_ROWS)
     single = basis.astype(np.float32)
 
     def multiply(rows: slice) -> tuple[Array, Array]:
@@ -394,8 +411,10 @@ def _called_features(X: Any, kernel: Callable[..., Any], name: str, n_landmarks:
     n_items = rows.shape[0]
     if n_items > n_landmarks == rows.shape[1]:
         n_landmarks -= 1  # so that x @ y, meant for two rows, fails for two tables
-    landmarks = as_float64(rows[draw(n_items, n_landmarks)])
+    landmarks = as_float64(rows[draw_unequal(rows, n_landmarks)])
     K = gram_matrix(landmarks, kernel, name=name)
+    if n_items > n_landmarks:
+        _check_takes_parts(kernel, as_float64(rows[:2]), landmarks, name)
 
     def block(some: Rows) -> Array:
         if n_items <= n_landmarks:
@@ -406,6 +425,19 @@ def _called_features(X: Any, kernel: Callable[..., Any], name: str, n_landmarks:
     largest = float(np.abs(K).max())
     features = _from_numbers(n_items, block, K, name, n_landmarks, largest)
     return replace(features, threads=False)
+
+
+def _check_takes_parts(kernel: Any, some: Any, landmarks: Any, name: str) -> None:
+    """Refuse a function that compares only the items of one collection with each other."""
+    try:
+        call_kernel(kernel, some, landmarks, name=name)
+    except ValueError as error:
+        raise ValueError(
+            f"The kernel {kernel_name(kernel)} fails for two different parts of {name}, which a "
+            f"collection of more than {len(landmarks):,} items is compared by: {error} Pass "
+            'kernel="geodesic" or "local" for those kernels, a function of any two tables, or '
+            'method="refined", which compares all items at once.'
+        ) from error
 
 
 def _from_numbers(
@@ -434,7 +466,7 @@ def _geodesic_features(
     """Similarities by the shortest paths to landmarks in a graph of neighbors."""
     n_items = table.rows.shape[0]
     n_neighbors = min(max(5, round(n_items**0.5)), MOST_NEIGHBORS, n_items - 1)
-    chosen = draw(n_items, n_landmarks)
+    chosen = draw_unequal(table.rows, n_landmarks)
     paths = paths_from(table.read_all(n_jobs), chosen, n_neighbors)
     squares = mirror_upper(paths[:, chosen].astype(np.float64) ** 2)
     if gamma is None:
@@ -455,7 +487,7 @@ def _local_features(table: Table, name: str, n_landmarks: int, n_jobs: int | Non
     n_items = table.rows.shape[0]
     points = table.read_all(n_jobs)
     widths = neighbor_widths(points, min(LOCAL_NEIGHBOR, n_items - 1))
-    chosen = draw(n_items, n_landmarks)
+    chosen = draw_unequal(points, n_landmarks)
     landmarks = as_float64(points[chosen])
 
     def block(some: Rows) -> Single:

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from unshuffle import _distances, _parameters
 from unshuffle.kernels import center, combined_gram, geodesic_kernel, rbf_kernel
-from unshuffle.matching import _landmarks
+from unshuffle.matching import _blocks, _landmarks
 from unshuffle.matching._factors import compute_factors
 
 VECTORS = ["linear", "rbf", "laplacian", "chi2", "geodesic", "local"]
@@ -58,6 +58,20 @@ def test_few_items_have_their_own_kernel(X, kernel):
     expected = positive_part(combined_gram(X, kernel))
     np.testing.assert_allclose(kernel_of(found), expected, atol=1e-4 * np.abs(expected).max())
     check_components(found)
+
+
+def test_separate_groups_are_joined_by_their_shortest_distances():
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(40, 2)) + shift for shift in ([0, 0], [30, 0], [0, 50])])
+    expected = positive_part(combined_gram(X, "geodesic"))
+    np.testing.assert_allclose(kernel_of(factors(X, "geodesic")), expected, atol=1e-4)
+
+
+def test_repeated_rows_do_not_make_local_widths_zero(X):
+    X = np.vstack([X, np.repeat(X[:3], 15, axis=0)])
+    expected = positive_part(combined_gram(X, "local"))
+    for rows in (X, sparse.csr_matrix(X)):
+        np.testing.assert_allclose(kernel_of(factors(rows, "local")), expected, atol=1e-4)
 
 
 def test_few_texts_have_their_own_kernel():
@@ -110,7 +124,7 @@ def test_main_directions_of_many_columns_are_found_from_a_part_of_them():
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "laplacian", "local", ["rbf", "linear"]])
 def test_number_of_threads_changes_nothing(kernel, monkeypatch):
-    monkeypatch.setattr(_landmarks, "BLOCK", 2**12)  # many blocks
+    monkeypatch.setattr(_blocks, "BLOCK", 2**12)  # many blocks
     X = np.random.default_rng(0).normal(size=(700, 4))
     one, two = (factors(X, kernel, n_landmarks=50, rank=9, n_jobs=n_jobs) for n_jobs in (1, 3))
     np.testing.assert_array_equal(one.scores, two.scores)
@@ -161,7 +175,7 @@ def test_matrix_in_a_file_is_read_by_landmarks(tmp_path):
     K = rbf_kernel(X) + 1e4  # a constant changes nothing
     expected = factors(K, "precomputed", n_landmarks=80, rank=10)
     assert np.corrcoef(kernel_of(expected).ravel(), center(K).ravel())[0, 1] > 0.95
-    others = np.setdiff1d(np.arange(300), _landmarks.draw(300, 80))
+    others = np.setdiff1d(np.arange(300), _blocks.draw(300, 80))
     K[others] = np.nan
     np.save(tmp_path / "kernel.npy", K)
     found = factors(
@@ -192,6 +206,13 @@ def test_far_groups_keep_their_inner_distances():
     X[:60] += [3e4, 0, 0]
     expected = center(rbf_kernel(X, gamma=0.5))
     np.testing.assert_allclose(kernel_of(factors(X, gamma=0.5)), expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("gamma", [1e-7, 1e-3, 1e3])
+def test_very_wide_and_narrow_kernels_keep_their_digits(X, gamma):
+    expected = center(rbf_kernel(X, gamma=gamma))
+    atol = 1e-4 * np.abs(expected).max()
+    np.testing.assert_allclose(kernel_of(factors(X, gamma=gamma)), expected, atol=atol)
 
 
 def test_points_are_the_vectors_of_narrow_tables(X):
@@ -342,8 +363,8 @@ def test_memory_is_checked_first(X, monkeypatch):
 
 
 def test_table_in_a_file_is_not_copied(tmp_path, monkeypatch):
-    monkeypatch.setattr(_landmarks, "BLOCK", 2**14)
-    monkeypatch.setattr(_landmarks, "N_TYPICAL", 100)
+    monkeypatch.setattr(_blocks, "BLOCK", 2**14)
+    monkeypatch.setattr(_blocks, "N_TYPICAL", 100)
     monkeypatch.setattr(_distances, "WIDTH_SAMPLE", 100)
     X = np.random.default_rng(0).normal(size=(20_000, 100)).astype(np.float32)
     np.save(tmp_path / "table.npy", X)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from unshuffle._arrays import check_same_items
 from unshuffle._distances import WIDTH_SAMPLE, sampled_gamma
@@ -19,12 +20,9 @@ from unshuffle._grams import (
 from unshuffle._kernel_features import kernel_name
 from unshuffle._parallel import count_threads, eigh, map_parallel, one_blas_thread
 from unshuffle._parameters import check_memory
-from unshuffle.matching._kernel_pair import check_unequal
-from unshuffle.matching._landmarks import (
+from unshuffle.matching._blocks import (
     BLOCK,
-    PER_LANDMARK,
     Array,
-    Features,
     Rows,
     Single,
     Table,
@@ -32,6 +30,12 @@ from unshuffle.matching._landmarks import (
     blocks,
     draw,
     draw_unequal,
+)
+from unshuffle.matching._kernel_pair import check_unequal
+from unshuffle.matching._landmarks import (
+    PER_LANDMARK,
+    Effort,
+    Features,
     features_of,
     linear_features,
 )
@@ -83,73 +87,55 @@ def compute_factors(
     linear in the number of items and is checked first. Neither the random numbers nor `n_jobs`
     change the result.
     """
-    check_factor_memory(collection, kernel, rank, n_landmarks, n_jobs)
-    several = isinstance(kernel, list | tuple)
+    effort = Effort(rank, n_landmarks, n_jobs)
+    check_factor_memory(collection, kernel, effort)
     with one_blas_thread():
-        if several:
-            features = _sum_features(
-                collection, kernel, gamma, weights, name, rank, n_landmarks, n_jobs
-            )
+        if isinstance(kernel, list | tuple):
+            features = _sum_features(collection, kernel, gamma, weights, name, effort)
         else:
             check_no_weights(weights)
-            features = features_of(
-                collection,
-                kernel,
-                gamma=gamma,
-                name=name,
-                rank=rank,
-                n_landmarks=n_landmarks,
-                n_jobs=n_jobs,
-            )
+            features = features_of(collection, kernel, gamma, name=name, effort=effort)
         found = principal_components(features, rank, n_jobs)
         if found.eigenvalues.size == 0:
-            check_unequal(np.zeros((2, 2)), name)
+            check_unequal(np.zeros((2, 2)), name)  # raises the error
         if features.table is None:
             points = found.vectors(MOST_COORDINATES)
         else:
-            points = _points_of_table(features.table, name, n_landmarks, n_jobs)
+            points = _points_of_table(features.table, name, effort)
         spread = 1.0 / sampled_gamma(points[draw_unequal(points, WIDTH_SAMPLE)], name=name)
     return Factors(found.scores, found.eigenvalues * features.unit, points, spread)
 
 
-def check_factor_memory(
-    collection: Any, kernel: Any, rank: int, n_landmarks: int, n_jobs: int | None
-) -> None:
+def check_factor_memory(collection: Any, kernel: Any, effort: Effort) -> None:
     """Refuse factors that would not fit into free memory."""
     n_items = count_items(collection, kernel)
     n_parts = 2 + len(kernel) if isinstance(kernel, list | tuple) else 1
-    n_side = min(n_landmarks, n_items)
-    n_bytes = 4 * n_items * (min(rank, n_side) * n_parts + MOST_COORDINATES)
-    n_bytes += 200 * n_side**2 + 24 * min(BLOCK, n_items * n_side) * count_threads(n_jobs)
+    n_side, n_threads = min(effort.n_landmarks, n_items), count_threads(effort.n_jobs)
+    n_bytes = 4 * n_items * (min(effort.rank, n_side) * n_parts + MOST_COORDINATES)
+    # 250 MB for 1,024 landmarks on two threads, whatever the number of items
+    n_bytes += 150 * n_side**2 + 24 * min(BLOCK, n_items * n_side) * n_threads
     if kernel == "geodesic":
         n_bytes += 4 * n_items * n_side
     check_memory(
         n_bytes,
-        what=f"Rank {rank:,} factors of {n_items:,} items",
+        what=f"Rank {effort.rank:,} factors of {n_items:,} items",
         instead="Use a sample of the items.",
     )
 
 
-def _points_of_table(table: Table, name: str, n_landmarks: int, n_jobs: int | None) -> Single:
+def _points_of_table(table: Table, name: str, effort: Effort) -> Single:
     """The rows about their median, or their main coordinates if there are many columns."""
     if not table.is_sparse and table.rows.shape[1] <= MOST_COORDINATES:
-        points: Single = table.read_all(n_jobs)
+        points: Single = table.read_all(effort.n_jobs)
         return points
-    features = linear_features(table, name, MOST_COORDINATES, n_landmarks, n_jobs)
+    features = linear_features(table, name, effort._replace(rank=MOST_COORDINATES))
     if features.basis is None:
-        features = replace(features, n_chosen=PER_LANDMARK * n_landmarks)
-    return principal_components(features, MOST_COORDINATES, n_jobs).vectors()
+        features = replace(features, n_chosen=PER_LANDMARK * effort.n_landmarks)
+    return principal_components(features, MOST_COORDINATES, effort.n_jobs).vectors()
 
 
 def _sum_features(
-    collection: Any,
-    kernel: Any,
-    gamma: Any,
-    weights: Any,
-    name: str,
-    rank: int,
-    n_landmarks: int,
-    n_jobs: int | None,
+    collection: Any, kernel: Any, gamma: Any, weights: Any, name: str, effort: Effort
 ) -> Features:
     """Components of several kernels, each scaled to unit centered norm as in `combined_gram`."""
     kernels = check_kernel_list(kernel)
@@ -160,19 +146,11 @@ def _sum_features(
     parts: list[Single] = []
     for k, (each, spec) in enumerate(zip(collections, kernels, strict=True)):
         label = f"{name}[{k}]" if apart else name
-        features = features_of(
-            each,
-            spec,
-            gamma=gammas[k],
-            name=label,
-            rank=rank,
-            n_landmarks=n_landmarks,
-            n_jobs=n_jobs,
-        )
+        features = features_of(each, spec, gammas[k], name=label, effort=effort)
         n_items = features.n_items
         if parts:
             check_same_items(len(parts[0]), n_items, f"{name}[0]", label)
-        found = principal_components(features, rank, n_jobs)
+        found = principal_components(features, effort.rank, effort.n_jobs)
         named = repr(spec) if isinstance(spec, str) else kernel_name(spec)
         check_centered_norm(found.norm, 0.0, f"{label} (kernel {k}, {named})")
         part = found.vectors()
@@ -195,7 +173,8 @@ def principal_components(features: Features, rank: int, n_jobs: int | None) -> C
     """
     n_items, basis = features.n_items, features.basis
     n_jobs = n_jobs if features.threads else None
-    project = None if basis is None else basis.astype(np.float32)
+    dtype = np.float32 if features.single else np.float64
+    project = None if basis is None else basis.astype(dtype)
     sample = draw(n_items, features.n_chosen or n_items)
 
     def choose(rows: slice) -> tuple[Array, Array]:
@@ -209,8 +188,8 @@ def principal_components(features: Features, rank: int, n_jobs: int | None) -> C
     norm = n_items * float(np.linalg.norm(variances))
     variances, directions = variances[:rank], directions[:, :rank]
     turn = directions / np.sqrt(variances)
-    offset = (mean @ turn).astype(np.float32)
-    turn = (turn if basis is None else basis @ turn).astype(np.float32)
+    offset = (mean @ turn).astype(dtype)
+    turn = (turn if basis is None else basis @ turn).astype(dtype)
     scores = np.empty((n_items, variances.size), dtype=np.float32)
 
     def score(rows: slice) -> tuple[Array, Array]:
@@ -232,7 +211,7 @@ def principal_components(features: Features, rank: int, n_jobs: int | None) -> C
     return Components(scores, variances, norm)
 
 
-def moments(part: Single) -> tuple[Array, Array]:
+def moments(part: NDArray[Any]) -> tuple[Array, Array]:
     """Sum of the rows, and sum of their outer products."""
     return part.sum(axis=0, dtype=np.float64), (part.T @ part).astype(np.float64)
 

@@ -8,21 +8,16 @@ computed for a block of items at a time, so that K_nl is never held.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from unshuffle._arrays import (
-    check_distances,
     check_magnitude,
     check_n_items,
-    check_nonnegative,
-    check_resolved,
-    check_vectors,
     is_real_array,
-    middle,
 )
 from unshuffle._distances import (
     WIDTH_SAMPLE,
@@ -38,38 +33,47 @@ from unshuffle._distances import (
 from unshuffle._grams import KERNELS, check_gram
 from unshuffle._kernel_features import call_kernel, check_kernel_block, kernel_name
 from unshuffle._neighbors import neighbor_widths, paths_from
-from unshuffle._parallel import eigh, map_parallel
+from unshuffle._parallel import eigh
 from unshuffle._parameters import check_option, check_positive
 from unshuffle.kernels import center, gram_matrix, text_features
+from unshuffle.matching._blocks import (
+    Array,
+    Rows,
+    Single,
+    Table,
+    add_parts,
+    blocks,
+    check_rows,
+    draw,
+    draw_unequal,
+)
 from unshuffle.matching._kernel_pair import check_unequal
-
-Array = NDArray[np.float64]
-Single = NDArray[np.float32]
-Rows = slice | NDArray[np.intp]
 
 # Eigenvalues of the landmarks' kernel below this share of the largest are noise in single
 # precision.
 NEGLIGIBLE = 1e-6
 # Beyond this squared distance from the median, in units of the kernel's width, single precision
 # loses more than five digits of the similarity of two close items.
-FAR = 16.0
-# Single precision holds the squares of numbers up to this size.
-LARGEST = 1e15
-# Rows from which the middle of a table is taken.
-N_TYPICAL = 2000
-# Items per landmark that choose the components; all items then decide their variances. The
-# components of 16,384 items hold .9999 of the variance that those of a million hold.
-PER_LANDMARK = 16
+FAR = 64.0
+# Other widths than the median by up to this factor leave enough digits to single precision.
+ORDINARY_WIDTH = 64.0
+# Items per landmark that choose the components; all items then decide their variances. Those that
+# 32,768 of 200,000 items chose held at least .9995 of the variance of the best.
+PER_LANDMARK = 32
 # Directions of wide tables: more than needed by this many, from so many passes over so many rows.
 SPARE_DIRECTIONS, N_PASSES, MOST_ROWS = 32, 5, 2**17
-# Numbers in a block of similarities or vectors, 8 MB.
-BLOCK = 2**21
-# Parts whose sums are held at a time.
-PARTS_HELD = 8
 # Neighbors of the graph of "geodesic"; more take longer and cut across gaps.
 MOST_NEIGHBORS = 50
 # Neighbor whose distance is the width of an item in "local".
 LOCAL_NEIGHBOR = 10
+
+
+class Effort(NamedTuple):
+    """How much is computed, and by how many threads."""
+
+    rank: int  # most components
+    n_landmarks: int
+    n_jobs: int | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,142 +86,16 @@ class Features:
     basis: Array | None = None  # (l, q); None is the identity
     unit: float = 1.0  # factor of the inner products
     n_chosen: int | None = None  # items of the sample that chooses components; None is all
+    single: bool = True  # whether single precision holds enough digits of a block
     threads: bool = True  # whether blocks may be computed in several threads
-    table: "Table | None" = None  # vectors whose distances the kernel depends on, if any
-
-
-@dataclass(frozen=True, eq=False)
-class Table:
-    """Rows of numbers, left where they are and read a few at a time."""
-
-    rows: Any  # as the user passed them, dense or CSR
-    origin: Array | None  # (d,) median of a sample; None leaves sparse rows sparse
-    exponent: int  # of the power of two that numbers are divided by, 0 unless they are extreme
-
-    @classmethod
-    def of(cls, rows: Any, *, most_columns: int = 0) -> "Table":
-        """Table of validated rows; sparse ones of at most `most_columns` are read as dense."""
-        sample = rows[draw(rows.shape[0], N_TYPICAL)]
-        if sparse.issparse(rows) and rows.shape[1] > most_columns:
-            return cls(rows, None, _extreme_exponent(sample.data))
-        sample = as_dense(sample)
-        # The median of a sample keeps the digits of differences as well as that of all.
-        origin = middle(sample)
-        return cls(rows, origin, _extreme_exponent(np.abs(sample - origin).max(axis=1)))
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether its blocks are sparse."""
-        return self.origin is None
-
-    def read(self, rows: Rows) -> Any:
-        """Some rows about the origin."""
-        if self.origin is None:
-            part = self.rows[rows].astype(np.float64)
-            part.data = np.ldexp(part.data, -self.exponent)
-            return part
-        near = as_dense(self.rows[rows]) - self.origin
-        return np.ldexp(near, -self.exponent) if self.exponent else near
-
-    def read_single(self, rows: Rows) -> Any:
-        """Some rows about the origin, in single precision."""
-        part = self.read(rows)
-        values = part if self.origin is not None else part.data
-        np.clip(values, -LARGEST, LARGEST, out=values)
-        return part.astype(np.float32)
-
-    def read_all(self, n_jobs: int | None) -> Any:
-        """All rows about the origin, in single precision."""
-        if self.origin is None:
-            return self.read_single(slice(None))
-        points = np.empty(self.rows.shape, dtype=np.float32)
-
-        def copy(rows: slice) -> None:
-            points[rows] = self.read_single(rows)
-
-        map_parallel(copy, blocks(*points.shape), n_jobs=n_jobs)
-        return points
-
-    def check_outliers(self, name: str, n_jobs: int | None) -> None:
-        """Refuse rows so far from the others that these are lost to rounding."""
-
-        def sizes(rows: slice) -> Array:
-            return np.asarray(np.abs(self.read(rows)).max(axis=1))
-
-        parts = blocks(*self.rows.shape)
-        distances = np.concatenate(map_parallel(sizes, parts, n_jobs=n_jobs))
-        check_distances(np.ldexp(distances, self.exponent), lambda row: f"Row {row} of {name}")
-
-
-def _extreme_exponent(sizes: Array) -> int:
-    """Exponent of typical numbers if their squares may not fit into single precision, else 0."""
-    positive = np.abs(sizes[sizes != 0])
-    exponent = int(np.frexp(np.median(positive))[1]) if positive.size else 0
-    return exponent if abs(exponent) > 40 else 0
-
-
-def draw(n_items: int, size: int) -> NDArray[np.intp]:
-    """Sorted sample of items that does not depend on the user's seed."""
-    if size >= n_items:
-        return np.arange(n_items)
-    return np.sort(np.random.default_rng(0).choice(n_items, size, replace=False))
-
-
-def draw_unequal(rows: Any, size: int) -> NDArray[np.intp]:
-    """`draw`, but of rows that differ if those drawn are equal and the others are not."""
-    chosen = draw(rows.shape[0], size)
-    low, high = column_ends(rows[chosen])
-    if size >= rows.shape[0] or np.any(low != high):
-        return chosen
-    different = [
-        part.start + np.flatnonzero((as_dense(rows[part]) != low).any(axis=1))
-        for part in blocks(*rows.shape)
-    ]
-    others = np.concatenate(different)
-    return np.sort(np.append(chosen[:1], others[draw(len(others), size - 1)]))
-
-
-def column_ends(rows: Any) -> Array:
-    """Least and largest value of each column, (2, d)."""
-    ends = [rows.min(axis=0), rows.max(axis=0)]
-    return np.concatenate([np.atleast_2d(as_dense(end)) for end in ends])
-
-
-def blocks(n_items: int, n_columns: int) -> list[slice]:
-    """Slices of items whose rows of `n_columns` numbers make up a block."""
-    step = max(1, BLOCK // n_columns)
-    return [slice(start, min(start + step, n_items)) for start in range(0, n_items, step)]
-
-
-def as_dense(rows: Any) -> Array:
-    """Some rows in double precision, dense."""
-    dense = rows.toarray() if sparse.issparse(rows) else rows
-    return np.asarray(dense, dtype=np.float64)
-
-
-def check_rows(X: Any, kernel: Any, name: str) -> Any:
-    """Vectors left in place, with the checks of `gram_matrix`."""
-    X = check_vectors(X, name, kernel=getattr(kernel, "__name__", kernel), in_place=True)
-    ends = column_ends(X)  # all that the checks look at
-    if not callable(kernel):
-        check_magnitude(ends, name)
-        check_resolved(ends, name)
-    if kernel == "chi2":
-        check_nonnegative(ends, name, kernel=kernel)
-    return X
+    table: Table | None = None  # vectors whose distances the kernel depends on, if any
 
 
 def features_of(
-    collection: Any,
-    kernel: Any,
-    *,
-    gamma: Any,
-    name: str,
-    rank: int,
-    n_landmarks: int,
-    n_jobs: int | None,
+    collection: Any, kernel: Any, gamma: Any, *, name: str, effort: Effort
 ) -> Features:
     """Features of a collection by one kernel."""
+    n_landmarks = effort.n_landmarks
     if callable(kernel):
         return _called_features(collection, kernel, name, n_landmarks)
     check_option(kernel, "kernel", KERNELS)
@@ -227,38 +105,37 @@ def features_of(
         return _precomputed_features(collection, name, n_landmarks)
     if kernel == "text":
         table = Table.of(text_features(collection, name=name), most_columns=n_landmarks)
-        return linear_features(table, name, rank, n_landmarks, n_jobs)
+        return linear_features(table, name, effort)
     rows = check_rows(collection, kernel, name)
     table = Table.of(rows, most_columns=n_landmarks)
     if kernel == "linear":
         if not sparse.issparse(rows):
-            table.check_outliers(name, n_jobs)
-        return linear_features(table, name, rank, n_landmarks, n_jobs)
+            table.check_outliers(name, effort.n_jobs)
+        return linear_features(table, name, effort)
     if kernel == "geodesic":
-        return _geodesic_features(table, gamma, name, n_landmarks, n_jobs)
+        return _geodesic_features(table, gamma, name, effort)
     if kernel == "local":
-        return _local_features(table, name, n_landmarks, n_jobs)
-    if gamma is None:
-        gamma = sampled_gamma(rows[draw_unequal(rows, WIDTH_SAMPLE)], kernel, name=name)
-    if kernel == "rbf" and not sparse.issparse(rows):
-        return _rbf_features(table, gamma, name, n_landmarks)
+        return _local_features(table, name, effort)
+    median = sampled_gamma(rows[draw_unequal(rows, WIDTH_SAMPLE)], kernel, name=name)
+    width = median if gamma is None else gamma
+    ordinary = median / ORDINARY_WIDTH < width < ORDINARY_WIDTH * median
+    if kernel == "rbf" and ordinary and not sparse.issparse(rows):
+        return _rbf_features(table, width, name, n_landmarks)
     landmarks = as_float64(rows[draw_unequal(rows, n_landmarks)])
 
-    def block(some: Rows) -> Single:
-        return exponential(kernel, rows[some], landmarks, gamma).astype(np.float32)
+    def block(some: Rows) -> Array:
+        return exponential(kernel, rows[some], landmarks, width)
 
-    K = exponential(kernel, landmarks, gamma=gamma)
+    K = exponential(kernel, landmarks, gamma=width)
     found = _from_landmarks(rows.shape[0], block, K, name, n_landmarks)
-    return replace(found, table=table if kernel == "rbf" else None)
+    return replace(found, single=False, table=table if kernel == "rbf" else None)
 
 
-def linear_features(
-    table: Table, name: str, rank: int, n_landmarks: int, n_jobs: int | None
-) -> Features:
+def linear_features(table: Table, name: str, effort: Effort) -> Features:
     """The vectors themselves, or their main directions if they are wider than `n_landmarks`."""
     n_items, n_columns = table.rows.shape
-    if n_columns > n_landmarks:
-        return _wide_features(table, name, rank, n_landmarks, n_jobs)
+    if n_columns > effort.n_landmarks:
+        return _wide_features(table, name, effort)
     return Features(n_items, table.read_single, n_columns, unit=4.0**table.exponent)
 
 
@@ -314,22 +191,20 @@ def _eigenvectors(K: Array, n_items: int) -> tuple[Array, Array]:
     return values[values > least], vectors[:, values > least]
 
 
-def _wide_features(
-    table: Table, name: str, rank: int, n_landmarks: int, n_jobs: int | None
-) -> Features:
+def _wide_features(table: Table, name: str, effort: Effort) -> Features:
     """Vectors in the main directions of a table with many columns."""
     n_items, n_columns = table.rows.shape
-    landmarks = table.read_single(draw_unequal(table.rows, n_landmarks))
+    landmarks = table.read_single(draw_unequal(table.rows, effort.n_landmarks))
     K = inner_products(landmarks)
     check_unequal(K, name)
     values, vectors = _eigenvectors(K, n_items)
     basis = np.asarray(landmarks.T @ (vectors / np.sqrt(values)))
-    if n_items > n_landmarks:
+    if n_items > effort.n_landmarks:
         # The landmarks span the main directions roughly; powers of the covariance of many more
         # rows make them precise.
-        basis = basis[:, -(rank + SPARE_DIRECTIONS) :]
+        basis = basis[:, -(effort.rank + SPARE_DIRECTIONS) :]
         for _ in range(N_PASSES):
-            basis = np.linalg.qr(_times_covariance(table, basis, n_jobs))[0]
+            basis = np.linalg.qr(_times_covariance(table, basis, effort.n_jobs))[0]
     width = basis.shape[1] if table.is_sparse else n_columns
     unit = 4.0**table.exponent
     return Features(n_items, table.read_single, width, basis, unit=unit, n_chosen=MOST_ROWS)
@@ -351,21 +226,8 @@ def _times_covariance(table: Table, basis: Array, n_jobs: int | None) -> Array:
     return products / len(sample) - np.outer(mean, mean @ basis)
 
 
-def add_parts(
-    function: Callable[[slice], tuple[Array, Array]], parts: list[slice], n_jobs: int | None
-) -> tuple[Array, Array]:
-    """Sums of both results of a function over parts, added in order."""
-    first: Any = 0.0
-    second: Any = 0.0
-    for start in range(0, len(parts), PARTS_HELD):
-        some = parts[start : start + PARTS_HELD]
-        for added, also in map_parallel(function, some, n_jobs=n_jobs):
-            first, second = first + added, second + also
-    return first, second
-
-
 def _precomputed_features(gram: Any, name: str, n_landmarks: int) -> Features:
-    """Rows of a kernel matrix; no others of a memory-mapped one are read."""
+    """Similarities from a kernel matrix, of which only the rows of landmarks are read."""
     square = is_real_array(gram) and gram.ndim == 2 and gram.shape[0] == gram.shape[1] > 0
     K = gram if square else check_gram(gram, name)
     n_items = K.shape[0]
@@ -378,7 +240,7 @@ def _precomputed_features(gram: Any, name: str, n_landmarks: int) -> Features:
 
     def block(rows: Rows) -> Array:
         part = K[chosen, rows] if isinstance(rows, slice) else K[np.ix_(chosen, rows)]
-        return part.T
+        return as_float64(part.T)
 
     return _from_numbers(n_items, block, between, name, n_landmarks, largest)
 
@@ -442,7 +304,7 @@ def _check_takes_parts(kernel: Any, some: Any, landmarks: Any, name: str) -> Non
 
 def _from_numbers(
     n_items: int,
-    block: Callable[[Rows], Any],
+    block: Callable[[Rows], Array],
     K: Array,
     name: str,
     n_landmarks: int,
@@ -452,50 +314,47 @@ def _from_numbers(
     typical = float(np.median(K))
     exponent = int(np.frexp(largest)[1])
 
-    def scaled(rows: Rows) -> Single:
-        part = np.ldexp(as_float64(block(rows)) - typical, -exponent)
-        return np.clip(part, -LARGEST, LARGEST).astype(np.float32)
+    def scaled(rows: Rows) -> Array:
+        return np.ldexp(block(rows) - typical, -exponent)
 
     found = _from_landmarks(n_items, scaled, np.ldexp(K, -exponent), name, n_landmarks)
-    return replace(found, unit=2.0**exponent)
+    return replace(found, unit=2.0**exponent, single=False)
 
 
-def _geodesic_features(
-    table: Table, gamma: Any, name: str, n_landmarks: int, n_jobs: int | None
-) -> Features:
+def _geodesic_features(table: Table, gamma: Any, name: str, effort: Effort) -> Features:
     """Similarities by the shortest paths to landmarks in a graph of neighbors."""
     n_items = table.rows.shape[0]
     n_neighbors = min(max(5, round(n_items**0.5)), MOST_NEIGHBORS, n_items - 1)
-    chosen = draw_unequal(table.rows, n_landmarks)
-    paths = paths_from(table.read_all(n_jobs), chosen, n_neighbors)
+    chosen = draw_unequal(table.rows, effort.n_landmarks)
+    paths = paths_from(table.read_all(effort.n_jobs), chosen, n_neighbors)
     squares = mirror_upper(paths[:, chosen].astype(np.float64) ** 2)
     if gamma is None:
         width = median_gamma(squares, name=name)
     else:
         width = float(np.ldexp(gamma, 2 * table.exponent))
 
-    def block(some: Rows) -> Single:
-        part = paths[:, some].T
-        return np.exp(-np.float32(width) * part * part)
+    def block(some: Rows) -> Array:
+        return exponential_of(paths[:, some].T.astype(np.float64) ** 2, width)
 
     K = exponential_of(squares, width)
-    return _from_landmarks(n_items, block, K, name, n_landmarks)
+    return replace(_from_landmarks(n_items, block, K, name, effort.n_landmarks), single=False)
 
 
-def _local_features(table: Table, name: str, n_landmarks: int, n_jobs: int | None) -> Features:
+def _local_features(table: Table, name: str, effort: Effort) -> Features:
     """Similarities exp(-d^2 / (s t)), with s and t the distances of both items to a neighbor."""
     n_items = table.rows.shape[0]
-    points = table.read_all(n_jobs)
+    points = table.read_all(effort.n_jobs)
     widths = neighbor_widths(points, min(LOCAL_NEIGHBOR, n_items - 1))
-    chosen = draw_unequal(points, n_landmarks)
+    chosen = draw_unequal(points, effort.n_landmarks)
     landmarks = as_float64(points[chosen])
 
-    def block(some: Rows) -> Single:
+    def block(some: Rows) -> Array:
         D = squared_distances(points[some], landmarks)
         D /= widths[some][:, None]
         D /= widths[chosen]
-        return exponential_of(D, 1.0).astype(np.float32)
+        return exponential_of(D, 1.0)
 
     D = squared_distances(landmarks)
     D /= np.outer(widths[chosen], widths[chosen])
-    return _from_landmarks(n_items, block, exponential_of(D, 1.0), name, n_landmarks)
+    K = exponential_of(D, 1.0)
+    return replace(_from_landmarks(n_items, block, K, name, effort.n_landmarks), single=False)

@@ -14,8 +14,9 @@ def standardize(X: Array) -> Array:
     # Scaling by a power of two is exact, and keeps sums and squares from overflow.
     _, exponents = np.frexp(np.abs(X).max(axis=0))
     scaled = np.ldexp(X, -exponents)
-    centered = scaled - scaled.mean(axis=0)
-    spread = centered.std(axis=0)
+    # Sums of many single-precision numbers need double precision.
+    centered = scaled - scaled.mean(axis=0, dtype=np.float64).astype(scaled.dtype)
+    spread = centered.std(axis=0, dtype=np.float64).astype(scaled.dtype)
     # Rounding errors of a constant column must not be blown up.
     spread[spread <= 1e-12 * np.abs(scaled).max(axis=0)] = 1.0
     return np.asarray(centered / spread)
@@ -31,7 +32,10 @@ def normalize_rows(X: Array) -> Array:
 
 def rank_columns(X: Array) -> Array:
     """Ranks within each column, from 0 to 1."""
-    return np.asarray((rankdata(X, axis=0) - 0.5) / len(X))
+    ranks = np.empty(X.shape, dtype=np.result_type(X, np.float32))
+    for column, values in enumerate(X.T):
+        ranks[:, column] = (rankdata(values) - 0.5) / len(X)
+    return ranks
 
 
 def log_counts(X: Array) -> Array:

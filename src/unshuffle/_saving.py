@@ -357,7 +357,8 @@ class _NotParquet(Exception):
 def _from_parquet(path: Path) -> list[Record]:
     _, parquet = import_parquet(f"Reading {path}")
     try:
-        rows = parquet.read_table(path, memory_map=True).to_pylist()
+        with parquet.ParquetFile(path) as file:
+            rows = file.read().to_pylist()
     except Exception as error:
         raise _NotParquet(error) from error
     return [Record(path, f"record {number}", row, False) for number, row in enumerate(rows)]

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -119,6 +120,8 @@ _add(
     "rna.csv atac.csv --frozen known.csv --strict",
     "old.csv new.csv --id customer --kernel rbf --kernel laplacian",
     "scans/ prints/ --features pixels --features texture",
+    "embeddings-a.npy embeddings-b.npy -o pairs.parquet",
+    "rna.h5ad atac.h5ad --key obsm:X_pca --key obsm:X_lsi",
     "K.npy L.npy --precomputed --json",
 )
 _add(
@@ -188,6 +191,15 @@ def print_error(message: object) -> None:
     typer.echo(typer.style("Error: ", fg="red", bold=True) + one_line(message), err=True)
 
 
+def duration(seconds: float) -> str:
+    """Rough duration in words: "40 seconds", "3 minutes" or "2 hours"."""
+    length, unit = 1.0, "second"
+    if seconds >= 90:
+        length, unit = (60.0, "minute") if seconds < 5400 else (3600.0, "hour")
+    number = max(round(seconds / length), 1)
+    return f"{number:,} {unit}{'s' * (number != 1)}"
+
+
 @contextmanager
 def progress_bar(description: str, *, show: bool) -> Iterator[Advance]:
     """Bar that `advance(fraction, words)` moves, on standard error if it is a terminal."""
@@ -202,12 +214,25 @@ def progress_bar(description: str, *, show: bool) -> Iterator[Advance]:
         BarColumn(),
         TextColumn("{task.percentage:>3.0f} %"),
         TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
         TextColumn("{task.fields[words]}", markup=False, style="dim"),
     )
+    began = time.monotonic()
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(description, total=1.0, words="")
+        task = bar.add_task(description, total=1.0, words="", left="")
 
-        yield lambda fraction, words: bar.update(task, completed=fraction, words=words)
+        def advance(fraction: float, words: str) -> None:
+            left = time_left(time.monotonic() - began, fraction)
+            bar.update(task, completed=fraction, words=words, left=left)
+
+        yield advance
+
+
+def time_left(elapsed: float, fraction: float) -> str:
+    """Time that the rest of the work takes at the pace so far; "" while that is unknown."""
+    if elapsed < 2 or not 0.02 <= fraction < 1:
+        return ""
+    return f"{duration(elapsed * (1 - fraction) / fraction)} left"
 
 
 def report_to(advance: Advance) -> "Callable[[SearchState], None]":

@@ -13,6 +13,7 @@ MOST_CORES = 1024
 Check = Callable[[Any], Any]
 Kernel = StrEnum("Kernel", "auto rbf linear laplacian chi2 geodesic local text")
 Feature = StrEnum("Feature", "pixels color texture words given standardized rows ranks log")
+# As the estimator has them, which is imported too late for --help; a test compares the two.
 Method = StrEnum("Method", "refined classic unbiased entropy")
 Quality = StrEnum("Quality", "fast balanced best classic")
 Neighbors = StrEnum("Neighbors", "kernel laplacian")
@@ -94,8 +95,8 @@ class MatchOptions:
     """Find which item of A belongs to which item of B.
 
     A and B need no common features: similarities within each are compared. They are two folders
-    of pictures or of text files, sub-folders included, two tables (.csv, .tsv, .npy, .parquet)
-    or, with --precomputed, two Gram matrices. Ctrl-C writes the best pairs found so far.
+    of pictures or of text files, sub-folders included, two tables (.csv, .tsv, .npy, .parquet,
+    .h5ad) or, with --precomputed, two Gram matrices. Ctrl-C writes the best pairs found so far.
     """
 
     a: Annotated[Path, typer.Argument(metavar="A", help="First collection.")]
@@ -105,8 +106,8 @@ class MatchOptions:
         typer.Option(
             "-o",
             "--output",
-            help="Output file for the pairs (.csv, .json), with A as x and B as y. Default: "
-            "pairs.csv, or none with --json.",
+            help="Output file for the pairs (.csv, .json, .parquet), with A as x and B as y. "
+            "Default: pairs.csv, or none with --json.",
         ),
     ] = None
     kernel: Annotated[
@@ -185,6 +186,14 @@ class MatchOptions:
     ] = None
     no_id: NoId = False
     header: Header = None
+    key: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="X|obsm:NAME|layer:NAME",
+            help="AnnData files (.h5ad): part to compare. Default: X. Give it twice if A and B "
+            "differ.",
+        ),
+    ] = None
     spreadsheet: Spreadsheet = False
     no_recursive: NoRecursive = False
     seed: Seed = 0

@@ -30,6 +30,9 @@ SKIPPED_COLUMNS = ("collection", "name", "reason")
 TRUST_KEY = b'"expected_accuracy"'
 PAGE_SUFFIXES = (".html", ".htm")
 TABLE_SUFFIXES = (".csv", ".json")
+# Of pairs; the first ones have no place for the report of trust.
+WITHOUT_REPORT = (".csv", ".parquet")
+PAIRS_SUFFIXES = (*WITHOUT_REPORT, ".json")
 PICTURE_SUFFIXES = (*PAGE_SUFFIXES, *SHEET_SUFFIXES)
 WALL_SUFFIXES = (*PICTURE_SUFFIXES, *TABLE_SUFFIXES)
 LEAST_PAGE_TILE = 8
@@ -230,8 +233,8 @@ def write_skipped(
 
 
 def write_trust(pairs: Written, report: Mapping[str, Any]) -> str | None:
-    """Write the report beside pairs in a .csv file, which has no place for it."""
-    if pairs.place is None or pairs.place.suffix.lower() != ".csv":
+    """Write the report beside pairs in a file that has no place for it."""
+    if pairs.place is None or pairs.place.suffix.lower() not in WITHOUT_REPORT:
         return None
     path = trust_path(pairs.place)
     try:

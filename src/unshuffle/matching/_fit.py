@@ -62,7 +62,7 @@ class Fit:
         self.sorting, self.X, self.y = sorting, X, y
         self.frozen, self.cost, self.hints = frozen, cost, hints
         kernel_y = sorting.kernel if sorting.kernel_y is None else sorting.kernel_y
-        self.automatic = _is_auto(sorting.kernel) and _is_auto(kernel_y)
+        self.automatic = _is_automatic(sorting)
         self.kernels = tuple(
             kernel_for(collection) if _is_auto(kernel) else kernel
             for collection, kernel in ((X, sorting.kernel), (y, kernel_y))
@@ -76,21 +76,15 @@ class Fit:
 
     def _check_resources(self) -> None:
         """Check memory and announce long work, before any kernel matrix is computed."""
-        sorting = self.sorting
-        n_items = max(
-            count_items(self.X, self.kernels[0]), count_items(self.y, self.kernels[1], "y")
+        n_first, n_second = (
+            count_items(collection, kernel, name)
+            for collection, kernel, name in zip((self.X, self.y), self.kernels, "Xy", strict=True)
         )
-        n_threads = count_threads(sorting.n_jobs, sorting.n_init)
-        n_matrices = N_MATRICES + PER_THREAD * (n_threads - 1)
-        given = self.cost, self.frozen, self.hints
-        n_matrices += WITH_COST * any(each is not None for each in given)
-        if sorting.trust:
-            n_matrices += WITH_TRUST + RESCALED * self.automatic
-        n_bytes = 8 * n_matrices * n_items**2
+        guided = any(each is not None for each in (self.cost, self.frozen, self.hints))
+        seconds, n_bytes = expected_resources(self.sorting, n_first, n_second, guided=guided)
+        n_items = max(n_first, n_second)
         instead = "Fit a sample of the items, or match parts of the collections in turn."
         check_memory(n_bytes, what=f"Matching {n_items:,} items", instead=instead)
-        starts = 0.3 + 0.7 * sorting.n_init / 8 / n_threads
-        seconds = SECONDS * (n_items / 1000) ** GROWTH * starts * (1 + bool(sorting.trust))
         if seconds > LONG:
             warnings.warn(
                 f"Matching {n_items:,} items takes roughly {seconds / 60:,.0f} minutes and "
@@ -249,6 +243,25 @@ class Fit:
         except ValueError:
             # All items of a half are alike, so nothing speaks for the matching.
             return Evidence(0.0, 0.0, ambiguity), None
+
+
+def expected_resources(
+    sorting: Any, n_first: int, n_second: int, *, guided: bool
+) -> tuple[float, int]:
+    """Seconds and bytes of a fit of so many items, `guided` by frozen pairs, hints or a cost."""
+    n_items = max(n_first, n_second)
+    n_threads = count_threads(sorting.n_jobs, sorting.n_init)
+    n_matrices = N_MATRICES + PER_THREAD * (n_threads - 1) + WITH_COST * guided
+    if sorting.trust:
+        n_matrices += WITH_TRUST + RESCALED * _is_automatic(sorting)
+    starts = 0.3 + 0.7 * sorting.n_init / 8 / n_threads
+    seconds = SECONDS * (n_items / 1000) ** GROWTH * starts * (1 + bool(sorting.trust))
+    return seconds, 8 * n_matrices * n_items**2
+
+
+def _is_automatic(sorting: Any) -> bool:
+    """Whether the kernels of both collections are chosen."""
+    return _is_auto(sorting.kernel) and (sorting.kernel_y is None or _is_auto(sorting.kernel_y))
 
 
 def _is_auto(kernel: Any) -> bool:

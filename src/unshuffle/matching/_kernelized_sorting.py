@@ -26,7 +26,7 @@ from unshuffle._parameters import (
 )
 from unshuffle._progress import Callback, fit_by_search
 from unshuffle.assignment import soft_assignment
-from unshuffle.matching._fit import Fit
+from unshuffle.matching._fit import Fit, expected_resources
 from unshuffle.matching._kernel_pair import KernelPair
 from unshuffle.matching._known_pairs import FEWEST
 from unshuffle.matching._matches import Matches, feature_names, item_names, take
@@ -285,6 +285,39 @@ class KernelizedSorting(BaseEstimator):
         if not search.stopped:
             self._warn()
         return self
+
+    def expected_resources(
+        self, n_first: int, n_second: int, *, guided: bool = False
+    ) -> tuple[float, int]:
+        """Roughly how long a fit takes on a common computer, and how much memory it needs.
+
+        Parameters
+        ----------
+        n_first : int
+            Number of items of X. More take longer and need more memory.
+        n_second : int
+            Number of items of y. More take longer and need more memory.
+        guided : bool, default=False
+            Whether frozen pairs, hints or a cost will be given.
+
+        Returns
+        -------
+        seconds : float
+            Time of `fit`.
+        n_bytes : int
+            Largest amount of memory that `fit` needs at any time.
+
+        Examples
+        --------
+        >>> from unshuffle import KernelizedSorting
+        >>> seconds, n_bytes = KernelizedSorting().expected_resources(1000, 1000)
+        >>> seconds < 60 and n_bytes < 1e9
+        True
+        """
+        check_parameters(self)
+        check_n_jobs(self.n_jobs)
+        sizes = check_count(n_first, "n_first"), check_count(n_second, "n_second")
+        return expected_resources(self, *sizes, guided=guided)
 
     def reorder(self, y: Any) -> Any:
         """Put the second collection, or data in its order, into the order of X.

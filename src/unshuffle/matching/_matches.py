@@ -256,7 +256,9 @@ class Matches:
         items = zip(self.names_x, partners, confidence, strict=True)
         for i, (name, j, sure) in enumerate(items):
             yield (i, name, j, names_y[j], sure) if j >= 0 else (i, name, None, None, sure)
-        for j in np.setdiff1d(np.arange(len(names_y)), self.permutation).tolist():
+        alone = np.ones(len(names_y), dtype=bool)
+        alone[self.permutation[self.permutation >= 0]] = False
+        for j in np.flatnonzero(alone).tolist():
             yield (None, None, j, names_y[j], 0.0)
 
     def _records(self) -> Iterator[dict[str, Any]]:

@@ -393,32 +393,41 @@ LONG = (
 
 @pytest.mark.parametrize("options", [(), ("--no-trust",), ("-q",)])
 def test_a_long_match_is_announced_before_it_begins(run, tables, fitted, monkeypatch, options):
-    said = []
+    said, asked = [], []
     monkeypatch.setattr("unshuffle.cli._match.note", said.append)
     received = fitted(before=LONG)
-    fit = unshuffle.KernelizedSorting.fit
+    changed = unshuffle.KernelizedSorting
+    fit = changed.fit
+
+    def resources(self, *sizes, guided):
+        asked.append((*sizes, guided))
+        return 1860.0, 13_600_000_000
 
     def check(self, *data, **more):
-        with_note = list(said)
-        fit(self, *data, **more)
-        # The note came before the answer, not with the other warnings after it.
-        assert len(said) == len(with_note) + ("-q" not in options)
-        return self
+        # Before the work, and not with the warnings after it.
+        assert any("Expected" in each for each in said) == ("-q" not in options)
+        return fit(self, *data, **more)
 
-    monkeypatch.setattr(unshuffle.KernelizedSorting, "fit", check)
+    monkeypatch.setattr(changed, "fit", check)
+    monkeypatch.setattr(changed, "expected_resources", resources)
     result = run("match", *tables[:2], *options)
     assert result.exit_code == 0, result.output
     assert "callback" not in result.output
+    assert "roughly" not in result.output
     faster = " --no-trust halves the time." if not options else ""
-    expected = [f"Matching 9,000 items takes roughly 31 minutes and 13.6 GB.{faster}"]
-    assert [each for each in said if "roughly" in each] == ([] if "-q" in options else expected)
+    expected = [f"Expected: about 31 minutes, 13.6 GB.{faster}"]
+    assert [each for each in said if "Expected" in each] == ([] if "-q" in options else expected)
+    assert asked == ([] if "-q" in options else [(40, 40, False)])
     assert received["estimator"].trust is ("--no-trust" not in options)
+
+
+def test_a_short_match_is_not_announced(run, tables):
+    assert "Expected" not in run("match", *tables[:2]).output
 
 
 def test_the_library_still_announces_long_matches_in_these_words(run, tables, monkeypatch):
     monkeypatch.setattr("unshuffle.matching._fit.LONG", 0.0)
+    with pytest.warns(UserWarning, match="Matching 12 items takes roughly 0 minutes and 0.0 GB"):
+        unshuffle.KernelizedSorting().fit(np.arange(12.0)[:, None], np.arange(12.0)[:, None] ** 2)
     result = run("match", *tables[:2])
-    assert (
-        "Matching 40 items takes roughly 0 minutes and 0.0 GB. --no-trust halves" in result.stderr
-    )
-    assert "n_jobs" not in result.output
+    assert "roughly" not in result.output, "the command line says so in its own words"

@@ -130,6 +130,7 @@ def test_broken_parquet_and_unknown_kinds_are_refused(refused, good, tmp_path):
     pytest.importorskip("pyarrow")
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 nonsense PAR1")
     assert "cannot be read as Parquet" in refused("match", good, tmp_path / "bad.parquet")
+    assert "cannot be read as Parquet" in refused("layout", tmp_path / "bad.parquet")
     (tmp_path / "bad.xlsx").write_bytes(b"PK")
     assert "bad.xlsx cannot be read. Give a folder" in refused(
         "match", good, tmp_path / "bad.xlsx"

@@ -71,7 +71,10 @@ def read_anndata(path: Path, key: str) -> tuple[Any, list[str]]:
                 raise BadInput(f"{path} is not an AnnData file: it has no obs. Give another one.")
             names = _row_names(file["obs"])
             values = _read_matrix(_find_part(file, path, key), f"{key} of {path}")
-    except (OSError, KeyError, RuntimeError) as error:
+    except (BadInput, MemoryError):
+        raise
+    except Exception as error:
+        # h5py raises various errors, and what it finds may not be what AnnData writes.
         raise BadInput(f"{path} cannot be read as AnnData: {error}") from error
     if values.shape[0] != len(names):
         raise BadInput(

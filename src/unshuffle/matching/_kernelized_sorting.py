@@ -19,6 +19,7 @@ from unshuffle._parameters import (
     FUNCTION,
     Constraints,
     check_count,
+    check_flag,
     check_parameters,
     check_positive,
     number,
@@ -317,7 +318,7 @@ class KernelizedSorting(BaseEstimator):
         check_parameters(self)
         check_n_jobs(self.n_jobs)
         sizes = check_count(n_first, "n_first"), check_count(n_second, "n_second")
-        return expected_resources(self, *sizes, guided=guided)
+        return expected_resources(self, *sizes, guided=check_flag(guided, "guided"))
 
     def reorder(self, y: Any) -> Any:
         """Put the second collection, or data in its order, into the order of X.

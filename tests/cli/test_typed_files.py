@@ -135,17 +135,6 @@ def test_every_part_of_an_anndata_file_can_be_read(tmp_path):
         np.testing.assert_array_equal(values, expected)
 
 
-def test_what_anndata_itself_writes_is_read(tmp_path):
-    anndata = pytest.importorskip("anndata", reason="anndata is not installed")
-    data = anndata.AnnData(COUNTS, obsm={"X_pca": NUMBERS}, layers={"raw": COUNTS.tocsc()})
-    data.obs_names = NAMES
-    data.write_h5ad(tmp_path / "a.h5ad")
-    for key, expected in (("X", COUNTS), ("obsm:X_pca", NUMBERS), ("layer:raw", COUNTS)):
-        values, names = read_anndata(tmp_path / "a.h5ad", key)
-        assert names == NAMES
-        assert abs(values - expected).max() == 0
-
-
 @pytest.mark.parametrize(
     ("key", "message"),
     [

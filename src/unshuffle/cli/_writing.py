@@ -30,9 +30,9 @@ SKIPPED_COLUMNS = ("collection", "name", "reason")
 TRUST_KEY = b'"expected_accuracy"'
 PAGE_SUFFIXES = (".html", ".htm")
 TABLE_SUFFIXES = (".csv", ".json")
-# Of pairs; the first ones have no place for the report of trust.
+PAIRS_SUFFIXES = (*TABLE_SUFFIXES, ".parquet")
+# These have no place for the report of trust, which is written beside them.
 WITHOUT_REPORT = (".csv", ".parquet")
-PAIRS_SUFFIXES = (*WITHOUT_REPORT, ".json")
 PICTURE_SUFFIXES = (*PAGE_SUFFIXES, *SHEET_SUFFIXES)
 WALL_SUFFIXES = (*PICTURE_SUFFIXES, *TABLE_SUFFIXES)
 LEAST_PAGE_TILE = 8

@@ -77,14 +77,17 @@ def is_text(collection: Any) -> bool:
     return len(collection) > 0 and all(isinstance(item, str) for item in collection)
 
 
-def check_vectors(X: Any, name: str, *, kernel: Any = "rbf") -> Any:
-    """Finite 2-D float array (dense, or CSR if sparse) with at least two rows."""
+def check_vectors(X: Any, name: str, *, kernel: Any = "rbf", in_place: bool = False) -> Any:
+    """Finite 2-D float array (dense, or CSR if sparse) with at least two rows.
+
+    `in_place` as in `as_rows`.
+    """
     if isinstance(X, str) or is_text(X):
         raise ValueError(
             f"{name} holds strings, but kernel={kernel!r} compares numbers. "
             'Pass kernel="text" to compare documents, or turn the items into vectors first.'
         )
-    X = as_rows(X, name)
+    X = as_rows(X, name, in_place=in_place)
     check_n_items(X.shape[0], name)
     return X
 
@@ -100,12 +103,19 @@ def check_partner_vectors(Y: Any, X: Any, name: str) -> Any:
     return Y
 
 
-def as_rows(X: Any, name: str) -> Any:
-    """Finite 2-D array from `as_numbers`, or CSR with sorted indices if sparse."""
+def as_rows(X: Any, name: str, *, in_place: bool = False) -> Any:
+    """Finite 2-D array from `as_numbers`, or CSR with sorted indices if sparse.
+
+    `in_place` leaves arrays of real numbers as they are, in any precision, layout or file: for
+    callers that convert a few rows at a time.
+    """
     if X is None:
         raise ValueError(f"{name} is None. Pass one row of numbers for each item.")
     X = _unwrap_anndata(X, name)
-    rows = _as_csr(X, name) if sparse.issparse(X) else as_numbers(X, name)
+    if sparse.issparse(X):
+        rows = _as_csr(X, name, in_place=in_place)
+    else:
+        rows = X if in_place and _is_real_array(X) else as_numbers(X, name)
     if rows.shape == (0,) or (rows.ndim == 2 and rows.shape[0] == 0):
         raise ValueError(f"{name} is empty: found 0 sample(s). Pass one row for each item.")
     if rows.ndim < 2:
@@ -212,7 +222,12 @@ def table_shape(X: Any) -> tuple[int, int]:
     return (len(X) if hasattr(X, "__len__") else 0), 0
 
 
-def _as_csr(X: Any, name: str) -> sparse.csr_matrix:
+def _is_real_array(X: Any) -> bool:
+    """Whether this is a plain NumPy array, possibly of a file, of real numbers."""
+    return type(X) in (np.ndarray, np.memmap) and X.dtype.kind in "biuf"
+
+
+def _as_csr(X: Any, name: str, *, in_place: bool = False) -> sparse.csr_matrix:
     """Sparse matrix of real numbers in canonical format; copied if the input was not."""
     if X.dtype.kind not in "biuf" or X.ndim != 2:
         return as_numbers(X.toarray(), name)  # raises the error
@@ -220,7 +235,7 @@ def _as_csr(X: Any, name: str) -> sparse.csr_matrix:
     if not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()
-    return rows.astype(np.float64, copy=False)
+    return rows if in_place else rows.astype(np.float64, copy=False)
 
 
 def _raise_not_numeric(values: Any, name: str, error: Exception) -> NoReturn:
@@ -332,7 +347,11 @@ def check_resolved(X: Any, name: str) -> None:
 
 def check_outliers(X: NDArray[Any], name_row: Callable[[int], str]) -> None:
     """Refuse rows so far from the others that the others' squares are lost to rounding."""
-    distances = distances_from_median(X)
+    check_distances(distances_from_median(X), name_row)
+
+
+def check_distances(distances: NDArray[np.float64], name_row: Callable[[int], str]) -> None:
+    """Refuse rows whose distance from the median is out of proportion, as `check_outliers`."""
     inliers = find_inliers(distances)
     if inliers.all():
         return

@@ -106,6 +106,13 @@ def count_threads(n_jobs: int | None, n_tasks: int | None = None) -> int:
     return n_threads
 
 
+def all_cores(n_jobs: int | None) -> int:
+    """Threads for work that uses every core unless the user says otherwise."""
+    if n_jobs is None and effective_n_jobs(None) == 1:
+        return int(cpu_count())
+    return count_threads(n_jobs)
+
+
 def map_parallel(
     function: Callable[..., Result], arguments: Iterable[Any], *, n_jobs: int | None = None
 ) -> list[Result]:

@@ -15,7 +15,7 @@ from PIL import Image
 import unshuffle
 from unshuffle.base import SearchState
 from unshuffle.cli import _demo
-from unshuffle.cli._app import duration, progress_bar, report_to, time_left
+from unshuffle.cli._app import progress_bar, report_to, time_left
 from unshuffle.cli._app import run as run_app
 from unshuffle.cli._demo import neighbor_agreement
 from unshuffle.datasets import make_paired_views
@@ -164,21 +164,6 @@ def interrupted_run(folder, *arguments):
             seen += os.read(terminal, 65536)
         os.close(terminal)
     return code, stdout, seen
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (0.2, "1 second"),
-        (89.0, "89 seconds"),
-        (91.0, "2 minutes"),
-        (3600.0, "60 minutes"),
-        (7000.0, "2 hours"),
-        (1e7, "2,778 hours"),
-    ],
-)
-def test_durations_are_said_in_round_numbers(seconds, words):
-    assert duration(seconds) == words
 
 
 def test_time_left_follows_from_the_pace_so_far():

@@ -191,15 +191,6 @@ def print_error(message: object) -> None:
     typer.echo(typer.style("Error: ", fg="red", bold=True) + one_line(message), err=True)
 
 
-def duration(seconds: float) -> str:
-    """Rough duration in words: "40 seconds", "3 minutes" or "2 hours"."""
-    length, unit = 1.0, "second"
-    if seconds >= 90:
-        length, unit = (60.0, "minute") if seconds < 5400 else (3600.0, "hour")
-    number = max(round(seconds / length), 1)
-    return f"{number:,} {unit}{'s' * (number != 1)}"
-
-
 @contextmanager
 def progress_bar(description: str, *, show: bool) -> Iterator[Advance]:
     """Bar that `advance(fraction, words)` moves, on standard error if it is a terminal."""
@@ -230,6 +221,8 @@ def progress_bar(description: str, *, show: bool) -> Iterator[Advance]:
 
 def time_left(elapsed: float, fraction: float) -> str:
     """Time that the rest of the work takes at the pace so far; "" while that is unknown."""
+    from unshuffle._printing import duration
+
     if elapsed < 2 or not 0.02 <= fraction < 1:
         return ""
     return f"{duration(elapsed * (1 - fraction) / fraction)} left"
@@ -256,23 +249,24 @@ def fit(
     *data: Any,
     words: str,
     show: bool,
-    announce: Callable[[str], bool] = lambda message: False,
+    announce: Callable[[str], object] = lambda expected: None,
     **options: Any,
 ) -> tuple[list[warnings.WarningMessage], bool]:
     """Fit with a progress bar; return the warnings and whether Ctrl-C left a partial result.
 
-    A warning for which `announce` returns True was dealt with at once and is not returned.
+    `announce` is called before the work starts, with what it will take.
     """
     interrupted = False
     with progress_bar(words, show=show) as advance, user_warnings() as remarks:
+        report = report_to(advance)
 
-        def receive(message: Any, category: Any, *place: Any, **more: Any) -> None:
-            if not announce(str(message)):
-                remarks.append(warnings.WarningMessage(message, category, *place, **more))
+        def follow(state: "SearchState") -> None:
+            if state.iteration == 0:
+                announce(state.stage)
+            else:
+                report(state)
 
-        # Restored by `user_warnings`.
-        warnings.showwarning = receive
-        estimator.set_params(callback=report_to(advance))
+        estimator.set_params(callback=follow)
         try:
             estimator.fit(*data, **options)
         except KeyboardInterrupt:

@@ -15,7 +15,7 @@ from unshuffle._color import SHEET_SUFFIXES
 from unshuffle._files import check_regular_file
 from unshuffle._saving import import_parquet
 from unshuffle.cli import NOT_TRUSTED
-from unshuffle.cli._app import BadInput, duration, fit, note, one_line, progress_bar, say, warn
+from unshuffle.cli._app import BadInput, fit, note, one_line, progress_bar, say, warn
 from unshuffle.cli._frozen import read_frozen_pairs, read_hints
 from unshuffle.cli._inputs import (
     FEATURES,
@@ -47,8 +47,6 @@ from unshuffle.matching import DoubtWarning, Matches
 
 # Methods of the paper, which cannot use hints.
 PAPER_METHODS = ("classic", "unbiased", "entropy")
-# Fits that are expected to take longer or more memory than this are announced.
-LONG_SECONDS, MUCH_MEMORY = 10.0, 10**9
 # Longer lists of pairs are not also printed with --json if they were written to a file.
 MOST_PRINTED = 100_000
 SHEET_HEIGHT = 72
@@ -86,9 +84,6 @@ def match(options: MatchOptions) -> int:
         n_jobs=options.jobs,
         trust=not options.no_trust,
     )
-    if not options.quiet:
-        guided = frozen is not None or hints is not None
-        _announce(*estimator.expected_resources(len(a), len(b), guided=guided), options)
     remarks, interrupted = fit(
         estimator,
         a.items,
@@ -97,7 +92,7 @@ def match(options: MatchOptions) -> int:
         hints=hints,
         words="Matching",
         show=not options.quiet,
-        announce=_is_announced,
+        announce=partial(_announce, options),
     )
     with ignore_interrupts():
         candidates = None
@@ -171,17 +166,11 @@ def _check_early(options: MatchOptions) -> list[Path]:
     return companions
 
 
-def _announce(seconds: float, n_bytes: int, options: MatchOptions) -> None:
-    """Say before the work how long it takes and how much memory it needs, if that is much."""
-    if seconds < LONG_SECONDS and n_bytes < MUCH_MEMORY:
-        return
-    faster = "" if options.no_trust else " --no-trust halves the time."
-    note(f"Expected: about {duration(seconds)}, {n_bytes / 1e9:,.1f} GB.{faster}")
-
-
-def _is_announced(message: str) -> bool:
-    """Whether a warning of the library says what `_announce` said."""
-    return message.startswith("Matching ") and "takes roughly" in message
+def _announce(options: MatchOptions, expected: str) -> None:
+    """Say how long a match will take and how much memory it needs."""
+    if not options.quiet:
+        faster = "" if options.no_trust else " --no-trust halves the time."
+        note(f"{expected[:1].upper()}{expected[1:]}.{faster}")
 
 
 def _printed_pairs(matches: Matches, written: list[Written]) -> dict[str, Any]:
@@ -259,7 +248,10 @@ def _scaling(a: Collection, estimator: Any) -> str | list[str] | None:
 
 
 def _explain(remarks: list[warnings.WarningMessage], options: MatchOptions) -> list[str]:
-    """Warnings except doubts, each in one line, in terms of the command line."""
+    """Warnings, each in one line, in terms of the command line.
+
+    Without doubts, and without the expected time, which were or will be said.
+    """
     cut_off = (
         f"The search was cut off at --max-iter {options.max_iter} before it converged. Raise "
         "--max-iter."
@@ -267,7 +259,7 @@ def _explain(remarks: list[warnings.WarningMessage], options: MatchOptions) -> l
     return [
         cut_off if issubclass(each.category, ConvergenceWarning) else one_line(each.message)
         for each in remarks
-        if not issubclass(each.category, DoubtWarning)
+        if not issubclass(each.category, DoubtWarning) and "takes roughly" not in str(each.message)
     ]
 
 

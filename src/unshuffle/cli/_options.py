@@ -14,7 +14,7 @@ Check = Callable[[Any], Any]
 Kernel = StrEnum("Kernel", "auto rbf linear laplacian chi2 geodesic local text")
 Feature = StrEnum("Feature", "pixels color texture words given standardized rows ranks log")
 # As the estimator has them, which is imported too late for --help; a test compares the two.
-Method = StrEnum("Method", "refined classic unbiased entropy")
+Method = StrEnum("Method", "auto refined low-rank classic unbiased entropy")
 Quality = StrEnum("Quality", "fast balanced best classic")
 Neighbors = StrEnum("Neighbors", "kernel laplacian")
 FEATURES = ("color", "texture", "words")
@@ -132,7 +132,14 @@ class MatchOptions:
     precomputed: Annotated[
         bool, typer.Option("--precomputed", help="A and B are Gram matrices (.npy).")
     ] = False
-    method: Annotated[Method, typer.Option(help="Search method.")] = Method.refined
+    method: Annotated[
+        Method,
+        typer.Option(
+            help="Search method: refined holds all similarities of a few thousand items, low-rank "
+            "matches collections of any size, auto chooses between the two; the others are those "
+            "of the paper."
+        ),
+    ] = Method.auto
     n_init: Annotated[
         int,
         typer.Option(callback=_in_range(1), help="Starting points. More are slower and safer."),

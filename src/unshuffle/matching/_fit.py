@@ -1,18 +1,25 @@
-"""The problem of one fit of KernelizedSorting, how it is solved, and how its answer is checked."""
+"""One fit of KernelizedSorting: its problem, and the dense search that solves and checks it."""
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from unshuffle._arrays import as_numbers, as_rows, middle
 from unshuffle._grams import check_frozen, check_shape, count_items
+from unshuffle._mean_field import interaction_spread
 from unshuffle._parallel import count_threads
 from unshuffle._parameters import check_memory
+from unshuffle._printing import duration
+from unshuffle._progress import SearchState
+from unshuffle.assignment import soft_assignment
 from unshuffle.matching._auto_kernel import (
     Choice,
     Tables,
@@ -31,7 +38,14 @@ from unshuffle.matching._known_pairs import (
     leave_out,
 )
 from unshuffle.matching._paper import solve_by_paper
-from unshuffle.matching._refined import FINISHED, MatchSearch, Outcome, solve_refined
+from unshuffle.matching._refined import (
+    FINISHED,
+    MatchSearch,
+    Outcome,
+    ambiguity,
+    confidence,
+    solve_refined,
+)
 from unshuffle.matching._trust import Evidence, gather_evidence
 
 # Peak memory in matrices of n^2 numbers: base, for each further thread, with a linear term, to
@@ -39,15 +53,63 @@ from unshuffle.matching._trust import Evidence, gather_evidence
 N_MATRICES, PER_THREAD, WITH_COST, WITH_TRUST, RESCALED = 17, 4, 6, 6, 5
 # Seconds for 1,000 items, and the power of their number that time grows with.
 SECONDS, GROWTH = 12.0, 2.3
-# Fits that take longer than this are announced.
-LONG = 300.0
+# Fits that take longer than this are announced, to the callback and by a warning.
+NOTABLE, LONG = 10.0, 300.0
 # Starts of the fits that only check an answer, and of those with a learned map, where other starts
 # would lead away from it.
 N_INIT_CHECK, N_INIT_MAPPED = 4, 1
+# Random thirds for `confidence_`: more give finer values.
+N_RESAMPLES, INTERRUPTED_RESAMPLES = 24, 8
+SOFT_TEMPERATURE = 0.2
+PAPER_METHODS = ("classic", "unbiased", "entropy")
 
 
-class Fit:
-    """Arguments and parameters of a fit, with "auto" resolved."""
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a search found, in the user's order of collections."""
+
+    permutation: Permutation
+    n_second: int  # items of y
+    frozen: NDArray[np.intp]
+    objective: float
+    path: list[float]
+    converged: bool
+    shares: Any  # with `candidates` and `soft_matches`
+
+
+class Fit(ABC):
+    """Arguments and parameters of a fit, with "auto" resolved.
+
+    Subclasses build the problem, solve it, and check the answer; `search` holds what they found.
+    """
+
+    method: str  # as the user names it
+    instead: str  # what to do if memory or time is short
+    search: Any
+
+    @abstractmethod
+    def expected_resources(self) -> tuple[float, int]:
+        """Rough seconds and bytes that the fit takes."""
+
+    @abstractmethod
+    def prepare(self, after: Any = None) -> Any:
+        """Build the problem and return its search; `after` is an earlier one."""
+
+    @abstractmethod
+    def solve(self) -> Any:
+        """Search, and release pairs of the result even if the search was stopped."""
+
+    @abstractmethod
+    def answer(self, outcome: Any) -> Answer:
+        """What was found, in the user's order of collections."""
+
+    @abstractmethod
+    def judge(self, interrupted: bool) -> tuple[float, Array]:
+        """Ambiguity of the matching and, for each item of X, how sure its partner is."""
+
+    @abstractmethod
+    def check(self, ambiguity: float) -> tuple[Evidence | None, LeftOut | None]:
+        """What speaks for the matching as a whole, or known pairs that were left out."""
 
     def __init__(
         self,
@@ -62,11 +124,12 @@ class Fit:
         self.sorting, self.X, self.y = sorting, X, y
         self.frozen, self.cost, self.hints = frozen, cost, hints
         kernel_y = sorting.kernel if sorting.kernel_y is None else sorting.kernel_y
-        self.automatic = _is_automatic(sorting)
+        self.automatic = _is_auto(sorting.kernel) and _is_auto(kernel_y)
         self.kernels = tuple(
             kernel_for(collection) if _is_auto(kernel) else kernel
             for collection, kernel in ((X, sorting.kernel), (y, kernel_y))
         )
+        self.n_items = max(count_items(X, self.kernels[0]), count_items(y, self.kernels[1], "y"))
         self._check_resources()
         self.tables: Tables | None = None
         self.choice: Choice | None = None  # of scaling and kernel, only for tables
@@ -75,23 +138,19 @@ class Fit:
             self._choose_first()
 
     def _check_resources(self) -> None:
-        """Check memory and announce long work, before any kernel matrix is computed."""
-        n_first, n_second = (
-            count_items(collection, kernel, name)
-            for collection, kernel, name in zip((self.X, self.y), self.kernels, "Xy", strict=True)
-        )
-        guided = any(each is not None for each in (self.cost, self.frozen, self.hints))
-        seconds, n_bytes = expected_resources(self.sorting, n_first, n_second, guided=guided)
-        n_items = max(n_first, n_second)
-        instead = "Fit a sample of the items, or match parts of the collections in turn."
-        check_memory(n_bytes, what=f"Matching {n_items:,} items", instead=instead)
+        """Check memory and announce long work, before anything is computed."""
+        seconds, n_bytes = self.expected_resources()
+        what = f"Matching {self.n_items:,} items"
+        check_memory(n_bytes, what=what, instead=self.instead)
+        if seconds > NOTABLE and self.sorting.callback is not None:
+            expected = f"expected: about {duration(seconds)}, {n_bytes / 1e9:,.1f} GB"
+            self.sorting.callback(SearchState(0, np.nan, np.empty(0, np.intp), expected))
         if seconds > LONG:
             warnings.warn(
-                f"Matching {n_items:,} items takes roughly {seconds / 60:,.0f} minutes and "
-                f"{n_bytes / 1e9:,.1f} GB. Pass callback= to follow it; n_jobs=-1 is faster, "
-                f"trust=False halves the time. {instead}",
+                f"{what} takes roughly {seconds / 60:,.0f} minutes and {n_bytes / 1e9:,.1f} GB. "
+                f"Pass callback= to follow it. {self.instead}",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _choose_first(self) -> None:
@@ -117,38 +176,123 @@ class Fit:
             return False  # all items of a sample are alike
         return self.choice != before
 
-    def build_pair(self) -> KernelPair:
-        """Kernels, cost and frozen pairs, checked."""
-        sorting = self.sorting
-        several = any(isinstance(kernel, list | tuple) for kernel in self.kernels)
+    def check_linear_term(self, n_first: int, n_second: int) -> Any:
+        """The user's cost with its shape checked; a constant is taken off full matchings."""
+        if self.cost is None:
+            return None
+        linear = as_rows(as_numbers(self.cost, "cost"), "cost")
+        check_shape(linear, (n_first, n_second), "cost", "items of X by items of y")
+        if self.sorting.unmatched_cost is None:
+            # A constant changes no full matching, but costs digits.
+            with np.errstate(over="ignore"):  # KernelPair clips it
+                linear = linear - middle(linear.reshape(-1, 1))[0]
+        return linear
 
-        def gram(collection: Any, kernel: Any, name: str) -> NDArray[np.float64]:
+    def sides(self) -> list[tuple[Any, Any, Any, str]]:
+        """Collection, kernel, weights of a list of kernels, and name of each side."""
+        several = any(isinstance(kernel, list | tuple) for kernel in self.kernels)
+        found = []
+        for collection, kernel, name in zip((self.X, self.y), self.kernels, "Xy", strict=True):
             # Weights may be meant for the list of the other side only.
             single = several and not isinstance(kernel, list | tuple)
-            weights = None if single else sorting.kernel_weights
-            return compute_gram(
-                collection, kernel, gamma=sorting.gamma, weights=weights, name=name
-            )
+            weights = None if single else self.sorting.kernel_weights
+            found.append((collection, kernel, weights, name))
+        return found
 
+    def reporting(self, solve: Callable[..., Any]) -> Callable[..., Any]:
+        """A solver of checks that reports each before it begins."""
+        begin, n_solved = self.search.span[1], count()
+        step = 0.2 * (self.search.span[1] - self.search.span[0])
+
+        def report_and_solve(*arguments: Any) -> Any:
+            self.search.step(
+                self.sorting.objective_,
+                self.sorting.permutation_,
+                stage="checking",
+                fraction=begin + step * next(n_solved),
+            )
+            return solve(*arguments)
+
+        return report_and_solve
+
+    def _match_part(self, part: KernelPair) -> Permutation:
+        return self.solve_part(part, N_INIT_MAPPED).permutation
+
+    def span(self, again: bool) -> tuple[float, float]:
+        """Shares of the whole work at which the search begins and ends; checks take as long."""
+        if not self.sorting.trust:
+            return 0.0, 1.0
+        if self.tables is None:
+            return 0.0, 0.5
+        return (0.6, 0.8) if again else (0.0, 0.25)
+
+    def solve_part(self, part: KernelPair, n_init: int = N_INIT_CHECK) -> Outcome:
+        """Match a part of the collections, or all of them again, by the dense search."""
+        n_init = min(n_init, int(self.sorting.n_init))
+        return self._run(MatchSearch(part, None), n_init, fixed_rng())
+
+    def _run(self, search: MatchSearch, n_init: int, rng: np.random.RandomState) -> Outcome:
+        sorting, max_iter = self.sorting, int(self.sorting.max_iter)
+        if sorting.method in PAPER_METHODS:
+            return solve_by_paper(
+                search,
+                method=sorting.method,
+                max_iter=max_iter,
+                tol=sorting.tol,
+                step=sorting.step,
+                n_jobs=sorting.n_jobs,
+            )
+        return solve_refined(
+            search, n_init=n_init, max_iter=max_iter, n_jobs=sorting.n_jobs, rng=rng
+        )
+
+
+class DenseFit(Fit):
+    """A fit on kernel matrices, by one of the methods that need them."""
+
+    method = "refined"
+    instead = 'Use method="low_rank", or fit a sample of the items.'
+
+    def expected_resources(self) -> tuple[float, int]:
+        """Rough seconds and bytes that the fit takes."""
+        sorting = self.sorting
+        n_threads = count_threads(sorting.n_jobs, sorting.n_init)
+        n_matrices = N_MATRICES + PER_THREAD * (n_threads - 1)
+        given = self.cost, self.frozen, self.hints
+        n_matrices += WITH_COST * any(each is not None for each in given)
+        if sorting.trust:
+            n_matrices += WITH_TRUST + RESCALED * self.automatic
+        starts = 0.3 + 0.7 * sorting.n_init / 8 / n_threads
+        seconds = SECONDS * (self.n_items / 1000) ** GROWTH * starts * (1 + bool(sorting.trust))
+        return seconds, 8 * n_matrices * self.n_items**2
+
+    def prepare(self, after: Any = None) -> MatchSearch:
+        """Compute the kernels, and what known pairs teach; `after` is an earlier search."""
+        self.pair = self._build_pair()
+        taught, self.weight = self._teach(self.pair)
+        self.search = MatchSearch(taught, self.sorting.callback, self.span(after is not None))
+        if after is not None:
+            self.search.iteration = after.iteration
+        return self.search
+
+    def _build_pair(self) -> KernelPair:
+        """Kernels, cost and frozen pairs, checked."""
+        sorting = self.sorting
         if self.tables is not None and self.choice is not None:
             K, L = self.tables.grams(self.choice)
         else:
-            K, L = gram(self.X, self.kernels[0], "X"), gram(self.y, self.kernels[1], "y")
+            K, L = (
+                compute_gram(each, kernel, gamma=sorting.gamma, weights=weights, name=name)
+                for each, kernel, weights, name in self.sides()
+            )
         fixed = check_frozen(self.frozen, K.shape[0], L.shape[0])
-        linear = None
-        if self.cost is not None:
-            linear = as_rows(as_numbers(self.cost, "cost"), "cost")
-            check_shape(linear, (K.shape[0], L.shape[0]), "cost", "items of X by items of y")
+        linear = self.check_linear_term(K.shape[0], L.shape[0])
         if sorting.method == "entropy" and K.shape != L.shape:
             raise ValueError(
                 f"method={sorting.method!r} needs collections of one size, got {K.shape[0]} and "
                 f'{L.shape[0]} items. Use method="refined", which matches all items of the '
                 "smaller one."
             )
-        if linear is not None and sorting.unmatched_cost is None:
-            # A constant changes no full matching, but costs digits.
-            with np.errstate(over="ignore"):  # KernelPair clips it
-                linear = linear - middle(linear.reshape(-1, 1))[0]
         return KernelPair.of(K, L, linear, fixed, self._linear_kernels(len(fixed)))
 
     def _linear_kernels(self, n_known: int) -> tuple[Array, Array] | None:
@@ -160,10 +304,10 @@ class Fit:
             return None
         return tables.grams(Choice(choice.scaling, "linear"))
 
-    def teach(self, pair: KernelPair) -> tuple[KernelPair, float]:
+    def _teach(self, pair: KernelPair) -> tuple[KernelPair, float]:
         """The pair with what known and likely pairs teach, and the weight of the learned map."""
         hints = check_hints(self.hints, *(len(pair.K), len(pair.L))[:: pair.order])
-        if self.sorting.method != "refined":
+        if self.sorting.method in PAPER_METHODS:
             if len(hints.pairs):
                 raise ValueError(
                     f'method={self.sorting.method!r} takes no `hints`. Use method="refined", or '
@@ -173,95 +317,92 @@ class Fit:
         hints = Hints(hints.pairs[:, :: pair.order], hints.probabilities)
         return add_linear_terms(pair, hints, self._match_part)
 
-    def span(self, again: bool) -> tuple[float, float]:
-        """Shares of the whole work at which the search begins and ends; checks take as long."""
-        if not self.sorting.trust:
-            return 0.0, 1.0
-        if self.tables is None:
-            return 0.0, 0.5
-        return (0.6, 0.8) if again else (0.0, 0.25)
-
-    def solve(self, search: MatchSearch, weight: float) -> Outcome:
+    def solve(self) -> Outcome:
         """Search, and release pairs of the result even if the search was stopped."""
         n_init = int(self.sorting.n_init)
-        if weight > 0:
+        if self.weight > 0:
             n_init = min(n_init, N_INIT_MAPPED)
         try:
             rng = check_random_state(self.sorting.random_state)
-            search.offer(self._run(search, n_init, rng), FINISHED)
+            self.search.offer(self._run(self.search, n_init, rng), FINISHED)
         finally:
-            search.release_pairs(self.sorting.unmatched_cost)
-        return search.found
+            self.search.release_pairs(self.sorting.unmatched_cost)
+        return self.search.found
 
-    def _run(self, search: MatchSearch, n_init: int, rng: np.random.RandomState) -> Outcome:
-        sorting, max_iter = self.sorting, int(self.sorting.max_iter)
-        if sorting.method == "refined":
-            return solve_refined(
-                search, n_init=n_init, max_iter=max_iter, n_jobs=sorting.n_jobs, rng=rng
-            )
-        return solve_by_paper(
-            search,
-            method=sorting.method,
-            max_iter=max_iter,
-            tol=sorting.tol,
-            step=sorting.step,
-            n_jobs=sorting.n_jobs,
+    def answer(self, outcome: Outcome) -> Answer:
+        """What was found, in the user's order of collections."""
+        pair = self.search.pair
+        # The full spectrum for soft matches, fine differences to rank candidates.
+        problems = pair.full_problem, outcome.problem
+        slopes = [problem.gradient(outcome.permutation) for problem in problems]
+        linear = 0.0 if pair.cost is None else pair.cost
+        spreads = [interaction_spread(each + linear) for each in slopes]
+        if pair.swapped:
+            slopes = [np.ascontiguousarray(each.T) for each in slopes]
+        frozen = pair.frozen[:, :: pair.order]
+        return Answer(
+            permutation=pair.to_user(outcome.matching),
+            n_second=(pair.K if pair.swapped else pair.L).shape[0],
+            frozen=frozen,
+            objective=pair.objective(outcome.matching),
+            path=outcome.objective_path,
+            converged=outcome.converged,
+            shares=DenseShares(slopes, spreads, frozen),
         )
 
-    def solve_part(self, part: KernelPair, n_init: int = N_INIT_CHECK) -> Outcome:
-        """Match a part of the collections, or all of them again, by the same method."""
-        n_init = min(n_init, int(self.sorting.n_init))
-        return self._run(MatchSearch(part, None), n_init, fixed_rng())
+    def judge(self, interrupted: bool) -> tuple[float, Array]:
+        """Ambiguity of the matching and, for each item of X, how often its partner comes back."""
+        pair, outcome = self.search.pair, self.search.found
+        n_resamples = INTERRUPTED_RESAMPLES if interrupted else N_RESAMPLES
+        each = confidence(outcome, n_resamples=n_resamples, n_jobs=self.sorting.n_jobs)
+        if pair.swapped:
+            own = each
+            each = np.zeros(len(pair.L))
+            rows = np.flatnonzero(outcome.matching >= 0)
+            each[outcome.matching[rows]] = own[rows]
+        return ambiguity(pair.full_problem, pair.L, outcome), each
 
-    def _match_part(self, part: KernelPair) -> Permutation:
-        return self.solve_part(part, N_INIT_MAPPED).permutation
-
-    def check(
-        self, search: MatchSearch, pair: KernelPair, weight: float
-    ) -> tuple[Evidence | None, LeftOut | None]:
+    def check(self, ambiguity: float) -> tuple[Evidence | None, LeftOut | None]:
         """Leave known pairs out if there are enough, else match halves again."""
-        begin, n_solved = search.span[1], count()
-        step = 0.2 * (search.span[1] - search.span[0])
-
-        def reporting(solve: Callable[[KernelPair], Any]) -> Callable[[KernelPair], Any]:
-            def report_and_solve(part: KernelPair) -> Any:
-                search.step(
-                    self.sorting.objective_,
-                    self.sorting.permutation_,
-                    stage="checking",
-                    fraction=begin + step * next(n_solved),
-                )
-                return solve(part)
-
-            return report_and_solve
-
-        if len(pair.frozen) >= FEWEST:
-            return None, leave_out(pair, reporting(self._match_part), weight)
-        matching, ambiguity = search.found.matching, self.sorting.ambiguity_
+        if len(self.pair.frozen) >= FEWEST:
+            return None, leave_out(self.pair, self.reporting(self._match_part), self.weight)
+        matching = self.search.found.matching
+        solve = self.reporting(self.solve_part)
         try:
-            return gather_evidence(pair, matching, ambiguity, reporting(self.solve_part)), None
+            return gather_evidence(self.pair, matching, ambiguity, solve), None
         except ValueError:
             # All items of a half are alike, so nothing speaks for the matching.
             return Evidence(0.0, 0.0, ambiguity), None
 
 
-def expected_resources(
-    sorting: Any, n_first: int, n_second: int, *, guided: bool
-) -> tuple[float, int]:
-    """Seconds and bytes of a fit of so many items, `guided` by frozen pairs, hints or a cost."""
-    n_items = max(n_first, n_second)
-    n_threads = count_threads(sorting.n_jobs, sorting.n_init)
-    n_matrices = N_MATRICES + PER_THREAD * (n_threads - 1) + WITH_COST * guided
-    if sorting.trust:
-        n_matrices += WITH_TRUST + RESCALED * _is_automatic(sorting)
-    starts = 0.3 + 0.7 * sorting.n_init / 8 / n_threads
-    seconds = SECONDS * (n_items / 1000) ** GROWTH * starts * (1 + bool(sorting.trust))
-    return seconds, 8 * n_matrices * n_items**2
+class DenseShares:
+    """Soft shares of all pairs from gradients of the objective."""
 
+    def __init__(
+        self, slopes: list[Array], spreads: list[float], frozen: NDArray[np.intp]
+    ) -> None:
+        self.slopes, self.spreads, self.frozen = slopes, spreads, frozen
 
-def _is_automatic(sorting: Any) -> bool:
-    """Whether the kernels of both collections are chosen."""
-    return _is_auto(sorting.kernel) and (sorting.kernel_y is None or _is_auto(sorting.kernel_y))
+    def soft_matches(self, temperature: float, number: int = 0) -> Array:
+        """Share of each item of X in each item of y."""
+        with warnings.catch_warnings():
+            # A few digits of the shares are enough.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return soft_assignment(
+                self.slopes[number],
+                maximize=True,
+                # the product may underflow
+                epsilon=max(temperature * self.spreads[number], np.finfo(float).tiny),
+                frozen=self.frozen,
+                tol=1e-3,
+            )
+
+    def candidates(self, k: int, permutation: Permutation) -> NDArray[np.intp]:
+        """The k best partners of each item of X, the matched one first."""
+        shares = self.soft_matches(SOFT_TEMPERATURE, 1)
+        rows = np.flatnonzero(permutation >= 0)
+        shares[rows, permutation[rows]] = np.inf
+        return np.argsort(-shares, axis=1, kind="stable")[:, :k]
 
 
 def _is_auto(kernel: Any) -> bool:

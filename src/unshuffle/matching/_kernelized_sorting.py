@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._mean_field import interaction_spread
+from unshuffle._grams import count_items
 from unshuffle._parallel import check_n_jobs
 from unshuffle._parameters import (
     ARRAY,
@@ -19,24 +19,20 @@ from unshuffle._parameters import (
     FUNCTION,
     Constraints,
     check_count,
-    check_flag,
     check_parameters,
     check_positive,
     number,
     option,
 )
 from unshuffle._progress import Callback, fit_by_search
-from unshuffle.assignment import soft_assignment
-from unshuffle.matching._fit import Fit, expected_resources
-from unshuffle.matching._kernel_pair import KernelPair
+from unshuffle.matching._fit import SOFT_TEMPERATURE, DenseFit, Fit
 from unshuffle.matching._known_pairs import FEWEST
+from unshuffle.matching._low_rank_fit import LowRankFit
 from unshuffle.matching._matches import Matches, feature_names, item_names, take
-from unshuffle.matching._refined import MatchSearch, Outcome, ambiguity, confidence
 from unshuffle.matching._trust import HIGH_AMBIGUITY, TRUSTED, DoubtWarning, calibrate, judge
 
-SOFT_TEMPERATURE = 0.2
-# Random thirds for `confidence_`: more give finer values.
-N_RESAMPLES, INTERRUPTED_RESAMPLES = 24, 8
+# Beyond this many items in either collection, "auto" takes the low-rank search.
+LARGE = 1500
 
 
 class KernelizedSorting(BaseEstimator):
@@ -86,7 +82,9 @@ class KernelizedSorting(BaseEstimator):
         Threads over starts, useful up to `n_init`. The result does not depend on it.
     callback : callable or None, default=None
         Called after each step with a `unshuffle.base.SearchState`. Return True to stop and keep
-        the best matching so far.
+        the best matching so far. If a fit will take more than ten seconds, a call before the
+        first step (iteration 0, an empty permutation; its answer is ignored) says in `stage` how
+        long and how much memory.
     kernel_weights : array-like of shape (n_kernels,) or None, default=None
         Weights of a list of kernels; larger weights count more. None weighs them equally.
     trust : bool, default=True
@@ -187,7 +185,7 @@ class KernelizedSorting(BaseEstimator):
         "kernel": [str, FUNCTION, list, tuple],
         "kernel_y": [str, FUNCTION, list, tuple, None],
         "gamma": [number(above=0), list, tuple, None],
-        "method": [option("refined", "classic", "unbiased", "entropy")],
+        "method": [option("auto", "refined", "low_rank", "classic", "unbiased", "entropy")],
         "unmatched_cost": [number(above=0), None],
         "kernel_weights": [ARRAY, None],
         "trust": [FLAG],
@@ -199,7 +197,7 @@ class KernelizedSorting(BaseEstimator):
         kernel: Any = "auto",
         kernel_y: Any = None,
         gamma: Any = None,
-        method: str = "refined",
+        method: str = "auto",
         n_init: int = 8,
         max_iter: int = 100,
         tol: float = 1e-5,
@@ -271,7 +269,8 @@ class KernelizedSorting(BaseEstimator):
                 "Matching requires y to be passed, but the target y is None. It is the second "
                 "collection, like X: call fit(X, y) with both."
             )
-        fit = Fit(self, X, y, frozen=frozen, cost=cost, hints=hints)
+        kind = LowRankFit if self._is_large(X, y) else DenseFit
+        fit = kind(self, X, y, frozen=frozen, cost=cost, hints=hints)
         search = self._fit_once(fit)
         doubted = self.trust and not search.stopped and self.expected_accuracy_ < TRUSTED
         if doubted and len(self._frozen) < FEWEST and fit.choose_again():
@@ -286,39 +285,6 @@ class KernelizedSorting(BaseEstimator):
         if not search.stopped:
             self._warn()
         return self
-
-    def expected_resources(
-        self, n_first: int, n_second: int, *, guided: bool = False
-    ) -> tuple[float, int]:
-        """Roughly how long a fit takes on a common computer, and how much memory it needs.
-
-        Parameters
-        ----------
-        n_first : int
-            Number of items of X. More take longer and need more memory.
-        n_second : int
-            Number of items of y. More take longer and need more memory.
-        guided : bool, default=False
-            Whether frozen pairs, hints or a cost will be given.
-
-        Returns
-        -------
-        seconds : float
-            Time of `fit`.
-        n_bytes : int
-            Largest amount of memory that `fit` needs at any time.
-
-        Examples
-        --------
-        >>> from unshuffle import KernelizedSorting
-        >>> seconds, n_bytes = KernelizedSorting().expected_resources(1000, 1000)
-        >>> seconds < 60 and n_bytes < 1e9
-        True
-        """
-        check_parameters(self)
-        check_n_jobs(self.n_jobs)
-        sizes = check_count(n_first, "n_first"), check_count(n_second, "n_second")
-        return expected_resources(self, *sizes, guided=check_flag(guided, "guided"))
 
     def reorder(self, y: Any) -> Any:
         """Put the second collection, or data in its order, into the order of X.
@@ -358,10 +324,7 @@ class KernelizedSorting(BaseEstimator):
         """
         check_is_fitted(self, "permutation_")
         k = check_count(k, "k", most=self._n_second)
-        shares = self._shares(1, SOFT_TEMPERATURE)
-        rows = np.flatnonzero(self.permutation_ >= 0)
-        shares[rows, self.permutation_[rows]] = np.inf
-        return np.argsort(-shares, axis=1, kind="stable")[:, :k]
+        return self._shares.candidates(k, self.permutation_)
 
     def soft_matches(self, temperature: float = SOFT_TEMPERATURE) -> NDArray[np.float64]:
         """Share of each item of X in each item of y, given the other pairs.
@@ -382,7 +345,7 @@ class KernelizedSorting(BaseEstimator):
             most 1.
         """
         check_is_fitted(self, "permutation_")
-        return self._shares(0, check_positive(temperature, "temperature"))
+        return self._shares.soft_matches(check_positive(temperature, "temperature"))
 
     @property
     def matches_(self) -> Matches:
@@ -398,88 +361,66 @@ class KernelizedSorting(BaseEstimator):
             doubts=self.doubts_,
         )
 
-    def _shares(self, number: int, temperature: float) -> NDArray[np.float64]:
-        with warnings.catch_warnings():
-            # A few digits of the shares are enough.
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            return soft_assignment(
-                self._slopes[number],
-                maximize=True,
-                # the product may underflow
-                epsilon=max(temperature * self._spreads[number], np.finfo(float).tiny),
-                frozen=self._frozen,
-                tol=1e-3,
-            )
+    def _is_large(self, X: Any, y: Any) -> bool:
+        """Whether to use the low-rank search."""
+        if self.method != "auto":
+            return self.method == "low_rank"
+        kernels = (self.kernel, self.kernel if self.kernel_y is None else self.kernel_y)
+        sizes = (
+            count_items(each, kernel, name)
+            for each, kernel, name in zip((X, y), kernels, "Xy", strict=True)
+        )
+        return max(sizes) > LARGE
 
-    def _fit_once(self, fit: Fit, after: MatchSearch | None = None) -> MatchSearch:
+    def _fit_once(self, fit: Fit, after: Any = None) -> Any:
         """Match, store and judge, for one choice of kernels."""
-        pair = fit.build_pair()
-        taught, weight = fit.teach(pair)
-        search = MatchSearch(taught, self.callback, fit.span(after is not None))
-        if after is not None:
-            search.iteration = after.iteration
+        search = fit.prepare(after)
         fit_by_search(
             self,
             search,
-            partial(fit.solve, search, weight),
-            partial(self._store, search, fit),
-            partial(self._judge, search),
-            partial(self._estimate, search, fit, pair, weight),
+            fit.solve,
+            partial(self._store, fit),
+            partial(self._judge, fit),
+            partial(self._estimate, fit),
         )
         return search
 
-    def _store(self, search: MatchSearch, fit: Fit, outcome: Outcome) -> None:
-        """Set the fitted attributes, in the user's order of collections."""
-        pair = search.pair
-        # The full spectrum for soft matches, fine differences to rank candidates.
-        problems = pair.full_problem, outcome.problem
-        slopes = [problem.gradient(outcome.permutation) for problem in problems]
-        linear = 0.0 if pair.cost is None else pair.cost
-        self._spreads = [interaction_spread(each + linear) for each in slopes]
-        self._slopes = [np.ascontiguousarray(each.T) if pair.swapped else each for each in slopes]
-        self._frozen = pair.frozen[:, ::-1] if pair.swapped else pair.frozen
-        self.permutation_ = pair.to_user(outcome.matching)
+    def _store(self, fit: Fit, outcome: Any) -> None:
+        """Set the fitted attributes."""
+        answer = fit.answer(outcome)
+        self.method_ = fit.method
+        self.permutation_ = answer.permutation
         rows = np.flatnonzero(self.permutation_ >= 0)
         self.pairs_ = np.column_stack([rows, self.permutation_[rows]])
-        self.objective_ = pair.objective(outcome.matching)
-        self.objective_path_ = np.array(outcome.objective_path)
-        self.n_iter_ = search.n_assignments
-        self.converged_ = outcome.converged
+        self.objective_ = answer.objective
+        self.objective_path_ = np.array(answer.path)
+        self.n_iter_ = fit.search.n_assignments
+        self.converged_ = answer.converged
         self.ambiguity_ = 0.0
         self.confidence_ = np.zeros(self.permutation_.size)
         self.expected_accuracy_ = np.nan
         self.expected_accuracy_interval_ = np.full(2, np.nan)
         self.doubts_: list[str] = []
         self.kernel_, self.kernel_y_ = fit.kernels
-        for name in ("scaling_", "scaling_reason_"):
+        for name in ("scaling_", "scaling_reason_", "n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
         if fit.choice is not None:
             self.scaling_reason_ = fit.reason
             self.scaling_, self.kernel_ = fit.choice
             self.kernel_y_ = self.kernel_
-        self._n_second = (pair.K if pair.swapped else pair.L).shape[0]
+        self._shares, self._frozen, self._n_second = answer.shares, answer.frozen, answer.n_second
         self._names_first = item_names(fit.X, self.permutation_.size)
         self._names_second = item_names(fit.y, self._n_second)
-        for name in ("n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
         self.__dict__.update(feature_names(fit.X))
 
-    def _judge(self, search: MatchSearch, interrupted: bool) -> None:
+    def _judge(self, fit: Fit, interrupted: bool) -> None:
         """Compute the ambiguity of the matching and the confidence of each pair."""
-        pair, outcome = search.pair, search.found
-        n_resamples = INTERRUPTED_RESAMPLES if interrupted else N_RESAMPLES
-        self.ambiguity_ = ambiguity(pair.full_problem, pair.L, outcome)
-        each = confidence(outcome, n_resamples=n_resamples, n_jobs=self.n_jobs)
-        confidences = np.zeros(self.permutation_.size)
-        confidences[self.pairs_[:, 0]] = each[self.pairs_[:, int(pair.swapped)]]
-        self.confidence_ = confidences
+        self.ambiguity_, self.confidence_ = fit.judge(interrupted)
 
-    def _estimate(
-        self, search: MatchSearch, fit: Fit, pair: KernelPair, weight: float, interrupted: bool
-    ) -> None:
+    def _estimate(self, fit: Fit, interrupted: bool) -> None:
         """Estimate the share of right pairs, and calibrate the confidences to it."""
-        checked = bool(self.trust) and not (interrupted or search.stopped)
-        evidence, left_out = fit.check(search, pair, weight) if checked else (None, None)
+        checked = bool(self.trust) and not (interrupted or fit.search.stopped)
+        evidence, left_out = fit.check(self.ambiguity_) if checked else (None, None)
         free = np.setdiff1d(self.pairs_[:, 0], self._frozen[:, 0])
         n_known = len(self._frozen)
         trust = judge(self.confidence_[free], evidence, left_out, self.ambiguity_, n_known)

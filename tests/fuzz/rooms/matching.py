@@ -128,15 +128,6 @@ def _sorting() -> Any:
 
 
 method("matching.KernelizedSorting.candidates", _sorting, {"k": needed(s.count(1, 3, 8))})
-method(
-    "matching.KernelizedSorting.expected_resources",
-    _sorting,
-    {
-        "n_first": needed(s.count(1, 10**6)),
-        "n_second": needed(s.count(1, 10**6)),
-        "guided": s.flag(),
-    },
-)
 method("matching.KernelizedSorting.soft_matches", _sorting, {"temperature": s.real(0.1, 0.2, 1)})
 method(
     "matching.KernelizedSorting.reorder",

@@ -1,0 +1,261 @@
+"""Two collections as low-rank factors: objectives, likelihood scores of pairs, and assignment."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from unshuffle._tiles import Tiles, auction
+from unshuffle.assignment import solve_assignment
+from unshuffle.matching._factors import Factors
+
+Array = NDArray[np.float64]
+Single = NDArray[np.float32]
+Permutation = NDArray[np.intp]
+
+# Spectral power of the objective that chooses among matchings: between 1, which ignores fine
+# differences, and 0, which weighs noise like signal.
+POWER = 0.25
+# Candidates of each row in the auction, its smallest step in nats, and how far below its first
+# choice a row may be pushed before it waits for the columns that are left.
+N_CANDIDATES, STEP, GIVE_UP = 32, 0.2, 60.0
+# So many rows that are left are assigned exactly, if the columns left are not many more.
+EXACT, MOST_CELLS = 1500, 9_000_000
+# Rounds of candidates for rows that are left; then they are matched by rank.
+MOST_ROUNDS = 6
+# Correlations are cut off here, since a weight of infinity would trust a direction blindly.
+LARGEST_CORRELATION = 0.9999
+TAKEN = np.float32(-1e30)  # bias of a column that is not for sale
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Scores of all pairs in nats: queries[i] @ keys[j] + bias[j]."""
+
+    queries: Single
+    keys: Single
+    bias: Single
+
+    def balanced(self, tiles: Tiles, n_rounds: int) -> "Scores":
+        """The same scores with a bias under which soft shares of all columns are alike."""
+        bias = self.bias
+        surplus = np.float32(np.log(len(self.keys) / len(self.queries)))
+        for _ in range(n_rounds):
+            rows = -tiles.log_sums(self.queries, self.keys, bias)
+            bias = -tiles.log_sums(self.keys, self.queries, rows) - surplus
+        return replace(self, bias=bias)
+
+    def of_pairs(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Single:
+        """Scores of some pairs; `columns` may have one more dimension."""
+        keys = self.keys[columns]
+        if columns.ndim == 1:
+            return np.einsum("ij,ij->i", self.queries[rows], keys) + self.bias[columns]
+        return np.einsum("ij,ikj->ik", self.queries[rows], keys) + self.bias[columns]
+
+
+@dataclass(frozen=True, eq=False)
+class FactorPair:
+    """Kernel principal components of two collections, the first no larger than the second."""
+
+    first: Factors
+    second: Factors
+    frozen: NDArray[np.intp]  # fixed pairs, (n_frozen, 2)
+    cost: Any = None  # (n, m) in nats, an array or a sparse matrix
+    swapped: bool = False  # whether the user's first collection is `second`
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Sizes of both collections."""
+        return len(self.first.scores), len(self.second.scores)
+
+    @property
+    def same_size(self) -> bool:
+        """Whether both collections have the same size."""
+        return self.shape[0] == self.shape[1]
+
+    @property
+    def order(self) -> int:
+        """Step through (first, second) that gives the user's order of collections."""
+        return -1 if self.swapped else 1
+
+    def to_user(self, permutation: Permutation) -> Permutation:
+        """The matching as partners of the user's first collection."""
+        if not self.swapped:
+            return permutation
+        inverse = np.full(self.shape[1], -1, dtype=np.intp)
+        rows = np.flatnonzero(permutation >= 0)
+        inverse[permutation[rows]] = rows
+        return inverse
+
+    def part(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> "FactorPair":
+        """Some items of both, in any order, with the frozen pairs among them."""
+        place = [np.full(size, -1, dtype=np.intp) for size in self.shape]
+        place[0][rows] = np.arange(rows.size)
+        place[1][columns] = np.arange(columns.size)
+        frozen = np.column_stack([place[side][self.frozen[:, side]] for side in (0, 1)])
+        cost = self.cost
+        if cost is not None:
+            cost = cost[rows][:, columns]
+        return FactorPair(
+            _take(self.first, rows),
+            _take(self.second, columns),
+            frozen[(frozen >= 0).all(axis=1)],
+            cost,
+            self.swapped,
+        )
+
+    @cached_property
+    def free(self) -> NDArray[np.intp]:
+        """Items of the first collection that are not frozen."""
+        return np.setdiff1d(np.arange(self.shape[0]), self.frozen[:, 0])
+
+    def moments(self, matching: Permutation, rank: int) -> Array:
+        """Correlations between the components of both sides over the matched pairs."""
+        rows = np.flatnonzero(matching >= 0)
+        U, V = self.first.scores[:, :rank], self.second.scores[:, :rank]
+        if rows.size < matching.size:
+            return np.asarray(U[rows].T @ V[matching[rows]], dtype=np.float64) / rows.size
+        return np.asarray(U.T @ V[matching], dtype=np.float64) / rows.size
+
+    def agreement(self, matching: Permutation, power: float = POWER) -> float:
+        """Correlation of both kernels over the matched pairs, at a power of their spectra."""
+        rank = min(self.first.eigenvalues.size, self.second.eigenvalues.size)
+        return self.agreement_of(self.moments(matching, rank), power)
+
+    def agreement_of(self, M: Array, power: float = POWER) -> float:
+        """Agreement at correlations M of the leading components."""
+        first = self.first.eigenvalues[: M.shape[0]] ** power
+        second = self.second.eigenvalues[: M.shape[1]] ** power
+        trace = float(first @ (M * M) @ second)
+        return trace / float(np.linalg.norm(first) * np.linalg.norm(second))
+
+    def objective(self, matching: Permutation) -> float:
+        """Sum of K[i, j] L[p(i), p(j)] over matched pairs of different items, `objective_`."""
+        rows = np.flatnonzero(matching >= 0)
+        rank = max(self.first.eigenvalues.size, self.second.eigenvalues.size)
+        M = self.moments(matching, rank)
+        total = rows.size**2 * float(self.first.eigenvalues @ (M * M) @ self.second.eigenvalues)
+        own = [
+            np.einsum("ij,j->i", factors.scores[items] ** 2, factors.eigenvalues)
+            for factors, items in ((self.first, rows), (self.second, matching[rows]))
+        ]
+        return total - float(own[0] @ own[1])
+
+    def keep_frozen(self, matching: Permutation) -> Permutation:
+        """The matching with the frozen pairs put in place; who held their partners gets theirs."""
+        matching = matching.copy()
+        for row, column in self.frozen:
+            holder = np.flatnonzero(matching == column)
+            matching[holder] = matching[row]
+            matching[row] = column
+        return matching
+
+    def assign(self, tiles: Tiles, scores: Scores) -> Permutation:
+        """Matching of all items of the first collection with nearly the highest total score."""
+        found = np.full(self.shape[0], -1, dtype=np.intp)
+        taken = np.zeros(self.shape[1], dtype=bool)
+        found[self.frozen[:, 0]] = self.frozen[:, 1]
+        taken[self.frozen[:, 1]] = True
+        rows = self.free
+        for _ in range(MOST_ROUNDS):
+            n_left = self.shape[1] - int(taken.sum())
+            if rows.size == 0 or (rows.size <= EXACT and rows.size * n_left <= MOST_CELLS):
+                break
+            columns, worth, _ = self.candidates(tiles, scores, rows, taken)
+            floors = worth.max(axis=1) - np.float32(GIVE_UP)
+            partners, _ = auction(columns, worth, self.shape[1], floors=floors, step=STEP)
+            done = (partners >= 0) & ~taken[partners]
+            found[rows[done]] = partners[done]
+            taken[partners[done]] = True
+            rows = rows[~done]
+        if rows.size:
+            self._assign_rest(scores, rows, np.flatnonzero(~taken), found)
+        return found
+
+    def candidates(
+        self,
+        tiles: Tiles,
+        scores: Scores,
+        rows: NDArray[np.intp],
+        taken: NDArray[np.bool_] | None = None,
+        k: int = N_CANDIDATES,
+    ) -> tuple[NDArray[np.int32], Single, NDArray[np.intp]]:
+        """Best columns of some rows, with their scores less the cost, and the rows."""
+        bias = scores.bias
+        if taken is not None and taken.any():
+            bias = np.where(taken, TAKEN, bias)
+        every = rows.size == self.shape[0]
+        queries = scores.queries if every else scores.queries[rows]
+        cost = self.cost
+        if cost is not None and not every:
+            cost = cost[rows]
+        columns, worth = tiles.best_columns(queries, scores.keys, bias, k, cost)
+        return columns, worth, rows
+
+    def _assign_rest(
+        self,
+        scores: Scores,
+        rows: NDArray[np.intp],
+        columns: NDArray[np.intp],
+        found: Permutation,
+    ) -> None:
+        """Assign the last rows exactly, or by rank along the leading direction if many."""
+        if rows.size <= EXACT and rows.size * columns.size <= MOST_CELLS:
+            benefit = scores.queries[rows] @ scores.keys[columns].T + scores.bias[columns]
+            if self.cost is not None:
+                cost = self.cost[rows][:, columns]
+                benefit = benefit - (cost.toarray() if sparse.issparse(cost) else cost)
+            partners = solve_assignment(benefit.astype(np.float64), maximize=True).columns
+            found[rows] = columns[partners]
+            return
+        ordered = columns[np.argsort(scores.keys[columns, 0], kind="stable")]
+        places = np.linspace(0, ordered.size - 1, rows.size).round().astype(np.intp)
+        found[rows[np.argsort(scores.queries[rows, 0], kind="stable")]] = ordered[places]
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """Weights of both sides under a Gaussian model of matched pairs.
+
+    With components of unit variance and correlations P diag(rho) Q', the log-likelihood ratio of
+    a pair is sum_k w_k (u P)_k (v Q)_k - 1/2 sum_k rho_k w_k (v Q)_k^2, w = rho / (1 - rho^2), up
+    to a number of each item u.
+    """
+
+    A: Single
+    B: Single
+    correlations: Array
+
+    @classmethod
+    def of(cls, M: Array, whiten: tuple[Array, Array], largest: float) -> "Likelihood":
+        """Weights from correlations M of features that `whiten` makes uncorrelated."""
+        P, rho, Q = np.linalg.svd(whiten[0].T @ M @ whiten[1], full_matrices=False)
+        rho = np.minimum(rho, largest)
+        roots = np.sqrt(rho / (1.0 - rho**2))
+        A, B = whiten[0] @ (P * roots), whiten[1] @ (Q.T * roots)
+        return cls(A.astype(np.float32), B.astype(np.float32), rho)
+
+    @property
+    def information(self) -> float:
+        """Nats that the partner of an item tells about it."""
+        return float(-0.5 * np.log1p(-(self.correlations**2)).sum())
+
+    def scores(self, F: Single, G: Single) -> Scores:
+        """Scores of pairs of rows of F and G."""
+        keys = G @ self.B
+        bias = np.float32(-0.5) * ((keys * keys) @ self.correlations.astype(np.float32))
+        return Scores(F @ self.A, keys, bias)
+
+
+def whitening(F: Single) -> Array:
+    """Symmetric matrix that makes the columns of F uncorrelated with variance 1."""
+    values, vectors = np.linalg.eigh(np.asarray(F.T @ F, dtype=np.float64) / len(F))
+    values = np.maximum(values, 1e-4 * values[-1])
+    return np.asarray((vectors / np.sqrt(values)) @ vectors.T)
+
+
+def _take(factors: Factors, items: NDArray[np.intp]) -> Factors:
+    return replace(factors, scores=factors.scores[items], points=factors.points[items])

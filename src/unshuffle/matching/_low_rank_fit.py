@@ -1,0 +1,330 @@
+"""A fit of KernelizedSorting on low-rank factors, for collections of any size."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import check_random_state
+
+from unshuffle._grams import check_frozen, check_shape
+from unshuffle._parallel import all_cores
+from unshuffle._scalings import SCALINGS
+from unshuffle._tiles import Tiles, auction
+from unshuffle.matching._factor_pair import (
+    LARGEST_CORRELATION,
+    POWER,
+    STEP,
+    TAKEN,
+    Array,
+    FactorPair,
+    Likelihood,
+    Permutation,
+    Scores,
+    whitening,
+)
+from unshuffle.matching._factors import compute_factors
+from unshuffle.matching._fit import Answer, Fit, fixed_rng
+from unshuffle.matching._known_pairs import LEAST_DOUBT, NAT, LeftOut, check_hints
+from unshuffle.matching._low_rank import (
+    SOFT_RANK,
+    Found,
+    LowRankSearch,
+    cross_fitted_scores,
+    solve_low_rank,
+)
+from unshuffle.matching._refined import (
+    CLEARLY_DIFFERENT,
+    FINISHED,
+    LARGEST_LIMIT,
+    RELEASED,
+)
+from unshuffle.matching._trust import Evidence
+
+N_LANDMARKS = 1024
+MOST_RELEASES = 10
+N_SINKHORN = 20
+LARGEST_COST = 1e4  # nats; larger costs rule a pair out just as well
+
+
+class LowRankFit(Fit):
+    """A fit whose memory grows with the number of items, not with its square."""
+
+    method = "low_rank"
+    instead = "Fit a sample of the items."
+
+    def expected_resources(self) -> tuple[float, int]:
+        """Rough seconds and bytes that the fit takes."""
+        n = float(self.n_items)
+        return n * 1e-4 + n**2 * 3e-8, int(n * 4000 + 5e8)
+
+    def prepare(self, after: Any = None) -> LowRankSearch:
+        """Compute the factors of both sides; `after` is an earlier search."""
+        self.pair = self._build_pair()
+        self.search = LowRankSearch(self.pair, self.sorting.callback, self.span(after is not None))
+        if after is not None:
+            self.search.iteration = after.iteration
+        return self.search
+
+    def _build_pair(self) -> FactorPair:
+        sorting = self.sorting
+        factors = []
+        for collection, kernel, weights, name in self.sides():
+            if self.tables is not None and self.choice is not None:
+                table = self.tables.X if name == "X" else self.tables.y
+                collection, kernel = SCALINGS[self.choice.scaling](table), self.choice.kernel
+            factors.append(
+                compute_factors(
+                    collection,
+                    kernel,
+                    gamma=sorting.gamma,
+                    weights=weights,
+                    name=name,
+                    rank=SOFT_RANK,
+                    n_landmarks=N_LANDMARKS,
+                    n_jobs=all_cores(sorting.n_jobs),
+                )
+            )
+        sizes = [len(each.scores) for each in factors]
+        frozen = check_frozen(self.frozen, *sizes)
+        cost = self._linear_term(*sizes)
+        swapped = sizes[0] > sizes[1]
+        order = -1 if swapped else 1
+        first, second = factors[::order]
+        pair = FactorPair(first, second, frozen[:, ::order], None, swapped)
+        if cost is None and self.hints is None:
+            return pair
+        return replace(pair, cost=self._in_nats(pair, cost))
+
+    def _linear_term(self, n_first: int, n_second: int) -> Any:
+        cost: Any = self.cost
+        if not sparse.issparse(cost):
+            return self.check_linear_term(n_first, n_second)
+        check_shape(cost, (n_first, n_second), "cost", "items of X by items of y")
+        return sparse.csr_matrix(cost)
+
+    def _in_nats(self, pair: FactorPair, cost: Any) -> Any:
+        """The user's cost and hints as one linear term, in nats and in the order of the pair."""
+        n_first, n_second = pair.shape
+        spectra = pair.first.eigenvalues, pair.second.eigenvalues
+        rank = min(each.size for each in spectra)
+        # Spread of the gradient at a good matching, whose components agree.
+        spread = 2.0 * n_first * float(np.linalg.norm(spectra[0][:rank] * spectra[1][:rank]))
+        hints = check_hints(self.hints, *pair.shape[:: pair.order])
+        pairs = hints.pairs[:, :: pair.order]
+        free = ~(np.isin(pairs[:, 0], pair.frozen[:, 0]) | np.isin(pairs[:, 1], pair.frozen[:, 1]))
+        likely = np.clip(hints.probabilities[free], LEAST_DOUBT, 1.0 - LEAST_DOUBT)
+        evidence = np.log(likely / (1.0 - likely)) + np.log(max(n_second - 1, 1))
+        favored = sparse.csr_matrix((-evidence, pairs[free].T), shape=pair.shape)
+        if cost is None:
+            return favored.astype(np.float32)
+        if pair.swapped:
+            cost = cost.T
+        if sparse.issparse(cost):
+            return sparse.csr_matrix(cost / (NAT * spread) + favored, dtype=np.float32)
+        total = np.clip(cost / (NAT * spread), -LARGEST_COST, LARGEST_COST).astype(np.float32)
+        total[pairs[free, 0], pairs[free, 1]] -= evidence.astype(np.float32)
+        return total
+
+    def solve(self) -> Found:
+        """Search, and release pairs of the result even if the search was stopped."""
+        sorting, n_jobs = self.sorting, all_cores(self.sorting.n_jobs)
+        rng = check_random_state(sorting.random_state)
+        with Tiles(n_jobs) as tiles:
+            try:
+                found = solve_low_rank(
+                    self.search, tiles, n_init=int(sorting.n_init), n_jobs=n_jobs, rng=rng
+                )
+                self.search.offer(found, FINISHED)
+            finally:
+                best = self.search.best
+                if best is not None and sorting.unmatched_cost is not None:
+                    released = release(self.pair, tiles, best.matching, sorting.unmatched_cost)
+                    self.search.offer(replace(best, released=released), RELEASED)
+        return self.search.found
+
+    def answer(self, found: Found) -> Answer:
+        """What was found, in the user's order of collections."""
+        pair = self.pair
+        frozen = pair.frozen[:, :: pair.order]
+        self.scores = final_scores(pair, found)
+        return Answer(
+            permutation=pair.to_user(found.kept),
+            n_second=pair.shape[0 if pair.swapped else 1],
+            frozen=frozen,
+            objective=pair.objective(found.kept),
+            path=found.path,
+            converged=True,
+            shares=FactorShares(pair, self.scores, found.matching, all_cores(self.sorting.n_jobs)),
+        )
+
+    def judge(self, interrupted: bool) -> tuple[float, Array]:
+        """Ambiguity of the matching, and the posterior share of the partner of each item of X."""
+        pair, found = self.pair, self.search.found
+        with Tiles(all_cores(self.sorting.n_jobs)) as tiles:
+            soft = soften(pair, tiles, self.scores, found.matching, 1.0)
+        shares = np.asarray(soft[np.arange(pair.shape[0]), found.matching]).ravel()
+        each = np.zeros(pair.shape[1 if pair.swapped else 0])
+        rows = np.flatnonzero(found.kept >= 0)
+        each[found.kept[rows] if pair.swapped else rows] = shares[rows]
+        return ambiguity(pair, found), each
+
+    def check(self, ambiguity: float) -> tuple[Evidence | None, LeftOut | None]:
+        """Predict regions from each other: are their partners found again?"""
+        pair, found = self.pair, self.search.found
+        with Tiles(all_cores(self.sorting.n_jobs)) as tiles:
+            return predict_again(pair, tiles, found, ambiguity), None
+
+
+class FactorShares:
+    """Soft shares of pairs from likelihood scores; computed when asked for."""
+
+    def __init__(
+        self, pair: FactorPair, scores: Scores, matching: Permutation, n_jobs: int
+    ) -> None:
+        self.pair, self.scores, self.matching, self.n_jobs = pair, scores, matching, n_jobs
+
+    def soft_matches(self, temperature: float) -> Any:
+        """Share of each item of X in its best candidates of y, a sparse matrix."""
+        with Tiles(self.n_jobs) as tiles:
+            shares = soften(self.pair, tiles, self.scores, self.matching, temperature / NAT)
+        return sparse.csr_matrix(shares.T) if self.pair.swapped else shares
+
+    def candidates(self, k: int, permutation: Permutation) -> NDArray[np.intp]:
+        """The k best partners of each item of X, the matched one first."""
+        scores, pair = self.scores, self.pair
+        with Tiles(self.n_jobs) as tiles:
+            if pair.swapped:
+                scores = Scores(scores.keys, scores.queries, np.zeros(pair.shape[0], np.float32))
+            columns, worth = tiles.best_columns(scores.queries, scores.keys, scores.bias, k + 1)
+        rows = np.flatnonzero(permutation >= 0)
+        matched = columns[rows] == permutation[rows, None]
+        worth[rows] = np.where(matched, np.inf, worth[rows])
+        missing = rows[~matched.any(axis=1)]
+        last = np.argmin(worth[missing], axis=1)
+        columns[missing, last] = permutation[missing]
+        worth[missing, last] = np.inf
+        order = np.argsort(-worth, axis=1, kind="stable")[:, :k]
+        return np.take_along_axis(columns, order, axis=1).astype(np.intp)
+
+
+def final_scores(pair: FactorPair, found: Found) -> Scores:
+    """Likelihood scores that the matching found implies."""
+    U, V = pair.first.scores[:, : found.rank], pair.second.scores[:, : found.rank]
+    M = pair.moments(found.kept, found.rank)
+    return Likelihood.of(M, (whitening(U), whitening(V)), LARGEST_CORRELATION).scores(U, V)
+
+
+def soften(
+    pair: FactorPair, tiles: Tiles, scores: Scores, matching: Permutation, temperature: float
+) -> Any:
+    """Posterior shares of the best candidates of each item and of its partner, a sparse matrix.
+
+    Rows sum to 1; columns too if both sides have one size, and to at most 1 otherwise.
+    """
+    n_first, n_second = pair.shape
+    taken = np.zeros(n_second, dtype=bool)
+    taken[pair.frozen[:, 1]] = True
+    columns, worth, rows = pair.candidates(tiles, scores, pair.free, taken)
+    free = np.repeat(rows, columns.shape[1])
+    possible = worth.ravel() > TAKEN / 2
+    # Twice the same pair would be summed: the partner joins only where it is no candidate.
+    missing = rows[~(columns == matching[rows, None]).any(axis=1)]
+    own = scores.of_pairs(missing, matching[missing])
+    if pair.cost is not None:
+        own = own - np.asarray(pair.cost[missing, matching[missing]]).ravel()
+    values = np.concatenate([worth.ravel()[possible], own]).astype(np.float64) / temperature
+    i = np.concatenate([free[possible], missing])
+    j = np.concatenate([columns.ravel()[possible], matching[missing]])
+    logs = sparse.csr_matrix((values - values.min() + 1.0, (i, j)), shape=pair.shape)
+    shares = _balanced_shares(logs, surplus=n_second > n_first)
+    known = sparse.csr_matrix((np.ones(len(pair.frozen)), pair.frozen.T), shape=pair.shape)
+    return sparse.csr_matrix(shares + known)
+
+
+def _balanced_shares(logs: Any, *, surplus: bool) -> Any:
+    """Exponentials of sparse logs, scaled until rows sum to 1 and columns to (at most) 1."""
+    i, j = logs.nonzero()
+    values = logs.data.copy()
+    n_rows, n_columns = logs.shape
+    heights = np.zeros(n_columns)
+    for _ in range(N_SINKHORN):
+        shares = _normalized(values - heights[j], i, n_rows)
+        sums = np.bincount(j, weights=shares, minlength=n_columns)
+        more = np.log(np.maximum(sums, np.finfo(float).tiny))
+        heights += np.maximum(more, -heights) if surplus else np.where(sums > 0, more, 0.0)
+    shares = _normalized(values - heights[j], i, n_rows)
+    return sparse.csr_matrix((shares, (i, j)), shape=logs.shape)
+
+
+def _normalized(values: Array, rows: NDArray[np.intp], n_rows: int) -> Array:
+    """Exponentials that sum to 1 in each row; entries are sorted by row."""
+    starts = np.flatnonzero(np.diff(rows, prepend=-1))
+    highest = np.zeros(n_rows)
+    highest[rows[starts]] = np.maximum.reduceat(values, starts) if starts.size else 0.0
+    shares = np.exp(values - highest[rows])
+    return np.asarray(shares / np.bincount(rows, weights=shares, minlength=n_rows)[rows])
+
+
+def release(
+    pair: FactorPair, tiles: Tiles, matching: Permutation, unmatched_cost: float
+) -> Permutation:
+    """Release pairs that disagree too much with the others.
+
+    The disagreement of a pair (i, a) is the mean of (K[i, j] - L[a, p(j)])^2 / 2 over the pairs
+    (j, p(j)), relative to that of a random pair: a quadratic form in the components of both.
+    """
+    first, second = pair.first, pair.second
+    spectra = [each.eigenvalues / np.linalg.norm(each.eigenvalues) for each in (first, second)]
+    limit = min(float(unmatched_cost), LARGEST_LIMIT)
+    n_kept = matching.size + 1
+    for _ in range(MOST_RELEASES):
+        rows = np.flatnonzero(matching >= 0)
+        if rows.size >= n_kept or rows.size == 0:
+            break
+        n_kept = rows.size
+        M = pair.moments(matching, max(each.size for each in spectra))
+        H = (spectra[0][:, None] * M * spectra[1]).astype(np.float32)
+        squares = [
+            0.5 * ((each.scores**2) @ (spectrum**2).astype(np.float32))
+            for each, spectrum in zip((first, second), spectra, strict=True)
+        ]
+        # In units in which a step of the auction is small.
+        unit = np.float32(1e3)
+        scores = Scores(first.scores @ H * unit, second.scores, -squares[1] * unit)
+        taken = np.zeros(pair.shape[1], dtype=bool)
+        taken[pair.frozen[:, 1]] = True
+        columns, worth, free = pair.candidates(tiles, scores, pair.free, taken)
+        floors = unit * (squares[0][free] - np.float32(limit))
+        partners, _ = auction(columns, worth, pair.shape[1], floors=floors, step=STEP)
+        matching = np.full(pair.shape[0], -1, dtype=np.intp)
+        matching[free] = partners
+        matching[pair.frozen[:, 0]] = pair.frozen[:, 1]
+    return matching
+
+
+def ambiguity(pair: FactorPair, found: Found) -> float:
+    """Agreement of the best clearly different matching, relative to the best; from 0 to 1."""
+    V = pair.second.scores * np.sqrt(pair.second.eigenvalues).astype(np.float32)
+    typical = 2.0 * float(pair.second.eigenvalues.sum())
+    shares = []
+    for rival in found.rivals:
+        apart = V[found.matching] - V[rival]
+        if float(np.einsum("ij,ij->i", apart, apart).mean()) / typical > CLEARLY_DIFFERENT:
+            ratios = (
+                pair.agreement(rival, power) / pair.agreement(found.matching, power)
+                for power in (1.0, POWER)
+            )
+            shares.append(min(ratios))
+    return float(np.clip(max(shares, default=0.0), 0.0, 1.0))
+
+
+def predict_again(pair: FactorPair, tiles: Tiles, found: Found, ambiguity: float) -> Evidence:
+    """Assign each region again, by a map that was fitted on the others."""
+    matching = found.matching
+    scores = cross_fitted_scores(pair, matching, fixed_rng())
+    again = pair.assign(tiles, scores.balanced(tiles, 1))
+    free = pair.free
+    kept = float((again[free] == matching[free]).mean())
+    return Evidence(kept, kept, ambiguity)

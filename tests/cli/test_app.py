@@ -60,7 +60,10 @@ def test_version_and_help_are_printed():
         ("match a b --unmatched-cost -1", "'--unmatched-cost': give a number above 0, not -1."),
         ("match a b --unmatched-cost 0", "'--unmatched-cost': give a number above 0, not 0."),
         ("match a b --unmatched-cost nan", "'--unmatched-cost': give a number above 0, not nan."),
-        ("match a b --method foo", "'--method': 'foo' is not one of 'refined', 'classic',"),
+        (
+            "match a b --method foo",
+            "'--method': 'foo' is not one of 'auto', 'refined', 'low-rank',",
+        ),
         ("match a b --seed x", "'--seed': "),
         ("layout", "Missing argument 'FOLDER'."),
         ("layout a --summary 1", "'--summary': give 2 or more, not 1."),

@@ -338,7 +338,7 @@ def instant(monkeypatch):
             self.confidence_ = np.full(len(X), 0.5)
             self.expected_accuracy_, self.expected_accuracy_interval_ = 0.9, np.array([0.8, 1.0])
             self.objective_, self.ambiguity_, self.converged_ = 1.0, 0.0, True
-            self.kernel_, self.scaling_, self.doubts_ = "rbf", "as given", []
+            self.kernel_, self.scaling_, self.method_, self.doubts_ = "rbf", "ranks", "refined", []
             return self
 
     monkeypatch.setattr(unshuffle, "KernelizedSorting", Instant)
@@ -405,3 +405,5 @@ def test_the_methods_are_those_of_the_estimator():
 def test_every_method_matches(run, tables, method):
     answer = json.loads(run("match", *tables[:2], "--method", method.value, "--json").stdout)
     assert answer["n_matched"] == 40
+    found = "refined" if method == "auto" else method.value.replace("-", "_")
+    assert answer["method"] == found

@@ -223,7 +223,7 @@ def time_left(elapsed: float, fraction: float) -> str:
     """Time that the rest of the work takes at the pace so far; "" while that is unknown."""
     from unshuffle._printing import duration
 
-    if elapsed < 2 or not 0.02 <= fraction < 1:
+    if elapsed < 2 or not 0.05 <= fraction < 1:
         return ""
     return f"{duration(elapsed * (1 - fraction) / fraction)} left"
 

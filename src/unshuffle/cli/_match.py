@@ -218,7 +218,7 @@ def _describe(
         "kernel": estimator.kernel_,
         "scaling": _scaling(a, estimator),
         "features": a.features if a.kind == "images" else None,
-        "method": getattr(estimator, "method_", options.method.value),
+        "method": estimator.method_,
         "n_x": len(a),
         "n_y": len(b),
         "n_matched": int(matched.sum()),

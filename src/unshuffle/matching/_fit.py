@@ -150,7 +150,7 @@ class Fit(ABC):
                 f"{what} takes roughly {seconds / 60:,.0f} minutes and {n_bytes / 1e9:,.1f} GB. "
                 f"Pass callback= to follow it. {self.instead}",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
 
     def _choose_first(self) -> None:

@@ -388,7 +388,7 @@ class KernelizedSorting(BaseEstimator):
     def _store(self, fit: Fit, outcome: Any) -> None:
         """Set the fitted attributes."""
         answer = fit.answer(outcome)
-        self.method_ = fit.method
+        self.method_ = fit.method if self.method == "auto" else self.method
         self.permutation_ = answer.permutation
         rows = np.flatnonzero(self.permutation_ >= 0)
         self.pairs_ = np.column_stack([rows, self.permutation_[rows]])

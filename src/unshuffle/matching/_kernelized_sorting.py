@@ -349,7 +349,7 @@ class KernelizedSorting(BaseEstimator):
 
     @property
     def matches_(self) -> Matches:
-        """Matched pairs with names and confidences, which can be saved to CSV or JSON."""
+        """Matched pairs with names and confidences, which can be saved to CSV, JSON or Parquet."""
         check_is_fitted(self, "permutation_")
         return Matches(
             self.permutation_,

@@ -202,8 +202,8 @@ def check_permutation(
             f"`{name}` names item {outside} of y, which has {n_second} items. "
             f"Use positions from 0 to {n_second - 1}, -1 for unmatched."
         )
-    if np.unique(used).size != used.size:
-        counts = np.bincount(used.astype(np.intp))
+    counts = np.bincount(used.astype(np.intp))
+    if counts.max(initial=0) > 1:
         raise ValueError(
             f"`{name}` uses item {int(counts.argmax())} of y {int(counts.max())} times. "
             "Each item of y may have one partner."

@@ -16,7 +16,7 @@ Both are run unless the first agrees so well that no other matching can, and the
 matchings at a small spectral power chooses.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,8 @@ from unshuffle.matching._kernel_pair import CountingSearch
 # Density path: components used, rows in each soft step and in the first, most steps, least
 # relative gain in information, last steps without densities, first correlation of all densities.
 SHARP_RANK = 56
+# At most this many correlations for each item: more would fit the noise of the matching.
+PER_ITEM = 1.25
 STEP_ROWS, FIRST_ROWS = 4096, 16_384
 MOST_STEPS, LEAST_STEPS, LEAST_GAIN = 16, 4, 0.004
 N_POLISH = 2
@@ -91,10 +93,11 @@ class Found:
     """A matching, and what led to it."""
 
     matching: Permutation  # partner of each item of the smaller collection
-    rank: int  # components that its likelihood uses
+    rank: int  # components that its likelihood uses; 0 if it only confirmed another
     agreement: float
     rivals: list[Permutation] = field(default_factory=list)  # other ends of the search
     path: list[float] = field(default_factory=list)  # objective after each assignment
+    confirmed: bool = True  # whether two starts led to it, or none could do better
     released: Permutation | None = None  # with -1 for released items; None if not asked for
 
     @property
@@ -156,13 +159,21 @@ def solve_low_rank(
 ) -> Found:
     """Follow the density path, and the annealed path unless the first is convincing."""
     pair = search.pair
-    search.record(_match_by_rank(pair), SHARP_RANK, "describing items", 0.02)
+    search.record(_match_by_rank(pair), 1, "describing items", 0.02)
     ends = [_density_path(search, tiles, rng)]
     if ends[0].agreement < CONVINCING:
         ends += _annealed_path(search, tiles, n_init=n_init, n_jobs=n_jobs, rng=rng)
-    best = max(ends, key=lambda end: end.agreement)
+    # An end that only confirmed another was not refined.
+    best = max((end for end in ends if end.rank), key=lambda end: end.agreement)
+    alike = [end.agreement > best.agreement * (1.0 - ALIKE) for end in ends]
+    confirmed = best.agreement >= CONVINCING or sum(alike) > 1
     rivals = [end.matching for end in ends if end is not best]
-    return Found(best.matching, best.rank, best.agreement, rivals, search.path)
+    return replace(best, rivals=rivals, confirmed=confirmed)
+
+
+def resolved(pair: FactorPair, most: int) -> int:
+    """Number of components that the items of both sides can tell from noise."""
+    return max(1, min(most, int(np.sqrt(PER_ITEM * pair.shape[0]))))
 
 
 def _match_by_rank(pair: FactorPair) -> Permutation:
@@ -180,7 +191,8 @@ def _match_by_rank(pair: FactorPair) -> Permutation:
 def _density_path(search: LowRankSearch, tiles: Tiles, rng: np.random.RandomState) -> Found:
     pair = search.pair
     n_first, n_second = pair.shape
-    U, V = (factors.scores[:, :SHARP_RANK] for factors in (pair.first, pair.second))
+    rank = resolved(pair, SHARP_RANK)
+    U, V = (factors.scores[:, :rank] for factors in (pair.first, pair.second))
     chosen = _with_frozen(pair, rng.permutation(n_first)[:FIRST_ROWS])
     described = [
         tiles.densities(factors.points, rows, 1.0 / factors.spread)
@@ -215,8 +227,8 @@ def _density_path(search: LowRankSearch, tiles: Tiles, rng: np.random.RandomStat
     for number in range(N_SHARP_ROUNDS):
         likelihood = Likelihood.of(M, whiten, LARGEST_CORRELATION)
         matching = pair.assign(tiles, likelihood.scores(U, V))
-        found = search.record(matching, SHARP_RANK, "matching", 0.26 + 0.04 * number)
-        M = pair.moments(matching, SHARP_RANK)
+        found = search.record(matching, rank, "matching", 0.26 + 0.04 * number)
+        M = pair.moments(matching, rank)
     return found
 
 
@@ -297,6 +309,7 @@ def _annealed_path(
 ) -> list[Found]:
     """Ends of starts that were followed, until two of them are the same answer."""
     pair = search.pair
+    rank = resolved(pair, SOFT_RANK)
     samples = [rng.permutation(size)[:DESCRIBED] for size in pair.shape]
     described = [
         _describe(tiles, factors.points[sample], factors.spread, rng)
@@ -311,7 +324,7 @@ def _annealed_path(
         for way in ways[first : first + AT_ONCE]:
             chosen = [rng.permutation(sample.size)[:ANNEALED] for sample in samples]
             part = pair.part(samples[0][chosen[0]], samples[1][chosen[1]])
-            tasks.append((part, D[chosen[0]], E[chosen[1]], variances, way))
+            tasks.append((part, D[chosen[0]], E[chosen[1]], variances, way, rank))
         begin = 0.33 + 0.6 * first / len(ways)
         share = 0.6 * len(tasks) / len(ways)
         annealed = map_parallel(_anneal, tasks, n_jobs=n_jobs)
@@ -359,14 +372,14 @@ def _principal_axes(D: Single, E: Single) -> tuple[Single, Single, Array]:
 
 
 def _anneal(
-    task: tuple[FactorPair, Single, Single, Array, tuple[int, float, float]],
+    task: tuple[FactorPair, Single, Single, Array, tuple[int, float, float], int],
 ) -> Array:
     """Correlations at the end of a soft ascent of the kernel objective, ever finer and colder.
 
     The items of both sides are samples, so only groups can be matched, not single items.
     """
-    part, D, E, variances, (n_axes, whitened, softness) = task
-    U, V = part.first.scores[:, :SOFT_RANK], part.second.scores[:, :SOFT_RANK]
+    part, D, E, variances, (n_axes, whitened, softness), rank = task
+    U, V = part.first.scores[:, :rank], part.second.scores[:, :rank]
     scale = variances[:n_axes] ** (-whitened / 2)
     spread = float(np.linalg.norm(variances[:n_axes] ** (1 - whitened)))
     scale = (scale / np.sqrt(softness * spread)).astype(np.float32)
@@ -384,7 +397,7 @@ def _anneal(
     H = (_kernel_weights(part, M, POWERS[-1]) / LAST_TEMPERATURE).astype(np.float32)
     with Tiles(1) as tiles:
         scores = Scores(U @ H, V, bias).balanced(tiles, N_BALANCING)
-        return part.moments(part.assign(tiles, scores), SOFT_RANK)
+        return part.moments(part.assign(tiles, scores), rank)
 
 
 def _balanced_step(
@@ -431,9 +444,10 @@ def _follow(
     Stops when it agrees as well as an answer that is `known`.
     """
     pair = search.pair
+    rank = resolved(pair, SOFT_RANK)
 
     def record(matching: Permutation, stage: str, share: float) -> Found:
-        return search.record(matching, SOFT_RANK, stage, span[0] + (span[1] - span[0]) * share)
+        return search.record(matching, rank, stage, span[0] + (span[1] - span[0]) * share)
 
     found = record(_likelihood_round(pair, tiles, M), "matching groups", 0.1)
     matching, highest, n_idle = found.matching, found.agreement, 0
@@ -446,7 +460,7 @@ def _follow(
         found = max(found, after, key=lambda each: each.agreement)
         highest = found.agreement
         if highest > known * (1.0 - ALIKE):
-            return found
+            return replace(found, rank=0)
         if n_idle == PATIENCE:
             break
     for number in range(N_LAST_ROUNDS):
@@ -455,7 +469,7 @@ def _follow(
         if after.agreement > found.agreement * (1.0 - COUNTS):
             found = after
     for number in range(MOST_ROUNDS):
-        matching = _likelihood_round(pair, tiles, pair.moments(found.matching, SOFT_RANK))
+        matching = _likelihood_round(pair, tiles, pair.moments(found.matching, rank))
         after = record(matching, "refining", 0.9 + 0.02 * number)
         gained = after.agreement > found.agreement * (1.0 + COUNTS / 5)
         if after.agreement > found.agreement * (1.0 - COUNTS):
@@ -483,7 +497,7 @@ def _cross_round(
     """Assign all items by maps that leave them out, then by the likelihood that this implies."""
     scores, _ = cross_fitted(pair, matching, n_regions, trimmed, rng)
     matching = pair.assign(tiles, scores.balanced(tiles, 1))
-    return _likelihood_round(pair, tiles, pair.moments(matching, SOFT_RANK))
+    return _likelihood_round(pair, tiles, pair.moments(matching, resolved(pair, SOFT_RANK)))
 
 
 def cross_fitted(
@@ -498,7 +512,8 @@ def cross_fitted(
     No exchanged group can vouch for itself then, and the regions that the others predict worst, a
     share `trimmed` of the items, are left out of the maps altogether.
     """
-    U, V = pair.first.scores[:, :SOFT_RANK], pair.second.scores[:, :SOFT_RANK]
+    rank = resolved(pair, SOFT_RANK)
+    U, V = pair.first.scores[:, :rank], pair.second.scores[:, :rank]
     regions = _find_regions(pair, n_regions, rng)
     sizes = np.bincount(regions, minlength=n_regions)
     partners = V[matching]

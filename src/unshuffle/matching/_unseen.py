@@ -7,18 +7,27 @@ log-likelihood ratio of a pair (it belongs together, or both are drawn at random
 product plus a number of the second item.
 """
 
+import warnings
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.special import expit, logit
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import randomized_svd
+from sklearn.utils.validation import validate_data
 
+from unshuffle._arrays import as_rows, check_magnitude, is_text
 from unshuffle._distances import exponential_of, sampled_gamma, squared_distances
+from unshuffle._grams import is_collection
 from unshuffle._parallel import eigh, product
+from unshuffle._parameters import check_memory
 from unshuffle._scalings import SCALERS, Scale
+from unshuffle.assignment import soft_assignment, solve_assignment
 from unshuffle.matching._factor_pair import Scores
+from unshuffle.matching._matches import Matches, feature_names, item_names
 
 Array = NDArray[np.float64]
 Pairs = NDArray[np.intp]
@@ -45,6 +54,122 @@ SURE = 0.98
 # Smallest error of a component, relative to its spread, that the model believes in.
 LEAST_ERROR = 1e-3
 LARGEST_LEVERAGE = 1.0 - 1e-6
+# Best partners of each item that a matching of new items lists.
+N_CANDIDATES = 5
+
+
+def as_table(collection: Any, kernel: Any, name: str) -> Array:
+    """Features of a collection in one table; of several tables, side by side."""
+    if is_precomputed(kernel):
+        raise ValueError(
+            f"{name} is a kernel matrix, which places no new items. Match tables of features to "
+            "use `transform` and `match`."
+        )
+    parts = [collection]
+    if isinstance(kernel, list | tuple) and isinstance(collection, list | tuple):
+        parts = list(collection) if all(map(is_collection, collection)) else parts
+    if any(is_text(part) or isinstance(part, str) for part in parts):
+        raise ValueError(
+            f"{name} holds texts, which have no features in which new items could lie. Turn texts "
+            "into vectors first, such as with TfidfVectorizer and TruncatedSVD of scikit-learn, "
+            "and match these."
+        )
+    tables = []
+    for part in parts:
+        rows = as_rows(part, name)
+        if sparse.issparse(rows):
+            what = f"A dense table of the {rows.shape[0]:,} items of {name}"
+            instead = "Reduce the columns first, such as with TruncatedSVD of scikit-learn."
+            check_memory(8 * rows.shape[0] * rows.shape[1], what=what, instead=instead)
+            rows = rows.toarray()
+        check_magnitude(rows, name)
+        tables.append(rows)
+    if len({len(table) for table in tables}) > 1:
+        raise ValueError(
+            f"The tables of {name} have {', '.join(str(len(table)) for table in tables)} rows. "
+            "Describe the same items in each."
+        )
+    return tables[0] if len(tables) == 1 else np.hstack(tables)
+
+
+def is_precomputed(kernel: Any) -> bool:
+    """Whether a kernel, or one of several, is given as a matrix."""
+    kernels = kernel if isinstance(kernel, list | tuple) else [kernel]
+    return any(isinstance(each, str) and each == "precomputed" for each in kernels)
+
+
+class UnseenItems:
+    """New items of the collections of a fit, for which a map is learned at the first call."""
+
+    def __init__(self, X: Any, y: Any) -> None:
+        self.collections = X, y
+        self.features = [feature_names(each) for each in self.collections]
+        self.learned: PairMap | None = None
+
+    def learn(self, sorting: Any) -> "PairMap":
+        """Map that the matched pairs of a fitted estimator teach."""
+        if self.learned is None:
+            kernels, names = (sorting.kernel_, sorting.kernel_y_), ("The fitted X", "The fitted y")
+            X, y = map(as_table, self.collections, kernels, names)
+            confidences = sorting.confidence_[sorting.pairs_[:, 0]]
+            scaling = getattr(sorting, "scaling_", "as given")
+            self.learned = PairMap(X, y, sorting.pairs_, confidences, scaling=scaling)
+        return self.learned
+
+    def transform(self, sorting: Any, X: Any) -> Array:
+        """Expected features of items of the first collection."""
+        table = self._check_first(sorting, X)
+        return self.learn(sorting).transform(table)
+
+    def match(self, sorting: Any, X: Any, y: Any) -> Matches:
+        """Most likely pairs of two new collections."""
+        first, second = self._check_first(sorting, X), as_table(y, sorting.kernel_y_, "y")
+        self._check_names(y)
+        n_first, n_second = len(first), len(second)
+        what = f"Matching {n_first:,} and {n_second:,} new items"
+        check_memory(24 * n_first * n_second, what=what, instead="Match parts of them in turn.")
+        found = self.learn(sorting).scores(first, second)
+        scores = product(found.queries, found.keys.T) + found.bias
+        if n_first > n_second:
+            # What is common to a row decides whether it is matched.
+            scores -= 0.5 * (found.queries**2).sum(axis=1)[:, None]
+        permutation = solve_assignment(scores, maximize=True).columns
+        with warnings.catch_warnings():
+            # A few digits of the shares are enough.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            shares = soft_assignment(scores, maximize=True, epsilon=1.0, tol=1e-3)
+        rows = np.flatnonzero(permutation >= 0)
+        sure = np.zeros(n_first)
+        sure[rows] = np.clip(shares[rows, permutation[rows]], 0.0, 1.0)
+        best = np.argsort(-scores, axis=1, kind="stable")[:, :N_CANDIDATES]
+        names = item_names(X, n_first), item_names(y, n_second)
+        return Matches(permutation, sure, *names, candidates=best)
+
+    def names_out(self, sorting: Any) -> NDArray[np.object_]:
+        """Names of the features of the second collection."""
+        named = self.features[1].get("feature_names_in_")
+        if named is not None:
+            return np.array(named, dtype=np.object_)
+        n_columns = self.features[1].get("n_features_in_")
+        if n_columns is None:
+            n_columns = self.learn(sorting).n_columns[1]
+        return np.array([f"y{number}" for number in range(n_columns)], dtype=np.object_)
+
+    def _check_first(self, sorting: Any, X: Any) -> Array:
+        table = as_table(X, sorting.kernel_, "X")
+        if hasattr(sorting, "n_features_in_"):
+            validate_data(sorting, X, reset=False, skip_check_array=True)  # compares the columns
+        return table
+
+    def _check_names(self, y: Any) -> None:
+        fitted, given = (
+            each.get("feature_names_in_") for each in (self.features[1], feature_names(y))
+        )
+        if fitted is not None and given is not None and list(fitted) != list(given):
+            raise ValueError(
+                f"The columns of y are {', '.join(given)}, and those of the y that was fitted "
+                f"are {', '.join(fitted)}. Pass the same columns in the same order."
+            )
 
 
 class PairMap:
@@ -97,6 +222,8 @@ class PairMap:
             prior = logit(np.clip(weights, 1e-6, 1.0 - 1e-6))
             self._learn(A, B, expit(prior + self._evidence))
 
+        self.n_columns = X.shape[1], y.shape[1]
+
     def _learn(self, A: Array, B: Array, weights: Array) -> None:
         scaled = self._scale_y(B)
         self._scaled = Components(scaled, weights)
@@ -119,14 +246,24 @@ class PairMap:
 
     def transform(self, X_new: Array) -> Array:
         """Expected features, in the second table as given, of items of the first."""
+        self._check_columns(X_new, 0, "X")
         features = self._ridge.features(self._scale_x(X_new))
         return self._given.undo(product(features, self._given_coefficients))
 
     def scores(self, X_new: Array, y_new: Array) -> Scores:
-        """Log-likelihood ratios of all pairs of new items, less a number of each first item."""
+        """Log-likelihood ratios of all pairs, plus half the squared length of each query."""
+        self._check_columns(X_new, 0, "X")
+        self._check_columns(y_new, 1, "y")
         features = self._ridge.features(self._scale_x(X_new))
         predicted = product(features, self._scaled_coefficients)
         return self._errors.scores(predicted, self._scaled(self._scale_y(y_new)))
+
+    def _check_columns(self, table: Array, side: int, name: str) -> None:
+        if table.shape[1] != self.n_columns[side]:
+            raise ValueError(
+                f"{name} has {table.shape[1]} columns, and the collection that was fitted has "
+                f"{self.n_columns[side]}. Describe new items by the same columns."
+            )
 
 
 class Components:
@@ -241,11 +378,12 @@ class Errors(NamedTuple):
     temperature: float
 
     def scores(self, predicted: Array, targets: Array) -> Scores:
-        """Log-likelihood ratios of all pairs, less a number of each row."""
+        """Log-likelihood ratios of all pairs, plus half the squared length of each query."""
         rank = len(self.whiten)
         queries, keys = predicted[:, :rank] @ self.whiten, targets[:, :rank] @ self.whiten
         bias = 0.5 * ((targets[:, :rank] ** 2).sum(axis=1) - (keys**2).sum(axis=1))
-        single = (self.temperature * queries, keys, self.temperature * bias)
+        root = np.sqrt(self.temperature)
+        single = root * queries, root * keys, self.temperature * bias
         return Scores(*(each.astype(np.float32) for each in single))
 
     def evidence(self, targets: Array, predicted: Array) -> Array:
@@ -292,8 +430,6 @@ def choose_errors(targets: Array, left_out: Array, weights: Array) -> Errors:
     spectrum = ErrorSpectrum(errors[:, :rank], weights)
     whiten = spectrum.whiten(shrink)
     return Errors(value, whiten, float(np.linalg.slogdet(whiten)[1]), temperature)
-
-
 
 
 class ErrorSpectrum:

@@ -8,7 +8,7 @@ product plus a number of the second item.
 """
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -186,7 +186,8 @@ class PairMap:
     weights : ndarray of shape (n_pairs,) or None, default=None
         Probability that each pair is right. Pairs of higher weight teach more.
     scaling : str, default="as given"
-        Scaling of both tables, by its name.
+        Scaling of both tables, by its name. They are taken as given instead if partners of pairs
+        left out are found more surely so.
 
     Notes
     -----
@@ -214,35 +215,48 @@ class PairMap:
         if len(pairs) > MOST_PAIRS:
             drawn = np.sort(np.random.default_rng(0).permutation(len(pairs))[:MOST_PAIRS])
             pairs, weights = pairs[drawn], weights[drawn]
-        self._scale_x, self._scale_y = (SCALERS[scaling](table) for table in (X, y))
-        A, B = self._scale_x(X[pairs[:, 0]]), y[pairs[:, 1]]
-        self._learn(A, B, weights)
+        self.n_columns = X.shape[1], y.shape[1]
+        scalers = {
+            name: (SCALERS[name](X), SCALERS[name](y))
+            for name in dict.fromkeys((scaling, "as given"))
+        }
+        first, second = X[pairs[:, 0]], y[pairs[:, 1]]
+        self._learn(first, second, weights, scalers)
         if weights.mean() < SURE:
             # What the map says of each pair, beside what was known of it.
             prior = logit(np.clip(weights, 1e-6, 1.0 - 1e-6))
-            self._learn(A, B, expit(prior + self._evidence))
+            likely = expit(prior + self._evidence)
+            self._learn(first, second, likely, {self._scaling: scalers[self._scaling]})
 
-        self.n_columns = X.shape[1], y.shape[1]
-
-    def _learn(self, A: Array, B: Array, weights: Array) -> None:
-        scaled = self._scale_y(B)
-        self._scaled = Components(scaled, weights)
-        same = np.array_equal(scaled, B)
-        self._given = self._scaled if same else Components(B, weights)
-        targets = self._scaled(scaled)
-        best = None
-        for lift in (_keep, GaussianFeatures(A)):
-            ridge = Ridge(lift, A, weights)
-            coefficients, left_out = ridge.fit(targets)
-            model = choose_errors(targets, left_out, weights)
-            if best is None or model.value > best[0].value:
-                best = model, ridge, coefficients, left_out
-        assert best is not None
-        self._errors, self._ridge, self._scaled_coefficients, left_out = best
-        self._given_coefficients = self._scaled_coefficients
-        if not same:
-            self._given_coefficients, _ = self._ridge.fit(self._given(B))
-        self._evidence = self._errors.evidence(targets, left_out)
+    def _learn(
+        self,
+        first: Array,
+        second: Array,
+        weights: Array,
+        scalers: dict[str, tuple[Scale, Scale]],
+    ) -> None:
+        """Learn in each scaling, and keep what finds the partners of pairs left out best."""
+        highest: float | None = None
+        kinds: tuple[Callable[[Array], Scale], ...] = (LinearFeatures, GaussianFeatures)
+        for name, (scale_x, scale_y) in scalers.items():
+            A, B = scale_x(first), scale_y(second)
+            components = Components(B, weights)
+            targets = components(B)
+            for kind in kinds:
+                ridge = Ridge(kind(A), A, weights)
+                coefficients, left_out = ridge.fit(targets)
+                errors = choose_errors(targets, left_out, weights)
+                if highest is not None and errors.value <= highest:
+                    continue
+                highest = errors.value
+                self._scaling, self._scale_x, self._scale_y = name, scale_x, scale_y
+                self._ridge, self._components, self._coefficients = ridge, components, coefficients
+                self._errors, self._evidence = errors, errors.evidence(targets, left_out)
+            kinds = (type(self._ridge.lift),)  # seldom another in another scaling
+        self._given, self._given_coefficients = self._components, self._coefficients
+        if self._scaling != "as given":
+            self._given = Components(second, weights)
+            self._given_coefficients, _ = self._ridge.fit(self._given(second))
 
     def transform(self, X_new: Array) -> Array:
         """Expected features, in the second table as given, of items of the first."""
@@ -255,8 +269,8 @@ class PairMap:
         self._check_columns(X_new, 0, "X")
         self._check_columns(y_new, 1, "y")
         features = self._ridge.features(self._scale_x(X_new))
-        predicted = product(features, self._scaled_coefficients)
-        return self._errors.scores(predicted, self._scaled(self._scale_y(y_new)))
+        predicted = product(features, self._coefficients)
+        return self._errors.scores(predicted, self._components(self._scale_y(y_new)))
 
     def _check_columns(self, table: Array, side: int, name: str) -> None:
         if table.shape[1] != self.n_columns[side]:
@@ -310,8 +324,15 @@ class GaussianFeatures:
         return product(self._kernel(X), self.whiten)
 
 
-def _keep(X: Array) -> Array:
-    return X
+class LinearFeatures:
+    """The columns themselves."""
+
+    def __init__(self, X: Array) -> None:
+        pass
+
+    def __call__(self, X: Array) -> Array:
+        """Features of the rows of a table."""
+        return X
 
 
 class Ridge:

@@ -283,6 +283,14 @@ def test_bad_input_is_named():
         KernelizedSorting().match(X_NEW, Y_NEW)
 
 
+def test_items_far_from_all_others_are_matched_without_overflow():
+    far = Y_NEW.copy()
+    far[3] *= 1e140
+    matches = SORTING.match(X_NEW, far)
+    others = np.setdiff1d(np.arange(30), 3)
+    assert np.array_equal(matches.candidates[others, 0], others)
+
+
 def test_few_matched_pairs_teach_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DoubtWarning)

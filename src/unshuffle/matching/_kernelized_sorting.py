@@ -365,7 +365,7 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         -----
         A map learned from the matched pairs at the first call, weighted by `confidence_`: linear
         or with a Gaussian kernel, whichever finds the partners of pairs left out more surely.
-        Half a second for 400 pairs, three seconds for 20,000; of more, a sample is used. Not for
+        A second for 400 pairs of many columns, a few for 10,000; of more, a sample is used. Not for
         texts and precomputed kernels, which have no features in which new items could lie.
 
         Examples

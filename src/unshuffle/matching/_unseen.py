@@ -34,14 +34,14 @@ Pairs = NDArray[np.intp]
 
 FEWEST_PAIRS = 5
 # Pairs that teach the map, landmarks of its kernel, and components that it predicts, at most.
-MOST_PAIRS, MOST_LANDMARKS, MOST_COMPONENTS = 20_000, 512, 256
+MOST_PAIRS, MOST_LANDMARKS, MOST_COMPONENTS = 10_000, 512, 256
 # Tables of more rows and columns than this are decomposed at random.
 LARGE = 1500
 # The width of the kernel in units of the median squared distance; wider than for matching, since
 # a map is smooth.
 WIDTH = 0.3
 # Strengths of the ridge, relative to the total variance.
-RIDGES = 10.0 ** np.arange(-7, 0.6, 0.5)
+RIDGES = 10.0 ** np.arange(-7.0, 1.0)
 # Leading components that may be compared, and how far the correlations of their errors may be
 # shrunk. Both are chosen by the pairs left out of one of the folds, of which so many are scored.
 RANKS = (16, 32, 64, 128, MOST_COMPONENTS)
@@ -49,11 +49,15 @@ SHRINKS = np.array([0.02, 0.1, 0.3, 0.6, 1.0])
 N_FOLDS, MOST_SCORED = 4, 400
 # Factors of the log-likelihood, since real errors have heavier tails than the model.
 TEMPERATURES = 0.125 * 2.0 ** np.array([0, 1, 2, 3, 0.5, 1.5, 2.5, 3.5])
+# Scalings that are tried beside that of the fit.
+OTHER_SCALINGS = ("as given", "ranks")
 # Confidences below this let the pairs be weighed again by what the map says of them.
 SURE = 0.98
 # Smallest error of a component, relative to its spread, that the model believes in.
 LEAST_ERROR = 1e-3
 LARGEST_LEVERAGE = 1.0 - 1e-6
+# Components of new items beyond this are no less likely, so that squares fit into a float.
+FARTHEST = 1e4
 # Best partners of each item that a matching of new items lists.
 N_CANDIDATES = 5
 
@@ -186,12 +190,12 @@ class PairMap:
     weights : ndarray of shape (n_pairs,) or None, default=None
         Probability that each pair is right. Pairs of higher weight teach more.
     scaling : str, default="as given"
-        Scaling of both tables, by its name. They are taken as given instead if partners of pairs
-        left out are found more surely so.
+        Scaling of both tables, by its name. They are taken as given or by ranks instead if
+        partners of pairs left out are found more surely so.
 
     Notes
     -----
-    Of more than 20,000 pairs, a fixed random sample teaches the map. Time and memory grow with
+    Of more than 10,000 pairs, a fixed random sample teaches the map. Time and memory grow with
     the number of pairs up to there, and no further.
     """
 
@@ -218,15 +222,14 @@ class PairMap:
         self.n_columns = X.shape[1], y.shape[1]
         scalers = {
             name: (SCALERS[name](X), SCALERS[name](y))
-            for name in dict.fromkeys((scaling, "as given"))
+            for name in dict.fromkeys((scaling, *OTHER_SCALINGS))
         }
         first, second = X[pairs[:, 0]], y[pairs[:, 1]]
         self._learn(first, second, weights, scalers)
         if weights.mean() < SURE:
             # What the map says of each pair, beside what was known of it.
             prior = logit(np.clip(weights, 1e-6, 1.0 - 1e-6))
-            likely = expit(prior + self._evidence)
-            self._learn(first, second, likely, {self._scaling: scalers[self._scaling]})
+            self._learn(first, second, expit(prior + self._matching.evidence), scalers)
 
     def _learn(
         self,
@@ -235,42 +238,48 @@ class PairMap:
         weights: Array,
         scalers: dict[str, tuple[Scale, Scale]],
     ) -> None:
-        """Learn in each scaling, and keep what finds the partners of pairs left out best."""
-        highest: float | None = None
+        """Learn in each scaling, and keep what does best at pairs left out.
+
+        One regression finds their partners most surely, and another, which may be the same, has
+        the smallest error in the features as given.
+        """
+        given = Components(second, weights)
+        features = given(second)
+        placings, matchings = [], []
         kinds: tuple[Callable[[Array], Scale], ...] = (LinearFeatures, GaussianFeatures)
-        for name, (scale_x, scale_y) in scalers.items():
+        for scale_x, scale_y in scalers.values():
             A, B = scale_x(first), scale_y(second)
-            components = Components(B, weights)
-            targets = components(B)
+            scaled = given if B is second else Components(B, weights)
+            targets = features if B is second else scaled(B)
             for kind in kinds:
                 ridge = Ridge(kind(A), A, weights)
-                coefficients, left_out = ridge.fit(targets)
+                coefficients, left_out = ridge.fit(features)
+                apart = (features - left_out) * given.spreads
+                error = float(ridge.shares @ (apart**2).sum(axis=1))
+                placings.append(Placing(error, scale_x, ridge, coefficients))
+                if B is not second:
+                    coefficients, left_out = ridge.fit(targets)
                 errors = choose_errors(targets, left_out, weights)
-                if highest is not None and errors.value <= highest:
-                    continue
-                highest = errors.value
-                self._scaling, self._scale_x, self._scale_y = name, scale_x, scale_y
-                self._ridge, self._components, self._coefficients = ridge, components, coefficients
-                self._errors, self._evidence = errors, errors.evidence(targets, left_out)
-            kinds = (type(self._ridge.lift),)  # seldom another in another scaling
-        self._given, self._given_coefficients = self._components, self._coefficients
-        if self._scaling != "as given":
-            self._given = Components(second, weights)
-            self._given_coefficients, _ = self._ridge.fit(self._given(second))
+                evidence = errors.evidence(targets, left_out)
+                placing = placings[-1]._replace(coefficients=coefficients)
+                matchings.append(Matching(placing, scale_y, scaled, errors, evidence))
+            best = max(matchings, key=lambda each: each.errors.value)
+            kinds = (type(best.placing.ridge.lift),)  # seldom another in another scaling
+        self._given, self._matching = given, best
+        self._placing = min(placings, key=lambda each: each.error)
 
     def transform(self, X_new: Array) -> Array:
         """Expected features, in the second table as given, of items of the first."""
         self._check_columns(X_new, 0, "X")
-        features = self._ridge.features(self._scale_x(X_new))
-        return self._given.undo(product(features, self._given_coefficients))
+        return self._given.undo(self._placing.predict(X_new))
 
     def scores(self, X_new: Array, y_new: Array) -> Scores:
         """Log-likelihood ratios of all pairs, plus half the squared length of each query."""
         self._check_columns(X_new, 0, "X")
         self._check_columns(y_new, 1, "y")
-        features = self._ridge.features(self._scale_x(X_new))
-        predicted = product(features, self._coefficients)
-        return self._errors.scores(predicted, self._components(self._scale_y(y_new)))
+        best = self._matching
+        targets = best.components(best.scale_y(y_new))
+        return best.errors.scores(best.placing.predict(X_new), targets)
 
     def _check_columns(self, table: Array, side: int, name: str) -> None:
         if table.shape[1] != self.n_columns[side]:
@@ -278,6 +287,29 @@ class PairMap:
                 f"{name} has {table.shape[1]} columns, and the collection that was fitted has "
                 f"{self.n_columns[side]}. Describe new items by the same columns."
             )
+
+
+class Placing(NamedTuple):
+    """A regression from the first table to components of the second."""
+
+    error: float  # mean squared error at pairs left out
+    scale_x: Scale
+    ridge: "Ridge"
+    coefficients: Array
+
+    def predict(self, X_new: Array) -> Array:
+        """Expected components of items of the first table."""
+        return product(self.ridge.features(self.scale_x(X_new)), self.coefficients)
+
+
+class Matching(NamedTuple):
+    """A regression to the scaled second table, with a model of its errors."""
+
+    placing: Placing
+    scale_y: Scale
+    components: "Components"
+    errors: "Errors"
+    evidence: Array  # log-likelihood ratios of the pairs that taught it
 
 
 class Components:
@@ -401,8 +433,11 @@ class Errors(NamedTuple):
     def scores(self, predicted: Array, targets: Array) -> Scores:
         """Log-likelihood ratios of all pairs, plus half the squared length of each query."""
         rank = len(self.whiten)
-        queries, keys = predicted[:, :rank] @ self.whiten, targets[:, :rank] @ self.whiten
-        bias = 0.5 * ((targets[:, :rank] ** 2).sum(axis=1) - (keys**2).sum(axis=1))
+        predicted, targets = (
+            np.clip(each[:, :rank], -FARTHEST, FARTHEST) for each in (predicted, targets)
+        )
+        queries, keys = predicted @ self.whiten, targets @ self.whiten
+        bias = 0.5 * ((targets**2).sum(axis=1) - (keys**2).sum(axis=1))
         root = np.sqrt(self.temperature)
         single = root * queries, root * keys, self.temperature * bias
         return Scores(*(each.astype(np.float32) for each in single))

@@ -21,6 +21,7 @@ from benchmarks.accuracy import (
     _photos,
     _set_kernels,
     _trust,
+    _unseen,
 )
 from unshuffle.matching import DoubtWarning
 
@@ -43,6 +44,7 @@ REPORTS = {
     "trust": _trust.report,
     "calibration": _trust.calibrate,
     "known-pairs": _known_pairs.report,
+    "unseen": _unseen.report,
 }
 LAYOUTS = ("layouts", "layouts-held-out")
 

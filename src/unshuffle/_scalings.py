@@ -1,56 +1,88 @@
-"""Scalings of tables, by name."""
+"""Scalings of tables, by name, and the same scalings of items that come later."""
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 Array = NDArray[np.float64]
+Scale = Callable[[Array], Array]
 
 
-def standardize(X: Array) -> Array:
+def standardize(X: Array) -> Scale:
     """Columns with mean 0 and variance 1."""
     # Scaling by a power of two is exact, and keeps sums and squares from overflow.
     _, exponents = np.frexp(np.abs(X).max(axis=0))
     scaled = np.ldexp(X, -exponents)
     # Sums of many single-precision numbers need double precision.
-    centered = scaled - scaled.mean(axis=0, dtype=np.float64).astype(scaled.dtype)
-    spread = centered.std(axis=0, dtype=np.float64).astype(scaled.dtype)
+    center = scaled.mean(axis=0, dtype=np.float64).astype(scaled.dtype)
+    spread = (scaled - center).std(axis=0, dtype=np.float64).astype(scaled.dtype)
     # Rounding errors of a constant column must not be blown up.
     spread[spread <= 1e-12 * np.abs(scaled).max(axis=0)] = 1.0
-    return np.asarray(centered / spread)
+    return partial(_standardize, exponents, center, spread)
 
 
-def normalize_rows(X: Array) -> Array:
+def normalize_rows(X: Array) -> Scale:
     """Rows of length 1, so that only the proportions of the columns count."""
+    return _normalize_rows
+
+
+def rank_columns(X: Array) -> Scale:
+    """Ranks among the items of each column, from 0 to 1."""
+    return partial(_rank, np.sort(X.T, axis=1))
+
+
+def log_counts(X: Array) -> Scale:
+    """Logarithms of counts, relative to the total of their row; other tables stay as given."""
+    if X.min() < 0:
+        return _keep
+    return partial(_log_counts, float(np.median(X.sum(axis=1))))
+
+
+def _standardize(exponents: NDArray[np.intc], center: Array, spread: Array, X: Array) -> Array:
+    return np.asarray((np.ldexp(X, -exponents) - center) / spread)
+
+
+def _normalize_rows(X: Array) -> Array:
     _, exponents = np.frexp(np.abs(X).max(axis=1, keepdims=True))
     scaled = np.ldexp(X, -exponents)
     lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
     return np.asarray(scaled / np.where(lengths > 0, lengths, 1.0))
 
 
-def rank_columns(X: Array) -> Array:
-    """Ranks within each column, from 0 to 1."""
+def _rank(columns: Array, X: Array) -> Array:
     ranks = np.empty(X.shape, dtype=np.result_type(X, np.float32))
-    for column, values in enumerate(X.T):
-        ranks[:, column] = (rankdata(values) - 0.5) / len(X)
-    return ranks
+    for j, values in enumerate(columns):
+        # Halfway between both, since equal values share a rank.
+        below = np.searchsorted(values, X[:, j], side="left")
+        ranks[:, j] = below + np.searchsorted(values, X[:, j], side="right")
+    return ranks / ranks.dtype.type(2 * columns.shape[1])
 
 
-def log_counts(X: Array) -> Array:
-    """Logarithms of counts, relative to the total of their row; other tables stay as given."""
-    if X.min() < 0:
-        return X
+def _log_counts(typical: float, X: Array) -> Array:
+    # New items may hold what no count is.
+    X = np.maximum(X, 0.0)
     totals = X.sum(axis=1, keepdims=True)
-    typical = float(np.median(totals))
     return np.asarray(np.log1p(X * (typical / np.where(totals > 0, totals, 1.0))))
 
 
-SCALINGS: dict[str, Callable[[Array], Array]] = {
-    "as given": lambda X: X,
+def _keep(X: Array) -> Array:
+    return X
+
+
+# Each learns from a table how to scale it, and items like its own; what it returns can be pickled.
+SCALERS: dict[str, Callable[[Array], Scale]] = {
+    "as given": lambda X: _keep,
     "standardized": standardize,
     "rows normalized": normalize_rows,
     "ranks": rank_columns,
     "log counts": log_counts,
 }
+
+
+def _scale(scaler: Callable[[Array], Scale], X: Array) -> Array:
+    return scaler(X)(X)
+
+
+SCALINGS: dict[str, Scale] = {name: partial(_scale, each) for name, each in SCALERS.items()}

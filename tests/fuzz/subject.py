@@ -128,7 +128,7 @@ def eight_rows(kind: Kind) -> Kind:
 
     def resized(draw: Any) -> Any:
         def drawn(case: Any, rng: Any) -> Any:
-            case.sizes.update(n=8, m=8, d=3, b=6)
+            case.sizes.update(n=8, m=8, d=3, e=4, b=6)
             return draw(case, rng)
 
         return drawn

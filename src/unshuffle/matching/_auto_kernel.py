@@ -24,8 +24,9 @@ from unshuffle.matching._refined import Outcome, agreement, disagreement
 
 Solve = Callable[[KernelPair], Outcome]
 
-# Items of each table on which scalings are compared: half of them, within these bounds.
-FEWEST_ITEMS, MOST_ITEMS = 150, 300
+# Items of each table on which scalings are compared: all of small tables, where samples have few
+# items in common, else half of them up to a limit.
+SMALL, MOST_ITEMS = 500, 300
 # Candidates that are matched again from halves: the best by their agreement, if it is higher than
 # that of the tables as given by this much.
 N_FINALISTS, HIGHER = 2, 0.07
@@ -75,9 +76,9 @@ class Tables:
         return K, compute_gram(scale(self.y), choice.kernel, gamma=None, name="y")
 
     def sample(self, known: NDArray[np.intp], rng: np.random.RandomState) -> "Tables":
-        """At most `MOST_ITEMS` rows of both tables, the known pairs first."""
-        half = max(len(self.X), len(self.y)) // 2
-        size = max(min(max(half, FEWEST_ITEMS), MOST_ITEMS), len(known))
+        """All rows of small tables, else `MOST_ITEMS` of both; the known pairs first."""
+        n_items = max(len(self.X), len(self.y))
+        size = n_items if n_items <= SMALL else max(MOST_ITEMS, len(known))
         parts = []
         for table, items in ((self.X, known[:, 0]), (self.y, known[:, 1])):
             others = rng.permutation(np.setdiff1d(np.arange(len(table)), items))

@@ -135,6 +135,13 @@ method(
     {"y": eight_rows(v.table("m", "e"))},
     gaps={""},
 )
+method("matching.KernelizedSorting.transform", _sorting, {"X": eight_rows(v.table("n", "d"))})
+method(
+    "matching.KernelizedSorting.match",
+    _sorting,
+    {"X": eight_rows(v.table("n", "d")), "y": eight_rows(v.table("m", "e"))},
+    gaps=NOT_ESTIMATED,
+)
 add(
     "matching.Matches",
     matching.Matches,

@@ -17,6 +17,7 @@ matchings at a small spectral power chooses.
 """
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,7 @@ from unshuffle.matching._factor_pair import (
     Single,
     whitening,
 )
+from unshuffle.matching._factors import Factors
 from unshuffle.matching._kernel_pair import CountingSearch
 
 # Density path: components used, rows in each soft step and in the first, most steps, least
@@ -60,19 +62,31 @@ N_NEIGHBORS, NEAR_RANKS = 32, (2, 4, 8, 16, 31)
 N_LANDMARKS, N_FAR_RANKS, N_AXES = 2048, 20, 16
 # Ways to match by descriptors, each on samples of its own: axes, power of their whitening,
 # softness.
-WAYS = [
-    *((16, 0.5, 0.08), (16, 1.0, 0.08), (16, 0.5, 0.15), (8, 0.5, 0.15)),
-    *((16, 0.0, 0.15), (8, 1.0, 0.15), (16, 1.0, 0.15), (8, 0.5, 0.08)),
-]
-AT_ONCE = 4  # starts that are annealed before the best of them are followed
+WAYS = (
+    *((16, 0.5, 0.08), (16, 1.0, 0.08), (16, 0.5, 0.15)),
+    *((8, 0.5, 0.15), (16, 0.0, 0.15), (8, 1.0, 0.15)),
+)
+# With this many known pairs, the distances to known items are descriptors too: weight of the
+# others, whitening, softness. This share of the median is added to squared distances.
+FEWEST_KNOWN = 3
+KNOWN_WAYS = ((0.0, 0.5, 0.08), (0.5, 0.5, 0.08), (0.0, 1.0, 0.15), (0.5, 1.0, 0.15))
+KNOWN_NOISE = 0.02
 # Annealing: spectral powers and temperatures, first and last, levels, steps in each level, and
 # rounds of balancing in each step.
 POWERS, TEMPERATURES = (0.6, 0.2), (0.3, 0.06)
 N_LEVELS, STEPS_PER_LEVEL, N_BALANCING = 12, 2, 6
 LAST_TEMPERATURE = 0.03  # of the first assignment
 SMALL = np.float32(1e-15)
-# Two ends are the same answer if they agree this much alike.
-ALIKE = 0.003
+# Of the starts that are annealed together, this many are followed at full size. Two ends are the
+# same answer if this share of the items lies in regions that go mostly to the same places, and if
+# they agree this much alike.
+N_FOLLOWED, SAME, ALIKE = 2, 0.98, 0.005
+N_PLACES = 64
+# Pairs of ends that are joined at most in each turn, if they agree this much alike.
+N_JOINED, JOINABLE = 2, 0.15
+# An answer that was found twice is shaken: maps leave out half of the items in this many regions.
+SHAKEN, SHAKEN_REGIONS, SHAKEN_ROUNDS = 0.5, (24, 16), 6
+BETTER = 0.002  # a shaken answer counts if it agrees this much better
 
 # Rounds that predict each region from the others: numbers of regions and shares of the items that
 # the maps leave out, taken in turn; folds; refits without the regions that fit worst; strength of
@@ -80,10 +94,9 @@ ALIKE = 0.003
 N_REGIONS, TRIMMED = (24, 48, 96, 32, 64, 128, 40, 80), (0.4, 0.25, 0.1, 0.3)
 N_FOLDS, N_REFITS, RIDGE = 8, 3, 0.003
 REGION_AXES, N_LLOYD = 32, 6
-# They end after this many, or so many without this gain; the last ones leave nothing out.
-MOST_CROSS_ROUNDS, PATIENCE, COUNTS = 16, 3, 5e-4
-LAST_REGIONS, N_LAST_ROUNDS = 128, 2
-MOST_ROUNDS = 4
+# They end after this many, or so many without this gain.
+MOST_CROSS_ROUNDS, PATIENCE, COUNTS = 12, 3, 5e-4
+N_LAST_ROUNDS = 3
 # Residuals beyond this many medians are those of wrong pairs.
 TYPICAL_RESIDUAL = 4.0
 
@@ -93,11 +106,11 @@ class Found:
     """A matching, and what led to it."""
 
     matching: Permutation  # partner of each item of the smaller collection
-    rank: int  # components that its likelihood uses; 0 if it only confirmed another
+    rank: int  # components that its likelihood uses
     agreement: float
     rivals: list[Permutation] = field(default_factory=list)  # other ends of the search
     path: list[float] = field(default_factory=list)  # objective after each assignment
-    confirmed: bool = True  # whether two starts led to it, or none could do better
+    confirmed: bool = True  # whether two starts led to it, or no other could agree better
     released: Permutation | None = None  # with -1 for released items; None if not asked for
 
     @property
@@ -160,15 +173,15 @@ def solve_low_rank(
     """Follow the density path, and the annealed path unless the first is convincing."""
     pair = search.pair
     search.record(_match_by_rank(pair), 1, "describing items", 0.02)
-    ends = [_density_path(search, tiles, rng)]
-    if ends[0].agreement < CONVINCING:
-        ends += _annealed_path(search, tiles, n_init=n_init, n_jobs=n_jobs, rng=rng)
-    # An end that only confirmed another was not refined.
-    best = max((end for end in ends if end.rank), key=lambda end: end.agreement)
-    alike = [end.agreement > best.agreement * (1.0 - ALIKE) for end in ends]
-    confirmed = best.agreement >= CONVINCING or sum(alike) > 1
-    rivals = [end.matching for end in ends if end is not best]
-    return replace(best, rivals=rivals, confirmed=confirmed)
+    sharp = _density_path(search, tiles, rng)
+    if sharp.agreement >= CONVINCING:
+        return sharp
+    path = _AnnealedPath(search, tiles, n_jobs, rng)
+    best, confirmed = path.run(n_init)
+    rivals = [end.matching for end in path.ends]
+    if sharp.agreement > best.agreement:
+        return replace(sharp, rivals=rivals, confirmed=False)
+    return replace(best, rivals=[sharp.matching, *rivals], confirmed=confirmed)
 
 
 def resolved(pair: FactorPair, most: int) -> int:
@@ -299,46 +312,216 @@ def _places(frozen: NDArray[np.intp], chosen: NDArray[np.intp]) -> NDArray[np.in
 # The annealed path
 
 
-def _annealed_path(
-    search: LowRankSearch,
-    tiles: Tiles,
-    *,
-    n_init: int,
-    n_jobs: int | None,
-    rng: np.random.RandomState,
-) -> list[Found]:
-    """Ends of starts that were followed, until two of them are the same answer."""
-    pair = search.pair
-    rank = resolved(pair, SOFT_RANK)
-    samples = [rng.permutation(size)[:DESCRIBED] for size in pair.shape]
-    described = [
-        _describe(tiles, factors.points[sample], factors.spread, rng)
-        for factors, sample in zip((pair.first, pair.second), samples, strict=True)
-    ]
-    D, E, variances = _principal_axes(*described)
-    search.report("describing neighborhoods", 0.33)
-    ways = WAYS[:n_init]
-    ends: list[Found] = []
-    for first in range(0, len(ways), AT_ONCE):
+class _AnnealedPath:
+    """A pool of ends, which grows until two unrelated ones are the same answer."""
+
+    def __init__(
+        self, search: LowRankSearch, tiles: Tiles, n_jobs: int | None, rng: np.random.RandomState
+    ) -> None:
+        self.search, self.pair, self.tiles, self.n_jobs, self.rng = (
+            search,
+            search.pair,
+            tiles,
+            n_jobs,
+            rng,
+        )
+        self.rank = resolved(self.pair, SOFT_RANK)
+        sides = self.pair.first, self.pair.second
+        self.places = [_find_regions(side, N_PLACES, rng) for side in sides]
+        self.samples = [rng.permutation(size)[:DESCRIBED] for size in self.pair.shape]
+        self.described = [
+            _describe(tiles, side.points[sample], side.spread, rng)
+            for side, sample in zip(sides, self.samples, strict=True)
+        ]
+        self.ends: list[Found] = []
+        self.joined: set[tuple[int, int]] = set()  # positions of ends that were joined
+        self.n_rounds = 0
+
+    def run(self, n_init: int) -> tuple[Found, bool]:
+        """Best end, and whether it was found twice and stood when shaken."""
+        n_followed = 0
+        while n_followed < n_init:
+            annealed = self._anneal_batch()
+            for M in annealed[: min(N_FOLLOWED, n_init - n_followed)]:
+                matching = _likelihood_round(self.pair, self.tiles, M)
+                self._keep(self._climb(matching, "matching groups"))
+                n_followed += 1
+            for _ in range(N_JOINED):
+                if self._is_found_twice() or not self._join():
+                    break
+            if self._is_found_twice() and self._stands():
+                return self._refine(self.best), True
+        return self._refine(self.best), False
+
+    @property
+    def best(self) -> Found:
+        """The end that agrees best."""
+        return max(self.ends, key=lambda end: end.agreement)
+
+    def _record(self, matching: Permutation, stage: str) -> Found:
+        # Rounds at full size take the time; how many there will be is not known.
+        self.n_rounds += 1
+        fraction = 0.35 + 0.6 * (1.0 - np.exp(-self.n_rounds / 30.0))
+        return self.search.record(matching, self.rank, stage, fraction)
+
+    def _keep(self, end: Found) -> None:
+        self.ends.append(end)
+
+    def _anneal_batch(self) -> list[Array]:
+        """Correlations that starts on new samples lead to, the best first."""
+        pair, rng = self.pair, self.rng
         tasks = []
-        for way in ways[first : first + AT_ONCE]:
-            chosen = [rng.permutation(sample.size)[:ANNEALED] for sample in samples]
-            part = pair.part(samples[0][chosen[0]], samples[1][chosen[1]])
-            tasks.append((part, D[chosen[0]], E[chosen[1]], variances, way, rank))
-        begin = 0.33 + 0.6 * first / len(ways)
-        share = 0.6 * len(tasks) / len(ways)
-        annealed = map_parallel(_anneal, tasks, n_jobs=n_jobs)
-        search.report("annealing", begin + share / 2)
+        known = len(pair.frozen) >= FEWEST_KNOWN
+        for way in KNOWN_WAYS if known else WAYS:
+            chosen = [rng.permutation(sample.size)[:ANNEALED] for sample in self.samples]
+            part = pair.part(
+                *(sample[each] for sample, each in zip(self.samples, chosen, strict=True))
+            )
+            D, E = (side[each] for side, each in zip(self.described, chosen, strict=True))
+            first, whitened, softness = way
+            if known:
+                weight, first = np.float32(first), N_AXES
+                D, E = self._add_known(part, weight * D, weight * E)
+            how = int(first), whitened, softness
+            tasks.append((part, *_principal_axes(D, E), how, self.rank))
+        annealed = map_parallel(_anneal, tasks, n_jobs=self.n_jobs)
         # Only the agreement of a matching counts: soft shares of unbalanced columns overstate it.
         annealed.sort(key=pair.agreement_of, reverse=True)
-        for number, M in enumerate(annealed):
-            span = begin + share * np.array([number, number + 1]) / (2 * len(tasks)) + share / 2
-            known = max((end.agreement for end in ends), default=np.inf)
-            ends.append(_follow(search, tiles, M, (span[0], span[1]), rng, known))
-            highest = max(end.agreement for end in ends)
-            if sum(end.agreement > highest * (1.0 - ALIKE) for end in ends) > 1:
-                return ends
-    return ends
+        return annealed
+
+    def _add_known(self, part: FactorPair, D: Single, E: Single) -> tuple[Single, Single]:
+        """Descriptors with the distances to known items, comparable one by one."""
+        described = []
+        for number, (whole, side, others) in enumerate(
+            ((self.pair.first, part.first, D), (self.pair.second, part.second, E))
+        ):
+            known = whole.points[self.pair.frozen[:, number]]
+            squared = (
+                np.einsum("ij,ij->i", side.points, side.points)[:, None]
+                + np.einsum("ij,ij->i", known, known)
+                - 2.0 * side.points @ known.T
+            )
+            logs = np.log(np.maximum(squared, 0.0) / side.spread + KNOWN_NOISE)
+            described.append(np.hstack([_standardized(logs), others]))
+        return described[0], described[1]
+
+    def _climb(
+        self,
+        matching: Permutation,
+        stage: str,
+        *,
+        rounds: int = MOST_CROSS_ROUNDS,
+        trims: tuple[float, ...] = TRIMMED,
+    ) -> Found:
+        """Rounds that predict regions from each other, while they raise the agreement."""
+        found = self._record(matching, stage)
+        offset, n_idle = N_FOLLOWED * len(self.ends), 0
+        for number in range(offset, offset + rounds):
+            n_regions, trim = N_REGIONS[number % len(N_REGIONS)], trims[number % len(trims)]
+            matching = self._cross_round(matching, n_regions, trim)
+            after = self._record(matching, "repairing groups")
+            n_idle = 0 if after.agreement > found.agreement * (1.0 + COUNTS) else n_idle + 1
+            found = max(found, after, key=lambda each: each.agreement)
+            if n_idle == PATIENCE:
+                break
+        return found
+
+    def _cross_round(
+        self, matching: Permutation, n_regions: int, trim: float, n_refits: int = N_REFITS
+    ) -> Permutation:
+        """Assign all items by maps that leave them out, then by the likelihood this implies."""
+        pair, tiles = self.pair, self.tiles
+        regions = _find_regions(pair.first, n_regions, self.rng)
+        scores = cross_fitted(pair, matching, regions, trim, self.rng, self.rank, n_refits)
+        matching = pair.assign(tiles, scores.balanced(tiles, 1))
+        return _likelihood_round(pair, tiles, pair.moments(matching, self.rank))
+
+    def _is_same(self, end: Found, other: Found) -> bool:
+        """Whether nearly all items lie in regions that both send mostly to the same places."""
+        counts = []
+        for each in (end, other):
+            places = self.places[0] * N_PLACES + self.places[1][each.matching]
+            counts.append(np.bincount(places, minlength=N_PLACES**2).reshape(N_PLACES, N_PLACES))
+        sizes = counts[0].sum(axis=1)
+        shared = np.minimum(*counts).sum(axis=1) > 0.5 * sizes
+        return float(sizes[shared].sum()) >= SAME * len(end.matching)
+
+    def _is_found_twice(self) -> bool:
+        best = self.best
+        alike = [
+            end
+            for end in self.ends
+            if end.agreement > best.agreement * (1.0 - ALIKE) and self._is_same(end, best)
+        ]
+        return len(alike) > 1
+
+    def _join(self) -> bool:
+        """Follow what two ends have in common; False if there are no two to join."""
+        order = sorted(range(len(self.ends)), key=lambda number: -self.ends[number].agreement)
+        for place, one in enumerate(order):
+            for other in order[place + 1 :]:
+                first, second = self.ends[one], self.ends[other]
+                if (
+                    (one, other) in self.joined
+                    or second.agreement < first.agreement * (1.0 - JOINABLE)
+                    or self._is_same(first, second)
+                ):
+                    continue
+                self.joined.add((one, other))
+                end = self._climb(self._common(first, second), "joining answers")
+                # What only comes back to one of the two confirms nothing.
+                if not (self._is_same(end, first) or self._is_same(end, second)):
+                    self._keep(end)
+                elif end.agreement > self.best.agreement:
+                    self.ends[one] = end
+                return True
+        return False
+
+    def _common(self, first: Found, second: Found) -> Permutation:
+        """Matching by the map of the items that two ends send to the same place."""
+        pair, rank = self.pair, self.rank
+        U, V = pair.first.scores[:, :rank], pair.second.scores[:, :rank]
+        places = self.places[1]
+        rows = np.flatnonzero(places[first.matching] == places[second.matching])
+        images: Single = (V[first.matching[rows]] + V[second.matching[rows]]) / np.float32(2)
+        gram = np.asarray(U[rows].T @ U[rows], dtype=np.float64)
+        gram += RIDGE * len(U) * np.eye(len(gram))
+        cross = np.asarray(U[rows].T @ images, dtype=np.float64)
+        predicted = U @ np.linalg.solve(gram, cross).astype(np.float32)
+        W = _noise_whitening(images - predicted[rows])
+        keys = V @ W
+        scores = Scores(predicted @ W, keys, np.float32(-0.5) * (keys**2).sum(axis=1))
+        return pair.assign(self.tiles, scores.balanced(self.tiles, 1))
+
+    def _stands(self) -> bool:
+        """Whether the best comes back after its maps had to do without half of the items."""
+        while True:
+            best, better = self.best, False
+            for n_regions in SHAKEN_REGIONS:
+                matching = self._cross_round(best.matching, n_regions, SHAKEN, N_REFITS + 1)
+                end = self._climb(matching, "shaking", rounds=SHAKEN_ROUNDS, trims=(0.25, 0.4))
+                if end.agreement > best.agreement * (1.0 + BETTER) and not self._is_same(
+                    end, best
+                ):
+                    self._keep(end)
+                    better = True
+                elif end.agreement < best.agreement * (1.0 - 2 * ALIKE):
+                    return False
+            if not better:
+                return True
+            if not self._is_found_twice():
+                return False
+
+    def _refine(self, found: Found) -> Found:
+        """Last likelihood rounds, with shares of the columns balanced."""
+        for _ in range(N_LAST_ROUNDS):
+            M = self.pair.moments(found.matching, self.rank)
+            after = self._record(
+                _likelihood_round(self.pair, self.tiles, M, balanced=True), "refining"
+            )
+            if after.agreement > found.agreement * (1.0 - COUNTS):
+                found = after
+        return found
 
 
 def _describe(tiles: Tiles, points: Single, spread: float, rng: np.random.RandomState) -> Single:
@@ -371,9 +554,7 @@ def _principal_axes(D: Single, E: Single) -> tuple[Single, Single, Array]:
     return D @ leading, E @ leading, variances[::-1][:N_AXES]
 
 
-def _anneal(
-    task: tuple[FactorPair, Single, Single, Array, tuple[int, float, float], int],
-) -> Array:
+def _anneal(task: tuple[Any, ...]) -> Array:
     """Correlations at the end of a soft ascent of the kernel objective, ever finer and colder.
 
     The items of both sides are samples, so only groups can be matched, not single items.
@@ -431,140 +612,87 @@ def _kernel_weights(pair: FactorPair, M: Array, power: float) -> Array:
 # Rounds at full size
 
 
-def _follow(
-    search: LowRankSearch,
-    tiles: Tiles,
-    M: Array,
-    span: tuple[float, float],
-    rng: np.random.RandomState,
-    known: float,
-) -> Found:
-    """Match all items from correlations of a sample, repair groups, and refine.
-
-    Stops when it agrees as well as an answer that is `known`.
-    """
-    pair = search.pair
-    rank = resolved(pair, SOFT_RANK)
-
-    def record(matching: Permutation, stage: str, share: float) -> Found:
-        return search.record(matching, rank, stage, span[0] + (span[1] - span[0]) * share)
-
-    found = record(_likelihood_round(pair, tiles, M), "matching groups", 0.1)
-    matching, highest, n_idle = found.matching, found.agreement, 0
-    for number in range(MOST_CROSS_ROUNDS):
-        n_regions = N_REGIONS[number % len(N_REGIONS)]
-        trimmed = TRIMMED[number % len(TRIMMED)]
-        matching = _cross_round(pair, tiles, matching, n_regions, trimmed, rng)
-        after = record(matching, "repairing groups", 0.1 + 0.7 * number / MOST_CROSS_ROUNDS)
-        n_idle = 0 if after.agreement > highest * (1.0 + COUNTS) else n_idle + 1
-        found = max(found, after, key=lambda each: each.agreement)
-        highest = found.agreement
-        if highest > known * (1.0 - ALIKE):
-            return replace(found, rank=0)
-        if n_idle == PATIENCE:
-            break
-    for number in range(N_LAST_ROUNDS):
-        matching = _cross_round(pair, tiles, found.matching, LAST_REGIONS, 0.0, rng)
-        after = record(matching, "refining", 0.8 + 0.05 * number)
-        if after.agreement > found.agreement * (1.0 - COUNTS):
-            found = after
-    for number in range(MOST_ROUNDS):
-        matching = _likelihood_round(pair, tiles, pair.moments(found.matching, rank))
-        after = record(matching, "refining", 0.9 + 0.02 * number)
-        gained = after.agreement > found.agreement * (1.0 + COUNTS / 5)
-        if after.agreement > found.agreement * (1.0 - COUNTS):
-            found = after
-        if not gained:
-            break
-    return found
-
-
-def _likelihood_round(pair: FactorPair, tiles: Tiles, M: Array) -> Permutation:
+def _likelihood_round(
+    pair: FactorPair, tiles: Tiles, M: Array, *, balanced: bool = False
+) -> Permutation:
     """Assign all items by the likelihood that correlations imply."""
     U, V = pair.first.scores[:, : M.shape[0]], pair.second.scores[:, : M.shape[1]]
     likelihood = Likelihood.of(M, (whitening(U), whitening(V)), LARGEST_CORRELATION)
-    return pair.assign(tiles, likelihood.scores(U, V).balanced(tiles, 1))
-
-
-def _cross_round(
-    pair: FactorPair,
-    tiles: Tiles,
-    matching: Permutation,
-    n_regions: int,
-    trimmed: float,
-    rng: np.random.RandomState,
-) -> Permutation:
-    """Assign all items by maps that leave them out, then by the likelihood that this implies."""
-    scores, _ = cross_fitted(pair, matching, n_regions, trimmed, rng)
-    matching = pair.assign(tiles, scores.balanced(tiles, 1))
-    return _likelihood_round(pair, tiles, pair.moments(matching, resolved(pair, SOFT_RANK)))
+    scores = likelihood.scores(U, V)
+    return pair.assign(tiles, scores.balanced(tiles, 1) if balanced else scores)
 
 
 def cross_fitted(
     pair: FactorPair,
     matching: Permutation,
-    n_regions: int,
+    groups: NDArray[np.intp],
     trimmed: float,
     rng: np.random.RandomState,
-) -> tuple[Scores, NDArray[np.intp]]:
-    """Scores by ridge maps from first to second, each region by maps fitted on others; regions.
+    rank: int,
+    n_refits: int = N_REFITS,
+) -> Scores:
+    """Scores by ridge maps from first to second, each group by maps fitted on others.
 
-    No exchanged group can vouch for itself then, and the regions that the others predict worst, a
+    No exchanged group can vouch for itself then. The groups that the others predict worst, a
     share `trimmed` of the items, are left out of the maps altogether.
     """
-    rank = resolved(pair, SOFT_RANK)
     U, V = pair.first.scores[:, :rank], pair.second.scores[:, :rank]
-    regions = _find_regions(pair, n_regions, rng)
-    sizes = np.bincount(regions, minlength=n_regions)
-    partners = V[matching]
-    grams, crosses = _region_moments(U, partners, regions, sizes)
-    folds = rng.randint(0, N_FOLDS, n_regions)
-    outside = folds != np.arange(N_FOLDS)[:, None]
-    ridge = RIDGE * len(U) * np.eye(U.shape[1])
+    rows = np.flatnonzero(matching >= 0)
+    own, partners, at = U[rows], V[matching[rows]], groups[rows]
+    n_groups = int(groups.max()) + 1
+    sizes = np.bincount(at, minlength=n_groups)
+    grams, crosses = _group_moments(own, partners, at, sizes)
+    folds = rng.randint(0, N_FOLDS, n_groups)
+    ridge = RIDGE * rows.size * np.eye(U.shape[1])
 
-    def predict(used: NDArray[np.bool_]) -> Single:
-        predicted = np.empty_like(partners)
-        for fold in range(N_FOLDS):
-            weights = (outside[fold] & used).astype(np.float64)
-            gram = np.tensordot(weights, grams, axes=1) + ridge
-            cross = np.tensordot(weights, crosses, axes=1)
-            rows = np.flatnonzero(folds[regions] == fold)
-            predicted[rows] = U[rows] @ np.linalg.solve(gram, cross).astype(np.float32)
+    def fit_maps(used: NDArray[np.bool_]) -> list[Single]:
+        weights = [(used & (folds != fold)).astype(np.float64) for fold in range(N_FOLDS)]
+        return [
+            np.linalg.solve(
+                np.tensordot(each, grams, axes=1) + ridge, np.tensordot(each, crosses, axes=1)
+            ).astype(np.float32)
+            for each in weights
+        ]
+
+    def predict(maps: list[Single], items: Single, groups: NDArray[np.intp]) -> Single:
+        predicted = np.empty((len(items), V.shape[1]), dtype=np.float32)
+        for fold, each in enumerate(maps):
+            inside = np.flatnonzero(folds[groups] == fold)
+            predicted[inside] = items[inside] @ each
         return predicted
 
-    used = np.ones(n_regions, dtype=bool)
-    predicted = predict(used)
-    residuals = partners - predicted
+    used = np.ones(n_groups, dtype=bool)
+    maps = fit_maps(used)
+    residuals = partners - predict(maps, own, at)
     squared = np.einsum("ij,ij->i", residuals, residuals)
-    # Wrong regions must not widen the noise.
+    # Wrong groups must not widen the noise.
     W = _noise_whitening(residuals[squared <= TYPICAL_RESIDUAL * np.median(squared)])
     if trimmed:
-        for _ in range(N_REFITS):
-            whitened = residuals @ W
-            errors = np.bincount(
-                regions, np.einsum("ij,ij->i", whitened, whitened), minlength=n_regions
-            ) / np.maximum(sizes, 1)
+        for _ in range(n_refits):
+            squared = ((residuals @ W) ** 2).sum(axis=1)
+            errors = np.bincount(at, squared, minlength=n_groups) / np.maximum(sizes, 1)
             order = np.argsort(errors, kind="stable")
-            used[order] = np.cumsum(sizes[order]) <= (1.0 - trimmed) * len(U)
-            predicted = predict(used)
-            residuals = partners - predicted
-        W = _noise_whitening(residuals[used[regions]])
+            used[order] = np.cumsum(sizes[order]) <= (1.0 - trimmed) * rows.size
+            maps = fit_maps(used)
+            residuals = partners - predict(maps, own, at)
+        W = _noise_whitening(residuals[used[at]])
     keys = V @ W
-    return Scores(predicted @ W, keys, np.float32(-0.5) * (keys**2).sum(axis=1)), regions
+    bias = np.float32(-0.5) * (keys**2).sum(axis=1)
+    return Scores(predict(maps, U, groups) @ W, keys, bias)
 
 
-def _region_moments(
-    U: Single, partners: Single, regions: NDArray[np.intp], sizes: NDArray[np.intp]
+def _group_moments(
+    own: Single, partners: Single, groups: NDArray[np.intp], sizes: NDArray[np.intp]
 ) -> tuple[Array, Array]:
-    """Products of the rows of U with themselves and with their partners, for each region."""
-    order = np.argsort(regions, kind="stable")
-    own, theirs = U[order], partners[order]
-    grams = np.zeros((sizes.size, U.shape[1], U.shape[1]))
-    crosses = np.zeros((sizes.size, U.shape[1], partners.shape[1]))
+    """Products of items with themselves and with their partners, summed over each group."""
+    order = np.argsort(groups, kind="stable")
+    own, partners = own[order], partners[order]
+    grams = np.zeros((sizes.size, own.shape[1], own.shape[1]))
+    crosses = np.zeros((sizes.size, own.shape[1], partners.shape[1]))
     ends = np.cumsum(sizes)
-    for region, (begin, end) in enumerate(zip(ends - sizes, ends, strict=True)):
-        grams[region] = own[begin:end].T @ own[begin:end]
-        crosses[region] = own[begin:end].T @ theirs[begin:end]
+    for group, (begin, end) in enumerate(zip(ends - sizes, ends, strict=True)):
+        grams[group] = own[begin:end].T @ own[begin:end]
+        crosses[group] = own[begin:end].T @ partners[begin:end]
     return grams, crosses
 
 
@@ -576,10 +704,9 @@ def _noise_whitening(residuals: Single) -> Single:
 
 
 def _find_regions(
-    pair: FactorPair, n_regions: int, rng: np.random.RandomState
+    factors: Factors, n_regions: int, rng: np.random.RandomState
 ) -> NDArray[np.intp]:
-    """Region of each item of the first collection, by a few steps of k-means."""
-    factors = pair.first
+    """Region of each item, by a few steps of k-means."""
     axes = factors.eigenvalues[:REGION_AXES] ** POWER
     F = factors.scores[:, :REGION_AXES] * axes.astype(np.float32)
     centers = F[rng.permutation(len(F))[:n_regions]]

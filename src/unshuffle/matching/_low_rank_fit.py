@@ -14,16 +14,13 @@ from unshuffle._parallel import all_cores
 from unshuffle._scalings import SCALINGS
 from unshuffle._tiles import Tiles, auction
 from unshuffle.matching._factor_pair import (
-    LARGEST_CORRELATION,
     POWER,
     STEP,
     TAKEN,
     Array,
     FactorPair,
-    Likelihood,
     Permutation,
     Scores,
-    whitening,
 )
 from unshuffle.matching._factors import compute_factors
 from unshuffle.matching._fit import Answer, Fit, fixed_rng
@@ -32,6 +29,7 @@ from unshuffle.matching._low_rank import (
     SOFT_RANK,
     Found,
     LowRankSearch,
+    cross_fitted,
     solve_low_rank,
 )
 from unshuffle.matching._refined import (
@@ -45,6 +43,7 @@ from unshuffle.matching._trust import FEWEST_PAIRS, Evidence
 N_LANDMARKS = 1024
 MOST_RELEASES = 10
 N_SINKHORN = 20
+N_GROUPS = 64  # random groups of items that are left out in turn
 SAMPLED = 1024  # pairs of each sample that is matched again
 
 Solve = Callable[[FactorPair], Found]
@@ -151,7 +150,7 @@ class LowRankFit(Fit):
         """What was found, in the user's order of collections."""
         pair = self.pair
         frozen = pair.frozen[:, :: pair.order]
-        self.scores = final_scores(pair, found)
+        self.scores = honest_scores(pair, found)
         return Answer(
             permutation=pair.to_user(found.kept),
             n_second=pair.shape[0 if pair.swapped else 1],
@@ -221,11 +220,11 @@ class FactorShares:
         return np.take_along_axis(columns, order, axis=1).astype(np.intp)
 
 
-def final_scores(pair: FactorPair, found: Found) -> Scores:
-    """Likelihood scores that the matching found implies."""
-    U, V = pair.first.scores[:, : found.rank], pair.second.scores[:, : found.rank]
-    M = pair.moments(found.kept, found.rank)
-    return Likelihood.of(M, (whitening(U), whitening(V)), LARGEST_CORRELATION).scores(U, V)
+def honest_scores(pair: FactorPair, found: Found) -> Scores:
+    """Scores of each item by the other pairs, with the noise of pairs that were left out."""
+    rng = fixed_rng()
+    groups = rng.randint(0, N_GROUPS, pair.shape[0])
+    return cross_fitted(pair, found.kept, groups, 0.0, rng, found.rank)
 
 
 def soften(
@@ -362,6 +361,6 @@ def leave_out(pair: FactorPair, tiles: Tiles, found: Found) -> LeftOut:
     others = found.kept.copy()
     others[pair.frozen[:, 0]] = -1
     free = replace(pair, frozen=np.empty((0, 2), dtype=np.intp))
-    again = free.assign(tiles, final_scores(pair, replace(found, released=others)))
+    again = free.assign(tiles, honest_scores(pair, replace(found, released=others)))
     n_found = int((again[pair.frozen[:, 0]] == pair.frozen[:, 1]).sum())
     return LeftOut(len(pair.frozen), n_found, np.empty(0))

@@ -21,6 +21,7 @@ RANKED = 4096  # rows whose rank error is measured
 BLOCK = 256
 N_LANDMARKS, RANK = 1024, 112
 N_NEAREST = 32
+PAIRS = 2**16  # distances computed at a time
 LARGEST = 0.9999  # correlation; at 1, weights are infinite
 N_FURTHER = 4
 
@@ -55,12 +56,12 @@ def rank_error(problem: Problem, partner: Partner) -> float:
 def ceilings(problem: Problem) -> tuple[float, float | None]:
     """Share right of the oracle, and the share of the truth that is kept (networks only)."""
     if problem.rotation is not None:
-        found = assign(problem.X @ problem.rotation, problem.y, problem.partner)
+        found = assign(problem.X @ problem.rotation, problem.y)
         return float(np.mean(found == problem.partner)), None
     U, V = components(problem.X), components(problem.y)
     pairs, right = problem.partner, []
     for _ in range(1 + N_FURTHER):
-        pairs = by_likelihood(U, V, pairs, problem.partner)
+        pairs = by_likelihood(U, V, pairs)
         right.append(float(np.mean(pairs == problem.partner)))
     return right[0], right[-1]
 
@@ -75,7 +76,7 @@ def components(X: Array) -> Array:
     return np.asarray(principal.fit_transform(kernel.fit_transform(X.astype(float))))
 
 
-def by_likelihood(U: Array, V: Array, pairs: Partner, truth: Partner) -> Partner:
+def by_likelihood(U: Array, V: Array, pairs: Partner) -> Partner:
     """Assignment by the likelihood of Gaussian views correlated as in the pairs given."""
     left, correlations, right = np.linalg.svd(U.T @ V[pairs] / len(U))
     correlations = correlations.clip(max=LARGEST)
@@ -83,22 +84,29 @@ def by_likelihood(U: Array, V: Array, pairs: Partner, truth: Partner) -> Partner
     # Completing the square turns the likelihood ratio into a squared distance.
     a = (U @ left) * np.sqrt(weights / correlations)
     b = (V @ right.T) * np.sqrt(weights * correlations)
-    return assign(a, b, truth)
+    return assign(a, b)
 
 
-def assign(a: Array, b: Array, truth: Partner) -> Partner:
-    """Assignment of least squared distance among the nearest of each, and the true partner.
+def assign(a: Array, b: Array) -> Partner:
+    """Assignment of least squared distance among the nearest of each item of both sides.
 
-    The true partners make sure that there is a full assignment.
+    Random pairs make sure that there is a full assignment. The true pairs would too, but items
+    that are far from all others would then fall to their true partners.
     """
     n_nearest = min(N_NEAREST, len(b))
-    apart, nearest = NearestNeighbors(n_neighbors=n_nearest).fit(b).kneighbors(a)
-    wanted = np.linalg.norm(a - b[truth], axis=1)
-    costs = np.column_stack([apart, wanted]) ** 2
-    columns = np.column_stack([nearest, truth])
-    # Twice the same pair would add up, and a cost of zero would not be stored.
-    columns, costs = columns.ravel(), 1e-6 + costs.ravel()
-    rows = np.repeat(np.arange(len(a)), n_nearest + 1)
-    _, first = np.unique(rows * len(b) + columns, return_index=True)
-    graph = csr_array((costs[first], (rows[first], columns[first])), shape=(len(a), len(b)))
+    forth = NearestNeighbors(n_neighbors=n_nearest).fit(b).kneighbors(a, return_distance=False)
+    back = NearestNeighbors(n_neighbors=n_nearest).fit(a).kneighbors(b, return_distance=False)
+    items = np.arange(len(a))
+    rows = np.concatenate([np.repeat(items, n_nearest), back.ravel(), items])
+    others = np.random.default_rng(0).permutation(len(b))
+    columns = np.concatenate([forth.ravel(), np.repeat(items, n_nearest), others])
+    rows, columns = np.divmod(np.unique(rows * len(b) + columns), len(b))
+    costs = np.concatenate(
+        [
+            ((a[rows[i : i + PAIRS]] - b[columns[i : i + PAIRS]]) ** 2).sum(axis=1)
+            for i in range(0, len(rows), PAIRS)
+        ]
+    )
+    # Costs of zero would be taken for pairs that are not allowed.
+    graph = csr_array((1e-6 + costs, (rows, columns)), shape=(len(a), len(b)))
     return np.asarray(min_weight_full_bipartite_matching(graph)[1])

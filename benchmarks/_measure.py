@@ -1,5 +1,6 @@
 """Rows of the tables, and timing."""
 
+import ctypes
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -57,11 +58,14 @@ def timed(function: Callable[[], Result], *, repeats: int = 1) -> tuple[Result, 
 def with_memory(function: Callable[[], Result]) -> tuple[Result, float | None, float | None]:
     """Result of a call, and peak memory in megabytes, added by it and in total.
 
-    Call it in a process of its own: memory freed earlier would be reused and not counted. None
+    Call it in a process of its own: memory freed earlier may be reused and not counted. None
     outside Linux.
     """
     if not PEAK.exists():
         return function(), None, None
+    c_library = ctypes.CDLL(None)
+    if hasattr(c_library, "malloc_trim"):
+        c_library.malloc_trim(0)  # return freed memory to the system
     PEAK.write_text("5")
     before = resident("VmRSS")
     result = function()

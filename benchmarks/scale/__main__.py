@@ -282,7 +282,7 @@ def costs(records: list[Record]) -> Row:
 
 
 def warnings_of(records: list[Record]) -> str:
-    """How many fits were doubted."""
+    """How many fits issued a warning."""
     return f"{sum(bool(one.warned) for one in records)} of {len(records)}"
 
 

@@ -113,7 +113,9 @@ def test_tables_name_the_worst_draw_and_what_failed(tmp_path):
 def test_exponents_and_the_figure_of_growth(tmp_path):
     assert _growth.exponent([10, 100, 1000], [3e2, 3e4, 3e6]) == pytest.approx(2.0)
     curve = [
-        _records.Record(f"cloud_{n}_0.1_0", "default", seconds=n / 100, megabytes=float(n))
+        _records.Record(
+            f"cloud_{n}_0.1_0", "default", seconds=n / 100, megabytes=float(n), right=1.0
+        )
         for n in (100, 1000)
     ]
     _growth.draw({"default": curve}, tmp_path / "growth.svg")

@@ -88,7 +88,8 @@ def ours(
         return sorting.permutation_, said
 
     # The default call takes either method.
-    for each in [options] if options else [OURS["refined"], OURS["low_rank"]]:
+    searches = [options] if options else [OURS["refined"], OURS["low_rank"]]
+    for each in searches if problem.n_items > WARM_UP else []:
         with warnings.catch_warnings(), suppress(ValueError):  # too few items for a method
             warnings.simplefilter("ignore")
             fit(first(problem.X), first(problem.y), each)

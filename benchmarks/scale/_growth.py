@@ -19,13 +19,13 @@ def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
 
 
 def draw(curves: Mapping[str, Sequence[Record]], path: Path) -> None:
-    """Time and memory of each method against the number of items."""
+    """Time, memory and share of right pairs of each method against the number of items."""
     import matplotlib as mpl
     import matplotlib.pyplot as plt
 
     # The same picture gives the same file.
     with mpl.rc_context({"svg.hashsalt": "unshuffle", "font.size": 9}):
-        fig, axes = plt.subplots(1, 2, figsize=(8.0, 3.4), layout="constrained")
+        fig, axes = plt.subplots(1, 3, figsize=(9.6, 3.2), layout="constrained")
         for number, (method, curve) in enumerate(curves.items()):
             sizes = [int(one.problem.split("_")[1]) for one in curve]
             style = {"color": COLORS[number % 4], "marker": MARKERS[number % 4], "markersize": 4}
@@ -34,10 +34,12 @@ def draw(curves: Mapping[str, Sequence[Record]], path: Path) -> None:
             gigabytes = [max(one.megabytes or LEAST, LEAST) / 1000 for one in curve]
             axes[0].loglog(sizes, seconds, label=label, **style)
             axes[1].loglog(sizes, gigabytes, label=label, **style)
-        for ax, title in zip(axes, ("seconds", "memory in GB"), strict=True):
+            axes[2].semilogx(sizes, [one.right for one in curve], label=label, **style)
+        for ax, title in zip(axes, ("seconds", "memory in GB", "share right"), strict=True):
             ax.set(xlabel="items", title=title)
             ax.grid(visible=True, which="major", color="#dddddd")
             ax.spines[["top", "right"]].set_visible(False)
-        axes[0].legend(frameon=False)
+        axes[2].set_ylim(-0.05, 1.05)
+        axes[2].legend(frameon=False)
         fig.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
         plt.close(fig)

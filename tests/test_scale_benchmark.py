@@ -94,7 +94,8 @@ def test_fits_beyond_a_limit_are_stopped_and_failures_named():
 def test_peers_assign_their_plans():
     pytest.importorskip("ot")
     problem = _problems.load("cloud_60_0.01_0")
-    found, _ = _fit.PEERS["POT, distances"](problem.X, problem.y)()
+    solve, read = _fit.PEERS["POT, distances"](problem.X, problem.y)
+    found, _ = read(solve())
     np.testing.assert_array_equal(np.sort(found), np.arange(60))
 
 

@@ -1,9 +1,14 @@
 """Rows of the tables, and timing."""
 
+import ctypes
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeVar
+
+MEGABYTE = 1e6
+PEAK = Path("/proc/self/clear_refs")  # resets the peak; only Linux has it
 
 Result = TypeVar("Result")
 
@@ -48,3 +53,29 @@ def timed(function: Callable[[], Result], *, repeats: int = 1) -> tuple[Result, 
         result = function()
         best = min(best, time.perf_counter() - start)
     return result, best
+
+
+def with_memory(function: Callable[[], Result]) -> tuple[Result, float | None, float | None]:
+    """Result of a call, and peak memory in megabytes, added by it and in total.
+
+    Call it in a process of its own: memory freed earlier may be reused and not counted. None
+    outside Linux.
+    """
+    if not PEAK.exists():
+        return function(), None, None
+    c_library = ctypes.CDLL(None)
+    if hasattr(c_library, "malloc_trim"):
+        c_library.malloc_trim(0)  # return freed memory to the system
+    PEAK.write_text("5")
+    before = resident("VmRSS")
+    result = function()
+    peak = resident("VmHWM")
+    return result, peak - before, peak
+
+
+def resident(field: str, process: int | str = "self") -> float:
+    """Memory in megabytes; `resource` would start from the parent process's peak."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    # A process that has ended, but is not collected yet, has no such line.
+    kilobytes = next((line.split()[1] for line in lines if line.startswith(field)), 0)
+    return 1024 * int(kilobytes) / MEGABYTE

@@ -10,13 +10,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 from joblib import effective_n_jobs
 
 from benchmarks._flas import Grid, Items, Method, compiled_layouts, flas, grid_layout, warm_up
-from benchmarks._measure import Row, timed
+from benchmarks._measure import PEAK, Row, timed, with_memory
 from unshuffle import GridLayout
 from unshuffle.layout import _anneal
 from unshuffle.metrics import neighbor_distance
@@ -31,7 +30,6 @@ N_FEATURES = 3
 NUMBER = 4  # bytes
 NEIGHBORS = 8
 CACHED = 2**18  # bytes that fit into the cache of any core
-MEGABYTE = 1e6
 
 
 def rows(*, quick: bool, full: bool) -> Iterator[Row]:
@@ -146,7 +144,7 @@ def memory_in_child(name: str, side: int) -> tuple[float | None, float | None]:
 
     Runs in a separate process, because memory freed earlier would be reused.
     """
-    if not Path("/proc/self/clear_refs").exists():
+    if not PEAK.exists():
         return None, None
     command = [sys.executable, "-m", "benchmarks.growth", name, str(side)]
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -161,17 +159,8 @@ def main(name: str, side: int) -> None:
         # compile on a small layout: memory freed by a large one would be reused and not counted
         warm_up(name, side=12, n_features=N_FEATURES)
     X = draw(side)
-    Path("/proc/self/clear_refs").write_text("5")  # reset the peak
-    before = resident("VmRSS")
-    method(X, (side, side), 0, 1)
-    print(resident("VmHWM") - before, resident("VmHWM"))
-
-
-def resident(field: str) -> float:
-    """Memory in megabytes; `resource` would start from the parent process's peak."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    kilobytes = next(line.split()[1] for line in lines if line.startswith(field))
-    return 1024 * int(kilobytes) / MEGABYTE
+    _, above, in_all = with_memory(lambda: method(X, (side, side), 0, 1))
+    print(above, in_all)
 
 
 if __name__ == "__main__":

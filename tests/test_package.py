@@ -22,6 +22,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 # Modules of distributions that are named otherwise.
 MODULES = {
     "dask[distributed]": {"dask", "distributed"},
+    "ott-jax": {"ott", "jax"},
     "pillow": {"PIL"},
     "pot": {"ot"},
     "scikit-image": {"skimage"},

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from unshuffle import assignment, datasets, images, layout
+from unshuffle._printing import duration
 from unshuffle.base import SearchState
 from unshuffle.kernels import Mixture
 
@@ -29,3 +30,18 @@ def test_results_with_many_entries_print_as_one_short_line(name):
         assert part in text
         assert len(text) < 250
         assert "\n" not in text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.2, "1 second"),
+        (89.0, "89 seconds"),
+        (91.0, "2 minutes"),
+        (3600.0, "60 minutes"),
+        (7000.0, "2 hours"),
+        (1e7, "2,778 hours"),
+    ],
+)
+def test_durations_are_said_in_round_numbers(seconds, words):
+    assert duration(seconds) == words

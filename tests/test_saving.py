@@ -92,6 +92,23 @@ def test_a_write_that_fails_leaves_the_old_file_and_names_it(tmp_path, monkeypat
     assert [each.name for each in tmp_path.iterdir()] == ["a.csv"]
 
 
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left"), KeyboardInterrupt()])
+def test_a_stream_that_breaks_off_leaves_the_old_file(tmp_path, error):
+    path = tmp_path / "a.csv"
+    path.write_text("old")
+
+    def pieces():
+        yield b"x" * 10**6
+        raise error
+
+    with pytest.raises(type(error)):
+        replace_file(path, pieces())
+    assert path.read_text() == "old"
+    assert [each.name for each in tmp_path.iterdir()] == ["a.csv"]
+    replace_file(path, iter([b"one ", b"two"]))
+    assert path.read_text() == "one two"
+
+
 @needs_links
 def test_parts_of_a_killed_run_are_removed_by_the_next(tmp_path, held):
     process, part = held

@@ -115,7 +115,7 @@ def as_rows(X: Any, name: str, *, in_place: bool = False) -> Any:
     if sparse.issparse(X):
         rows = _as_csr(X, name, in_place=in_place)
     else:
-        rows = X if in_place and _is_real_array(X) else as_numbers(X, name)
+        rows = X if in_place and is_real_array(X) else as_numbers(X, name)
     if rows.shape == (0,) or (rows.ndim == 2 and rows.shape[0] == 0):
         raise ValueError(f"{name} is empty: found 0 sample(s). Pass one row for each item.")
     if rows.ndim < 2:
@@ -222,7 +222,7 @@ def table_shape(X: Any) -> tuple[int, int]:
     return (len(X) if hasattr(X, "__len__") else 0), 0
 
 
-def _is_real_array(X: Any) -> bool:
+def is_real_array(X: Any) -> bool:
     """Whether this is a plain NumPy array, possibly of a file, of real numbers."""
     return type(X) in (np.ndarray, np.memmap) and X.dtype.kind in "biuf"
 

@@ -119,6 +119,18 @@ def squared_distances(X: Any, Y: Any = None) -> NDArray[np.float64]:
     return D
 
 
+def row_distances(
+    X: Any, rows: NDArray[np.intp], columns: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Euclidean distances between pairs of rows of X."""
+    squares = np.empty(rows.size)
+    n_pairs = _pairs_per_block(X)
+    for start in range(0, rows.size, n_pairs):
+        some = slice(start, start + n_pairs)
+        squares[some] = _squared_norms(as_float64(X[rows[some]]) - as_float64(X[columns[some]]))
+    return np.sqrt(squares)
+
+
 def manhattan(X: Any, Y: Any = None) -> NDArray[np.float64]:
     """Sums of absolute differences between the rows of X and of Y."""
     same = Y is None
@@ -206,8 +218,7 @@ def _recompute_cancelled(
     x_norms: NDArray[np.float64],
     y_norms: NDArray[np.float64],
 ) -> None:
-    # In blocks of pairs, since their differences take n_pairs * d numbers.
-    n_pairs = max(1, 2**22 // max(1, X.shape[1]))
+    n_pairs = _pairs_per_block(X)
     for start in range(0, D.shape[0], _BLOCK):
         stop = min(start + _BLOCK, D.shape[0])
         limit = _CANCELLED * (x_norms[start:stop, None] + y_norms)
@@ -216,6 +227,11 @@ def _recompute_cancelled(
         for first in range(0, rows.size, n_pairs):
             i, j = rows[first : first + n_pairs], columns[first : first + n_pairs]
             D[i, j] = _squared_norms(X[i] - Y[j])
+
+
+def _pairs_per_block(X: Any) -> int:
+    """Pairs of rows whose differences are formed at a time, since they take d numbers each."""
+    return int(max(1, 2**22 // max(1, X.shape[1])))
 
 
 def _above_diagonal(D: NDArray[np.float64]) -> NDArray[np.float64]:

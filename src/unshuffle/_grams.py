@@ -19,10 +19,16 @@ from unshuffle._arrays import (
 from unshuffle._parameters import check_kernel_memory
 
 Kernel = str | Callable[..., Any]
+KERNELS = ("linear", "rbf", "laplacian", "chi2", "geodesic", "local", "text", "precomputed")
 
 
-def check_gram(gram: ArrayLike, name: str) -> NDArray[np.float64]:
-    """Square, symmetric, finite kernel matrix as float64."""
+def check_gram(
+    gram: ArrayLike, name: str, items: NDArray[np.intp] | None = None
+) -> NDArray[np.float64]:
+    """Square, symmetric, finite kernel matrix as float64.
+
+    `items` are the user's numbers of its rows, if it is a part of a larger matrix.
+    """
     _check_gram_memory(gram)
     K = as_rows(as_numbers(gram, name), name)
     check_magnitude(K, name)
@@ -41,9 +47,11 @@ def check_gram(gram: ArrayLike, name: str) -> NDArray[np.float64]:
         if gaps[row, column] > worst:
             worst, i, j = float(gaps[row, column]), start + int(row), int(column)
     if worst > 1e-6 * max(float(K.max()), -float(K.min()), np.finfo(float).tiny):
+        first, second = (i, j) if items is None else (int(items[i]), int(items[j]))
         raise ValueError(
-            f"{name} is not symmetric: entry ({i}, {j}) is {K[i, j]:.6g} and ({j}, {i}) is "
-            f"{K[j, i]:.6g}. Pass ({name} + {name}.T) / 2 if the difference does not matter."
+            f"{name} is not symmetric: entry ({first}, {second}) is {K[i, j]:.6g} and "
+            f"({second}, {first}) is {K[j, i]:.6g}. Pass ({name} + {name}.T) / 2 if the "
+            "difference does not matter."
         )
     symmetric: NDArray[np.float64] = K + K.T
     symmetric *= 0.5
@@ -72,6 +80,50 @@ def check_kernel_list(kernels: Sequence[Any]) -> list[Any]:
     if len(kernels) == 0:
         raise ValueError('`kernel` is an empty list. Name at least one kernel, such as ["rbf"].')
     return list(kernels)
+
+
+def check_no_weights(weights: Any) -> None:
+    """Refuse weights of kernels where there is only one kernel."""
+    if weights is not None:
+        raise ValueError(
+            "Kernel weights were given for a single kernel. Pass a list of kernels, or leave "
+            "the weights out."
+        )
+
+
+def check_per_kernel(gamma: Any, n_kernels: int) -> list[Any]:
+    """One width for each kernel, from a list or a single value for all."""
+    if not isinstance(gamma, list | tuple | np.ndarray) or np.ndim(gamma) == 0:
+        return [gamma] * n_kernels
+    if len(gamma) != n_kernels:
+        raise ValueError(
+            f"`gamma` has {len(gamma)} entries for {n_kernels} kernel(s). "
+            "Give one for each kernel, or a single value for all."
+        )
+    return list(gamma)
+
+
+def check_kernel_weights(weights: ArrayLike | None, n_kernels: int) -> NDArray[np.float64]:
+    """Non-negative weights, one for each kernel, not all zero; all one by default."""
+    if weights is None:
+        return np.ones(n_kernels)
+    try:
+        values = as_numbers(weights, "Kernel weights")
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"Kernel weights must be numbers, got {weights!r}. Give one for each kernel."
+        ) from error
+    if values.shape != (n_kernels,):
+        raise ValueError(
+            f"Kernel weights have shape {values.shape} for {n_kernels} kernel(s). "
+            "Give one number for each kernel."
+        )
+    if not np.all(np.isfinite(values)) or values.min() < 0 or values.max() == 0:
+        raise ValueError(
+            f"Kernel weights must be finite, at least 0 and not all 0, got {values.tolist()}. "
+            "Leave them out to weight all kernels equally."
+        )
+    return values
 
 
 def check_frozen(
@@ -150,8 +202,8 @@ def check_permutation(
             f"`{name}` names item {outside} of y, which has {n_second} items. "
             f"Use positions from 0 to {n_second - 1}, -1 for unmatched."
         )
-    if np.unique(used).size != used.size:
-        counts = np.bincount(used.astype(np.intp))
+    counts = np.bincount(used.astype(np.intp))
+    if counts.max(initial=0) > 1:
         raise ValueError(
             f"`{name}` uses item {int(counts.argmax())} of y {int(counts.max())} times. "
             "Each item of y may have one partner."

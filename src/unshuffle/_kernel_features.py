@@ -45,7 +45,7 @@ class PointKernel:
         if self.kind == "poly":
             with np.errstate(over="ignore", invalid="ignore"):
                 return polynomial(X @ Y.T, self.gamma, self.degree)
-        return _check_kernel_block(call_kernel(self.kind, X, Y, name="the points"), self.kind)
+        return check_kernel_block(call_kernel(self.kind, X, Y, name="the points"), self.kind)
 
 
 def call_kernel(kernel: Callable[..., Any], X: Any, Y: Any = None, *, name: str) -> Any:
@@ -243,7 +243,7 @@ def _regress(features: Array, points: Array) -> Array:
     return np.vstack([slopes, start + (mean - means @ slopes)])
 
 
-def _check_kernel_block(block: Any, kernel: Any) -> Array:
+def check_kernel_block(block: Any, kernel: Any) -> Array:
     """Validate the similarities that a user's kernel returned."""
     label = kernel_name(kernel)
     given = as_array(block, f"The result of the kernel {label}")

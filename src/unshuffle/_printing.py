@@ -1,4 +1,4 @@
-"""Short representations of results that hold arrays."""
+"""Short representations of results that hold arrays, and of durations."""
 
 from dataclasses import fields
 from typing import Any
@@ -21,3 +21,12 @@ def _shown(value: Any) -> str:
         return f"<{type(value).__name__} of {len(value):,}>"
     text = f"{value:.6g}" if isinstance(value, float) else repr(value)
     return text if len(text) <= 60 else f"<{type(value).__name__}>"
+
+
+def duration(seconds: float) -> str:
+    """Rough duration in words: "40 seconds", "3 minutes" or "2 hours"."""
+    length, unit = 1.0, "second"
+    if seconds >= 90:
+        length, unit = (60.0, "minute") if seconds < 5400 else (3600.0, "hour")
+    number = max(round(seconds / length), 1)
+    return f"{number:,} {unit}{'s' * (number != 1)}"

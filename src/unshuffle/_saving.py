@@ -10,9 +10,10 @@ import re
 import stat
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -32,15 +33,19 @@ _ABANDONED_SECONDS = 24 * 3600.0
 # First characters of formulas in Excel, LibreOffice and Google Sheets, including wide forms.
 _FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
 SUFFIXES = (".csv", ".json")
+# Records that are turned into text at once, so that files of any length take little memory, and
+# in a block of a Parquet file.
+_AT_ONCE, _IN_BLOCK = 4_000, 100_000
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _REAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[-+]?[0-9]+)?", re.IGNORECASE)
 
 
-def replace_file(path: Path, data: bytes) -> None:
+def replace_file(path: Path, data: bytes | Iterable[bytes]) -> None:
     """Write a file atomically: to a temporary part in the same folder, then moved into place.
 
-    An existing file, or the target of a link, keeps its permissions; a new one gets those of the
-    umask. Parts left in the folder by killed runs are removed.
+    `data` may come in pieces, written one by one. An existing file, or the target of a link,
+    keeps its permissions; a new one gets those of the umask. Parts left in the folder by killed
+    runs are removed.
     """
     target = Path(os.path.realpath(path))
     try:
@@ -53,13 +58,13 @@ def replace_file(path: Path, data: bytes) -> None:
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
-def _write_and_move(target: Path, data: bytes) -> None:
+def _write_and_move(target: Path, data: bytes | Iterable[bytes]) -> None:
     before = os.stat(target) if target.exists() else None
     # A replaced file may be private, so its part must be private too.
     part, handle = _open_part(target.parent, 0o666 if before is None else 0o600)
     try:
         with open(handle, "wb") as file:
-            file.write(data)
+            file.writelines([data] if isinstance(data, bytes) else data)
             file.flush()
             _sync(handle)
             if before is not None:
@@ -154,27 +159,77 @@ def decode_text(data: bytes) -> str:
     return data.decode("utf-8-sig", "surrogateescape")
 
 
-def csv_text(
-    columns: Sequence[str], rows: Sequence[Mapping[str, Any]], *, spreadsheet: bool = False
-) -> str:
-    """Records as CSV with a heading; None is an empty cell.
+def csv_pieces(
+    columns: Sequence[str], rows: Iterable[Sequence[Any]], *, spreadsheet: bool = False
+) -> Iterator[bytes]:
+    """Rows as CSV with a heading, in pieces to write one by one; None is an empty cell.
 
     With `spreadsheet`, an apostrophe is put before text that would run as a formula.
     """
-    if spreadsheet:
-        rows = [{key: _escaped(cell) for key, cell in row.items()} for row in rows]
-    # Python 3.11 does not quote a lone carriage return, and then cannot read it.
-    odd = any(isinstance(cell, str) and "\r" in cell for row in rows for cell in row.values())
+    yield _csv([columns])
+    for some in _some_at_once(rows):
+        yield _csv([[_escaped(cell) for cell in row] for row in some] if spreadsheet else some)
+
+
+def _csv(rows: list[Any]) -> bytes:
     out = io.StringIO(newline="")
-    writer = csv.DictWriter(
-        out,
-        columns,
-        lineterminator="\n",
-        quoting=csv.QUOTE_NONNUMERIC if odd else csv.QUOTE_MINIMAL,
-    )
-    writer.writeheader()
-    writer.writerows(rows)
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    if "\r" in out.getvalue():
+        # Python 3.11 does not quote a lone carriage return, and then cannot read it.
+        out = io.StringIO(newline="")
+        csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC).writerows(rows)
+    return encode_text(out.getvalue())
+
+
+def json_pieces(
+    details: Mapping[str, Any], key: str, records: Iterable[Mapping[str, Any]]
+) -> Iterator[bytes]:
+    """JSON of `details` and, under `key`, the records, one in a line, in pieces to write."""
+    others = {name: value for name, value in details.items() if name != key}
+    head = json.dumps({**others, key: []}, indent=1)
+    yield head.removesuffix("]\n}").encode()
+    between = "\n  "
+    for some in _some_at_once(records):
+        yield (between + ",\n  ".join(map(json.dumps, some))).encode()
+        between = ",\n  "
+    yield b"\n ]\n}\n"
+
+
+def parquet_bytes(columns: Mapping[str, str], rows: Iterable[Sequence[Any]]) -> bytes:
+    """Rows as a Parquet file, whose columns have the given Arrow types; None is null."""
+    pa, parquet = import_parquet("Writing a .parquet file")
+    schema = pa.schema(list(columns.items()))
+    out = io.BytesIO()
+    with parquet.ParquetWriter(out, schema) as writer:
+        for some in _some_at_once(rows, _IN_BLOCK):
+            try:
+                arrays = list(map(pa.array, zip(*some, strict=True), schema.types))
+            except UnicodeEncodeError:
+                # File names may hold bytes that are not valid Unicode; Parquet may not.
+                valid = [[_as_unicode(cell) for cell in row] for row in some]
+                arrays = list(map(pa.array, zip(*valid, strict=True), schema.types))
+            writer.write_table(pa.table(arrays, schema=schema))
     return out.getvalue()
+
+
+def _as_unicode(cell: Any) -> Any:
+    return encode_text(cell).decode("utf-8", "replace") if isinstance(cell, str) else cell
+
+
+def import_parquet(what: str) -> tuple[Any, Any]:
+    """The modules pyarrow and pyarrow.parquet, which `what` needs."""
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise ImportError(f"{what} needs pyarrow: pip install 'unshuffle[tables]'") from error
+    return pyarrow, parquet
+
+
+def _some_at_once(records: Iterable[Any], most: int = _AT_ONCE) -> Iterator[list[Any]]:
+    left = iter(records)
+    while some := list(islice(left, most)):
+        yield some
 
 
 def _escaped(cell: Any) -> Any:
@@ -236,19 +291,21 @@ class Record:
         return index, name
 
 
-def read_records(path: Path, key: str, columns: Sequence[str]) -> list[Record]:
+def read_records(
+    path: Path, key: str, columns: Sequence[str], suffixes: Sequence[str] = SUFFIXES
+) -> list[Record]:
     """Records of a file, each with all `columns`; in JSON, the list under `key`."""
-    _check_suffix(path, SUFFIXES)
+    _check_suffix(path, suffixes)
     check_regular_file(path, "`path`")
     expected = f"{str(path)!r} is not a file of {key}: expected records with {', '.join(columns)}"
-    text = decode_text(path.read_bytes())
+    suffix = path.suffix.lower()
     try:
-        records = (
-            _from_json(text, path, key)
-            if path.suffix.lower() == ".json"
-            else _from_csv(text, path)
-        )
-    except (json.JSONDecodeError, RecursionError, csv.Error) as error:
+        if suffix == ".parquet":
+            records = _from_parquet(path)
+        else:
+            text = decode_text(path.read_bytes())
+            records = _from_json(text, path, key) if suffix == ".json" else _from_csv(text, path)
+    except (json.JSONDecodeError, RecursionError, csv.Error, _NotParquet) as error:
         raise ValueError(f"{expected}; it could not be read ({error}).") from error
     if not records:
         raise ValueError(f"{expected}, found none.")
@@ -291,6 +348,20 @@ def _from_csv(text: str, path: Path) -> list[Record]:
             )
         records.append(Record(path, place, dict(zip(heading, row, strict=True)), True))
     return records
+
+
+class _NotParquet(Exception):
+    """Any of the errors that pyarrow raises for a file it cannot read."""
+
+
+def _from_parquet(path: Path) -> list[Record]:
+    _, parquet = import_parquet(f"Reading {path}")
+    try:
+        with parquet.ParquetFile(path) as file:
+            rows = file.read().to_pylist()
+    except Exception as error:
+        raise _NotParquet(error) from error
+    return [Record(path, f"record {number}", row, False) for number, row in enumerate(rows)]
 
 
 def names_in_order(

@@ -15,8 +15,9 @@ def standardize(X: Array) -> Scale:
     # Scaling by a power of two is exact, and keeps sums and squares from overflow.
     _, exponents = np.frexp(np.abs(X).max(axis=0))
     scaled = np.ldexp(X, -exponents)
-    center = scaled.mean(axis=0)
-    spread = (scaled - center).std(axis=0)
+    # Sums of many single-precision numbers need double precision.
+    center = scaled.mean(axis=0, dtype=np.float64).astype(scaled.dtype)
+    spread = (scaled - center).std(axis=0, dtype=np.float64).astype(scaled.dtype)
     # Rounding errors of a constant column must not be blown up.
     spread[spread <= 1e-12 * np.abs(scaled).max(axis=0)] = 1.0
     return partial(_standardize, exponents, center, spread)
@@ -51,12 +52,12 @@ def _normalize_rows(X: Array) -> Array:
 
 
 def _rank(columns: Array, X: Array) -> Array:
-    ranks = np.empty(X.shape)
+    ranks = np.empty(X.shape, dtype=np.result_type(X, np.float32))
     for j, values in enumerate(columns):
         # Halfway between both, since equal values share a rank.
         below = np.searchsorted(values, X[:, j], side="left")
         ranks[:, j] = below + np.searchsorted(values, X[:, j], side="right")
-    return ranks / (2 * columns.shape[1])
+    return ranks / ranks.dtype.type(2 * columns.shape[1])
 
 
 def _log_counts(typical: float, X: Array) -> Array:

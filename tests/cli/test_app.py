@@ -1,4 +1,5 @@
 import contextlib
+import io
 import os
 import re
 import signal
@@ -12,7 +13,9 @@ import pytest
 from PIL import Image
 
 import unshuffle
+from unshuffle.base import SearchState
 from unshuffle.cli import _demo
+from unshuffle.cli._app import progress_bar, report_to, time_left
 from unshuffle.cli._app import run as run_app
 from unshuffle.cli._demo import neighbor_agreement
 from unshuffle.datasets import make_paired_views
@@ -57,7 +60,10 @@ def test_version_and_help_are_printed():
         ("match a b --unmatched-cost -1", "'--unmatched-cost': give a number above 0, not -1."),
         ("match a b --unmatched-cost 0", "'--unmatched-cost': give a number above 0, not 0."),
         ("match a b --unmatched-cost nan", "'--unmatched-cost': give a number above 0, not nan."),
-        ("match a b --method foo", "'--method': 'foo' is not one of 'refined', 'classic',"),
+        (
+            "match a b --method foo",
+            "'--method': 'foo' is not one of 'auto', 'refined', 'low-rank',",
+        ),
         ("match a b --seed x", "'--seed': "),
         ("layout", "Missing argument 'FOLDER'."),
         ("layout a --summary 1", "'--summary': give 2 or more, not 1."),
@@ -161,6 +167,29 @@ def interrupted_run(folder, *arguments):
             seen += os.read(terminal, 65536)
         os.close(terminal)
     return code, stdout, seen
+
+
+def test_time_left_follows_from_the_pace_so_far():
+    assert time_left(20.0, 0.25) == "60 seconds left"
+    assert time_left(1.0, 0.5) == "", "too early to tell"
+    assert time_left(30.0, 0.0) == ""
+    assert time_left(30.0, 1.0) == ""
+
+
+def test_the_bar_shows_stage_percent_and_time_left(monkeypatch):
+    stream = io.StringIO()
+    stream.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("TERM", "xterm")
+    clock = iter(range(0, 10**6, 30))
+    monkeypatch.setattr("unshuffle.cli._app.time.monotonic", lambda: float(next(clock)))
+    with progress_bar("Matching", show=True) as advance:
+        report_to(advance)(SearchState(3, 1.0, np.arange(2), stage="climbing", fraction=0.25))
+    shown = stream.getvalue()
+    assert "25 %" in shown
+    assert "step 3: climbing" in shown
+    assert re.search(r"\d+ (seconds|minutes) left", shown)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")

@@ -1,6 +1,7 @@
 import csv
 import json
 import re
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -8,7 +9,9 @@ from PIL import Image
 from sklearn.preprocessing import StandardScaler
 
 import unshuffle
+from unshuffle.cli._frozen import read_frozen_pairs
 from unshuffle.cli._match import _count_pairs
+from unshuffle.cli._options import MatchOptions, Method
 from unshuffle.matching import Matches
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -321,3 +324,86 @@ def test_written_pairs_are_read_by_the_library(run, tables):
         assert matches.names_x == [f"a{i}" for i in range(40)]
         assert matches.candidates.shape == (40, 2)
         np.testing.assert_array_equal(matches.candidates[:, 0], matches.permutation)
+
+
+@pytest.fixture
+def instant(monkeypatch):
+    """Replace the search by one that answers at once; gives what `fit` received."""
+    received = {}
+
+    class Instant(unshuffle.KernelizedSorting):
+        def fit(self, X, y, **options):
+            received.update(options, X=X, y=y)
+            self.permutation_ = np.arange(len(X))[::-1]
+            self.confidence_ = np.full(len(X), 0.5)
+            self.expected_accuracy_, self.expected_accuracy_interval_ = 0.9, np.array([0.8, 1.0])
+            self.objective_, self.ambiguity_, self.converged_ = 1.0, 0.0, True
+            self.kernel_, self.scaling_, self.method_, self.doubts_ = "rbf", "ranks", "refined", []
+            return self
+
+    monkeypatch.setattr(unshuffle, "KernelizedSorting", Instant)
+    return received
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16])
+def test_arrays_reach_the_estimator_mapped_and_in_their_own_precision(
+    run, tmp_path, instant, dtype
+):
+    X = (np.random.RandomState(0).randn(2_000, 3) * 100).astype(dtype)
+    for name in "ab":
+        np.save(tmp_path / f"{name}.npy", X)
+    assert run("match", "a.npy", "b.npy", "-q").exit_code == 0
+    for side in "Xy":
+        assert isinstance(instant[side], np.memmap)
+        assert instant[side].dtype == dtype
+        np.testing.assert_array_equal(instant[side], X)
+    assert len(rows_of("pairs.csv")) == 2_000
+
+
+def test_a_long_list_of_pairs_is_written_and_not_printed(run, tmp_path, instant, monkeypatch):
+    monkeypatch.setattr("unshuffle.cli._match.MOST_PRINTED", 40)
+    for name, n_rows in (("a", 41), ("few", 40)):
+        np.save(tmp_path / f"{name}.npy", np.random.RandomState(0).randn(n_rows, 3))
+    answer = json.loads(run("match", "a.npy", "a.npy", "--json", "-o", "pairs.csv").stdout)
+    assert (answer["pairs"], answer["output"], answer["n_matched"]) == (None, "pairs.csv", 41)
+    assert len(Matches.load("pairs.csv").names_x) == 41
+    # Without a file they would be lost.
+    assert len(json.loads(run("match", "a.npy", "a.npy", "--json").stdout)["pairs"]) == 41
+    few = run("match", "few.npy", "few.npy", "--json", "-o", "pairs.csv")
+    assert len(json.loads(few.stdout)["pairs"]) == 40
+
+
+@pytest.mark.parametrize("place", [(0, 0), (49_999, 2), (31_234, 1)])
+def test_one_missing_value_among_many_rows_is_named(run, tmp_path, place):
+    X = np.random.RandomState(0).randn(50_000, 40).astype(np.float32)
+    np.save(tmp_path / "a.npy", X)
+    X[place] = np.nan
+    np.save(tmp_path / "b.npy", X)
+    result = run("match", "a.npy", "b.npy")
+    assert result.exit_code == 2
+    said = f"the first is in row {place[0] + 1}, column '{place[1] + 1}'."
+    assert f"b.npy has 1 missing or infinite value(s); {said}" in result.stderr
+
+
+def test_many_known_pairs_of_many_items_are_found_by_name(tmp_path):
+    names = [f"cell{i}" for i in range(100_000)]
+    lines = [f"cell{i},cell{99_999 - i}" for i in range(0, 100_000, 7)]
+    (tmp_path / "known.csv").write_text("\n".join(lines))
+    pairs = read_frozen_pairs(tmp_path / "known.csv", names, names)
+    np.testing.assert_array_equal(pairs[:, 0], np.arange(0, 100_000, 7))
+    np.testing.assert_array_equal(pairs.sum(axis=1), 99_999)
+
+
+def test_the_methods_are_those_of_the_estimator():
+    known = unshuffle.KernelizedSorting._constraints["method"][0].words
+    assert [each.value.replace("-", "_") for each in Method] == re.findall(r"'(\w+)'", known)
+    default = signature(unshuffle.KernelizedSorting).parameters["method"].default
+    assert signature(MatchOptions).parameters["method"].default.value == default
+
+
+@pytest.mark.parametrize("method", list(Method))
+def test_every_method_matches(run, tables, method):
+    answer = json.loads(run("match", *tables[:2], "--method", method.value, "--json").stdout)
+    assert answer["n_matched"] == 40
+    found = "refined" if method == "auto" else method.value.replace("-", "_")
+    assert answer["method"] == found

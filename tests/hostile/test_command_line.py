@@ -130,6 +130,10 @@ def test_broken_parquet_and_unknown_kinds_are_refused(refused, good, tmp_path):
     pytest.importorskip("pyarrow")
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 nonsense PAR1")
     assert "cannot be read as Parquet" in refused("match", good, tmp_path / "bad.parquet")
+    assert "cannot be read as Parquet" in refused("layout", tmp_path / "bad.parquet")
+    pytest.importorskip("h5py")
+    (tmp_path / "bad.h5ad").write_bytes(b"\x89HDF\r\n\x1a\n nonsense")
+    assert "cannot be read as AnnData" in refused("match", good, tmp_path / "bad.h5ad")
     (tmp_path / "bad.xlsx").write_bytes(b"PK")
     assert "bad.xlsx cannot be read. Give a folder" in refused(
         "match", good, tmp_path / "bad.xlsx"

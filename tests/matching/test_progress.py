@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from unshuffle import KernelizedSorting
-from unshuffle.matching import DoubtWarning, _refined
+from unshuffle.matching import DoubtWarning, _fit, _refined
 
 pytestmark = pytest.mark.filterwarnings("ignore::unshuffle.matching.DoubtWarning")
 
@@ -191,3 +191,16 @@ def test_a_stopped_fit_gives_no_verdict_on_ambiguity():
         KernelizedSorting(callback=lambda state: state.iteration == 1).fit(x, x)
     with pytest.warns(DoubtWarning):
         KernelizedSorting().fit(x, x)
+
+
+def test_the_callback_is_told_first_what_a_long_fit_takes(paired_points, monkeypatch):
+    X, y, _ = paired_points(12, 0)
+    states = []
+    KernelizedSorting(callback=states.append).fit(X, y)
+    assert states[0].iteration == 1, "not of a short one"
+    monkeypatch.setattr(_fit, "NOTABLE", 0.0)
+    told = []
+    KernelizedSorting(callback=lambda state: told.append(state) or state.iteration == 0).fit(X, y)
+    assert (told[0].iteration, told[0].fraction, told[0].permutation.size) == (0, 0.0, 0)
+    assert told[0].stage == "expected: about 1 second, 0.0 GB"
+    assert len(told) == len(states) + 1, "its answer does not stop the fit"

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from unshuffle import _saving
 from unshuffle.matching import Matches
 
 ODD = ["\r", "two\nlines", "\u2028", "a,b", '"', "\x00", "", " x "]
@@ -39,6 +40,53 @@ def test_any_names_and_partners_survive_saving(names_x, names_y, seed, with_cand
         assert loaded.candidates is None
     else:
         np.testing.assert_array_equal(loaded.candidates, candidates)
+
+
+def test_parquet_holds_the_same_table(matches, tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "pairs.parquet"
+    matches.save(path)
+    table = parquet.read_table(path)
+    assert table.to_pylist() == matches.rows()
+    assert table.schema.field("index_y").type == pa.int64()
+    ranked = Matches(
+        matches.permutation,
+        matches.confidence,
+        # The second is a file name that is not valid Unicode.
+        ["", os.fsdecode(b"\xff\xfe")],
+        ["é", "d"],
+        np.array([[1, 0], [0, 1]]),
+    )
+    ranked.save(path)
+    loaded = Matches.load(path)
+    assert (loaded.names_x, loaded.names_y) == (["", "\ufffd\ufffd"], ["é", "d"])
+    np.testing.assert_array_equal(loaded.permutation, ranked.permutation)
+    np.testing.assert_array_equal(loaded.candidates, ranked.candidates)
+    path.write_bytes(b"PAR1 and no more")
+    with pytest.raises(ValueError, match=r"not a file of pairs.*could not be read"):
+        Matches.load(path)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".json"])
+def test_long_tables_are_written_in_pieces_that_join(tmp_path, monkeypatch, suffix):
+    n = 9_001
+    order = np.random.RandomState(0).permutation(n)
+    names = [f"item {i}" for i in range(n - 1)] + ["\r"]
+    saved = Matches(order, np.linspace(0, 1, n), names, names)
+    written = []
+    replace = _saving.replace_file
+    monkeypatch.setattr(
+        "unshuffle.matching._matches.replace_file",
+        lambda path, data: replace(path, (written.append(len(each)) or each for each in data)),
+    )
+    saved.save(tmp_path / f"pairs{suffix}")
+    assert len(written) > 3
+    assert max(written) < sum(written) / 2
+    loaded = Matches.load(tmp_path / f"pairs{suffix}")
+    assert loaded.names_y == names
+    np.testing.assert_array_equal(loaded.permutation, order)
+    np.testing.assert_array_equal(loaded.confidence, saved.confidence.round(6))
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -119,6 +120,8 @@ _add(
     "rna.csv atac.csv --frozen known.csv --strict",
     "old.csv new.csv --id customer --kernel rbf --kernel laplacian",
     "scans/ prints/ --features pixels --features texture",
+    "embeddings-a.npy embeddings-b.npy -o pairs.parquet",
+    "rna.h5ad atac.h5ad --key obsm:X_pca --key obsm:X_lsi",
     "K.npy L.npy --precomputed --json",
 )
 _add(
@@ -202,12 +205,27 @@ def progress_bar(description: str, *, show: bool) -> Iterator[Advance]:
         BarColumn(),
         TextColumn("{task.percentage:>3.0f} %"),
         TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
         TextColumn("{task.fields[words]}", markup=False, style="dim"),
     )
+    began = time.monotonic()
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(description, total=1.0, words="")
+        task = bar.add_task(description, total=1.0, words="", left="")
 
-        yield lambda fraction, words: bar.update(task, completed=fraction, words=words)
+        def advance(fraction: float, words: str) -> None:
+            left = time_left(time.monotonic() - began, fraction)
+            bar.update(task, completed=fraction, words=words, left=left)
+
+        yield advance
+
+
+def time_left(elapsed: float, fraction: float) -> str:
+    """Time that the rest of the work takes at the pace so far; "" while that is unknown."""
+    from unshuffle._printing import duration
+
+    if elapsed < 2 or not 0.05 <= fraction < 1:
+        return ""
+    return f"{duration(elapsed * (1 - fraction) / fraction)} left"
 
 
 def report_to(advance: Advance) -> "Callable[[SearchState], None]":
@@ -231,23 +249,24 @@ def fit(
     *data: Any,
     words: str,
     show: bool,
-    announce: Callable[[str], bool] = lambda message: False,
+    announce: Callable[[str], object] = lambda expected: None,
     **options: Any,
 ) -> tuple[list[warnings.WarningMessage], bool]:
     """Fit with a progress bar; return the warnings and whether Ctrl-C left a partial result.
 
-    A warning for which `announce` returns True was dealt with at once and is not returned.
+    `announce` is called before the work starts, with what it will take.
     """
     interrupted = False
     with progress_bar(words, show=show) as advance, user_warnings() as remarks:
+        report = report_to(advance)
 
-        def receive(message: Any, category: Any, *place: Any, **more: Any) -> None:
-            if not announce(str(message)):
-                remarks.append(warnings.WarningMessage(message, category, *place, **more))
+        def follow(state: "SearchState") -> None:
+            if state.iteration == 0:
+                announce(state.stage)
+            else:
+                report(state)
 
-        # Restored by `user_warnings`.
-        warnings.showwarning = receive
-        estimator.set_params(callback=report_to(advance))
+        estimator.set_params(callback=follow)
         try:
             estimator.fit(*data, **options)
         except KeyboardInterrupt:

@@ -1,6 +1,7 @@
 """Files for --frozen and --hints: known or likely pairs of a match, fixed cells of a layout."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -22,6 +23,38 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
 _CELL_COLUMNS = (("name", "item"), ("row",), ("column",))
 
 
+class _Items:
+    """Positions of the items of a collection, by name."""
+
+    def __init__(self, names: Sequence[str] = ()) -> None:
+        self.n_items = len(names)
+        self.n_called = Counter(names)
+        self.n_called.pop("", None)
+        self._last = {name: position for position, name in enumerate(names)}
+
+    def find(self, cell: str, side: str, where: str) -> int:
+        """Position of the item that a cell names or numbers."""
+        if self.n_called[cell] == 1:
+            return self._last[cell]
+        if self.n_called[cell] > 1:
+            raise BadInput(
+                f"{where}: {self.n_called[cell]} items of {side} are called {cell!r}. "
+                "Give its position, counted from 0."
+            )
+        if not _INTEGER.fullmatch(cell):
+            raise BadInput(
+                f"{where}: {side} has no item {cell!r}. Give the name of an item, or its position "
+                "counted from 0."
+            )
+        position = int(cell)
+        if not 0 <= position < self.n_items:
+            raise BadInput(
+                f"{where}: {side} has no item {position}; it has {self.n_items} items. Use "
+                f"positions from 0 to {self.n_items - 1}."
+            )
+        return position
+
+
 def read_frozen_lines(path: Path, expected: str, option: str = "--frozen") -> list[Line]:
     """Nonempty lines of a file, each with its number."""
     check_regular_file(path, option)
@@ -30,13 +63,13 @@ def read_frozen_lines(path: Path, expected: str, option: str = "--frozen") -> li
 
 def read_frozen_pairs(path: Path, names_a: list[str], names_b: list[str]) -> NDArray[np.intp]:
     """Known pairs, as positions in A and B: by name or number, or from `unshuffle match`."""
-    names = names_a, names_b
+    items = _Items(names_a), _Items(names_b)
     pairs = []
     seen: tuple[dict[int, int], dict[int, int]] = ({}, {})
-    for line, where, cells in _read_fields(path, PAIRS_EXPECTED, _PAIR_COLUMNS, names):
+    for line, where, cells in _read_fields(path, PAIRS_EXPECTED, _PAIR_COLUMNS, items):
         pair = []
-        for cell, known, side, lines in zip(cells, names, "AB", seen, strict=True):
-            position = _find_item(cell, known, side, where)
+        for cell, known, side, lines in zip(cells, items, "AB", seen, strict=True):
+            position = known.find(cell, side, where)
             _check_new(position, lines, f"item {cell!r} of {side}", line, where)
             pair.append(position)
         pairs.append(pair)
@@ -45,12 +78,13 @@ def read_frozen_pairs(path: Path, names_a: list[str], names_b: list[str]) -> NDA
 
 def read_hints(path: Path, names_a: list[str], names_b: list[str]) -> NDArray[np.float64]:
     """Likely pairs as rows (position in A, position in B, probability)."""
-    names = names_a, names_b, ()
+    items_a, items_b = _Items(names_a), _Items(names_b)
     hints = []
     seen: dict[tuple[int, int], int] = {}
-    fields = _read_fields(path, HINTS_EXPECTED, _HINT_COLUMNS, names, "--hints")
+    items = items_a, items_b, _Items()
+    fields = _read_fields(path, HINTS_EXPECTED, _HINT_COLUMNS, items, "--hints")
     for line, where, (first, second, share) in fields:
-        pair = _find_item(first, names_a, "A", where), _find_item(second, names_b, "B", where)
+        pair = items_a.find(first, "A", where), items_b.find(second, "B", where)
         if not _NUMBER.fullmatch(share) or not 0 < float(share) <= 1:
             raise BadInput(
                 f"{where}: {share!r} is not a probability. Give a number above 0 and at most 1; "
@@ -69,13 +103,14 @@ def read_hints(path: Path, names_a: list[str], names_b: list[str]) -> NDArray[np
 def read_frozen_cells(path: Path, names: list[str], cells: NDArray[np.bool_]) -> NDArray[np.intp]:
     """Items and their fixed flat cells: by name or number, or from `unshuffle layout`."""
     frozen = []
-    items: dict[int, int] = {}
+    known = _Items(names)
+    seen: dict[int, int] = {}
     taken: dict[int, int] = {}
-    fields = _read_fields(path, CELLS_EXPECTED, _CELL_COLUMNS, (names, (), ()))
+    fields = _read_fields(path, CELLS_EXPECTED, _CELL_COLUMNS, (known, _Items(), _Items()))
     for line, where, (name, row, column) in fields:
-        item = _find_item(name, names, "the collection", where)
+        item = known.find(name, "the collection", where)
         cell = _find_cell(row, column, cells, where)
-        _check_new(item, items, f"item {name!r}", line, where)
+        _check_new(item, seen, f"item {name!r}", line, where)
         _check_new(cell, taken, f"the cell in row {row}, column {column}", line, where)
         frozen.append((item, cell))
     return np.array(frozen, dtype=np.intp).reshape(-1, 2)
@@ -85,7 +120,7 @@ def _read_fields(
     path: Path,
     expected: str,
     columns: Sequence[Sequence[str]],
-    names: Sequence[Sequence[str]],
+    items: Sequence[_Items],
     option: str = "--frozen",
 ) -> Iterator[tuple[int, str, list[str]]]:
     """Number, place and fields of each line, without a heading or unmatched entries."""
@@ -95,7 +130,8 @@ def _read_fields(
     found = [[places[each] for each in some if each in places] for some in columns]
     is_own = all(found)
     worded = len(head) == len(columns) and not any(
-        cell in known or _NUMBER.fullmatch(cell) for cell, known in zip(head, names, strict=True)
+        known.n_called[cell] or _NUMBER.fullmatch(cell)
+        for cell, known in zip(head, items, strict=True)
     )
     for line, row in rows[1:] if is_own or (worded and len(rows) > 1) else rows:
         where = f"{path}, line {line}"
@@ -103,16 +139,16 @@ def _read_fields(
             raise BadInput(f"{where} has {len(row)} cell(s). {expected}")
         if is_own:
             cells = [[row[k] for k in some] for some in found]
-            row = [_unique(each, known) for each, known in zip(cells, names, strict=True)]
+            row = [_unique(each, known) for each, known in zip(cells, items, strict=True)]
         # Our own output also lists items without a partner, and empty cells.
         if not is_own or "" not in row:
             yield line, where, row
 
 
-def _unique(cells: list[str], names: Sequence[str]) -> str:
+def _unique(cells: list[str], items: _Items) -> str:
     """The name if it is unique, else the number: names outlive a change of the folder."""
     name, number = cells[0], cells[-1]
-    return name if name and (names.count(name) == 1 or not number) else number
+    return name if name and (items.n_called[name] == 1 or not number) else number
 
 
 def _check_new(key: int, lines: dict[int, int], what: str, line: int, where: str) -> None:
@@ -123,30 +159,6 @@ def _check_new(key: int, lines: dict[int, int], what: str, line: int, where: str
             "frozen once; drop one of the two lines."
         )
     lines[key] = line
-
-
-def _find_item(cell: str, names: list[str], side: str, where: str) -> int:
-    """Position of the item that a cell names or numbers."""
-    matches = [k for k, name in enumerate(names) if name == cell and cell]
-    if len(matches) == 1:
-        return matches[0]
-    if len(matches) > 1:
-        raise BadInput(
-            f"{where}: {len(matches)} items of {side} are called {cell!r}. "
-            "Give its position, counted from 0."
-        )
-    if not _INTEGER.fullmatch(cell):
-        raise BadInput(
-            f"{where}: {side} has no item {cell!r}. Give the name of an item, or its position "
-            "counted from 0."
-        )
-    position = int(cell)
-    if not 0 <= position < len(names):
-        raise BadInput(
-            f"{where}: {side} has no item {position}; it has {len(names)} items. Use positions "
-            f"from 0 to {len(names) - 1}."
-        )
-    return position
 
 
 def _find_cell(row: str, column: str, cells: NDArray[np.bool_], where: str) -> int:

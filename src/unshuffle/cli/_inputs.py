@@ -12,6 +12,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 from PIL import Image
+from scipy import sparse
 
 from unshuffle._arrays import check_n_items
 from unshuffle._decoding import SUFFIXES, file_size
@@ -91,8 +92,14 @@ class Collection:
         return len(self.names)
 
 
-def find_kind(path: Path, *, precomputed: bool = False, recursive: bool = True) -> str:
-    """Kind of the data at `path`: "images", "text", "table" or "gram"."""
+def find_kind(
+    path: Path,
+    *,
+    precomputed: bool = False,
+    recursive: bool = True,
+    suffixes: Sequence[str] = _tables.SUFFIXES,
+) -> str:
+    """Kind of the data at `path`: "images", "text", "table" (by suffix) or "gram"."""
     if not path.exists():
         raise BadInput(f"There is no file or folder {path}. Check the name.")
     if precomputed:
@@ -101,10 +108,10 @@ def find_kind(path: Path, *, precomputed: bool = False, recursive: bool = True) 
         check_regular_file(path, "an array")
         return "gram"
     if not path.is_dir():
-        if path.suffix.lower() not in _tables.SUFFIXES:
+        if path.suffix.lower() not in suffixes:
             raise BadInput(
                 f"{path} cannot be read. Give a folder of pictures or text files, or a table "
-                f"({', '.join(_tables.SUFFIXES)})."
+                f"({', '.join(suffixes)})."
             )
         check_regular_file(path, "a table")
         return "table"
@@ -121,8 +128,10 @@ def read_pair(
 ) -> tuple[Collection, Collection]:
     """Read both sides of a match, which must be of the same kind."""
     recursive, paths = not options.no_recursive, (options.a, options.b)
+    suffixes = (*_tables.SUFFIXES, _tables.ANNDATA)
     kinds = [
-        find_kind(path, precomputed=options.precomputed, recursive=recursive) for path in paths
+        find_kind(path, precomputed=options.precomputed, recursive=recursive, suffixes=suffixes)
+        for path in paths
     ]
     kind = kinds[0]
     if kind != kinds[1]:
@@ -258,7 +267,7 @@ def read_numbers(
 ) -> Collection:
     """Rows of a table, scaled as the kernels and features ask."""
     table = _tables.read_table(path, options)
-    if len(table.values) > 1 and (table.values == table.values[0]).all():
+    if table.values.shape[0] > 1 and _are_equal(table.values):
         raise BadInput(
             f"All rows of {path} are equal, so they cannot be distinguished. Check the file."
         )
@@ -277,15 +286,12 @@ def read_numbers(
             "--features standardized makes numbers negative, and --kernel chi2 compares counts, "
             "which are never negative. Drop one of the two."
         )
-    # chi2 compares counts, which must not become negative.
     entries = [
         (kernel, feature)
         for kernel in named
-        for feature in features or ["given" if kernel == "chi2" else "standardized"]
+        for feature in features or [_usual_feature(kernel, table)]
     ]
-    scaled = {
-        feature: SCALINGS[FEATURES["table"][feature]](table.values) for _, feature in entries
-    }
+    scaled = {feature: _scale(table, feature, path) for _, feature in entries}
     items = [scaled[feature] for _, feature in entries]
     chosen = [kernel for kernel, _ in entries]
     single = len(entries) == 1
@@ -298,6 +304,31 @@ def read_numbers(
         features=[feature for _, feature in entries],
         table=table,
     )
+
+
+def _are_equal(values: Any) -> bool:
+    """Whether all rows are equal."""
+    if sparse.issparse(values):
+        return (values.max(axis=0) != values.min(axis=0)).nnz == 0
+    return all(bool((block == values[0]).all()) for block in _tables.blocks_of(values))
+
+
+def _usual_feature(kernel: str, table: Table) -> str:
+    # chi2 compares counts, which must not become negative; sparse tables stay sparse.
+    return "given" if kernel == "chi2" or sparse.issparse(table.values) else "standardized"
+
+
+def _scale(table: Table, feature: str, path: Path) -> Any:
+    """The table as it is compared."""
+    if feature == "given":
+        return table.values
+    if sparse.issparse(table.values):
+        raise BadInput(
+            f"--features {feature} needs dense numbers, and {path} is sparse. Give --features "
+            "given, or another --key, such as obsm:X_pca."
+        )
+    # Sums over many rows need double precision.
+    return SCALINGS[FEATURES["table"][feature]](np.asarray(table.values, dtype=np.float64))
 
 
 def _read_gram(path: Path, options: MatchOptions, step: Advance) -> Collection:
@@ -421,7 +452,7 @@ def skipped_list_path(output: Path) -> Path:
 
 
 def trust_path(output: Path) -> Path:
-    """Path of the report beside pairs in a .csv file, which has no place for it."""
+    """Path of the report beside pairs in a file that has no place for it."""
     return output.with_name(f"{output.stem}.trust.json")
 
 

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 import unshuffle
 from unshuffle._color import SHEET_SUFFIXES
 from unshuffle._files import check_regular_file
+from unshuffle._saving import import_parquet
 from unshuffle.cli import NOT_TRUSTED
 from unshuffle.cli._app import BadInput, fit, note, one_line, progress_bar, say, warn
 from unshuffle.cli._frozen import read_frozen_pairs, read_hints
@@ -29,7 +31,8 @@ from unshuffle.cli._inputs import (
 from unshuffle.cli._options import MatchOptions
 from unshuffle.cli._tables import TableOptions, table_options
 from unshuffle.cli._writing import (
-    TABLE_SUFFIXES,
+    PAIRS_SUFFIXES,
+    WITHOUT_REPORT,
     Written,
     check_outputs,
     deliver,
@@ -42,6 +45,10 @@ from unshuffle.cli._writing import (
 from unshuffle.images import matched_sheet, read_folder, save_sheet
 from unshuffle.matching import DoubtWarning, Matches
 
+# Methods of the paper, which cannot use hints.
+PAPER_METHODS = ("classic", "unbiased", "entropy")
+# Longer lists of pairs are not also printed with --json if they were written to a file.
+MOST_PRINTED = 100_000
 SHEET_HEIGHT = 72
 SHEET_PAIRS = 2000
 # Above this ambiguity the library speaks of a rival, which more starts may settle.
@@ -69,7 +76,7 @@ def match(options: MatchOptions) -> int:
         _report_inputs(a, b, options)
     estimator = unshuffle.KernelizedSorting(
         kernel=a.kernel,
-        method=options.method.value,
+        method=options.method.value.replace("-", "_"),
         n_init=options.n_init,
         max_iter=options.max_iter,
         unmatched_cost=options.unmatched_cost,
@@ -118,7 +125,7 @@ def match(options: MatchOptions) -> int:
         }
         skipped = {"A": a.skipped, "B": b.skipped}
         report["skipped_list"] = write_skipped(written, skipped, spreadsheet=options.spreadsheet)
-        rows = {"pairs": matches.rows()} if options.as_json else {}
+        rows = _printed_pairs(matches, written) if options.as_json else {}
         # Shown even with --quiet: half the pairs may be wrong.
         warning = f"{doubt} Why: {companion}" if doubt and companion is not None else doubt
         show = partial(_show, report, matches, doubt, auto=a.kernels == ["auto"])
@@ -132,15 +139,20 @@ def _check_early(options: MatchOptions) -> list[Path]:
         raise BadInput(
             "--strict needs the estimate that --no-trust leaves out. Drop one of the two."
         )
-    if options.hints is not None and options.method.value != "refined":
+    if options.hints is not None and options.method.value in PAPER_METHODS:
         raise BadInput(
             f"--hints needs --method refined; {options.method.value} cannot use them. Drop one of "
             "the two."
         )
-    outputs = ((options.output, TABLE_SUFFIXES), (options.sheet, SHEET_SUFFIXES))
+    outputs = ((options.output, PAIRS_SUFFIXES), (options.sheet, SHEET_SUFFIXES))
     companions = []
-    if options.output is not None and options.output.suffix.lower() == ".csv":
+    if options.output is not None and options.output.suffix.lower() in WITHOUT_REPORT:
         companions.append(trust_path(options.output))
+    if options.output is not None and options.output.suffix.lower() == ".parquet":
+        try:
+            import_parquet(f"Writing {options.output}")
+        except ImportError as error:
+            raise BadInput(str(error)) from error
     check_outputs(
         [(path, suffixes) for path, suffixes in outputs if path is not None],
         (options.a, options.b, options.frozen, options.hints),
@@ -154,14 +166,20 @@ def _check_early(options: MatchOptions) -> list[Path]:
     return companions
 
 
-def _announce(options: MatchOptions, message: str) -> bool:
-    """Say at once how long a match takes; False for other warnings of the library."""
-    if not (message.startswith("Matching ") and "takes roughly" in message):
-        return False
+def _announce(options: MatchOptions, expected: str) -> None:
+    """Say how long a match will take and how much memory it needs."""
     if not options.quiet:
         faster = "" if options.no_trust else " --no-trust halves the time."
-        note(f"{message.split('. ')[0]}.{faster}")
-    return True
+        note(f"{expected[:1].upper()}{expected[1:]}.{faster}")
+
+
+def _printed_pairs(matches: Matches, written: list[Written]) -> dict[str, Any]:
+    """Pairs for --json; None if they are very many and in a file."""
+    is_kept = any(
+        each.place is not None and each.place.suffix.lower() in PAIRS_SUFFIXES for each in written
+    )
+    left_out = is_kept and len(matches.names_x) > MOST_PRINTED
+    return {"pairs": None if left_out else matches.rows()}
 
 
 def _read(
@@ -200,7 +218,7 @@ def _describe(
         "kernel": estimator.kernel_,
         "scaling": _scaling(a, estimator),
         "features": a.features if a.kind == "images" else None,
-        "method": options.method.value,
+        "method": estimator.method_,
         "n_x": len(a),
         "n_y": len(b),
         "n_matched": int(matched.sum()),
@@ -223,11 +241,17 @@ def _scaling(a: Collection, estimator: Any) -> str | list[str] | None:
     if a.kind != "table":
         return None
     names = [FEATURES["table"][each] for each in a.features]
-    return str(estimator.scaling_) if not names else names[0] if len(names) == 1 else names
+    if not names:
+        # A sparse table has none: it is never scaled.
+        return str(getattr(estimator, "scaling_", "as given"))
+    return names[0] if len(names) == 1 else names
 
 
 def _explain(remarks: list[warnings.WarningMessage], options: MatchOptions) -> list[str]:
-    """Warnings except doubts, each in one line, in terms of the command line."""
+    """Warnings, each in one line, in terms of the command line.
+
+    Without doubts, and without the expected time, which were or will be said.
+    """
     cut_off = (
         f"The search was cut off at --max-iter {options.max_iter} before it converged. Raise "
         "--max-iter."
@@ -235,7 +259,7 @@ def _explain(remarks: list[warnings.WarningMessage], options: MatchOptions) -> l
     return [
         cut_off if issubclass(each.category, ConvergenceWarning) else one_line(each.message)
         for each in remarks
-        if not issubclass(each.category, DoubtWarning)
+        if not issubclass(each.category, DoubtWarning) and "takes roughly" not in str(each.message)
     ]
 
 
@@ -247,6 +271,8 @@ def _explain_doubts(a: Collection, estimator: Any, options: MatchOptions) -> str
     if options.frozen is not None:
         ways = ["Give more known pairs with --frozen"]
     others = [each for each in FEATURES[a.kind] if each not in (*a.features, *_FOR_COUNTS)]
+    if a.table is not None and sparse.issparse(a.table.values):
+        others = []  # sparse numbers are compared as given
     kernels = [each for each in KERNELS[a.kind] if each not in (*a.kernels, *_FOR_COUNTS, "auto")]
     if a.kind == "table" and not options.compared and a.kernels != ["auto"]:
         ways.append("let --kernel auto choose scaling and kernel")
@@ -256,7 +282,9 @@ def _explain_doubts(a: Collection, estimator: Any, options: MatchOptions) -> str
         several = " ".join(f"--features {each}" for each in together)
         ways.append(f"compare several features at once ({several})")
     elif a.kernels and kernels:
-        several = " ".join(f"--kernel {each}" for each in [*a.kernels, kernels[0]])
+        named = [each for each in a.kernels if each != "auto"] or kernels[:1]
+        further = [each for each in kernels if each not in named][:1]
+        several = " ".join(f"--kernel {each}" for each in [*named, *further])
         ways.append(f"combine several kernels ({several})")
     if estimator.ambiguity_ > HIGH_AMBIGUITY:
         ways.append("raise --n-init")

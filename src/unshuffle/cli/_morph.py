@@ -126,7 +126,7 @@ def _is_picture(path: Path) -> bool:
 
 
 def _read_points(path: Path) -> NDArray[np.float64]:
-    points = _tables.read_table(path, n_least=2).values
+    points = np.array(_tables.read_table(path, n_least=2).values, dtype=np.float64)
     if points.shape[1] != 2:
         raise BadInput(f"{path} has {points.shape[1]} column(s) of numbers. Give two, x and y.")
     with np.errstate(over="ignore"):

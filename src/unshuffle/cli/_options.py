@@ -13,7 +13,8 @@ MOST_CORES = 1024
 Check = Callable[[Any], Any]
 Kernel = StrEnum("Kernel", "auto rbf linear laplacian chi2 geodesic local text")
 Feature = StrEnum("Feature", "pixels color texture words given standardized rows ranks log")
-Method = StrEnum("Method", "refined classic unbiased entropy")
+# As the estimator has them, which is imported too late for --help; a test compares the two.
+Method = StrEnum("Method", "auto refined low-rank classic unbiased entropy")
 Quality = StrEnum("Quality", "fast balanced best classic")
 Neighbors = StrEnum("Neighbors", "kernel laplacian")
 FEATURES = ("color", "texture", "words")
@@ -94,8 +95,8 @@ class MatchOptions:
     """Find which item of A belongs to which item of B.
 
     A and B need no common features: similarities within each are compared. They are two folders
-    of pictures or of text files, sub-folders included, two tables (.csv, .tsv, .npy, .parquet)
-    or, with --precomputed, two Gram matrices. Ctrl-C writes the best pairs found so far.
+    of pictures or of text files, sub-folders included, two tables (.csv, .tsv, .npy, .parquet,
+    .h5ad) or, with --precomputed, two Gram matrices. Ctrl-C writes the best pairs found so far.
     """
 
     a: Annotated[Path, typer.Argument(metavar="A", help="First collection.")]
@@ -105,8 +106,8 @@ class MatchOptions:
         typer.Option(
             "-o",
             "--output",
-            help="Output file for the pairs (.csv, .json), with A as x and B as y. Default: "
-            "pairs.csv, or none with --json.",
+            help="Output file for the pairs (.csv, .json, .parquet), with A as x and B as y. "
+            "Default: pairs.csv, or none with --json.",
         ),
     ] = None
     kernel: Annotated[
@@ -131,7 +132,14 @@ class MatchOptions:
     precomputed: Annotated[
         bool, typer.Option("--precomputed", help="A and B are Gram matrices (.npy).")
     ] = False
-    method: Annotated[Method, typer.Option(help="Search method.")] = Method.refined
+    method: Annotated[
+        Method,
+        typer.Option(
+            help="Search method: refined holds all similarities of a few thousand items, low-rank "
+            "matches collections of any size, auto chooses between the two; the others are those "
+            "of the paper."
+        ),
+    ] = Method.auto
     n_init: Annotated[
         int,
         typer.Option(callback=_in_range(1), help="Starting points. More are slower and safer."),
@@ -185,6 +193,14 @@ class MatchOptions:
     ] = None
     no_id: NoId = False
     header: Header = None
+    key: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="X|obsm:NAME|layer:NAME",
+            help="AnnData files (.h5ad): part to compare. Default: X. Give it twice if A and B "
+            "differ.",
+        ),
+    ] = None
     spreadsheet: Spreadsheet = False
     no_recursive: NoRecursive = False
     seed: Seed = 0

@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -10,12 +11,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from unshuffle._files import check_regular_file, load_array
 from unshuffle.cli._app import BadInput
 from unshuffle.cli._options import LayoutOptions, MatchOptions
+from unshuffle.cli._typed_files import Column, read_anndata, read_parquet
 
 SUFFIXES = (".csv", ".tsv", ".npy", ".parquet")
+ANNDATA = ".h5ad"
+# Numbers that are checked at once, so that a mapped file is not copied whole.
+_IN_BLOCK = 2**20
 Line = tuple[int, list[str]]  # number and cells
 # Thousands separators, or a decimal comma.
 _SEPARATED = re.compile(
@@ -46,11 +52,12 @@ class TableOptions:
     header: bool | None = None
     # Heading or number, counted from 1, of the column with the names; False for none.
     names: str | bool | None = None
+    key: str | None = None  # part of an AnnData file
 
     def check_unused(self, path: Path, kind: str) -> None:
         """Refuse these options for anything but a table."""
         if self != TableOptions():
-            raise BadInput(f"--id, --no-id and --header are for tables; {path} is {kind}.")
+            raise BadInput(f"--id, --no-id, --header and --key are for tables; {path} is {kind}.")
 
 
 def table_options(options: MatchOptions | LayoutOptions, n_tables: int) -> list[TableOptions]:
@@ -64,14 +71,31 @@ def table_options(options: MatchOptions | LayoutOptions, n_tables: int) -> list[
         raise BadInput(f"--id is given {often} times. Give it once, or twice: for A and for B.")
     names: list[str | bool | None] = [*columns] or [False if options.no_id else None]
     names = names if len(names) == n_tables else names * n_tables
-    return [TableOptions(options.header, each) for each in names]
+    keys = _keys(options) if isinstance(options, MatchOptions) else [None]
+    return [TableOptions(options.header, *each) for each in zip(names, keys, strict=True)]
+
+
+def _keys(options: MatchOptions) -> list[str | None]:
+    """The part to read of A and of B: --key is given once for all AnnData files, or for each."""
+    asked, paths = options.key or [], (options.a, options.b)
+    if len(asked) > len(paths):
+        often = len(asked)
+        raise BadInput(f"--key is given {often} times. Give it once, or twice: for A and for B.")
+    others = [path for path in paths if path.suffix.lower() != ANNDATA]
+    if len(others) > 2 - len(asked):
+        raise BadInput(
+            f"--key chooses a part of an AnnData file ({ANNDATA}); {others[0]} is not one. "
+            f"{'Give it once' if len(asked) > len(others) else 'Leave it out'}."
+        )
+    both: Sequence[str | None] = asked if len(asked) == 2 else [*asked, None][:1] * 2
+    return [None if path in others else key for path, key in zip(paths, both, strict=True)]
 
 
 @dataclass(frozen=True)
 class Table:
     """Numbers of a file, with the names of its rows and columns."""
 
-    values: NDArray[np.float64]
+    values: Any  # 2-D array, possibly mapped from a file and read-only, or CSR matrix
     names: list[str]  # "" for a row without a name
     columns: list[str]  # headings, or numbers counted from 1
     heading: bool = False
@@ -106,12 +130,15 @@ def read_table(path: Path, options: TableOptions | None = None, *, n_least: int 
                 "these out, or save it as .csv."
             )
         return _check_finite(_from_array(read_array(path), path), path)
+    if suffix == ANNDATA:
+        return _check_finite(_from_anndata(path, options), path)
+    columns: list[Column]
     if suffix == ".parquet":
         if options.header is False:
             raise BadInput(f"{path} is a Parquet file, which has headings. Leave out --no-header.")
         header: list[str] | None
-        header, rows = _read_parquet(path)
-        lines = list(range(1, len(rows) + 1))
+        header, columns = read_parquet(path)
+        lines: Sequence[int] = range(1, len(columns[0]) + 1)
     else:
         rows, lines = _read_delimited(path)
         header = None
@@ -119,40 +146,80 @@ def read_table(path: Path, options: TableOptions | None = None, *, n_least: int 
             header, rows, lines = rows[0], rows[1:], lines[1:]
         if not rows:
             raise BadInput(f"{path} has a header and no rows. {_ROWS}")
-    table = _from_rows(header, rows, lines, path=path, options=options, n_least=n_least)
+        columns = [list(cells) for cells in zip(*rows, strict=True)]
+    table = _from_columns(header, columns, lines, path=path, options=options, n_least=n_least)
     return _check_finite(table, path)
 
 
 def read_array(path: Path) -> NDArray[Any]:
-    """Read a .npy file, never a pickle, which could run code."""
+    """Map a .npy file into memory, never a pickle, which could run code."""
     array = load_array(check_regular_file(path, "an array"))
     if array.ndim != 2:
         raise BadInput(
             f"{path} has {array.ndim} dimension(s), shape {array.shape}. Give a 2-D array with "
             "one row for each item."
         )
-    return array.astype(np.float64)
+    return array
+
+
+def blocks_of(values: Any) -> Iterator[Any]:
+    """Some rows of a matrix at a time, in order; a sparse one at once."""
+    if sparse.issparse(values):
+        return iter([values])
+    size = max(_IN_BLOCK // values.shape[1], 1)
+    return (values[start : start + size] for start in range(0, values.shape[0], size))
 
 
 def _check_finite(table: Table, path: Path) -> Table:
     """Refuse missing values, which no kernel can compare, and name the first."""
-    bad = np.argwhere(~np.isfinite(table.values))
-    if len(bad):
-        row, column = bad[0]
+    n_bad, first, n_before = 0, None, 0
+    for block in blocks_of(table.values):
+        is_sparse = sparse.issparse(block)
+        bad = ~np.isfinite(block.data if is_sparse else block)
+        if bad.any():
+            entries = block.tocoo() if is_sparse else None
+            places = np.nonzero(bad) if entries is None else (entries.row[bad], entries.col[bad])
+            n_bad += len(places[0])
+            first = first or (n_before + int(places[0][0]), int(places[1][0]))
+        n_before += block.shape[0]
+    if first is not None:
+        row, column = first
         name = f" ({table.names[row]})" if table.names[row] else ""
         raise BadInput(
-            f"{path} has {len(bad)} missing or infinite value(s); the first is in row {row + 1}"
+            f"{path} has {n_bad} missing or infinite value(s); the first is in row {row + 1}"
             f"{name}, column {table.columns[column]!r}. Fill them in or drop those rows."
         )
     return table
 
 
-def _from_array(values: NDArray[np.float64], path: Path) -> Table:
+def _from_array(values: Any, path: Path) -> Table:
     if 0 in values.shape:
         raise BadInput(f"{path} is empty: its shape is {values.shape}. Give at least two rows.")
     columns = [str(k + 1) for k in range(values.shape[1])]
     note = f"{path}: {counted(len(values), 'row')}, {counted(len(columns), 'column')}, no names."
     return Table(values, [""] * len(values), columns, note=note)
+
+
+def _from_anndata(path: Path, options: TableOptions) -> Table:
+    """Rows of a part of an AnnData file, with the names of its observations."""
+    if options.header is not None or options.names is not None:
+        raise BadInput(
+            f"{path} is an AnnData file, whose rows are named by obs. Leave out --id, --no-id, "
+            "--header and --no-header."
+        )
+    key = options.key or "X"
+    values, names = read_anndata(path, key)
+    if 0 in values.shape:
+        raise BadInput(
+            f"{key} of {path} is empty: its shape is {values.shape}. Give at least two rows."
+        )
+    columns = [str(k + 1) for k in range(values.shape[1])]
+    form = "sparse" if sparse.issparse(values) else "dense"
+    note = (
+        f"{path}: {counted(len(names), 'row')}, named by obs; {counted(len(columns), 'column')} "
+        f"of {key} ({form}) compared."
+    )
+    return Table(values, names, columns, names_from="obs", note=note)
 
 
 def read_text_file(path: Path) -> str:
@@ -194,28 +261,6 @@ def _read_delimited(path: Path) -> tuple[list[list[str]], list[int]]:
                 f"{len(rows[0])}. Give every row the same columns."
             )
     return rows, numbers
-
-
-def _read_parquet(path: Path) -> tuple[list[str], list[list[str]]]:
-    try:
-        import pandas as pd
-
-        frame = pd.read_parquet(path)
-    except ImportError as error:
-        raise BadInput(
-            f"Reading {path} needs pandas and pyarrow: pip install 'unshuffle[tables]'"
-        ) from error
-    except Exception as error:
-        # The libraries behind pandas raise various errors.
-        raise BadInput(f"{path} cannot be read as Parquet: {error}") from error
-    if frame.shape[0] == 0 or frame.shape[1] == 0:
-        raise BadInput(f"{path} is empty: its shape is {frame.shape}. Give at least two rows.")
-    columns = [str(column) for column in frame.columns]
-    if not isinstance(frame.index, pd.RangeIndex):
-        frame, columns = frame.reset_index(), ["", *columns]
-    # None becomes an empty cell, like a gap in a CSV file.
-    cells = frame.astype(object).where(frame.notna(), "")
-    return columns, [[str(cell) for cell in row] for row in cells.itertuples(index=False)]
 
 
 def _number(cell: str) -> float | None:
@@ -313,31 +358,50 @@ def _odd_number(cell: str) -> str | None:
     return next((advice for form, advice in _ODD_NUMBERS.items() if form.fullmatch(cell)), None)
 
 
-def _counts_up(cells: list[str]) -> bool:
+def _has_words(column: Column) -> bool:
+    return isinstance(column, list) and any(_number(cell) is None for cell in column)
+
+
+def _counts_up(column: Column) -> bool:
     """Whether cells number the rows: at least three integers, each one more than the last."""
-    numbers = _integers(cells, 18) or []
+    if not isinstance(column, list):
+        if column.dtype.kind not in "iu" or len(column) < 3 or column[0] < 0:
+            return False
+        # Differences of small integers could overflow.
+        steps = int(column[-1]) - int(column[0])
+        return steps == len(column) - 1 and bool((column[1:] > column[:-1]).all())
+    numbers = _integers(column, 18) or []
     return len(numbers) > 2 and all(b - a == 1 for a, b in pairwise(numbers))
 
 
-def _name_columns(header: list[str] | None, rows: list[list[str]]) -> dict[int, str]:
+def _are_digits(column: Column) -> bool:
+    if isinstance(column, list):
+        return all(map(str.isdigit, column))
+    return column.dtype.kind in "iu" and bool(column.min() >= 0)
+
+
+def _repeats(column: Column) -> bool:
+    n_different = len(set(column)) if isinstance(column, list) else np.unique(column).size
+    return n_different < len(column)
+
+
+def _name_columns(header: list[str] | None, columns: list[Column]) -> dict[int, str]:
     """Columns that hold names rather than numbers, and the reason for each."""
     found = {}
-    first = [row[0] for row in rows]
     if header is not None and header[0] in _NO_HEADINGS:
         found[0] = "it has no heading"
     elif header is not None and header[0].lower() in _NAME_HEADINGS:
         found[0] = "by its heading"
-    elif any(_number(cell) is None for cell in first):
+    elif _has_words(columns[0]):
         found[0] = _HOLDS_WORDS
-    elif _counts_up(first):
+    elif _counts_up(columns[0]):
         found[0] = _COUNTS_UP
     for k, heading in enumerate(header or ()):
         if not k or heading.lower() not in _NAME_HEADINGS:
             continue
-        cells = [row[k] for row in rows]
-        differ = all(map(str.isdigit, cells)) and len(set(cells)) == len(cells)
+        differ = _are_digits(columns[k]) and not _repeats(columns[k])
         # Beyond the first column the heading is not enough: the key of a song is a number.
-        if differ or any(_number(cell) is None for cell in cells):
+        if differ or _has_words(columns[k]):
             found[k] = "by its heading"
     return found
 
@@ -364,65 +428,80 @@ def _find_column(asked: str, header: list[str] | None, n_columns: int, path: Pat
     )
 
 
-def _from_rows(
+def _from_columns(
     header: list[str] | None,
-    rows: list[list[str]],
-    lines: list[int],
+    columns: list[Column],
+    lines: Sequence[int],
     *,
     path: Path,
     options: TableOptions,
     n_least: int,
 ) -> Table:
-    """Table of the cells, with the names set apart."""
-    n_columns = len(rows[0])
-    columns = header or [str(k + 1) for k in range(n_columns)]
+    """Table of the columns, with the names set apart."""
+    n_columns = len(columns)
+    headings = header or [str(k + 1) for k in range(n_columns)]
     chosen = None
-    found = {} if options.names is False else _name_columns(header, rows)
+    found = {} if options.names is False else _name_columns(header, columns)
     if isinstance(options.names, str):
         chosen = _find_column(options.names, header, n_columns, path)
         found[chosen] = "as asked"
         if len(found) == n_columns:
             raise BadInput(
-                f"{path} has no column of numbers beside the names in {columns[chosen]!r}. Give "
+                f"{path} has no column of numbers beside the names in {headings[chosen]!r}. Give "
                 "at least one."
             )
     elif n_columns - len(found) < n_least:
         worded = {k: why for k, why in found.items() if why == _HOLDS_WORDS}
         found = worded if len(worded) < n_columns else {}
     if found.get(0) == _HOLDS_WORDS:
-        _check_words(rows, lines, columns, path)
+        _check_words(columns[0], lines, headings[0], path)
     if chosen is None and found:
         # Prefer unique names over repeated ones, and given names over row numbers.
-        chosen = min(
-            found,
-            key=lambda k: (len({row[k] for row in rows}) < len(rows), found[k] == _COUNTS_UP),
-        )
+        chosen = min(found, key=lambda k: (_repeats(columns[k]), found[k] == _COUNTS_UP))
     kept = [k for k in range(n_columns) if k not in found]
-    values = np.empty((len(rows), len(kept)))
-    for i, row in enumerate(rows):
-        for position, k in enumerate(kept):
-            number = _number(row[k])
-            if number is None:
-                raise _not_a_number(row[k], lines[i], columns[k], path)
-            values[i, position] = number
-    names = [""] * len(rows) if chosen is None else [row[chosen] for row in rows]
+    names = [""] * len(lines)
+    if chosen is not None:
+        cells = columns[chosen]
+        names = cells if isinstance(cells, list) else [str(cell) for cell in cells.tolist()]
     return Table(
-        values,
+        _numbers({k: columns[k] for k in kept}, lines, headings, path),
         names,
-        [columns[k] for k in kept],
+        [headings[k] for k in kept],
         heading=header is not None,
-        names_from=None if chosen is None else columns[chosen],
-        left_out=tuple(columns[k] for k in found if k != chosen),
-        note=_describe_reading(path, header, rows, chosen, found),
+        names_from=None if chosen is None else headings[chosen],
+        left_out=tuple(headings[k] for k in found if k != chosen),
+        note=_describe_reading(path, header, columns, chosen, found),
     )
 
 
-def _check_words(rows: list[list[str]], lines: list[int], columns: list[str], path: Path) -> None:
+def _numbers(
+    columns: dict[int, Column], lines: Sequence[int], headings: list[str], path: Path
+) -> NDArray[Any]:
+    """Columns side by side, in single precision if all of them are."""
+    single = all(
+        not isinstance(each, list) and each.dtype == np.float32 for each in columns.values()
+    )
+    values = np.empty((len(lines), len(columns)), dtype=np.float32 if single else np.float64)
+    wrong: list[tuple[int, int]] = []
+    for position, (k, column) in enumerate(columns.items()):
+        cells: Any = column
+        if isinstance(column, list):
+            cells = list(map(_number, column))
+            if None in cells:
+                wrong.append((cells.index(None), k))
+                continue
+        values[:, position] = cells
+    if wrong:
+        row, k = min(wrong)
+        raise _not_a_number(str(columns[k][row]), lines[row], headings[k], path)
+    return values
+
+
+def _check_words(cells: Column, lines: Sequence[int], heading: str, path: Path) -> None:
     """Refuse a first column of numbers in an unknown notation."""
-    words = [k for k, row in enumerate(rows) if _number(row[0]) is None]
-    if all(_odd_number(rows[k][0]) for k in words):
-        cell = rows[words[0]][0]
-        raise _not_a_number(cell, lines[words[0]], columns[0], path)
+    words = [k for k, cell in enumerate(cells) if _number(cell) is None]
+    if all(_odd_number(cells[k]) for k in words):
+        raise _not_a_number(cells[words[0]], lines[words[0]], heading, path)
 
 
 def _not_a_number(cell: str, line: int, column: str, path: Path) -> BadInput:
@@ -440,26 +519,26 @@ def _not_a_number(cell: str, line: int, column: str, path: Path) -> BadInput:
 def _describe_reading(
     path: Path,
     header: list[str] | None,
-    rows: list[list[str]],
+    columns: list[Column],
     chosen: int | None,
     found: dict[int, str],
 ) -> str:
     """One sentence for the console: how the file was read, and how to change that."""
-    called = header or [str(k + 1) for k in range(len(rows[0]))]
+    called = header or [str(k + 1) for k in range(len(columns))]
+    first = [str(column[0]) for column in columns]
     kept = [heading for k, heading in enumerate(called) if k not in found]
-    parts = [f"{path}: {counted(len(rows), 'row')}"]
+    parts = [f"{path}: {counted(len(columns[0]), 'row')}"]
     if header is not None and all(_number(cell) is not None for cell in header):
         parts.append(f"heading {', '.join(header[:3])}, ... (--no-header to count it as a row)")
-    elif header is None and _is_numbering(rows[0]):
-        parts.append(f"no heading ({', '.join(rows[0][:3])} is a row; --header to change that)")
+    elif header is None and _is_numbering(first):
+        parts.append(f"no heading ({', '.join(first[:3])} is a row; --header to change that)")
     else:
         parts.append("no heading" if header is None else "first line is the heading")
     if chosen is None:
         parts.append("no names")
     else:
         label = f"column {called[chosen]!r}" if called[chosen] else "the first column"
-        repeats = len({row[chosen] for row in rows}) < len(rows)
-        why = found[chosen] + (", and repeats" if repeats else "")
+        why = found[chosen] + (", and repeats" if _repeats(columns[chosen]) else "")
         hint = "" if why == "as asked" else "; --id or --no-id to change that"
         parts.append(f"{label} names the rows ({why}{hint})")
     others = [repr(called[k]) for k in found if k != chosen]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from unshuffle._color import MAX_SHEET_SIDE, SHEET_SUFFIXES
 from unshuffle._decoding import SUFFIXES
 from unshuffle._files import check_output_path, list_files
-from unshuffle._saving import csv_text, encode_text, replace_file
+from unshuffle._saving import csv_pieces, encode_text, replace_file
 from unshuffle.cli import NOT_IN_PLACE
 from unshuffle.cli._app import BadInput, print_error, print_output, say, warn
 from unshuffle.cli._inputs import TEXT_SUFFIXES, skipped_list_path, trust_path
@@ -30,6 +30,9 @@ SKIPPED_COLUMNS = ("collection", "name", "reason")
 TRUST_KEY = b'"expected_accuracy"'
 PAGE_SUFFIXES = (".html", ".htm")
 TABLE_SUFFIXES = (".csv", ".json")
+PAIRS_SUFFIXES = (*TABLE_SUFFIXES, ".parquet")
+# These have no place for the report of trust, which is written beside them.
+WITHOUT_REPORT = (".csv", ".parquet")
 PICTURE_SUFFIXES = (*PAGE_SUFFIXES, *SHEET_SUFFIXES)
 WALL_SUFFIXES = (*PICTURE_SUFFIXES, *TABLE_SUFFIXES)
 LEAST_PAGE_TILE = 8
@@ -212,11 +215,7 @@ def write_skipped(
     path = skipped_list_path(place)
     heading = ",".join(SKIPPED_COLUMNS)
     ours = not path.exists() or (path.is_file() and _first_line(path) == heading)
-    rows = [
-        dict(zip(SKIPPED_COLUMNS, (side, *entry), strict=True))
-        for side, entries in skipped.items()
-        for entry in entries
-    ]
+    rows = [(side, *entry) for side, entries in skipped.items() for entry in entries]
     try:
         if not rows:
             if ours:
@@ -226,7 +225,7 @@ def write_skipped(
         if not ours:
             warn(f"{path} is not a list of skipped files, so it was not overwritten.")
             return None
-        replace_file(path, encode_text(csv_text(SKIPPED_COLUMNS, rows, spreadsheet=spreadsheet)))
+        replace_file(path, csv_pieces(SKIPPED_COLUMNS, rows, spreadsheet=spreadsheet))
     except OSError as error:
         warn(f"The skipped files could not be listed in {path}: {error.strerror or error}.")
         return None
@@ -234,8 +233,8 @@ def write_skipped(
 
 
 def write_trust(pairs: Written, report: Mapping[str, Any]) -> str | None:
-    """Write the report beside pairs in a .csv file, which has no place for it."""
-    if pairs.place is None or pairs.place.suffix.lower() != ".csv":
+    """Write the report beside pairs in a file that has no place for it."""
+    if pairs.place is None or pairs.place.suffix.lower() not in WITHOUT_REPORT:
         return None
     path = trust_path(pairs.place)
     try:

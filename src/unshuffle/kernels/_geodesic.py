@@ -16,6 +16,7 @@ from unshuffle._distances import (
     mirror_upper,
     squared_distances,
 )
+from unshuffle._neighbors import spanning_tree, symmetric_graph
 from unshuffle._parallel import spans
 from unshuffle._parameters import check_count, check_kernel_memory, check_option, check_positive
 
@@ -233,18 +234,8 @@ def _neighbor_graph(D: NDArray[np.float64], n_neighbors: int) -> sparse.csr_matr
         near = np.flatnonzero(row <= np.partition(row, n_neighbors - 1)[n_neighbors - 1])
         sources.append(np.full(near.size, i))
         targets.append(near)
-    return _graph((np.concatenate(sources), np.concatenate(targets)), D)
-
-
-def _graph(
-    edges: tuple[NDArray[np.intp], NDArray[np.intp]], D: NDArray[np.float64]
-) -> sparse.csr_matrix:
-    n_items = D.shape[0]
-    # Each edge once in both directions; sparse arithmetic would drop those of length 0.
-    both = np.concatenate([edges[0] * n_items + edges[1], edges[1] * n_items + edges[0]])
-    rows, columns = np.divmod(np.unique(both), n_items)
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n_items))])
-    return sparse.csr_matrix((D[rows, columns], columns, indptr), shape=(n_items, n_items))
+    edges = np.concatenate(sources), np.concatenate(targets)
+    return symmetric_graph(edges, lambda rows, columns: D[rows, columns], n_items)
 
 
 def _join_parts(graph: sparse.csr_matrix, D: NDArray[np.float64]) -> sparse.csr_matrix:
@@ -260,27 +251,12 @@ def _join_parts(graph: sparse.csr_matrix, D: NDArray[np.float64]) -> sparse.csr_
         nearest[k] = D[members].min(axis=0)
         gap[k] = np.minimum.reduceat(nearest[k][order], starts)
     rows, columns = [], []
-    for first, second in _spanning_tree(gap):
+    for first, second in spanning_tree(gap):
         inside = np.flatnonzero(part == second)
         end = inside[nearest[first][inside].argmin()]
         begin = np.flatnonzero(part == first)
         rows.append(begin[D[begin, end].argmin()])
         columns.append(end)
     known = graph.tocoo()
-    return _graph((np.append(known.row, rows), np.append(known.col, columns)), D)
-
-
-def _spanning_tree(gap: NDArray[np.float64]) -> list[tuple[int, int]]:
-    """Edges of the minimum spanning tree of a complete graph (Prim); lengths may be 0."""
-    n_parts = gap.shape[0]
-    best, origin = gap[0].copy(), np.zeros(n_parts, dtype=np.intp)
-    inside = np.zeros(n_parts, dtype=bool)
-    inside[0] = True
-    edges = []
-    for _ in range(n_parts - 1):
-        new = int(np.where(inside, np.inf, best).argmin())
-        edges.append((int(origin[new]), new))
-        inside[new] = True
-        closer = gap[new] < best
-        best[closer], origin[closer] = gap[new][closer], new
-    return edges
+    edges = np.append(known.row, rows), np.append(known.col, columns)
+    return symmetric_graph(edges, lambda rows, columns: D[rows, columns], D.shape[0])

@@ -8,7 +8,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from unshuffle._arrays import (
-    as_numbers,
     check_magnitude,
     check_nonnegative,
     check_outliers,
@@ -20,9 +19,13 @@ from unshuffle._arrays import (
 )
 from unshuffle._distances import exponential, inner_products, products_about_middle
 from unshuffle._grams import (
+    KERNELS,
     Kernel,
     check_gram,
     check_kernel_list,
+    check_kernel_weights,
+    check_no_weights,
+    check_per_kernel,
     collection_for_each,
     gram_copies,
 )
@@ -168,9 +171,6 @@ def check_pair(X: Any, Y: Any, kernel: str, name: str = "X") -> tuple[Any, Any]:
     return X, Y
 
 
-KERNELS = ("linear", "rbf", "laplacian", "chi2", "geodesic", "local", "text", "precomputed")
-
-
 def gram_matrix(
     X: Any, kernel: Kernel = "rbf", *, gamma: float | None = None, name: str = "X"
 ) -> NDArray[np.float64]:
@@ -281,11 +281,7 @@ def combined_gram(
     """
     check_flag(center, "center")
     if not isinstance(kernel, list | tuple):
-        if weights is not None:
-            raise ValueError(
-                "Kernel weights were given for a single kernel. Pass a list of kernels, or leave "
-                "the weights out."
-            )
+        check_no_weights(weights)
         # A list of widths is refused here: one kernel has one width.
         return _gram(X, kernel, gamma, name, center)  # type: ignore[arg-type]
     kernels = check_kernel_list(kernel)
@@ -322,38 +318,3 @@ def _call(kernel: Callable[..., Any], X: Any, name: str) -> NDArray[np.float64]:
             f"{K[0][0]!r:.40}. Return a number from kernel(x, y) on two rows."
         )
     return check_gram(K, f"{kernel_name(kernel)}({name}, {name})")
-
-
-def check_per_kernel(gamma: Any, n_kernels: int) -> list[Any]:
-    """One width for each kernel, from a list or a single value for all."""
-    if not isinstance(gamma, list | tuple | np.ndarray) or np.ndim(gamma) == 0:
-        return [gamma] * n_kernels
-    if len(gamma) != n_kernels:
-        raise ValueError(
-            f"`gamma` has {len(gamma)} entries for {n_kernels} kernel(s). "
-            "Give one for each kernel, or a single value for all."
-        )
-    return list(gamma)
-
-
-def check_kernel_weights(weights: ArrayLike | None, n_kernels: int) -> NDArray[np.float64]:
-    """Non-negative weights, one for each kernel, not all zero; all one by default."""
-    if weights is None:
-        return np.ones(n_kernels)
-    try:
-        values = as_numbers(weights, "Kernel weights")
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"Kernel weights must be numbers, got {weights!r}. Give one for each kernel."
-        ) from error
-    if values.shape != (n_kernels,):
-        raise ValueError(
-            f"Kernel weights have shape {values.shape} for {n_kernels} kernel(s). "
-            "Give one number for each kernel."
-        )
-    if not np.all(np.isfinite(values)) or values.min() < 0 or values.max() == 0:
-        raise ValueError(
-            f"Kernel weights must be finite, at least 0 and not all 0, got {values.tolist()}. "
-            "Leave them out to weight all kernels equally."
-        )
-    return values

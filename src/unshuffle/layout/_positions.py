@@ -1,6 +1,5 @@
 """Positions: the cell of each item, as a table that can be saved and loaded."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +13,8 @@ from unshuffle._grids import check_cell_points, check_grid, check_names
 from unshuffle._saving import (
     SUFFIXES,
     Record,
-    csv_text,
-    encode_text,
+    csv_pieces,
+    json_pieces,
     names_in_order,
     read_records,
     replace_file,
@@ -119,11 +118,12 @@ class Positions:
         A file name that is not valid Unicode is written to a CSV file as its original bytes.
         """
         path = check_output_path(path, SUFFIXES)
+        rows = self.rows()
         if path.suffix.lower() == ".json":
-            text = json.dumps({**(details or {}), "positions": self.rows()}, indent=1) + "\n"
+            replace_file(path, json_pieces(details or {}, "positions", rows))
         else:
-            text = csv_text(COLUMNS, self.rows(), spreadsheet=spreadsheet)
-        replace_file(path, encode_text(text))
+            cells = (list(row.values()) for row in rows)
+            replace_file(path, csv_pieces(COLUMNS, cells, spreadsheet=spreadsheet))
 
     @classmethod
     def load(cls, path: str | Path) -> "Positions":

@@ -1,45 +1,73 @@
 """Low-rank factors of the kernel of a collection of any size: its kernel principal components."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._distances import sampled_gamma
-from unshuffle._parallel import eigh, map_parallel, one_blas_thread
-from unshuffle.matching._landmarks import (
+from unshuffle._arrays import check_same_items
+from unshuffle._distances import WIDTH_SAMPLE, sampled_gamma
+from unshuffle._grams import (
+    check_centered_norm,
+    check_kernel_list,
+    check_kernel_weights,
+    check_no_weights,
+    check_per_kernel,
+    collection_for_each,
+    count_items,
+)
+from unshuffle._kernel_features import kernel_name
+from unshuffle._parallel import count_threads, eigh, map_parallel, one_blas_thread
+from unshuffle._parameters import check_memory
+from unshuffle.matching._blocks import (
+    BLOCK,
     Array,
-    Features,
     Rows,
+    Single,
     Table,
-    check_rows,
+    add_parts,
+    blocks,
     draw,
+    draw_unequal,
+)
+from unshuffle.matching._kernel_pair import check_unequal
+from unshuffle.matching._landmarks import (
+    PER_LANDMARK,
+    Effort,
+    Features,
+    features_of,
     linear_features,
-    rbf_features,
 )
 
 # Most coordinates of the points.
 MOST_COORDINATES = 64
 # Components whose variance is below this share of the largest are noise in single precision.
 NEGLIGIBLE = 1e-7
-# Items per landmark that choose the components; all items then decide their variances.
-ITEMS_PER_LANDMARK = 16
-# Numbers in one block of similarities, 8 MB.
-BLOCK = 2**21
-# Blocks whose sums are held at a time.
-BLOCKS_HELD = 32
 
 
 @dataclass(frozen=True, eq=False)
 class Factors:
     """Kernel principal components of a collection, and coordinates of its items."""
 
-    scores: NDArray[np.float32]  # (n, r), each of mean 0 and variance 1, uncorrelated
+    scores: Single  # (n, r), each of mean 0 and variance 1, uncorrelated, the leading first
     eigenvalues: Array  # (r,) variances before scaling, decreasing, above 0
-    points: NDArray[np.float32]  # (n, d) coordinates, whose distances stand for those of the items
+    points: Single  # (n, d) coordinates, whose distances stand for those of the items
     spread: float  # median squared distance between points
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """Principal components of features, in the unit of the features."""
+
+    scores: Single  # as in `Factors`
+    eigenvalues: Array
+    norm: float  # of the centered kernel, including components that were dropped
+
+    def vectors(self, n_components: int | None = None) -> Single:
+        """Components before scaling, whose inner products are the kernel."""
+        roots = np.sqrt(self.eigenvalues[:n_components])
+        return np.asarray(self.scores[:, :n_components] * roots.astype(np.float32))
 
 
 def compute_factors(
@@ -53,93 +81,150 @@ def compute_factors(
     n_landmarks: int = 1024,
     n_jobs: int | None = None,
 ) -> Factors:
-    """Factors of the centered kernel, which is about (scores * eigenvalues) @ scores.T."""
-    rows = check_rows(collection, kernel, name)
-    table = Table.of(rows)
-    if kernel == "linear":
-        features = linear_features(table)
-    else:
-        width = sampled_gamma(rows, "rbf", name=name) if gamma is None else gamma
-        features = rbf_features(table, width, n_landmarks)
+    """Factors of the centered kernel, which is about (scores * eigenvalues) @ scores.T.
+
+    Up to `n_landmarks` items the approximation is exact up to the rank. Memory for the factors is
+    linear in the number of items and is checked first. Neither the random numbers nor `n_jobs`
+    change the result.
+    """
+    effort = Effort(rank, n_landmarks, n_jobs)
+    check_factor_memory(collection, kernel, effort)
     with one_blas_thread():
-        scores, eigenvalues = principal_components(
-            features, rank, n_sample=ITEMS_PER_LANDMARK * n_landmarks, n_jobs=n_jobs
-        )
-    points = table.read_single(slice(None))
-    return Factors(scores, eigenvalues, points, 1.0 / sampled_gamma(points, name=name))
+        if isinstance(kernel, list | tuple):
+            features = _sum_features(collection, kernel, gamma, weights, name, effort)
+        else:
+            check_no_weights(weights)
+            features = features_of(collection, kernel, gamma, name=name, effort=effort)
+        found = principal_components(features, rank, n_jobs)
+        if found.eigenvalues.size == 0:
+            check_unequal(np.zeros((2, 2)), name)  # raises the error
+        if features.table is None:
+            points = found.vectors(MOST_COORDINATES)
+        else:
+            points = _points_of_table(features.table, name, effort)
+        spread = 1.0 / sampled_gamma(points[draw_unequal(points, WIDTH_SAMPLE)], name=name)
+    return Factors(found.scores, found.eigenvalues * features.unit, points, spread)
 
 
-def principal_components(
-    features: Features, rank: int, *, n_sample: int, n_jobs: int | None
-) -> tuple[NDArray[np.float32], Array]:
-    """Scores of mean 0 and variance 1, and the variances before scaling, largest first.
+def check_factor_memory(collection: Any, kernel: Any, effort: Effort) -> None:
+    """Refuse factors that would not fit into free memory."""
+    n_items = count_items(collection, kernel)
+    n_parts = 2 + len(kernel) if isinstance(kernel, list | tuple) else 1
+    n_side, n_threads = min(effort.n_landmarks, n_items), count_threads(effort.n_jobs)
+    n_bytes = 4 * n_items * (min(effort.rank, n_side) * n_parts + MOST_COORDINATES)
+    # 250 MB for 1,024 landmarks on two threads, whatever the number of items
+    n_bytes += 150 * n_side**2 + 24 * min(BLOCK, n_items * n_side) * n_threads
+    if kernel == "geodesic":
+        n_bytes += 4 * n_items * n_side
+    check_memory(
+        n_bytes,
+        what=f"Rank {effort.rank:,} factors of {n_items:,} items",
+        instead="Use a sample of the items.",
+    )
+
+
+def _points_of_table(table: Table, name: str, effort: Effort) -> Single:
+    """The rows about their median, or their main coordinates if there are many columns."""
+    if not table.is_sparse and table.rows.shape[1] <= MOST_COORDINATES:
+        points: Single = table.read_all(effort.n_jobs)
+        return points
+    features = linear_features(table, name, effort._replace(rank=MOST_COORDINATES))
+    if features.basis is None:
+        features = replace(features, n_chosen=PER_LANDMARK * effort.n_landmarks)
+    return principal_components(features, MOST_COORDINATES, effort.n_jobs).vectors()
+
+
+def _sum_features(
+    collection: Any, kernel: Any, gamma: Any, weights: Any, name: str, effort: Effort
+) -> Features:
+    """Components of several kernels, each scaled to unit centered norm as in `combined_gram`."""
+    kernels = check_kernel_list(kernel)
+    collections = collection_for_each(collection, len(kernels), name)
+    gammas = check_per_kernel(gamma, len(kernels))
+    shares = check_kernel_weights(weights, len(kernels))
+    apart = len({id(each) for each in collections}) > 1
+    parts: list[Single] = []
+    for k, (each, spec) in enumerate(zip(collections, kernels, strict=True)):
+        label = f"{name}[{k}]" if apart else name
+        features = features_of(each, spec, gammas[k], name=label, effort=effort)
+        n_items = features.n_items
+        if parts:
+            check_same_items(len(parts[0]), n_items, f"{name}[0]", label)
+        found = principal_components(features, effort.rank, effort.n_jobs)
+        named = repr(spec) if isinstance(spec, str) else kernel_name(spec)
+        check_centered_norm(found.norm, 0.0, f"{label} (kernel {k}, {named})")
+        part = found.vectors()
+        part *= np.float32(np.sqrt(shares[k] * n_items / found.norm))
+        parts.append(part)
+
+    def block(rows: Rows) -> Single:
+        return np.concatenate([part[rows] for part in parts], axis=1)
+
+    width = sum(part.shape[1] for part in parts)
+    # Sums of products over n items are of order one in these units.
+    return Features(len(parts[0]), block, width, unit=1.0 / len(parts[0]))
+
+
+def principal_components(features: Features, rank: int, n_jobs: int | None) -> Components:
+    """Principal components of the features of all items.
 
     A sample of the items chooses the components; the scores of all items then decide their
     variances and turn them until they are uncorrelated.
     """
     n_items, basis = features.n_items, features.basis
-    sample = draw(n_items, n_sample)
-    step = max(1, BLOCK // (features.width if basis is None else basis.shape[0]))
-    project = None if basis is None else basis.astype(np.float32)
+    n_jobs = n_jobs if features.threads else None
+    dtype = np.float32 if features.single else np.float64
+    project = None if basis is None else basis.astype(dtype)
+    sample = draw(n_items, features.n_chosen or n_items)
 
-    def moments_of(rows: Rows) -> tuple[Array, Array]:
-        block = features.block(rows)
+    def choose(rows: slice) -> tuple[Array, Array]:
+        block = features.block(rows if len(sample) == n_items else sample[rows])
         return moments(block if project is None else block @ project)
 
-    parts = [sample[start : start + step] for start in range(0, len(sample), step)]
-    mean, covariance = collect(moments_of, parts, len(sample), n_jobs)
-    variances, directions = leading(covariance, rank)
+    width = features.width
+    sums = add_parts(choose, blocks(len(sample), width), n_jobs)
+    mean, covariance = mean_and_covariance(*sums, len(sample))
+    variances, directions = leading(covariance)
+    norm = n_items * float(np.linalg.norm(variances))
+    variances, directions = variances[:rank], directions[:, :rank]
     turn = directions / np.sqrt(variances)
-    offset = (mean @ turn).astype(np.float32)
-    turn = (turn if basis is None else basis @ turn).astype(np.float32)
+    offset = (mean @ turn).astype(dtype)
+    turn = (turn if basis is None else basis @ turn).astype(dtype)
     scores = np.empty((n_items, variances.size), dtype=np.float32)
 
     def score(rows: slice) -> tuple[Array, Array]:
-        part = scores[rows]
-        np.matmul(features.block(rows), turn, out=part)
-        part -= offset
-        return moments(part)
+        scores[rows] = features.block(rows) @ turn - offset
+        return moments(scores[rows])
 
-    blocks = [slice(start, min(start + step, n_items)) for start in range(0, n_items, step)]
-    mean, covariance = collect(score, blocks, n_items, n_jobs)
+    parts = blocks(n_items, width)
+    mean, covariance = mean_and_covariance(*add_parts(score, parts, n_jobs), n_items)
     roots = np.sqrt(variances)
-    variances, directions = leading(roots[:, None] * covariance * roots, rank)
+    variances, directions = leading(roots[:, None] * covariance * roots)
     last = roots[:, None] * directions / np.sqrt(variances)
     shift, rotation = (mean @ last).astype(np.float32), last.astype(np.float32)
 
     def rotate(rows: slice) -> None:
-        scores[rows] = scores[rows] @ rotation - shift
+        scores[rows, : len(shift)] = scores[rows] @ rotation - shift
 
-    map_parallel(rotate, blocks, n_jobs=n_jobs)
-    return scores, variances
+    map_parallel(rotate, parts, n_jobs=n_jobs)
+    scores = np.ascontiguousarray(scores[:, : len(shift)])
+    return Components(scores, variances, norm)
 
 
-def moments(part: NDArray[np.float32]) -> tuple[Array, Array]:
+def moments(part: NDArray[Any]) -> tuple[Array, Array]:
     """Sum of the rows, and sum of their outer products."""
     return part.sum(axis=0, dtype=np.float64), (part.T @ part).astype(np.float64)
 
 
-def collect(
-    function: Callable[[Any], tuple[Array, Array]],
-    parts: list[Any],
-    n_items: int,
-    n_jobs: int | None,
-) -> tuple[Array, Array]:
-    """Mean and covariance of items from the moments of parts, added in order."""
-    total: Any = 0.0
-    squares: Any = 0.0
-    for start in range(0, len(parts), BLOCKS_HELD):
-        for added, products in map_parallel(
-            function, parts[start : start + BLOCKS_HELD], n_jobs=n_jobs
-        ):
-            total, squares = total + added, squares + products
+def mean_and_covariance(total: Array, squares: Array, n_items: int) -> tuple[Array, Array]:
+    """Mean and covariance from sums of items and of their outer products."""
     mean = total / n_items
     return mean, squares / n_items - np.outer(mean, mean)
 
 
-def leading(covariance: Array, rank: int) -> tuple[Array, Array]:
-    """Largest variances and their directions."""
+def leading(covariance: Array) -> tuple[Array, Array]:
+    """Variances that are not noise and their directions, the largest first."""
     values, vectors = eigh(covariance)
-    values, vectors = values[::-1][:rank], vectors[:, ::-1][:, :rank]
-    kept = values > NEGLIGIBLE * max(float(values[0]), 0.0)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    kept = values > NEGLIGIBLE * float(values.max(initial=0.0))
     return values[kept], vectors[:, kept]

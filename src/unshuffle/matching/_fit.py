@@ -17,6 +17,8 @@ from unshuffle._grams import check_frozen, check_shape, count_items
 from unshuffle._mean_field import interaction_spread
 from unshuffle._parallel import count_threads
 from unshuffle._parameters import check_memory
+from unshuffle._printing import duration
+from unshuffle._progress import SearchState
 from unshuffle.assignment import soft_assignment
 from unshuffle.matching._auto_kernel import (
     Choice,
@@ -51,8 +53,8 @@ from unshuffle.matching._trust import Evidence, gather_evidence
 N_MATRICES, PER_THREAD, WITH_COST, WITH_TRUST, RESCALED = 17, 4, 6, 6, 5
 # Seconds for 1,000 items, and the power of their number that time grows with.
 SECONDS, GROWTH = 12.0, 2.3
-# Fits that take longer than this are announced.
-LONG = 300.0
+# Fits that take longer than this are announced, to the callback and by a warning.
+NOTABLE, LONG = 10.0, 300.0
 # Starts of the fits that only check an answer, and of those with a learned map, where other starts
 # would lead away from it.
 N_INIT_CHECK, N_INIT_MAPPED = 4, 1
@@ -140,12 +142,15 @@ class Fit(ABC):
         seconds, n_bytes = self.expected_resources()
         what = f"Matching {self.n_items:,} items"
         check_memory(n_bytes, what=what, instead=self.instead)
+        if seconds > NOTABLE and self.sorting.callback is not None:
+            expected = f"expected: about {duration(seconds)}, {n_bytes / 1e9:,.1f} GB"
+            self.sorting.callback(SearchState(0, np.nan, np.empty(0, np.intp), expected))
         if seconds > LONG:
             warnings.warn(
                 f"{what} takes roughly {seconds / 60:,.0f} minutes and {n_bytes / 1e9:,.1f} GB. "
                 f"Pass callback= to follow it. {self.instead}",
                 UserWarning,
-                stacklevel=5,
+                stacklevel=4,
             )
 
     def _choose_first(self) -> None:

@@ -42,6 +42,12 @@ def compute_gram(
 ) -> Array:
     """Kernel matrix of a collection whose similarities are not all equal."""
     K = combined_gram(collection, kernel, gamma=gamma, weights=weights, name=name, center=True)
+    check_unequal(K, name)
+    return K
+
+
+def check_unequal(K: Array, name: str) -> None:
+    """Refuse a kernel matrix whose entries off the diagonal are all equal."""
     n_items = K.shape[0]
     compared = K
     if n_items > 2:
@@ -54,7 +60,6 @@ def compute_gram(
             "they cannot be matched. Check that the right columns were passed, or choose another "
             "kernel."
         )
-    return K
 
 
 @dataclass(frozen=True, eq=False)

@@ -83,7 +83,9 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         Threads over starts, useful up to `n_init`. The result does not depend on it.
     callback : callable or None, default=None
         Called after each step with a `unshuffle.base.SearchState`. Return True to stop and keep
-        the best matching so far.
+        the best matching so far. If a fit will take more than ten seconds, a call before the
+        first step (iteration 0, an empty permutation; its answer is ignored) says in `stage` how
+        long and how much memory.
     kernel_weights : array-like of shape (n_kernels,) or None, default=None
         Weights of a list of kernels; larger weights count more. None weighs them equally.
     trust : bool, default=True
@@ -436,7 +438,7 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
 
     @property
     def matches_(self) -> Matches:
-        """Matched pairs with names and confidences, which can be saved to CSV or JSON."""
+        """Matched pairs with names and confidences, which can be saved to CSV, JSON or Parquet."""
         check_is_fitted(self, "permutation_")
         return Matches(
             self.permutation_,
@@ -475,7 +477,7 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
     def _store(self, fit: Fit, outcome: Any) -> None:
         """Set the fitted attributes."""
         answer = fit.answer(outcome)
-        self.method_ = fit.method
+        self.method_ = fit.method if self.method == "auto" else self.method
         self.permutation_ = answer.permutation
         rows = np.flatnonzero(self.permutation_ >= 0)
         self.pairs_ = np.column_stack([rows, self.permutation_[rows]])

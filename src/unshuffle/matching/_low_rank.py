@@ -16,8 +16,7 @@ Both are run unless the first agrees so well that no other matching can, and the
 matchings at a small spectral power chooses.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +41,8 @@ from unshuffle.matching._kernel_pair import CountingSearch
 # Density path: components used, rows in each soft step and in the first, most steps, least
 # relative gain in information, last steps without densities, first correlation of all densities.
 SHARP_RANK = 56
+# At most this many correlations for each item: more would fit the noise of the matching.
+PER_ITEM = 1.25
 STEP_ROWS, FIRST_ROWS = 4096, 16_384
 MOST_STEPS, LEAST_STEPS, LEAST_GAIN = 16, 4, 0.004
 N_POLISH = 2
@@ -51,37 +52,38 @@ N_SHARP_ROUNDS = 2
 # Agreement that no other matching can exceed by enough to matter.
 CONVINCING = 0.9
 
-# Annealed path: components used; items of each side that are described, matched by their
-# descriptors, and annealed.
-SOFT_RANK, ANNEALED_RANK = 112, 64
-DESCRIBED, MATCHED, ANNEALED = 16_384, 4096, 1024
+# Annealed path: components used, and items of each side that are described and annealed.
+SOFT_RANK = 112
+DESCRIBED, ANNEALED = 16_384, 4096
 # Descriptors: nearest neighbors, ranks among them, landmarks, ranks among these, and axes kept.
 N_NEIGHBORS, NEAR_RANKS = 32, (2, 4, 8, 16, 31)
 N_LANDMARKS, N_FAR_RANKS, N_AXES = 2048, 20, 16
-# Ways to match by descriptors: axes, power of their whitening, softness.
+# Ways to match by descriptors, each on samples of its own: axes, power of their whitening,
+# softness.
 WAYS = [
-    (n_axes, whitened, softness)
-    for n_axes in (4, 8, 16)
-    for whitened in (0.0, 0.5, 1.0)
-    for softness in (0.15, 0.08)
+    *((16, 0.5, 0.08), (16, 1.0, 0.08), (16, 0.5, 0.15), (8, 0.5, 0.15)),
+    *((16, 0.0, 0.15), (8, 1.0, 0.15), (16, 1.0, 0.15), (8, 0.5, 0.08)),
 ]
-# Schedules of annealing: first and last spectral power, first and last temperature.
-SCHEDULES = ((0.5, 0.25, 0.25, 0.1), (0.3, 0.3, 0.2, 0.08), (0.7, 0.3, 0.3, 0.1))
-REFINEMENT = (0.4, 0.2, 0.15, 0.06)
-N_LEVELS, N_REFINED_LEVELS, STEPS_PER_LEVEL = 10, 6, 2
-N_BALANCING = 4  # rounds of balancing in each step
-LAST_POWER, LAST_TEMPERATURE = 0.2, 0.03  # of the first assignment
-# Starts that are refined, and refined starts that are followed at full size; two are the same if
-# their correlations are this similar.
-N_REFINED, N_FOLLOWED, SAME = 6, 2, 0.97
+AT_ONCE = 4  # starts that are annealed before the best of them are followed
+# Annealing: spectral powers and temperatures, first and last, levels, steps in each level, and
+# rounds of balancing in each step.
+POWERS, TEMPERATURES = (0.6, 0.2), (0.3, 0.06)
+N_LEVELS, STEPS_PER_LEVEL, N_BALANCING = 12, 2, 6
+LAST_TEMPERATURE = 0.03  # of the first assignment
+SMALL = np.float32(1e-15)
+# Two ends are the same answer if they agree this much alike.
+ALIKE = 0.003
 
-# Rounds that predict each region from the others: regions, folds, strength of the map, rounds
-# without gain before they end, relative gain that counts, and loss that is tolerated.
-N_REGIONS, N_FOLDS, RIDGE = 128, 8, 0.003
-MOST_CROSS_ROUNDS, PATIENCE = 20, 3
-REGION_AXES = 32
-COUNTS, TOLERATED = 2e-4, 5e-4
-MOST_ROUNDS = 8
+# Rounds that predict each region from the others: numbers of regions and shares of the items that
+# the maps leave out, taken in turn; folds; refits without the regions that fit worst; strength of
+# the maps.
+N_REGIONS, TRIMMED = (24, 48, 96, 32, 64, 128, 40, 80), (0.4, 0.25, 0.1, 0.3)
+N_FOLDS, N_REFITS, RIDGE = 8, 3, 0.003
+REGION_AXES, N_LLOYD = 32, 6
+# They end after this many, or so many without this gain; the last ones leave nothing out.
+MOST_CROSS_ROUNDS, PATIENCE, COUNTS = 16, 3, 5e-4
+LAST_REGIONS, N_LAST_ROUNDS = 128, 2
+MOST_ROUNDS = 4
 # Residuals beyond this many medians are those of wrong pairs.
 TYPICAL_RESIDUAL = 4.0
 
@@ -91,10 +93,11 @@ class Found:
     """A matching, and what led to it."""
 
     matching: Permutation  # partner of each item of the smaller collection
-    rank: int  # components that its likelihood uses
+    rank: int  # components that its likelihood uses; 0 if it only confirmed another
     agreement: float
     rivals: list[Permutation] = field(default_factory=list)  # other ends of the search
     path: list[float] = field(default_factory=list)  # objective after each assignment
+    confirmed: bool = True  # whether two starts led to it, or none could do better
     released: Permutation | None = None  # with -1 for released items; None if not asked for
 
     @property
@@ -156,13 +159,21 @@ def solve_low_rank(
 ) -> Found:
     """Follow the density path, and the annealed path unless the first is convincing."""
     pair = search.pair
-    search.record(_match_by_rank(pair), SHARP_RANK, "describing items", 0.02)
+    search.record(_match_by_rank(pair), 1, "describing items", 0.02)
     ends = [_density_path(search, tiles, rng)]
     if ends[0].agreement < CONVINCING:
         ends += _annealed_path(search, tiles, n_init=n_init, n_jobs=n_jobs, rng=rng)
-    best = max(ends, key=lambda end: end.agreement)
+    # An end that only confirmed another was not refined.
+    best = max((end for end in ends if end.rank), key=lambda end: end.agreement)
+    alike = [end.agreement > best.agreement * (1.0 - ALIKE) for end in ends]
+    confirmed = best.agreement >= CONVINCING or sum(alike) > 1
     rivals = [end.matching for end in ends if end is not best]
-    return Found(best.matching, best.rank, best.agreement, rivals, search.path)
+    return replace(best, rivals=rivals, confirmed=confirmed)
+
+
+def resolved(pair: FactorPair, most: int) -> int:
+    """Number of components that the items of both sides can tell from noise."""
+    return max(1, min(most, int(np.sqrt(PER_ITEM * pair.shape[0]))))
 
 
 def _match_by_rank(pair: FactorPair) -> Permutation:
@@ -180,7 +191,8 @@ def _match_by_rank(pair: FactorPair) -> Permutation:
 def _density_path(search: LowRankSearch, tiles: Tiles, rng: np.random.RandomState) -> Found:
     pair = search.pair
     n_first, n_second = pair.shape
-    U, V = (factors.scores[:, :SHARP_RANK] for factors in (pair.first, pair.second))
+    rank = resolved(pair, SHARP_RANK)
+    U, V = (factors.scores[:, :rank] for factors in (pair.first, pair.second))
     chosen = _with_frozen(pair, rng.permutation(n_first)[:FIRST_ROWS])
     described = [
         tiles.densities(factors.points, rows, 1.0 / factors.spread)
@@ -215,8 +227,8 @@ def _density_path(search: LowRankSearch, tiles: Tiles, rng: np.random.RandomStat
     for number in range(N_SHARP_ROUNDS):
         likelihood = Likelihood.of(M, whiten, LARGEST_CORRELATION)
         matching = pair.assign(tiles, likelihood.scores(U, V))
-        found = search.record(matching, SHARP_RANK, "matching", 0.26 + 0.04 * number)
-        M = pair.moments(matching, SHARP_RANK)
+        found = search.record(matching, rank, "matching", 0.26 + 0.04 * number)
+        M = pair.moments(matching, rank)
     return found
 
 
@@ -295,67 +307,38 @@ def _annealed_path(
     n_jobs: int | None,
     rng: np.random.RandomState,
 ) -> list[Found]:
-    """Ends of the best starts at full size, the best of them repaired."""
+    """Ends of starts that were followed, until two of them are the same answer."""
     pair = search.pair
-    M_all = _annealed_starts(search, tiles, n_jobs=n_jobs, rng=rng)
-    ends = []
-    for number, M in enumerate(M_all):
-        matching = pair.assign(tiles, _kernel_scores(pair, M).balanced(tiles, N_BALANCING))
-        for _ in range(2):
-            matching = _likelihood_round(pair, tiles, matching)
-        fraction = 0.6 + 0.1 * (number + 1) / len(M_all)
-        ends.append(search.record(matching, SOFT_RANK, "matching groups", fraction))
-    best = max(ends, key=lambda end: end.agreement)
-    repaired = _cross_fitted_rounds(search, tiles, best, rng)
-    return [_likelihood_rounds(search, tiles, repaired), *(end for end in ends if end is not best)]
-
-
-def _annealed_starts(
-    search: LowRankSearch, tiles: Tiles, *, n_jobs: int | None, rng: np.random.RandomState
-) -> list[Array]:
-    """Correlations of the most promising starts, annealed on a sample of both sides."""
-    pair = search.pair
+    rank = resolved(pair, SOFT_RANK)
     samples = [rng.permutation(size)[:DESCRIBED] for size in pair.shape]
     described = [
         _describe(tiles, factors.points[sample], factors.spread, rng)
         for factors, sample in zip((pair.first, pair.second), samples, strict=True)
     ]
     D, E, variances = _principal_axes(*described)
-    search.report("describing neighborhoods", 0.35)
-    chosen = [rng.permutation(sample.size)[:MATCHED] for sample in samples]
-    part = pair.part(samples[0][chosen[0]], samples[1][chosen[1]])
-    U, V = part.first.scores[:, :SOFT_RANK], part.second.scores[:, :SOFT_RANK]
-    starts = []
-    for n_axes, whitened, softness in WAYS:
-        scale = variances[:n_axes] ** (-whitened / 2)
-        spread = float(np.linalg.norm(variances[:n_axes] ** (1 - whitened)))
-        scale = (scale / np.sqrt(softness * spread)).astype(np.float32)
-        queries, keys = D[chosen[0], :n_axes] * scale, E[chosen[1], :n_axes] * scale
-        scores = Scores(queries, keys, np.float32(-0.5) * (keys**2).sum(axis=1))
-        scores = scores.balanced(tiles, N_BALANCING)
-        means, _ = tiles.soft_means(scores.queries, scores.keys, scores.bias, V)
-        starts.append(np.asarray(U.T @ means, dtype=np.float64) / len(U))
-    search.report("annealing", 0.4)
-    small = part.part(np.arange(min(ANNEALED, len(U))), np.arange(min(ANNEALED, len(V))))
-    tasks = [
-        (small, M[:ANNEALED_RANK, :ANNEALED_RANK], schedule, N_LEVELS)
-        for M in starts
-        for schedule in SCHEDULES
-    ]
-    annealed = map_parallel(_anneal_alone, tasks, n_jobs=n_jobs)
-    leaders = _distinct(annealed, lambda M: part.agreement_of(M, 0.5), N_REFINED)
-    search.report("annealing", 0.45)
-    matchings = []
-    for number, M in enumerate(leaders):
-        M = _anneal(
-            part, _padded(M, (U.shape[1], V.shape[1])), REFINEMENT, N_REFINED_LEVELS, tiles
-        )
-        scores = _kernel_scores(part, M).balanced(tiles, N_BALANCING)
-        matchings.append(part.assign(tiles, scores))
-        search.report("annealing", 0.45 + 0.15 * (number + 1) / len(leaders))
-    # Only the agreement of a matching counts: soft shares of unbalanced columns overstate it.
-    ends = [part.moments(matching, SOFT_RANK) for matching in matchings]
-    return _distinct(ends, part.agreement_of, N_FOLLOWED)
+    search.report("describing neighborhoods", 0.33)
+    ways = WAYS[:n_init]
+    ends: list[Found] = []
+    for first in range(0, len(ways), AT_ONCE):
+        tasks = []
+        for way in ways[first : first + AT_ONCE]:
+            chosen = [rng.permutation(sample.size)[:ANNEALED] for sample in samples]
+            part = pair.part(samples[0][chosen[0]], samples[1][chosen[1]])
+            tasks.append((part, D[chosen[0]], E[chosen[1]], variances, way, rank))
+        begin = 0.33 + 0.6 * first / len(ways)
+        share = 0.6 * len(tasks) / len(ways)
+        annealed = map_parallel(_anneal, tasks, n_jobs=n_jobs)
+        search.report("annealing", begin + share / 2)
+        # Only the agreement of a matching counts: soft shares of unbalanced columns overstate it.
+        annealed.sort(key=pair.agreement_of, reverse=True)
+        for number, M in enumerate(annealed):
+            span = begin + share * np.array([number, number + 1]) / (2 * len(tasks)) + share / 2
+            known = max((end.agreement for end in ends), default=np.inf)
+            ends.append(_follow(search, tiles, M, (span[0], span[1]), rng, known))
+            highest = max(end.agreement for end in ends)
+            if sum(end.agreement > highest * (1.0 - ALIKE) for end in ends) > 1:
+                return ends
+    return ends
 
 
 def _describe(tiles: Tiles, points: Single, spread: float, rng: np.random.RandomState) -> Single:
@@ -388,34 +371,53 @@ def _principal_axes(D: Single, E: Single) -> tuple[Single, Single, Array]:
     return D @ leading, E @ leading, variances[::-1][:N_AXES]
 
 
-def _anneal_alone(task: tuple[FactorPair, Array, tuple[float, float, float, float], int]) -> Array:
-    """One of many starts, on one thread."""
-    with Tiles(1) as tiles:
-        return _anneal(*task, tiles)
-
-
 def _anneal(
-    pair: FactorPair,
-    M: Array,
-    schedule: tuple[float, float, float, float],
-    n_levels: int,
-    tiles: Tiles,
+    task: tuple[FactorPair, Single, Single, Array, tuple[int, float, float], int],
 ) -> Array:
-    """Soft ascent of the kernel objective from correlations M, ever finer and colder."""
-    rank_first, rank_second = M.shape
-    U, V = pair.first.scores[:, :rank_first], pair.second.scores[:, :rank_second]
+    """Correlations at the end of a soft ascent of the kernel objective, ever finer and colder.
+
+    The items of both sides are samples, so only groups can be matched, not single items.
+    """
+    part, D, E, variances, (n_axes, whitened, softness), rank = task
+    U, V = part.first.scores[:, :rank], part.second.scores[:, :rank]
+    scale = variances[:n_axes] ** (-whitened / 2)
+    spread = float(np.linalg.norm(variances[:n_axes] ** (1 - whitened)))
+    scale = (scale / np.sqrt(softness * spread)).astype(np.float32)
+    queries, keys = D[:, :n_axes] * scale, E[:, :n_axes] * scale
+    bias = np.float32(-0.5) * (keys**2).sum(axis=1)
+    M, _ = _balanced_step(queries, keys, bias, U, V)
     bias = np.zeros(len(V), dtype=np.float32)
-    powers = np.geomspace(schedule[0], schedule[1], n_levels)
-    temperatures = np.geomspace(schedule[2], schedule[3], n_levels)
-    for level, (power, temperature) in enumerate(zip(powers, temperatures, strict=True)):
+    temperatures = np.geomspace(*TEMPERATURES, N_LEVELS)
+    for level, power in enumerate(np.geomspace(*POWERS, N_LEVELS)):
         if level:
-            bias *= np.float32(temperatures[level - 1] / temperature)
+            bias *= np.float32(temperatures[level - 1] / temperatures[level])
         for _ in range(STEPS_PER_LEVEL):
-            H = _kernel_weights(pair, M, power) / temperature
-            scores = Scores(U @ H.astype(np.float32), V, bias).balanced(tiles, N_BALANCING)
-            means, _ = tiles.soft_means(scores.queries, scores.keys, scores.bias, V)
-            M, bias = np.asarray(U.T @ means, dtype=np.float64) / len(U), scores.bias
-    return M
+            H = _kernel_weights(part, M, power) / temperatures[level]
+            M, bias = _balanced_step(U @ H.astype(np.float32), V, bias, U, V)
+    H = (_kernel_weights(part, M, POWERS[-1]) / LAST_TEMPERATURE).astype(np.float32)
+    with Tiles(1) as tiles:
+        scores = Scores(U @ H, V, bias).balanced(tiles, N_BALANCING)
+        return part.moments(part.assign(tiles, scores), rank)
+
+
+def _balanced_step(
+    queries: Single, keys: Single, bias: Single, U: Single, V: Single
+) -> tuple[Array, Single]:
+    """Correlations of soft shares whose rows and columns are balanced, and the new bias."""
+    shares = queries @ keys.T
+    shares += bias
+    shares -= shares.max(axis=1, keepdims=True)
+    np.exp(shares, out=shares)
+    wanted = np.float32(len(queries) / len(keys))
+    factors = np.ones(len(keys), dtype=np.float32)
+    for _ in range(N_BALANCING):
+        rows = 1.0 / (shares @ factors)
+        # What a step cannot balance without overflow is left to the next.
+        factors = np.clip(wanted / (rows @ shares + SMALL), SMALL, 1.0 / SMALL)
+    rows = 1.0 / (shares @ factors)
+    means = (shares @ (V * factors[:, None])) * rows[:, None]
+    bias = (bias + np.log(factors)).astype(np.float32)
+    return np.asarray(U.T @ means, dtype=np.float64) / len(U), bias
 
 
 def _kernel_weights(pair: FactorPair, M: Array, power: float) -> Array:
@@ -426,121 +428,162 @@ def _kernel_weights(pair: FactorPair, M: Array, power: float) -> Array:
     return np.asarray(H / np.linalg.norm(H))
 
 
-def _kernel_scores(pair: FactorPair, M: Array) -> Scores:
-    """Scores of the kernel objective at the end of annealing."""
-    H = (_kernel_weights(pair, M, LAST_POWER) / LAST_TEMPERATURE).astype(np.float32)
-    U, V = pair.first.scores[:, : M.shape[0]], pair.second.scores[:, : M.shape[1]]
-    root = np.float32(np.sqrt(np.linalg.norm(H)))
-    keys = V * root
-    return Scores(U @ (H / root), keys, np.float32(-0.25) * (keys**2).sum(axis=1))
-
-
-def _padded(M: Array, shape: tuple[int, int]) -> Array:
-    padded = np.zeros(shape)
-    padded[: M.shape[0], : M.shape[1]] = M
-    return padded
-
-
-def _distinct(options: Sequence[Array], value: Callable[[Array], float], n: int) -> list[Array]:
-    """The best `n` of correlation matrices that are not nearly the same."""
-    chosen: list[Array] = []
-    for M in sorted(options, key=value, reverse=True):
-        alike = (
-            np.vdot(M, other) / (np.linalg.norm(M) * np.linalg.norm(other)) for other in chosen
-        )
-        if len(chosen) < n and max(alike, default=0.0) < SAME:
-            chosen.append(M)
-    return chosen
-
-
 # Rounds at full size
 
 
-def _likelihood_round(
-    pair: FactorPair, tiles: Tiles, matching: Permutation, rank: int = SOFT_RANK
-) -> Permutation:
-    """Assign all items again by the likelihood that a matching implies."""
-    U, V = pair.first.scores[:, :rank], pair.second.scores[:, :rank]
-    whiten = whitening(U), whitening(V)
-    likelihood = Likelihood.of(pair.moments(matching, rank), whiten, LARGEST_CORRELATION)
-    return pair.assign(tiles, likelihood.scores(U, V).balanced(tiles, 1))
+def _follow(
+    search: LowRankSearch,
+    tiles: Tiles,
+    M: Array,
+    span: tuple[float, float],
+    rng: np.random.RandomState,
+    known: float,
+) -> Found:
+    """Match all items from correlations of a sample, repair groups, and refine.
 
+    Stops when it agrees as well as an answer that is `known`.
+    """
+    pair = search.pair
+    rank = resolved(pair, SOFT_RANK)
 
-def _likelihood_rounds(search: LowRankSearch, tiles: Tiles, found: Found) -> Found:
-    """Repeat likelihood rounds while they raise the agreement, or hardly lower it."""
-    for number in range(MOST_ROUNDS):
-        matching = _likelihood_round(search.pair, tiles, found.matching)
-        after = search.record(matching, SOFT_RANK, "refining", 0.95 + 0.005 * number)
-        if after.agreement < found.agreement * (1.0 - TOLERATED):
+    def record(matching: Permutation, stage: str, share: float) -> Found:
+        return search.record(matching, rank, stage, span[0] + (span[1] - span[0]) * share)
+
+    found = record(_likelihood_round(pair, tiles, M), "matching groups", 0.1)
+    matching, highest, n_idle = found.matching, found.agreement, 0
+    for number in range(MOST_CROSS_ROUNDS):
+        n_regions = N_REGIONS[number % len(N_REGIONS)]
+        trimmed = TRIMMED[number % len(TRIMMED)]
+        matching = _cross_round(pair, tiles, matching, n_regions, trimmed, rng)
+        after = record(matching, "repairing groups", 0.1 + 0.7 * number / MOST_CROSS_ROUNDS)
+        n_idle = 0 if after.agreement > highest * (1.0 + COUNTS) else n_idle + 1
+        found = max(found, after, key=lambda each: each.agreement)
+        highest = found.agreement
+        if highest > known * (1.0 - ALIKE):
+            return replace(found, rank=0)
+        if n_idle == PATIENCE:
             break
-        gained = after.agreement > found.agreement * (1.0 + COUNTS / 2)
-        found = after
+    for number in range(N_LAST_ROUNDS):
+        matching = _cross_round(pair, tiles, found.matching, LAST_REGIONS, 0.0, rng)
+        after = record(matching, "refining", 0.8 + 0.05 * number)
+        if after.agreement > found.agreement * (1.0 - COUNTS):
+            found = after
+    for number in range(MOST_ROUNDS):
+        matching = _likelihood_round(pair, tiles, pair.moments(found.matching, rank))
+        after = record(matching, "refining", 0.9 + 0.02 * number)
+        gained = after.agreement > found.agreement * (1.0 + COUNTS / 5)
+        if after.agreement > found.agreement * (1.0 - COUNTS):
+            found = after
         if not gained:
             break
     return found
 
 
-def _cross_fitted_rounds(
-    search: LowRankSearch, tiles: Tiles, found: Found, rng: np.random.RandomState
-) -> Found:
-    """Predict each region from the others, so that no exchanged group can vouch for itself."""
-    highest, kept, matching, n_idle = found.agreement, found, found.matching, 0
-    for number in range(MOST_CROSS_ROUNDS):
-        matching = _cross_fit(search.pair, tiles, matching, rng)
-        matching = _likelihood_round(search.pair, tiles, matching)
-        fraction = 0.7 + 0.25 * number / MOST_CROSS_ROUNDS
-        after = search.record(matching, SOFT_RANK, "repairing groups", fraction)
-        n_idle = 0 if after.agreement > highest * (1.0 + COUNTS) else n_idle + 1
-        if after.agreement > highest * (1.0 - TOLERATED):
-            kept = after
-        highest = max(highest, after.agreement)
-        if n_idle == PATIENCE:
-            break
-    return kept
+def _likelihood_round(pair: FactorPair, tiles: Tiles, M: Array) -> Permutation:
+    """Assign all items by the likelihood that correlations imply."""
+    U, V = pair.first.scores[:, : M.shape[0]], pair.second.scores[:, : M.shape[1]]
+    likelihood = Likelihood.of(M, (whitening(U), whitening(V)), LARGEST_CORRELATION)
+    return pair.assign(tiles, likelihood.scores(U, V).balanced(tiles, 1))
 
 
-def _cross_fit(
-    pair: FactorPair, tiles: Tiles, matching: Permutation, rng: np.random.RandomState
+def _cross_round(
+    pair: FactorPair,
+    tiles: Tiles,
+    matching: Permutation,
+    n_regions: int,
+    trimmed: float,
+    rng: np.random.RandomState,
 ) -> Permutation:
-    """Assign all items by maps that are each fitted without the regions they predict."""
-    return pair.assign(tiles, cross_fitted_scores(pair, matching, rng).balanced(tiles, 1))
+    """Assign all items by maps that leave them out, then by the likelihood that this implies."""
+    scores, _ = cross_fitted(pair, matching, n_regions, trimmed, rng)
+    matching = pair.assign(tiles, scores.balanced(tiles, 1))
+    return _likelihood_round(pair, tiles, pair.moments(matching, resolved(pair, SOFT_RANK)))
 
 
-def cross_fitted_scores(
-    pair: FactorPair, matching: Permutation, rng: np.random.RandomState
-) -> Scores:
-    """Scores by ridge maps from first to second, each item by the pairs of other regions."""
-    U, V = pair.first.scores[:, :SOFT_RANK], pair.second.scores[:, :SOFT_RANK]
-    regions = find_regions(pair, rng)
-    folds = rng.randint(0, N_FOLDS, N_REGIONS)[regions]
+def cross_fitted(
+    pair: FactorPair,
+    matching: Permutation,
+    n_regions: int,
+    trimmed: float,
+    rng: np.random.RandomState,
+) -> tuple[Scores, NDArray[np.intp]]:
+    """Scores by ridge maps from first to second, each region by maps fitted on others; regions.
+
+    No exchanged group can vouch for itself then, and the regions that the others predict worst, a
+    share `trimmed` of the items, are left out of the maps altogether.
+    """
+    rank = resolved(pair, SOFT_RANK)
+    U, V = pair.first.scores[:, :rank], pair.second.scores[:, :rank]
+    regions = _find_regions(pair, n_regions, rng)
+    sizes = np.bincount(regions, minlength=n_regions)
     partners = V[matching]
-    gram = np.asarray(U.T @ U, dtype=np.float64)
-    cross = np.asarray(U.T @ partners, dtype=np.float64)
-    ridge = RIDGE * len(U) * np.eye(len(gram))
-    predicted = np.empty_like(partners)
-    for fold in range(N_FOLDS):
-        rows = np.flatnonzero(folds == fold)
-        own, theirs = U[rows], partners[rows]
-        solved = np.linalg.solve(gram - own.T @ own + ridge, cross - own.T @ theirs)
-        predicted[rows] = own @ solved.astype(np.float32)
+    grams, crosses = _region_moments(U, partners, regions, sizes)
+    folds = rng.randint(0, N_FOLDS, n_regions)
+    outside = folds != np.arange(N_FOLDS)[:, None]
+    ridge = RIDGE * len(U) * np.eye(U.shape[1])
+
+    def predict(used: NDArray[np.bool_]) -> Single:
+        predicted = np.empty_like(partners)
+        for fold in range(N_FOLDS):
+            weights = (outside[fold] & used).astype(np.float64)
+            gram = np.tensordot(weights, grams, axes=1) + ridge
+            cross = np.tensordot(weights, crosses, axes=1)
+            rows = np.flatnonzero(folds[regions] == fold)
+            predicted[rows] = U[rows] @ np.linalg.solve(gram, cross).astype(np.float32)
+        return predicted
+
+    used = np.ones(n_regions, dtype=bool)
+    predicted = predict(used)
     residuals = partners - predicted
     squared = np.einsum("ij,ij->i", residuals, residuals)
     # Wrong regions must not widen the noise.
-    typical = residuals[squared <= TYPICAL_RESIDUAL * np.median(squared)]
-    values, vectors = np.linalg.eigh(np.asarray(typical.T @ typical, dtype=np.float64))
-    values = np.maximum(values, 1e-3 * values[-1]) / len(typical)
-    W = (vectors / np.sqrt(values)).astype(np.float32)
+    W = _noise_whitening(residuals[squared <= TYPICAL_RESIDUAL * np.median(squared)])
+    if trimmed:
+        for _ in range(N_REFITS):
+            whitened = residuals @ W
+            errors = np.bincount(
+                regions, np.einsum("ij,ij->i", whitened, whitened), minlength=n_regions
+            ) / np.maximum(sizes, 1)
+            order = np.argsort(errors, kind="stable")
+            used[order] = np.cumsum(sizes[order]) <= (1.0 - trimmed) * len(U)
+            predicted = predict(used)
+            residuals = partners - predicted
+        W = _noise_whitening(residuals[used[regions]])
     keys = V @ W
-    return Scores(predicted @ W, keys, np.float32(-0.5) * (keys**2).sum(axis=1))
+    return Scores(predicted @ W, keys, np.float32(-0.5) * (keys**2).sum(axis=1)), regions
 
 
-def find_regions(pair: FactorPair, rng: np.random.RandomState) -> NDArray[np.intp]:
+def _region_moments(
+    U: Single, partners: Single, regions: NDArray[np.intp], sizes: NDArray[np.intp]
+) -> tuple[Array, Array]:
+    """Products of the rows of U with themselves and with their partners, for each region."""
+    order = np.argsort(regions, kind="stable")
+    own, theirs = U[order], partners[order]
+    grams = np.zeros((sizes.size, U.shape[1], U.shape[1]))
+    crosses = np.zeros((sizes.size, U.shape[1], partners.shape[1]))
+    ends = np.cumsum(sizes)
+    for region, (begin, end) in enumerate(zip(ends - sizes, ends, strict=True)):
+        grams[region] = own[begin:end].T @ own[begin:end]
+        crosses[region] = own[begin:end].T @ theirs[begin:end]
+    return grams, crosses
+
+
+def _noise_whitening(residuals: Single) -> Single:
+    """Matrix that makes residuals uncorrelated with variance 1, none blown up beyond 30."""
+    values, vectors = np.linalg.eigh(np.asarray(residuals.T @ residuals, dtype=np.float64))
+    values = np.maximum(values, 1e-3 * values[-1]) / max(len(residuals), 1)
+    return np.asarray(vectors / np.sqrt(np.maximum(values, 1e-12)), dtype=np.float32)
+
+
+def _find_regions(
+    pair: FactorPair, n_regions: int, rng: np.random.RandomState
+) -> NDArray[np.intp]:
     """Region of each item of the first collection, by a few steps of k-means."""
     factors = pair.first
     axes = factors.eigenvalues[:REGION_AXES] ** POWER
     F = factors.scores[:, :REGION_AXES] * axes.astype(np.float32)
-    centers = F[rng.permutation(len(F))[:N_REGIONS]]
-    for _ in range(6):
+    centers = F[rng.permutation(len(F))[:n_regions]]
+    for _ in range(N_LLOYD):
         near = np.argmax(F @ centers.T - 0.5 * (centers**2).sum(axis=1), axis=1)
         members = sparse.csr_matrix(
             (np.ones(len(F), dtype=np.float32), (near, np.arange(len(F)))),

@@ -1,5 +1,6 @@
 """A fit of KernelizedSorting on low-rank factors, for collections of any size."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -26,12 +27,11 @@ from unshuffle.matching._factor_pair import (
 )
 from unshuffle.matching._factors import compute_factors
 from unshuffle.matching._fit import Answer, Fit, fixed_rng
-from unshuffle.matching._known_pairs import LEAST_DOUBT, NAT, LeftOut, check_hints
+from unshuffle.matching._known_pairs import FEWEST, LEAST_DOUBT, NAT, LeftOut, check_hints
 from unshuffle.matching._low_rank import (
     SOFT_RANK,
     Found,
     LowRankSearch,
-    cross_fitted_scores,
     solve_low_rank,
 )
 from unshuffle.matching._refined import (
@@ -40,11 +40,14 @@ from unshuffle.matching._refined import (
     LARGEST_LIMIT,
     RELEASED,
 )
-from unshuffle.matching._trust import Evidence
+from unshuffle.matching._trust import FEWEST_PAIRS, Evidence
 
 N_LANDMARKS = 1024
 MOST_RELEASES = 10
 N_SINKHORN = 20
+SAMPLED = 1024  # pairs of each sample that is matched again
+
+Solve = Callable[[FactorPair], Found]
 LARGEST_COST = 1e4  # nats; larger costs rule a pair out just as well
 
 
@@ -171,10 +174,19 @@ class LowRankFit(Fit):
         return ambiguity(pair, found), each
 
     def check(self, ambiguity: float) -> tuple[Evidence | None, LeftOut | None]:
-        """Predict regions from each other: are their partners found again?"""
+        """Leave known pairs out if there are enough, else match samples again."""
         pair, found = self.pair, self.search.found
-        with Tiles(all_cores(self.sorting.n_jobs)) as tiles:
-            return predict_again(pair, tiles, found, ambiguity), None
+        n_jobs = all_cores(self.sorting.n_jobs)
+        with Tiles(n_jobs) as tiles:
+            if len(pair.frozen) >= FEWEST:
+                return None, leave_out(pair, tiles, found)
+
+            def solve(part: FactorPair) -> Found:
+                search = LowRankSearch(part, None)
+                return solve_low_rank(search, tiles, n_init=1, n_jobs=n_jobs, rng=fixed_rng())
+
+            solve = self.reporting(solve)
+            return gather_evidence(pair, tiles, found.kept, ambiguity, solve), None
 
 
 class FactorShares:
@@ -320,11 +332,36 @@ def ambiguity(pair: FactorPair, found: Found) -> float:
     return float(np.clip(max(shares, default=0.0), 0.0, 1.0))
 
 
-def predict_again(pair: FactorPair, tiles: Tiles, found: Found, ambiguity: float) -> Evidence:
-    """Assign each region again, by a map that was fitted on the others."""
-    matching = found.matching
-    scores = cross_fitted_scores(pair, matching, fixed_rng())
-    again = pair.assign(tiles, scores.balanced(tiles, 1))
-    free = pair.free
-    kept = float((again[free] == matching[free]).mean())
-    return Evidence(kept, kept, ambiguity)
+def gather_evidence(
+    pair: FactorPair, tiles: Tiles, matching: Permutation, ambiguity: float, solve: Solve
+) -> Evidence | None:
+    """Match two samples of the pairs again, and each with the partners of the other.
+
+    The partners of the other sample are items of the same kind, but none is the right partner of
+    an item: what they reach is chance. None if there are too few pairs.
+    """
+    matched = np.flatnonzero(matching >= 0)
+    if matched.size < FEWEST_PAIRS:
+        return None
+    size = min(matched.size // 2, SAMPLED)
+    order = fixed_rng().permutation(matched)
+    samples = order[:size], order[size : 2 * size]
+    kept, excess = [], []
+    for rows, others in (samples, samples[::-1]):
+        part = pair.part(rows, matching[rows])
+        same = np.arange(size)
+        again = solve(part)
+        kept.append(float((again.matching == same).mean()))
+        chance = solve(pair.part(rows, matching[others])).agreement
+        excess.append((part.agreement(same) - chance) / max(1.0 - chance, 1e-9))
+    return Evidence(float(np.mean(kept)), float(np.mean(excess)), ambiguity)
+
+
+def leave_out(pair: FactorPair, tiles: Tiles, found: Found) -> LeftOut:
+    """Assign the known pairs by what the others imply, as if they were not known."""
+    others = found.kept.copy()
+    others[pair.frozen[:, 0]] = -1
+    free = replace(pair, frozen=np.empty((0, 2), dtype=np.intp))
+    again = free.assign(tiles, final_scores(pair, replace(found, released=others)))
+    n_found = int((again[pair.frozen[:, 0]] == pair.frozen[:, 1]).sum())
+    return LeftOut(len(pair.frozen), n_found, np.empty(0))

@@ -1,7 +1,6 @@
 """Matched pairs as a table that can be saved and loaded, and reordering of collections."""
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,21 +15,29 @@ from unshuffle._files import as_path, check_output_path
 from unshuffle._grams import check_permutation
 from unshuffle._grids import check_names
 from unshuffle._saving import (
-    SUFFIXES,
     Record,
-    csv_text,
-    encode_text,
+    csv_pieces,
+    json_pieces,
     names_in_order,
+    parquet_bytes,
     read_records,
     replace_file,
 )
 
-COLUMNS = ("index_x", "name_x", "index_y", "name_y", "confidence")
+SUFFIXES = (".csv", ".json", ".parquet")
+# With their types in a Parquet file.
+COLUMNS = {
+    "index_x": "int64",
+    "name_x": "string",
+    "index_y": "int64",
+    "name_y": "string",
+    "confidence": "float64",
+}
 
 
 @dataclass(frozen=True, eq=False)
 class Matches:
-    """Matched pairs with names and confidences, as saved to CSV or JSON.
+    """Matched pairs with names and confidences, as saved to CSV, JSON or Parquet.
 
     Attributes
     ----------
@@ -154,22 +161,7 @@ class Matches:
             Keys are index_x, name_x, index_y, name_y and confidence; None for a missing partner.
             With `candidates`, that key holds a list of index_y and name_y.
         """
-        rows: list[dict[str, Any]] = []
-        for i, j in enumerate(self.permutation.tolist()):
-            partner = (j, self.names_y[j]) if j >= 0 else (None, None)
-            values = (i, self.names_x[i], *partner, round(float(self.confidence[i]), 6))
-            rows.append(dict(zip(COLUMNS, values, strict=True)))
-        for j in np.setdiff1d(np.arange(len(self.names_y)), self.permutation).tolist():
-            values = (None, None, j, self.names_y[j], 0.0)
-            rows.append(dict(zip(COLUMNS, values, strict=True)))
-        if self.candidates is not None:
-            best = self.candidates.tolist()
-            for row in rows:
-                row["candidates"] = [
-                    {"index_y": j, "name_y": self.names_y[j]}
-                    for j in (best[row["index_x"]] if row["index_x"] is not None else ())
-                ]
-        return rows
+        return list(self._records())
 
     def save(
         self,
@@ -178,25 +170,29 @@ class Matches:
         details: Mapping[str, Any] | None = None,
         spreadsheet: bool = False,
     ) -> None:
-        """Write the table to a .csv or .json file.
+        """Write the table to a .csv, .json or .parquet file, a few rows at a time.
 
         Parameters
         ----------
         path : str or Path
-            The suffix chooses the format. An existing file is replaced at the end. Names that
-            are not valid Unicode, as file names may be, are saved to CSV as their bytes.
+            The suffix chooses the format; Parquet needs pyarrow. An existing file is replaced at
+            the end. Names that are not valid Unicode, as file names may be, are saved to CSV as
+            their bytes.
         details : mapping or None, default=None
-            Further entries of a JSON file, such as the objective. Ignored for CSV.
+            Further entries of a JSON file, such as the objective. Ignored for the others.
         spreadsheet : bool, default=False
             Whether to put an apostrophe before names that begin with =, +, - or @ in a CSV file,
             so that spreadsheets do not run them as formulas. `load` keeps the apostrophes.
         """
         path = check_output_path(path, SUFFIXES)
-        if path.suffix.lower() == ".json":
-            text = json.dumps({**(details or {}), "pairs": self.rows()}, indent=1) + "\n"
+        suffix, columns = path.suffix.lower(), self._columns
+        if suffix == ".json":
+            replace_file(path, json_pieces(details or {}, "pairs", self._records()))
+        elif suffix == ".parquet":
+            replace_file(path, parquet_bytes(columns, self._cells()))
         else:
-            text = self._as_csv(spreadsheet)
-        replace_file(path, encode_text(text))
+            cells = csv_pieces(list(columns), self._cells(), spreadsheet=spreadsheet)
+            replace_file(path, cells)
 
     @classmethod
     def load(cls, path: str | Path) -> "Matches":
@@ -205,7 +201,7 @@ class Matches:
         Parameters
         ----------
         path : str or Path
-            A .csv or .json file.
+            A .csv, .json or .parquet file.
 
         Returns
         -------
@@ -217,7 +213,7 @@ class Matches:
         ValueError
             If a field is not what `save` writes. The message names the line or record.
         """
-        records = read_records(as_path(path, "`path`"), "pairs", COLUMNS)
+        records = read_records(as_path(path, "`path`"), "pairs", list(COLUMNS), SUFFIXES)
         first: dict[int, tuple[str, int, float, Record]] = {}
         found_x, found_y = [], []
         for record in records:
@@ -244,15 +240,52 @@ class Matches:
             candidates=_read_candidates([record for *_, record in ordered], names_y),
         )
 
-    def _as_csv(self, spreadsheet: bool) -> str:
+    @property
+    def _columns(self) -> dict[str, str]:
+        """Columns of a CSV or Parquet file, with their types."""
         n_candidates = 0 if self.candidates is None else self.candidates.shape[1]
-        numbers = range(1, n_candidates + 1)
-        extra = [key for number in numbers for key in _candidate_columns(number)]
-        rows = self.rows()
-        for row in rows:
-            for number, each in enumerate(row.pop("candidates", ()), start=1):
-                row.update(zip(_candidate_columns(number), each.values(), strict=True))
-        return csv_text([*COLUMNS, *extra], rows, spreadsheet=spreadsheet)
+        columns = dict(COLUMNS)
+        for number in range(1, n_candidates + 1):
+            columns |= zip(_candidate_columns(number), ("int64", "string"), strict=True)
+        return columns
+
+    def _pairs(self) -> Iterator[tuple[Any, ...]]:
+        """Cells of all rows, without candidates: one by one, since there may be millions."""
+        partners, confidence = self.permutation.tolist(), self.confidence.round(6).tolist()
+        names_y = self.names_y
+        items = zip(self.names_x, partners, confidence, strict=True)
+        for i, (name, j, sure) in enumerate(items):
+            yield (i, name, j, names_y[j], sure) if j >= 0 else (i, name, None, None, sure)
+        alone = np.ones(len(names_y), dtype=bool)
+        alone[self.permutation[self.permutation >= 0]] = False
+        for j in np.flatnonzero(alone).tolist():
+            yield (None, None, j, names_y[j], 0.0)
+
+    def _records(self) -> Iterator[dict[str, Any]]:
+        """Rows as they are in a JSON file."""
+        for row in self._pairs():
+            record = dict(zip(COLUMNS, row, strict=True))
+            if self.candidates is not None:
+                record["candidates"] = [
+                    {"index_y": j, "name_y": self.names_y[j]} for j in self._best(row[0])
+                ]
+            yield record
+
+    def _cells(self) -> Iterator[tuple[Any, ...]]:
+        """Rows as they are in a CSV or Parquet file."""
+        if self.candidates is None:
+            return self._pairs()
+        missing = (None, None) * self.candidates.shape[1]
+
+        def extended(row: tuple[Any, ...]) -> tuple[Any, ...]:
+            best = [cell for j in self._best(row[0]) for cell in (j, self.names_y[j])]
+            return *row, *(best or missing)
+
+        return map(extended, self._pairs())
+
+    def _best(self, item: int | None) -> list[int]:
+        """Candidates of an item of the first collection; none for a row without one."""
+        return [] if item is None or self.candidates is None else self.candidates[item].tolist()
 
 
 def _check_candidates(candidates: Any, n_first: int, n_second: int) -> NDArray[np.intp]:
@@ -298,7 +331,7 @@ def _read_candidates(records: list[Record], names_y: list[str]) -> NDArray[np.in
 
 
 def _candidates_of(record: Record) -> list[tuple[int, str]]:
-    if record.written:
+    if "candidates" not in record.cells:
         numbers = range(1, len(record.cells))
         keys = [_candidate_columns(number) for number in numbers]
         given = [pair for pair in keys if pair[0] in record.cells]
@@ -308,7 +341,7 @@ def _candidates_of(record: Record) -> list[tuple[int, str]]:
             )
         found = [record.item(*pair) for pair in given]
     else:
-        listed = record.cells.get("candidates", [])
+        listed = record.cells["candidates"]
         if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
             raise record.wrong("candidates must be a list of objects with index_y and name_y.")
         parts = [

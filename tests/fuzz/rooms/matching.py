@@ -166,7 +166,7 @@ add(
 add(
     "matching.Matches.save",
     lambda path, **more: saved(_sorting().matches_, path),
-    {"path": files.output(".csv", ".json")},
+    {"path": files.output(".csv", ".json", ".parquet")},
     gaps=NOT_ESTIMATED,
 )
 add(

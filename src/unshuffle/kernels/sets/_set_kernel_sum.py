@@ -10,8 +10,8 @@ from sklearn.base import clone
 from sklearn.utils import Bunch
 
 from unshuffle._bags import Bags
+from unshuffle._grams import check_kernel_weights
 from unshuffle._parameters import ARRAY, Constraints, check_parameters
-from unshuffle.kernels._gram import check_kernel_weights
 from unshuffle.kernels.sets._set_kernel import SetKernel
 from unshuffle.kernels.sets._set_vectors import typical_sets
 

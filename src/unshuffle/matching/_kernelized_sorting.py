@@ -354,7 +354,7 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_new, n_features), or list of these
-            Items like those of the first collection, new or not. They are scaled as in `fit`.
+            Items like those of the first collection, new or not.
 
         Returns
         -------
@@ -365,10 +365,11 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
 
         Notes
         -----
-        A map learned from the matched pairs at the first call, weighted by `confidence_`: linear
-        or with a Gaussian kernel, whichever finds the partners of pairs left out more surely.
-        A second for 400 pairs of many columns, a few for 10,000; of more, a sample. Not for
-        texts and precomputed kernels, which have no features in which new items could lie.
+        A map is learned from the matched pairs at the first call, weighted by `confidence_`:
+        ridge regression on the columns or on a Gaussian kernel, with the strength, the kernel and
+        the scaling (that of the fit, as given, or ranks) that do best at pairs left out. A second
+        for 400 pairs of many columns, a few for 10,000; of more, a sample is used. Not for texts
+        and precomputed kernels, which have no features in which new items could lie.
 
         Examples
         --------

@@ -260,18 +260,24 @@ def soft_step(
     the sampling noise of the rows themselves.
     """
     means, _ = tiles.soft_means(scores.queries, scores.keys, scores.bias, G)
+    weights = None
     if len(known):
         place = np.full(len(F), -1, dtype=np.intp)
         place[rows] = np.arange(rows.size)
-        means[place[known[:, 0]]] = G[known[:, 1]]
-    X = F[rows]
-    weights = np.ones(rows.size, dtype=np.float32)
-    if len(known):
-        weights[place[known[:, 0]]] = _known_weight(len(known), rows.size)
-    scaled = X * weights[:, None]
-    gram = np.asarray(scaled.T @ X, dtype=np.float64)
+        place = place[known[:, 0]]
+        means[place] = G[known[:, 1]]
+        weights = np.ones(rows.size, dtype=np.float32)
+        weights[place] = _known_weight(len(known), rows.size)
+    return regressed(F[rows], means, C, weights)
+
+
+def regressed(F: Single, partners: Single, C: Array, weights: Single | None = None) -> Array:
+    """Correlations from a regression of partners on items, whose second moments are C."""
+    scaled = F if weights is None else F * weights[:, None]
+    gram = np.asarray(scaled.T @ F, dtype=np.float64)
     gram += 1e-5 * np.trace(gram) / len(gram) * np.eye(len(gram))
-    return np.asarray(C @ np.linalg.solve(gram, np.asarray(scaled.T @ means, dtype=np.float64)))
+    cross = np.asarray(scaled.T @ partners, dtype=np.float64)
+    return np.asarray(C @ np.linalg.solve(gram, cross))
 
 
 def _known_weight(n_known: int, n_rows: int) -> float:

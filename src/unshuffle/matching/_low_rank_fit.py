@@ -14,7 +14,6 @@ from unshuffle._parallel import all_cores
 from unshuffle._scalings import SCALINGS
 from unshuffle._tiles import Tiles, auction
 from unshuffle.matching._factor_pair import (
-    LARGEST_CORRELATION,
     POWER,
     STEP,
     TAKEN,
@@ -31,12 +30,14 @@ from unshuffle.matching._known_pairs import FEWEST, LEAST_DOUBT, NAT, LeftOut, c
 from unshuffle.matching._low_rank import (
     CONVINCING,
     N_PLACES,
+    SOFT_CORRELATIONS,
     SOFT_RANK,
     STEP_ROWS,
     Found,
     LowRankSearch,
     cross_fitted,
     find_regions,
+    regressed,
     soft_step,
     solve_low_rank,
 )
@@ -386,15 +387,13 @@ def settled_share(pair: FactorPair, tiles: Tiles, found: Found) -> float:
     shares = []
     for held in np.array_split(matched, N_HELD):
         others = np.setdiff1d(matched, held)
-        partners = found.kept.copy()
-        partners[held] = -1
-        M = pair.moments(partners, rank)
+        M = regressed(U[others], V[found.kept[others]], C)
         for _ in range(N_DRIFT):
             rows = others[rng.permutation(others.size)[:STEP_ROWS]]
-            scores = Likelihood.of(M, whiten, LARGEST_CORRELATION).scores(U[rows], V)
+            scores = Likelihood.of(M, whiten, SOFT_CORRELATIONS[1]).scores(U[rows], V)
             M = soft_step(tiles, scores, U, V, C, rows, NO_PAIRS)
         rows = held[:STEP_ROWS]
-        scores = Likelihood.of(M, whiten, LARGEST_CORRELATION).scores(U[rows], V)
+        scores = Likelihood.of(M, whiten, SOFT_CORRELATIONS[1]).scores(U[rows], V)
         own = scores.of_pairs(np.arange(rows.size), found.kept[rows])
         shares.append(np.exp(own - tiles.log_sums(scores.queries, scores.keys, scores.bias)))
     return float(np.concatenate(shares).mean())

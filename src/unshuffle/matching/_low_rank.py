@@ -220,7 +220,7 @@ def _density_path(search: LowRankSearch, tiles: Tiles, rng: np.random.RandomStat
     start = Scores(
         D * weight, E * weight, np.float32(-0.5 * FIRST_CORRELATION) * ((E * weight) ** 2).sum(1)
     )
-    M = _soft_step(tiles, start, F, G, C, np.arange(len(F)), known)
+    M = soft_step(tiles, start, F, G, C, np.arange(len(F)), known)
     information = 0.0
     for number in range(MOST_STEPS):
         likelihood = Likelihood.of(M, whiten, SOFT_CORRELATIONS[0])
@@ -229,14 +229,14 @@ def _density_path(search: LowRankSearch, tiles: Tiles, rng: np.random.RandomStat
         if number > LEAST_STEPS and abs(information - before) < LEAST_GAIN * information:
             break
         rows = _with_known(rng.permutation(len(F))[:STEP_ROWS], known)
-        M = _soft_step(tiles, likelihood.scores(F[rows], G), F, G, C, rows, known)
+        M = soft_step(tiles, likelihood.scores(F[rows], G), F, G, C, rows, known)
     M = M[: U.shape[1], : V.shape[1]]
     whiten = whitening(U), whitening(V)
     C = np.asarray(U.T @ U, dtype=np.float64) / len(U)
     for _ in range(N_POLISH):
         likelihood = Likelihood.of(M, whiten, SOFT_CORRELATIONS[1])
         rows = _with_known(rng.permutation(n_first)[:STEP_ROWS], pair.frozen)
-        M = _soft_step(tiles, likelihood.scores(U[rows], V), U, V, C, rows, pair.frozen)
+        M = soft_step(tiles, likelihood.scores(U[rows], V), U, V, C, rows, pair.frozen)
     for number in range(N_SHARP_ROUNDS):
         likelihood = Likelihood.of(M, whiten, LARGEST_CORRELATION)
         matching = pair.assign(tiles, likelihood.scores(U, V))
@@ -245,7 +245,7 @@ def _density_path(search: LowRankSearch, tiles: Tiles, rng: np.random.RandomStat
     return found
 
 
-def _soft_step(
+def soft_step(
     tiles: Tiles,
     scores: Scores,
     F: Single,
@@ -327,7 +327,7 @@ class _AnnealedPath:
         )
         self.rank = resolved(self.pair, SOFT_RANK)
         sides = self.pair.first, self.pair.second
-        self.places = [_find_regions(side, N_PLACES, rng) for side in sides]
+        self.places = [find_regions(side, N_PLACES, rng) for side in sides]
         self.samples = [rng.permutation(size)[:DESCRIBED] for size in self.pair.shape]
         self.described = [
             _describe(tiles, side.points[sample], side.spread, rng)
@@ -431,7 +431,7 @@ class _AnnealedPath:
     ) -> Permutation:
         """Assign all items by maps that leave them out, then by the likelihood this implies."""
         pair, tiles = self.pair, self.tiles
-        regions = _find_regions(pair.first, n_regions, self.rng)
+        regions = find_regions(pair.first, n_regions, self.rng)
         scores = cross_fitted(pair, matching, regions, trim, self.rng, self.rank, n_refits)
         matching = pair.assign(tiles, scores.balanced(tiles, 1))
         return _likelihood_round(pair, tiles, pair.moments(matching, self.rank))
@@ -703,9 +703,7 @@ def _noise_whitening(residuals: Single) -> Single:
     return np.asarray(vectors / np.sqrt(np.maximum(values, 1e-12)), dtype=np.float32)
 
 
-def _find_regions(
-    factors: Factors, n_regions: int, rng: np.random.RandomState
-) -> NDArray[np.intp]:
+def find_regions(factors: Factors, n_regions: int, rng: np.random.RandomState) -> NDArray[np.intp]:
     """Region of each item, by a few steps of k-means."""
     axes = factors.eigenvalues[:REGION_AXES] ** POWER
     F = factors.scores[:, :REGION_AXES] * axes.astype(np.float32)

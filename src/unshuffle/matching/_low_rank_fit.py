@@ -14,22 +14,30 @@ from unshuffle._parallel import all_cores
 from unshuffle._scalings import SCALINGS
 from unshuffle._tiles import Tiles, auction
 from unshuffle.matching._factor_pair import (
+    LARGEST_CORRELATION,
     POWER,
     STEP,
     TAKEN,
     Array,
     FactorPair,
+    Likelihood,
     Permutation,
     Scores,
+    whitening,
 )
 from unshuffle.matching._factors import compute_factors
 from unshuffle.matching._fit import Answer, Fit, fixed_rng
 from unshuffle.matching._known_pairs import FEWEST, LEAST_DOUBT, NAT, LeftOut, check_hints
 from unshuffle.matching._low_rank import (
+    CONVINCING,
+    N_PLACES,
     SOFT_RANK,
+    STEP_ROWS,
     Found,
     LowRankSearch,
     cross_fitted,
+    find_regions,
+    soft_step,
     solve_low_rank,
 )
 from unshuffle.matching._refined import (
@@ -45,6 +53,10 @@ MOST_RELEASES = 10
 N_SINKHORN = 20
 N_GROUPS = 64  # random groups of items that are left out in turn
 SAMPLED = 1024  # pairs of each sample that is matched again
+N_HELD, N_DRIFT = 4, 2  # parts that are left out in turn, and soft steps without them
+# Regions that are predicted from each other, and the share of items that may leave their place.
+N_REGIONS, MOST_MOVED = 32, 0.1
+NO_PAIRS = np.empty((0, 2), dtype=np.intp)
 
 Solve = Callable[[FactorPair], Found]
 LARGEST_COST = 1e4  # nats; larger costs rule a pair out just as well
@@ -184,8 +196,12 @@ class LowRankFit(Fit):
                 search = LowRankSearch(part, None)
                 return solve_low_rank(search, tiles, n_init=1, n_jobs=n_jobs, rng=fixed_rng())
 
-            solve = self.reporting(solve)
-            return gather_evidence(pair, tiles, found.kept, ambiguity, solve), None
+            evidence = gather_evidence(pair, found.kept, ambiguity, self.reporting(solve))
+            if evidence is None:
+                return None, None
+            settled = settled_share(pair, tiles, found)
+            unsure = question(pair, tiles, found)
+            return replace(evidence, settled=settled, unsure=unsure), None
 
 
 class FactorShares:
@@ -332,7 +348,7 @@ def ambiguity(pair: FactorPair, found: Found) -> float:
 
 
 def gather_evidence(
-    pair: FactorPair, tiles: Tiles, matching: Permutation, ambiguity: float, solve: Solve
+    pair: FactorPair, matching: Permutation, ambiguity: float, solve: Solve
 ) -> Evidence | None:
     """Match two samples of the pairs again, and each with the partners of the other.
 
@@ -356,11 +372,55 @@ def gather_evidence(
     return Evidence(float(np.mean(kept)), float(np.mean(excess)), ambiguity)
 
 
+def settled_share(pair: FactorPair, tiles: Tiles, found: Found) -> float:
+    """Share of the pairs that come back from maps fitted without them and free to drift.
+
+    Pairs that were chosen to fit a map also fit one that was fitted on the others, since the
+    choice has made them alike. After a few soft steps without them only right pairs fit.
+    """
+    rng, rank = fixed_rng(), found.rank
+    U, V = pair.first.scores[:, :rank], pair.second.scores[:, :rank]
+    whiten = whitening(U), whitening(V)
+    C = np.asarray(U.T @ U, dtype=np.float64) / len(U)
+    matched = rng.permutation(np.flatnonzero(found.kept >= 0))
+    shares = []
+    for held in np.array_split(matched, N_HELD):
+        others = np.setdiff1d(matched, held)
+        partners = found.kept.copy()
+        partners[held] = -1
+        M = pair.moments(partners, rank)
+        for _ in range(N_DRIFT):
+            rows = others[rng.permutation(others.size)[:STEP_ROWS]]
+            scores = Likelihood.of(M, whiten, LARGEST_CORRELATION).scores(U[rows], V)
+            M = soft_step(tiles, scores, U, V, C, rows, NO_PAIRS)
+        rows = held[:STEP_ROWS]
+        scores = Likelihood.of(M, whiten, LARGEST_CORRELATION).scores(U[rows], V)
+        own = scores.of_pairs(np.arange(rows.size), found.kept[rows])
+        shares.append(np.exp(own - tiles.log_sums(scores.queries, scores.keys, scores.bias)))
+    return float(np.concatenate(shares).mean())
+
+
+def question(pair: FactorPair, tiles: Tiles, found: Found) -> str:
+    """Why the search may have missed the best matching; empty if nothing says so."""
+    if found.agreement >= CONVINCING:
+        return ""
+    if not found.confirmed:
+        return "no two starts of the search led to the same matching"
+    rng = fixed_rng()
+    regions = find_regions(pair.first, N_REGIONS, rng)
+    scores = cross_fitted(pair, found.matching, regions, 0.0, rng, found.rank)
+    places = find_regions(pair.second, N_PLACES, rng)
+    moved = float((places[pair.assign(tiles, scores)] != places[found.matching]).mean())
+    if moved > MOST_MOVED:
+        return f"{moved:.0%} of the items would go elsewhere if regions were predicted from others"
+    return ""
+
+
 def leave_out(pair: FactorPair, tiles: Tiles, found: Found) -> LeftOut:
     """Assign the known pairs by what the others imply, as if they were not known."""
     others = found.kept.copy()
     others[pair.frozen[:, 0]] = -1
-    free = replace(pair, frozen=np.empty((0, 2), dtype=np.intp))
+    free = replace(pair, frozen=NO_PAIRS)
     again = free.assign(tiles, honest_scores(pair, replace(found, released=others)))
     n_found = int((again[pair.frozen[:, 0]] == pair.frozen[:, 1]).sum())
     return LeftOut(len(pair.frozen), n_found, np.empty(0))

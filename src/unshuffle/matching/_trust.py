@@ -16,7 +16,7 @@ FEWEST_PAIRS = 16
 # A matching is doubted if a smaller share of its pairs is believed right.
 TRUSTED = 0.5
 # Beyond these, each measure alone is a reason for doubt.
-LOW_PERSISTENCE, LOW_EXCESS, HIGH_AMBIGUITY = 0.5, 0.15, 0.9
+LOW_PERSISTENCE, LOW_EXCESS, HIGH_AMBIGUITY, LOW_SETTLED = 0.5, 0.15, 0.9, 0.4
 # Log-odds that the matching as a whole is right: weights of persistence, excess and 1 - ambiguity,
 # then a constant. `python -m benchmarks.accuracy calibration` fits them.
 LOG_ODDS = (3.2, 8.4, 17.1, -4.1)
@@ -52,6 +52,10 @@ class Evidence:
     persistence: float  # share of the partners that halves of the collections give again
     excess: float  # agreement beyond that of halves without common items, as a share of the most
     ambiguity: float
+    # Of large collections only: share of the pairs that maps give which were fitted without them
+    # and then free to settle elsewhere, and why the search itself is in doubt.
+    settled: float = 1.0
+    unsure: str = ""
 
     @property
     def probability(self) -> float:
@@ -62,6 +66,7 @@ class Evidence:
         # The lack of rivals alone says little: the search may have missed them.
         seen = max(self.persistence / LOW_PERSISTENCE, self.excess / LOW_EXCESS)
         certain = float(np.clip(seen, 0.0, 1.0)) * (1.0 - close / 2)
+        certain *= min(1.0, self.settled / LOW_SETTLED)
         return float(certain / (1.0 + np.exp(-(measures @ LOG_ODDS))))
 
 
@@ -155,6 +160,10 @@ def _list_doubts(
                 f"only {evidence.persistence:.0%} of the partners were found again when halves "
                 "were matched"
             )
+        if evidence.settled < LOW_SETTLED / 2:
+            doubts.append("the pairs fit maps that were free to settle elsewhere about as well")
+    if evidence is not None and evidence.unsure:
+        doubts.append(evidence.unsure)
     if ambiguity > HIGH_AMBIGUITY:
         doubts.append(
             f"another matching with clearly different partners reaches {ambiguity:.1%} of the "

@@ -173,8 +173,10 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
     the pairs with "low_rank"). Right partners come back. Each half is also matched with the
     partners of the other half, which holds items of the same kind but no right partner: what this
     reaches is chance. Persistence, agreement beyond chance and `ambiguity_` give the probability
-    that the matching as a whole is right. Near-misses in smooth data of few dimensions (the
-    neighbor of the right partner) are counted as right too often.
+    that the matching as a whole is right. With "low_rank", pairs must also fit maps that were
+    fitted without them and then free to drift, and you are warned if no two starts agree or if
+    regions, predicted from each other, would go elsewhere. Near-misses in smooth data of few
+    dimensions (the neighbor of the right partner) are counted as right too often.
 
     Known pairs are kept, and 6 or more also teach a map between the collections: kernel ridge
     regression in both directions, with a linear one if tables have fewer columns than there are

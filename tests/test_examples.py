@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from unshuffle import KernelizedSorting
+from unshuffle.matching._kernelized_sorting import LARGE
+
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 PAGES = sorted((ROOT / "docs").glob("*.md"))
@@ -76,6 +79,14 @@ def test_the_guide_runs_from_top_to_bottom(name, tmp_path):
     done = run("\n".join(blocks), folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert not list(tmp_path.iterdir()), "the guide leaves files behind"
+
+
+def test_guides_and_docstring_say_when_auto_changes_the_method():
+    pages = [
+        (ROOT / "docs" / name).read_text("utf-8") for name in ("matching.md", "command-line.md")
+    ]
+    for text in (KernelizedSorting.__doc__, *pages):
+        assert f"up to {LARGE:,} items" in " ".join(text.lower().split())
 
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=lambda page: page.name)

@@ -61,16 +61,21 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         Inverse width of "rbf" (exp(-gamma d^2)), "laplacian", "chi2" and "geodesic". Larger
         values resolve finer differences. None uses one over the median off-diagonal (squared)
         distance.
-    method : {"refined", "classic", "unbiased", "entropy"}, default="refined"
-        "refined" climbs from `n_init` starts by assignments and swaps, then gives more and more
-        weight to fine differences. The others are the paper's: "classic" takes full steps from
-        the leading eigenvectors, "unbiased" leaves out the diagonals and takes partial steps,
-        "entropy" minimizes the joint entropy.
+    method : {"auto", "refined", "low_rank", "classic", "unbiased", "entropy"}, default="auto"
+        "auto" is "refined" up to 1,500 items and "low_rank" if either collection has more.
+        "refined" holds all similarities, climbs from `n_init` starts by assignments and swaps,
+        then gives more and more weight to fine differences. "low_rank" holds the leading
+        principal components of both kernels, so that memory does not limit the number of items.
+        The others are the paper's: "classic" takes full steps from the leading eigenvectors,
+        "unbiased" leaves out the diagonals and takes partial steps, "entropy" minimizes the joint
+        entropy.
     n_init : int, default=8
         Starts of "refined". Larger values find better matchings of weakly dependent collections,
-        and more rivals; 4 or more include both signs of the leading eigenvector.
+        and more rivals; 4 or more include both signs of the leading eigenvector. Of "low_rank",
+        the most starts that are followed to the end; it stops at two unrelated ones that agree.
     max_iter : int, default=100
-        Largest number of assignments in one ascent. Larger values may climb higher.
+        Largest number of assignments in one ascent. Larger values may climb higher. Not used by
+        "low_rank", nor is `tol`.
     tol : float, default=1e-5
         Relative gain below which the paper's methods stop. Larger values stop sooner.
     unmatched_cost : float or None, default=None
@@ -78,9 +83,11 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         values leave more items of both sides unmatched: 0.3 is strict, 0.4 a good first try, 0.5
         lenient. None matches all items of the smaller collection.
     random_state : int, RandomState instance or None, default=None
-        Seed of the signs of the starts beyond the ninth; nothing else is random.
+        Seed of the samples that "low_rank" draws, and of the signs of the starts of "refined"
+        beyond the ninth; nothing else is random.
     n_jobs : int or None, default=None
-        Threads over starts, useful up to `n_init`. The result does not depend on it.
+        Threads: of "refined" over starts, one by default and useful up to `n_init`; of "low_rank"
+        over items, by default all cores. The result does not depend on it.
     callback : callable or None, default=None
         Called after each step with a `unshuffle.base.SearchState`. Return True to stop and keep
         the best matching so far. If a fit will take more than ten seconds, a call before the
@@ -89,10 +96,10 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
     kernel_weights : array-like of shape (n_kernels,) or None, default=None
         Weights of a list of kernels; larger weights count more. None weighs them equally.
     trust : bool, default=True
-        Whether to estimate how many pairs are right, by matching halves of the collections again,
-        or by leaving known pairs out in turn. Doubles the time. False leaves
-        `expected_accuracy_` NaN and `confidence_` uncalibrated, warns of rivals only, and makes
-        "auto" keep the tables as given.
+        Whether to estimate how many pairs are right, by matching halves of the collections again
+        (samples of at most 1,024 pairs with "low_rank"), or by leaving known pairs out in turn.
+        Doubles the time of "refined". False leaves `expected_accuracy_` NaN and `confidence_`
+        uncalibrated, warns of rivals only, and makes "auto" keep the tables as given.
     step : {"set", "line_search"}, default="set"
         Steps of "unbiased": the best of 0.1, 0.2, ..., 1.0, or the exact maximum on the line.
 
@@ -103,22 +110,26 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
     pairs_ : ndarray of shape (n_matched, 2)
         Matched indices (in X, in y).
     confidence_ : ndarray of shape (n_X,)
-        Probability that the partner of item i is right; 0 if unmatched, 1 for frozen pairs. Ranked
-        by the share of random thirds of the other pairs that give the same partner, with the mean
-        `expected_accuracy_`.
+        Probability that the partner of item i is right; 0 if unmatched, 1 for frozen pairs. The
+        mean of the others is `expected_accuracy_`. They are ranked by the share of random thirds
+        of the other pairs that give the same partner; with "low_rank", by the posterior share of
+        the partner under a map that was fitted without the pair.
     expected_accuracy_ : float
         Share of the pairs found that is believed right, frozen pairs left out. With 6 or more
-        frozen pairs, a fifth of them at a time is left out and counted; otherwise it follows from
-        how the halves of the collections match (see Notes). Below 0.5, `DoubtWarning` is issued.
+        frozen pairs, it is the share of them that the other pairs find again; otherwise it
+        follows from how halves or samples of the collections match (see Notes). Below 0.5,
+        `DoubtWarning` is issued.
     expected_accuracy_interval_ : ndarray of shape (2,)
         Range that holds the share right in about nine of ten cases.
     doubts_ : list of str
         Reasons not to trust the matching, empty if there are none.
     ambiguity_ : float
         Objective of the best matching with clearly different partners (near-duplicates do not
-        count), relative to the best objective; 0 if no start led to one. "refined" takes the
-        smaller of this ratio at the full spectrum and at the last spectral power. Above 0.9,
-        `DoubtWarning` is issued: the objective cannot decide, but a few `frozen` pairs can.
+        count), relative to the best objective; 0 if no start led to one. "refined" and "low_rank"
+        take the smaller of this ratio at the full spectrum and at a small spectral power. Above
+        0.9, `DoubtWarning` is issued: the objective cannot decide, but a few `frozen` pairs can.
+    method_ : str
+        Method used, "auto" resolved.
     kernel_, kernel_y_ : str, callable or list of these
         Kernels of both collections, "auto" resolved.
     scaling_ : str
@@ -127,14 +138,16 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
     scaling_reason_ : str
         Why "auto" preferred another scaling or kernel, empty if it did not.
     objective_ : float
-        Sum of K[i, j] L[p(i), p(j)] over matched pairs; kernels centered, diagonals zeroed.
+        Sum of K[i, j] L[p(i), p(j)] over matched pairs; kernels centered, diagonals zeroed, and
+        of low rank with "low_rank".
     objective_path_ : ndarray of shape (n_steps,)
         Objective after each step that led to the result. It rises while starts are climbed;
-        "refined" then trades some of it for finer differences.
+        "refined" then trades some of it for finer differences. Of "low_rank", after each
+        assignment of all starts; it may fall.
     n_iter_ : int
         Number of assignments solved, over all starts.
     converged_ : bool
-        Whether every ascent converged before `max_iter`.
+        Whether every ascent converged before `max_iter`; True with "low_rank".
     n_features_in_ : int
         Number of columns of X, if X is one table.
     feature_names_in_ : ndarray of str
@@ -142,22 +155,34 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    The result is a local optimum; the best matching is NP-hard to find. Time grows as n^3 for the
-    matrix products and about n^2 for each assignment: two seconds for 320 items, two minutes for
-    2,000 on two cores. Memory: about 28 matrices of n^2 numbers and 4 more for each further
-    thread, checked first; a fitted estimator keeps two of n_X * n_y.
+    The result is a local optimum; the best matching is NP-hard to find. Time and memory are
+    checked or announced first. With "refined", time grows as n^3 for the matrix products and about
+    n^2 for each assignment: two seconds for 320 items, two minutes for 2,000 on two cores. Memory:
+    about 28 matrices of n^2 numbers and 4 more for each further thread; a fitted estimator keeps
+    two of n_X * n_y. With "low_rank", time grows about as n^2 with a small constant, memory as n.
 
-    Trust without known pairs: the pairs are halved, and each half is matched again. Right partners
-    come back. Each half is also matched with the partners of the other half, which holds items of
-    the same kind but no right partner: what this reaches is chance. Persistence, agreement beyond
-    chance and `ambiguity_` give the probability that the matching as a whole is right. Near-misses
-    in smooth data of few dimensions (the neighbor of the right partner) are counted as right too
-    often.
+    "low_rank" passes from step to step only the correlations between the principal components (at
+    most 112) of both sides. Under a Gaussian model they give the likelihood of every pair, by
+    which an auction assigns all items. First correlations come from the densities around items
+    and, unless these agree almost fully, from the shapes of their neighborhoods, annealed on
+    samples; predicting regions from each other then repairs groups that were exchanged. It is
+    weak where groups look alike from inside and lie about equally far apart (some may stay
+    exchanged), and where items differ only in what the leading components leave out.
+
+    Trust without known pairs: the pairs are halved, and each half is matched again (two samples of
+    the pairs with "low_rank"). Right partners come back. Each half is also matched with the
+    partners of the other half, which holds items of the same kind but no right partner: what this
+    reaches is chance. Persistence, agreement beyond chance and `ambiguity_` give the probability
+    that the matching as a whole is right. With "low_rank", pairs must also fit maps that were
+    fitted without them and then free to drift, and you are warned if no two starts agree or if
+    regions, predicted from each other, would go elsewhere. Near-misses in smooth data of few
+    dimensions (the neighbor of the right partner) are counted as right too often.
 
     Known pairs are kept, and 6 or more also teach a map between the collections: kernel ridge
     regression in both directions, with a linear one if tables have fewer columns than there are
     known pairs, extended by the pairs found. It joins the objective as a linear term, whose weight
-    is chosen by leaving known pairs out.
+    is chosen by leaving known pairs out. With "low_rank", known pairs count more than others in
+    the correlations, and 3 or more describe all items by their distances to the known ones.
 
     References
     ----------
@@ -246,10 +271,11 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         frozen : array-like of shape (n_frozen, 2) or None, default=None
             Known pairs (index in X, index in y), in any order. They are kept and guide the rest.
             10 help, 30 help much, and 6 or more also tell how many of the other pairs are right.
-        cost : array-like of shape (n_X, n_y) or None, default=None
+        cost : array-like or sparse matrix of shape (n_X, n_y) or None, default=None
             Cost of each pair, in units of the gradient of the objective. Larger entries make a
             pair less likely. Costs of about twice `objective_` over the number of items weigh as
-            much as the similarities.
+            much as the similarities. Sparse matrices only with "low_rank"; entries that are not
+            stored are 0.
         hints : array-like of shape (n_hints, 3) or None, default=None
             Likely pairs (index in X, index in y, probability), which the matching may overrule.
             Pairs that share an item with a frozen one are ignored.
@@ -327,7 +353,7 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         k = check_count(k, "k", most=self._n_second)
         return self._shares.candidates(k, self.permutation_)
 
-    def soft_matches(self, temperature: float = SOFT_TEMPERATURE) -> NDArray[np.float64]:
+    def soft_matches(self, temperature: float = SOFT_TEMPERATURE) -> Any:
         """Share of each item of X in each item of y, given the other pairs.
 
         `soft_matches() @ y` is a smoothed `reorder(y)`, closer to the truth where single pairs are
@@ -337,13 +363,13 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         ----------
         temperature : float, default=0.2
             Softness in standard deviations of the gradient, without its row and column effects.
-            Larger values spread the shares.
+            Larger values spread the shares. With "low_rank", 0.2 gives posterior shares.
 
         Returns
         -------
-        shares : ndarray of shape (n_X, n_y)
+        shares : ndarray or, with "low_rank", CSR matrix, of shape (n_X, n_y)
             Rows sum to 1 if n_X <= n_y, columns if n_X >= n_y; those of the larger side sum to at
-            most 1.
+            most 1. A CSR matrix holds the partner and the best candidates of each item.
         """
         check_is_fitted(self, "permutation_")
         return self._shares.soft_matches(check_positive(temperature, "temperature"))

@@ -257,7 +257,7 @@ def soften(
     columns, worth, rows = pair.candidates(tiles, scores, pair.free, taken)
     free = np.repeat(rows, columns.shape[1])
     possible = worth.ravel() > TAKEN / 2
-    # Twice the same pair would be summed: the partner joins only where it is no candidate.
+    # Twice the same pair would be summed: the partner joins only where it is not among them.
     missing = rows[~(columns == matching[rows, None]).any(axis=1)]
     own = scores.of_pairs(missing, matching[missing])
     if pair.cost is not None:

@@ -206,7 +206,7 @@ def _density_path(search: LowRankSearch, tiles: Tiles, rng: np.random.RandomStat
     n_first, n_second = pair.shape
     rank = resolved(pair, SHARP_RANK)
     U, V = (factors.scores[:, :rank] for factors in (pair.first, pair.second))
-    chosen = _with_frozen(pair, rng.permutation(n_first)[:FIRST_ROWS])
+    chosen = _with_known(rng.permutation(n_first)[:FIRST_ROWS], pair.frozen)
     described = [
         tiles.densities(factors.points, rows, 1.0 / factors.spread)
         for factors, rows in ((pair.first, chosen), (pair.second, np.arange(n_second)))
@@ -299,10 +299,6 @@ def _standardized(D: Single) -> Single:
     return np.asarray((D - D.mean(axis=0)) / np.where(spread > 0, spread, 1.0), dtype=np.float32)
 
 
-def _with_frozen(pair: FactorPair, rows: NDArray[np.intp]) -> NDArray[np.intp]:
-    return _with_known(rows, pair.frozen)
-
-
 def _with_known(rows: NDArray[np.intp], known: NDArray[np.intp]) -> NDArray[np.intp]:
     """Rows with those of the known pairs among them."""
     return rows if not len(known) else np.union1d(rows, known[:, 0])
@@ -324,13 +320,8 @@ class _AnnealedPath:
     def __init__(
         self, search: LowRankSearch, tiles: Tiles, n_jobs: int | None, rng: np.random.RandomState
     ) -> None:
-        self.search, self.pair, self.tiles, self.n_jobs, self.rng = (
-            search,
-            search.pair,
-            tiles,
-            n_jobs,
-            rng,
-        )
+        self.search, self.pair = search, search.pair
+        self.tiles, self.n_jobs, self.rng = tiles, n_jobs, rng
         self.rank = resolved(self.pair, SOFT_RANK)
         sides = self.pair.first, self.pair.second
         self.places = [find_regions(side, N_PLACES, rng) for side in sides]
@@ -350,7 +341,7 @@ class _AnnealedPath:
             annealed = self._anneal_batch()
             for M in annealed[: min(N_FOLLOWED, n_init - n_followed)]:
                 matching = _likelihood_round(self.pair, self.tiles, M)
-                self._keep(self._climb(matching, "matching groups"))
+                self.ends.append(self._climb(matching, "matching groups"))
                 n_followed += 1
             for _ in range(N_JOINED):
                 if self._is_found_twice() or not self._join():
@@ -369,9 +360,6 @@ class _AnnealedPath:
         self.n_rounds += 1
         fraction = 0.35 + 0.6 * (1.0 - np.exp(-self.n_rounds / 30.0))
         return self.search.record(matching, self.rank, stage, fraction)
-
-    def _keep(self, end: Found) -> None:
-        self.ends.append(end)
 
     def _anneal_batch(self) -> list[Array]:
         """Correlations that starts on new samples lead to, the best first."""
@@ -477,7 +465,7 @@ class _AnnealedPath:
                 end = self._climb(self._common(first, second), "joining answers")
                 # What only comes back to one of the two confirms nothing.
                 if not (self._is_same(end, first) or self._is_same(end, second)):
-                    self._keep(end)
+                    self.ends.append(end)
                 elif end.agreement > self.best.agreement:
                     self.ends[one] = end
                 return True
@@ -509,7 +497,7 @@ class _AnnealedPath:
                 if end.agreement > best.agreement * (1.0 + BETTER) and not self._is_same(
                     end, best
                 ):
-                    self._keep(end)
+                    self.ends.append(end)
                     better = True
                 elif end.agreement < best.agreement * (1.0 - 2 * ALIKE):
                     return False

@@ -54,8 +54,9 @@ def kernel_for(collection: Any) -> Any:
 class Tables:
     """Two dense tables that may be scaled in several ways."""
 
-    def __init__(self, X: Any, y: Any) -> None:
-        self.X, self.y = check_vectors(X, "X"), check_vectors(y, "y")
+    def __init__(self, X: Any, y: Any, *, in_place: bool = False) -> None:
+        self.X = check_vectors(X, "X", in_place=in_place)
+        self.y = check_vectors(y, "y", in_place=in_place)
         for table, name in ((self.X, "X"), (self.y, "y")):
             check_magnitude(table, name)
 
@@ -99,11 +100,14 @@ class Tables:
         return found
 
 
-def tables_of(X: Any, y: Any) -> Tables | None:
-    """Both collections as tables, or None if one is something else."""
+def tables_of(X: Any, y: Any, *, in_place: bool = False) -> Tables | None:
+    """Both collections as tables, or None if one is something else.
+
+    `in_place` leaves arrays in their own precision, where a copy would take much memory.
+    """
     if any(sparse.issparse(each) or kernel_for(each) != "rbf" for each in (X, y)):
         return None
-    return Tables(X, y)
+    return Tables(X, y, in_place=in_place)
 
 
 def choose_by_known_pairs(

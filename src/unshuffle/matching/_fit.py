@@ -85,6 +85,8 @@ class Fit(ABC):
 
     method: str  # as the user names it
     instead: str  # what to do if memory or time is short
+    in_place = False  # whether tables stay in their own precision
+    times_longer = 1.0  # that collections take if they agree weakly
     search: Any
 
     @abstractmethod
@@ -142,12 +144,15 @@ class Fit(ABC):
         seconds, n_bytes = self.expected_resources()
         what = f"Matching {self.n_items:,} items"
         check_memory(n_bytes, what=what, instead=self.instead)
+        time = duration(seconds)
+        if self.times_longer > 1.0:
+            time += f", or up to {duration(seconds * self.times_longer)} if the sides agree weakly"
         if seconds > NOTABLE and self.sorting.callback is not None:
-            expected = f"expected: about {duration(seconds)}, {n_bytes / 1e9:,.1f} GB"
+            expected = f"expected: about {time}; {n_bytes / 1e9:,.1f} GB"
             self.sorting.callback(SearchState(0, np.nan, np.empty(0, np.intp), expected))
-        if seconds > LONG:
+        if seconds * self.times_longer > LONG:
             warnings.warn(
-                f"{what} takes roughly {seconds / 60:,.0f} minutes and {n_bytes / 1e9:,.1f} GB. "
+                f"{what} takes roughly {time}, and {n_bytes / 1e9:,.1f} GB. "
                 f"Pass callback= to follow it. {self.instead}",
                 UserWarning,
                 stacklevel=4,
@@ -155,7 +160,7 @@ class Fit(ABC):
 
     def _choose_first(self) -> None:
         """Take two tables as given, or as their known pairs suggest."""
-        self.tables = tables_of(self.X, self.y)
+        self.tables = tables_of(self.X, self.y, in_place=self.in_place)
         if self.tables is None:
             return
         self.choice = self.tables.first_choice

@@ -50,6 +50,9 @@ from unshuffle.matching._refined import (
 from unshuffle.matching._trust import FEWEST_PAIRS, Evidence
 
 N_LANDMARKS = 1024
+# Rough time of the density path and the checks on one core, and memory.
+FIXED_SECONDS, PER_PAIR = 5.0, 3e-8
+FIXED_BYTES, BYTES_PER_ITEM = 5e8, 4000.0
 MOST_RELEASES = 10
 N_SINKHORN = 20
 N_GROUPS = 64  # random groups of items that are left out in turn
@@ -68,11 +71,14 @@ class LowRankFit(Fit):
 
     method = "low_rank"
     instead = "Fit a sample of the items."
+    in_place = True
+    times_longer = 15.0
 
     def expected_resources(self) -> tuple[float, int]:
         """Rough seconds and bytes that the fit takes."""
-        n = float(self.n_items)
-        return n * 1e-4 + n**2 * 3e-8, int(n * 4000 + 5e8)
+        n_items, n_cores = float(self.n_items), all_cores(self.sorting.n_jobs)
+        seconds = FIXED_SECONDS + PER_PAIR * n_items**2 / n_cores
+        return seconds, int(FIXED_BYTES + BYTES_PER_ITEM * n_items)
 
     def prepare(self, after: Any = None) -> LowRankSearch:
         """Compute the factors of both sides; `after` is an earlier search."""

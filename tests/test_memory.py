@@ -133,7 +133,7 @@ def test_a_match_takes_no_more_than_was_asked_for(name, monkeypatch):
 
 def test_advice_is_something_the_caller_can_do(monkeypatch):
     monkeypatch.setattr("unshuffle._parameters.available_memory", lambda: 1000)
-    with pytest.raises(MemoryError, match=f"Matching {N} items .*Fit a sample of the items"):
+    with pytest.raises(MemoryError, match=f"Matching {N} items .*fit a sample of the items"):
         KernelizedSorting().fit(X, X)
     with pytest.raises(MemoryError, match="Use a sample of the items") as caught:
         kernels.rbf_kernel(X)

@@ -6,7 +6,7 @@ import pytest
 from unshuffle import KernelizedSorting
 from unshuffle.datasets import make_paired_views
 from unshuffle.kernels import rbf_kernel
-from unshuffle.matching import _kernelized_sorting
+from unshuffle.matching import _fit
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def test_an_interrupt_while_judging_keeps_the_matching(views, monkeypatch):
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_kernelized_sorting, "confidence", interrupted)
+    monkeypatch.setattr(_fit, "confidence", interrupted)
     sorting = KernelizedSorting()
     with pytest.raises(KeyboardInterrupt):
         sorting.fit(X, y)

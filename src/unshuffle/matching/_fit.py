@@ -148,7 +148,7 @@ class Fit(ABC):
         if self.times_longer > 1.0:
             time += f", or up to {duration(seconds * self.times_longer)} if the sides agree weakly"
         if seconds > NOTABLE and self.sorting.callback is not None:
-            expected = f"expected: about {time}; {n_bytes / 1e9:,.1f} GB"
+            expected = f"expected: about {time}, {n_bytes / 1e9:,.1f} GB"
             self.sorting.callback(SearchState(0, np.nan, np.empty(0, np.intp), expected))
         if seconds * self.times_longer > LONG:
             warnings.warn(

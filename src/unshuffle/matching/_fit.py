@@ -125,13 +125,11 @@ class Fit(ABC):
     ) -> None:
         self.sorting, self.X, self.y = sorting, X, y
         self.frozen, self.cost, self.hints = frozen, cost, hints
-        kernel_y = sorting.kernel if sorting.kernel_y is None else sorting.kernel_y
-        self.automatic = _is_auto(sorting.kernel) and _is_auto(kernel_y)
-        self.kernels = tuple(
-            kernel_for(collection) if _is_auto(kernel) else kernel
-            for collection, kernel in ((X, sorting.kernel), (y, kernel_y))
+        self.automatic = _is_auto(sorting.kernel) and (
+            sorting.kernel_y is None or _is_auto(sorting.kernel_y)
         )
-        self.n_items = max(count_items(X, self.kernels[0]), count_items(y, self.kernels[1], "y"))
+        self.kernels = resolve_kernels(sorting, X, y)
+        self.n_items = count_larger(X, y, self.kernels)
         self._check_resources()
         self.tables: Tables | None = None
         self.choice: Choice | None = None  # of scaling and kernel, only for tables
@@ -408,6 +406,21 @@ class DenseShares:
         rows = np.flatnonzero(permutation >= 0)
         shares[rows, permutation[rows]] = np.inf
         return np.argsort(-shares, axis=1, kind="stable")[:, :k]
+
+
+def resolve_kernels(sorting: Any, X: Any, y: Any) -> tuple[Any, Any]:
+    """Kernels of both collections, "auto" resolved."""
+    kernel_y = sorting.kernel if sorting.kernel_y is None else sorting.kernel_y
+    first, second = (
+        kernel_for(collection) if _is_auto(kernel) else kernel
+        for collection, kernel in ((X, sorting.kernel), (y, kernel_y))
+    )
+    return first, second
+
+
+def count_larger(X: Any, y: Any, kernels: tuple[Any, Any]) -> int:
+    """Number of items of the larger collection."""
+    return max(count_items(X, kernels[0]), count_items(y, kernels[1], "y"))
 
 
 def _is_auto(kernel: Any) -> bool:

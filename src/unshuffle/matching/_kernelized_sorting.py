@@ -11,7 +11,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._grams import count_items
 from unshuffle._parallel import check_n_jobs
 from unshuffle._parameters import (
     ARRAY,
@@ -25,7 +24,13 @@ from unshuffle._parameters import (
     option,
 )
 from unshuffle._progress import Callback, fit_by_search
-from unshuffle.matching._fit import SOFT_TEMPERATURE, DenseFit, Fit
+from unshuffle.matching._fit import (
+    SOFT_TEMPERATURE,
+    DenseFit,
+    Fit,
+    count_larger,
+    resolve_kernels,
+)
 from unshuffle.matching._known_pairs import FEWEST
 from unshuffle.matching._low_rank_fit import LowRankFit
 from unshuffle.matching._matches import Matches, feature_names, item_names, take
@@ -480,12 +485,7 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         """Whether to use the low-rank search."""
         if self.method != "auto":
             return self.method == "low_rank"
-        kernels = (self.kernel, self.kernel if self.kernel_y is None else self.kernel_y)
-        sizes = (
-            count_items(each, kernel, name)
-            for each, kernel, name in zip((X, y), kernels, "Xy", strict=True)
-        )
-        return max(sizes) > LARGE
+        return count_larger(X, y, resolve_kernels(self, X, y)) > LARGE
 
     def _fit_once(self, fit: Fit, after: Any = None) -> Any:
         """Match, store and judge, for one choice of kernels."""

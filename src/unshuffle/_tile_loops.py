@@ -15,7 +15,7 @@ _compiled_fast: Any = compiled(error_model="numpy", fastmath=True)
 
 LOG2_E = np.float32(1.4426950408889634)
 LOWEST = np.float32(-125.0)  # exponents below give zero up to 1e-38
-# 2^f on [-1/2, 1/2] to seven digits.
+# 2^f on [-1/2, 1/2] to five digits.
 C1, C2, C3, C4, C5 = (
     np.float32(c) for c in (0.6931472, 0.24022649, 0.05550357, 0.009618031, 0.0013400589)
 )

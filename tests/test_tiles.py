@@ -230,3 +230,13 @@ def test_an_auction_may_be_cut_into_short_calls(monkeypatch):
     monkeypatch.setattr(_tiles, "BIDS_PER_CALL", 7)
     for a, b in zip(auction(*lists_of(scores), 80, floors=floors, step=0.05), expected, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("size", [1e7, 1e12, 1e30])
+def test_an_auction_of_huge_scores_ends(size):
+    # All rows want the same few columns, and steps and floors are lost to rounding.
+    columns = np.tile(np.arange(4, dtype=np.int32), (50, 1))
+    scores = np.full((50, 4), size, dtype=np.float32)
+    floors = scores[:, 0] - np.float32(60.0)
+    found, _ = auction(columns, scores, 50, floors=floors, step=0.2)
+    assert np.sort(found[found >= 0]).tolist() == [0, 1, 2, 3]

@@ -15,10 +15,11 @@ _compiled_fast: Any = compiled(error_model="numpy", fastmath=True)
 
 LOG2_E = np.float32(1.4426950408889634)
 LOWEST = np.float32(-125.0)  # exponents below give zero up to 1e-38
-# 2^f on [-1/2, 1/2] to seven digits.
+# 2^f on [-1/2, 1/2] to five digits.
 C1, C2, C3, C4, C5 = (
     np.float32(c) for c in (0.6931472, 0.24022649, 0.05550357, 0.009618031, 0.0013400589)
 )
+RESOLUTION = np.float32(2.4e-7)  # of single precision, relative
 HALF, ONE = np.float32(0.5), np.float32(1.0)
 
 
@@ -146,7 +147,8 @@ def bid_in_chains(
                 break
             second = max(second, floors[row] - ONE)
             column = columns[row, place]
-            prices[column] += best - second + step
+            # A smaller step would not show in the worth of a column with a large score.
+            prices[column] += best - second + max(step, RESOLUTION * abs(scores[row, place]))
             evicted = owners[column]
             owners[column] = row
             if evicted < 0:

@@ -165,7 +165,8 @@ class FactorPair:
             if rows.size == 0 or (rows.size <= EXACT and rows.size * n_left <= MOST_CELLS):
                 break
             columns, worth, _ = self.candidates(tiles, scores, rows, taken)
-            floors = worth.max(axis=1) - np.float32(GIVE_UP)
+            # A row without any column for sale waits too.
+            floors = np.maximum(worth.max(axis=1) - np.float32(GIVE_UP), TAKEN / 2)
             partners, _ = auction(columns, worth, self.shape[1], floors=floors, step=STEP)
             done = (partners >= 0) & ~taken[partners]
             found[rows[done]] = partners[done]

@@ -77,6 +77,7 @@ POWERS, TEMPERATURES = (0.6, 0.2), (0.3, 0.06)
 N_LEVELS, STEPS_PER_LEVEL, N_BALANCING = 12, 2, 6
 LAST_TEMPERATURE = 0.03  # of the first assignment
 SMALL = np.float32(1e-15)
+TINY = 1e-12  # variance of descriptors that are the same for all items
 # Of the starts that are annealed together, this many are followed at full size. Two ends are the
 # same answer if this share of the items lies in regions that go mostly to the same places, and if
 # they agree this much alike.
@@ -290,7 +291,8 @@ def _pool(D: Single, E: Single) -> tuple[Single, Single]:
     D, E = _standardized(D), _standardized(E)
     covariance = (D.T @ D / len(D) + E.T @ E / len(E)).astype(np.float64) / 2
     values, vectors = np.linalg.eigh(covariance)
-    rotation = (vectors / np.sqrt(np.maximum(values, 1e-6 * values[-1]))).astype(np.float32)
+    least = max(1e-6 * values[-1], TINY)
+    rotation = (vectors / np.sqrt(np.maximum(values, least))).astype(np.float32)
     return D @ rotation, E @ rotation
 
 
@@ -528,10 +530,11 @@ def _describe(tiles: Tiles, points: Single, spread: float, rng: np.random.Random
     squares = np.einsum("ij,ij->i", points, points)
     k = min(N_NEIGHBORS, n_items)
     neighbors, scores = tiles.best_columns(points, points, np.float32(-0.5) * squares, k)
-    near = np.sort(squares[:, None] - 2.0 * scores, axis=1)[:, [r for r in NEAR_RANKS if r < k]]
+    near = np.sort(squares[:, None] - 2.0 * scores, axis=1)[:, np.minimum(NEAR_RANKS, k - 1)]
     landmarks = points[rng.permutation(n_items)[:N_LANDMARKS]]
     ranks = np.geomspace(max(1.0, 0.004 * len(landmarks)), len(landmarks) - 1, N_FAR_RANKS)
-    far = tiles.quantiles(points, landmarks, np.unique(ranks.astype(np.intp)))
+    # Few items have some ranks twice, so that both sides are described by as many numbers.
+    far = tiles.quantiles(points, landmarks, ranks.astype(np.intp))
     logs = np.log(np.maximum(np.hstack([near, far]) / spread, 1e-4)).astype(np.float32)
     levels = [_standardized(logs)]
     for _ in range(2):
@@ -545,6 +548,7 @@ def _principal_axes(D: Single, E: Single) -> tuple[Single, Single, Array]:
     covariance = (D.T @ D / len(D) + E.T @ E / len(E)).astype(np.float64) / 2
     variances, axes = np.linalg.eigh(covariance)
     leading = axes[:, ::-1][:, :N_AXES].astype(np.float32)
+    variances = np.maximum(variances, max(1e-6 * variances[-1], TINY))
     return D @ leading, E @ leading, variances[::-1][:N_AXES]
 
 
@@ -600,7 +604,7 @@ def _kernel_weights(pair: FactorPair, M: Array, power: float) -> Array:
     first = pair.first.eigenvalues[: M.shape[0]] ** power
     second = pair.second.eigenvalues[: M.shape[1]] ** power
     H = first[:, None] * M * second
-    return np.asarray(H / np.linalg.norm(H))
+    return np.asarray(H / max(float(np.linalg.norm(H)), np.finfo(float).tiny))
 
 
 # Rounds at full size

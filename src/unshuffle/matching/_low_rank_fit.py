@@ -307,10 +307,12 @@ def release(
     """Release pairs that disagree too much with the others.
 
     The disagreement of a pair (i, a) is the mean of (K[i, j] - L[a, p(j)])^2 / 2 over the pairs
-    (j, p(j)), relative to that of a random pair: a quadratic form in the components of both.
+    (j, p(j)), relative to that of a random pair: a quadratic form in the components of both. K
+    and L are taken at a small spectral power, since near-misses agree in all but fine differences.
     """
     first, second = pair.first, pair.second
-    spectra = [each.eigenvalues / np.linalg.norm(each.eigenvalues) for each in (first, second)]
+    spectra = [each.eigenvalues**POWER for each in (first, second)]
+    spectra = [each / np.linalg.norm(each) for each in spectra]
     limit = min(float(unmatched_cost), LARGEST_LIMIT)
     n_kept = matching.size + 1
     for _ in range(MOST_RELEASES):

@@ -7,6 +7,7 @@ depend on the number of threads.
 """
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any
 
@@ -33,8 +34,11 @@ class Tiles:
 
     def __init__(self, n_jobs: int | None = None) -> None:
         self._workers = Workers(cpu_count() if n_jobs is None else n_jobs)
+        self._context = ExitStack()
 
     def __enter__(self) -> "Tiles":
+        # Also outside of tiles: sums of several BLAS threads round differently.
+        self._context.enter_context(one_blas_thread())
         return self
 
     def __exit__(
@@ -43,6 +47,7 @@ class Tiles:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._context.close()
         self._workers.__exit__(kind, error, trace)
 
     def densities(self, points: Array, rows: Index, rate: float) -> Array:
@@ -175,8 +180,7 @@ class Tiles:
 
     def _for_rows(self, n_rows: int, run: Callable[[int, int], None]) -> None:
         spans = [(begin, min(begin + ROWS, n_rows)) for begin in range(0, n_rows, ROWS)]
-        with one_blas_thread():
-            self._workers.each(run, spans)
+        self._workers.each(run, spans)
 
 
 def auction(

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from unshuffle._grams import check_frozen, check_shape
-from unshuffle._parallel import all_cores
+from unshuffle._parallel import all_cores, one_blas_thread
 from unshuffle._scalings import SCALINGS
 from unshuffle._tiles import Tiles, auction
 from unshuffle.matching._factor_pair import (
@@ -169,7 +169,8 @@ class LowRankFit(Fit):
         """What was found, in the user's order of collections."""
         pair = self.pair
         frozen = pair.frozen[:, :: pair.order]
-        self.scores = honest_scores(pair, found)
+        with one_blas_thread():
+            self.scores = honest_scores(pair, found)
         return Answer(
             permutation=pair.to_user(found.kept),
             n_second=pair.shape[0 if pair.swapped else 1],

@@ -16,7 +16,7 @@ FEWEST_PAIRS = 16
 # A matching is doubted if a smaller share of its pairs is believed right.
 TRUSTED = 0.5
 # Beyond these, each measure alone is a reason for doubt.
-LOW_PERSISTENCE, LOW_EXCESS, HIGH_AMBIGUITY, LOW_SETTLED = 0.5, 0.15, 0.9, 0.4
+LOW_PERSISTENCE, LOW_EXCESS, HIGH_AMBIGUITY, LOW_SETTLED = 0.5, 0.15, 0.9, 0.3
 # Log-odds that the matching as a whole is right: weights of persistence, excess and 1 - ambiguity,
 # then a constant. `python -m benchmarks.accuracy calibration` fits them.
 LOG_ODDS = (3.2, 8.4, 17.1, -4.1)

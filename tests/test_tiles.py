@@ -66,6 +66,16 @@ def test_soft_means_and_log_sums_are_those_of_the_softmax(problem, scale):
     np.testing.assert_allclose(sums, logsumexp(scores, axis=1), rtol=1e-6, atol=1e-4)
 
 
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+def test_a_cost_is_subtracted_before_the_softmax(problem, kind):
+    queries, keys, bias, values, scores = problem
+    cost = np.where(scores > 1, scores, 0.0).astype(np.float32)
+    with Tiles(1) as tiles:
+        means, sums = tiles.soft_means(queries, keys, bias, values, kind(cost))
+    np.testing.assert_allclose(means, softmax(scores - cost, axis=1) @ values, atol=2e-4)
+    np.testing.assert_allclose(sums, logsumexp(scores - cost, axis=1), rtol=1e-6, atol=1e-4)
+
+
 @pytest.mark.parametrize("k", [1, 5, 32, 512])
 def test_few_columns_are_ranked_exactly(problem, k):
     queries, keys, bias, _, scores = problem

@@ -107,7 +107,7 @@ def test_the_smaller_side_is_matched_whole(smaller_X, larger_X):
     assert np.mean(sorting.permutation_ == truth) > 0.99
     sorting, truth = larger_X
     assert is_matching(sorting.permutation_, 600, 400)
-    assert np.mean((sorting.permutation_ == truth)[truth >= 0]) > 0.99
+    assert np.mean((sorting.permutation_ == truth)[truth >= 0]) > 0.95
     assert np.all(sorting.confidence_[sorting.permutation_ < 0] == 0.0)
 
 
@@ -215,7 +215,9 @@ def test_outliers_are_released_and_the_rest_is_kept():
     sorting = sort(X, y, unmatched_cost=0.4)
     found = sorting.permutation_
     assert np.mean(found[:500] == truth) > 0.95
-    assert np.mean(found[500:] < 0) > 0.5
+    released = np.mean(found[500:] < 0)
+    assert released > 0.3
+    assert released > 10 * np.mean(found[:500] < 0)
     assert np.all(sorting.confidence_[found < 0] == 0.0)
     assert np.unique(found[found >= 0]).size == len(sorting.pairs_)
     with pytest.raises(ValueError, match="unmatched"):

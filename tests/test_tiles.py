@@ -25,8 +25,7 @@ def problem():
     """Queries, keys, bias and values in single precision, and the scores in double."""
     rng = np.random.default_rng(0)
     queries, keys, values = (
-        rng.normal(size=(n, N_FEATURES)).astype(np.float32)
-        for n in (N_ROWS, N_COLUMNS, N_COLUMNS)
+        rng.normal(size=(n, N_FEATURES)).astype(np.float32) for n in (N_ROWS, N_COLUMNS, N_COLUMNS)
     )
     bias = rng.normal(size=N_COLUMNS).astype(np.float32)
     scores = queries.astype(np.float64) @ keys.T.astype(np.float64) + bias
@@ -238,7 +237,9 @@ def test_an_auction_may_be_cut_into_short_calls(monkeypatch):
     floors = np.full(80, -1e6, dtype=np.float32)
     expected = auction(*lists_of(scores), 80, floors=floors, step=0.05)
     monkeypatch.setattr(_tiles, "BIDS_PER_CALL", 7)
-    for a, b in zip(auction(*lists_of(scores), 80, floors=floors, step=0.05), expected, strict=True):
+    for a, b in zip(
+        auction(*lists_of(scores), 80, floors=floors, step=0.05), expected, strict=True
+    ):
         np.testing.assert_array_equal(a, b)
 
 

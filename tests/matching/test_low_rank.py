@@ -12,7 +12,20 @@ from unshuffle import KernelizedSorting
 from unshuffle.kernels import rbf_kernel
 from unshuffle.matching import DoubtWarning, _kernelized_sorting
 
-WORDS = "river vote budget energy fishing border school market road sea law tax".split()
+WORDS = [
+    "river",
+    "vote",
+    "budget",
+    "energy",
+    "fishing",
+    "border",
+    "school",
+    "market",
+    "road",
+    "sea",
+    "law",
+    "tax",
+]
 
 
 def rotated(n_items, seed=0, noise=0.05):

@@ -25,8 +25,7 @@ def problem():
     """Queries, keys, bias and values in single precision, and the scores in double."""
     rng = np.random.default_rng(0)
     queries, keys, values = (
-        rng.normal(size=(n, N_FEATURES)).astype(np.float32)
-        for n in (N_ROWS, N_COLUMNS, N_COLUMNS)
+        rng.normal(size=(n, N_FEATURES)).astype(np.float32) for n in (N_ROWS, N_COLUMNS, N_COLUMNS)
     )
     bias = rng.normal(size=N_COLUMNS).astype(np.float32)
     scores = queries.astype(np.float64) @ keys.T.astype(np.float64) + bias
@@ -64,6 +63,16 @@ def test_soft_means_and_log_sums_are_those_of_the_softmax(problem, scale):
         np.testing.assert_array_equal(tiles.log_sums(queries, keys, bias), sums)
     np.testing.assert_allclose(means, softmax(scores, axis=1) @ values, atol=2e-4)
     np.testing.assert_allclose(sums, logsumexp(scores, axis=1), rtol=1e-6, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
+def test_a_cost_is_subtracted_before_the_softmax(problem, kind):
+    queries, keys, bias, values, scores = problem
+    cost = np.where(scores > 1, scores, 0.0).astype(np.float32)
+    with Tiles(1) as tiles:
+        means, sums = tiles.soft_means(queries, keys, bias, values, kind(cost))
+    np.testing.assert_allclose(means, softmax(scores - cost, axis=1) @ values, atol=2e-4)
+    np.testing.assert_allclose(sums, logsumexp(scores - cost, axis=1), rtol=1e-6, atol=1e-4)
 
 
 @pytest.mark.parametrize("k", [1, 5, 32, 512])
@@ -228,7 +237,9 @@ def test_an_auction_may_be_cut_into_short_calls(monkeypatch):
     floors = np.full(80, -1e6, dtype=np.float32)
     expected = auction(*lists_of(scores), 80, floors=floors, step=0.05)
     monkeypatch.setattr(_tiles, "BIDS_PER_CALL", 7)
-    for a, b in zip(auction(*lists_of(scores), 80, floors=floors, step=0.05), expected, strict=True):
+    for a, b in zip(
+        auction(*lists_of(scores), 80, floors=floors, step=0.05), expected, strict=True
+    ):
         np.testing.assert_array_equal(a, b)
 
 

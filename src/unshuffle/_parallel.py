@@ -114,20 +114,28 @@ def all_cores(n_jobs: int | None) -> int:
 
 
 def map_parallel(
-    function: Callable[..., Result], arguments: Iterable[Any], *, n_jobs: int | None = None
+    function: Callable[..., Result],
+    arguments: Iterable[Any],
+    *,
+    n_jobs: int | None = None,
+    in_place: bool = False,
 ) -> list[Result]:
     """Apply `function` to each of `arguments`, in order, on `n_jobs` threads.
 
     Threads, not processes: the work is BLAS and compiled loops that release the interpreter lock,
     and kernel matrices are shared, not copied. Results are in the order of the arguments and do
     not depend on `n_jobs`: BLAS uses one thread in each, since its sums round differently on two.
+    A user's joblib backend, such as Dask, may send the calls to other processes unless they write
+    to shared arrays, `in_place`.
     """
     n_tasks = len(arguments) if isinstance(arguments, Sized) else None
     with one_blas_thread():
         return list(
-            Parallel(n_jobs=count_threads(n_jobs, n_tasks), prefer="threads")(
-                delayed(function)(each) for each in arguments
-            )
+            Parallel(
+                n_jobs=count_threads(n_jobs, n_tasks),
+                prefer="threads",
+                require="sharedmem" if in_place else None,
+            )(delayed(function)(each) for each in arguments)
         )
 
 

@@ -69,17 +69,20 @@ class Tiles:
         return np.log(sums)
 
     def soft_means(
-        self, queries: Array, keys: Array, bias: Array, values: Array
+        self, queries: Array, keys: Array, bias: Array, values: Array, cost: Any = None
     ) -> tuple[Array, Array]:
-        """Means of `values` under the softmax of the scores of each row, and its log-sums."""
-        return self._soften(queries, keys, bias, values)
+        """Means of `values` under the softmax of the scores of each row, and its log-sums.
+
+        `cost`, an array or a CSR matrix, is subtracted from the scores.
+        """
+        return self._soften(queries, keys, bias, values, cost)
 
     def log_sums(self, queries: Array, keys: Array, bias: Array) -> Array:
         """Log of the sum of the exponentials of the scores of each row."""
         return self._soften(queries, keys, bias, None)[1]
 
     def _soften(
-        self, queries: Array, keys: Array, bias: Array, values: Array | None
+        self, queries: Array, keys: Array, bias: Array, values: Array | None, cost: Any = None
     ) -> tuple[Array, Array]:
         from unshuffle._tile_loops import exponentiate
 
@@ -90,6 +93,9 @@ class Tiles:
         shrinks = np.empty(n_rows, dtype=np.float32)
 
         def add(tile: Array, begin: int, end: int, first: int, last: int) -> None:
+            if cost is not None:
+                part = cost[begin:end, first:last]
+                tile -= part.toarray() if sparse.issparse(part) else part
             exponentiate(tile, highest[begin:end], sums[begin:end], shrinks[begin:end])
             if values is not None:
                 means[begin:end] *= shrinks[begin:end, None]

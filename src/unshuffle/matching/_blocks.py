@@ -81,7 +81,7 @@ class Table:
         def copy(rows: slice) -> None:
             points[rows] = self.read_single(rows)
 
-        map_parallel(copy, blocks(*points.shape), n_jobs=n_jobs)
+        map_parallel(copy, blocks(*points.shape), n_jobs=n_jobs, in_place=True)
         return points
 
     def check_outliers(self, name: str, n_jobs: int | None) -> None:
@@ -158,11 +158,11 @@ def check_rows(X: Any, kernel: Any, name: str) -> Any:
 def add_parts(
     function: Callable[[slice], tuple[Array, Array]], parts: list[slice], n_jobs: int | None
 ) -> tuple[Array, Array]:
-    """Sums of both results of a function over parts, added in order."""
+    """Sums of both results of a function over parts, added in order; it may write in place."""
     first: Any = 0.0
     second: Any = 0.0
     for start in range(0, len(parts), PARTS_HELD):
         some = parts[start : start + PARTS_HELD]
-        for added, also in map_parallel(function, some, n_jobs=n_jobs):
+        for added, also in map_parallel(function, some, n_jobs=n_jobs, in_place=True):
             first, second = first + added, second + also
     return first, second

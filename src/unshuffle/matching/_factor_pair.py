@@ -112,6 +112,10 @@ class FactorPair:
         """Items of the first collection that are not frozen."""
         return np.setdiff1d(np.arange(self.shape[0]), self.frozen[:, 0])
 
+    def cost_of(self, rows: NDArray[np.intp]) -> Any:
+        """Cost of some rows, in their order; None if there is none."""
+        return None if self.cost is None else self.cost[rows]
+
     def moments(self, matching: Permutation, rank: int) -> Array:
         """Correlations between the components of both sides over the matched pairs."""
         rows = np.flatnonzero(matching >= 0)
@@ -190,9 +194,7 @@ class FactorPair:
             bias = np.where(taken, TAKEN, bias)
         every = rows.size == self.shape[0]
         queries = scores.queries if every else scores.queries[rows]
-        cost = self.cost
-        if cost is not None and not every:
-            cost = cost[rows]
+        cost = self.cost if every else self.cost_of(rows)
         columns, worth = tiles.best_columns(queries, scores.keys, bias, k, cost)
         return columns, worth, rows
 

@@ -206,7 +206,7 @@ def principal_components(features: Features, rank: int, n_jobs: int | None) -> C
     def rotate(rows: slice) -> None:
         scores[rows, : len(shift)] = scores[rows] @ rotation - shift
 
-    map_parallel(rotate, parts, n_jobs=n_jobs)
+    map_parallel(rotate, parts, n_jobs=n_jobs, in_place=True)
     scores = np.ascontiguousarray(scores[:, : len(shift)])
     return Components(scores, variances, norm)
 

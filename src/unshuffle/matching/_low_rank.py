@@ -221,7 +221,7 @@ def _density_path(search: LowRankSearch, tiles: Tiles, rng: np.random.RandomStat
     start = Scores(
         D * weight, E * weight, np.float32(-0.5 * FIRST_CORRELATION) * ((E * weight) ** 2).sum(1)
     )
-    M = soft_step(tiles, start, F, G, C, np.arange(len(F)), known)
+    M = soft_step(tiles, start, F, G, C, np.arange(len(F)), known, pair.cost_of(chosen))
     information = 0.0
     for number in range(MOST_STEPS):
         likelihood = Likelihood.of(M, whiten, SOFT_CORRELATIONS[0])
@@ -230,14 +230,16 @@ def _density_path(search: LowRankSearch, tiles: Tiles, rng: np.random.RandomStat
         if number > LEAST_STEPS and abs(information - before) < LEAST_GAIN * information:
             break
         rows = _with_known(rng.permutation(len(F))[:STEP_ROWS], known)
-        M = soft_step(tiles, likelihood.scores(F[rows], G), F, G, C, rows, known)
+        scores, cost = likelihood.scores(F[rows], G), pair.cost_of(chosen[rows])
+        M = soft_step(tiles, scores, F, G, C, rows, known, cost)
     M = M[: U.shape[1], : V.shape[1]]
     whiten = whitening(U), whitening(V)
     C = np.asarray(U.T @ U, dtype=np.float64) / len(U)
     for _ in range(N_POLISH):
         likelihood = Likelihood.of(M, whiten, SOFT_CORRELATIONS[1])
         rows = _with_known(rng.permutation(n_first)[:STEP_ROWS], pair.frozen)
-        M = soft_step(tiles, likelihood.scores(U[rows], V), U, V, C, rows, pair.frozen)
+        scores, cost = likelihood.scores(U[rows], V), pair.cost_of(rows)
+        M = soft_step(tiles, scores, U, V, C, rows, pair.frozen, cost)
     for number in range(N_SHARP_ROUNDS):
         likelihood = Likelihood.of(M, whiten, LARGEST_CORRELATION)
         matching = pair.assign(tiles, likelihood.scores(U, V))
@@ -254,13 +256,14 @@ def soft_step(
     C: Array,
     rows: NDArray[np.intp],
     known: NDArray[np.intp],
+    cost: Any = None,
 ) -> Array:
     """Correlations from the expected partners of some rows.
 
     Expected partners are regressed on the rows: their plain products with the rows would carry
     the sampling noise of the rows themselves.
     """
-    means, _ = tiles.soft_means(scores.queries, scores.keys, scores.bias, G)
+    means, _ = tiles.soft_means(scores.queries, scores.keys, scores.bias, G, cost)
     weights = None
     if len(known):
         place = np.full(len(F), -1, dtype=np.intp)

@@ -54,7 +54,7 @@ N_LANDMARKS = 1024
 FIXED_SECONDS, PER_PAIR = 5.0, 3e-8
 FIXED_BYTES, BYTES_PER_ITEM = 5e8, 4000.0
 MOST_RELEASES = 10
-N_SINKHORN = 20
+N_SINKHORN, SINKHORN_TOL = 100, 1e-3
 N_GROUPS = 64  # random groups of items that are left out in turn
 SAMPLED = 1024  # pairs of each sample that is matched again
 N_HELD, N_DRIFT = 4, 2  # parts that are left out in turn, and soft steps without them
@@ -287,6 +287,8 @@ def _balanced_shares(logs: Any, *, surplus: bool) -> Any:
     for _ in range(N_SINKHORN):
         shares = _normalized(values - heights[j], i, n_rows)
         sums = np.bincount(j, weights=shares, minlength=n_columns)
+        if sums.max() < 1.0 + SINKHORN_TOL and (surplus or sums.min() > 1.0 - SINKHORN_TOL):
+            break
         more = np.log(np.maximum(sums, np.finfo(float).tiny))
         heights += np.maximum(more, -heights) if surplus else np.where(sums > 0, more, 0.0)
     shares = _normalized(values - heights[j], i, n_rows)
@@ -378,7 +380,8 @@ def gather_evidence(
         again = solve(part)
         kept.append(float((again.matching == same).mean()))
         chance = solve(pair.part(rows, matching[others])).agreement
-        excess.append((part.agreement(same) - chance) / max(1.0 - chance, 1e-9))
+        share = (part.agreement(same) - chance) / max(1.0 - chance, 1e-9)
+        excess.append(max(share, -1.0))  # few items may agree by more than 1
     return Evidence(float(np.mean(kept)), float(np.mean(excess)), ambiguity)
 
 

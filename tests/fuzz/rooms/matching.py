@@ -57,7 +57,7 @@ estimator(
         kernel=s.kernel("auto", *VECTOR_KERNELS, several=True),
         kernel_y=s.kernel(*VECTOR_KERNELS, None),
         gamma=s.real(0.5, None, 2),
-        method=s.option("refined", "unbiased", "classic", "entropy"),
+        method=s.option("auto", "refined", "low_rank", "unbiased", "classic", "entropy"),
         n_init=s.count(1, 2, 8),
         unmatched_cost=s.real(None, 0.1, 1.0),
         kernel_weights=s.real(None),

@@ -270,7 +270,7 @@ class SetKernel(
             if b is None:
                 K[columns, rows] = K[rows, columns].T
 
-        map_parallel(compute, corners, n_jobs=self.n_jobs)
+        map_parallel(compute, corners, n_jobs=self.n_jobs, in_place=True)
         return K
 
     @property

@@ -237,9 +237,8 @@ def test_an_auction_may_be_cut_into_short_calls(monkeypatch):
     floors = np.full(80, -1e6, dtype=np.float32)
     expected = auction(*lists_of(scores), 80, floors=floors, step=0.05)
     monkeypatch.setattr(_tiles, "BIDS_PER_CALL", 7)
-    for a, b in zip(
-        auction(*lists_of(scores), 80, floors=floors, step=0.05), expected, strict=True
-    ):
+    found = auction(*lists_of(scores), 80, floors=floors, step=0.05)
+    for a, b in zip(found, expected, strict=True):
         np.testing.assert_array_equal(a, b)
 
 

@@ -1,4 +1,4 @@
-"""KernelizedSorting with method="low_rank": all that it offers, at sizes small enough for a test."""
+"""All that KernelizedSorting offers with method="low_rank", at small sizes."""
 
 import pickle
 import warnings
@@ -92,7 +92,7 @@ def larger_X():
 
 
 def test_a_rotated_cloud_is_matched_and_trusted(easy):
-    sorting, X, y, truth = easy
+    sorting, _, y, truth = easy
     assert sorting.method_ == "low_rank"
     assert np.array_equal(sorting.permutation_, truth)
     assert np.array_equal(sorting.pairs_, np.column_stack([np.arange(600), truth]))

@@ -330,8 +330,12 @@ def release(
             for each, spectrum in zip((first, second), spectra, strict=True)
         ]
         # In units in which a step of the auction is small.
-        unit = np.float32(1e3)
+        unit = np.float32(1e3 / max(1.0, limit))
         scores = Scores(first.scores @ H * unit, second.scores, -squares[1] * unit)
+        rows = np.setdiff1d(rows, pair.frozen[:, 0])
+        apart = unit * squares[0][rows] - scores.of_pairs(rows, matching[rows])
+        if np.all(apart <= unit * np.float32(limit)):
+            break  # an auction of loose limits would take long and release nothing
         taken = np.zeros(pair.shape[1], dtype=bool)
         taken[pair.frozen[:, 1]] = True
         columns, worth, free = pair.candidates(tiles, scores, pair.free, taken)

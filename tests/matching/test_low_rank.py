@@ -516,3 +516,14 @@ def test_new_items_are_mapped(easy):
     sorting, X, y, truth = easy
     expected = sorting.transform(X[:50])
     assert np.mean((expected - y[truth[:50]]) ** 2) < 0.1 * y.var()
+
+
+def test_mirror_images_are_doubted():
+    rng = np.random.default_rng(0)
+    half = rng.normal(size=(200, 2)) * [3.0, 1.0] + [6.0, 0.0]
+    X = np.vstack([half, half * [-1.0, 1.0]])
+    with pytest.warns(DoubtWarning, match="another matching"):
+        sorting = KernelizedSorting(method="low_rank", kernel="rbf", random_state=0).fit(
+            X, X[::-1]
+        )
+    assert sorting.ambiguity_ == 1.0

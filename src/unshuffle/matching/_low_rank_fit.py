@@ -24,7 +24,7 @@ from unshuffle.matching._factor_pair import (
     Scores,
     whitening,
 )
-from unshuffle.matching._factors import compute_factors
+from unshuffle.matching._factors import Factors, compute_factors
 from unshuffle.matching._fit import Answer, Fit, fixed_rng
 from unshuffle.matching._known_pairs import FEWEST, LEAST_DOUBT, NAT, LeftOut, check_hints
 from unshuffle.matching._low_rank import (
@@ -33,6 +33,7 @@ from unshuffle.matching._low_rank import (
     SOFT_CORRELATIONS,
     SOFT_RANK,
     STEP_ROWS,
+    WAYS,
     Found,
     LowRankSearch,
     cross_fitted,
@@ -52,11 +53,14 @@ from unshuffle.matching._trust import FEWEST_PAIRS, Evidence
 N_LANDMARKS = 1024
 # Rough time of the density path and the checks on one core, and memory.
 FIXED_SECONDS, PER_PAIR = 5.0, 3e-8
-FIXED_BYTES, BYTES_PER_ITEM = 5e8, 4000.0
+FIXED_BYTES, BYTES_PER_CORE, BYTES_PER_ITEM = 1.5e8, 8e7, 4000.0
 MOST_RELEASES = 10
 N_SINKHORN, SINKHORN_TOL = 100, 1e-3
 N_GROUPS = 64  # random groups of items that are left out in turn
 SAMPLED = 1024  # pairs of each sample that is matched again
+# Axes along which mirror images are looked for; how close to an image an item must be, relative
+# to the squared distance to its nearest neighbor, and for which share of the items.
+MIRRORS, MIRRORED, NEARLY_ALL = 6, 0.01, 0.95
 N_HELD, N_DRIFT = 4, 2  # parts that are left out in turn, and soft steps without them
 # Regions that are predicted from each other, and the share of items that may leave their place.
 N_REGIONS, MOST_MOVED = 32, 0.1
@@ -78,7 +82,8 @@ class LowRankFit(Fit):
         """Rough seconds and bytes that the fit takes."""
         n_items, n_cores = float(self.n_items), all_cores(self.sorting.n_jobs)
         seconds = FIXED_SECONDS + PER_PAIR * n_items**2 / n_cores
-        return seconds, int(FIXED_BYTES + BYTES_PER_ITEM * n_items)
+        n_bytes = FIXED_BYTES + BYTES_PER_CORE * min(n_cores, len(WAYS))
+        return seconds, int(n_bytes + BYTES_PER_ITEM * n_items)
 
     def prepare(self, after: Any = None) -> LowRankSearch:
         """Compute the factors of both sides; `after` is an earlier search."""
@@ -186,11 +191,13 @@ class LowRankFit(Fit):
         pair, found = self.pair, self.search.found
         with Tiles(all_cores(self.sorting.n_jobs)) as tiles:
             soft = soften(pair, tiles, self.scores, found.matching, 1.0)
+            mirrored = all(is_mirrored(side, tiles) for side in (pair.first, pair.second))
+        rivalry = 1.0 if mirrored else ambiguity(pair, found)
         shares = np.asarray(soft[np.arange(pair.shape[0]), found.matching]).ravel()
         each = np.zeros(pair.shape[1 if pair.swapped else 0])
         rows = np.flatnonzero(found.kept >= 0)
         each[found.kept[rows] if pair.swapped else rows] = shares[rows]
-        return ambiguity(pair, found), each
+        return rivalry, each
 
     def check(self, ambiguity: float) -> tuple[Evidence | None, LeftOut | None]:
         """Leave known pairs out if there are enough, else match samples again."""
@@ -361,6 +368,25 @@ def ambiguity(pair: FactorPair, found: Found) -> float:
             )
             shares.append(min(ratios))
     return float(np.clip(max(shares, default=0.0), 0.0, 1.0))
+
+
+def is_mirrored(factors: Factors, tiles: Tiles) -> bool:
+    """Whether nearly all items have a mirror image, so that two matchings are equally good."""
+    points = factors.points - factors.points.mean(axis=0)
+    rows = points[fixed_rng().permutation(len(points))[:SAMPLED]]
+    bias = np.float32(-0.5) * np.einsum("ij,ij->i", points, points)
+    _, near = tiles.best_columns(rows, points, bias, 2)
+    # Scores are half the squared distance below half the squared length.
+    apart = -2.0 * near.min(axis=1) + np.einsum("ij,ij->i", rows, rows)
+    close = MIRRORED * np.median(apart)
+    axes = np.linalg.eigh(np.asarray(points.T @ points, dtype=np.float64))[1]
+    for axis in axes[:, ::-1][:, :MIRRORS].T.astype(np.float32):
+        image = rows - 2.0 * np.outer(rows @ axis, axis)
+        _, best = tiles.best_columns(image, points, bias, 1)
+        missed = -2.0 * best[:, 0] + np.einsum("ij,ij->i", image, image)
+        if np.mean(missed <= close) > NEARLY_ALL:
+            return True
+    return False
 
 
 def gather_evidence(

@@ -119,9 +119,11 @@ def choose_by_known_pairs(
     n_known = len(known)
     found = {}
     for choice in (first, *sample.other_choices(first)):
-        parts = _try_grams(sample, choice)
-        if parts is not None:
-            first_part, second_part = (zero_diagonal(center(S[:n_known, :n_known])) for S in parts)
+        pair = _try_pair(sample, choice)
+        if pair is not None:
+            first_part, second_part = (
+                zero_diagonal(center(S[:n_known, :n_known])) for S in (pair.K, pair.L)
+            )
             norms = float(np.linalg.norm(first_part) * np.linalg.norm(second_part))
             found[choice] = float((first_part * second_part).sum()) / (norms or 1.0)
     if first not in found:
@@ -140,19 +142,22 @@ def choose_by_persistence(
 ) -> tuple[Choice, str]:
     """Choice under which halves of a sample lead to the same partners most often, and why."""
     sample = tables.sample(np.empty((0, 2), dtype=np.intp), rng)
-    pairs = {}
+    reached = {}
     for choice in (first, *sample.other_choices(first)):
-        grams = _try_grams(sample, choice)
-        if grams is not None:
-            pairs[choice] = KernelPair.of(*grams, None, np.empty((0, 2), dtype=np.intp))
-    if first not in pairs:
+        # Pairs are built anew below: all of them together would take much memory.
+        pair = _try_pair(sample, choice)
+        if pair is not None:
+            reached[choice] = _best_agreement(pair)
+    if first not in reached:
         return first, ""
-    reached = {choice: _best_agreement(pair) for choice, pair in pairs.items()}
     ordered = sorted(reached, key=lambda choice: -reached[choice])
     finalists = [each for each in ordered if reached[each] > reached[first] + HIGHER][:N_FINALISTS]
     if not finalists:
         return first, ""
-    scores = {choice: _reliability(pairs[choice], solve) for choice in (first, *finalists)}
+    scores = {}
+    for choice in (first, *finalists):
+        pair = _try_pair(sample, choice)
+        scores[choice] = 0.0 if pair is None else _reliability(pair, solve)
     best = max(scores, key=lambda choice: scores[choice])
     if scores[best] <= scores[first] + MARGIN:
         return first, ""
@@ -162,10 +167,10 @@ def choose_by_persistence(
     )
 
 
-def _try_grams(tables: Tables, choice: Choice) -> tuple[Array, Array] | None:
-    """Kernel matrices, or None if all items become equal."""
+def _try_pair(tables: Tables, choice: Choice) -> KernelPair | None:
+    """Kernels of both tables, or None if all items become equal."""
     try:
-        return tables.grams(choice)
+        return KernelPair.of(*tables.grams(choice), None, np.empty((0, 2), dtype=np.intp))
     except ValueError:
         return None
 

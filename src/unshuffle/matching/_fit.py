@@ -148,7 +148,7 @@ class Fit(ABC):
         if seconds > NOTABLE and self.sorting.callback is not None:
             expected = f"expected: about {time}, {n_bytes / 1e9:,.1f} GB"
             self.sorting.callback(SearchState(0, np.nan, np.empty(0, np.intp), expected))
-        if seconds * self.times_longer > LONG:
+        if seconds > LONG:
             warnings.warn(
                 f"{what} takes roughly {time}, and {n_bytes / 1e9:,.1f} GB. "
                 f"Pass callback= to follow it. {self.instead}",

@@ -286,7 +286,7 @@ def costs(records: list[Record]) -> Row:
 
 def warnings_of(records: list[Record]) -> str:
     """How many fits issued a warning."""
-    return f"{sum(bool(one.warned) for one in records)} of {len(records)}"
+    return f"{sum('DoubtWarning' in one.warned for one in records)} of {len(records)}"
 
 
 if __name__ == "__main__":

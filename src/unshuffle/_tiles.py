@@ -8,7 +8,6 @@ depend on the number of threads.
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -37,18 +36,13 @@ class Tiles:
         self._context = ExitStack()
 
     def __enter__(self) -> "Tiles":
+        self._context.enter_context(self._workers)
         # Also outside of tiles: sums of several BLAS threads round differently.
         self._context.enter_context(one_blas_thread())
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *reason: object) -> None:
         self._context.close()
-        self._workers.__exit__(kind, error, trace)
 
     def densities(self, points: Array, rows: Index, rate: float) -> Array:
         """Log of the sums over all points of exp(-2^t rate d^2), t = 0 .. 7, for some points."""

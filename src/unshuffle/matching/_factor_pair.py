@@ -49,11 +49,9 @@ class Scores:
         return replace(self, bias=bias)
 
     def of_pairs(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Single:
-        """Scores of some pairs; `columns` may have one more dimension."""
-        keys = self.keys[columns]
-        if columns.ndim == 1:
-            return np.einsum("ij,ij->i", self.queries[rows], keys) + self.bias[columns]
-        return np.einsum("ij,ikj->ik", self.queries[rows], keys) + self.bias[columns]
+        """Scores of some pairs."""
+        products = np.einsum("ij,ij->i", self.queries[rows], self.keys[columns])
+        return np.asarray(products + self.bias[columns])
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,11 +68,6 @@ class FactorPair:
     def shape(self) -> tuple[int, int]:
         """Sizes of both collections."""
         return len(self.first.scores), len(self.second.scores)
-
-    @property
-    def same_size(self) -> bool:
-        """Whether both collections have the same size."""
-        return self.shape[0] == self.shape[1]
 
     @property
     def order(self) -> int:
@@ -168,7 +161,7 @@ class FactorPair:
             n_left = self.shape[1] - int(taken.sum())
             if rows.size == 0 or (rows.size <= EXACT and rows.size * n_left <= MOST_CELLS):
                 break
-            columns, worth, _ = self.candidates(tiles, scores, rows, taken)
+            columns, worth = self.candidates(tiles, scores, rows, taken)
             # A row without any column for sale waits too.
             floors = np.maximum(worth.max(axis=1) - np.float32(GIVE_UP), TAKEN / 2)
             partners, _ = auction(columns, worth, self.shape[1], floors=floors, step=STEP)
@@ -185,18 +178,14 @@ class FactorPair:
         tiles: Tiles,
         scores: Scores,
         rows: NDArray[np.intp],
-        taken: NDArray[np.bool_] | None = None,
-        k: int = N_CANDIDATES,
-    ) -> tuple[NDArray[np.int32], Single, NDArray[np.intp]]:
-        """Best columns of some rows, with their scores less the cost, and the rows."""
-        bias = scores.bias
-        if taken is not None and taken.any():
-            bias = np.where(taken, TAKEN, bias)
+        taken: NDArray[np.bool_],
+    ) -> tuple[NDArray[np.int32], Single]:
+        """Best columns of some rows, with their scores less the cost."""
+        bias = np.where(taken, TAKEN, scores.bias)
         every = rows.size == self.shape[0]
         queries = scores.queries if every else scores.queries[rows]
         cost = self.cost if every else self.cost_of(rows)
-        columns, worth = tiles.best_columns(queries, scores.keys, bias, k, cost)
-        return columns, worth, rows
+        return tiles.best_columns(queries, scores.keys, bias, N_CANDIDATES, cost)
 
     def _assign_rest(
         self,

@@ -65,9 +65,9 @@ N_HELD, N_DRIFT = 4, 2  # parts that are left out in turn, and soft steps withou
 # Regions that are predicted from each other, and the share of items that may leave their place.
 N_REGIONS, MOST_MOVED = 32, 0.1
 NO_PAIRS = np.empty((0, 2), dtype=np.intp)
+LARGEST_COST = 1e4  # nats; larger costs rule a pair out just as well
 
 Solve = Callable[[FactorPair], Found]
-LARGEST_COST = 1e4  # nats; larger costs rule a pair out just as well
 
 
 class LowRankFit(Fit):
@@ -268,7 +268,8 @@ def soften(
     n_first, n_second = pair.shape
     taken = np.zeros(n_second, dtype=bool)
     taken[pair.frozen[:, 1]] = True
-    columns, worth, rows = pair.candidates(tiles, scores, pair.free, taken)
+    rows = pair.free
+    columns, worth = pair.candidates(tiles, scores, rows, taken)
     free = np.repeat(rows, columns.shape[1])
     possible = worth.ravel() > TAKEN / 2
     # Twice the same pair would be summed: the partner joins only where it is not among them.
@@ -345,7 +346,8 @@ def release(
             break  # an auction of loose limits would take long and release nothing
         taken = np.zeros(pair.shape[1], dtype=bool)
         taken[pair.frozen[:, 1]] = True
-        columns, worth, free = pair.candidates(tiles, scores, pair.free, taken)
+        free = pair.free
+        columns, worth = pair.candidates(tiles, scores, free, taken)
         floors = unit * (squares[0][free] - np.float32(limit))
         partners, _ = auction(columns, worth, pair.shape[1], floors=floors, step=STEP)
         matching = np.full(pair.shape[0], -1, dtype=np.intp)

@@ -56,7 +56,7 @@ SURE = 0.98
 # Smallest error of a component, relative to its spread, that the model believes in.
 LEAST_ERROR = 1e-3
 LARGEST_LEVERAGE = 1.0 - 1e-6
-# Components of new items beyond this are no less likely, so that squares fit into a float.
+# New items farther out than this count as if they lay here, so that squares do not overflow.
 FARTHEST = 1e4
 # Best partners of each item that a matching of new items lists.
 N_CANDIDATES = 5

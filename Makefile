@@ -54,7 +54,7 @@ $(VENV)/base.stamp: $(VENV)/venv.stamp pyproject.toml
 	touch $@
 
 $(VENV)/dev.stamp: $(VENV)/venv.stamp pyproject.toml
-	$(BIN)/pip install --quiet --editable '.[test,lint]'
+	$(BIN)/pip install --quiet --editable '.[test,lint,gpu]'
 	touch $@ $(VENV)/base.stamp
 
 $(VENV)/bench.stamp: $(VENV)/venv.stamp pyproject.toml

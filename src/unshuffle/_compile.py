@@ -10,9 +10,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Literal
 
-import numba
-from numba.core.caching import FunctionCache
-from numba.misc.appdirs import AppDirs
+try:
+    import numba
+    from numba.core.caching import FunctionCache
+    from numba.misc.appdirs import AppDirs
+except ImportError as error:
+    raise ImportError(
+        "Work on the cores of this machine needs numba: pip install numba. Without it, layouts, "
+        'large matchings and kernels between sets run on a GPU, with device="cuda".'
+    ) from error
 
 
 def compiled(

@@ -179,6 +179,10 @@ WHOLE = Form("a whole number", lambda value: _is_whole(value) and abs(int(value)
 SEED = Form("a whole number from 0 to 4294967295, a numpy.random.RandomState", _is_seed)
 ARRAY = Form("an array", _is_array)
 FUNCTION = Form("a callable", callable)
+DEVICE = Form(
+    '"cpu", "cuda", "cuda:1", a torch.device',
+    lambda value: isinstance(value, str) or type(value).__module__ == "torch",
+)
 
 # Parameters that mean the same wherever an estimator has them.
 SHARED: Constraints = {
@@ -191,6 +195,7 @@ SHARED: Constraints = {
     "random_state": [SEED, None],
     "n_jobs": [WHOLE, None],
     "callback": [FUNCTION, None],
+    "device": [DEVICE, None],
 }
 
 

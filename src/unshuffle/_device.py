@@ -1,0 +1,111 @@
+"""The device that work runs on: this machine's cores with NumPy and numba, or a GPU with PyTorch.
+
+PyTorch is imported only if a device is asked for or a tensor is passed.
+"""
+
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Tests set this to "cpu", so that work asked of a GPU runs in PyTorch on the cores.
+STAND_IN: str | None = None
+
+
+def find_device(device: Any, *collections: Any) -> Any:
+    """Device to work on, a `torch.device`; None is NumPy on the cores of this machine.
+
+    If `device` is None, the work stays where the collections are. A GPU that is asked for and
+    missing is an error, never replaced by the cores.
+    """
+    if device is None:
+        homes = {each.device for each in collections if is_tensor(each)}
+        homes = {each for each in homes if each.type != "cpu"}
+        if len(homes) > 1:
+            listed = " and ".join(sorted(map(str, homes)))
+            raise ValueError(f"The collections are on {listed}. Move them to one device.")
+        if not homes:
+            return None
+        device = homes.pop()
+    name = str(device)
+    if name == "cpu":
+        return None
+    kind, _, number = name.partition(":")
+    if kind != "cuda" or (number and not number.isdecimal()):
+        raise ValueError(f'`device` must be None, "cpu", "cuda" or "cuda:1", got {name!r}.')
+    torch = _load(name)
+    if STAND_IN is not None:
+        return torch.device(STAND_IN)
+    n_devices = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if n_devices == 0:
+        raise ValueError(
+            f'device="{name}" is missing: PyTorch {torch.__version__} finds no GPU here. Leave '
+            "`device` out to use the cores."
+        )
+    index = int(number) if number else torch.cuda.current_device()
+    if index >= n_devices:
+        listed = ", ".join(f'"cuda:{each}"' for each in range(n_devices))
+        raise ValueError(f'device="{name}" is missing; there is {listed}.')
+    return torch.device("cuda", index)
+
+
+def _load(name: str) -> Any:
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError(
+            f'device="{name}" needs PyTorch: pip install "unshuffle[gpu]". Leave `device` out to '
+            "use the cores."
+        ) from error
+    return torch
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether a value is a PyTorch tensor, without importing PyTorch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def to_host(value: Any) -> Any:
+    """A tensor as a NumPy array, anything else unchanged."""
+    return value.detach().cpu().numpy() if is_tensor(value) else value
+
+
+def like(result: NDArray[Any], given: Any) -> Any:
+    """A result in the form of what the user gave: a tensor on its device, or an array."""
+    if not is_tensor(given):
+        return result
+    torch = sys.modules["torch"]
+    return torch.as_tensor(np.ascontiguousarray(result), device=given.device)
+
+
+def has_triton(device: Any) -> bool:
+    """Whether Triton can compile kernels for this device."""
+    if device.type != "cuda":
+        return False
+    try:
+        import triton  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def free_memory(device: Any) -> int | None:
+    """Bytes free on a device, those that PyTorch holds unused included; None if unknown."""
+    if device.type != "cuda":
+        return None
+    torch = sys.modules["torch"]
+    free, _ = torch.cuda.mem_get_info(device)
+    unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return int(free + unused)
+
+
+def check_device_memory(device: Any, n_bytes: float, *, what: str, instead: str) -> None:
+    """Refuse work that would not fit into the free memory of a device."""
+    free = free_memory(device)
+    if free is not None and n_bytes > free:
+        raise MemoryError(
+            f"{what} needs {n_bytes / 1e9:,.1f} GB on {device}; {free / 1e9:.1f} GB is free. "
+            f"{instead}"
+        )

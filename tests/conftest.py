@@ -29,6 +29,24 @@ def shared_data() -> Callable[[str], Path]:
 
 
 @pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Name of a GPU; without one, work that is asked of it runs in PyTorch on the cores."""
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    if not torch.cuda.is_available():
+        monkeypatch.setattr("unshuffle._device.STAND_IN", "cpu")
+    return "cuda"
+
+
+@pytest.fixture
+def real_gpu() -> str:
+    """Name of a GPU; skips tests that make sense on one only."""
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    if not torch.cuda.is_available():
+        pytest.skip("there is no GPU")
+    return "cuda"
+
+
+@pytest.fixture
 def sigint() -> None:
     """For tests that press Ctrl-C: skips them where the signal is ignored and never arrives."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -3,6 +3,7 @@
 PyTorch is imported only if a device is asked for or a tensor is passed.
 """
 
+import os
 import sys
 from typing import Any
 
@@ -81,8 +82,8 @@ def like(result: NDArray[Any], given: Any) -> Any:
 
 
 def has_triton(device: Any) -> bool:
-    """Whether Triton can compile kernels for this device."""
-    if device.type != "cuda":
+    """Whether Triton can compile kernels for this device, or interpret them on the cores."""
+    if device.type != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
         return False
     try:
         import triton  # noqa: F401

@@ -1,0 +1,357 @@
+"""Averages and exchanges on a GPU, in Triton; `_device_plain` has the same in plain PyTorch.
+
+One thread holds a group of cells in its registers and tries all its pairs, so that a pass reads
+and writes each cell once, whatever the number of pairs. Groups of a pass do not share cells. The
+field is NaN where a cell is locked, and counts as NaN outside the grid: no gain is positive there.
+
+Importing this module imports Triton.
+"""
+
+from math import ceil
+from typing import Any
+
+import triton
+import triton.language as tl
+
+from unshuffle.layout._device_groups import FEW, REACH, Groups, coarse_sizes
+
+BLOCK = 256
+GROUPS_PER_BLOCK = 128
+# Rounds of a tournament that are written out, of the 15 for 16 cells. More compile far longer;
+# fewer spend more time on moving registers.
+ROUNDS = 3
+
+
+def average(planes: Any, bandwidth: float, *, wrap: bool) -> Any:
+    """Gaussian averages of planes (n_planes, rows, columns), at reduced resolution if wide."""
+    rows, columns = planes.shape[1:]
+    for n_down, n_across in coarse_sizes(rows, columns, bandwidth):
+        planes = _pool(_pool(planes, 1, n_down), 2, n_across)
+    planes = _blur(planes, 1, bandwidth * planes.shape[1] / rows, wrap)
+    planes = _blur(planes, 2, bandwidth * planes.shape[2] / columns, wrap)
+    n_down, n_across = planes.shape[1:]
+    if (n_down, n_across) == (rows, columns):
+        return planes
+    full = planes.new_empty((len(planes), rows, columns))
+    _enlarge[_grid(full.numel())](
+        planes, full, full.numel(), n_down, n_across, rows, columns, WRAP=wrap, BLOCK=BLOCK
+    )
+    return full
+
+
+def exchange(values: Any, items: Any, field: Any, groups: Groups, *, has_empty: bool) -> None:
+    """Exchange items within groups of cells where that gains."""
+    rows, columns = groups.size
+    n_down, n_across = groups.counts
+    where = (
+        *(len(items), rows, columns, n_down * n_across, n_across, *groups.lattice),
+        *(*groups.spacing, *groups.corner, *groups.roll, groups.own),
+    )
+    grid = (triton.cdiv(n_down * n_across, GROUPS_PER_BLOCK),)
+    how = {"HAS_EMPTY": has_empty, "BLOCK": GROUPS_PER_BLOCK, "num_warps": 4}
+    if len(values) == FEW:
+        _exchange_few[grid](values, items, field, *where, M=groups.n, ROUNDS=ROUNDS, **how)
+    else:
+        _exchange_many[grid](values, items, field, *where, len(values), M=groups.n, **how)
+
+
+def _grid(n: int) -> tuple[int]:
+    return (triton.cdiv(n, BLOCK),)
+
+
+def _pool(planes: Any, axis: int, n_bins: int) -> Any:
+    size = planes.shape[axis]
+    if n_bins == size:
+        return planes
+    shape = [*planes.shape[:axis], n_bins, *planes.shape[axis + 1 :]]
+    pooled = planes.new_empty(shape)
+    inner = planes.shape[2] if axis == 1 else 1
+    n = pooled.numel()
+    _pool_axis[_grid(n)](planes, pooled, n, size, n_bins, inner, BLOCK=BLOCK)
+    return pooled
+
+
+def _blur(planes: Any, axis: int, bandwidth: float, wrap: bool) -> Any:
+    if planes.shape[axis] == 1:
+        return planes
+    smooth = planes.new_empty(planes.shape)
+    inner = planes.shape[2] if axis == 1 else 1
+    n, reach = planes.numel(), ceil(REACH * bandwidth)
+    _blur_axis[_grid(n)](
+        planes, smooth, n, planes.shape[axis], inner, bandwidth, reach, WRAP=wrap, BLOCK=BLOCK
+    )
+    return smooth
+
+
+_GROUPS = [
+    *("n_cells", "rows", "columns", "n_groups", "n_across", "ny", "nx", "down", "right", "top"),
+    *("left", "roll_down", "roll_right", "own"),
+]
+
+
+@triton.jit(do_not_specialize=["n_out", "size", "n_bins", "inner"])
+def _pool_axis(source, target, n_out, size, n_bins, inner, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Mean over equal parts of an axis, which may cut cells: (outer, size, inner) to n_bins."""
+    index = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = index < n_out
+    within = index % inner
+    place = index // inner
+    length = size.to(tl.float32) / n_bins.to(tl.float32)
+    begin = (place % n_bins).to(tl.float32) * length
+    end = begin + length
+    first = tl.floor(begin).to(tl.int32)
+    base = (place // n_bins) * size
+    total = tl.zeros((BLOCK,), tl.float32)
+    for k in range(size // n_bins + 2):
+        cell = first + k
+        low = tl.maximum(begin, cell.to(tl.float32))
+        share = tl.minimum(end, (cell + 1).to(tl.float32)) - low
+        taken = inside & (cell < size) & (share > 0)
+        value = tl.load(source + (base + cell) * inner + within, mask=taken, other=0.0)
+        total += tl.where(taken, share * value, 0.0)
+    tl.store(target + index, total / length, mask=inside)
+
+
+@triton.jit(do_not_specialize=["n_out", "size", "inner", "bandwidth", "reach"])
+def _blur_axis(source, target, n_out, size, inner, bandwidth, reach, WRAP: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def] # fmt: skip # noqa: E501
+    """Gaussian average along the middle axis of (outer, size, inner)."""
+    index = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = index < n_out
+    within = index % inner
+    place = index // inner
+    center = (place % size).to(tl.int32)
+    base = (place // size) * size
+    total = tl.zeros((BLOCK,), tl.float32)
+    mass = 0.0
+    for k in range(2 * reach + 1):
+        apart = (k - reach).to(tl.float32) / bandwidth
+        weight = tl.exp(-0.5 * apart * apart)
+        mass += weight
+        cell = center + k - reach
+        if WRAP:
+            cell = ((cell % size) + size) % size
+        else:  # mirrored at the ends
+            cell = ((cell % (2 * size)) + 2 * size) % (2 * size)
+            cell = tl.where(cell < size, cell, 2 * size - 1 - cell)
+        total += weight * tl.load(source + (base + cell) * inner + within, mask=inside, other=0.0)
+    tl.store(target + index, total / mass, mask=inside)
+
+
+@triton.jit(do_not_specialize=["n_out", "n_down", "n_across", "rows", "columns"])
+def _enlarge(source, target, n_out, n_down, n_across, rows, columns, WRAP: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def] # fmt: skip # noqa: E501
+    """Interpolate planes (n_down, n_across) to (rows, columns)."""
+    index = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = index < n_out
+    x = (index % columns).to(tl.int32)
+    line = index // columns
+    y = (line % rows).to(tl.int32)
+    base = (line // rows) * n_down * n_across
+    above, below, part = _between(y, rows, n_down, WRAP)
+    left, right, share = _between(x, columns, n_across, WRAP)
+    first = source + base + above * n_across
+    second = source + base + below * n_across
+    a = tl.load(first + left, mask=inside, other=0.0)
+    b = tl.load(first + right, mask=inside, other=0.0)
+    c = tl.load(second + left, mask=inside, other=0.0)
+    d = tl.load(second + right, mask=inside, other=0.0)
+    upper = a + share * (b - a)
+    lower = c + share * (d - c)
+    tl.store(target + index, upper + part * (lower - upper), mask=inside)
+
+
+@triton.jit
+def _between(cell, size, n_samples, WRAP: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Samples on both sides of a cell, and its position between them, from 0 to 1."""
+    place = (cell.to(tl.float32) + 0.5) * n_samples.to(tl.float32) / size.to(tl.float32) - 0.5
+    first = tl.floor(place).to(tl.int32)
+    share = place - first.to(tl.float32)
+    second = first + 1
+    if WRAP:
+        first = (first + n_samples) % n_samples
+        second = second % n_samples
+    else:
+        first = tl.maximum(first, 0)
+        second = tl.minimum(second, n_samples - 1)
+    return first, second, share
+
+
+@triton.jit
+def _corner(n_groups, n_across, ny, nx, down, right, top, left, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Row and column of the first cell of each group; far outside for surplus threads."""
+    index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    line = index // n_across
+    along = index % n_across
+    y = (line // down) * (ny * down) + line % down - top
+    x = (along // right) * (nx * right) + along % right - left
+    return tl.where(index < n_groups, y, 1 << 29), x
+
+
+@triton.jit
+def _cell(m, y, x, nx, down, right, rows, columns, roll_down, roll_right):  # type: ignore[no-untyped-def]
+    """Number of the m-th cell of each group, and whether it is on the grid."""
+    y = y + (m // nx) * down
+    x = x + (m % nx) * right
+    inside = (y >= 0) & (y < rows) & (x >= 0) & (x < columns)
+    y += roll_down
+    x += roll_right
+    y = tl.where(y >= rows, y - rows, y)
+    x = tl.where(x >= columns, x - columns, x)
+    return tl.where(inside, y.to(tl.int64) * columns + x, 0), inside
+
+
+@triton.jit
+def _swapped(values, i: tl.constexpr, j: tl.constexpr, swap):  # type: ignore[no-untyped-def]
+    """A tuple with its entries i < j exchanged where `swap` is set."""
+    first = tl.where(swap, values[j], values[i])
+    second = tl.where(swap, values[i], values[j])
+    return values[:i] + (first,) + values[i + 1 : j] + (second,) + values[j + 1 :]
+
+
+@triton.jit
+def _turned(values, n: tl.constexpr):  # type: ignore[no-untyped-def]
+    """A tuple with all entries but the first moved n places on, the last ones to the front."""
+    return values[:1] + values[len(values) - n :] + values[1 : len(values) - n]
+
+
+@triton.jit(do_not_specialize=_GROUPS)
+def _exchange_few(  # type: ignore[no-untyped-def]
+    values, items, field, n_cells, rows, columns, n_groups, n_across, ny, nx, down, right, top,
+    left, roll_down, roll_right, own, HAS_EMPTY: tl.constexpr, M: tl.constexpr,
+    ROUNDS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    """Exchange items with three features.
+
+    All pairs meet as in a tournament: one place stays, the others move on after each round. A
+    loop over few rounds that are written out compiles in seconds, all of them in minutes.
+    """
+    y, x = _corner(n_groups, n_across, ny, nx, down, right, top, left, BLOCK)
+    held = ()
+    z0 = ()
+    z1 = ()
+    z2 = ()
+    g0 = ()
+    g1 = ()
+    g2 = ()
+    costs = ()  # of an item in place of an empty cell
+    for m in tl.static_range(M):
+        cell, inside = _cell(m, y, x, nx, down, right, rows, columns, roll_down, roll_right)
+        held = held + (tl.load(items + cell, mask=inside, other=-1),)
+        a = tl.load(values + cell, mask=inside, other=0.0)
+        b = tl.load(values + n_cells + cell, mask=inside, other=0.0)
+        c = tl.load(values + 2 * n_cells + cell, mask=inside, other=0.0)
+        ga = tl.load(field + cell, mask=inside, other=float("nan"))
+        gb = tl.load(field + n_cells + cell, mask=inside, other=0.0)
+        gc = tl.load(field + 2 * n_cells + cell, mask=inside, other=0.0)
+        if HAS_EMPTY:
+            costs = costs + (0.5 * (ga * ga + gb * gb + gc * gc),)
+        z0 = z0 + (a,)
+        z1 = z1 + (b,)
+        z2 = z2 + (c,)
+        g0 = g0 + (ga - own * a,)
+        g1 = g1 + (gb - own * b,)
+        g2 = g2 + (gc - own * c,)
+    for _ in range((M - 1) // ROUNDS):
+        for r in tl.static_range(ROUNDS):
+            for i in tl.static_range(M):
+                for j in tl.static_range(i + 1, M):
+                    # places of i and j in round r; the first meets the last, and so on
+                    if (i > 0) * (1 + (i - 1 + r) % (M - 1)) + (j - 1 + r) % (M - 1) == M - 2:
+                        gain = (g0[i] - g0[j]) * (z0[j] - z0[i])
+                        gain += (g1[i] - g1[j]) * (z1[j] - z1[i])
+                        gain += (g2[i] - g2[j]) * (z2[j] - z2[i])
+                        if HAS_EMPTY:
+                            full_i = (held[i] >= 0).to(tl.float32)
+                            full_j = (held[j] >= 0).to(tl.float32)
+                            gain += (costs[j] - costs[i]) * (full_j - full_i)
+                        swap = gain > 0
+                        held = _swapped(held, i, j, swap)
+                        z0 = _swapped(z0, i, j, swap)
+                        z1 = _swapped(z1, i, j, swap)
+                        z2 = _swapped(z2, i, j, swap)
+        held = _turned(held, ROUNDS)
+        z0 = _turned(z0, ROUNDS)
+        z1 = _turned(z1, ROUNDS)
+        z2 = _turned(z2, ROUNDS)
+        g0 = _turned(g0, ROUNDS)
+        g1 = _turned(g1, ROUNDS)
+        g2 = _turned(g2, ROUNDS)
+        if HAS_EMPTY:
+            costs = _turned(costs, ROUNDS)
+    # All places are back where they were. Finding the cells again takes fewer registers.
+    for m in tl.static_range(M):
+        cell, inside = _cell(m, y, x, nx, down, right, rows, columns, roll_down, roll_right)
+        tl.store(items + cell, held[m], mask=inside)
+        tl.store(values + cell, z0[m], mask=inside)
+        tl.store(values + n_cells + cell, z1[m], mask=inside)
+        tl.store(values + 2 * n_cells + cell, z2[m], mask=inside)
+
+
+@triton.jit(do_not_specialize=[*_GROUPS, "n_features"])
+def _exchange_many(  # type: ignore[no-untyped-def]
+    values, items, field, n_cells, rows, columns, n_groups, n_across, ny, nx, down, right, top,
+    left, roll_down, roll_right, own, n_features, HAS_EMPTY: tl.constexpr, M: tl.constexpr,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    """The same with any number of features: the benefits of all items in all cells come first."""
+    y, x = _corner(n_groups, n_across, ny, nx, down, right, top, left, BLOCK)
+    zero = tl.zeros((BLOCK,), tl.float32)
+    cells = ()
+    insides = ()
+    held = ()
+    benefits = ()  # of the item in cell j if it were in cell i, at i * M + j
+    squares = ()
+    for m in tl.static_range(M):
+        cell, inside = _cell(m, y, x, nx, down, right, rows, columns, roll_down, roll_right)
+        cells = cells + (cell,)
+        insides = insides + (inside,)
+        held = held + (tl.load(items + cell, mask=inside, other=-1),)
+        squares = squares + (zero,)
+        for _ in tl.static_range(M):
+            benefits = benefits + (zero,)
+    start = n_cells.to(tl.int64) * 0
+    for _ in range(n_features):
+        z = ()
+        g = ()
+        lengths = ()
+        sums = ()
+        for m in tl.static_range(M):
+            value = tl.load(values + start + cells[m], mask=insides[m], other=0.0)
+            around = tl.load(field + start + cells[m], mask=insides[m], other=float("nan"))
+            z = z + (value,)
+            g = g + (around - own * value,)
+            lengths = lengths + (squares[m] + around * around,)
+        for i in tl.static_range(M):
+            for j in tl.static_range(M):
+                sums = sums + (benefits[i * M + j] + g[i] * z[j],)
+        benefits = sums
+        squares = lengths
+        start += n_cells
+    if HAS_EMPTY:
+        sums = ()
+        for i in tl.static_range(M):
+            for j in tl.static_range(M):
+                full = (held[j] >= 0).to(tl.float32)
+                sums = sums + (benefits[i * M + j] - 0.5 * squares[i] * full,)
+        benefits = sums
+    sources = cells  # where the item of each cell comes from
+    for r in tl.static_range(M - 1):
+        for i in tl.static_range(M):
+            for j in tl.static_range(i + 1, M):
+                if (i > 0) * (1 + (i - 1 + r) % (M - 1)) + (j - 1 + r) % (M - 1) == M - 2:
+                    gain = benefits[i * M + j] - benefits[i * M + i]
+                    gain += benefits[j * M + i] - benefits[j * M + j]
+                    swap = gain > 0
+                    for k in tl.static_range(M):
+                        benefits = _swapped(benefits, k * M + i, k * M + j, swap)
+                    sources = _swapped(sources, i, j, swap)
+                    held = _swapped(held, i, j, swap)
+    for m in tl.static_range(M):
+        tl.store(items + cells[m], held[m], mask=insides[m])
+    start = n_cells.to(tl.int64) * 0
+    for _ in range(n_features):
+        moved = ()
+        for m in tl.static_range(M):
+            moved = moved + (tl.load(values + start + sources[m], mask=insides[m], other=0.0),)
+        for m in tl.static_range(M):
+            tl.store(values + start + cells[m], moved[m], mask=insides[m])
+        start += n_cells

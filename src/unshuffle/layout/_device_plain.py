@@ -1,0 +1,129 @@
+"""Averages and exchanges in plain PyTorch, for devices that Triton does not compile for.
+
+Both functions do what those of `_device_kernels` do, in the same order.
+"""
+
+from functools import cache
+from math import ceil
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unshuffle.layout._device_groups import REACH, Groups, coarse_sizes
+
+
+def average(planes: Any, bandwidth: float, *, wrap: bool) -> Any:
+    """Gaussian averages of planes (n_planes, rows, columns), at reduced resolution if wide."""
+    size = planes.shape[1:]
+    for n_bins in coarse_sizes(*size, bandwidth):
+        for axis in (1, 2):
+            planes = _pool(planes, axis, n_bins[axis - 1])
+    for axis in (1, 2):
+        planes = _blur(planes, axis, bandwidth * planes.shape[axis] / size[axis - 1], wrap)
+    if planes.shape[1:] != size:
+        for axis in (2, 1):
+            planes = _enlarge(planes, axis, size[axis - 1], wrap)
+    return planes
+
+
+def exchange(values: Any, items: Any, field: Any, groups: Groups, *, has_empty: bool) -> None:
+    """Exchange items within groups of cells where that gains."""
+    import torch
+
+    cells, inside = _group_cells(groups, items.device)
+    z, around = values[:, cells], field[:, cells]
+    held = torch.where(inside, items[cells], -1)
+    around[0].masked_fill_(~inside, torch.nan)
+    costs = 0.5 * (around * around).sum(dim=0)
+    around = around - groups.own * z
+    for partner in tournament(groups.n):
+        other = torch.as_tensor(partner, device=items.device)
+        gains = ((around - around[..., other]) * (z[..., other] - z)).sum(dim=0)
+        if has_empty:
+            full = (held >= 0).float()
+            gains += (costs[..., other] - costs) * (full[..., other] - full)
+        swap = gains > 0
+        z = torch.where(swap, z[..., other], z)
+        held = torch.where(swap, held[..., other], held)
+    values[:, cells[inside]] = z[:, inside]
+    items[cells[inside]] = held[inside]
+
+
+@cache
+def tournament(n: int) -> NDArray[np.intp]:
+    """Partner of each of n players in each round, shape (n - 1, n): all pairs meet once."""
+    partners = np.empty((n - 1, n), dtype=np.intp)
+    for r in range(n - 1):
+        place = np.append(0, 1 + (np.arange(n - 1) + r) % (n - 1))
+        partners[r] = np.argsort(place)[n - 1 - place]
+    return partners
+
+
+def _group_cells(groups: Groups, device: Any) -> tuple[Any, Any]:
+    """Cells of each group, shape (n_groups, n), and whether they are on the grid."""
+    import torch
+
+    along = []
+    for axis in (0, 1):
+        count, n, apart = groups.counts[axis], groups.lattice[axis], groups.spacing[axis]
+        number = torch.arange(count, device=device)
+        first = (number // apart) * (n * apart) + number % apart - groups.corner[axis]
+        along.append(first[:, None] + apart * torch.arange(n, device=device))
+    y, x = torch.broadcast_tensors(along[0][:, None, :, None], along[1][None, :, None, :])
+    rows, columns = groups.size
+    inside = (y >= 0) & (y < rows) & (x >= 0) & (x < columns)
+    cells = (y + groups.roll[0]) % rows * columns + (x + groups.roll[1]) % columns
+    cells = torch.where(inside, cells, 0)
+    return cells.reshape(-1, groups.n), inside.reshape(-1, groups.n)
+
+
+def _pool(planes: Any, axis: int, n_bins: int) -> Any:
+    """Mean over equal parts of an axis, which may cut cells."""
+    size = planes.shape[axis]
+    if n_bins == size:
+        return planes
+    length = np.float32(size) / np.float32(n_bins)
+    begin = np.arange(n_bins, dtype=np.float32) * length
+    end = begin + length
+    cell = np.floor(begin).astype(np.int64) + np.arange(size // n_bins + 2)[:, None]
+    share = np.minimum(end, cell + 1) - np.maximum(begin, cell)
+    share = np.where((cell < size) & (share > 0), share / length, 0.0)
+    return _sum_taps(planes, axis, np.minimum(cell, size - 1), share)
+
+
+def _blur(planes: Any, axis: int, bandwidth: float, wrap: bool) -> Any:
+    """Gaussian average along an axis, mirrored at its ends, or with `wrap` repeated."""
+    size, reach = planes.shape[axis], ceil(REACH * bandwidth)
+    if size == 1:
+        return planes
+    steps = np.arange(-reach, reach + 1)[:, None]
+    weights = np.exp(-0.5 * (steps / bandwidth) ** 2)
+    cell = np.arange(size) + steps
+    cell = cell % size if wrap else cell % (2 * size)
+    cell = np.where(cell < size, cell, 2 * size - 1 - cell)
+    return _sum_taps(planes, axis, cell, np.broadcast_to(weights / weights.sum(), cell.shape))
+
+
+def _enlarge(planes: Any, axis: int, size: int, wrap: bool) -> Any:
+    """Interpolate along an axis."""
+    n_samples = planes.shape[axis]
+    place = (np.arange(size) + 0.5) * n_samples / size - 0.5
+    first = np.floor(place).astype(np.int64)
+    share = place - first
+    cell = np.stack([first, first + 1])
+    cell = cell % n_samples if wrap else np.clip(cell, 0, n_samples - 1)
+    return _sum_taps(planes, axis, cell, np.stack([1.0 - share, share]))
+
+
+def _sum_taps(planes: Any, axis: int, cells: NDArray[Any], weights: NDArray[Any]) -> Any:
+    """Weighted sum of cells along an axis; cells and weights are (n_taps, n_out)."""
+    import torch
+
+    shape = [-1 if k == axis else 1 for k in range(3)]
+    index = torch.as_tensor(cells, device=planes.device)
+    share = torch.as_tensor(weights.astype(np.float32), device=planes.device)
+    total: Any = 0.0
+    for where, weight in zip(index, share, strict=True):
+        total = total + weight.reshape(shape) * planes.index_select(axis, where)
+    return total

@@ -41,13 +41,14 @@ class Schedule:
     n_features: int  # principal components that items are compared by
     widths: float  # for each factor of e in width
     n_passes: int  # passes at each width
+    heat: tuple[float, float]  # at the widest and the narrowest; more pays if there is more time
     n_averages: int = 1  # averages at each width; more keep the field closer to the items
 
 
 SCHEDULES = {
-    "fast": Schedule(16, 8.0, 5),
-    "balanced": Schedule(32, 25.0, 6),
-    "best": Schedule(48, 60.0, 24, 4),
+    "fast": Schedule(16, 8.0, 5, (0.1, 0.01)),
+    "balanced": Schedule(32, 25.0, 6, (0.1, 0.03)),
+    "best": Schedule(48, 60.0, 24, (0.2, 0.04), 4),
 }
 
 
@@ -130,9 +131,16 @@ class Board:
             field[0].masked_fill_(self.locked, torch.nan)
         return field
 
-    def exchange(self, field: Any, groups: Groups) -> None:
+    def typical(self, field: Any, bandwidth: float) -> Any:
+        """Scales of the field and of gains, the units of heat."""
+        step = max(1, round(bandwidth))
+        return self.loops.typical(self.values, self.items, field, self.size, step)
+
+    def exchange(self, field: Any, scale: Any, groups: Groups) -> None:
         """Exchange items within groups of cells where that gains."""
-        self.loops.exchange(self.values, self.items, field, groups, has_empty=self.has_empty)
+        self.loops.exchange(
+            self.values, self.items, field, scale, groups, has_empty=self.has_empty
+        )
 
     def agreement(self, field: Any) -> float:
         """Mean product of the items' features and the field where they are."""
@@ -206,12 +214,15 @@ def climb(
     more = max(1.0, np.sqrt(SMALL / n_cells))
     n_passes = -(-round(more * schedule.n_passes) // schedule.n_averages)
     n_group = FEW_CELLS if len(board.values) == FEW else MANY_CELLS
-    for step, width in enumerate(np.geomspace(widest, NARROWEST, n_widths)):
+    widths = np.geomspace(widest, NARROWEST, n_widths)
+    heats = np.geomspace(*schedule.heat, n_widths)
+    for step, (width, heat) in enumerate(zip(widths, heats, strict=True)):
         # An item that moves into an empty cell would count its own share as a gain.
         own = 0.0 if board.has_empty else own_weight(board.size, width)
         for _ in range(schedule.n_averages):
             field = board.field(width)
+            scale = board.typical(field, width)
             for _ in range(n_passes):
-                groups = draw_groups(board.size, n_group, width, own, board.wrap, rng)
-                board.exchange(field, groups)
+                groups = draw_groups(board.size, n_group, width, own, heat, board.wrap, rng)
+                board.exchange(field, scale, groups)
         report((step + 1) / n_widths, field)

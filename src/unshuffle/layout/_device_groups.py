@@ -7,6 +7,7 @@ import numpy as np
 
 # Planes of a board whose groups are held in registers with all features; fewer are padded.
 FEW = 3
+N_SAMPLED = 512  # cells by which gains are scaled
 # Cells in a group with few features, and with many.
 FEW_CELLS, MANY_CELLS = 16, 8
 REACH = 3.0  # bandwidths after which an average is cut off, with 0.3 % of its mass
@@ -30,6 +31,8 @@ class Groups:
     corner: tuple[int, int]  # how far the first group begins above and left of the grid
     roll: tuple[int, int]  # how far cells are moved on around a torus
     own: float  # weight of an item in its own field that gains leave out
+    heat: float  # standard deviation of the noise, in units of `typical`
+    seed: int  # of the noise
 
     @property
     def n(self) -> int:
@@ -49,7 +52,7 @@ class Groups:
 
 
 def draw_groups(
-    size: tuple[int, int], n_cells: int, bandwidth: float, own: float, wrap: bool,
+    size: tuple[int, int], n_cells: int, bandwidth: float, own: float, heat: float, wrap: bool,
     rng: np.random.Generator,
 ) -> Groups:  # fmt: skip
     """Random groups of n_cells (a power of two) that reach as far as the field is smooth."""
@@ -67,6 +70,8 @@ def draw_groups(
         (corner[0], corner[1]),
         (int(roll[0]), int(roll[1])),
         own,
+        heat,
+        int(rng.integers(2**31)),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from unshuffle.layout._device_groups import FEW, REACH, Groups, coarse_sizes
+from unshuffle.layout._device_groups import FEW, N_SAMPLED, REACH, Groups, coarse_sizes
 
 BLOCK = 256
 GROUPS_PER_BLOCK = 128
@@ -39,20 +39,32 @@ def average(planes: Any, bandwidth: float, *, wrap: bool) -> Any:
     return full
 
 
-def exchange(values: Any, items: Any, field: Any, groups: Groups, *, has_empty: bool) -> None:
-    """Exchange items within groups of cells where that gains."""
+def typical(values: Any, items: Any, field: Any, size: tuple[int, int], step: int) -> Any:
+    """Variation of the field over `step` cells; and that times the deviation of the items."""
+    found = values.new_empty(2)
+    stride = len(items) // N_SAMPLED | 1
+    _typical[(1,)](
+        values, items, field, found, len(items), *size, len(values), step, stride, N=N_SAMPLED
+    )
+    return found
+
+
+def exchange(
+    values: Any, items: Any, field: Any, scale: Any, groups: Groups, *, has_empty: bool
+) -> None:
+    """Exchange items within groups of cells where that gains; `scale` is that of `typical`."""
     rows, columns = groups.size
     n_down, n_across = groups.counts
     where = (
         *(len(items), rows, columns, n_down * n_across, n_across, *groups.lattice),
-        *(*groups.spacing, *groups.corner, *groups.roll, groups.own),
+        *(*groups.spacing, *groups.corner, *groups.roll, groups.own, groups.heat, groups.seed),
     )
     grid = (triton.cdiv(n_down * n_across, GROUPS_PER_BLOCK),)
     how = {"HAS_EMPTY": has_empty, "BLOCK": GROUPS_PER_BLOCK, "num_warps": 4}
     if len(values) == FEW:
-        _exchange_few[grid](values, items, field, *where, M=groups.n, ROUNDS=ROUNDS, **how)
+        _exchange_few[grid](values, items, field, scale, *where, M=groups.n, ROUNDS=ROUNDS, **how)
     else:
-        _exchange_many[grid](values, items, field, *where, len(values), M=groups.n, **how)
+        _exchange_many[grid](values, items, field, scale, *where, len(values), M=groups.n, **how)
 
 
 def _grid(n: int) -> tuple[int]:
@@ -85,7 +97,7 @@ def _blur(planes: Any, axis: int, bandwidth: float, wrap: bool) -> Any:
 
 _GROUPS = [
     *("n_cells", "rows", "columns", "n_groups", "n_across", "ny", "nx", "down", "right", "top"),
-    *("left", "roll_down", "roll_right", "own"),
+    *("left", "roll_down", "roll_right", "own", "heat", "seed"),
 ]
 
 
@@ -175,6 +187,35 @@ def _between(cell, size, n_samples, WRAP: tl.constexpr):  # type: ignore[no-unty
     return first, second, share
 
 
+@triton.jit(do_not_specialize=["n_cells", "rows", "columns", "n_planes", "step", "stride"])
+def _typical(values, items, field, found, n_cells, rows, columns, n_planes, step, stride, N: tl.constexpr):  # type: ignore[no-untyped-def] # fmt: skip # noqa: E501
+    """Root mean squares over some cells with an item whose field is known."""
+    cell = tl.arange(0, N) * stride
+    inside = cell < n_cells
+    y = cell // columns
+    x = cell % columns
+    y = tl.where(y + step < rows, y + step, tl.maximum(y - step, 0))
+    x = tl.where(x + step < columns, x + step, tl.maximum(x - step, 0))
+    other = y.to(tl.int64) * columns + x
+    start = cell.to(tl.int64) * 0
+    slope = tl.zeros((N,), tl.float32)
+    stray = tl.zeros((N,), tl.float32)
+    for _ in range(n_planes):
+        here = tl.load(field + start + cell, mask=inside, other=0.0)
+        there = tl.load(field + start + other, mask=inside, other=0.0)
+        apart = tl.load(values + start + cell, mask=inside, other=0.0) - here
+        slope += (here - there) * (here - there)
+        stray += apart * apart
+        start += n_cells
+    known = inside & (tl.load(items + cell, mask=inside, other=-1) >= 0)
+    known = known & (slope == slope) & (stray == stray)
+    n = tl.maximum(tl.sum(known.to(tl.float32)), 1.0)
+    slopes = tl.sqrt(tl.sum(tl.where(known, slope, 0.0)) / n)
+    strays = tl.sqrt(tl.sum(tl.where(known, stray, 0.0)) / n)
+    tl.store(found, slopes)
+    tl.store(found + 1, slopes * strays)
+
+
 @triton.jit
 def _corner(n_groups, n_across, ny, nx, down, right, top, left, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     """Row and column of the first cell of each group; far outside for surplus threads."""
@@ -200,6 +241,15 @@ def _cell(m, y, x, nx, down, right, rows, columns, roll_down, roll_right):  # ty
 
 
 @triton.jit
+def _hashed(cell, seed):  # type: ignore[no-untyped-def]
+    """Random bits for each cell."""
+    bits = cell.to(tl.uint32) * 0x9E3779B1 + seed.to(tl.uint32)
+    bits = (bits ^ (bits >> 16)) * 0x85EBCA77
+    bits = (bits ^ (bits >> 13)) * 0xC2B2AE3D
+    return bits ^ (bits >> 16)
+
+
+@triton.jit
 def _swapped(values, i: tl.constexpr, j: tl.constexpr, swap):  # type: ignore[no-untyped-def]
     """A tuple with its entries i < j exchanged where `swap` is set."""
     first = tl.where(swap, values[j], values[i])
@@ -215,9 +265,9 @@ def _turned(values, n: tl.constexpr):  # type: ignore[no-untyped-def]
 
 @triton.jit(do_not_specialize=_GROUPS)
 def _exchange_few(  # type: ignore[no-untyped-def]
-    values, items, field, n_cells, rows, columns, n_groups, n_across, ny, nx, down, right, top,
-    left, roll_down, roll_right, own, HAS_EMPTY: tl.constexpr, M: tl.constexpr,
-    ROUNDS: tl.constexpr, BLOCK: tl.constexpr,
+    values, items, field, scale, n_cells, rows, columns, n_groups, n_across, ny, nx, down, right,
+    top, left, roll_down, roll_right, own, heat, seed, HAS_EMPTY: tl.constexpr,
+    M: tl.constexpr, ROUNDS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Exchange items with three features.
 
@@ -233,6 +283,7 @@ def _exchange_few(  # type: ignore[no-untyped-def]
     g1 = ()
     g2 = ()
     costs = ()  # of an item in place of an empty cell
+    warmth = heat * tl.load(scale) * (3.4641016 / 1024)  # of uniform numbers of 10 bits
     for m in tl.static_range(M):
         cell, inside = _cell(m, y, x, nx, down, right, rows, columns, roll_down, roll_right)
         held = held + (tl.load(items + cell, mask=inside, other=-1),)
@@ -247,9 +298,10 @@ def _exchange_few(  # type: ignore[no-untyped-def]
         z0 = z0 + (a,)
         z1 = z1 + (b,)
         z2 = z2 + (c,)
-        g0 = g0 + (ga - own * a,)
-        g1 = g1 + (gb - own * b,)
-        g2 = g2 + (gc - own * c,)
+        bits = _hashed(cell, seed)
+        g0 = g0 + (ga - own * a + warmth * ((bits & 1023).to(tl.float32) - 511.5),)
+        g1 = g1 + (gb - own * b + warmth * ((bits >> 10 & 1023).to(tl.float32) - 511.5),)
+        g2 = g2 + (gc - own * c + warmth * ((bits >> 20 & 1023).to(tl.float32) - 511.5),)
     for _ in range((M - 1) // ROUNDS):
         for r in tl.static_range(ROUNDS):
             for i in tl.static_range(M):
@@ -288,9 +340,9 @@ def _exchange_few(  # type: ignore[no-untyped-def]
 
 @triton.jit(do_not_specialize=[*_GROUPS, "n_features"])
 def _exchange_many(  # type: ignore[no-untyped-def]
-    values, items, field, n_cells, rows, columns, n_groups, n_across, ny, nx, down, right, top,
-    left, roll_down, roll_right, own, n_features, HAS_EMPTY: tl.constexpr, M: tl.constexpr,
-    BLOCK: tl.constexpr,
+    values, items, field, scale, n_cells, rows, columns, n_groups, n_across, ny, nx, down, right,
+    top, left, roll_down, roll_right, own, heat, seed, n_features, HAS_EMPTY: tl.constexpr,
+    M: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """The same with any number of features: the benefits of all items in all cells come first."""
     y, x = _corner(n_groups, n_across, ny, nx, down, right, top, left, BLOCK)
@@ -326,13 +378,16 @@ def _exchange_many(  # type: ignore[no-untyped-def]
         benefits = sums
         squares = lengths
         start += n_cells
-    if HAS_EMPTY:
-        sums = ()
-        for i in tl.static_range(M):
-            for j in tl.static_range(M):
-                full = (held[j] >= 0).to(tl.float32)
-                sums = sums + (benefits[i * M + j] - 0.5 * squares[i] * full,)
-        benefits = sums
+    warmth = heat * tl.load(scale + 1) * (3.4641016 / 256)  # of uniform numbers of 8 bits
+    sums = ()
+    for i in tl.static_range(M):
+        for j in tl.static_range(M):
+            bits = _hashed(2 * cells[i] + j // 4, seed) >> 8 * (j % 4) & 255
+            benefit = benefits[i * M + j] + warmth * (bits.to(tl.float32) - 127.5)
+            if HAS_EMPTY:
+                benefit -= 0.5 * squares[i] * (held[j] >= 0).to(tl.float32)
+            sums = sums + (benefit,)
+    benefits = sums
     sources = cells  # where the item of each cell comes from
     for r in tl.static_range(M - 1):
         for i in tl.static_range(M):

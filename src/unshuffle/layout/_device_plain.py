@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle.layout._device_groups import REACH, Groups, coarse_sizes
+from unshuffle.layout._device_groups import FEW, N_SAMPLED, REACH, Groups, coarse_sizes
 
 
 def average(planes: Any, bandwidth: float, *, wrap: bool) -> Any:
@@ -27,27 +27,65 @@ def average(planes: Any, bandwidth: float, *, wrap: bool) -> Any:
     return planes
 
 
-def exchange(values: Any, items: Any, field: Any, groups: Groups, *, has_empty: bool) -> None:
-    """Exchange items within groups of cells where that gains."""
+def typical(values: Any, items: Any, field: Any, size: tuple[int, int], step: int) -> Any:
+    """Variation of the field over `step` cells; and that times the deviation of the items."""
+    import torch
+
+    cell = np.arange(0, len(items), len(items) // N_SAMPLED | 1)[:N_SAMPLED]
+    other = 0
+    for place, length in zip(np.divmod(cell, size[1]), size, strict=True):
+        near = np.where(place + step < length, place + step, np.maximum(place - step, 0))
+        other = other * length + near
+    here = torch.as_tensor(cell, device=items.device)
+    slope = (field[:, here] - field[:, torch.as_tensor(other, device=items.device)]) ** 2
+    stray = (values[:, here] - field[:, here]) ** 2
+    sums = torch.stack([slope.sum(dim=0), stray.sum(dim=0)])
+    known = (items[here] >= 0) & ~sums.isnan().any(dim=0)
+    slopes, strays = (torch.where(known, sums, 0.0).sum(dim=1) / known.sum().clamp(min=1)).sqrt()
+    return torch.stack([slopes, slopes * strays])
+
+
+def exchange(
+    values: Any, items: Any, field: Any, scale: Any, groups: Groups, *, has_empty: bool
+) -> None:
+    """Exchange items within groups of cells where that gains; `scale` is that of `typical`."""
     import torch
 
     cells, inside = _group_cells(groups, items.device)
-    z, around = values[:, cells], field[:, cells]
     held = torch.where(inside, items[cells], -1)
+    z, around = values[:, cells] * inside, field[:, cells]
     around[0].masked_fill_(~inside, torch.nan)
     costs = 0.5 * (around * around).sum(dim=0)
     around = around - groups.own * z
+    if len(values) == FEW:
+        bits = _hashed(cells, groups.seed)
+        noise = torch.stack([bits >> 10 * k & 1023 for k in range(FEW)]).float() - 511.5
+        around += groups.heat * scale[0] * (12**0.5 / 1024) * noise
+    benefits = torch.einsum("fgi,fgj->gij", around, z)  # of the item in cell j, if it were in i
+    if len(values) > FEW:
+        half = [_hashed(2 * cells + k, groups.seed) for k in range(groups.n // 4)]
+        noise = torch.stack([half[k // 4] >> 8 * (k % 4) & 255 for k in range(groups.n)], dim=-1)
+        benefits += groups.heat * scale[1] * (12**0.5 / 256) * (noise.float() - 127.5)
+    if has_empty:
+        benefits -= costs[:, :, None] * (held >= 0)[:, None, :]
+    source = torch.arange(groups.n, device=items.device).expand_as(cells)
     for partner in tournament(groups.n):
         other = torch.as_tensor(partner, device=items.device)
-        gains = ((around - around[..., other]) * (z[..., other] - z)).sum(dim=0)
-        if has_empty:
-            full = (held >= 0).float()
-            gains += (costs[..., other] - costs) * (full[..., other] - full)
-        swap = gains > 0
-        z = torch.where(swap, z[..., other], z)
-        held = torch.where(swap, held[..., other], held)
-    values[:, cells[inside]] = z[:, inside]
-    items[cells[inside]] = held[inside]
+        own, crossed = (benefits[:, range(groups.n), each] for each in (range(groups.n), partner))
+        gains = crossed - own
+        swap = gains + gains[:, other] > 0
+        benefits = torch.where(swap[:, None, :], benefits[..., other], benefits)
+        source = torch.where(swap, source[:, other], source)
+    values[:, cells[inside]] = torch.gather(z, 2, source.expand_as(z))[:, inside]
+    items[cells[inside]] = torch.gather(held, 1, source)[inside]
+
+
+def _hashed(cells: Any, seed: int) -> Any:
+    """Random bits for each cell, 32 of them."""
+    bits = cells * 0x9E3779B1 + seed & 0xFFFFFFFF
+    bits = (bits ^ bits >> 16) * 0x85EBCA77 & 0xFFFFFFFF
+    bits = (bits ^ bits >> 13) * 0xC2B2AE3D & 0xFFFFFFFF
+    return bits ^ bits >> 16
 
 
 @cache

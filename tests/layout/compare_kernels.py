@@ -9,7 +9,7 @@ import torch
 
 from unshuffle.layout import _device_kernels as kernels
 from unshuffle.layout import _device_plain as plain
-from unshuffle.layout._device_groups import draw_groups, own_weight
+from unshuffle.layout._device_groups import draw_groups
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -47,11 +47,16 @@ def compare_exchanges(rng, n_planes, n_group):
                     each.typical(values, items, field, size, step) for each in (kernels, plain)
                 )
                 torch.testing.assert_close(scale, other, rtol=1e-4, atol=1e-6)
-                own = own_weight(size, 2.0)
-                groups = draw_groups(size, n_group, 2.0, own, 0.1, wrap, rng)
+                groups = draw_groups(
+                    size, n_group, np.full(2, 2.0), np.full(2, 0.1), wrap=wrap, own=n_empty == 0,
+                    rng=rng, device=DEVICE,
+                )  # fmt: skip
                 boards = [(values.clone(), items.clone()) for _ in range(2)]
                 for (z, held), each in zip(boards, (kernels, plain), strict=True):
-                    each.exchange(z, held, field, scale, groups, has_empty=n_empty > 0)
+                    for number in range(2):
+                        each.exchange(
+                            z, held, field, scale, groups, number, has_empty=n_empty > 0
+                        )
                 assert torch.equal(boards[0][1], boards[1][1]), (size, n_empty, wrap)
                 assert torch.equal(boards[0][0], boards[1][0])
                 assert not torch.equal(boards[0][1], items)

@@ -21,7 +21,6 @@ from unshuffle.layout._device_groups import (
     MANY_CELLS,
     Groups,
     draw_groups,
-    own_weight,
 )
 from unshuffle.layout._problem import Layout, Problem, count_checked, kernel_features
 
@@ -136,11 +135,10 @@ class Board:
         step = max(1, round(bandwidth))
         return self.loops.typical(self.values, self.items, field, self.size, step)
 
-    def exchange(self, field: Any, scale: Any, groups: Groups) -> None:
-        """Exchange items within groups of cells where that gains."""
-        self.loops.exchange(
-            self.values, self.items, field, scale, groups, has_empty=self.has_empty
-        )
+    def exchange(self, field: Any, scale: Any, groups: Groups, number: int) -> None:
+        """Exchange items within the groups of a pass where that gains."""
+        board = self.values, self.items, field, scale
+        self.loops.exchange(*board, groups, number, has_empty=self.has_empty)
 
     def agreement(self, field: Any) -> float:
         """Mean product of the items' features and the field where they are."""
@@ -213,16 +211,26 @@ def climb(
     # On small boards, passes cost almost nothing and chance matters more.
     more = max(1.0, np.sqrt(SMALL / n_cells))
     n_passes = -(-round(more * schedule.n_passes) // schedule.n_averages)
-    n_group = FEW_CELLS if len(board.values) == FEW else MANY_CELLS
     widths = np.geomspace(widest, NARROWEST, n_widths)
     heats = np.geomspace(*schedule.heat, n_widths)
-    for step, (width, heat) in enumerate(zip(widths, heats, strict=True)):
+    n_each = n_passes * schedule.n_averages
+    groups = draw_groups(
+        board.size,
+        FEW_CELLS if len(board.values) == FEW else MANY_CELLS,
+        np.repeat(widths, n_each),
+        np.repeat(heats, n_each),
+        wrap=board.wrap,
         # An item that moves into an empty cell would count its own share as a gain.
-        own = 0.0 if board.has_empty else own_weight(board.size, width)
+        own=not board.has_empty,
+        rng=rng,
+        device=board.items.device,
+    )
+    number = 0
+    for step, width in enumerate(widths):
         for _ in range(schedule.n_averages):
             field = board.field(width)
             scale = board.typical(field, width)
             for _ in range(n_passes):
-                groups = draw_groups(board.size, n_group, width, own, heat, board.wrap, rng)
-                board.exchange(field, scale, groups)
+                board.exchange(field, scale, groups, number)
+                number += 1
         report((step + 1) / n_widths, field)

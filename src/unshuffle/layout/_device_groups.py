@@ -1,12 +1,17 @@
 """Groups of cells that exchange their items at the same time, and sizes of coarse grids."""
 
 from dataclasses import dataclass
-from math import floor
+from itertools import chain
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
 
 # Planes of a board whose groups are held in registers with all features; fewer are padded.
 FEW = 3
+N_PARAMS, N_FACTORS = 11, 2
 N_SAMPLED = 512  # cells by which gains are scaled
 # Cells in a group with few features, and with many.
 FEW_CELLS, MANY_CELLS = 16, 8
@@ -23,68 +28,64 @@ MOST_POOLED = 8
 
 @dataclass(frozen=True)
 class Groups:
-    """Lattices that cover the grid once: cell (i, j) of a group is i spacings down, j right."""
+    """Groups of all passes: lattices that cover the grid once, one kind for each pass.
+
+    `table` has a row of N_PARAMS whole numbers for each pass: how many groups there are, how many
+    of them across; rows and columns of a group; spacings down and right between its cells; how far
+    the first group begins above and left of the grid; how far cells are moved down and right
+    around a torus; and the seed of the noise.
+
+    `factors` are the weight of an item in its own field that gains leave out, and the heat.
+    """
 
     size: tuple[int, int]  # rows and columns of the grid
-    lattice: tuple[int, int]  # rows and columns of a group
-    spacing: tuple[int, int]  # between its cells, down and right
-    corner: tuple[int, int]  # how far the first group begins above and left of the grid
-    roll: tuple[int, int]  # how far cells are moved on around a torus
-    own: float  # weight of an item in its own field that gains leave out
-    heat: float  # standard deviation of the noise, in units of `typical`
-    seed: int  # of the noise
+    n: int  # cells of a group
+    table: NDArray[np.int32]
+    factors: NDArray[np.float32]
+    on_device: tuple[Any, Any]  # both as tensors
 
-    @property
-    def n(self) -> int:
-        """Cells in a group."""
-        return self.lattice[0] * self.lattice[1]
-
-    @property
-    def counts(self) -> tuple[int, int]:
-        """Number of groups down and across; those at the edges lie partly outside."""
-        down, across = (
-            -(-(size + corner) // (n * apart)) * apart
-            for size, corner, n, apart in zip(
-                self.size, self.corner, self.lattice, self.spacing, strict=True
-            )
-        )
-        return down, across
+    def count(self, number: int) -> int:
+        """Number of groups in a pass; those at the edges lie partly outside."""
+        return int(self.table[number, 0])
 
 
 def draw_groups(
-    size: tuple[int, int], n_cells: int, bandwidth: float, own: float, heat: float, wrap: bool,
-    rng: np.random.Generator,
+    size: tuple[int, int], n: int, widths: Array, heats: Array, *, wrap: bool, own: bool,
+    rng: np.random.Generator, device: Any,
 ) -> Groups:  # fmt: skip
-    """Random groups of n_cells (a power of two) that reach as far as the field is smooth."""
-    lattice = _lattice(size, n_cells, rng)
-    spacing, corner = [], []
-    for length, n in zip(size, lattice, strict=True):
-        most = min(LONGEST * bandwidth, length - 1) / max(n - 1, 1)
-        spacing.append(int(rng.integers(1, max(1, floor(most)) + 1)))
-        corner.append(int(rng.integers(0, n * spacing[-1])))
-    roll = rng.integers(0, size) if wrap else (0, 0)
-    return Groups(
-        size,
-        lattice,
-        (spacing[0], spacing[1]),
-        (corner[0], corner[1]),
-        (int(roll[0]), int(roll[1])),
-        own,
-        heat,
-        int(rng.integers(2**31)),
-    )
+    """Random groups of n cells, a power of two, that reach as far as the field is smooth."""
+    import torch
+
+    lattices = _lattices(size, n, len(widths), rng)
+    columns, counts = [], []
+    for length, n_along in zip(size, lattices.T, strict=True):
+        most = np.minimum(LONGEST * widths, length - 1) / np.maximum(n_along - 1, 1)
+        apart = rng.integers(1, np.maximum(1, most).astype(np.int64) + 1)
+        corner = rng.integers(0, n_along * apart)
+        counts.append(-(-(length + corner) // (n_along * apart)) * apart)
+        columns.append([apart, corner, rng.integers(0, length if wrap else 1, len(widths))])
+    seeds = rng.integers(0, 2**31, len(widths))
+    table = np.stack(
+        [counts[0] * counts[1], counts[1], *lattices.T, *chain(*zip(*columns, strict=True)), seeds],
+        axis=1,
+    ).astype(np.int32)
+    weights = {width: own_weight(size, width) if own else 0.0 for width in np.unique(widths)}
+    factors = np.stack([[weights[width] for width in widths], heats], axis=1).astype(np.float32)
+    tensors = tuple(torch.as_tensor(each, device=device) for each in (table, factors))
+    return Groups(size, n, table, factors, (tensors[0], tensors[1]))
 
 
-def _lattice(size: tuple[int, int], n_cells: int, rng: np.random.Generator) -> tuple[int, int]:
-    """Rows and columns of a group, nearly square, but not larger than the grid."""
-    rows = 1 << (n_cells.bit_length() // 2)  # of 8 cells, 4 x 2 or 2 x 4
-    if rows * rows != n_cells and rng.random() < 0.5:
-        rows = n_cells // rows
-    while rows > 1 and rows > size[0]:
-        rows //= 2
-    while n_cells // rows > max(size[1], 1) and rows < size[0]:
-        rows *= 2
-    return rows, n_cells // rows
+def _lattices(size: tuple[int, int], n: int, count: int, rng: np.random.Generator) -> NDArray[Any]:
+    """Rows and columns of groups, nearly square, but not larger than the grid if possible."""
+    rows = 1 << (n.bit_length() // 2)  # of 8 cells, 4 x 2 or 2 x 4 in turn
+    choices = []
+    for tall in (rows, n // rows):
+        while tall > 1 and tall > size[0]:
+            tall //= 2
+        while n // tall > size[1] and 2 * tall <= size[0]:
+            tall *= 2
+        choices.append((tall, n // tall))
+    return np.array(choices)[rng.integers(0, 2, count)]
 
 
 def own_weight(size: tuple[int, int], bandwidth: float) -> float:

@@ -14,9 +14,12 @@ import triton
 import triton.language as tl
 
 from unshuffle.layout._device_groups import FEW, N_SAMPLED, REACH, Groups, coarse_sizes
+from unshuffle.layout._device_groups import N_FACTORS as _N_FACTORS
+from unshuffle.layout._device_groups import N_PARAMS as _N_PARAMS
 
 BLOCK = 256
 GROUPS_PER_BLOCK = 128
+N_PARAMS, N_FACTORS = tl.constexpr(_N_PARAMS), tl.constexpr(_N_FACTORS)
 # Rounds of a tournament that are written out, of the 15 for 16 cells. More compile far longer;
 # fewer spend more time on moving registers.
 ROUNDS = 3
@@ -50,21 +53,17 @@ def typical(values: Any, items: Any, field: Any, size: tuple[int, int], step: in
 
 
 def exchange(
-    values: Any, items: Any, field: Any, scale: Any, groups: Groups, *, has_empty: bool
-) -> None:
+    values: Any, items: Any, field: Any, scale: Any, groups: Groups, number: int, *,
+    has_empty: bool,
+) -> None:  # fmt: skip
     """Exchange items within groups of cells where that gains; `scale` is that of `typical`."""
-    rows, columns = groups.size
-    n_down, n_across = groups.counts
-    where = (
-        *(len(items), rows, columns, n_down * n_across, n_across, *groups.lattice),
-        *(*groups.spacing, *groups.corner, *groups.roll, groups.own, groups.heat, groups.seed),
-    )
-    grid = (triton.cdiv(n_down * n_across, GROUPS_PER_BLOCK),)
-    how = {"HAS_EMPTY": has_empty, "BLOCK": GROUPS_PER_BLOCK, "num_warps": 4}
+    grid = (triton.cdiv(groups.count(number), GROUPS_PER_BLOCK),)
+    board = values, items, field, scale, *groups.on_device, number, len(items)
+    how = {"HAS_EMPTY": has_empty, "M": groups.n, "BLOCK": GROUPS_PER_BLOCK, "num_warps": 4}
     if len(values) == FEW:
-        _exchange_few[grid](values, items, field, scale, *where, M=groups.n, ROUNDS=ROUNDS, **how)
+        _exchange_few[grid](*board, *groups.size, ROUNDS=ROUNDS, **how)
     else:
-        _exchange_many[grid](values, items, field, scale, *where, len(values), M=groups.n, **how)
+        _exchange_many[grid](*board, *groups.size, len(values), **how)
 
 
 def _grid(n: int) -> tuple[int]:
@@ -93,12 +92,6 @@ def _blur(planes: Any, axis: int, bandwidth: float, wrap: bool) -> Any:
         planes, smooth, n, planes.shape[axis], inner, bandwidth, reach, WRAP=wrap, BLOCK=BLOCK
     )
     return smooth
-
-
-_GROUPS = [
-    *("n_cells", "rows", "columns", "n_groups", "n_across", "ny", "nx", "down", "right", "top"),
-    *("left", "roll_down", "roll_right", "own", "heat", "seed"),
-]
 
 
 @triton.jit(do_not_specialize=["n_out", "size", "n_bins", "inner"])
@@ -217,27 +210,62 @@ def _typical(values, items, field, found, n_cells, rows, columns, n_planes, step
 
 
 @triton.jit
-def _corner(n_groups, n_across, ny, nx, down, right, top, left, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
-    """Row and column of the first cell of each group; far outside for surplus threads."""
+def _cells(params, rows, columns, M: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Numbers of the cells of each group, (BLOCK, M), and whether they are on the grid."""
+    n_groups = tl.load(params)
+    n_across = tl.load(params + 1)
+    ny = tl.load(params + 2)
+    nx = tl.load(params + 3)
+    down = tl.load(params + 4)
+    right = tl.load(params + 5)
     index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     line = index // n_across
     along = index % n_across
-    y = (line // down) * (ny * down) + line % down - top
-    x = (along // right) * (nx * right) + along % right - left
-    return tl.where(index < n_groups, y, 1 << 29), x
+    y = (line // down) * (ny * down) + line % down - tl.load(params + 6)
+    x = (along // right) * (nx * right) + along % right - tl.load(params + 7)
+    m = tl.arange(0, M)[None, :]
+    y = y[:, None] + (m // nx) * down
+    x = x[:, None] + (m % nx) * right
+    inside = (y >= 0) & (y < rows) & (x >= 0) & (x < columns) & (index < n_groups)[:, None]
+    y += tl.load(params + 8)  # around a torus
+    x += tl.load(params + 9)
+    y = tl.where(y >= rows, y - rows, y)
+    x = tl.where(x >= columns, x - columns, x)
+    return tl.where(inside, y * columns + x, 0), inside
 
 
 @triton.jit
-def _cell(m, y, x, nx, down, right, rows, columns, roll_down, roll_right):  # type: ignore[no-untyped-def]
-    """Number of the m-th cell of each group, and whether it is on the grid."""
-    y = y + (m // nx) * down
-    x = x + (m % nx) * right
-    inside = (y >= 0) & (y < rows) & (x >= 0) & (x < columns)
-    y += roll_down
-    x += roll_right
-    y = tl.where(y >= rows, y - rows, y)
-    x = tl.where(x >= columns, x - columns, x)
-    return tl.where(inside, y.to(tl.int64) * columns + x, 0), inside
+def _parts(values, M: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The columns of (BLOCK, M) as a tuple, to be held in the registers of the same thread."""
+    parts = (values,)
+    for level in tl.static_range(1, 10):
+        if (M >> level) > 0:
+            halves = ()
+            for k in tl.static_range(1 << (level - 1)):
+                folded = tl.reshape(parts[k], (BLOCK, 2, M >> level))
+                first, second = tl.split(tl.permute(folded, (0, 2, 1)))
+                halves = halves + (first, second)
+            parts = halves
+    columns = ()
+    for k in tl.static_range(M):
+        columns = columns + (tl.reshape(parts[k], (BLOCK,)),)
+    return columns
+
+
+@triton.jit
+def _joined(parts, M: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The opposite of `_parts`."""
+    columns = ()
+    for k in tl.static_range(M):
+        columns = columns + (tl.reshape(parts[k], (BLOCK, 1)),)
+    for level in tl.static_range(1, 10):
+        if (M >> level) > 0:
+            wider = ()
+            for k in tl.static_range(M >> level):
+                both = tl.permute(tl.join(columns[2 * k], columns[2 * k + 1]), (0, 2, 1))
+                wider = wider + (tl.reshape(both, (BLOCK, 1 << level)),)
+            columns = wider
+    return columns[0]
 
 
 @triton.jit
@@ -263,45 +291,45 @@ def _turned(values, n: tl.constexpr):  # type: ignore[no-untyped-def]
     return values[:1] + values[len(values) - n :] + values[1 : len(values) - n]
 
 
-@triton.jit(do_not_specialize=_GROUPS)
+@triton.jit(do_not_specialize=["n_cells", "rows", "columns", "number"])
 def _exchange_few(  # type: ignore[no-untyped-def]
-    values, items, field, scale, n_cells, rows, columns, n_groups, n_across, ny, nx, down, right,
-    top, left, roll_down, roll_right, own, heat, seed, HAS_EMPTY: tl.constexpr,
-    M: tl.constexpr, ROUNDS: tl.constexpr, BLOCK: tl.constexpr,
+    values, items, field, scale, params, factors, number, n_cells, rows, columns,
+    HAS_EMPTY: tl.constexpr, M: tl.constexpr, ROUNDS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Exchange items with three features.
 
     All pairs meet as in a tournament: one place stays, the others move on after each round. A
     loop over few rounds that are written out compiles in seconds, all of them in minutes.
     """
-    y, x = _corner(n_groups, n_across, ny, nx, down, right, top, left, BLOCK)
-    held = ()
-    z0 = ()
-    z1 = ()
-    z2 = ()
-    g0 = ()
-    g1 = ()
-    g2 = ()
-    costs = ()  # of an item in place of an empty cell
-    warmth = heat * tl.load(scale) * (3.4641016 / 1024)  # of uniform numbers of 10 bits
-    for m in tl.static_range(M):
-        cell, inside = _cell(m, y, x, nx, down, right, rows, columns, roll_down, roll_right)
-        held = held + (tl.load(items + cell, mask=inside, other=-1),)
-        a = tl.load(values + cell, mask=inside, other=0.0)
-        b = tl.load(values + n_cells + cell, mask=inside, other=0.0)
-        c = tl.load(values + 2 * n_cells + cell, mask=inside, other=0.0)
-        ga = tl.load(field + cell, mask=inside, other=float("nan"))
-        gb = tl.load(field + n_cells + cell, mask=inside, other=0.0)
-        gc = tl.load(field + 2 * n_cells + cell, mask=inside, other=0.0)
-        if HAS_EMPTY:
-            costs = costs + (0.5 * (ga * ga + gb * gb + gc * gc),)
-        z0 = z0 + (a,)
-        z1 = z1 + (b,)
-        z2 = z2 + (c,)
-        bits = _hashed(cell, seed)
-        g0 = g0 + (ga - own * a + warmth * ((bits & 1023).to(tl.float32) - 511.5),)
-        g1 = g1 + (gb - own * b + warmth * ((bits >> 10 & 1023).to(tl.float32) - 511.5),)
-        g2 = g2 + (gc - own * c + warmth * ((bits >> 20 & 1023).to(tl.float32) - 511.5),)
+    params += number * N_PARAMS
+    factors += number * N_FACTORS
+    own = tl.load(factors)
+    # of uniform numbers of 10 bits
+    warmth = tl.load(factors + 1) * tl.load(scale) * (3.4641016 / 1024)
+    plane = n_cells.to(tl.int64)
+    cells, inside = _cells(params, rows, columns, M, BLOCK)
+    bits = _hashed(cells, tl.load(params + 10))
+    held = _parts(tl.load(items + cells, mask=inside, other=-1), M, BLOCK)
+    value = tl.load(values + cells, mask=inside, other=0.0)
+    around = tl.load(field + cells, mask=inside, other=float("nan"))
+    squares = around * around
+    noise = warmth * ((bits & 1023).to(tl.float32) - 511.5)
+    z0 = _parts(value, M, BLOCK)
+    g0 = _parts(around - own * value + noise, M, BLOCK)
+    value = tl.load(values + plane + cells, mask=inside, other=0.0)
+    around = tl.load(field + plane + cells, mask=inside, other=0.0)
+    squares += around * around
+    noise = warmth * ((bits >> 10 & 1023).to(tl.float32) - 511.5)
+    z1 = _parts(value, M, BLOCK)
+    g1 = _parts(around - own * value + noise, M, BLOCK)
+    value = tl.load(values + 2 * plane + cells, mask=inside, other=0.0)
+    around = tl.load(field + 2 * plane + cells, mask=inside, other=0.0)
+    squares += around * around
+    noise = warmth * ((bits >> 20 & 1023).to(tl.float32) - 511.5)
+    z2 = _parts(value, M, BLOCK)
+    g2 = _parts(around - own * value + noise, M, BLOCK)
+    if HAS_EMPTY:
+        costs = _parts(0.5 * squares, M, BLOCK)  # of an item in place of an empty cell
     for _ in range((M - 1) // ROUNDS):
         for r in tl.static_range(ROUNDS):
             for i in tl.static_range(M):
@@ -329,66 +357,61 @@ def _exchange_few(  # type: ignore[no-untyped-def]
         g2 = _turned(g2, ROUNDS)
         if HAS_EMPTY:
             costs = _turned(costs, ROUNDS)
-    # All places are back where they were. Finding the cells again takes fewer registers.
-    for m in tl.static_range(M):
-        cell, inside = _cell(m, y, x, nx, down, right, rows, columns, roll_down, roll_right)
-        tl.store(items + cell, held[m], mask=inside)
-        tl.store(values + cell, z0[m], mask=inside)
-        tl.store(values + n_cells + cell, z1[m], mask=inside)
-        tl.store(values + 2 * n_cells + cell, z2[m], mask=inside)
+    # All places are back where they were.
+    tl.store(items + cells, _joined(held, M, BLOCK), mask=inside)
+    tl.store(values + cells, _joined(z0, M, BLOCK), mask=inside)
+    tl.store(values + plane + cells, _joined(z1, M, BLOCK), mask=inside)
+    tl.store(values + 2 * plane + cells, _joined(z2, M, BLOCK), mask=inside)
 
 
-@triton.jit(do_not_specialize=[*_GROUPS, "n_features"])
+@triton.jit(do_not_specialize=["n_cells", "rows", "columns", "number", "n_features"])
 def _exchange_many(  # type: ignore[no-untyped-def]
-    values, items, field, scale, n_cells, rows, columns, n_groups, n_across, ny, nx, down, right,
-    top, left, roll_down, roll_right, own, heat, seed, n_features, HAS_EMPTY: tl.constexpr,
-    M: tl.constexpr, BLOCK: tl.constexpr,
+    values, items, field, scale, params, factors, number, n_cells, rows, columns, n_features,
+    HAS_EMPTY: tl.constexpr, M: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """The same with any number of features: the benefits of all items in all cells come first."""
-    y, x = _corner(n_groups, n_across, ny, nx, down, right, top, left, BLOCK)
-    zero = tl.zeros((BLOCK,), tl.float32)
-    cells = ()
-    insides = ()
-    held = ()
+    params += number * N_PARAMS
+    factors += number * N_FACTORS
+    own = tl.load(factors)
+    # of uniform numbers of 8 bits
+    warmth = tl.load(factors + 1) * tl.load(scale + 1) * (3.4641016 / 256)
+    cells, inside = _cells(params, rows, columns, M, BLOCK)
+    seed = tl.load(params + 10)
+    item = tl.load(items + cells, mask=inside, other=-1)
+    squares = tl.zeros((BLOCK, M), tl.float32)
     benefits = ()  # of the item in cell j if it were in cell i, at i * M + j
-    squares = ()
-    for m in tl.static_range(M):
-        cell, inside = _cell(m, y, x, nx, down, right, rows, columns, roll_down, roll_right)
-        cells = cells + (cell,)
-        insides = insides + (inside,)
-        held = held + (tl.load(items + cell, mask=inside, other=-1),)
-        squares = squares + (zero,)
-        for _ in tl.static_range(M):
-            benefits = benefits + (zero,)
+    for _ in tl.static_range(M * M):
+        benefits = benefits + (tl.zeros((BLOCK,), tl.float32),)
     start = n_cells.to(tl.int64) * 0
     for _ in range(n_features):
-        z = ()
-        g = ()
-        lengths = ()
+        value = tl.load(values + start + cells, mask=inside, other=0.0)
+        around = tl.load(field + start + cells, mask=inside, other=float("nan"))
+        squares += around * around
+        z = _parts(value, M, BLOCK)
+        g = _parts(around - own * value, M, BLOCK)
         sums = ()
-        for m in tl.static_range(M):
-            value = tl.load(values + start + cells[m], mask=insides[m], other=0.0)
-            around = tl.load(field + start + cells[m], mask=insides[m], other=float("nan"))
-            z = z + (value,)
-            g = g + (around - own * value,)
-            lengths = lengths + (squares[m] + around * around,)
         for i in tl.static_range(M):
             for j in tl.static_range(M):
                 sums = sums + (benefits[i * M + j] + g[i] * z[j],)
         benefits = sums
-        squares = lengths
         start += n_cells
-    warmth = heat * tl.load(scale + 1) * (3.4641016 / 256)  # of uniform numbers of 8 bits
+    held = _parts(item, M, BLOCK)
+    costs = _parts(0.5 * squares, M, BLOCK)
+    first = _parts(_hashed(2 * cells, seed), M, BLOCK)
+    second = _parts(_hashed(2 * cells + 1, seed), M, BLOCK)
     sums = ()
     for i in tl.static_range(M):
         for j in tl.static_range(M):
-            bits = _hashed(2 * cells[i] + j // 4, seed) >> 8 * (j % 4) & 255
+            if j < 4:
+                bits = first[i] >> 8 * j & 255
+            else:
+                bits = second[i] >> 8 * (j - 4) & 255
             benefit = benefits[i * M + j] + warmth * (bits.to(tl.float32) - 127.5)
             if HAS_EMPTY:
-                benefit -= 0.5 * squares[i] * (held[j] >= 0).to(tl.float32)
+                benefit -= costs[i] * (held[j] >= 0).to(tl.float32)
             sums = sums + (benefit,)
     benefits = sums
-    sources = cells  # where the item of each cell comes from
+    sources = _parts(cells, M, BLOCK)  # where the item of each cell comes from
     for r in tl.static_range(M - 1):
         for i in tl.static_range(M):
             for j in tl.static_range(i + 1, M):
@@ -400,13 +423,11 @@ def _exchange_many(  # type: ignore[no-untyped-def]
                         benefits = _swapped(benefits, k * M + i, k * M + j, swap)
                     sources = _swapped(sources, i, j, swap)
                     held = _swapped(held, i, j, swap)
-    for m in tl.static_range(M):
-        tl.store(items + cells[m], held[m], mask=insides[m])
+    source = _joined(sources, M, BLOCK)
+    tl.store(items + cells, _joined(held, M, BLOCK), mask=inside)
     start = n_cells.to(tl.int64) * 0
     for _ in range(n_features):
-        moved = ()
-        for m in tl.static_range(M):
-            moved = moved + (tl.load(values + start + sources[m], mask=insides[m], other=0.0),)
-        for m in tl.static_range(M):
-            tl.store(values + start + cells[m], moved[m], mask=insides[m])
+        moved = tl.load(values + start + source, mask=inside, other=0.0)
+        tl.debug_barrier()
+        tl.store(values + start + cells, moved, mask=inside)
         start += n_cells

@@ -46,33 +46,36 @@ def typical(values: Any, items: Any, field: Any, size: tuple[int, int], step: in
 
 
 def exchange(
-    values: Any, items: Any, field: Any, scale: Any, groups: Groups, *, has_empty: bool
-) -> None:
+    values: Any, items: Any, field: Any, scale: Any, groups: Groups, number: int, *,
+    has_empty: bool,
+) -> None:  # fmt: skip
     """Exchange items within groups of cells where that gains; `scale` is that of `typical`."""
     import torch
 
-    cells, inside = _group_cells(groups, items.device)
+    row = groups.table[number].tolist()
+    own, heat = groups.factors[number].tolist()
+    cells, inside = _group_cells(row, groups.size, items.device)
     held = torch.where(inside, items[cells], -1)
     z, around = values[:, cells] * inside, field[:, cells]
     around[0].masked_fill_(~inside, torch.nan)
     costs = 0.5 * (around * around).sum(dim=0)
-    around = around - groups.own * z
+    around = around - own * z
     if len(values) == FEW:
-        bits = _hashed(cells, groups.seed)
+        bits = _hashed(cells, row[-1])
         noise = torch.stack([bits >> 10 * k & 1023 for k in range(FEW)]).float() - 511.5
-        around += groups.heat * scale[0] * (12**0.5 / 1024) * noise
+        around += heat * scale[0] * (12**0.5 / 1024) * noise
     benefits = torch.einsum("fgi,fgj->gij", around, z)  # of the item in cell j, if it were in i
     if len(values) > FEW:
-        half = [_hashed(2 * cells + k, groups.seed) for k in range(groups.n // 4)]
+        half = [_hashed(2 * cells + k, row[-1]) for k in range(groups.n // 4)]
         noise = torch.stack([half[k // 4] >> 8 * (k % 4) & 255 for k in range(groups.n)], dim=-1)
-        benefits += groups.heat * scale[1] * (12**0.5 / 256) * (noise.float() - 127.5)
+        benefits += heat * scale[1] * (12**0.5 / 256) * (noise.float() - 127.5)
     if has_empty:
         benefits -= costs[:, :, None] * (held >= 0)[:, None, :]
     source = torch.arange(groups.n, device=items.device).expand_as(cells)
     for partner in tournament(groups.n):
         other = torch.as_tensor(partner, device=items.device)
-        own, crossed = (benefits[:, range(groups.n), each] for each in (range(groups.n), partner))
-        gains = crossed - own
+        stay, move = (benefits[:, range(groups.n), each] for each in (range(groups.n), partner))
+        gains = move - stay
         swap = gains + gains[:, other] > 0
         benefits = torch.where(swap[:, None, :], benefits[..., other], benefits)
         source = torch.where(swap, source[:, other], source)
@@ -98,22 +101,26 @@ def tournament(n: int) -> NDArray[np.intp]:
     return partners
 
 
-def _group_cells(groups: Groups, device: Any) -> tuple[Any, Any]:
-    """Cells of each group, shape (n_groups, n), and whether they are on the grid."""
+def _group_cells(row: list[int], size: tuple[int, int], device: Any) -> tuple[Any, Any]:
+    """Cells of each group of a pass, (n_groups, n), and whether they are on the grid."""
     import torch
 
+    n_groups, n_across, *lattice = row[:4]
+    spacing, corner, roll = row[4:6], row[6:8], row[8:10]
     along = []
-    for axis in (0, 1):
-        count, n, apart = groups.counts[axis], groups.lattice[axis], groups.spacing[axis]
+    for count, n, apart, before in zip(
+        (n_groups // n_across, n_across), lattice, spacing, corner, strict=True
+    ):
         number = torch.arange(count, device=device)
-        first = (number // apart) * (n * apart) + number % apart - groups.corner[axis]
+        first = (number // apart) * (n * apart) + number % apart - before
         along.append(first[:, None] + apart * torch.arange(n, device=device))
     y, x = torch.broadcast_tensors(along[0][:, None, :, None], along[1][None, :, None, :])
-    rows, columns = groups.size
+    rows, columns = size
     inside = (y >= 0) & (y < rows) & (x >= 0) & (x < columns)
-    cells = (y + groups.roll[0]) % rows * columns + (x + groups.roll[1]) % columns
+    cells = (y + roll[0]) % rows * columns + (x + roll[1]) % columns
     cells = torch.where(inside, cells, 0)
-    return cells.reshape(-1, groups.n), inside.reshape(-1, groups.n)
+    n = lattice[0] * lattice[1]
+    return cells.reshape(-1, n), inside.reshape(-1, n)
 
 
 def _pool(planes: Any, axis: int, n_bins: int) -> Any:

@@ -61,7 +61,8 @@ class Board:
     items: Any  # (n_cells,): -1 where a cell is empty
     locked: Any  # (n_cells,): cells that may not change; None if all may
     weights: Any  # (n_cells,): weight of each cell in averages; None is 1 for all
-    has_empty: bool
+    has_gaps: bool  # whether some cell is empty or outside the mask
+    has_empty: bool  # whether some cell that may change is empty
 
     def __post_init__(self) -> None:
         if has_triton(self.items.device):
@@ -78,7 +79,7 @@ class Board:
         device, (n_items, n_features) = features.device, features.shape
         cells, frozen = problem.cells.cells, problem.frozen
         generator = torch.Generator(device).manual_seed(seed)
-        has_empty = n_items < cells.size
+        has_gaps = n_items < cells.size
 
         def shuffled(n: int) -> Any:
             return torch.randperm(n, generator=generator, device=device)
@@ -105,17 +106,20 @@ class Board:
         values = torch.zeros((max(n_features, FEW), cells.size), device=device)
         for plane, feature in zip(values, features.T, strict=False):
             torch.index_select(feature, 0, items.clamp(min=0), out=plane)
-            if has_empty:
+            if has_gaps:
                 plane *= items >= 0
         size = cells.shape
-        return cls(size, problem.cells.wrap, values, items, locked, weights, has_empty)
+        has_empty = n_items < problem.cells.n_open
+        return cls(
+            size, problem.cells.wrap, values, items, locked, weights, has_gaps, has_empty
+        )
 
     def field(self, bandwidth: float) -> Any:
         """Average of the items around each cell, (n_planes, n_cells); NaN where it is locked."""
         import torch
 
         planes = self.values
-        if self.has_empty or self.weights is not None:
+        if self.has_gaps or self.weights is not None:
             present = (self.items >= 0).float()
             if self.weights is not None:
                 present *= self.weights
@@ -124,7 +128,7 @@ class Board:
         field = self.loops.average(planes.reshape(shape), bandwidth, wrap=self.wrap)
         field = field.reshape(len(planes), -1)
         if len(planes) > len(self.values):
-            mass = field[-1] + _FAINT if self.has_empty else field[-1]
+            mass = field[-1] + _FAINT if self.has_gaps else field[-1]
             field = field[:-1].div_(mass)
         if self.locked is not None:
             field[0].masked_fill_(self.locked, torch.nan)

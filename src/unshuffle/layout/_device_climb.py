@@ -45,9 +45,9 @@ class Schedule:
 
 
 SCHEDULES = {
-    "fast": Schedule(16, 8.0, 5, (0.1, 0.01)),
-    "balanced": Schedule(32, 25.0, 6, (0.1, 0.03)),
-    "best": Schedule(48, 60.0, 24, (0.2, 0.04), 4),
+    "fast": Schedule(16, 6.5, 5, (0.01, 0.01)),
+    "balanced": Schedule(32, 26.0, 12, (0.02, 0.02)),
+    "best": Schedule(48, 65.0, 12, (0.03, 0.03)),
 }
 
 

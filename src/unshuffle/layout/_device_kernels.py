@@ -210,25 +210,25 @@ def _typical(values, items, field, found, n_cells, rows, columns, n_planes, step
 
 
 @triton.jit
-def _cells(params, rows, columns, M: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+def _cells(table, rows, columns, M: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
     """Numbers of the cells of each group, (BLOCK, M), and whether they are on the grid."""
-    n_groups = tl.load(params)
-    n_across = tl.load(params + 1)
-    ny = tl.load(params + 2)
-    nx = tl.load(params + 3)
-    down = tl.load(params + 4)
-    right = tl.load(params + 5)
+    n_groups = tl.load(table)
+    n_across = tl.load(table + 1)
+    ny = tl.load(table + 2)
+    nx = tl.load(table + 3)
+    down = tl.load(table + 4)
+    right = tl.load(table + 5)
     index = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     line = index // n_across
     along = index % n_across
-    y = (line // down) * (ny * down) + line % down - tl.load(params + 6)
-    x = (along // right) * (nx * right) + along % right - tl.load(params + 7)
+    y = (line // down) * (ny * down) + line % down - tl.load(table + 6)
+    x = (along // right) * (nx * right) + along % right - tl.load(table + 7)
     m = tl.arange(0, M)[None, :]
     y = y[:, None] + (m // nx) * down
     x = x[:, None] + (m % nx) * right
     inside = (y >= 0) & (y < rows) & (x >= 0) & (x < columns) & (index < n_groups)[:, None]
-    y += tl.load(params + 8)  # around a torus
-    x += tl.load(params + 9)
+    y += tl.load(table + 8)  # around a torus
+    x += tl.load(table + 9)
     y = tl.where(y >= rows, y - rows, y)
     x = tl.where(x >= columns, x - columns, x)
     return tl.where(inside, y * columns + x, 0), inside
@@ -293,7 +293,7 @@ def _turned(values, n: tl.constexpr):  # type: ignore[no-untyped-def]
 
 @triton.jit(do_not_specialize=["n_cells", "rows", "columns", "number"])
 def _exchange_few(  # type: ignore[no-untyped-def]
-    values, items, field, scale, params, factors, number, n_cells, rows, columns,
+    values, items, field, scale, table, factors, number, n_cells, rows, columns,
     HAS_EMPTY: tl.constexpr, M: tl.constexpr, ROUNDS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Exchange items with three features.
@@ -301,14 +301,14 @@ def _exchange_few(  # type: ignore[no-untyped-def]
     All pairs meet as in a tournament: one place stays, the others move on after each round. A
     loop over few rounds that are written out compiles in seconds, all of them in minutes.
     """
-    params += number * N_PARAMS
+    table += number * N_PARAMS
     factors += number * N_FACTORS
     own = tl.load(factors)
     # of uniform numbers of 10 bits
     warmth = tl.load(factors + 1) * tl.load(scale) * (3.4641016 / 1024)
     plane = n_cells.to(tl.int64)
-    cells, inside = _cells(params, rows, columns, M, BLOCK)
-    bits = _hashed(cells, tl.load(params + 10))
+    cells, inside = _cells(table, rows, columns, M, BLOCK)
+    bits = _hashed(cells, tl.load(table + 10))
     held = _parts(tl.load(items + cells, mask=inside, other=-1), M, BLOCK)
     value = tl.load(values + cells, mask=inside, other=0.0)
     around = tl.load(field + cells, mask=inside, other=float("nan"))
@@ -366,17 +366,17 @@ def _exchange_few(  # type: ignore[no-untyped-def]
 
 @triton.jit(do_not_specialize=["n_cells", "rows", "columns", "number", "n_features"])
 def _exchange_many(  # type: ignore[no-untyped-def]
-    values, items, field, scale, params, factors, number, n_cells, rows, columns, n_features,
+    values, items, field, scale, table, factors, number, n_cells, rows, columns, n_features,
     HAS_EMPTY: tl.constexpr, M: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """The same with any number of features: the benefits of all items in all cells come first."""
-    params += number * N_PARAMS
+    table += number * N_PARAMS
     factors += number * N_FACTORS
     own = tl.load(factors)
     # of uniform numbers of 8 bits
     warmth = tl.load(factors + 1) * tl.load(scale + 1) * (3.4641016 / 256)
-    cells, inside = _cells(params, rows, columns, M, BLOCK)
-    seed = tl.load(params + 10)
+    cells, inside = _cells(table, rows, columns, M, BLOCK)
+    seed = tl.load(table + 10)
     item = tl.load(items + cells, mask=inside, other=-1)
     squares = tl.zeros((BLOCK, M), tl.float32)
     benefits = ()  # of the item in cell j if it were in cell i, at i * M + j

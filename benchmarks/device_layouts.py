@@ -38,18 +38,21 @@ class Problem:
 
     @property
     def n_items(self) -> int:
+        """One for each open cell."""
         return int(np.prod(self.shape)) if isinstance(self.shape, tuple) else int(self.shape.sum())
 
     def items(self, draw: int) -> np.ndarray:
+        """Random colors, or channels that depend on each other."""
         rng = np.random.default_rng(draw)
         if self.n_channels == 3:
             return rng.integers(0, 256, (self.n_items, 3)).astype(np.float32)
-        # Channels of real scenes depend on each other: these follow 8 hidden numbers.
+        # Channels of real scenes have much in common: these follow 8 hidden numbers.
         hidden = rng.standard_normal((self.n_items, 8), dtype=np.float32)
         mixed = np.tanh(hidden @ rng.standard_normal((8, self.n_channels), dtype=np.float32))
         return mixed + 0.1 * rng.standard_normal(mixed.shape, dtype=np.float32)
 
     def frozen(self, draw: int) -> Any:
+        """Random pairs of an item and a cell, or None."""
         if not self.n_frozen:
             return None
         rng = np.random.default_rng(1000 + draw)
@@ -135,9 +138,7 @@ def measure(problem: Problem, quality: str, on_cores: dict[str, Any]) -> str:
     return row
 
 
-def timed_fit(
-    problem: Problem, quality: str, X: Any, frozen: Any, seed: int
-) -> tuple[float, Any]:
+def timed_fit(problem: Problem, quality: str, X: Any, frozen: Any, seed: int) -> tuple[float, Any]:
     import torch
 
     layout = GridLayout(problem.shape, quality=quality, random_state=seed)

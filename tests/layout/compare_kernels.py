@@ -54,9 +54,7 @@ def compare_exchanges(rng, n_planes, n_group):
                 boards = [(values.clone(), items.clone()) for _ in range(2)]
                 for (z, held), each in zip(boards, (kernels, plain), strict=True):
                     for number in range(2):
-                        each.exchange(
-                            z, held, field, scale, groups, number, has_empty=n_empty > 0
-                        )
+                        each.exchange(z, held, field, scale, groups, number, has_empty=n_empty > 0)
                 assert torch.equal(boards[0][1], boards[1][1]), (size, n_empty, wrap)
                 assert torch.equal(boards[0][0], boards[1][0])
                 assert not torch.equal(boards[0][1], items)

@@ -1,8 +1,8 @@
 """The layout on a GPU: exchanges within groups of cells, with averages wide to narrow.
 
 As on the cores, an item belongs where its features agree with the average of those around it. But
-here each pass finds the best exchanges within groups of 8 or 16 cells, all over the grid at once.
-With groups of that size, noise gains nothing, and a few passes at each width suffice.
+here each pass tries all exchanges within groups of 8 or 16 cells, all over the grid at once, and
+a few passes at each width do what many passes over pairs do there, or assignments within groups.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,10 @@ from unshuffle.layout._device_groups import (
 from unshuffle.layout._problem import Layout, Problem, count_checked, kernel_features
 
 WIDEST, NARROWEST = 0.375, 0.8  # of the longer side; in cells
-SMALL = 4096
+# Up to so many cells, passes cost almost nothing and chance matters more.
+SMALL, HOTTER = 4096, 4.0
+# Small groups, as with many features, need so many times the widths and the passes.
+MORE_FOR_MANY = 2
 # Share of the mean of all items in an average, for cells with almost no items around them.
 _FAINT = 1e-3
 # Frozen items together weigh at least this share of the others, so that a few of them decide the
@@ -41,7 +44,6 @@ class Schedule:
     widths: float  # for each factor of e in width
     n_passes: int  # passes at each width
     heat: tuple[float, float]  # at the widest and the narrowest; more pays if there is more time
-    n_averages: int = 1  # averages at each width; more keep the field closer to the items
 
 
 SCHEDULES = {
@@ -110,9 +112,7 @@ class Board:
                 plane *= items >= 0
         size = cells.shape
         has_empty = n_items < problem.cells.n_open
-        return cls(
-            size, problem.cells.wrap, values, items, locked, weights, has_gaps, has_empty
-        )
+        return cls(size, problem.cells.wrap, values, items, locked, weights, has_gaps, has_empty)
 
     def field(self, bandwidth: float) -> Any:
         """Average of the items around each cell, (n_planes, n_cells); NaN where it is locked."""
@@ -150,9 +150,7 @@ class Board:
         return float(products.double().sum() / max(int((self.items >= 0).sum()), 1))
 
 
-def solve_on_device(
-    problem: Problem, quality: str, search: Search[Layout], device: Any
-) -> Layout:
+def solve_on_device(problem: Problem, quality: str, search: Search[Layout], device: Any) -> Layout:
     """Lay out the items by annealing on a device."""
     schedule = SCHEDULES[quality]
     n_items, n_cells = count_checked(problem.items), problem.cells.cells.size
@@ -187,9 +185,7 @@ def device_bytes(n_items: int, n_columns: int, n_cells: int, n_planes: int) -> i
     return max(before, 4 * n_items * n_planes + 5 * planes + 32 * n_cells)
 
 
-def _reporter(
-    board: Board, vectors: Any, search: Search[Layout]
-) -> Callable[[float, Any], None]:
+def _reporter(board: Board, vectors: Any, search: Search[Layout]) -> Callable[[float, Any], None]:
     """Report of each width. Without a callback it does not wait for the device."""
 
     def report(done: float, field: Any) -> None:
@@ -209,32 +205,28 @@ def climb(
     report: Callable[[float, Any], None],
 ) -> None:
     """Move the items of a board so that similar ones come side by side."""
-    n_cells = board.items.numel()
+    n_cells, is_few = board.items.numel(), len(board.values) == FEW
+    more = 1 if is_few else MORE_FOR_MANY
     widest = max(WIDEST * max(board.size), NARROWEST)
-    n_widths = max(8, round(schedule.widths * np.log(widest / NARROWEST)))
-    # On small boards, passes cost almost nothing and chance matters more.
-    more = max(1.0, np.sqrt(SMALL / n_cells))
-    n_passes = -(-round(more * schedule.n_passes) // schedule.n_averages)
+    n_widths = max(8, round(more * schedule.widths * np.log(widest / NARROWEST)))
     widths = np.geomspace(widest, NARROWEST, n_widths)
-    heats = np.geomspace(*schedule.heat, n_widths)
-    n_each = n_passes * schedule.n_averages
+    first, last = schedule.heat
+    heats = np.geomspace(first * (HOTTER if n_cells <= SMALL else 1.0), last, n_widths)
+    n_passes = round(more * schedule.n_passes * np.clip(np.sqrt(SMALL / n_cells), 1.0, 4.0))
     groups = draw_groups(
         board.size,
-        FEW_CELLS if len(board.values) == FEW else MANY_CELLS,
-        np.repeat(widths, n_each),
-        np.repeat(heats, n_each),
+        FEW_CELLS if is_few else MANY_CELLS,
+        np.repeat(widths, n_passes),
+        np.repeat(heats, n_passes),
         wrap=board.wrap,
         # An item that moves into an empty cell would count its own share as a gain.
         own=not board.has_empty,
         rng=rng,
         device=board.items.device,
     )
-    number = 0
     for step, width in enumerate(widths):
-        for _ in range(schedule.n_averages):
-            field = board.field(width)
-            scale = board.typical(field, width)
-            for _ in range(n_passes):
-                board.exchange(field, scale, groups, number)
-                number += 1
+        field = board.field(width)
+        scale = board.typical(field, width)
+        for number in range(step * n_passes, (step + 1) * n_passes):
+            board.exchange(field, scale, groups, number)
         report((step + 1) / n_widths, field)

@@ -66,7 +66,13 @@ def draw_groups(
         columns.append([apart, corner, rng.integers(0, length if wrap else 1, len(widths))])
     seeds = rng.integers(0, 2**31, len(widths))
     table = np.stack(
-        [counts[0] * counts[1], counts[1], *lattices.T, *chain(*zip(*columns, strict=True)), seeds],
+        [
+            counts[0] * counts[1],
+            counts[1],
+            *lattices.T,
+            *chain(*zip(*columns, strict=True)),
+            seeds,
+        ],
         axis=1,
     ).astype(np.int32)
     weights = {width: own_weight(size, width) if own else 0.0 for width in np.unique(widths)}

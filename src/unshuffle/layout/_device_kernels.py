@@ -7,6 +7,10 @@ field is NaN where a cell is locked, and counts as NaN outside the grid: no gain
 Importing this module imports Triton.
 """
 
+# Arguments of kernels have no types, and Triton reads no stars in tuples.
+# mypy: allow-untyped-defs, disable-error-code="assignment,misc,var-annotated"
+# ruff: noqa: RUF005, SIM108
+
 from math import ceil
 from typing import Any
 
@@ -20,8 +24,8 @@ from unshuffle.layout._device_groups import N_PARAMS as _N_PARAMS
 BLOCK = 256
 GROUPS_PER_BLOCK = 128
 N_PARAMS, N_FACTORS = tl.constexpr(_N_PARAMS), tl.constexpr(_N_FACTORS)
-# Rounds of a tournament that are written out, of the 15 for 16 cells. More compile far longer;
-# fewer spend more time on moving registers.
+# Rounds of a tournament that are written out, of the 15 for 16 cells. With more, kernels compile
+# longer; with fewer, they spend more time on moving registers.
 ROUNDS = 3
 
 
@@ -95,7 +99,7 @@ def _blur(planes: Any, axis: int, bandwidth: float, wrap: bool) -> Any:
 
 
 @triton.jit(do_not_specialize=["n_out", "size", "n_bins", "inner"])
-def _pool_axis(source, target, n_out, size, n_bins, inner, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+def _pool_axis(source, target, n_out, size, n_bins, inner, BLOCK: tl.constexpr):
     """Mean over equal parts of an axis, which may cut cells: (outer, size, inner) to n_bins."""
     index = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = index < n_out
@@ -118,7 +122,9 @@ def _pool_axis(source, target, n_out, size, n_bins, inner, BLOCK: tl.constexpr):
 
 
 @triton.jit(do_not_specialize=["n_out", "size", "inner", "bandwidth", "reach"])
-def _blur_axis(source, target, n_out, size, inner, bandwidth, reach, WRAP: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def] # fmt: skip # noqa: E501
+def _blur_axis(
+    source, target, n_out, size, inner, bandwidth, reach, WRAP: tl.constexpr, BLOCK: tl.constexpr
+):
     """Gaussian average along the middle axis of (outer, size, inner)."""
     index = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = index < n_out
@@ -143,7 +149,9 @@ def _blur_axis(source, target, n_out, size, inner, bandwidth, reach, WRAP: tl.co
 
 
 @triton.jit(do_not_specialize=["n_out", "n_down", "n_across", "rows", "columns"])
-def _enlarge(source, target, n_out, n_down, n_across, rows, columns, WRAP: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def] # fmt: skip # noqa: E501
+def _enlarge(
+    source, target, n_out, n_down, n_across, rows, columns, WRAP: tl.constexpr, BLOCK: tl.constexpr
+):
     """Interpolate planes (n_down, n_across) to (rows, columns)."""
     index = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = index < n_out
@@ -165,7 +173,7 @@ def _enlarge(source, target, n_out, n_down, n_across, rows, columns, WRAP: tl.co
 
 
 @triton.jit
-def _between(cell, size, n_samples, WRAP: tl.constexpr):  # type: ignore[no-untyped-def]
+def _between(cell, size, n_samples, WRAP: tl.constexpr):
     """Samples on both sides of a cell, and its position between them, from 0 to 1."""
     place = (cell.to(tl.float32) + 0.5) * n_samples.to(tl.float32) / size.to(tl.float32) - 0.5
     first = tl.floor(place).to(tl.int32)
@@ -181,7 +189,9 @@ def _between(cell, size, n_samples, WRAP: tl.constexpr):  # type: ignore[no-unty
 
 
 @triton.jit(do_not_specialize=["n_cells", "rows", "columns", "n_planes", "step", "stride"])
-def _typical(values, items, field, found, n_cells, rows, columns, n_planes, step, stride, N: tl.constexpr):  # type: ignore[no-untyped-def] # fmt: skip # noqa: E501
+def _typical(
+    values, items, field, found, n_cells, rows, columns, n_planes, step, stride, N: tl.constexpr
+):
     """Root mean squares over some cells with an item whose field is known."""
     cell = tl.arange(0, N) * stride
     inside = cell < n_cells
@@ -210,7 +220,7 @@ def _typical(values, items, field, found, n_cells, rows, columns, n_planes, step
 
 
 @triton.jit
-def _cells(table, rows, columns, M: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+def _cells(table, rows, columns, M: tl.constexpr, BLOCK: tl.constexpr):
     """Numbers of the cells of each group, (BLOCK, M), and whether they are on the grid."""
     n_groups = tl.load(table)
     n_across = tl.load(table + 1)
@@ -235,7 +245,7 @@ def _cells(table, rows, columns, M: tl.constexpr, BLOCK: tl.constexpr):  # type:
 
 
 @triton.jit
-def _parts(values, M: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+def _parts(values, M: tl.constexpr, BLOCK: tl.constexpr):
     """The columns of (BLOCK, M) as a tuple, to be held in the registers of the same thread."""
     parts = (values,)
     for level in tl.static_range(1, 10):
@@ -253,7 +263,7 @@ def _parts(values, M: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-unt
 
 
 @triton.jit
-def _joined(parts, M: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+def _joined(parts, M: tl.constexpr, BLOCK: tl.constexpr):
     """The opposite of `_parts`."""
     columns = ()
     for k in tl.static_range(M):
@@ -269,7 +279,7 @@ def _joined(parts, M: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-unt
 
 
 @triton.jit
-def _hashed(cell, seed):  # type: ignore[no-untyped-def]
+def _hashed(cell, seed):
     """Random bits for each cell."""
     bits = cell.to(tl.uint32) * 0x9E3779B1 + seed.to(tl.uint32)
     bits = (bits ^ (bits >> 16)) * 0x85EBCA77
@@ -278,7 +288,7 @@ def _hashed(cell, seed):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _swapped(values, i: tl.constexpr, j: tl.constexpr, swap):  # type: ignore[no-untyped-def]
+def _swapped(values, i: tl.constexpr, j: tl.constexpr, swap):
     """A tuple with its entries i < j exchanged where `swap` is set."""
     first = tl.where(swap, values[j], values[i])
     second = tl.where(swap, values[i], values[j])
@@ -286,20 +296,20 @@ def _swapped(values, i: tl.constexpr, j: tl.constexpr, swap):  # type: ignore[no
 
 
 @triton.jit
-def _turned(values, n: tl.constexpr):  # type: ignore[no-untyped-def]
+def _turned(values, n: tl.constexpr):
     """A tuple with all entries but the first moved n places on, the last ones to the front."""
     return values[:1] + values[len(values) - n :] + values[1 : len(values) - n]
 
 
 @triton.jit(do_not_specialize=["n_cells", "rows", "columns", "number"])
-def _exchange_few(  # type: ignore[no-untyped-def]
+def _exchange_few(
     values, items, field, scale, table, factors, number, n_cells, rows, columns,
     HAS_EMPTY: tl.constexpr, M: tl.constexpr, ROUNDS: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Exchange items with three features.
 
     All pairs meet as in a tournament: one place stays, the others move on after each round. A
-    loop over few rounds that are written out compiles in seconds, all of them in minutes.
+    loop with few rounds in its body compiles in seconds, all of them written out in minutes.
     """
     table += number * N_PARAMS
     factors += number * N_FACTORS
@@ -365,7 +375,7 @@ def _exchange_few(  # type: ignore[no-untyped-def]
 
 
 @triton.jit(do_not_specialize=["n_cells", "rows", "columns", "number", "n_features"])
-def _exchange_many(  # type: ignore[no-untyped-def]
+def _exchange_many(
     values, items, field, scale, table, factors, number, n_cells, rows, columns, n_features,
     HAS_EMPTY: tl.constexpr, M: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip

@@ -16,7 +16,7 @@ from unshuffle.layout._device_groups import FEW, N_SAMPLED, REACH, Groups, coars
 def average(planes: Any, bandwidth: float, *, wrap: bool) -> Any:
     """Gaussian averages of planes (n_planes, rows, columns), at reduced resolution if wide."""
     size = planes.shape[1:]
-    for n_bins in coarse_sizes(*size, bandwidth):
+    for n_bins in coarse_sizes(size[0], size[1], bandwidth):
         for axis in (1, 2):
             planes = _pool(planes, axis, n_bins[axis - 1])
     for axis in (1, 2):
@@ -32,7 +32,7 @@ def typical(values: Any, items: Any, field: Any, size: tuple[int, int], step: in
     import torch
 
     cell = np.arange(0, len(items), len(items) // N_SAMPLED | 1)[:N_SAMPLED]
-    other = 0
+    other: Any = 0
     for place, length in zip(np.divmod(cell, size[1]), size, strict=True):
         near = np.where(place + step < length, place + step, np.maximum(place - step, 0))
         other = other * length + near

@@ -101,9 +101,12 @@ class GridLayout(BaseEstimator):
     The result is a local optimum; the best layout is NP-hard to find. The objective is that of
     kernelized sorting, with a linear kernel on the items and a Gaussian kernel on the cells whose
     width is annealed. Time and memory grow in proportion to the number of cells, including empty
-    ones: some 300 bytes a cell besides X, on a GPU 100 and 20 more for each feature. "classic" and kernels other than "linear" need several
-    matrices of n^2 numbers, checked before they are allocated; above 6,000 items, thin factors
-    replace the named kernels.
+    ones: some 300 bytes a cell besides X; on a GPU 50, and 20 more for each of the components
+    that items are compared by. "classic" and kernels other than "linear" need several matrices of
+    n^2 numbers, checked before they are allocated; above 6,000 items, thin factors replace the
+    named kernels.
+
+    Layouts on a GPU differ from those on the cores, and are about as good or better.
 
     References
     ----------
@@ -313,8 +316,8 @@ class GridLayout(BaseEstimator):
         device = find_device(self.device, X)
         if device is not None and self.quality == "classic":
             raise ValueError(
-                'quality="classic" runs on the cores only. Choose "fast", "balanced" or "best", or '
-                'pass device="cpu".'
+                'quality="classic" runs on the cores only. Pass device="cpu", or choose "fast", '
+                '"balanced" or "best".'
             )
         return device
 

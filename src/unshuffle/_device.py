@@ -73,6 +73,30 @@ def to_host(value: Any) -> Any:
     return value.detach().cpu().numpy() if is_tensor(value) else value
 
 
+def in_double(value: Any) -> NDArray[np.float64]:
+    """A small array or tensor as a NumPy array in double precision."""
+    return np.asarray(to_host(value), dtype=np.float64)
+
+
+def namespace(value: Any) -> Any:
+    """NumPy or PyTorch, whichever the value belongs to; they share many names."""
+    return sys.modules["torch"] if is_tensor(value) else np
+
+
+def take(value: Any, rows: NDArray[np.intp]) -> Any:
+    """Some rows of an array or tensor."""
+    if not is_tensor(value):
+        return value[rows]
+    return value[sys.modules["torch"].as_tensor(rows, device=value.device)]
+
+
+def as_index(indices: NDArray[np.intp], beside: Any) -> Any:
+    """Indices in the type, and on the device, of an array or tensor of indices."""
+    if not is_tensor(beside):
+        return indices.astype(beside.dtype)
+    return sys.modules["torch"].as_tensor(indices, dtype=beside.dtype, device=beside.device)
+
+
 def like(result: NDArray[Any], given: Any) -> Any:
     """A result in the form of what the user gave: a tensor on its device, or an array."""
     if not is_tensor(given):

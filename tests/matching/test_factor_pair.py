@@ -165,7 +165,7 @@ def test_likelihood_scores_are_log_ratios_of_gaussians():
     M = np.asarray(F.T @ G, dtype=np.float64) / 4000
     likelihood = Likelihood.of(M, (whitening(F), whitening(G)), 0.9999)
     np.testing.assert_allclose(np.sort(likelihood.correlations)[::-1], rho, atol=0.04)
-    scores = all_pairs(likelihood.scores(F[:20], G[:30]))
+    scores = all_pairs(likelihood.scores(Tiles(1), F[:20], G[:30]))
     u, v = F[:20, None].astype(np.float64), G[:30].astype(np.float64)
     # The density of v given u, less that of v: all that depends on v.
     ratios = -0.5 * (v - rho * u) ** 2 / (1 - rho**2) + 0.5 * v**2

@@ -240,6 +240,7 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         kernel_weights: ArrayLike | None = None,
         trust: bool = True,
         step: str = "set",
+        device: Any = None,
     ) -> None:
         self.kernel = kernel
         self.kernel_y = kernel_y
@@ -255,6 +256,7 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         self.kernel_weights = kernel_weights
         self.trust = trust
         self.step = step
+        self.device = device
 
     def fit(
         self,

@@ -343,7 +343,7 @@ def test_balanced_shares_are_those_of_a_dense_sinkhorn(tiles, put, surplus):
     dense = np.full((n_rows, n_columns), -np.inf)
     np.put_along_axis(dense, columns, np.where(worth > -1e29, worth, -np.inf), 1)
     placed = put(columns, worth)
-    (shares,) = host(tiles.balance(*placed, n_columns, surplus))
+    (shares,) = host(tiles.balance(*placed, surplus=surplus))
     expected = np.take_along_axis(sinkhorn(dense, surplus), columns, 1)
     np.testing.assert_allclose(shares, expected, atol=5e-3)
     np.testing.assert_allclose(shares.sum(axis=1), 1.0, atol=1e-5)
@@ -356,7 +356,7 @@ def test_rows_without_worth_get_no_share(tiles, put):
     columns, worth = put(
         np.zeros((2, 3), dtype=np.int32), np.array([[-1e30] * 3, [0, -1e30, -3e38]], np.float32)
     )
-    (shares,) = host(tiles.balance(columns, worth, 3, True))
+    (shares,) = host(tiles.balance(columns, worth, surplus=True))
     assert shares.tolist() == [[0.0] * 3, [1.0, 0.0, 0.0]]
 
 

@@ -7,6 +7,7 @@ The loops over pairs are Triton kernels, or plain PyTorch where Triton is missin
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from scipy import sparse
 
@@ -14,6 +15,7 @@ from unshuffle._device import has_triton
 
 LOWEST = -3e38
 NONE = -1e29  # a worth below stands for a pair that does not exist
+PART = 2**16  # rows whose membership in groups is held at a time
 N_ADDED = 16  # columns of each row that a sparse cost may add
 N_SINKHORN, SINKHORN_TOL = 100, 1e-3
 ROW_BITS = 32  # of the word of a column: bits of its price above, its owner's number below
@@ -43,6 +45,8 @@ class DeviceTiles:
     tuple of tensors (starts of rows, columns, costs) without repeated entries.
     """
 
+    sampled = 32_768  # rows of a step of a search that takes a sample of them
+
     def __init__(self, device: Any) -> None:
         self.device = torch.device(device)
         self._context = ExitStack()
@@ -56,6 +60,12 @@ class DeviceTiles:
 
     def __exit__(self, *reason: object) -> None:
         self._context.close()
+
+    def put(self, array: Any) -> Any:
+        """An array as a tensor in single precision on the device."""
+        if not isinstance(array, torch.Tensor):
+            array = np.ascontiguousarray(array, dtype=np.float32)
+        return torch.as_tensor(array, dtype=torch.float32, device=self.device)
 
     def densities(self, points: Any, rows: Any, rate: float) -> Any:
         """Log of the sums over all points of exp(-2^t rate d^2), t = 0 .. 7, for some points."""
@@ -96,6 +106,20 @@ class DeviceTiles:
         center = others.mean(dim=0)
         return self._loops.quantiles(points - center, others - center, ranks)
 
+    def group_means(self, values: Any, groups: Any, n_groups: int) -> Any:
+        """Mean of the rows of each group, 0 of an empty one."""
+        groups = torch.as_tensor(groups, dtype=torch.int64, device=self.device)
+        each = torch.arange(n_groups, device=self.device)[:, None]
+        total = torch.zeros((n_groups, values.shape[1]), device=self.device)
+        sizes = torch.zeros((n_groups, 1), device=self.device)
+        for some, at in zip(values.split(PART), groups.split(PART), strict=True):
+            members = (at == each).to(
+                torch.float32
+            )  # sums by atomics would differ from run to run
+            total += members @ some
+            sizes += members.sum(dim=1, keepdim=True)
+        return total / sizes.clamp(min=1.0)
+
     def auction(
         self, columns: Any, scores: Any, n_columns: int, *, floors: Any, step: float
     ) -> tuple[Any, Any]:
@@ -120,18 +144,21 @@ class DeviceTiles:
         found[owners[taken]] = taken
         return found, prices_of(words)
 
-    def balance(self, columns: Any, worth: Any, n_columns: int, surplus: bool) -> Any:
-        """Exponentials of the worth, scaled so that rows sum to 1 and columns to (at most) 1.
+    def balance(self, columns: Any, worth: Any, *, surplus: bool) -> Any:
+        """Shares of each row in its columns by the exponentials of their worth.
 
-        Entries without worth (below -1e29) get nothing.
+        They are scaled until rows sum to 1 and columns to 1, or to at most 1 if there is a
+        surplus of columns. A worth of -1e29 or less is no share.
         """
         possible = worth > NONE
+        n_columns = int(columns.max()) + 1
         values = torch.where(possible, worth, -torch.inf)
         highest = values.amax(dim=1, keepdim=True)
         values = values - torch.where(highest.isfinite(), highest, 0.0)
         columns = columns.to(torch.int64)
         order = columns.reshape(-1).argsort(stable=True)
         counts = torch.bincount(columns.reshape(-1), minlength=n_columns)
+        listed = torch.bincount(columns[possible], minlength=n_columns) > 0
         heights = torch.zeros(n_columns, device=self.device)
         for _ in range(N_SINKHORN):
             shares = _normalized(values - heights[columns])
@@ -139,10 +166,9 @@ class DeviceTiles:
             sums = torch.segment_reduce(
                 shares.reshape(-1)[order], "sum", lengths=counts, unsafe=True, initial=0.0
             )
-            least, most = sums.aminmax()
-            balanced = most < 1.0 + SINKHORN_TOL
+            balanced = sums.max() < 1.0 + SINKHORN_TOL
             if not surplus:
-                balanced &= least > 1.0 - SINKHORN_TOL
+                balanced &= torch.where(listed, sums, 1.0).min() > 1.0 - SINKHORN_TOL
             if balanced:
                 break
             more = sums.clamp(min=torch.finfo(sums.dtype).tiny).log()

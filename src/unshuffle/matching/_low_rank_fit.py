@@ -12,7 +12,6 @@ from sklearn.utils import check_random_state
 from unshuffle._device import (
     as_index,
     check_device_memory,
-    find_device,
     in_double,
     namespace,
     take,
@@ -82,7 +81,6 @@ class LowRankFit(Fit):
     def expected_resources(self) -> tuple[float, int]:
         """Rough seconds and bytes that the fit takes."""
         n_items, n_cores = float(self.n_items), all_cores(self.sorting.n_jobs)
-        self.device = find_device(self.sorting.device, self.X, self.y)
         if self.device is not None:
             n_bytes = DEVICE_BYTES + BYTES_PER_ITEM * n_items
             what = f"Matching {self.n_items:,} items"
@@ -189,7 +187,7 @@ class LowRankFit(Fit):
     def answer(self, found: Found) -> Answer:
         """What was found, in the user's order of collections."""
         pair = self.pair
-        frozen = pair.frozen[:, :: pair.order]
+        frozen, n_jobs = pair.frozen[:, :: pair.order], self.sorting.n_jobs
         with self.tiles() as tiles:
             self.scores = honest_scores(pair, tiles, found)
         return Answer(
@@ -199,7 +197,9 @@ class LowRankFit(Fit):
             objective=pair.objective(found.kept),
             path=found.path,
             converged=True,
-            shares=FactorShares(pair, self.scores, found.matching, self.tiles),
+            shares=FactorShares(
+                pair, self.scores, found.matching, self.device, self.sorting.n_jobs
+            ),
         )
 
     def judge(self, interrupted: bool) -> tuple[float, Array]:
@@ -240,9 +240,29 @@ class FactorShares:
     """Soft shares of pairs from likelihood scores; computed when asked for."""
 
     def __init__(
-        self, pair: FactorPair, scores: Scores, matching: Permutation, tiles: Callable[[], Any]
+        self,
+        pair: FactorPair,
+        scores: Scores,
+        matching: Permutation,
+        device: Any,
+        n_jobs: int | None,
     ) -> None:
-        self.pair, self.scores, self.matching, self.tiles = pair, scores, matching, tiles
+        self.pair, self.scores, self.matching = pair, scores, matching
+        self.device, self.n_jobs = device, n_jobs
+
+    def __getstate__(self) -> dict[str, Any]:
+        """State to pickle, which is read without a GPU too."""
+        scores = Scores(*(to_host(each) for each in vars(self.scores).values()))
+        first, second = (
+            replace(side, scores=to_host(side.scores), points=to_host(side.points))
+            for side in (self.pair.first, self.pair.second)
+        )
+        pair = replace(self.pair, first=first, second=second, cost=to_host(self.pair.cost))
+        return {**vars(self), "pair": pair, "scores": scores, "device": None}
+
+    def tiles(self) -> Any:
+        """The machine that works on all pairs."""
+        return tiles_for(self.device, all_cores(self.n_jobs))
 
     def soft_matches(self, temperature: float) -> Any:
         """Share of each item of X in its best candidates of y, a sparse matrix."""

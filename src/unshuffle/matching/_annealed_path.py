@@ -133,7 +133,10 @@ class AnnealedPath:
             how = int(first), whitened, softness
             axes = _principal_axes(self.tiles, D, E)
             tasks.append((part, *axes, how, self.rank, self.tiles.device))
-        annealed = map_parallel(_anneal, tasks, n_jobs=self.n_jobs)
+        if self.tiles.device is None:
+            annealed = map_parallel(_anneal, tasks, n_jobs=self.n_jobs)
+        else:
+            annealed = [_anneal(task) for task in tasks]
         # Only the agreement of a matching counts: soft shares of unbalanced columns overstate it.
         annealed.sort(key=pair.agreement_of, reverse=True)
         return annealed

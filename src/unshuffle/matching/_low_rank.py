@@ -25,10 +25,12 @@ from unshuffle._tiles import Tiles
 from unshuffle.matching._annealed_path import AnnealedPath
 from unshuffle.matching._density_path import follow_densities
 from unshuffle.matching._factor_pair import FactorPair, Permutation
-from unshuffle.matching._rounds import Found, LowRankSearch
+from unshuffle.matching._rounds import Found, LowRankSearch, PartSearch, likelihood_round
 
 # Agreement that no other matching can exceed by enough to matter.
 CONVINCING = 0.9
+# Rounds with all items after a search of a sample, at most, and the least gain of one.
+N_LAST_ROUNDS, GAIN = 5, 1e-4
 
 
 def solve_low_rank(
@@ -45,12 +47,48 @@ def solve_low_rank(
     sharp = follow_densities(search, tiles, rng)
     if sharp.agreement >= CONVINCING:
         return sharp
-    path = AnnealedPath(search, tiles, n_jobs, rng)
-    best, confirmed = path.run(n_init)
-    rivals = [end.matching for end in path.ends]
+    if max(pair.shape) > tiles.climbed:
+        best, confirmed = _follow_sample(search, tiles, n_init, n_jobs, rng)
+        rivals: list[Permutation] = []
+    else:
+        path = AnnealedPath(search, tiles, n_jobs, rng)
+        best, confirmed = path.run(n_init)
+        rivals = [end.matching for end in path.ends]
     if sharp.agreement > best.agreement:
         return replace(sharp, rivals=rivals, confirmed=False)
     return replace(best, rivals=[sharp.matching, *rivals], confirmed=confirmed)
+
+
+def _follow_sample(
+    search: LowRankSearch,
+    tiles: Tiles,
+    n_init: int,
+    n_jobs: int | None,
+    rng: np.random.RandomState,
+) -> tuple[Found, bool]:
+    """Follow the annealed path on a sample, and its end with all items.
+
+    Few items of the sample have their partner in that of the other side. Groups do, and all that
+    is handed on are correlations.
+    """
+    pair = search.pair
+    share = tiles.climbed / max(pair.shape)
+    samples = []
+    for side, size in enumerate(pair.shape):
+        sample = rng.permutation(size)[: max(1, round(share * size))]
+        samples.append(np.union1d(sample, pair.frozen[:, side]))
+    part = pair.part(*samples)
+    path = AnnealedPath(PartSearch(part, search), tiles, n_jobs, rng)
+    end, confirmed = path.run(n_init)
+    M, rank = part.moments(end.matching, end.rank), end.rank
+    found: list[Found] = []
+    for _ in range(N_LAST_ROUNDS):
+        matching = likelihood_round(pair, tiles, M, balanced=True)
+        found.append(search.record(matching, rank, "matching all items", 0.96))
+        if len(found) > 1 and found[-1].agreement < found[-2].agreement * (1.0 + GAIN):
+            break
+        M = pair.moments(matching, rank)
+    return max(found, key=lambda each: each.agreement), confirmed
 
 
 def _match_by_rank(pair: FactorPair) -> Permutation:

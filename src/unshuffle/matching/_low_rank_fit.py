@@ -197,9 +197,7 @@ class LowRankFit(Fit):
             objective=pair.objective(found.kept),
             path=found.path,
             converged=True,
-            shares=FactorShares(
-                pair, self.scores, found.matching, self.device, self.sorting.n_jobs
-            ),
+            shares=FactorShares(pair, self.scores, found.matching, self.device, n_jobs),
         )
 
     def judge(self, interrupted: bool) -> tuple[float, Array]:

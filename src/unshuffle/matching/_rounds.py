@@ -93,6 +93,19 @@ class LowRankSearch(CountingSearch[Found]):
         )
 
 
+class PartSearch(LowRankSearch):
+    """Search of a part of the items, which reports the best matching of all."""
+
+    def __init__(self, part: FactorPair, whole: LowRankSearch) -> None:
+        super().__init__(part, None)
+        self.whole = whole
+
+    def report(self, stage: str, fraction: float) -> None:
+        """Report progress with the best matching of all items."""
+        self.whole.count(1)
+        self.whole.report(stage, fraction)
+
+
 def resolved(pair: FactorPair, most: int) -> int:
     """Number of components that the items of both sides can tell from noise."""
     return max(1, min(most, int(np.sqrt(PER_ITEM * pair.shape[0]))))

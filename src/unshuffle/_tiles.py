@@ -34,6 +34,7 @@ class Tiles:
 
     device = None
     sampled = 4096  # rows of a step of a search that takes a sample of them
+    exact = 1500  # rows that are assigned exactly at most
     climbed = 32_768  # items of a search with many rounds, which takes a sample of more
 
     def __init__(self, n_jobs: int | None = None) -> None:

@@ -37,7 +37,7 @@ def all_pairs(scores):
 @pytest.fixture
 def by_auction(monkeypatch):
     """Assign by auction what would be few enough for the exact solver."""
-    monkeypatch.setattr(_factor_pair, "EXACT", 20)
+    monkeypatch.setattr(Tiles, "exact", 20)
 
 
 def total(benefit, matching):
@@ -80,7 +80,7 @@ def test_rows_that_want_the_same_columns_share_the_rest(by_auction, monkeypatch)
 @pytest.mark.parametrize("exact", [True, False])
 def test_frozen_pairs_are_kept_and_cost_no_one_a_column(exact, monkeypatch):
     if not exact:
-        monkeypatch.setattr(_factor_pair, "EXACT", 20)
+        monkeypatch.setattr(Tiles, "exact", 20)
     frozen = np.array([[5, 0], [0, 5], [299, 400], [17, 17]])
     with Tiles(1) as tiles:
         found = pair_of(300, 517, frozen).assign(tiles, random_scores(300, 517))
@@ -95,7 +95,7 @@ def test_a_cost_rules_pairs_out(kind, exact, monkeypatch):
     with Tiles(1) as tiles:
         free = pair_of(300, 300).assign(tiles, scores)
         if not exact:
-            monkeypatch.setattr(_factor_pair, "EXACT", 20)
+            monkeypatch.setattr(Tiles, "exact", 20)
         cost = np.zeros((300, 300), dtype=np.float32)
         cost[np.arange(300), free] = 1e4
         found = pair_of(300, 300, cost=kind(cost)).assign(tiles, scores)

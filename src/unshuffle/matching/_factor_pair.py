@@ -27,8 +27,8 @@ POWER = 0.25
 # Candidates of each row in the auction, its smallest step in nats, and how far below its first
 # choice a row may be pushed before it waits for the columns that are left.
 N_CANDIDATES, STEP, GIVE_UP = 32, 0.2, 60.0
-# So many rows that are left are assigned exactly, if the columns left are not many more.
-EXACT, MOST_CELLS = 1500, 9_000_000
+# Rows that are left are assigned exactly unless the columns left are many more than they.
+MOST_CELLS = 9_000_000
 # Rounds of candidates for rows that are left; then they are matched by rank.
 MOST_ROUNDS = 6
 # Correlations are cut off here, since a weight of infinity would trust a direction blindly.
@@ -165,7 +165,7 @@ class FactorPair:
         rows = self.free
         for _ in range(MOST_ROUNDS):
             n_left = self.shape[1] - int(taken.sum())
-            if rows.size == 0 or (rows.size <= EXACT and rows.size * n_left <= MOST_CELLS):
+            if rows.size <= tiles.exact and rows.size * n_left <= MOST_CELLS:
                 break
             columns, worth = self.candidates(tiles, scores, rows, taken)
             # A row without any column for sale waits too.
@@ -178,7 +178,7 @@ class FactorPair:
             taken[partners[done]] = True
             rows = rows[~done]
         if rows.size:
-            self._assign_rest(scores, rows, np.flatnonzero(~taken), found)
+            self._assign_rest(tiles, scores, rows, np.flatnonzero(~taken), found)
         return found
 
     def candidates(
@@ -200,13 +200,14 @@ class FactorPair:
 
     def _assign_rest(
         self,
+        tiles: Tiles,
         scores: Scores,
         rows: NDArray[np.intp],
         columns: NDArray[np.intp],
         found: Permutation,
     ) -> None:
         """Assign the last rows exactly, or by rank along the leading direction if many."""
-        if rows.size <= EXACT and rows.size * columns.size <= MOST_CELLS:
+        if rows.size <= tiles.exact and rows.size * columns.size <= MOST_CELLS:
             queries, keys = take(scores.queries, rows), take(scores.keys, columns)
             benefit = in_double(queries @ keys.T + take(scores.bias, columns))
             if self.cost is not None:

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from unshuffle._arrays import check_same_items
 from unshuffle._device import in_double, is_tensor, namespace, take, to_host
-from unshuffle._distances import WIDTH_SAMPLE, sampled_gamma
+from unshuffle._distances import WIDTH_SAMPLE
 from unshuffle._grams import (
     check_centered_norm,
     check_kernel_list,
@@ -42,6 +42,7 @@ from unshuffle.matching._landmarks import (
     Features,
     features_of,
     linear_features,
+    median_gamma_on,
 )
 
 # Most coordinates of the points.
@@ -119,12 +120,19 @@ def compute_factors(
             points = found.vectors(MOST_COORDINATES)
         else:
             points = _points_of_table(features.table, name, effort)
-        sample = to_host(take(points, draw(len(points), WIDTH_SAMPLE)))
-        if np.all(sample == sample[0]):
-            sample = to_host(points)
-            sample = sample[draw_unequal(sample, WIDTH_SAMPLE)]
-        spread = 1.0 / sampled_gamma(sample, name=name)
+        spread = features.spread
+        if spread is None:
+            spread = 1.0 / _median_gamma(points, name, device)
     return Factors(found.scores, found.eigenvalues * features.unit, points, spread)
+
+
+def _median_gamma(points: Any, name: str, device: Any) -> float:
+    """One over the median squared distance of a sample of the points."""
+    sample = to_host(take(points, draw(len(points), WIDTH_SAMPLE)))
+    if np.all(sample == sample[0]):
+        sample = to_host(points)
+        sample = sample[draw_unequal(sample, WIDTH_SAMPLE)]
+    return median_gamma_on(device, sample, name=name)
 
 
 def check_factor_memory(collection: Any, kernel: Any, effort: Effort) -> None:

@@ -18,6 +18,7 @@ from unshuffle._arrays import (
     check_magnitude,
     check_n_items,
     is_real_array,
+    middle,
 )
 from unshuffle._device import in_double, namespace, to_host
 from unshuffle._distances import (
@@ -54,6 +55,8 @@ from unshuffle.matching._kernel_pair import check_unequal
 # Eigenvalues of the landmarks' kernel below this share of the largest are noise in single
 # precision.
 NEGLIGIBLE = 1e-6
+# Squared distances below this share of the largest length have lost too many digits.
+CANCELLED = 1e-6
 # Beyond this squared distance from the median, in units of the kernel's width, single precision
 # loses more than five digits of the similarity of two close items.
 FAR = 64.0
@@ -92,6 +95,7 @@ class Features:
     single: bool = True  # whether single precision holds enough digits of a block
     threads: bool = True  # whether blocks may be computed in several threads
     table: Table | None = None  # vectors whose distances the kernel depends on, if any
+    spread: float | None = None  # median squared distance of these, if known
 
 
 def features_of(
@@ -120,11 +124,13 @@ def features_of(
         return _geodesic_features(table, gamma, name, effort)
     if kernel == "local":
         return _local_features(table, name, effort)
-    median = sampled_gamma(rows[draw_unequal(rows, WIDTH_SAMPLE)], kernel, name=name)
+    sample = rows[draw_unequal(rows, WIDTH_SAMPLE)]
+    median = median_gamma_on(effort.device, sample, kernel, name=name)
     width = median if gamma is None else gamma
     ordinary = median / ORDINARY_WIDTH < width < ORDINARY_WIDTH * median
     if kernel == "rbf" and ordinary and not sparse.issparse(rows):
-        return _rbf_features(table, width, name, effort)
+        spread = float(np.ldexp(1.0 / median, -2 * table.exponent))
+        return replace(_rbf_features(table, width, name, effort), spread=spread)
     landmarks = as_float64(rows[draw_unequal(rows, n_landmarks)])
 
     def block(some: Rows) -> Array:
@@ -133,6 +139,23 @@ def features_of(
     K = exponential(kernel, landmarks, gamma=width)
     found = _from_landmarks(rows.shape[0], block, K, name, effort)
     return replace(found, single=False, table=table if kernel == "rbf" else None)
+
+
+def median_gamma_on(device: Any, sample: Any, kernel: str = "rbf", *, name: str) -> float:
+    """`sampled_gamma`, of dense rows and "rbf" computed on a device."""
+    if device is None or kernel != "rbf" or sparse.issparse(sample):
+        return sampled_gamma(sample, kernel, name=name)
+    points = on_device(as_float64(sample) - middle(as_float64(sample)), device, np.float64)
+    xp = namespace(points)
+    squares = (points**2).sum(axis=1)
+    apart = squares[:, None] + squares - 2.0 * points @ points.T
+    rows, columns = xp.triu_indices(*apart.shape, offset=1, device=apart.device)
+    above = apart[rows, columns]
+    median = float(above.median())
+    # What was lost to cancellation, or is zero as often as not, is left to the careful way.
+    if not median > CANCELLED * float(squares.max()):
+        return sampled_gamma(sample, kernel, name=name)
+    return 1.0 / median
 
 
 def linear_features(table: Table, name: str, effort: Effort) -> Features:

@@ -40,12 +40,13 @@ def solve_low_rank(
     n_init: int,
     n_jobs: int | None,
     rng: np.random.RandomState,
+    convincing: float = CONVINCING,
 ) -> Found:
     """Follow the density path, and the annealed path unless the first is convincing."""
     pair = search.pair
     search.record(_match_by_rank(pair), 1, "describing items", 0.02)
     sharp = follow_densities(search, tiles, rng)
-    if sharp.agreement >= CONVINCING:
+    if sharp.agreement >= convincing:
         return sharp
     if max(pair.shape) > tiles.climbed:
         best, confirmed = _follow_sample(search, tiles, n_init, n_jobs, rng)

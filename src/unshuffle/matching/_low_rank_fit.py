@@ -67,7 +67,7 @@ N_REGIONS, MOST_MOVED = 32, 0.1
 NO_PAIRS = np.empty((0, 2), dtype=np.intp)
 LARGEST_COST = 1e4  # nats; larger costs rule a pair out just as well
 
-Solve = Callable[[FactorPair], Found]
+Solve = Callable[..., Found]
 
 
 class LowRankFit(Fit):
@@ -222,11 +222,17 @@ class LowRankFit(Fit):
             if len(pair.frozen) >= FEWEST:
                 return None, leave_out(pair, tiles, found)
 
-            def solve(part: FactorPair) -> Found:
-                search = LowRankSearch(part, None)
-                return solve_low_rank(search, tiles, n_init=1, n_jobs=n_jobs, rng=fixed_rng())
+            def solve(part: FactorPair, convincing: float = CONVINCING) -> Found:
+                return solve_low_rank(
+                    LowRankSearch(part, None),
+                    tiles,
+                    n_init=1,
+                    n_jobs=n_jobs,
+                    rng=fixed_rng(),
+                    convincing=convincing,
+                )
 
-            evidence = gather_evidence(pair, found.kept, ambiguity, self.reporting(solve))
+            evidence = gather_evidence(pair, found, ambiguity, self.reporting(solve))
             if evidence is None:
                 return None, None
             settled = settled_share(pair, tiles, found)
@@ -421,13 +427,16 @@ def is_mirrored(factors: Factors, tiles: Tiles) -> bool:
 
 
 def gather_evidence(
-    pair: FactorPair, matching: Permutation, ambiguity: float, solve: Solve
+    pair: FactorPair, found: Found, ambiguity: float, solve: Solve
 ) -> Evidence | None:
     """Match two samples of the pairs again, and each with the partners of the other.
 
     The partners of the other sample are items of the same kind, but none is the right partner of
-    an item: what they reach is chance. None if there are too few pairs.
+    an item: what they reach is chance. Only the path that found the matching is followed for
+    that. None if there are too few pairs.
     """
+    matching = found.kept
+    convincing = 0.0 if found.agreement >= CONVINCING else CONVINCING
     matched = np.flatnonzero(matching >= 0)
     if matched.size < FEWEST_PAIRS:
         return None
@@ -440,7 +449,7 @@ def gather_evidence(
         same = np.arange(size)
         again = solve(part)
         kept.append(float((again.matching == same).mean()))
-        chance = solve(pair.part(rows, matching[others])).agreement
+        chance = solve(pair.part(rows, matching[others]), convincing).agreement
         share = (part.agreement(same) - chance) / max(1.0 - chance, 1e-9)
         excess.append(max(share, -1.0))  # few items may agree by more than 1
     return Evidence(float(np.mean(kept)), float(np.mean(excess)), ambiguity)

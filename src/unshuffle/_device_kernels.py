@@ -27,6 +27,10 @@ RESCORED = 16  # columns at least that are ranked in single precision
 ROWS_PER_CALL = 2**16  # whose bins are kept at a time
 N_ROUNDS = 8  # of bids before the rows that wait are counted
 ONE_PROGRAM, MOST_ROUNDS = 2048, 4096  # rows that one program lets bid, without new launches
+ONE_BY_ONE, MOST_BIDS = (
+    8,
+    65_536,
+)  # rows that bid one after the other, which takes less than rounds
 
 # Rows and columns of a tile, warps and stages, by number of features.
 DENSITY = {16: (128, 128, 8, 3), 32: (128, 128, 8, 3), 64: (128, 128, 8, 3), 128: (128, 64, 8, 3)}
@@ -188,13 +192,8 @@ def _rescore_kernel(
 
 
 @triton.jit
-def _offer(
-    COLUMNS, SCORES, FLOORS, WORDS, BIDS, WAITING, WANTED, OFFERS, step, slots, n_slots, k,
-    BK: tl.constexpr,
-):  # fmt: skip
-    """Bids of the rows in some slots, as words of a price above and a row below."""
-    inside = slots < n_slots
-    row = tl.load(WAITING + slots, mask=inside, other=-1)
+def _best_bid(COLUMNS, SCORES, FLOORS, WORDS, step, row, k, BK: tl.constexpr):
+    """Column that each row wants, its bid as a word of price and row, and whether it bids."""
     waits = row >= 0
     choices = tl.arange(0, BK)[None, :]
     known = waits[:, None] & (choices < k)
@@ -221,7 +220,18 @@ def _offer(
     # Nor would a step that rounding takes from the price: it always rises.
     bits = tl.maximum(raised.to(tl.int32, bitcast=True), price.to(tl.int32, bitcast=True) + 1)
     word = (bits.to(tl.int64) << 32) | (row + 1).to(tl.int64)
-    bids = waits & (best >= floor) & (column >= 0)
+    return column, word, waits & (best >= floor) & (column >= 0)
+
+
+@triton.jit
+def _offer(
+    COLUMNS, SCORES, FLOORS, WORDS, BIDS, WAITING, WANTED, OFFERS, step, slots, n_slots, k,
+    BK: tl.constexpr,
+):  # fmt: skip
+    """Enter the bids of the rows in some slots; nobody owns a column before all have bid."""
+    inside = slots < n_slots
+    row = tl.load(WAITING + slots, mask=inside, other=-1)
+    column, word, bids = _best_bid(COLUMNS, SCORES, FLOORS, WORDS, step, row, k, BK)
     tl.atomic_max(BIDS + column, word, mask=bids)
     tl.store(WANTED + slots, column, mask=inside)
     tl.store(OFFERS + slots, tl.where(bids, word, 0), mask=inside)
@@ -284,6 +294,27 @@ def _rounds_kernel(
             n_waiting += tl.sum(waits.to(tl.int32), 0)
         tl.debug_barrier()
         n_done += 1
+
+
+@triton.jit(do_not_specialize=["n_slots", "k", "n_bids"])
+def _chain_kernel(
+    COLUMNS, SCORES, FLOORS, WORDS, BIDS, WAITING, step, n_slots, k, n_bids, BK: tl.constexpr
+):
+    """Bids of few rows one after the other; who loses a column bids next, as on the cores."""
+    slot = 0
+    n_done = 0
+    while (slot < n_slots) & (n_done < n_bids):
+        row = tl.load(WAITING + slot + tl.arange(0, 1))
+        while (tl.max(row, 0) >= 0) & (n_done < n_bids):
+            column, word, bids = _best_bid(COLUMNS, SCORES, FLOORS, WORDS, step, row, k, BK)
+            before = tl.load(WORDS + column, mask=bids, other=0, volatile=True)
+            tl.store(WORDS + column, word, mask=bids)
+            tl.store(BIDS + column, word, mask=bids)
+            row = (before & 4294967295).to(tl.int32) - 1
+            n_done += 1
+            tl.debug_barrier()
+        tl.store(WAITING + slot + tl.arange(0, 1), row)
+        slot += 1
 
 
 def densities(points: Any, rows: Any, rate: float) -> Any:
@@ -416,6 +447,9 @@ def bid(
     BK = triton.next_power_of_2(k)
     BS = max(1, 1024 // BK)
     state = (columns, scores, floors, words, bids, waiting, wanted, offers)
+    if n_slots <= ONE_BY_ONE:
+        _chain_kernel[(1,)](*state[:6], step, n_slots, k, MOST_BIDS, BK=BK, num_warps=1)
+        return
     if n_slots <= ONE_PROGRAM:
         _rounds_kernel[(1,)](*state, step, n_slots, k, MOST_ROUNDS, BK=BK, BS=4 * BS, num_warps=16)
         return

@@ -11,14 +11,15 @@ import numpy as np
 import torch
 from scipy import sparse
 
+from unshuffle import _device_blocks
 from unshuffle._device import has_triton
+from unshuffle._device_blocks import ROW_BITS
 
 LOWEST = -3e38
 NONE = -1e29  # a worth below stands for a pair that does not exist
 PART = 2**16  # rows whose membership in groups is held at a time
 N_ADDED = 16  # columns of each row that a sparse cost may add
 N_SINKHORN, SINKHORN_TOL = 100, 1e-3
-ROW_BITS = 32  # of the word of a column: bits of its price above, its owner's number below
 
 
 class Entries(NamedTuple):
@@ -200,8 +201,6 @@ def _load_loops(device: Any) -> Any:
         from unshuffle import _device_kernels
 
         return _device_kernels
-    from unshuffle import _device_blocks
-
     return _device_blocks
 
 

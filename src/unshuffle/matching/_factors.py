@@ -83,7 +83,7 @@ class Components:
         """Components before scaling, whose inner products are the kernel."""
         roots = np.sqrt(self.eigenvalues[:n_components])
         some = self.scores[:, :n_components]
-        return some * on_device(roots, getattr(some, "device", None))
+        return some * on_device(roots, some.device if is_tensor(some) else None)
 
 
 def compute_factors(

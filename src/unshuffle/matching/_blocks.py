@@ -162,9 +162,9 @@ def eigh_on(device: Any, A: Array) -> tuple[Array, Array]:
     return to_host(values), to_host(vectors)
 
 
-def blocks(n_items: int, n_columns: int, size: int = BLOCK) -> list[slice]:
+def blocks(n_items: int, n_columns: int, device: Any = None) -> list[slice]:
     """Slices of items whose rows of `n_columns` numbers make up a block."""
-    step = max(1, size // n_columns)
+    step = max(1, (BLOCK if device is None else DEVICE_BLOCK) // n_columns)
     return [slice(start, min(start + step, n_items)) for start in range(0, n_items, step)]
 
 

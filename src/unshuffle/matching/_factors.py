@@ -24,7 +24,6 @@ from unshuffle._parallel import count_threads, map_parallel, one_blas_thread
 from unshuffle._parameters import check_memory
 from unshuffle.matching._blocks import (
     BLOCK,
-    DEVICE_BLOCK,
     Array,
     Rows,
     Table,
@@ -202,7 +201,6 @@ def principal_components(features: Features, effort: Effort) -> Components:
     """
     n_items, basis, device = features.n_items, features.basis, effort.device
     n_jobs = effort.n_jobs if features.threads and device is None else None
-    size = BLOCK if device is None else DEVICE_BLOCK
     sample = draw(n_items, features.n_chosen or n_items)
 
     def multiply(rows: Rows, matrix: Array | None) -> Any:
@@ -217,7 +215,7 @@ def principal_components(features: Features, effort: Effort) -> Components:
         return moments(multiply(rows if len(sample) == n_items else sample[rows], basis))
 
     width = features.width
-    sums = add_parts(choose, blocks(len(sample), width, size), n_jobs)
+    sums = add_parts(choose, blocks(len(sample), width, device), n_jobs)
     mean, covariance = mean_and_covariance(*sums, len(sample))
     variances, directions = leading(covariance, device)
     norm = n_items * float(np.linalg.norm(variances))
@@ -231,7 +229,7 @@ def principal_components(features: Features, effort: Effort) -> Components:
         scores[rows] = multiply(rows, turn) - offset
         return moments(scores[rows])
 
-    parts = blocks(n_items, width, size)
+    parts = blocks(n_items, width, device)
     mean, covariance = mean_and_covariance(*add_parts(score, parts, n_jobs), n_items)
     roots = np.sqrt(variances)
     variances, directions = leading(roots[:, None] * covariance * roots)

@@ -33,9 +33,9 @@ ONE_BY_ONE, MOST_BIDS = (
 )  # rows that bid one after the other, which takes less than rounds
 
 # Rows and columns of a tile, warps and stages, by number of features.
-DENSITY = {16: (128, 128, 8, 3), 32: (128, 128, 8, 3), 64: (128, 128, 8, 3), 128: (128, 64, 8, 3)}
+DENSITY = {16: (64, 128, 4, 3), 32: (64, 128, 4, 3), 64: (64, 128, 4, 3), 128: (64, 128, 4, 3)}
 SOFTEN = {16: (128, 64, 8, 3), 32: (128, 64, 8, 3), 64: (128, 64, 8, 3), 128: (128, 64, 8, 3)}
-BINS = {16: (128, 64, 8, 3), 32: (128, 64, 8, 3), 64: (128, 64, 8, 3), 128: (128, 64, 8, 3)}
+BINS = {16: (64, 128, 4, 3), 32: (64, 128, 4, 3), 64: (64, 128, 4, 3), 128: (64, 128, 4, 3)}
 
 
 @triton.jit(do_not_specialize=["n_rows", "n_columns", "per"])
@@ -192,89 +192,102 @@ def _rescore_kernel(
 
 
 @triton.jit
-def _best_bid(COLUMNS, SCORES, FLOORS, WORDS, step, row, k, BK: tl.constexpr):
-    """Column that each row wants, its bid as a word of price and row, and whether it bids."""
+def _ordered(bits):
+    """Bits of numbers as integers in the order of the numbers, and back again."""
+    return bits ^ ((bits >> 31) & 0x7FFFFFFF)
+
+
+@triton.jit
+def _best_bid(COLUMNS, SCORES, FLOORS, WORDS, step, row, k, BK: tl.constexpr, ALONE: tl.constexpr):
+    """What each row wants: a column, its bid as a word of price and row, and who owns it now.
+
+    The bid is 0 if the row does not wait or gives up.
+    """
     waits = row >= 0
     choices = tl.arange(0, BK)[None, :]
     known = waits[:, None] & (choices < k)
     at = row[:, None].to(tl.int64) * k + choices
+    floor = tl.load(FLOORS + row, mask=waits, other=0.0)
     columns = tl.load(COLUMNS + at, mask=known, other=0)
-    scores = tl.load(SCORES + at, mask=known, other=float("-inf"))
-    words = tl.load(WORDS + columns, mask=known, other=0, volatile=True)
-    prices = (words >> 32).to(tl.int32).to(tl.float32, bitcast=True)
-    worth = scores - prices
-    best = tl.max(worth, 1)
+    scores = tl.load(SCORES + at, mask=known, other=-3.0e38)
+    words = tl.load(WORDS + columns, mask=known, other=0, volatile=not ALONE)
+    worth = scores - (words >> 32).to(tl.int32).to(tl.float32, bitcast=True)
     # Of equally good columns each row begins with another one.
     turn = choices - (row % k)[:, None]
-    turn = tl.where(turn < 0, turn + k, turn)
-    turn = tl.where(known & (worth == best[:, None]), turn, BK)
-    chosen = (turn == tl.min(turn, 1)[:, None]) & (turn < BK)
-    second = tl.max(tl.where(chosen, float("-inf"), worth), 1)
-    column = tl.max(tl.where(chosen, columns, -1), 1)
+    turn = tl.where(known, tl.where(turn < 0, turn + k, turn), BK + choices)
+    key = _ordered(worth.to(tl.int32, bitcast=True)).to(tl.int64) << 16 | (65535 - turn)
+    most = tl.max(key, 1)
+    best = _ordered((most >> 16).to(tl.int32)).to(tl.float32, bitcast=True)
+    chosen = key == most[:, None]
+    second = tl.max(tl.where(chosen, -3.0e38, worth), 1)
+    column = tl.sum(tl.where(chosen, columns, 0), 1)
     score = tl.sum(tl.where(chosen, scores, 0.0), 1)
-    price = tl.sum(tl.where(chosen, prices, 0.0), 1)
-    floor = tl.load(FLOORS + row, mask=waits, other=0.0)
+    before = tl.sum(tl.where(chosen, words, 0), 1)
     second = tl.maximum(second, floor - 1.0)
+    bits = (before >> 32).to(tl.int32)
+    price = bits.to(tl.float32, bitcast=True)
     # A smaller step would not show in the worth of a column with a large score.
     raised = price + (best - second + tl.maximum(step, 2.4e-7 * tl.abs(score)))
     # Nor would a step that rounding takes from the price: it always rises.
-    bits = tl.maximum(raised.to(tl.int32, bitcast=True), price.to(tl.int32, bitcast=True) + 1)
+    bits = tl.maximum(raised.to(tl.int32, bitcast=True), bits + 1)
     word = (bits.to(tl.int64) << 32) | (row + 1).to(tl.int64)
-    return column, word, waits & (best >= floor) & (column >= 0)
+    owner = (before & 4294967295).to(tl.int32) - 1
+    return column, tl.where(waits & (best >= floor), word, 0), owner
 
 
 @triton.jit
 def _offer(
-    COLUMNS, SCORES, FLOORS, WORDS, BIDS, WAITING, WANTED, OFFERS, step, slots, n_slots, k,
+    COLUMNS, SCORES, FLOORS, WORDS, BIDS, WAITING, WANTED, OFFERS, OWNERS, step, slots, n_slots, k,
     BK: tl.constexpr,
 ):  # fmt: skip
-    """Enter the bids of the rows in some slots; nobody owns a column before all have bid."""
+    """Enter the bids of the rows in some slots; no column changes hands before all have bid."""
     inside = slots < n_slots
     row = tl.load(WAITING + slots, mask=inside, other=-1)
-    column, word, bids = _best_bid(COLUMNS, SCORES, FLOORS, WORDS, step, row, k, BK)
-    tl.atomic_max(BIDS + column, word, mask=bids)
+    column, word, owner = _best_bid(COLUMNS, SCORES, FLOORS, WORDS, step, row, k, BK, False)
+    tl.atomic_max(BIDS + column, word, mask=word > 0)
     tl.store(WANTED + slots, column, mask=inside)
-    tl.store(OFFERS + slots, tl.where(bids, word, 0), mask=inside)
+    tl.store(OFFERS + slots, word, mask=inside)
+    tl.store(OWNERS + slots, owner, mask=inside)
 
 
 @triton.jit
-def _settle(WORDS, BIDS, WAITING, WANTED, OFFERS, slots, n_slots):
-    """Whether each slot waits on, after columns went to the highest bids."""
+def _settle(WORDS, BIDS, WAITING, WANTED, OFFERS, OWNERS, slots, n_slots):
+    """Give columns to the highest bids; returns which slots wait on."""
     inside = slots < n_slots
-    row = tl.load(WAITING + slots, mask=inside, other=-1)
     column = tl.load(WANTED + slots, mask=inside, other=0)
     word = tl.load(OFFERS + slots, mask=inside, other=0)
+    owner = tl.load(OWNERS + slots, mask=inside, other=-1)
     bids = word > 0
     won = bids & (tl.load(BIDS + column, mask=bids, other=0, volatile=True) == word)
-    before = tl.load(WORDS + column, mask=won, other=0, volatile=True)
     tl.store(WORDS + column, word, mask=won)
-    evicted = (before & 4294967295).to(tl.int32) - 1
-    row = tl.where(won, evicted, tl.where(bids, row, -1))
+    row = (word & 4294967295).to(tl.int32) - 1
+    row = tl.where(won, owner, row)
     tl.store(WAITING + slots, row, mask=inside)
     return row >= 0
 
 
 @triton.jit(do_not_specialize=["n_slots", "k"])
 def _offer_kernel(
-    COLUMNS, SCORES, FLOORS, WORDS, BIDS, WAITING, WANTED, OFFERS, step, n_slots, k,
+    COLUMNS, SCORES, FLOORS, WORDS, BIDS, WAITING, WANTED, OFFERS, OWNERS, step, n_slots, k,
     BK: tl.constexpr, BS: tl.constexpr,
 ):  # fmt: skip
     slots = tl.program_id(0) * BS + tl.arange(0, BS)
     _offer(
-        COLUMNS, SCORES, FLOORS, WORDS, BIDS, WAITING, WANTED, OFFERS, step, slots, n_slots, k, BK
-    )
+        COLUMNS, SCORES, FLOORS, WORDS, BIDS, WAITING, WANTED, OFFERS, OWNERS, step,
+        slots, n_slots, k, BK,
+    )  # fmt: skip
 
 
 @triton.jit(do_not_specialize=["n_slots"])
-def _settle_kernel(WORDS, BIDS, WAITING, WANTED, OFFERS, n_slots, BS: tl.constexpr):
+def _settle_kernel(WORDS, BIDS, WAITING, WANTED, OFFERS, OWNERS, n_slots, BS: tl.constexpr):
     slots = tl.program_id(0) * BS + tl.arange(0, BS)
-    _settle(WORDS, BIDS, WAITING, WANTED, OFFERS, slots, n_slots)
+    _settle(WORDS, BIDS, WAITING, WANTED, OFFERS, OWNERS, slots, n_slots)
 
 
 @triton.jit(do_not_specialize=["n_slots", "k", "n_rounds"])
 def _rounds_kernel(
-    COLUMNS, SCORES, FLOORS, WORDS, BIDS, WAITING, WANTED, OFFERS, step, n_slots, k, n_rounds,
-    BK: tl.constexpr, BS: tl.constexpr,
+    COLUMNS, SCORES, FLOORS, WORDS, BIDS, WAITING, WANTED, OFFERS, OWNERS, step,
+    n_slots, k, n_rounds, BK: tl.constexpr, BS: tl.constexpr,
 ):  # fmt: skip
     """Rounds of bids by one program, until a quarter of the rows is left."""
     n_waiting = n_slots
@@ -282,15 +295,14 @@ def _rounds_kernel(
     while (n_waiting * 4 > n_slots) & (n_done < n_rounds):
         for begin in range(0, n_slots, BS):
             _offer(
-                COLUMNS, SCORES, FLOORS, WORDS, BIDS, WAITING, WANTED, OFFERS, step,
+                COLUMNS, SCORES, FLOORS, WORDS, BIDS, WAITING, WANTED, OFFERS, OWNERS, step,
                 begin + tl.arange(0, BS), n_slots, k, BK,
             )  # fmt: skip
         tl.debug_barrier()
         n_waiting = 0
         for begin in range(0, n_slots, BS):
-            waits = _settle(
-                WORDS, BIDS, WAITING, WANTED, OFFERS, begin + tl.arange(0, BS), n_slots
-            )
+            slots = begin + tl.arange(0, BS)
+            waits = _settle(WORDS, BIDS, WAITING, WANTED, OFFERS, OWNERS, slots, n_slots)
             n_waiting += tl.sum(waits.to(tl.int32), 0)
         tl.debug_barrier()
         n_done += 1
@@ -301,19 +313,19 @@ def _chain_kernel(
     COLUMNS, SCORES, FLOORS, WORDS, BIDS, WAITING, step, n_slots, k, n_bids, BK: tl.constexpr
 ):
     """Bids of few rows one after the other; who loses a column bids next, as on the cores."""
+    one = tl.arange(0, 1)
     slot = 0
     n_done = 0
     while (slot < n_slots) & (n_done < n_bids):
-        row = tl.load(WAITING + slot + tl.arange(0, 1))
+        row = tl.load(WAITING + slot + one)
         while (tl.max(row, 0) >= 0) & (n_done < n_bids):
-            column, word, bids = _best_bid(COLUMNS, SCORES, FLOORS, WORDS, step, row, k, BK)
-            before = tl.load(WORDS + column, mask=bids, other=0, volatile=True)
-            tl.store(WORDS + column, word, mask=bids)
-            tl.store(BIDS + column, word, mask=bids)
-            row = (before & 4294967295).to(tl.int32) - 1
+            column, word, owner = _best_bid(COLUMNS, SCORES, FLOORS, WORDS, step, row, k, BK, True)
+            tl.store(WORDS + column, word, mask=word > 0)
+            tl.store(BIDS + column, word, mask=word > 0)
+            row = tl.where(word > 0, owner, -1)
             n_done += 1
             tl.debug_barrier()
-        tl.store(WAITING + slot + tl.arange(0, 1), row)
+        tl.store(WAITING + slot + one, row)
         slot += 1
 
 
@@ -443,10 +455,11 @@ def bid(
 ) -> None:
     """Let the rows that wait bid for their columns in some rounds, as in plain PyTorch."""
     n_slots, k = len(waiting), columns.shape[1]
-    wanted, offers = torch.empty_like(waiting), torch.empty_like(waiting, dtype=torch.int64)
+    wanted, owners = torch.empty_like(waiting), torch.empty_like(waiting)
+    offers = torch.empty_like(waiting, dtype=torch.int64)
     BK = triton.next_power_of_2(k)
     BS = max(1, 1024 // BK)
-    state = (columns, scores, floors, words, bids, waiting, wanted, offers)
+    state = (columns, scores, floors, words, bids, waiting, wanted, offers, owners)
     if n_slots <= ONE_BY_ONE:
         _chain_kernel[(1,)](*state[:6], step, n_slots, k, MOST_BIDS, BK=BK, num_warps=1)
         return

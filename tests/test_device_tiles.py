@@ -298,6 +298,42 @@ def test_an_auction_of_short_lists_is_as_good_as_that_of_the_cores(tiles, put):
     assert total(found) >= total(expected) - 120 * 0.2
 
 
+@pytest.mark.skipif(not INTERPRETED, reason="for kernels")
+@pytest.mark.parametrize("limits", [(0, 0), (0, 512), (512, 0)])
+def test_rows_bid_as_well_in_launches_in_one_program_and_one_by_one(
+    tiles, put, monkeypatch, limits
+):
+    from unshuffle import _device_kernels
+
+    for name, limit in zip(("ONE_BY_ONE", "ONE_PROGRAM"), limits, strict=True):
+        monkeypatch.setattr(_device_kernels, name, limit)
+    scores = np.random.default_rng(7).normal(size=(30, 34))
+    columns, worth, floors = put(*lists_of(scores), np.full(30, -1e3, np.float32))
+    found, prices = host(*tiles.auction(columns, worth, 34, floors=floors, step=0.01))
+    assert np.unique(found).size == 30
+    best = scores[np.arange(30), solve_assignment(scores, maximize=True).columns].sum()
+    assert scores[np.arange(30), found].sum() >= best - 30 * 0.01 - 1e-3
+    assert np.all(prices[np.setdiff1d(np.arange(34), found)] == 0)
+
+
+def test_long_fights_of_few_rows_end_in_larger_steps(tiles, put, monkeypatch):
+    # Two rows want one column; each raises its price by a step, up to a thousand steps.
+    from unshuffle import _device_tiles
+
+    monkeypatch.setattr(tiles._loops, "PATIENCE", 0)
+    if INTERPRETED:
+        monkeypatch.setattr("unshuffle._device_kernels.MOST_BIDS", 10)
+    else:
+        monkeypatch.setattr("unshuffle._device_blocks.N_ROUNDS", 10)
+    columns = np.tile(np.arange(3, dtype=np.int32), (4, 1))
+    columns, scores, floors = put(
+        columns, np.zeros((4, 3), np.float32), np.full(4, -10, np.float32)
+    )
+    found, prices = host(*tiles.auction(columns, scores, 3, floors=floors, step=0.01))
+    assert sorted(found.tolist()) == [-1, 0, 1, 2]
+    assert prices.max() < 10 + 1 + _device_tiles.MOST_GROWTH * 0.01 + 1e-3
+
+
 def test_rows_below_their_floor_go_without(tiles, put):
     # Three rows want one of two columns; the third is worth least to the others.
     scores = np.array([[5.0, 4.0], [5.0, 3.0], [1.0, 0.5]])

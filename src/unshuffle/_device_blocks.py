@@ -13,7 +13,8 @@ BLOCK_BYTES = 2**26  # of the products of a block of rows
 RESOLUTION = 2.4e-7  # of single precision, relative
 LOWEST = -3e38
 ROW_BITS = 32  # of the word of a column: bits of its price above, its owner's number below
-N_ROUNDS = 8  # of bids before the rows that wait are counted
+N_ROUNDS = 64  # of bids before the rows that wait are counted
+PATIENCE = 64  # calls of few rows that get nowhere before steps grow
 
 
 def densities(points: Any, rows: Any, rate: float) -> Any:

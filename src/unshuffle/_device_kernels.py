@@ -27,8 +27,9 @@ FEWEST_TILES = 8  # of columns that a program works on
 BINS_PER_COLUMN = 8  # columns that share a bin hide each other
 RESCORED = 16  # columns at least that are ranked in single precision
 ROWS_PER_CALL = 2**16  # whose bins are kept at a time
-N_ROUNDS = 8  # of bids before the rows that wait are counted
-ONE_PROGRAM, MOST_ROUNDS = 2048, 4096  # rows that one program lets bid, without new launches
+N_ROUNDS = 16  # of bids before the rows that wait are counted
+PATIENCE = 2  # calls of few rows that get nowhere before steps grow
+ONE_PROGRAM, MOST_ROUNDS = 512, 4096  # rows that one program lets bid, without new launches
 ONE_BY_ONE, MOST_BIDS = (
     8,
     65_536,
@@ -238,76 +239,95 @@ def _best_bid(COLUMNS, SCORES, FLOORS, WORDS, step, row, k, BK: tl.constexpr, AL
 
 
 @triton.jit
-def _offer(
-    COLUMNS, SCORES, FLOORS, WORDS, BIDS, WAITING, WANTED, OFFERS, OWNERS, step, slots, n_slots, k,
-    BK: tl.constexpr,
-):  # fmt: skip
-    """Enter the bids of the rows in some slots; no column changes hands before all have bid."""
-    inside = slots < n_slots
-    row = tl.load(WAITING + slots, mask=inside, other=-1)
-    column, word, owner = _best_bid(COLUMNS, SCORES, FLOORS, WORDS, step, row, k, BK, False)
-    tl.atomic_max(BIDS + column, word, mask=word > 0)
-    tl.store(WANTED + slots, column, mask=inside)
-    tl.store(OFFERS + slots, word, mask=inside)
-    tl.store(OWNERS + slots, owner, mask=inside)
+def _outcome(WORDS, WANTED, OFFERS, OWNERS, slots, n_slots):
+    """Rows that wait in some slots after the last bids, and which of these bids won.
 
-
-@triton.jit
-def _settle(WORDS, BIDS, WAITING, WANTED, OFFERS, OWNERS, slots, n_slots):
-    """Give columns to the highest bids; returns which slots wait on."""
+    A slot holds a bid and the owner of the wanted column, or no bid (0) and the row that waits.
+    """
     inside = slots < n_slots
     column = tl.load(WANTED + slots, mask=inside, other=0)
     word = tl.load(OFFERS + slots, mask=inside, other=0)
     owner = tl.load(OWNERS + slots, mask=inside, other=-1)
     bids = word > 0
-    won = bids & (tl.load(BIDS + column, mask=bids, other=0, volatile=True) == word)
-    tl.store(WORDS + column, word, mask=won)
-    row = (word & 4294967295).to(tl.int32) - 1
-    row = tl.where(won, owner, row)
-    tl.store(WAITING + slots, row, mask=inside)
-    return row >= 0
+    won = bids & (tl.load(WORDS + column, mask=bids, other=0, volatile=True) == word)
+    loser = (word & 4294967295).to(tl.int32) - 1
+    row = tl.where(won | (word == 0), owner, loser)
+    return column, word, won, row
+
+
+@triton.jit
+def _round(
+    COLUMNS, SCORES, FLOORS, WORDS, NEXT, WANTED, OFFERS, OWNERS, step, slots, n_slots, k,
+    BK: tl.constexpr,
+):  # fmt: skip
+    """A bid of each row that waits; returns which slots bid.
+
+    Prices are read from `WORDS`, where the last bids are, and bids go to `NEXT`, so that all rows
+    see the same prices. `NEXT` is one round behind; the winners of that round bring it up to date.
+    """
+    column, word, won, row = _outcome(WORDS, WANTED, OFFERS, OWNERS, slots, n_slots)
+    tl.atomic_max(NEXT + column, word, mask=won)
+    column, word, owner = _best_bid(COLUMNS, SCORES, FLOORS, WORDS, step, row, k, BK, False)
+    bids = word > 0
+    tl.atomic_max(NEXT + column, word, mask=bids)
+    inside = slots < n_slots
+    tl.store(WANTED + slots, column, mask=inside)
+    tl.store(OFFERS + slots, word, mask=inside)
+    tl.store(OWNERS + slots, tl.where(bids, owner, -1), mask=inside)
+    return bids
+
+
+@triton.jit
+def _settle(WORDS, NEXT, WANTED, OFFERS, OWNERS, slots, n_slots):
+    """Leave the rows that wait in the slots, and both words of each column alike."""
+    column, word, won, row = _outcome(WORDS, WANTED, OFFERS, OWNERS, slots, n_slots)
+    tl.store(NEXT + column, word, mask=won)
+    tl.store(OWNERS + slots, row, mask=slots < n_slots)
 
 
 @triton.jit(do_not_specialize=["n_slots", "k"])
-def _offer_kernel(
-    COLUMNS, SCORES, FLOORS, WORDS, BIDS, WAITING, WANTED, OFFERS, OWNERS, step, n_slots, k,
+def _round_kernel(
+    COLUMNS, SCORES, FLOORS, WORDS, NEXT, WANTED, OFFERS, OWNERS, step, n_slots, k,
     BK: tl.constexpr, BS: tl.constexpr,
 ):  # fmt: skip
     slots = tl.program_id(0) * BS + tl.arange(0, BS)
-    _offer(
-        COLUMNS, SCORES, FLOORS, WORDS, BIDS, WAITING, WANTED, OFFERS, OWNERS, step,
-        slots, n_slots, k, BK,
-    )  # fmt: skip
+    _round(
+        COLUMNS, SCORES, FLOORS, WORDS, NEXT, WANTED, OFFERS, OWNERS, step, slots, n_slots, k, BK
+    )
 
 
 @triton.jit(do_not_specialize=["n_slots"])
-def _settle_kernel(WORDS, BIDS, WAITING, WANTED, OFFERS, OWNERS, n_slots, BS: tl.constexpr):
+def _settle_kernel(WORDS, NEXT, WANTED, OFFERS, OWNERS, n_slots, BS: tl.constexpr):
     slots = tl.program_id(0) * BS + tl.arange(0, BS)
-    _settle(WORDS, BIDS, WAITING, WANTED, OFFERS, OWNERS, slots, n_slots)
+    _settle(WORDS, NEXT, WANTED, OFFERS, OWNERS, slots, n_slots)
 
 
 @triton.jit(do_not_specialize=["n_slots", "k", "n_rounds"])
 def _rounds_kernel(
-    COLUMNS, SCORES, FLOORS, WORDS, BIDS, WAITING, WANTED, OFFERS, OWNERS, step,
-    n_slots, k, n_rounds, BK: tl.constexpr, BS: tl.constexpr,
+    COLUMNS, SCORES, FLOORS, WORDS, NEXT, WANTED, OFFERS, OWNERS, step, n_slots, k, n_rounds,
+    BK: tl.constexpr, BS: tl.constexpr,
 ):  # fmt: skip
-    """Rounds of bids by one program, until a quarter of the rows is left."""
+    """Pairs of rounds by one program, until a quarter of the rows is left."""
     n_waiting = n_slots
     n_done = 0
     while (n_waiting * 4 > n_slots) & (n_done < n_rounds):
         for begin in range(0, n_slots, BS):
-            _offer(
-                COLUMNS, SCORES, FLOORS, WORDS, BIDS, WAITING, WANTED, OFFERS, OWNERS, step,
+            _round(
+                COLUMNS, SCORES, FLOORS, WORDS, NEXT, WANTED, OFFERS, OWNERS, step,
                 begin + tl.arange(0, BS), n_slots, k, BK,
             )  # fmt: skip
         tl.debug_barrier()
         n_waiting = 0
         for begin in range(0, n_slots, BS):
-            slots = begin + tl.arange(0, BS)
-            waits = _settle(WORDS, BIDS, WAITING, WANTED, OFFERS, OWNERS, slots, n_slots)
-            n_waiting += tl.sum(waits.to(tl.int32), 0)
+            bids = _round(
+                COLUMNS, SCORES, FLOORS, NEXT, WORDS, WANTED, OFFERS, OWNERS, step,
+                begin + tl.arange(0, BS), n_slots, k, BK,
+            )  # fmt: skip
+            n_waiting += tl.sum(bids.to(tl.int32), 0)
         tl.debug_barrier()
-        n_done += 1
+        n_done += 2
+    for begin in range(0, n_slots, BS):
+        _settle(WORDS, NEXT, WANTED, OFFERS, OWNERS, begin + tl.arange(0, BS), n_slots)
 
 
 @triton.jit(do_not_specialize=["n_slots", "k", "n_bids"])
@@ -457,21 +477,28 @@ def bid(
 ) -> None:
     """Let the rows that wait bid for their columns in some rounds, as in plain PyTorch."""
     n_slots, k = len(waiting), columns.shape[1]
-    wanted, owners = torch.empty_like(waiting), torch.empty_like(waiting)
-    offers = torch.empty_like(waiting, dtype=torch.int64)
     BK = triton.next_power_of_2(k)
-    BS = max(1, 1024 // BK)
-    state = (columns, scores, floors, words, bids, waiting, wanted, offers, owners)
+    lists = columns, scores, floors
     if n_slots <= ONE_BY_ONE:
-        _chain_kernel[(1,)](*state[:6], step, n_slots, k, MOST_BIDS, BK=BK, num_warps=1)
+        _chain_kernel[(1,)](
+            *lists, words, bids, waiting, step, n_slots, k, MOST_BIDS, BK=BK, num_warps=1
+        )
         return
+    wanted, offers = torch.zeros_like(waiting), torch.zeros_like(waiting, dtype=torch.int64)
+    slots = wanted, offers, waiting
     if n_slots <= ONE_PROGRAM:
-        _rounds_kernel[(1,)](*state, step, n_slots, k, MOST_ROUNDS, BK=BK, BS=4 * BS, num_warps=16)
+        _rounds_kernel[(1,)](
+            *lists, words, bids, *slots, step, n_slots, k, MOST_ROUNDS,
+            BK=BK, BS=max(1, 8192 // BK), num_warps=16,
+        )  # fmt: skip
         return
+    BS = max(1, 1024 // BK)
     grid = (triton.cdiv(n_slots, BS),)
-    for _ in range(N_ROUNDS):
-        _offer_kernel[grid](*state, step, n_slots, k, BK=BK, BS=BS, num_warps=4)
-        _settle_kernel[(triton.cdiv(n_slots, 512),)](*state[3:], n_slots, BS=512, num_warps=4)
+    for _ in range(N_ROUNDS // 2):
+        for pair in ((words, bids), (bids, words)):
+            _round_kernel[grid](*lists, *pair, *slots, step, n_slots, k, BK=BK, BS=BS, num_warps=4)
+    grid = (triton.cdiv(n_slots, 512),)
+    _settle_kernel[grid](words, bids, *slots, n_slots, BS=512, num_warps=4)
 
 
 def _rounded(

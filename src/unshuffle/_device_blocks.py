@@ -19,6 +19,7 @@ PATIENCE = 64  # calls of few rows that get nowhere before steps grow
 
 def densities(points: Any, rows: Any, rate: float) -> Any:
     """Sums over all points of exp(-2^t rate d^2), t = 0 .. 7, for some points."""
+    points = points - points.mean(dim=0)
     squares = points.square().sum(dim=1)
     sums = torch.empty((len(rows), N_WIDTHS), device=points.device)
     for begin, end in _blocks(len(rows), len(points)):

@@ -62,7 +62,7 @@ class DeviceTiles:
     def densities(self, points: Any, rows: Any, rate: float) -> Any:
         """Log of the sums over all points of exp(-2^t rate d^2), t = 0 .. 7, for some points."""
         rows = torch.as_tensor(rows, dtype=torch.int64, device=self.device)
-        return self._loops.densities(points - points.mean(dim=0), rows, float(rate)).log()
+        return self._loops.densities(points, rows, float(rate)).log()
 
     def soft_means(
         self, queries: Any, keys: Any, bias: Any, values: Any, cost: Any = None

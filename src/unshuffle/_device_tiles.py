@@ -168,7 +168,7 @@ class DeviceTiles:
                 cost.sum_duplicates()
             cost = (torch.from_numpy(each) for each in (cost.indptr, cost.indices, cost.data))
         elif cost is None or isinstance(cost, torch.Tensor):
-            return cost
+            return cost if cost is None else cost.contiguous()
         starts, columns, costs = (each.to(self.device) for each in cost)
         return Entries(starts.to(torch.int64), columns.to(torch.int64), costs.to(torch.float32))
 

@@ -316,22 +316,20 @@ def test_rows_bid_as_well_in_launches_in_one_program_and_one_by_one(
     assert np.all(prices[np.setdiff1d(np.arange(34), found)] == 0)
 
 
-def test_long_fights_of_few_rows_end_in_larger_steps(tiles, put, monkeypatch):
-    # Two rows want one column; each raises its price by a step, up to a thousand steps.
-    from unshuffle import _device_tiles
-
-    monkeypatch.setattr(tiles._loops, "PATIENCE", 0)
+def test_an_auction_may_be_cut_into_short_calls(tiles, put, monkeypatch):
+    scores = np.random.default_rng(4).normal(size=(40, 40))
+    columns, worth, floors = put(*lists_of(scores), np.full(40, -1e3, np.float32))
+    expected = host(*tiles.auction(columns, worth, 40, floors=floors, step=0.05))
     if INTERPRETED:
-        monkeypatch.setattr("unshuffle._device_kernels.MOST_BIDS", 10)
+        monkeypatch.setattr("unshuffle._device_kernels.MOST_BIDS", 3)
+        monkeypatch.setattr("unshuffle._device_kernels.MOST_ROUNDS", 2)
     else:
-        monkeypatch.setattr("unshuffle._device_blocks.N_ROUNDS", 10)
-    columns = np.tile(np.arange(3, dtype=np.int32), (4, 1))
-    columns, scores, floors = put(
-        columns, np.zeros((4, 3), np.float32), np.full(4, -10, np.float32)
+        monkeypatch.setattr("unshuffle._device_blocks.N_ROUNDS", 1)
+    found = host(*tiles.auction(columns, worth, 40, floors=floors, step=0.05))
+    assert sorted(found[0].tolist()) == list(range(40))
+    assert scores[np.arange(40), found[0]].sum() == pytest.approx(
+        scores[np.arange(40), expected[0]].sum(), abs=40 * 0.05
     )
-    found, prices = host(*tiles.auction(columns, scores, 3, floors=floors, step=0.01))
-    assert sorted(found.tolist()) == [-1, 0, 1, 2]
-    assert prices.max() < 10 + 1 + _device_tiles.MOST_GROWTH * 0.01 + 1e-3
 
 
 def test_rows_below_their_floor_go_without(tiles, put):
@@ -350,10 +348,10 @@ def test_rows_below_their_floor_go_without(tiles, put):
 @pytest.mark.parametrize("size", [1e4, -1e4, 1e7, 1e12, 1e30])
 def test_an_auction_of_huge_scores_ends(tiles, put, size):
     # All rows want the same few columns, and steps and floors are lost to rounding.
-    columns = np.tile(np.arange(4, dtype=np.int32), (50, 1))
-    scores = np.full((50, 4), size, dtype=np.float32)
-    columns, scores, floors = put(columns, scores, scores[:, 0] - np.float32(60.0))
-    found, _ = host(*tiles.auction(columns, scores, 50, floors=floors, step=0.2))
+    columns = np.tile(np.arange(4, dtype=np.int32), (9, 1))
+    scores = np.full((9, 4), size, dtype=np.float32)
+    columns, scores, floors = put(columns, scores, scores[:, 0] - np.float32(20.0))
+    found, _ = host(*tiles.auction(columns, scores, 9, floors=floors, step=0.2))
     assert np.sort(found[found >= 0]).tolist() == [0, 1, 2, 3]
 
 

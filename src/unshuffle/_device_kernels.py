@@ -30,7 +30,6 @@ BINS_PER_COLUMN, N_EXACT = 8, 512
 RESCORED = 16  # columns at least that are ranked in single precision
 ROWS_PER_CALL = 2**16  # whose bins are kept at a time
 N_ROUNDS = 16  # of bids before the rows that wait are counted
-PATIENCE = 2  # calls of few rows that get nowhere before steps grow
 ONE_PROGRAM, MOST_ROUNDS = 512, 4096  # rows that one program lets bid, without new launches
 ONE_BY_ONE, MOST_BIDS = (
     8,
@@ -527,7 +526,7 @@ def bid(
     if n_slots <= ONE_PROGRAM:
         _rounds_kernel[(1,)](
             *lists, words, bids, *slots, step, n_slots, k, MOST_ROUNDS,
-            BK=BK, BS=max(1, 8192 // BK), num_warps=16,
+            BK=BK, BS=max(1, 4096 // BK), num_warps=16,
         )  # fmt: skip
         return
     BS = max(1, 1024 // BK)

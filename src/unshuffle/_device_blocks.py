@@ -13,11 +13,12 @@ BLOCK_BYTES = 2**26  # of the products of a block of rows
 RESOLUTION = 2.4e-7  # of single precision, relative
 LOWEST = -3e38
 ROW_BITS = 32  # of the word of a column: bits of its price above, its owner's number below
-N_ROUNDS = 8  # of bids before the rows that wait are counted
+N_ROUNDS = 64  # of bids before the rows that wait are counted
 
 
 def densities(points: Any, rows: Any, rate: float) -> Any:
     """Sums over all points of exp(-2^t rate d^2), t = 0 .. 7, for some points."""
+    points = points - points.mean(dim=0)
     squares = points.square().sum(dim=1)
     sums = torch.empty((len(rows), N_WIDTHS), device=points.device)
     for begin, end in _blocks(len(rows), len(points)):

@@ -7,6 +7,8 @@ centered. Items are padded to whole tiles, which no mask then has to guard; bins
 rows are split over several programs, whose results are joined in a fixed order. Sizes are not
 compiled into the kernels, since each new size would then take half a second.
 """
+# Arguments of kernels have types of Triton's own compiler.
+# mypy: disable-error-code="no-untyped-def"
 
 from typing import Any
 
@@ -22,20 +24,61 @@ HALF_BITS = 12  # rounded numbers are below 2^12, far from the ends of half prec
 MOST_FEATURES = 128  # wider rows are left to plain PyTorch
 N_PROGRAMS = 1024  # that keep a large GPU busy to the end
 FEWEST_TILES = 8  # of columns that a program works on
-BINS_PER_COLUMN = 8  # columns that share a bin hide each other
+# Bins for each column that is asked for, since columns that share a bin hide each other. So many
+# columns have a bin each.
+BINS_PER_COLUMN, N_EXACT = 8, 512
 RESCORED = 16  # columns at least that are ranked in single precision
 ROWS_PER_CALL = 2**16  # whose bins are kept at a time
-N_ROUNDS = 8  # of bids before the rows that wait are counted
-ONE_PROGRAM, MOST_ROUNDS = 2048, 4096  # rows that one program lets bid, without new launches
+N_ROUNDS = 16  # of bids before the rows that wait are counted
+ONE_PROGRAM, MOST_ROUNDS = 512, 4096  # rows that one program lets bid, without new launches
 ONE_BY_ONE, MOST_BIDS = (
     8,
     65_536,
 )  # rows that bid one after the other, which takes less than rounds
 
 # Rows and columns of a tile, warps and stages, by number of features.
-DENSITY = {16: (128, 128, 8, 3), 32: (128, 128, 8, 3), 64: (128, 128, 8, 3), 128: (128, 64, 8, 3)}
+DENSITY = {16: (64, 128, 4, 3), 32: (64, 128, 4, 3), 64: (64, 128, 4, 3), 128: (64, 128, 4, 3)}
 SOFTEN = {16: (128, 64, 8, 3), 32: (128, 64, 8, 3), 64: (128, 64, 8, 3), 128: (128, 64, 8, 3)}
-BINS = {16: (128, 64, 8, 3), 32: (128, 64, 8, 3), 64: (128, 64, 8, 3), 128: (128, 64, 8, 3)}
+BINS = {16: (64, 128, 4, 3), 32: (64, 128, 4, 3), 64: (64, 128, 4, 3), 128: (64, 128, 4, 3)}
+
+
+@triton.jit(do_not_specialize=["n_rows", "width", "stride"])
+def _pack_kernel(
+    X, CENTER, SCALES, WEIGHTS, BIAS, PACKED, EXTRA, SHIFTS, n_rows, width, stride,
+    KIND: tl.constexpr, R: tl.constexpr, BM: tl.constexpr,
+):  # fmt: skip
+    """Centered and scaled rows in half precision, padded, and a number or two of each row."""
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    features = tl.arange(0, R)
+    wide = features < width
+    inside = (rows < n_rows)[:, None] & wide[None, :]
+    x = tl.load(
+        X + rows[:, None].to(tl.int64) * stride + features[None, :], mask=inside, other=0.0
+    )
+    center = tl.load(CENTER + features, mask=wide, other=0.0)
+    centered = tl.where(inside, x - center[None, :], 0.0)
+    if KIND == "queries":  # each row has a scale of its own
+        size = tl.maximum(tl.max(tl.abs(centered), 1), 1e-15)
+        scale = tl.exp2(12.0 - tl.ceil(tl.log2(size)))
+        packed = (centered * scale[:, None]).to(tl.float16)
+        weights = tl.load(WEIGHTS + features, mask=wide, other=0.0)
+        tl.store(EXTRA + rows, 1.4426950408889634 / scale / tl.load(SCALES))
+        tl.store(SHIFTS + rows, tl.sum(x * weights[None, :], 1))
+    else:
+        scales = tl.load(SCALES + features, mask=wide, other=0.0)
+        # Points may lie far outside; the others are scaled to fit.
+        scaled = tl.minimum(tl.maximum(centered * scales[None, :], -6.0e4), 6.0e4)
+        packed = scaled.to(tl.float16)
+    if KIND == "keys":
+        weights = tl.load(WEIGHTS + features, mask=wide, other=0.0)
+        bias = tl.load(BIAS + rows, mask=rows < n_rows, other=float("-inf"))
+        bias = (bias + tl.sum(centered * weights[None, :], 1)) * 1.4426950408889634
+        tl.store(EXTRA + rows, bias)
+    if KIND == "points":
+        rounded = packed.to(tl.float32)
+        height = 0.5 * tl.sum(rounded * rounded, 1)
+        tl.store(EXTRA + rows, tl.where(rows < n_rows, height, float("inf")))
+    tl.store(PACKED + rows[:, None] * R + features[None, :], packed)
 
 
 @triton.jit(do_not_specialize=["n_rows", "n_columns", "per"])
@@ -171,9 +214,9 @@ def _bins_kernel(
     tl.store(PLACES + out, place + offsets[None, :], mask=inside)
 
 
-@triton.jit(do_not_specialize=["n_columns", "width", "k"])
+@triton.jit(do_not_specialize=["n_columns", "width", "stride", "key_stride", "k"])
 def _rescore_kernel(
-    Q, K, BIAS, COST, COLUMNS, SCORES, n_columns, width, k,
+    Q, K, BIAS, COST, COLUMNS, SCORES, n_columns, width, stride, key_stride, k,
     HAS_COST: tl.constexpr, R: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     """Scores of some columns of a row in single precision."""
@@ -183,8 +226,10 @@ def _rescore_kernel(
     inside = choices < k
     wide = features < width
     columns = tl.load(COLUMNS + row * k + choices, mask=inside, other=0).to(tl.int64)
-    q = tl.load(Q + row * width + features, mask=wide, other=0.0)
-    keys = tl.load(K + columns[:, None] * width + features[None, :], mask=wide[None, :], other=0.0)
+    q = tl.load(Q + row * stride + features, mask=wide, other=0.0)
+    keys = tl.load(
+        K + columns[:, None] * key_stride + features[None, :], mask=wide[None, :], other=0.0
+    )
     score = tl.sum(keys * q[None, :], 1) + tl.load(BIAS + columns)
     if HAS_COST:
         score -= tl.load(COST + row * n_columns + columns)
@@ -192,108 +237,139 @@ def _rescore_kernel(
 
 
 @triton.jit
-def _best_bid(COLUMNS, SCORES, FLOORS, WORDS, step, row, k, BK: tl.constexpr):
-    """Column that each row wants, its bid as a word of price and row, and whether it bids."""
+def _ordered(bits):
+    """Bits of numbers as integers in the order of the numbers, and back again."""
+    return bits ^ ((bits >> 31) & 0x7FFFFFFF)
+
+
+@triton.jit
+def _best_bid(COLUMNS, SCORES, FLOORS, WORDS, step, row, k, BK: tl.constexpr, ALONE: tl.constexpr):
+    """What each row wants: a column, its bid as a word of price and row, and who owns it now.
+
+    The bid is 0 if the row does not wait or gives up.
+    """
     waits = row >= 0
     choices = tl.arange(0, BK)[None, :]
     known = waits[:, None] & (choices < k)
     at = row[:, None].to(tl.int64) * k + choices
+    floor = tl.load(FLOORS + row, mask=waits, other=0.0)
     columns = tl.load(COLUMNS + at, mask=known, other=0)
-    scores = tl.load(SCORES + at, mask=known, other=float("-inf"))
-    words = tl.load(WORDS + columns, mask=known, other=0, volatile=True)
-    prices = (words >> 32).to(tl.int32).to(tl.float32, bitcast=True)
-    worth = scores - prices
-    best = tl.max(worth, 1)
+    scores = tl.load(SCORES + at, mask=known, other=-3.0e38)
+    words = tl.load(WORDS + columns, mask=known, other=0, volatile=not ALONE)
+    worth = scores - (words >> 32).to(tl.int32).to(tl.float32, bitcast=True)
     # Of equally good columns each row begins with another one.
     turn = choices - (row % k)[:, None]
-    turn = tl.where(turn < 0, turn + k, turn)
-    turn = tl.where(known & (worth == best[:, None]), turn, BK)
-    chosen = (turn == tl.min(turn, 1)[:, None]) & (turn < BK)
-    second = tl.max(tl.where(chosen, float("-inf"), worth), 1)
-    column = tl.max(tl.where(chosen, columns, -1), 1)
+    turn = tl.where(known, tl.where(turn < 0, turn + k, turn), BK + choices)
+    key = _ordered(worth.to(tl.int32, bitcast=True)).to(tl.int64) << 16 | (65535 - turn)
+    most = tl.max(key, 1)
+    best = _ordered((most >> 16).to(tl.int32)).to(tl.float32, bitcast=True)
+    chosen = key == most[:, None]
+    second = tl.max(tl.where(chosen, -3.0e38, worth), 1)
+    column = tl.sum(tl.where(chosen, columns, 0), 1)
     score = tl.sum(tl.where(chosen, scores, 0.0), 1)
-    price = tl.sum(tl.where(chosen, prices, 0.0), 1)
-    floor = tl.load(FLOORS + row, mask=waits, other=0.0)
+    before = tl.sum(tl.where(chosen, words, 0), 1)
     second = tl.maximum(second, floor - 1.0)
+    bits = (before >> 32).to(tl.int32)
+    price = bits.to(tl.float32, bitcast=True)
     # A smaller step would not show in the worth of a column with a large score.
     raised = price + (best - second + tl.maximum(step, 2.4e-7 * tl.abs(score)))
     # Nor would a step that rounding takes from the price: it always rises.
-    bits = tl.maximum(raised.to(tl.int32, bitcast=True), price.to(tl.int32, bitcast=True) + 1)
+    bits = tl.maximum(raised.to(tl.int32, bitcast=True), bits + 1)
     word = (bits.to(tl.int64) << 32) | (row + 1).to(tl.int64)
-    return column, word, waits & (best >= floor) & (column >= 0)
+    owner = (before & 4294967295).to(tl.int32) - 1
+    return column, tl.where(waits & (best >= floor), word, 0), owner
 
 
 @triton.jit
-def _offer(
-    COLUMNS, SCORES, FLOORS, WORDS, BIDS, WAITING, WANTED, OFFERS, step, slots, n_slots, k,
-    BK: tl.constexpr,
-):  # fmt: skip
-    """Enter the bids of the rows in some slots; nobody owns a column before all have bid."""
-    inside = slots < n_slots
-    row = tl.load(WAITING + slots, mask=inside, other=-1)
-    column, word, bids = _best_bid(COLUMNS, SCORES, FLOORS, WORDS, step, row, k, BK)
-    tl.atomic_max(BIDS + column, word, mask=bids)
-    tl.store(WANTED + slots, column, mask=inside)
-    tl.store(OFFERS + slots, tl.where(bids, word, 0), mask=inside)
+def _outcome(WORDS, WANTED, OFFERS, OWNERS, slots, n_slots):
+    """Rows that wait in some slots after the last bids, and which of these bids won.
 
-
-@triton.jit
-def _settle(WORDS, BIDS, WAITING, WANTED, OFFERS, slots, n_slots):
-    """Whether each slot waits on, after columns went to the highest bids."""
+    A slot holds a bid and the owner of the wanted column, or no bid (0) and the row that waits.
+    """
     inside = slots < n_slots
-    row = tl.load(WAITING + slots, mask=inside, other=-1)
     column = tl.load(WANTED + slots, mask=inside, other=0)
     word = tl.load(OFFERS + slots, mask=inside, other=0)
+    owner = tl.load(OWNERS + slots, mask=inside, other=-1)
     bids = word > 0
-    won = bids & (tl.load(BIDS + column, mask=bids, other=0, volatile=True) == word)
-    before = tl.load(WORDS + column, mask=won, other=0, volatile=True)
-    tl.store(WORDS + column, word, mask=won)
-    evicted = (before & 4294967295).to(tl.int32) - 1
-    row = tl.where(won, evicted, tl.where(bids, row, -1))
-    tl.store(WAITING + slots, row, mask=inside)
-    return row >= 0
+    won = bids & (tl.load(WORDS + column, mask=bids, other=0, volatile=True) == word)
+    loser = (word & 4294967295).to(tl.int32) - 1
+    row = tl.where(won | (word == 0), owner, loser)
+    return column, word, won, row
+
+
+@triton.jit
+def _round(
+    COLUMNS, SCORES, FLOORS, WORDS, NEXT, WANTED, OFFERS, OWNERS, step, slots, n_slots, k,
+    BK: tl.constexpr,
+):  # fmt: skip
+    """A bid of each row that waits; returns which slots bid.
+
+    Prices are read from `WORDS`, where the last bids are, and bids go to `NEXT`, so that all rows
+    see the same prices. `NEXT` is one round behind; the winners of that round bring it up to date.
+    """
+    column, word, won, row = _outcome(WORDS, WANTED, OFFERS, OWNERS, slots, n_slots)
+    tl.atomic_max(NEXT + column, word, mask=won)
+    column, word, owner = _best_bid(COLUMNS, SCORES, FLOORS, WORDS, step, row, k, BK, False)
+    bids = word > 0
+    tl.atomic_max(NEXT + column, word, mask=bids)
+    inside = slots < n_slots
+    tl.store(WANTED + slots, column, mask=inside)
+    tl.store(OFFERS + slots, word, mask=inside)
+    tl.store(OWNERS + slots, tl.where(bids, owner, -1), mask=inside)
+    return bids
+
+
+@triton.jit
+def _settle(WORDS, NEXT, WANTED, OFFERS, OWNERS, slots, n_slots):
+    """Leave the rows that wait in the slots, and both words of each column alike."""
+    column, word, won, row = _outcome(WORDS, WANTED, OFFERS, OWNERS, slots, n_slots)
+    tl.store(NEXT + column, word, mask=won)
+    tl.store(OWNERS + slots, row, mask=slots < n_slots)
 
 
 @triton.jit(do_not_specialize=["n_slots", "k"])
-def _offer_kernel(
-    COLUMNS, SCORES, FLOORS, WORDS, BIDS, WAITING, WANTED, OFFERS, step, n_slots, k,
+def _round_kernel(
+    COLUMNS, SCORES, FLOORS, WORDS, NEXT, WANTED, OFFERS, OWNERS, step, n_slots, k,
     BK: tl.constexpr, BS: tl.constexpr,
 ):  # fmt: skip
     slots = tl.program_id(0) * BS + tl.arange(0, BS)
-    _offer(
-        COLUMNS, SCORES, FLOORS, WORDS, BIDS, WAITING, WANTED, OFFERS, step, slots, n_slots, k, BK
+    _round(
+        COLUMNS, SCORES, FLOORS, WORDS, NEXT, WANTED, OFFERS, OWNERS, step, slots, n_slots, k, BK
     )
 
 
 @triton.jit(do_not_specialize=["n_slots"])
-def _settle_kernel(WORDS, BIDS, WAITING, WANTED, OFFERS, n_slots, BS: tl.constexpr):
+def _settle_kernel(WORDS, NEXT, WANTED, OFFERS, OWNERS, n_slots, BS: tl.constexpr):
     slots = tl.program_id(0) * BS + tl.arange(0, BS)
-    _settle(WORDS, BIDS, WAITING, WANTED, OFFERS, slots, n_slots)
+    _settle(WORDS, NEXT, WANTED, OFFERS, OWNERS, slots, n_slots)
 
 
 @triton.jit(do_not_specialize=["n_slots", "k", "n_rounds"])
 def _rounds_kernel(
-    COLUMNS, SCORES, FLOORS, WORDS, BIDS, WAITING, WANTED, OFFERS, step, n_slots, k, n_rounds,
+    COLUMNS, SCORES, FLOORS, WORDS, NEXT, WANTED, OFFERS, OWNERS, step, n_slots, k, n_rounds,
     BK: tl.constexpr, BS: tl.constexpr,
 ):  # fmt: skip
-    """Rounds of bids by one program, until a quarter of the rows is left."""
+    """Pairs of rounds by one program, until a quarter of the rows is left."""
     n_waiting = n_slots
     n_done = 0
     while (n_waiting * 4 > n_slots) & (n_done < n_rounds):
         for begin in range(0, n_slots, BS):
-            _offer(
-                COLUMNS, SCORES, FLOORS, WORDS, BIDS, WAITING, WANTED, OFFERS, step,
+            _round(
+                COLUMNS, SCORES, FLOORS, WORDS, NEXT, WANTED, OFFERS, OWNERS, step,
                 begin + tl.arange(0, BS), n_slots, k, BK,
             )  # fmt: skip
         tl.debug_barrier()
         n_waiting = 0
         for begin in range(0, n_slots, BS):
-            waits = _settle(
-                WORDS, BIDS, WAITING, WANTED, OFFERS, begin + tl.arange(0, BS), n_slots
-            )
-            n_waiting += tl.sum(waits.to(tl.int32), 0)
+            bids = _round(
+                COLUMNS, SCORES, FLOORS, NEXT, WORDS, WANTED, OFFERS, OWNERS, step,
+                begin + tl.arange(0, BS), n_slots, k, BK,
+            )  # fmt: skip
+            n_waiting += tl.sum(bids.to(tl.int32), 0)
         tl.debug_barrier()
-        n_done += 1
+        n_done += 2
+    for begin in range(0, n_slots, BS):
+        _settle(WORDS, NEXT, WANTED, OFFERS, OWNERS, begin + tl.arange(0, BS), n_slots)
 
 
 @triton.jit(do_not_specialize=["n_slots", "k", "n_bids"])
@@ -301,19 +377,19 @@ def _chain_kernel(
     COLUMNS, SCORES, FLOORS, WORDS, BIDS, WAITING, step, n_slots, k, n_bids, BK: tl.constexpr
 ):
     """Bids of few rows one after the other; who loses a column bids next, as on the cores."""
+    one = tl.arange(0, 1)
     slot = 0
     n_done = 0
     while (slot < n_slots) & (n_done < n_bids):
-        row = tl.load(WAITING + slot + tl.arange(0, 1))
+        row = tl.load(WAITING + slot + one)
         while (tl.max(row, 0) >= 0) & (n_done < n_bids):
-            column, word, bids = _best_bid(COLUMNS, SCORES, FLOORS, WORDS, step, row, k, BK)
-            before = tl.load(WORDS + column, mask=bids, other=0, volatile=True)
-            tl.store(WORDS + column, word, mask=bids)
-            tl.store(BIDS + column, word, mask=bids)
-            row = (before & 4294967295).to(tl.int32) - 1
+            column, word, owner = _best_bid(COLUMNS, SCORES, FLOORS, WORDS, step, row, k, BK, True)
+            tl.store(WORDS + column, word, mask=word > 0)
+            tl.store(BIDS + column, word, mask=word > 0)
+            row = tl.where(word > 0, owner, -1)
             n_done += 1
             tl.debug_barrier()
-        tl.store(WAITING + slot + tl.arange(0, 1), row)
+        tl.store(WAITING + slot + one, row)
         slot += 1
 
 
@@ -323,24 +399,21 @@ def densities(points: Any, rows: Any, rate: float) -> Any:
     Points are rounded first and compared exactly then, so that distances are those of points
     moved by less than 5e-4 of their distance from the center.
     """
-    if points.shape[1] > MOST_FEATURES:
+    if not _fits(rows, points):
         return _device_blocks.densities(points, rows, rate)
     R = _padded_width(points.shape[1])
     BM, BN, n_warps, n_stages = DENSITY[R]
-    scaled = (points * (2.0 * rate * LOG2_E) ** 0.5).clamp_(-6e4, 6e4)
-    P = _padded(scaled.half(), BN, R)
-    others = torch.full((len(P),), torch.inf, device=P.device)
-    heights = 0.5 * P.float().square_().sum(dim=1)
-    others[: len(points)] = heights[: len(points)]
+    center = points.mean(dim=0)
+    scales = torch.full_like(center, (2.0 * rate * LOG2_E) ** 0.5)
+    P, heights, _ = _pack(points, R, BN, "points", center, scales)
     chosen = torch.zeros(_whole(len(rows), BM), dtype=torch.int64, device=P.device)
     chosen[: len(rows)] = rows
     n_splits, per = _splits(len(chosen) // BM, len(P) // BN)
     sums = torch.empty((n_splits, len(chosen), N_WIDTHS), device=P.device)
-    if len(rows):
-        _density_kernel[(len(chosen) // BM, n_splits)](
-            P[chosen], heights[chosen], P, others, sums, len(chosen), len(P), per * BN,
-            R=R, BM=BM, BN=BN, num_warps=n_warps, num_stages=n_stages,
-        )  # fmt: skip
+    _density_kernel[(len(chosen) // BM, n_splits)](
+        P[chosen], heights[chosen], P, heights, sums, len(chosen), len(P), per * BN,
+        R=R, BM=BM, BN=BN, num_warps=n_warps, num_stages=n_stages,
+    )  # fmt: skip
     # A point is at no distance from itself, whatever rounding says of one far from the center.
     return sums[:, : len(rows)].sum(dim=0).clamp_(min=1.0)
 
@@ -350,9 +423,9 @@ def soften(queries: Any, keys: Any, bias: Any, values: Any, cost: Any) -> tuple[
 
     `cost` is None, a tensor, or the entries of a sparse matrix.
     """
-    n_values = 0 if values is None else values.shape[1]
-    if max(queries.shape[1], n_values) > MOST_FEATURES:
+    if not _fits(queries, queries, queries if values is None else values):
         return _device_blocks.soften(queries, keys, bias, values, cost)
+    n_values = 0 if values is None else values.shape[1]
     n_rows, n_columns, device = len(queries), len(keys), queries.device
     R = _padded_width(queries.shape[1])
     RV = _padded_width(n_values) if n_values else 0
@@ -363,26 +436,23 @@ def soften(queries: Any, keys: Any, bias: Any, values: Any, cost: Any) -> tuple[
     means = torch.empty((n_splits, len(Q), RV), device=device)
     V = Q
     if values is not None:
-        center = values.mean(dim=0)
-        centered = values - center
-        scales = _powers_of_two(centered.abs().amax(dim=0))
-        V = _padded((centered * scales).half(), BN, RV)
+        center, scales = _center_and_scales(values)
+        V = _pack(values, RV, BN, "values", center, scales)[0]
     kind, entries = 0, (Q, Q, Q, Q)
     if isinstance(cost, torch.Tensor):
         kind, entries = 1, (cost.contiguous(), Q, Q, Q)
     elif cost is not None:
         kind, entries = 2, _sorted_entries(cost, len(Q) // BM, n_splits, BM, per * BN)
-    if n_rows:
-        _soften_kernel[(len(Q) // BM, n_splits)](
-            Q, factors, K, padded_bias, V, *entries, highest, sums, means,
-            n_rows, n_columns, len(Q), len(K), per * BN,
-            R=R, RV=RV, KIND=kind, BM=BM, BN=BN, num_warps=n_warps, num_stages=n_stages,
-        )  # fmt: skip
+    _soften_kernel[(len(Q) // BM, n_splits)](
+        Q, factors, K, padded_bias, V, *entries, highest, sums, means,
+        n_rows, n_columns, len(Q), len(K), per * BN,
+        R=R, RV=RV, KIND=kind, BM=BM, BN=BN, num_warps=n_warps, num_stages=n_stages,
+    )  # fmt: skip
     highest, sums = highest[:, :n_rows], sums[:, :n_rows]
     most = highest.amax(dim=0)
     weights = torch.exp2(highest - most)
     total = (sums * weights).sum(dim=0).clamp_(min=1e-38)
-    logs = (most + total.log2()) / LOG2_E + shifts
+    logs = (most + total.log2()) / LOG2_E + shifts[:n_rows]
     if values is None:
         return None, logs
     joined = (means[:, :n_rows, :n_values] * weights[:, :, None]).sum(dim=0)
@@ -394,7 +464,7 @@ def best_columns(queries: Any, keys: Any, bias: Any, k: int, cost: Any) -> tuple
 
     Columns are chosen by scores of half precision and then scored in single precision.
     """
-    if queries.shape[1] > MOST_FEATURES:
+    if not _fits(queries, queries):
         return _device_blocks.best_columns(queries, keys, bias, k, cost)
     n_rows, device = len(queries), queries.device
     R = _padded_width(queries.shape[1])
@@ -403,7 +473,8 @@ def best_columns(queries: Any, keys: Any, bias: Any, k: int, cost: Any) -> tuple
     columns = torch.empty((n_rows, n_chosen), dtype=torch.int32, device=device)
     Q, factors, K, padded_bias, _ = _rounded(queries, keys, bias, R, BM, BN)
     n_blocks = min(len(Q), ROWS_PER_CALL) // BM
-    fewest = triton.cdiv(BINS_PER_COLUMN * n_chosen, BN)
+    n_bins = BINS_PER_COLUMN * n_chosen if len(keys) > N_EXACT else len(keys)
+    fewest = triton.cdiv(n_bins, BN)
     n_splits, per = _splits(n_blocks, len(K) // BN, fewest=fewest)
     for begin in range(0, n_rows, ROWS_PER_CALL):
         end = min(begin + ROWS_PER_CALL, n_rows)
@@ -424,14 +495,14 @@ def best_columns(queries: Any, keys: Any, bias: Any, k: int, cost: Any) -> tuple
 
 
 def _rescored(queries: Any, keys: Any, bias: Any, columns: Any, cost: Any, R: int) -> Any:
+    queries, keys = _with_rows(queries), _with_rows(keys)
     n_rows, k = columns.shape
     scores = torch.empty((n_rows, k), device=columns.device)
-    if n_rows:
-        _rescore_kernel[(n_rows,)](
-            queries.contiguous(), keys.contiguous(), bias.contiguous(),
-            queries if cost is None else cost, columns, scores, len(keys), keys.shape[1], k,
-            HAS_COST=cost is not None, R=R, BK=triton.next_power_of_2(k), num_warps=4,
-        )  # fmt: skip
+    _rescore_kernel[(n_rows,)](
+        queries, keys, bias.contiguous(), queries if cost is None else cost, columns, scores,
+        len(keys), keys.shape[1], queries.stride(0), keys.stride(0), k,
+        HAS_COST=cost is not None, R=R, BK=triton.next_power_of_2(k), num_warps=4,
+    )  # fmt: skip
     return scores
 
 
@@ -443,20 +514,28 @@ def bid(
 ) -> None:
     """Let the rows that wait bid for their columns in some rounds, as in plain PyTorch."""
     n_slots, k = len(waiting), columns.shape[1]
-    wanted, offers = torch.empty_like(waiting), torch.empty_like(waiting, dtype=torch.int64)
     BK = triton.next_power_of_2(k)
-    BS = max(1, 1024 // BK)
-    state = (columns, scores, floors, words, bids, waiting, wanted, offers)
+    lists = columns, scores, floors
     if n_slots <= ONE_BY_ONE:
-        _chain_kernel[(1,)](*state[:6], step, n_slots, k, MOST_BIDS, BK=BK, num_warps=1)
+        _chain_kernel[(1,)](
+            *lists, words, bids, waiting, step, n_slots, k, MOST_BIDS, BK=BK, num_warps=1
+        )
         return
+    wanted, offers = torch.zeros_like(waiting), torch.zeros_like(waiting, dtype=torch.int64)
+    slots = wanted, offers, waiting
     if n_slots <= ONE_PROGRAM:
-        _rounds_kernel[(1,)](*state, step, n_slots, k, MOST_ROUNDS, BK=BK, BS=4 * BS, num_warps=16)
+        _rounds_kernel[(1,)](
+            *lists, words, bids, *slots, step, n_slots, k, MOST_ROUNDS,
+            BK=BK, BS=max(1, 4096 // BK), num_warps=16,
+        )  # fmt: skip
         return
+    BS = max(1, 1024 // BK)
     grid = (triton.cdiv(n_slots, BS),)
-    for _ in range(N_ROUNDS):
-        _offer_kernel[grid](*state, step, n_slots, k, BK=BK, BS=BS, num_warps=4)
-        _settle_kernel[(triton.cdiv(n_slots, 512),)](*state[3:], n_slots, BS=512, num_warps=4)
+    for _ in range(N_ROUNDS // 2):
+        for pair in ((words, bids), (bids, words)):
+            _round_kernel[grid](*lists, *pair, *slots, step, n_slots, k, BK=BK, BS=BS, num_warps=4)
+    grid = (triton.cdiv(n_slots, 512),)
+    _settle_kernel[grid](words, bids, *slots, n_slots, BS=512, num_warps=4)
 
 
 def _rounded(
@@ -467,20 +546,46 @@ def _rounded(
     A score is product * factor[row] + bias[column], and what was shifted out of the row. Both
     sides are centered, since rounding errors grow with the distance from the origin.
     """
-    center, key_center = queries.mean(dim=0), keys.mean(dim=0)
-    if len(queries) == 0:
-        center = torch.zeros_like(key_center)
-    keys = keys - key_center
-    padded_bias = torch.full((_whole(len(keys), BN),), -torch.inf, device=keys.device)
-    padded_bias[: len(keys)] = (bias + keys @ center) * LOG2_E
-    shifts = queries @ key_center
-    key_scale = _powers_of_two(keys.abs().amax())
-    queries = queries - center
-    scales = _powers_of_two(queries.abs().amax(dim=1))
-    factors = torch.zeros(_whole(len(queries), BM), device=keys.device)
-    factors[: len(queries)] = LOG2_E / scales / key_scale
-    Q = _padded(queries.mul_(scales[:, None]).half(), BM, R)
-    return Q, factors, _padded(keys.mul_(key_scale).half(), BN, R), padded_bias, shifts
+    center, (key_center, scales) = queries.mean(dim=0), _center_and_scales(keys)
+    scale = scales.amin().expand(keys.shape[1]).contiguous()
+    K, padded_bias, _ = _pack(keys, R, BN, "keys", key_center, scale, center, bias.contiguous())
+    Q, factors, shifts = _pack(queries, R, BM, "queries", center, scale, key_center)
+    return Q, factors, K, padded_bias, shifts
+
+
+def _pack(
+    x: Any, R: int, tile: int, kind: str, center: Any, scales: Any, weights: Any = None,
+    bias: Any = None,
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """Rows as `_pack_kernel` leaves them, and what it tells of each."""
+    x = _with_rows(x)
+    weights, bias = (center if each is None else each for each in (weights, bias))
+    n_padded = _whole(len(x), tile)
+    packed = torch.empty((n_padded, R), dtype=torch.float16, device=x.device)
+    extra, shifts = torch.empty((2, n_padded), device=x.device)
+    _pack_kernel[(n_padded // 32,)](
+        x, center, scales, weights, bias, packed, extra, shifts, len(x), x.shape[1], x.stride(0),
+        KIND=kind, R=R, BM=32, num_warps=4,
+    )  # fmt: skip
+    return packed, extra, shifts
+
+
+def _center_and_scales(x: Any) -> tuple[Any, Any]:
+    """Means of the columns, and powers of two that bring what is left of them below 2^12."""
+    center = x.mean(dim=0)
+    least, most = x.aminmax(dim=0)
+    sizes = torch.maximum(most - center, center - least).clamp_(min=1e-15)
+    return center, torch.exp2(HALF_BITS - sizes.log2().ceil())
+
+
+def _with_rows(x: Any) -> Any:
+    """The same rows, each of them contiguous."""
+    return x if x.stride(1) == 1 else x.contiguous()
+
+
+def _fits(rows: Any, *features: Any) -> bool:
+    """Whether there are rows, and kernels for this many features."""
+    return len(rows) > 0 and all(each.shape[1] <= MOST_FEATURES for each in features)
 
 
 def _sorted_entries(cost: Any, n_blocks: int, n_splits: int, BM: int, per: int) -> tuple[Any, ...]:
@@ -508,17 +613,3 @@ def _padded_width(width: int) -> int:
 
 def _whole(size: int, tile: int) -> int:
     return int(triton.cdiv(size, tile)) * tile
-
-
-def _padded(rows: Any, tile: int, width: int) -> Any:
-    """Rows padded with zeros to whole tiles and to a width."""
-    if rows.shape == (_whole(len(rows), tile), width):
-        return rows.contiguous()
-    padded = torch.zeros((_whole(len(rows), tile), width), dtype=rows.dtype, device=rows.device)
-    padded[: len(rows), : rows.shape[1]] = rows
-    return padded
-
-
-def _powers_of_two(sizes: Any) -> Any:
-    """Factors that bring numbers of some size below 2^12."""
-    return torch.exp2(HALF_BITS - sizes.clamp(min=1e-15).log2().ceil())

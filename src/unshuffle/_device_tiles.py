@@ -73,7 +73,7 @@ class DeviceTiles:
     def densities(self, points: Any, rows: Any, rate: float) -> Any:
         """Log of the sums over all points of exp(-2^t rate d^2), t = 0 .. 7, for some points."""
         rows = torch.as_tensor(rows, dtype=torch.int64, device=self.device)
-        return self._loops.densities(points - points.mean(dim=0), rows, float(rate)).log()
+        return self._loops.densities(points, rows, float(rate)).log()
 
     def soft_means(
         self, queries: Any, keys: Any, bias: Any, values: Any, cost: Any = None
@@ -130,7 +130,9 @@ class DeviceTiles:
 
         Rows whose best column is worth less than their floor, after what others bid, get -1. Also
         returns the prices of the columns. All rows without a column bid at once, and the highest
-        bid for a column wins, of equal ones that of the last row.
+        bid for a column wins, of equal ones that of the last row. Where rows are hard to tell
+        apart, the last few fight for long, one bid after the other: at half a microsecond each,
+        millions of bids take seconds.
         """
         n_rows = len(columns)
         columns = columns.to(torch.int32).contiguous()
@@ -190,7 +192,7 @@ class DeviceTiles:
                 cost.sum_duplicates()
             cost = (torch.from_numpy(each) for each in (cost.indptr, cost.indices, cost.data))
         elif cost is None or isinstance(cost, torch.Tensor):
-            return cost
+            return cost if cost is None else cost.contiguous()
         starts, columns, costs = (each.to(self.device) for each in cost)
         return Entries(starts.to(torch.int64), columns.to(torch.int64), costs.to(torch.float32))
 

@@ -103,6 +103,13 @@ def take(value: Any, rows: NDArray[np.intp]) -> Any:
     return value[sys.modules["torch"].as_tensor(rows, device=value.device)]
 
 
+def sort_order(values: Any) -> NDArray[np.intp]:
+    """Indices that sort some values, equal ones in their order."""
+    if not is_tensor(values):
+        return np.argsort(values, kind="stable")
+    return np.asarray(to_host(values.argsort(stable=True)))
+
+
 def as_index(indices: NDArray[np.intp], beside: Any) -> Any:
     """Indices in the type, and on the device, of an array or tensor of indices."""
     if not is_tensor(beside):

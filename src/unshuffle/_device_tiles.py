@@ -48,7 +48,7 @@ class DeviceTiles:
 
     sampled = 32_768  # rows of a step of a search that takes a sample of them
     exact = 256  # rows that are assigned exactly at most, on the cores
-    climbed = 131_072  # items of a search with many rounds, which takes a sample of more
+    climbed = 32_768  # items of a search with many rounds, which takes a sample of more
 
     def __init__(self, device: Any) -> None:
         self.device = torch.device(device)

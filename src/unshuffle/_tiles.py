@@ -35,7 +35,7 @@ class Tiles:
     device = None
     sampled = 4096  # rows of a step of a search that takes a sample of them
     exact = 1500  # rows that are assigned exactly at most
-    climbed = 32_768  # items of a search with many rounds, which takes a sample of more
+    climbed = 16_384  # items of a search with many rounds, which takes a sample of more
 
     def __init__(self, n_jobs: int | None = None) -> None:
         self._workers = Workers(cpu_count() if n_jobs is None else n_jobs)

@@ -77,6 +77,13 @@ class AnnealedPath:
         self.search, self.pair = search, search.pair
         self.tiles, self.n_jobs, self.rng = tiles, n_jobs, rng
         self.rank = resolved(self.pair, SOFT_RANK)
+        self.ends: list[Found] = []
+        self.joined: set[tuple[int, int]] = set()  # positions of ends that were joined
+        self.n_rounds = 0
+
+    def run(self, n_init: int) -> tuple[Found, bool]:
+        """Best end, and whether it was found twice and stood when shaken."""
+        tiles, rng = self.tiles, self.rng
         sides = self.pair.first, self.pair.second
         self.places = [find_regions(side, tiles, N_PLACES, rng) for side in sides]
         self.samples = [rng.permutation(size)[:DESCRIBED] for size in self.pair.shape]
@@ -84,12 +91,6 @@ class AnnealedPath:
             _describe(tiles, take(side.points, sample), side.spread, rng)
             for side, sample in zip(sides, self.samples, strict=True)
         ]
-        self.ends: list[Found] = []
-        self.joined: set[tuple[int, int]] = set()  # positions of ends that were joined
-        self.n_rounds = 0
-
-    def run(self, n_init: int) -> tuple[Found, bool]:
-        """Best end, and whether it was found twice and stood when shaken."""
         n_followed = 0
         while n_followed < n_init:
             annealed = self._anneal_batch()
@@ -103,6 +104,11 @@ class AnnealedPath:
             if self._is_found_twice() and self._stands():
                 return self._refine(self.best), True
         return self._refine(self.best), False
+
+    def finish(self, M: Array) -> Found:
+        """End of the climb from correlations that a sample of the items led to."""
+        matching = likelihood_round(self.pair, self.tiles, M, balanced=True)
+        return self._refine(self._climb(matching, "matching all items"))
 
     @property
     def best(self) -> Found:

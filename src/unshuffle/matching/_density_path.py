@@ -25,7 +25,8 @@ MOST_STEPS, LEAST_STEPS, LEAST_GAIN = 16, 4, 0.004
 N_POLISH = 2
 FIRST_CORRELATION = 0.8
 SOFT_CORRELATIONS = 0.998, 0.9995  # largest with densities, and in the last steps
-N_SHARP_ROUNDS = 2
+# Last assignments, until few items move; of a matching that agrees little, the fewest.
+LEAST_ROUNDS, MOST_ROUNDS, SETTLED, PROMISING = 2, 5, 0.02, 0.5
 TINY = 1e-12  # variance of densities that are the same for all items
 
 
@@ -68,11 +69,15 @@ def follow_densities(search: LowRankSearch, tiles: Tiles, rng: np.random.RandomS
         rows = _with_known(rng.permutation(n_first)[: tiles.sampled], pair.frozen)
         scores, cost = likelihood.scores(tiles, take(U, rows), V), pair.cost_of(rows)
         M = soft_step(tiles, scores, U, V, C, rows, pair.frozen, cost)
-    for number in range(N_SHARP_ROUNDS):
+    last = None
+    for number in range(MOST_ROUNDS):
         likelihood = Likelihood.of(M, whiten, LARGEST_CORRELATION)
         matching = pair.assign(tiles, likelihood.scores(tiles, U, V))
-        found = search.record(matching, rank, "matching", 0.26 + 0.04 * number)
-        M = pair.moments(matching, rank)
+        found = search.record(matching, rank, "matching", 0.26 + 0.02 * number)
+        moved = 1.0 if last is None else float(np.mean(matching != last))
+        if number + 1 >= LEAST_ROUNDS and (moved < SETTLED or found.agreement < PROMISING):
+            break
+        M, last = pair.moments(matching, rank), matching
     return found
 
 

@@ -109,7 +109,9 @@ class FactorPair:
     @cached_property
     def free(self) -> NDArray[np.intp]:
         """Items of the first collection that are not frozen."""
-        return np.setdiff1d(np.arange(self.shape[0]), self.frozen[:, 0])
+        free = np.ones(self.shape[0], dtype=bool)
+        free[self.frozen[:, 0]] = False
+        return np.flatnonzero(free)
 
     def cost_of(self, rows: NDArray[np.intp]) -> Any:
         """Cost of some rows, in their order; None if there is none."""
@@ -137,15 +139,20 @@ class FactorPair:
 
     def objective(self, matching: Permutation) -> float:
         """Sum of K[i, j] L[p(i), p(j)] over matched pairs of different items, `objective_`."""
+        return self.judge(matching)[1]
+
+    def judge(self, matching: Permutation) -> tuple[float, float]:
+        """Agreement and objective of a matching."""
         rows = np.flatnonzero(matching >= 0)
-        rank = max(self.first.eigenvalues.size, self.second.eigenvalues.size)
-        M = self.moments(matching, rank)
+        sizes = self.first.eigenvalues.size, self.second.eigenvalues.size
+        M = self.moments(matching, max(sizes))
+        agreement = self.agreement_of(M[: min(sizes), : min(sizes)])
         total = rows.size**2 * float(self.first.eigenvalues @ (M * M) @ self.second.eigenvalues)
         first, second = (
             take(factors.lengths, items)
             for factors, items in ((self.first, rows), (self.second, matching[rows]))
         )
-        return total - float(first @ second)
+        return agreement, total - float(first @ second)
 
     def keep_frozen(self, matching: Permutation) -> Permutation:
         """The matching with the frozen pairs put in place; who held their partners gets theirs."""

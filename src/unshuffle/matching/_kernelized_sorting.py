@@ -480,11 +480,12 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
     def matches_(self) -> Matches:
         """Matched pairs with names and confidences, which can be saved to CSV, JSON or Parquet."""
         check_is_fitted(self, "permutation_")
+        X, y = self._unseen.collections
         return Matches(
             self.permutation_,
             self.confidence_,
-            self._names_first,
-            self._names_second,
+            item_names(X, self.permutation_.size),
+            item_names(y, self._n_second),
             expected_accuracy=self.expected_accuracy_,
             interval=self.expected_accuracy_interval_,
             doubts=self.doubts_,
@@ -543,8 +544,6 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
             self.scaling_, self.kernel_ = fit.choice
             self.kernel_y_ = self.kernel_
         self._shares, self._frozen, self._n_second = answer.shares, answer.frozen, answer.n_second
-        self._names_first = item_names(fit.X, self.permutation_.size)
-        self._names_second = item_names(fit.y, self._n_second)
         self.__dict__.update(feature_names(fit.X))
         self._unseen = UnseenItems(fit.X, fit.y)
 
@@ -556,7 +555,9 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         """Estimate the share of right pairs, and calibrate the confidences to it."""
         checked = bool(self.trust) and not (interrupted or fit.search.stopped)
         evidence, left_out = fit.check(self.ambiguity_) if checked else (None, None)
-        free = np.setdiff1d(self.pairs_[:, 0], self._frozen[:, 0])
+        is_free = self.permutation_ >= 0
+        is_free[self._frozen[:, 0]] = False
+        free = np.flatnonzero(is_free)
         n_known = len(self._frozen)
         trust = judge(self.confidence_[free], evidence, left_out, self.ambiguity_, n_known)
         self.doubts_, self._evidence = trust.doubts, evidence

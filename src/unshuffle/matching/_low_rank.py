@@ -20,17 +20,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from unshuffle._device import in_double
+from unshuffle._device import sort_order
 from unshuffle._tiles import Tiles
 from unshuffle.matching._annealed_path import AnnealedPath
 from unshuffle.matching._density_path import follow_densities
 from unshuffle.matching._factor_pair import FactorPair, Permutation
-from unshuffle.matching._rounds import Found, LowRankSearch, PartSearch, likelihood_round
+from unshuffle.matching._rounds import Found, LowRankSearch, PartSearch
 
 # Agreement that no other matching can exceed by enough to matter.
 CONVINCING = 0.9
-# Rounds with all items after a search of a sample, at most, and the least gain of one.
-N_LAST_ROUNDS, GAIN = 5, 1e-4
 
 
 def solve_low_rank(
@@ -81,21 +79,14 @@ def _follow_sample(
     part = pair.part(*samples)
     path = AnnealedPath(PartSearch(part, search), tiles, n_jobs, rng)
     end, confirmed = path.run(n_init)
-    M, rank = part.moments(end.matching, end.rank), end.rank
-    found: list[Found] = []
-    for _ in range(N_LAST_ROUNDS):
-        matching = likelihood_round(pair, tiles, M, balanced=True)
-        found.append(search.record(matching, rank, "matching all items", 0.96))
-        if len(found) > 1 and found[-1].agreement < found[-2].agreement * (1.0 + GAIN):
-            break
-        M = pair.moments(matching, rank)
-    return max(found, key=lambda each: each.agreement), confirmed
+    M = part.moments(end.matching, end.rank)
+    return AnnealedPath(search, tiles, n_jobs, rng).finish(M), confirmed
 
 
 def _match_by_rank(pair: FactorPair) -> Permutation:
     """A first matching, along the leading component, in case the search is stopped early."""
-    first, second = (in_double(factors.scores[:, 0]) for factors in (pair.first, pair.second))
+    first, second = (sort_order(side.scores[:, 0]) for side in (pair.first, pair.second))
     places = np.linspace(0, second.size - 1, first.size).round().astype(np.intp)
     matching = np.empty(first.size, dtype=np.intp)
-    matching[np.argsort(first, kind="stable")] = np.argsort(second, kind="stable")[places]
+    matching[first] = second[places]
     return pair.keep_frozen(matching)

@@ -375,7 +375,7 @@ def release(
         # In units in which a step of the auction is small.
         unit = 1e3 / max(1.0, limit)
         scores = Scores(first.scores @ H * unit, second.scores, -squares[1] * unit)
-        rows = np.setdiff1d(rows, pair.frozen[:, 0])
+        rows = pair.free[matching[pair.free] >= 0]
         apart = unit * take(squares[0], rows) - scores.of_pairs(rows, matching[rows])
         if bool((apart <= unit * limit).all()):
             break  # an auction of loose limits would take long and release nothing
@@ -467,8 +467,9 @@ def settled_share(pair: FactorPair, tiles: Tiles, found: Found) -> float:
     C = in_double(U.T @ U) / len(U)
     matched = rng.permutation(np.flatnonzero(found.kept >= 0))
     shares = []
-    for held in np.array_split(matched, N_HELD):
-        others = np.setdiff1d(matched, held)
+    parts = np.array_split(matched, N_HELD)
+    for number, held in enumerate(parts):
+        others = np.concatenate(parts[:number] + parts[number + 1 :])
         M = regressed(take(U, others), take(V, found.kept[others]), C)
         for _ in range(N_DRIFT):
             rows = others[rng.permutation(others.size)[: tiles.sampled]]

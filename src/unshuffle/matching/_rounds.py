@@ -73,8 +73,9 @@ class LowRankSearch(CountingSearch[Found]):
 
     def record(self, matching: Permutation, rank: int, stage: str, fraction: float) -> Found:
         """Keep a matching if it is the best so far, and report it."""
-        found = Found(matching, rank, self.pair.agreement(matching), path=self.path)
-        self.path.append(self.pair.objective(matching))
+        agreement, objective = self.pair.judge(matching)
+        found = Found(matching, rank, agreement, path=self.path)
+        self.path.append(objective)
         self.offer(found, (0.0, found.agreement))
         self.count(1)
         self.report(stage, fraction)
@@ -158,12 +159,15 @@ def cross_fitted(
         return [tiles.put(each) for each in np.linalg.solve(sums[0] + ridge, sums[1])]
 
     def predict(maps: list[Single], items: Single, groups: NDArray[np.intp]) -> Single:
-        order = np.argsort(folds[groups], kind="stable")
-        ends = np.cumsum(np.bincount(folds[groups], minlength=N_FOLDS))
+        at = folds[groups].astype(np.int8)  # small numbers are sorted fast
+        order = np.argsort(at, kind="stable")
+        back = np.empty_like(order)
+        back[order] = np.arange(order.size)
+        ends = np.cumsum(np.bincount(at, minlength=N_FOLDS))
         sorted_items = take(items, order)
         parts = zip([0, *ends[:-1]], ends, maps, strict=True)
         predicted = [sorted_items[begin:end] @ each for begin, end, each in parts]
-        return take(namespace(items).vstack(predicted), np.argsort(order))
+        return take(namespace(items).vstack(predicted), back)
 
     used = np.ones(n_groups, dtype=bool)
     maps = fit_maps(used)
@@ -189,7 +193,7 @@ def _group_moments(
     own: Single, partners: Single, groups: NDArray[np.intp], sizes: NDArray[np.intp]
 ) -> tuple[Array, Array]:
     """Products of items with themselves and with their partners, summed over each group."""
-    order = np.argsort(groups, kind="stable")
+    order = np.argsort(groups.astype(np.int16), kind="stable")
     own, partners = take(own, order), take(partners, order)
     ends = np.cumsum(sizes)
     spans = [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]

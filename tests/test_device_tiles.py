@@ -332,6 +332,33 @@ def test_an_auction_may_be_cut_into_short_calls(tiles, put, monkeypatch):
     )
 
 
+def test_the_last_rows_give_up_if_they_could_gain_little(tiles, put, monkeypatch):
+    # Four rows want three columns, and each bid raises a price by one step.
+    monkeypatch.setattr(tiles._loops, "PATIENCE", 1)
+    if INTERPRETED:
+        monkeypatch.setattr("unshuffle._device_kernels.MOST_BIDS", 20)
+        monkeypatch.setattr("unshuffle._device_kernels.MOST_ROUNDS", 4)
+    else:
+        monkeypatch.setattr("unshuffle._device_blocks.N_ROUNDS", 8)
+    n_others, step = 200, 0.05
+    scores = np.zeros((4 + n_others, 3), np.float32)
+    columns = np.tile(np.arange(3, dtype=np.int32), (len(scores), 1))
+    columns[4:] = 3 + np.arange(n_others)[:, None]  # these rows have no rivals
+    scores[4:, 1:] = -1e6
+    highest = []
+    for floor in (-1.0, -3.0):
+        placed = put(columns, scores, np.full(len(scores), floor, np.float32))
+        found, prices = host(
+            *tiles.auction(*placed[:2], 3 + n_others, floors=placed[2], step=step)
+        )
+        assert sorted(found[:4].tolist()) == [-1, 0, 1, 2]
+        assert np.array_equal(found[4:], 3 + np.arange(n_others))
+        highest.append(prices[:3].max())
+    # A tenth of all steps is 1.02: only the first fight is not worth its end.
+    assert highest[0] < 0.9
+    assert highest[1] >= 3.0
+
+
 def test_rows_below_their_floor_go_without(tiles, put):
     # Three rows want one of two columns; the third is worth least to the others.
     scores = np.array([[5.0, 4.0], [5.0, 3.0], [1.0, 0.5]])

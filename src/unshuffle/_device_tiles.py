@@ -17,10 +17,8 @@ from unshuffle._device_blocks import ROW_BITS
 LOWEST = -3e38
 NONE = -1e29  # a worth below stands for a pair that does not exist
 N_ADDED = 16  # columns of each row that a sparse cost may add
-FEW, SMALL_LOSS = (
-    512,
-    0.1,
-)  # rows that may fight for long, and the share of all steps they may lose
+FEW = 512  # rows that may fight for long; kernels let no more bid in one program
+SMALL_LOSS = 0.1  # share of all steps that rows may lose by giving up early
 N_SINKHORN, SINKHORN_TOL = 100, 1e-3
 
 

@@ -14,6 +14,7 @@ RESOLUTION = 2.4e-7  # of single precision, relative
 LOWEST = -3e38
 ROW_BITS = 32  # of the word of a column: bits of its price above, its owner's number below
 N_ROUNDS = 64  # of bids before the rows that wait are counted
+PATIENCE = 64  # calls of few rows that get nowhere before they may give up
 
 
 def densities(points: Any, rows: Any, rate: float) -> Any:

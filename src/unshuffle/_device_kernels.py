@@ -35,6 +35,7 @@ ONE_BY_ONE, MOST_BIDS = (
     8,
     65_536,
 )  # rows that bid one after the other, which takes less than rounds
+PATIENCE = 2  # calls of few rows that get nowhere before they may give up
 
 # Rows and columns of a tile, warps and stages, by number of features.
 DENSITY = {16: (64, 128, 4, 3), 32: (64, 128, 4, 3), 64: (64, 128, 4, 3), 128: (64, 128, 4, 3)}

@@ -19,6 +19,8 @@ LOWEST = -3e38
 NONE = -1e29  # a worth below stands for a pair that does not exist
 PART = 2**16  # rows whose membership in groups is held at a time
 N_ADDED = 16  # columns of each row that a sparse cost may add
+FEW = 512  # rows that may fight for long; kernels let no more bid in one program
+SMALL_LOSS = 0.1  # share of all steps that rows may lose by giving up early
 N_SINKHORN, SINKHORN_TOL = 100, 1e-3
 
 
@@ -130,9 +132,11 @@ class DeviceTiles:
 
         Rows whose best column is worth less than their floor, after what others bid, get -1. Also
         returns the prices of the columns. All rows without a column bid at once, and the highest
-        bid for a column wins, of equal ones that of the last row. Where rows are hard to tell
-        apart, the last few fight for long, one bid after the other: at half a microsecond each,
-        millions of bids take seconds.
+        bid for a column wins, of equal ones that of the last row.
+
+        The last few rows may fight for millions of bids, one after the other, which takes a GPU
+        seconds. After a while they get -1 if all that they could gain is a tenth of what the
+        steps may cost.
         """
         n_rows = len(columns)
         columns = columns.to(torch.int32).contiguous()
@@ -140,9 +144,15 @@ class DeviceTiles:
         words = torch.zeros(n_columns, dtype=torch.int64, device=self.device)
         bids = torch.zeros_like(words)
         waiting = torch.arange(n_rows, dtype=torch.int32, device=self.device)
+        n_stuck = 0
         while len(waiting):
             self._loops.bid(columns, scores, floors, float(step), words, bids, waiting)
-            waiting = waiting[waiting >= 0]
+            n_before, waiting = len(waiting), waiting[waiting >= 0]
+            n_stuck += n_before <= FEW and 4 * len(waiting) > n_before
+            if n_stuck >= self._loops.PATIENCE and len(waiting):
+                most = (scores[waiting].amax(dim=1) - floors[waiting]).sum()
+                if most <= SMALL_LOSS * step * n_rows:
+                    break
         found = torch.full((n_rows,), -1, dtype=torch.int64, device=self.device)
         owners = (words & ((1 << ROW_BITS) - 1)) - 1
         taken = (owners >= 0).nonzero()[:, 0]

@@ -6,14 +6,8 @@ are registers: they are unrolled when a kernel is compiled, and grow by `+`, all
 
 # ruff: noqa: RUF005
 
-from typing import Any
-
 import triton
 import triton.language as tl
-
-# Pivots whose product is formed before its logarithm: none may leave the range of float32.
-PIVOTS: Any = tl.constexpr(4)
-MOST_UNROLLED = 8  # columns of points; more covariances would not fit into registers
 
 
 @triton.jit
@@ -60,7 +54,7 @@ def _full_term(left, right, D: tl.constexpr):
         inverses = inverses + (inverse,)
         heads = heads + (head,)
         form += head * head * inverse
-        if r % PIVOTS == 0:
+        if r % 4 == 0:  # one logarithm for four pivots, whose product fits into float32
             log_det += tl.log(product)
             product = pivot
         else:
@@ -150,6 +144,7 @@ def point_means(
     end = tl.minimum(begin + SETS, n_columns)
     if HALF:
         begin = tl.maximum(begin, row)
+    stride = n_columns.to(tl.int64)  # the matrix may have more than 2^31 entries
     first = tl.load(offsets + row)
     size = tl.load(offsets + row + 1) - first
     for column in range(begin, end):
@@ -182,6 +177,6 @@ def point_means(
                 # Over rows: those of a column are in one thread.
                 total += tl.sum(tl.where(inside, value, 0.0), axis=0)
         mean = tl.sum(total, axis=0) / size.to(total.dtype) / other_size.to(total.dtype)
-        tl.store(out + row.to(tl.int64) * n_columns + column, mean)
+        tl.store(out + row * stride + column, mean)
         if HALF:
-            tl.store(out + column.to(tl.int64) * n_columns + row, mean)
+            tl.store(out + column * stride + row, mean)

@@ -11,8 +11,9 @@ from unshuffle.kernels.sets._tensors import BATCH_NUMBERS, Place, fill_blocks
 
 # Matrices of this many columns and fewer are factored entry by entry, for all of them at once.
 SMALL = 8
-# Sets on the sides of a tile, and its threads: the fastest of those tried.
-ROWS, COLUMNS, WARPS = 32, 16, 4
+# Sets on the sides of a tile, and its warps: the fastest of those tried. The numbers of larger
+# or more precise matrices take more registers, so that a thread has one pair of sets instead of 4.
+TILE, LIGHT_TILE = (32, 16, 4), (16, 16, 8)
 
 
 def log_det_and_forms(spreads: Any, gaps: Any) -> tuple[Any, Any]:
@@ -138,7 +139,7 @@ def _table(mixtures: Mixtures, norms: NDArray[np.float64], place: Place) -> Any:
     """All numbers of the components, (m, 1 + d + p, n), n a multiple of the tile."""
     import torch
 
-    logs, means, spreads = _padded(mixtures, max(ROWS, COLUMNS))
+    logs, means, spreads = _padded(mixtures, max(*TILE, *LIGHT_TILE))
     logs[:, : len(norms)] -= norms
     table = np.concatenate([logs[:, None], means, spreads], axis=1)
     return torch.as_tensor(table, device=place.device, dtype=place.dtype).contiguous()
@@ -148,10 +149,12 @@ def _fill_by_kernel(K: Any, a: Any, b: Any, d: int, diagonal: bool, *, half: boo
     from unshuffle.kernels.sets import _pair_kernels as kernels
 
     run = kernels.diagonal_products if diagonal else kernels.full_products
-    grid = -(-K.shape[0] // ROWS), -(-K.shape[1] // COLUMNS)
+    heavy = not diagonal and d * (d + 3) // 2 * K.element_size() > 80
+    n_rows, n_columns, n_warps = LIGHT_TILE if heavy else TILE
+    grid = -(-K.shape[0] // n_rows), -(-K.shape[1] // n_columns)
     run[grid](
         a, b, K, *K.shape, a.shape[2], b.shape[2], a.shape[0], b.shape[0], d, HALF=half,
-        ROWS=ROWS, COLUMNS=COLUMNS, num_warps=WARPS,
+        ROWS=n_rows, COLUMNS=n_columns, num_warps=n_warps,
     )  # fmt: skip
 
 

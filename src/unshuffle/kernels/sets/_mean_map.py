@@ -34,7 +34,7 @@ from unshuffle.kernels.sets._set_vectors import (
     most_features,
     typical_sets,
 )
-from unshuffle.kernels.sets._tensors import Place
+from unshuffle.kernels.sets._tensors import Place, sort_points
 
 Array = NDArray[np.float64]
 
@@ -243,6 +243,9 @@ class MeanMapKernel(SetKernel):
         self.device = device
 
     def _build_model(self, sets: Bags) -> "MeanMapModel":
+        return self._build_model_on(sets, None)
+
+    def _build_model_on(self, sets: Bags, place: Place | None) -> "MeanMapModel":
         if self.n_features is not None and self.base_kernel != "rbf":
             raise ValueError(
                 "`n_features` draws random features for base_kernel='rbf', got "
@@ -251,7 +254,9 @@ class MeanMapKernel(SetKernel):
         points, gamma, pairs = sets.points, 1.0, None
         if self.base_kernel == "rbf" and self.gamma is None:
             check_points_for_width(len(points), "gamma")
-            points = points[canonical_order(points)]
+            points = (
+                points[canonical_order(points)] if place is None else sort_points(points, place)
+            )
         if self.base_kernel != "linear":
             degree = int(self.degree)
             similarity = PointKernel.of(self.base_kernel, points, gamma=self.gamma, degree=degree)
@@ -261,8 +266,8 @@ class MeanMapKernel(SetKernel):
         model = MeanMapModel(features, pairs, gamma, self.normalize, self.outer, width)
         if self.outer != "rbf" or self.outer_gamma is not None:
             return model
-        typical = model.describe(typical_sets(sets), self.n_jobs)
-        width = median_width(model.squared_distances(typical, None), "outer_gamma")
+        squares = model.typical_squares(typical_sets(sets), self.n_jobs, place)
+        width = median_width(squares, "outer_gamma")
         return replace(model, outer_gamma=width)
 
     def _features(self, sets: Bags, gamma: float) -> MeanFeatures | None:
@@ -286,7 +291,7 @@ class MeanMapKernel(SetKernel):
         return GridWaves.of(sets.points, gamma, most_features(sets))
 
     def _learn(self, sets: Bags, place: Place | None = None) -> "tuple[MeanMapModel, Any]":
-        model = self._build_model(sets)
+        model = self._build_model_on(sets, place)
         if place is not None:
             return model, model.describe_on(sets, place)
         if callable(self.base_kernel):
@@ -337,6 +342,15 @@ class MeanMapModel:
         from unshuffle.kernels.sets import _mean_map_tensors as tensors
 
         return tensors.compare(self, a, b, place)
+
+    def typical_squares(self, sets: Bags, n_jobs: int | None, place: Place | None) -> Array:
+        """Squared distances between the mean maps of some sets."""
+        if place is None:
+            return self.squared_distances(self.describe(sets, n_jobs), None)
+        from unshuffle.kernels.sets import _mean_map_tensors as tensors
+
+        squares = tensors.squares(self, tensors.describe(self, sets, place), None, place)
+        return np.asarray(squares.double().cpu().numpy())
 
     def compare(self, a: MeanMaps, b: MeanMaps | None) -> Array:
         """Inner products of mean maps, or the outer kernel of their distances."""

@@ -129,14 +129,55 @@ def _write(out, total, rows, columns, n_rows, n_columns, HALF: tl.constexpr):
     tl.store(out + wide[:, None] * n_columns + columns[None, :], total, mask=kept)
 
 
+@triton.jit
+def _add_column(total, x, y, DEGREE: tl.constexpr):
+    """Add the squared differences, or the products, of one column of two groups of points."""
+    if DEGREE == 0:
+        gap = x[:, None] - y[None, :]
+        return total + gap * gap
+    return total + x[:, None] * y[None, :]
+
+
+@triton.jit
+def _similarities(
+    x, y, i, j, size, other_size, n_points, n_other, dtype: tl.constexpr, D: tl.constexpr,
+    DEGREE: tl.constexpr,
+):  # fmt: skip
+    """Kernel between points i at x and j at y; zero where there is no point.
+
+    Places without a point are so far away in the first column that their square is negligible.
+    """
+    far = 1e18 if DEGREE == 0 else 0.0
+    first = tl.load(x + i, mask=i < size, other=far)
+    other = tl.load(y + j, mask=j < other_size, other=-far)
+    total = _add_column(tl.zeros((i.shape[0], j.shape[0]), dtype=dtype), first, other, DEGREE)
+    if D <= 16:
+        for k in tl.static_range(1, D):
+            a = tl.load(x + k * n_points + i, mask=i < size, other=0.0)
+            b = tl.load(y + k * n_other + j, mask=j < other_size, other=0.0)
+            total = _add_column(total, a, b, DEGREE)
+    else:
+        for k in range(1, D):
+            a = tl.load(x + k * n_points + i, mask=i < size, other=0.0)
+            b = tl.load(y + k * n_other + j, mask=j < other_size, other=0.0)
+            total = _add_column(total, a, b, DEGREE)
+    if DEGREE == 0:
+        return tl.exp2(-total)
+    value = total + 1.0
+    for _ in tl.static_range(DEGREE - 1):
+        value = value * (total + 1.0)
+    return tl.where((i < size)[:, None] & (j < other_size)[None, :], value, 0.0)
+
+
 @triton.jit(do_not_specialize=["n_columns", "n_points", "n_other"])
 def point_means(
     points, offsets, others, other_offsets, out, n_columns, n_points, n_other, D: tl.constexpr,
-    DEGREE: tl.constexpr, HALF: tl.constexpr, SETS: tl.constexpr, BLOCK: tl.constexpr,
+    DEGREE: tl.constexpr, HALF: tl.constexpr, SETS: tl.constexpr, ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """Mean of a kernel over the pairs of points of one set with each of SETS others.
 
-    `points` (D, n_points) are stacked by set, from `offsets`. DEGREE 0 is exp(-|x - y|^2), else
+    `points` (D, n_points) are stacked by set, from `offsets`. DEGREE 0 is 2^-|x - y|^2, else
     (x'y + 1)^DEGREE.
     """
     row = tl.program_id(0)
@@ -145,38 +186,23 @@ def point_means(
     if HALF:
         begin = tl.maximum(begin, row)
     stride = n_columns.to(tl.int64)  # the matrix may have more than 2^31 entries
+    dtype = points.dtype.element_ty
     first = tl.load(offsets + row)
     size = tl.load(offsets + row + 1) - first
     for column in range(begin, end):
         other_first = tl.load(other_offsets + column)
         other_size = tl.load(other_offsets + column + 1) - other_first
-        total = tl.zeros((BLOCK,), dtype=points.dtype.element_ty)
-        for start in range(0, size, BLOCK):
-            i = start + tl.arange(0, BLOCK)
-            for other_start in range(0, other_size, BLOCK):
-                j = other_start + tl.arange(0, BLOCK)
-                sums = tl.zeros((BLOCK, BLOCK), dtype=points.dtype.element_ty)
-                for k in range(D):
-                    x = tl.load(points + k * n_points + first + i, mask=i < size, other=0.0)
-                    y = tl.load(
-                        others + k * n_other + other_first + j, mask=j < other_size, other=0.0
-                    )
-                    if DEGREE == 0:
-                        gap = x[:, None] - y[None, :]
-                        sums += gap * gap
-                    else:
-                        sums += x[:, None] * y[None, :]
-                if DEGREE == 0:
-                    value = tl.exp(-sums)
-                else:
-                    base = sums + 1.0
-                    value = base
-                    for _ in tl.static_range(DEGREE - 1):
-                        value = value * base
-                inside = (i < size)[:, None] & (j < other_size)[None, :]
-                # Over rows: those of a column are in one thread.
-                total += tl.sum(tl.where(inside, value, 0.0), axis=0)
-        mean = tl.sum(total, axis=0) / size.to(total.dtype) / other_size.to(total.dtype)
+        total = tl.zeros((COLUMNS,), dtype=dtype)
+        for start in range(0, size, ROWS):
+            i = start + tl.arange(0, ROWS)
+            for other_start in range(0, other_size, COLUMNS):
+                j = other_start + tl.arange(0, COLUMNS)
+                values = _similarities(
+                    points + first, others + other_first, i, j, size, other_size, n_points,
+                    n_other, dtype, D, DEGREE,
+                )  # fmt: skip
+                total += tl.sum(values, axis=0)  # the rows of a column are in one thread
+        mean = tl.sum(total, axis=0) / size.to(dtype) / other_size.to(dtype)
         tl.store(out + row * stride + column, mean)
         if HALF:
             tl.store(out + column * stride + row, mean)

@@ -103,10 +103,14 @@ class SetKernel(
 
     def _learn(self, sets: Bags, place: Place | None = None) -> tuple[Any, Any]:
         """Model for these sets, and their descriptions."""
-        model = self._build_model(sets)
+        model = self._build_model_on(sets, place)
         if place is not None:
             return model, model.describe_on(sets, place)
         return model, model.describe(sets, self.n_jobs)
+
+    def _build_model_on(self, sets: Bags, place: Place | None) -> Any:
+        """Model for sorted sets; a subclass may build it on a device."""
+        return self._build_model(sets)
 
     def _store(self, model: Any, descriptions: Any) -> None:
         """Set the fitted attributes; a subclass without any need not implement it."""
@@ -312,7 +316,7 @@ class SetKernel(
         check_gap(both.points, "X" if Y is None else "X and Y")
         if whole:
             check_set_gram_memory(len(a), len(a if b is None else b), place)
-        ready._model = ready._build_model(both)
+        ready._model = ready._build_model_on(both, place)
         return ready, a, b
 
     def _gram(self, a: Any, b: Any | None = None, place: Place | None = None) -> Any:

@@ -105,14 +105,21 @@ def _is_numeric(value: Any, n_axes: int) -> bool:
 
 def sort_sets(sets: Bags, place: Place) -> Bags:
     """Same sets with the points of each in canonical order, sorted on the device."""
+    return Bags(sort_points(sets.points, place, holders(sets)), sets.offsets)
+
+
+def sort_points(points: Any, place: Place, holder: NDArray[np.intp] | None = None) -> Any:
+    """Points in canonical order, those of each holder together."""
     import torch
 
-    points = torch.as_tensor(sets.points, device=place.device)
-    holder = torch.as_tensor(holders(sets), device=place.device)
-    order = torch.arange(len(points), device=place.device)
-    for key in (*points.T.flip(0), holder):
+    numbers = torch.as_tensor(points, device=place.device)
+    keys = [*numbers.T.flip(0)]
+    if holder is not None:
+        keys.append(torch.as_tensor(holder, device=place.device))
+    order = torch.arange(len(numbers), device=place.device)
+    for key in keys:
         order = order[torch.sort(key[order], stable=True).indices]
-    return Bags(to_host(points[order]), sets.offsets)
+    return to_host(numbers[order])
 
 
 def holders(sets: Bags) -> NDArray[np.intp]:

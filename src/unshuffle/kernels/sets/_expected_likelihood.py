@@ -98,8 +98,9 @@ class DensityModel:
         """Integrals of products as a tensor, divided by both norms."""
         from unshuffle.kernels.sets._gaussian_tensors import products
 
-        other = (None, None) if b is None else (b.mixtures, b.log_norms)
-        K = products(a.mixtures, a.log_norms, *other, place)
+        other = None if b is None else b.mixtures
+        other_norms = None if b is None else b.log_norms
+        K = products(a.mixtures, a.log_norms, other, other_norms, place)
         largest = float(K.amax())
         if largest == np.inf:
             raise ValueError(

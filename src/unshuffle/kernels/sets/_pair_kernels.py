@@ -4,6 +4,8 @@ Numbers of components lie side by side by set, so that neighboring threads read 
 are registers: they are unrolled when a kernel is compiled, and grow by `+`, all that Triton knows.
 """
 
+# Triton reads annotations itself, and allows none but its own.
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls, disable-error-code=assignment
 # ruff: noqa: RUF005
 
 import triton

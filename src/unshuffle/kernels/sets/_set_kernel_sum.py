@@ -15,6 +15,7 @@ from unshuffle._grams import check_kernel_weights
 from unshuffle._parameters import ARRAY, Constraints, check_parameters
 from unshuffle.kernels.sets._set_kernel import SetKernel
 from unshuffle.kernels.sets._set_vectors import typical_sets
+from unshuffle.kernels.sets._tensors import Place
 
 Array = NDArray[np.float64]
 
@@ -159,7 +160,7 @@ class SetKernelSum(SetKernel):
     def _build_model(self, sets: Bags) -> SumModel:
         return self._learn(sets)[0]
 
-    def _learn(self, sets: Bags, place: None = None) -> tuple[SumModel, SumDescriptions]:
+    def _learn(self, sets: Bags, place: Place | None = None) -> tuple[SumModel, SumDescriptions]:
         check_set_kernels(self.kernels)
         for name, kernel in self._named_kernels():
             if find_device(kernel.device) is not None:

@@ -19,8 +19,8 @@ from unshuffle.kernels.sets._vector_tensors import (
 )
 
 # Points on the sides of a tile, sets that one program compares with, and its warps: the fastest
-# of those tried.
-ROWS, COLUMNS, SETS, WARPS = 32, 32, 16, 1
+# of those tried in double precision, and within 3 % of it in single.
+ROWS, COLUMNS, SETS, WARPS = 8, 64, 16, 1
 # exp(-d) is 2^-(d log_2 e), which takes one instruction less.
 LOG_2_E = 1.4426950408889634
 

@@ -5,7 +5,8 @@ are registers: they are unrolled when a kernel is compiled, and grow by `+`, all
 """
 
 # Triton reads annotations itself, and allows none but its own.
-# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls, disable-error-code=assignment
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls
+# mypy: disable-error-code=assignment
 # ruff: noqa: RUF005
 
 import triton

@@ -1,7 +1,7 @@
 """Sets on a GPU: how they arrive and leave, are sorted, and are cut into batches.
 
-The points of all sets are kept in NumPy, which is where they are checked, sorted copies of them
-pickled and models built. Work on a device copies them there: a millionth of the work that follows.
+The points of all sets are kept in NumPy, where they are checked, models are built and pickles are
+made. Work on a device copies them there: 40 MB for 20,000 sets of 50 points in five dimensions.
 """
 
 from collections.abc import Iterator

@@ -6,7 +6,7 @@ from scipy import sparse
 from scipy.special import logsumexp, softmax
 
 from unshuffle import _tile_loops, _tiles
-from unshuffle._tiles import N_BINS, N_WIDTHS, Tiles, auction
+from unshuffle._tiles import N_BINS, N_WIDTHS, Tiles
 from unshuffle.assignment import solve_assignment
 
 # Neither is a multiple of the rows or columns of a tile, nor of the bins.
@@ -209,7 +209,7 @@ def test_an_auction_comes_within_a_step_of_the_best_for_each_row(shape):
     scores = np.random.default_rng(3).normal(size=shape)
     step = 0.01
     floors = np.full(shape[0], -1e6, dtype=np.float32)
-    found, prices = auction(*lists_of(scores), shape[1], floors=floors, step=step)
+    found, prices = Tiles(1).auction(*lists_of(scores), shape[1], floors=floors, step=step)
     assert np.unique(found).size == shape[0]
     assert found.min() >= 0
     best = scores[np.arange(shape[0]), solve_assignment(scores, maximize=True).columns].sum()
@@ -224,10 +224,10 @@ def test_rows_below_their_floor_go_without():
     scores = np.array([[5.0, 4.0], [5.0, 3.0], [1.0, 0.5]])
     columns, worth = lists_of(scores)
     floors = np.zeros(3, dtype=np.float32)
-    found, _ = auction(columns, worth, 2, floors=floors, step=0.01)
+    found, _ = Tiles(1).auction(columns, worth, 2, floors=floors, step=0.01)
     assert found.tolist() == [1, 0, -1]
     floors[:] = 4.5
-    found, _ = auction(columns, worth, 2, floors=floors, step=0.01)
+    found, _ = Tiles(1).auction(columns, worth, 2, floors=floors, step=0.01)
     assert found[2] == -1
     assert sorted(found.tolist()) == [-1, -1, 0]
 
@@ -235,9 +235,9 @@ def test_rows_below_their_floor_go_without():
 def test_an_auction_may_be_cut_into_short_calls(monkeypatch):
     scores = np.random.default_rng(4).normal(size=(80, 80))
     floors = np.full(80, -1e6, dtype=np.float32)
-    expected = auction(*lists_of(scores), 80, floors=floors, step=0.05)
+    expected = Tiles(1).auction(*lists_of(scores), 80, floors=floors, step=0.05)
     monkeypatch.setattr(_tiles, "BIDS_PER_CALL", 7)
-    found = auction(*lists_of(scores), 80, floors=floors, step=0.05)
+    found = Tiles(1).auction(*lists_of(scores), 80, floors=floors, step=0.05)
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_array_equal(a, b)
 
@@ -248,5 +248,5 @@ def test_an_auction_of_huge_scores_ends(size):
     columns = np.tile(np.arange(4, dtype=np.int32), (50, 1))
     scores = np.full((50, 4), size, dtype=np.float32)
     floors = scores[:, 0] - np.float32(60.0)
-    found, _ = auction(columns, scores, 50, floors=floors, step=0.2)
+    found, _ = Tiles(1).auction(columns, scores, 50, floors=floors, step=0.2)
     assert np.sort(found[found >= 0]).tolist() == [0, 1, 2, 3]

@@ -21,7 +21,7 @@ def find_device(device: Any, *collections: Any) -> Any:
     missing is an error, never replaced by the cores.
     """
     if device is None:
-        homes = {each.device for each in collections if is_tensor(each)}
+        homes = {each.device for each in _tensors(collections)}
         homes = {each for each in homes if each.type != "cpu"}
         if len(homes) > 1:
             listed = " and ".join(sorted(map(str, homes)))
@@ -68,9 +68,53 @@ def is_tensor(value: Any) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
+def _tensors(values: Any) -> list[Any]:
+    """Tensors among some values, or in lists of them."""
+    if is_tensor(values):
+        return [values]
+    if not isinstance(values, list | tuple) or (values and isinstance(values[0], str)):
+        return []
+    return [tensor for each in values for tensor in _tensors(each)]
+
+
 def to_host(value: Any) -> Any:
-    """A tensor as a NumPy array, anything else unchanged."""
-    return value.detach().cpu().numpy() if is_tensor(value) else value
+    """A tensor, or each in a list of tensors, as a NumPy array; anything else unchanged."""
+    if is_tensor(value):
+        return value.detach().cpu().numpy()
+    if isinstance(value, list | tuple) and any(is_tensor(each) for each in value):
+        return [to_host(each) for each in value]
+    return value
+
+
+def in_double(value: Any) -> NDArray[np.float64]:
+    """A small array or tensor as a NumPy array in double precision."""
+    return np.asarray(to_host(value), dtype=np.float64)
+
+
+def namespace(value: Any) -> Any:
+    """NumPy or PyTorch, whichever the value belongs to; they share many names."""
+    return sys.modules["torch"] if is_tensor(value) else np
+
+
+def take(value: Any, rows: NDArray[np.intp]) -> Any:
+    """Some rows of an array or tensor."""
+    if not is_tensor(value):
+        return value[rows]
+    return value[sys.modules["torch"].as_tensor(rows, device=value.device)]
+
+
+def sort_order(values: Any) -> NDArray[np.intp]:
+    """Indices that sort some values, equal ones in their order."""
+    if not is_tensor(values):
+        return np.argsort(values, kind="stable")
+    return np.asarray(to_host(values.argsort(stable=True)))
+
+
+def as_index(indices: NDArray[np.intp], beside: Any) -> Any:
+    """Indices in the type, and on the device, of an array or tensor of indices."""
+    if not is_tensor(beside):
+        return indices.astype(beside.dtype)
+    return sys.modules["torch"].as_tensor(indices, dtype=beside.dtype, device=beside.device)
 
 
 def like(result: NDArray[Any], given: Any) -> Any:

@@ -3,7 +3,7 @@
 Scores of pairs are inner products plus a number of each column: score[i, j] = queries[i] @ keys[j]
 + bias[j]. Neither they nor anything else of their size is kept, so memory grows with the number of
 items, not with its square. `Tiles` is all that a search needs of a machine; its results do not
-depend on the number of threads.
+depend on the number of threads. `DeviceTiles` does the same work on a GPU.
 """
 
 from collections.abc import Callable
@@ -24,12 +24,18 @@ ROWS, COLUMNS = 256, 2048  # of a tile: 2 MiB, which a core's cache nearly holds
 N_WIDTHS = 8
 N_BINS = 512  # columns that share a bin hide each other; of fewer columns the best are exact
 N_ADDED = 16  # columns of each row that a sparse cost may add
-LOWEST = np.float32(-3e38)
+LOWEST, NOTHING = np.float32(-3e38), np.float32(-1e29)
+N_SINKHORN, SINKHORN_TOL = 100, 1e-3
 BIDS_PER_CALL = 2_000_000  # about a tenth of a second, so that Ctrl-C works
 
 
 class Tiles:
     """Sums, means and maxima over all pairs, on the cores of this machine."""
+
+    device = None
+    sampled = 4096  # rows of a step of a search that takes a sample of them
+    exact = 1500  # rows that are assigned exactly at most
+    climbed = 16_384  # items of a search with many rounds, which takes a sample of more
 
     def __init__(self, n_jobs: int | None = None) -> None:
         self._workers = Workers(cpu_count() if n_jobs is None else n_jobs)
@@ -43,6 +49,10 @@ class Tiles:
 
     def __exit__(self, *reason: object) -> None:
         self._context.close()
+
+    def put(self, array: Any) -> Any:
+        """An array in single precision, where this machine works."""
+        return np.asarray(array, dtype=np.float32)
 
     def densities(self, points: Array, rows: Index, rate: float) -> Array:
         """Log of the sums over all points of exp(-2^t rate d^2), t = 0 .. 7, for some points."""
@@ -153,6 +163,78 @@ class Tiles:
         self._for_rows(len(points), run)
         return np.maximum(found, 0.0)
 
+    def group_means(self, values: Array, groups: Index, n_groups: int) -> Array:
+        """Mean of the rows of each group, 0 of an empty one."""
+        members = sparse.csr_matrix(
+            (np.ones(len(groups), dtype=np.float32), (groups, np.arange(len(groups)))),
+            shape=(n_groups, len(groups)),
+        )
+        sizes = np.maximum(np.bincount(groups, minlength=n_groups), 1)
+        return np.asarray((members @ values) / sizes[:, None].astype(np.float32))
+
+    def auction(
+        self,
+        columns: NDArray[np.int32],
+        scores: Array,
+        n_columns: int,
+        *,
+        floors: Array,
+        step: float,
+    ) -> tuple[Index, Array]:
+        """Give each row one of its columns so that the scores add up to nearly the most.
+
+        Rows whose best column is worth less than their floor, after what others bid, get -1. Also
+        returns the prices of the columns.
+        """
+        from unshuffle._tile_loops import bid_in_chains
+
+        n_rows = columns.shape[0]
+        prices = np.zeros(n_columns, dtype=np.float32)
+        owners = np.full(n_columns, -1, dtype=np.int32)
+        waiting = np.arange(n_rows - 1, -1, -1, dtype=np.int32)
+        n_waiting = n_rows
+        while n_waiting:
+            n_waiting = bid_in_chains(
+                columns,
+                scores,
+                floors,
+                prices,
+                owners,
+                waiting,
+                n_waiting,
+                np.float32(step),
+                BIDS_PER_CALL,
+            )
+        found = np.full(n_rows, -1, dtype=np.intp)
+        taken = np.flatnonzero(owners >= 0)
+        found[owners[taken]] = taken
+        return found, prices
+
+    def balance(
+        self, columns: NDArray[np.int32], worth: Array, *, surplus: bool
+    ) -> NDArray[np.float64]:
+        """Shares of each row in its columns by the exponentials of their worth.
+
+        They are scaled until rows sum to 1 and columns to 1, or to at most 1 if there is a
+        surplus of columns. A worth of `NOTHING` or less is no share.
+        """
+        n_rows, k = columns.shape
+        possible = np.flatnonzero(worth.ravel() > NOTHING)
+        i = possible // k
+        values = worth.ravel()[possible].astype(np.float64)
+        _, places = np.unique(columns.ravel()[possible], return_inverse=True)
+        heights = np.zeros(int(places.max(initial=-1)) + 1)
+        for _ in range(N_SINKHORN if possible.size else 0):
+            shares = _normalized(values - heights[places], i, n_rows)
+            sums = np.bincount(places, weights=shares)
+            if sums.max() < 1.0 + SINKHORN_TOL and (surplus or sums.min() > 1.0 - SINKHORN_TOL):
+                break
+            more = np.log(np.maximum(sums, np.finfo(float).tiny))
+            heights += np.maximum(more, -heights) if surplus else more
+        found = np.zeros(n_rows * k)
+        found[possible] = _normalized(values - heights[places], i, n_rows)
+        return found.reshape(n_rows, k)
+
     def _for_tiles(
         self,
         queries: Array,
@@ -183,42 +265,13 @@ class Tiles:
         self._workers.each(run, spans)
 
 
-def auction(
-    columns: NDArray[np.int32],
-    scores: Array,
-    n_columns: int,
-    *,
-    floors: Array,
-    step: float,
-) -> tuple[Index, Array]:
-    """Give each row one of its columns so that the scores add up to nearly the most.
+def tiles_for(device: Any, n_jobs: int | None = None) -> Any:
+    """`Tiles` on a device, or on the cores if it is None."""
+    if device is None:
+        return Tiles(n_jobs)
+    from unshuffle._device_tiles import DeviceTiles
 
-    Rows whose best column is worth less than their floor, after what others bid, get -1. Also
-    returns the prices of the columns.
-    """
-    from unshuffle._tile_loops import bid_in_chains
-
-    n_rows = columns.shape[0]
-    prices = np.zeros(n_columns, dtype=np.float32)
-    owners = np.full(n_columns, -1, dtype=np.int32)
-    waiting = np.arange(n_rows - 1, -1, -1, dtype=np.int32)
-    n_waiting = n_rows
-    while n_waiting:
-        n_waiting = bid_in_chains(
-            columns,
-            scores,
-            floors,
-            prices,
-            owners,
-            waiting,
-            n_waiting,
-            np.float32(step),
-            BIDS_PER_CALL,
-        )
-    found = np.full(n_rows, -1, dtype=np.intp)
-    taken = np.flatnonzero(owners >= 0)
-    found[owners[taken]] = taken
-    return found, prices
+    return DeviceTiles(device)
 
 
 def _with_bias(queries: Array, keys: Array, bias: Array) -> tuple[Array, Array]:
@@ -262,6 +315,15 @@ def _with_sparse_cost(
     more[rows[best], rank[best]] = cols[best]
     more_scores[rows[best], rank[best]] = worth[best]
     return np.hstack([columns, more]), np.hstack([scores, more_scores])
+
+
+def _normalized(values: Any, rows: Index, n_rows: int) -> Any:
+    """Exponentials that sum to 1 in each row; entries are sorted by row."""
+    starts = np.flatnonzero(np.diff(rows, prepend=-1))
+    highest = np.zeros(n_rows)
+    highest[rows[starts]] = np.maximum.reduceat(values, starts) if starts.size else 0.0
+    shares = np.exp(values - highest[rows])
+    return shares / np.bincount(rows, weights=shares, minlength=n_rows)[rows]
 
 
 def _squares(points: Array) -> Array:

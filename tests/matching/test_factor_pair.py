@@ -37,7 +37,7 @@ def all_pairs(scores):
 @pytest.fixture
 def by_auction(monkeypatch):
     """Assign by auction what would be few enough for the exact solver."""
-    monkeypatch.setattr(_factor_pair, "EXACT", 20)
+    monkeypatch.setattr(Tiles, "exact", 20)
 
 
 def total(benefit, matching):
@@ -80,7 +80,7 @@ def test_rows_that_want_the_same_columns_share_the_rest(by_auction, monkeypatch)
 @pytest.mark.parametrize("exact", [True, False])
 def test_frozen_pairs_are_kept_and_cost_no_one_a_column(exact, monkeypatch):
     if not exact:
-        monkeypatch.setattr(_factor_pair, "EXACT", 20)
+        monkeypatch.setattr(Tiles, "exact", 20)
     frozen = np.array([[5, 0], [0, 5], [299, 400], [17, 17]])
     with Tiles(1) as tiles:
         found = pair_of(300, 517, frozen).assign(tiles, random_scores(300, 517))
@@ -95,7 +95,7 @@ def test_a_cost_rules_pairs_out(kind, exact, monkeypatch):
     with Tiles(1) as tiles:
         free = pair_of(300, 300).assign(tiles, scores)
         if not exact:
-            monkeypatch.setattr(_factor_pair, "EXACT", 20)
+            monkeypatch.setattr(Tiles, "exact", 20)
         cost = np.zeros((300, 300), dtype=np.float32)
         cost[np.arange(300), free] = 1e4
         found = pair_of(300, 300, cost=kind(cost)).assign(tiles, scores)
@@ -165,7 +165,7 @@ def test_likelihood_scores_are_log_ratios_of_gaussians():
     M = np.asarray(F.T @ G, dtype=np.float64) / 4000
     likelihood = Likelihood.of(M, (whitening(F), whitening(G)), 0.9999)
     np.testing.assert_allclose(np.sort(likelihood.correlations)[::-1], rho, atol=0.04)
-    scores = all_pairs(likelihood.scores(F[:20], G[:30]))
+    scores = all_pairs(likelihood.scores(Tiles(1), F[:20], G[:30]))
     u, v = F[:20, None].astype(np.float64), G[:30].astype(np.float64)
     # The density of v given u, less that of v: all that depends on v.
     ratios = -0.5 * (v - rho * u) ** 2 / (1 - rho**2) + 0.5 * v**2

@@ -94,7 +94,7 @@ def _add(name: str, options: type, *examples: str, stopped: str = NOTHING_WRITTE
             # Inside `try`: loading takes long enough to be interrupted.
             work = getattr(import_module(f"unshuffle.cli._{name}"), name)
             code = work(options(**given))
-        except (BadInput, ValueError, MemoryError, OSError) as error:
+        except (BadInput, ValueError, MemoryError, OSError, ImportError) as error:
             print_error(error)
             raise typer.Exit(2) from error
         except NotWritten as error:

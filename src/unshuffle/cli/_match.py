@@ -83,6 +83,7 @@ def match(options: MatchOptions) -> int:
         random_state=options.seed,
         n_jobs=options.jobs,
         trust=not options.no_trust,
+        device=options.device,
     )
     remarks, interrupted = fit(
         estimator,

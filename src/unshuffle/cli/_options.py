@@ -52,6 +52,10 @@ Jobs = Annotated[
     int,
     typer.Option(callback=_check_cores, help="Cores to use, -1 for all. Does not change results."),
 ]
+Device = Annotated[
+    str | None,
+    typer.Option(help="Where to work: cpu, or cuda for a GPU, which needs PyTorch."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object only.")]
 Quiet = Annotated[
     bool,
@@ -205,6 +209,7 @@ class MatchOptions:
     no_recursive: NoRecursive = False
     seed: Seed = 0
     jobs: Jobs = -1
+    device: Device = None
     as_json: AsJson = False
     quiet: Quiet = False
 

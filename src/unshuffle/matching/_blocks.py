@@ -1,7 +1,9 @@
 """Tables of any size, left where they are and read a block of rows at a time."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,8 @@ from unshuffle._arrays import (
     check_vectors,
     middle,
 )
-from unshuffle._parallel import map_parallel
+from unshuffle._device import take, to_host
+from unshuffle._parallel import eigh, map_parallel
 
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]
@@ -26,8 +29,8 @@ Rows = slice | NDArray[np.intp]
 LARGEST = 1e15
 # Rows from which the middle of a table is taken.
 N_TYPICAL = 2000
-# Numbers in a block of similarities or vectors, 8 MB.
-BLOCK = 2**21
+# Numbers in a block of similarities or vectors, 8 MB, and on a GPU 128 MB.
+BLOCK, DEVICE_BLOCK = 2**21, 2**25
 # Parts whose sums are held at a time.
 PARTS_HELD = 8
 
@@ -39,9 +42,10 @@ class Table:
     rows: Any  # as the user passed them, dense or CSR
     origin: Array | None  # (d,) median of a sample; None leaves sparse rows sparse
     exponent: int  # of the power of two that numbers are divided by, 0 unless they are extreme
+    device: Any = None  # where dense rows are read to in single precision
 
     @classmethod
-    def of(cls, rows: Any, *, most_columns: int = 0) -> "Table":
+    def of(cls, rows: Any, *, most_columns: int = 0, device: Any = None) -> "Table":
         """Table of validated rows; sparse ones of at most `most_columns` are read as dense."""
         sample = rows[draw(rows.shape[0], N_TYPICAL)]
         if sparse.issparse(rows) and rows.shape[1] > most_columns:
@@ -49,7 +53,7 @@ class Table:
         sample = as_dense(sample)
         # The median of a sample keeps the digits of differences as well as that of all.
         origin = middle(sample)
-        return cls(rows, origin, _extreme_exponent(np.abs(sample - origin).max(axis=1)))
+        return cls(rows, origin, _extreme_exponent(np.abs(sample - origin).max(axis=1)), device)
 
     @property
     def is_sparse(self) -> bool:
@@ -66,7 +70,17 @@ class Table:
         return np.ldexp(near, -self.exponent) if self.exponent else near
 
     def read_single(self, rows: Rows) -> Any:
-        """Some rows about the origin, in single precision."""
+        """Some rows about the origin, in single precision; a tensor if there is a device."""
+        if self.device is not None:
+            return self.tensor[rows] if isinstance(rows, slice) else take(self.tensor, rows)
+        return self._read_single(rows)
+
+    @cached_property
+    def tensor(self) -> Any:
+        """All rows about the origin, on the device."""
+        return on_device(self.read_all(None), self.device)
+
+    def _read_single(self, rows: Rows) -> Any:
         part = self.read(rows)
         values = part if self.origin is not None else part.data
         np.clip(values, -LARGEST, LARGEST, out=values)
@@ -75,11 +89,11 @@ class Table:
     def read_all(self, n_jobs: int | None) -> Any:
         """All rows about the origin, in single precision."""
         if self.origin is None:
-            return self.read_single(slice(None))
+            return self._read_single(slice(None))
         points = np.empty(self.rows.shape, dtype=np.float32)
 
         def copy(rows: slice) -> None:
-            points[rows] = self.read_single(rows)
+            points[rows] = self._read_single(rows)
 
         map_parallel(copy, blocks(*points.shape), n_jobs=n_jobs, in_place=True)
         return points
@@ -131,9 +145,26 @@ def column_ends(rows: Any) -> Array:
     return np.concatenate([np.atleast_2d(as_dense(end)) for end in ends])
 
 
-def blocks(n_items: int, n_columns: int) -> list[slice]:
+def on_device(array: Any, device: Any, dtype: Any = np.float32) -> Any:
+    """An array as a tensor on a device, or on the cores if that is None."""
+    if device is None:
+        return np.asarray(array, dtype=dtype)
+    if isinstance(array, np.ndarray):
+        array = array.astype(dtype, copy=False)
+    return sys.modules["torch"].as_tensor(array, device=device)
+
+
+def eigh_on(device: Any, A: Array) -> tuple[Array, Array]:
+    """Ascending eigenvalues and eigenvectors of a symmetric matrix, computed on a device."""
+    if device is None:
+        return eigh(A)
+    values, vectors = sys.modules["torch"].linalg.eigh(on_device(A, device, np.float64))
+    return to_host(values), to_host(vectors)
+
+
+def blocks(n_items: int, n_columns: int, device: Any = None) -> list[slice]:
     """Slices of items whose rows of `n_columns` numbers make up a block."""
-    step = max(1, BLOCK // n_columns)
+    step = max(1, (BLOCK if device is None else DEVICE_BLOCK) // n_columns)
     return [slice(start, min(start + step, n_items)) for start in range(0, n_items, step)]
 
 

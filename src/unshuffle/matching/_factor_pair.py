@@ -1,4 +1,8 @@
-"""Two collections as low-rank factors: objectives, likelihood scores of pairs, and assignment."""
+"""Two collections as low-rank factors: objectives, likelihood scores of pairs, and assignment.
+
+Rows of items are NumPy arrays or tensors on a GPU, wherever the factors are; correlations between
+components and matchings are small and stay in NumPy.
+"""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -8,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from unshuffle._tiles import Tiles, auction
+from unshuffle._device import in_double, namespace, take, to_host
+from unshuffle._tiles import Tiles
 from unshuffle.assignment import solve_assignment
 from unshuffle.matching._factors import Factors
 
 Array = NDArray[np.float64]
-Single = NDArray[np.float32]
+Single = Any  # (n, r) in single precision, an array or a tensor
 Permutation = NDArray[np.intp]
 
 # Spectral power of the objective that chooses among matchings: between 1, which ignores fine
@@ -22,13 +27,13 @@ POWER = 0.25
 # Candidates of each row in the auction, its smallest step in nats, and how far below its first
 # choice a row may be pushed before it waits for the columns that are left.
 N_CANDIDATES, STEP, GIVE_UP = 32, 0.2, 60.0
-# So many rows that are left are assigned exactly, if the columns left are not many more.
-EXACT, MOST_CELLS = 1500, 9_000_000
+# Rows that are left are assigned exactly unless the columns left are many more than they.
+MOST_CELLS = 9_000_000
 # Rounds of candidates for rows that are left; then they are matched by rank.
 MOST_ROUNDS = 6
 # Correlations are cut off here, since a weight of infinity would trust a direction blindly.
 LARGEST_CORRELATION = 0.9999
-TAKEN = np.float32(-1e30)  # bias of a column that is not for sale
+TAKEN = -1e30  # bias of a column that is not for sale
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +47,7 @@ class Scores:
     def balanced(self, tiles: Tiles, n_rounds: int) -> "Scores":
         """The same scores with a bias under which soft shares of all columns are alike."""
         bias = self.bias
-        surplus = np.float32(np.log(len(self.keys) / len(self.queries)))
+        surplus = float(np.log(len(self.keys) / len(self.queries)))
         for _ in range(n_rounds):
             rows = -tiles.log_sums(self.queries, self.keys, bias)
             bias = -tiles.log_sums(self.keys, self.queries, rows) - surplus
@@ -50,8 +55,9 @@ class Scores:
 
     def of_pairs(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Single:
         """Scores of some pairs."""
-        products = np.einsum("ij,ij->i", self.queries[rows], self.keys[columns])
-        return np.asarray(products + self.bias[columns])
+        queries, keys = take(self.queries, rows), take(self.keys, columns)
+        products = namespace(queries).einsum("ij,ij->i", queries, keys)
+        return products + take(self.bias, columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +97,7 @@ class FactorPair:
         frozen = np.column_stack([place[side][self.frozen[:, side]] for side in (0, 1)])
         cost = self.cost
         if cost is not None:
-            cost = cost[rows][:, columns]
+            cost = _columns(take(cost, rows), columns)
         return FactorPair(
             _take(self.first, rows),
             _take(self.second, columns),
@@ -103,19 +109,21 @@ class FactorPair:
     @cached_property
     def free(self) -> NDArray[np.intp]:
         """Items of the first collection that are not frozen."""
-        return np.setdiff1d(np.arange(self.shape[0]), self.frozen[:, 0])
+        free = np.ones(self.shape[0], dtype=bool)
+        free[self.frozen[:, 0]] = False
+        return np.flatnonzero(free)
 
     def cost_of(self, rows: NDArray[np.intp]) -> Any:
         """Cost of some rows, in their order; None if there is none."""
-        return None if self.cost is None else self.cost[rows]
+        return None if self.cost is None else take(self.cost, rows)
 
     def moments(self, matching: Permutation, rank: int) -> Array:
         """Correlations between the components of both sides over the matched pairs."""
         rows = np.flatnonzero(matching >= 0)
         U, V = self.first.scores[:, :rank], self.second.scores[:, :rank]
         if rows.size < matching.size:
-            return np.asarray(U[rows].T @ V[matching[rows]], dtype=np.float64) / rows.size
-        return np.asarray(U.T @ V[matching], dtype=np.float64) / rows.size
+            U, matching = take(U, rows), matching[rows]
+        return in_double(U.T @ take(V, matching)) / rows.size
 
     def agreement(self, matching: Permutation, power: float = POWER) -> float:
         """Correlation of both kernels over the matched pairs, at a power of their spectra."""
@@ -131,15 +139,20 @@ class FactorPair:
 
     def objective(self, matching: Permutation) -> float:
         """Sum of K[i, j] L[p(i), p(j)] over matched pairs of different items, `objective_`."""
+        return self.judge(matching)[1]
+
+    def judge(self, matching: Permutation) -> tuple[float, float]:
+        """Agreement and objective of a matching."""
         rows = np.flatnonzero(matching >= 0)
-        rank = max(self.first.eigenvalues.size, self.second.eigenvalues.size)
-        M = self.moments(matching, rank)
+        sizes = self.first.eigenvalues.size, self.second.eigenvalues.size
+        M = self.moments(matching, max(sizes))
+        agreement = self.agreement_of(M[: min(sizes), : min(sizes)])
         total = rows.size**2 * float(self.first.eigenvalues @ (M * M) @ self.second.eigenvalues)
-        own = [
-            np.einsum("ij,j->i", factors.scores[items] ** 2, factors.eigenvalues)
+        first, second = (
+            take(factors.lengths, items)
             for factors, items in ((self.first, rows), (self.second, matching[rows]))
-        ]
-        return total - float(own[0] @ own[1])
+        )
+        return agreement, total - float(first @ second)
 
     def keep_frozen(self, matching: Permutation) -> Permutation:
         """The matching with the frozen pairs put in place; who held their partners gets theirs."""
@@ -159,18 +172,20 @@ class FactorPair:
         rows = self.free
         for _ in range(MOST_ROUNDS):
             n_left = self.shape[1] - int(taken.sum())
-            if rows.size == 0 or (rows.size <= EXACT and rows.size * n_left <= MOST_CELLS):
+            if rows.size <= tiles.exact and rows.size * n_left <= MOST_CELLS:
                 break
             columns, worth = self.candidates(tiles, scores, rows, taken)
             # A row without any column for sale waits too.
-            floors = np.maximum(worth.max(axis=1) - np.float32(GIVE_UP), TAKEN / 2)
-            partners, _ = auction(columns, worth, self.shape[1], floors=floors, step=STEP)
+            xp = namespace(worth)
+            floors = xp.clip(xp.amax(worth, axis=1) - GIVE_UP, TAKEN / 2, None)
+            partners, _ = tiles.auction(columns, worth, self.shape[1], floors=floors, step=STEP)
+            partners = to_host(partners)
             done = (partners >= 0) & ~taken[partners]
             found[rows[done]] = partners[done]
             taken[partners[done]] = True
             rows = rows[~done]
         if rows.size:
-            self._assign_rest(scores, rows, np.flatnonzero(~taken), found)
+            self._assign_rest(tiles, scores, rows, np.flatnonzero(~taken), found)
         return found
 
     def candidates(
@@ -179,33 +194,39 @@ class FactorPair:
         scores: Scores,
         rows: NDArray[np.intp],
         taken: NDArray[np.bool_],
-    ) -> tuple[NDArray[np.int32], Single]:
+    ) -> tuple[Any, Single]:
         """Best columns of some rows, with their scores less the cost."""
-        bias = np.where(taken, TAKEN, scores.bias)
+        bias = scores.bias
+        if taken.any():
+            bias = bias + 0.0
+            bias[np.flatnonzero(taken)] = TAKEN
         every = rows.size == self.shape[0]
-        queries = scores.queries if every else scores.queries[rows]
+        queries = scores.queries if every else take(scores.queries, rows)
         cost = self.cost if every else self.cost_of(rows)
         return tiles.best_columns(queries, scores.keys, bias, N_CANDIDATES, cost)
 
     def _assign_rest(
         self,
+        tiles: Tiles,
         scores: Scores,
         rows: NDArray[np.intp],
         columns: NDArray[np.intp],
         found: Permutation,
     ) -> None:
         """Assign the last rows exactly, or by rank along the leading direction if many."""
-        if rows.size <= EXACT and rows.size * columns.size <= MOST_CELLS:
-            benefit = scores.queries[rows] @ scores.keys[columns].T + scores.bias[columns]
+        if rows.size <= tiles.exact and rows.size * columns.size <= MOST_CELLS:
+            queries, keys = take(scores.queries, rows), take(scores.keys, columns)
+            benefit = in_double(queries @ keys.T + take(scores.bias, columns))
             if self.cost is not None:
-                cost = self.cost[rows][:, columns]
-                benefit = benefit - (cost.toarray() if sparse.issparse(cost) else cost)
-            partners = solve_assignment(benefit.astype(np.float64), maximize=True).columns
+                cost = _columns(take(self.cost, rows), columns)
+                benefit -= cost.toarray() if sparse.issparse(cost) else to_host(cost)
+            partners = solve_assignment(benefit, maximize=True).columns
             found[rows] = columns[partners]
             return
-        ordered = columns[np.argsort(scores.keys[columns, 0], kind="stable")]
+        first, second = (in_double(each[:, 0]) for each in (scores.queries, scores.keys))
+        ordered = columns[np.argsort(second[columns], kind="stable")]
         places = np.linspace(0, ordered.size - 1, rows.size).round().astype(np.intp)
-        found[rows[np.argsort(scores.queries[rows, 0], kind="stable")]] = ordered[places]
+        found[rows[np.argsort(first[rows], kind="stable")]] = ordered[places]
 
 
 @dataclass(frozen=True)
@@ -217,8 +238,8 @@ class Likelihood:
     to a number of each item u.
     """
 
-    A: Single
-    B: Single
+    A: Array
+    B: Array
     correlations: Array
 
     @classmethod
@@ -228,26 +249,30 @@ class Likelihood:
         rho = np.minimum(rho, largest)
         roots = np.sqrt(rho / (1.0 - rho**2))
         A, B = whiten[0] @ (P * roots), whiten[1] @ (Q.T * roots)
-        return cls(A.astype(np.float32), B.astype(np.float32), rho)
+        return cls(A, B, rho)
 
     @property
     def information(self) -> float:
         """Nats that the partner of an item tells about it."""
         return float(-0.5 * np.log1p(-(self.correlations**2)).sum())
 
-    def scores(self, F: Single, G: Single) -> Scores:
+    def scores(self, tiles: Tiles, F: Single, G: Single) -> Scores:
         """Scores of pairs of rows of F and G."""
-        keys = G @ self.B
-        bias = np.float32(-0.5) * ((keys * keys) @ self.correlations.astype(np.float32))
-        return Scores(F @ self.A, keys, bias)
+        A, B, correlations = map(tiles.put, (self.A, self.B, self.correlations))
+        keys = G @ B
+        return Scores(F @ A, keys, -0.5 * ((keys * keys) @ correlations))
 
 
 def whitening(F: Single) -> Array:
     """Symmetric matrix that makes the columns of F uncorrelated with variance 1."""
-    values, vectors = np.linalg.eigh(np.asarray(F.T @ F, dtype=np.float64) / len(F))
+    values, vectors = np.linalg.eigh(in_double(F.T @ F) / len(F))
     values = np.maximum(values, 1e-4 * values[-1])
     return np.asarray((vectors / np.sqrt(values)) @ vectors.T)
 
 
 def _take(factors: Factors, items: NDArray[np.intp]) -> Factors:
-    return replace(factors, scores=factors.scores[items], points=factors.points[items])
+    return replace(factors, scores=take(factors.scores, items), points=take(factors.points, items))
+
+
+def _columns(cost: Any, columns: NDArray[np.intp]) -> Any:
+    return cost[:, columns] if sparse.issparse(cost) else take(cost.T, columns).T

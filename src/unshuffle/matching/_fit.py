@@ -122,8 +122,9 @@ class Fit(ABC):
         frozen: ArrayLike | None,
         cost: ArrayLike | None,
         hints: ArrayLike | None,
+        device: Any = None,
     ) -> None:
-        self.sorting, self.X, self.y = sorting, X, y
+        self.sorting, self.X, self.y, self.device = sorting, X, y, device
         self.frozen, self.cost, self.hints = frozen, cost, hints
         self.automatic = _is_auto(sorting.kernel) and (
             sorting.kernel_y is None or _is_auto(sorting.kernel_y)

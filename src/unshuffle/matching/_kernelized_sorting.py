@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from unshuffle._device import find_device, like, to_host
 from unshuffle._parallel import check_n_jobs
 from unshuffle._parameters import (
     ARRAY,
@@ -107,6 +108,10 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         uncalibrated, warns of rivals only, and makes "auto" keep the tables as given.
     step : {"set", "line_search"}, default="set"
         Steps of "unbiased": the best of 0.1, 0.2, ..., 1.0, or the exact maximum on the line.
+    device : str, torch.device or None, default=None
+        Where "low_rank" works: "cpu", or "cuda" for a GPU, which needs PyTorch. None is the
+        device of X and y if they are tensors, else the cores. On a GPU, "auto" is "low_rank" at
+        every size.
 
     Attributes
     ----------
@@ -240,6 +245,7 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         kernel_weights: ArrayLike | None = None,
         trust: bool = True,
         step: str = "set",
+        device: Any = None,
     ) -> None:
         self.kernel = kernel
         self.kernel_y = kernel_y
@@ -255,6 +261,7 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         self.kernel_weights = kernel_weights
         self.trust = trust
         self.step = step
+        self.device = device
 
     def fit(
         self,
@@ -301,8 +308,10 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
                 "Matching requires y to be passed, but the target y is None. It is the second "
                 "collection, like X: call fit(X, y) with both."
             )
-        kind = LowRankFit if self._is_large(X, y) else DenseFit
-        fit = kind(self, X, y, frozen=frozen, cost=cost, hints=hints)
+        device = self._find_device(X, y)
+        X, y = (to_host(each) for each in (X, y))
+        kind = LowRankFit if device is not None or self._is_large(X, y) else DenseFit
+        fit = kind(self, X, y, frozen=frozen, cost=cost, hints=hints, device=device)
         search = self._fit_once(fit)
         doubted = self.trust and not search.stopped and self.expected_accuracy_ < TRUSTED
         if doubted and len(self._frozen) < FEWEST and fit.choose_again():
@@ -379,7 +388,7 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "permutation_")
         return self._shares.soft_matches(check_positive(temperature, "temperature"))
 
-    def transform(self, X: Any) -> NDArray[np.float64]:
+    def transform(self, X: Any) -> Any:
         """Where items of the first collection would lie in the features of the second.
 
         Parameters
@@ -413,7 +422,7 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         array([[4., 7.]])
         """
         check_is_fitted(self, "permutation_")
-        return self._unseen.transform(self, X)
+        return like(self._unseen.transform(self, to_host(X)), X)
 
     def match(self, X: Any, y: Any) -> Matches:
         """Match new items of both collections by what the matched pairs teach.
@@ -449,7 +458,7 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         array([4, 3, 2, 1, 0])
         """
         check_is_fitted(self, "permutation_")
-        return self._unseen.match(self, X, y)
+        return self._unseen.match(self, to_host(X), to_host(y))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Names of the columns of y, which are those of `transform`.
@@ -471,15 +480,26 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
     def matches_(self) -> Matches:
         """Matched pairs with names and confidences, which can be saved to CSV, JSON or Parquet."""
         check_is_fitted(self, "permutation_")
+        X, y = self._unseen.collections
         return Matches(
             self.permutation_,
             self.confidence_,
-            self._names_first,
-            self._names_second,
+            item_names(X, self.permutation_.size),
+            item_names(y, self._n_second),
             expected_accuracy=self.expected_accuracy_,
             interval=self.expected_accuracy_interval_,
             doubts=self.doubts_,
         )
+
+    def _find_device(self, X: Any, y: Any) -> Any:
+        """Device to work on; None is the cores."""
+        device = find_device(self.device, X, y)
+        if device is not None and self.method not in ("auto", "low_rank"):
+            raise ValueError(
+                f'method={self.method!r} runs on the cores only. Use method="low_rank" on a GPU, '
+                'or device="cpu".'
+            )
+        return device
 
     def _is_large(self, X: Any, y: Any) -> bool:
         """Whether to use the low-rank search."""
@@ -524,8 +544,6 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
             self.scaling_, self.kernel_ = fit.choice
             self.kernel_y_ = self.kernel_
         self._shares, self._frozen, self._n_second = answer.shares, answer.frozen, answer.n_second
-        self._names_first = item_names(fit.X, self.permutation_.size)
-        self._names_second = item_names(fit.y, self._n_second)
         self.__dict__.update(feature_names(fit.X))
         self._unseen = UnseenItems(fit.X, fit.y)
 
@@ -537,7 +555,9 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         """Estimate the share of right pairs, and calibrate the confidences to it."""
         checked = bool(self.trust) and not (interrupted or fit.search.stopped)
         evidence, left_out = fit.check(self.ambiguity_) if checked else (None, None)
-        free = np.setdiff1d(self.pairs_[:, 0], self._frozen[:, 0])
+        is_free = self.permutation_ >= 0
+        is_free[self._frozen[:, 0]] = False
+        free = np.flatnonzero(is_free)
         n_known = len(self._frozen)
         trust = judge(self.confidence_[free], evidence, left_out, self.ambiguity_, n_known)
         self.doubts_, self._evidence = trust.doubts, evidence

@@ -18,7 +18,9 @@ from unshuffle._arrays import (
     check_magnitude,
     check_n_items,
     is_real_array,
+    middle,
 )
+from unshuffle._device import in_double, namespace, to_host
 from unshuffle._distances import (
     WIDTH_SAMPLE,
     as_float64,
@@ -33,25 +35,28 @@ from unshuffle._distances import (
 from unshuffle._grams import KERNELS, check_gram
 from unshuffle._kernel_features import call_kernel, check_kernel_block, kernel_name
 from unshuffle._neighbors import neighbor_widths, paths_from
-from unshuffle._parallel import eigh
 from unshuffle._parameters import check_option, check_positive
 from unshuffle.kernels import center, gram_matrix, text_features
 from unshuffle.matching._blocks import (
+    LARGEST,
     Array,
     Rows,
-    Single,
     Table,
     add_parts,
     blocks,
     check_rows,
     draw,
     draw_unequal,
+    eigh_on,
+    on_device,
 )
 from unshuffle.matching._kernel_pair import check_unequal
 
 # Eigenvalues of the landmarks' kernel below this share of the largest are noise in single
 # precision.
 NEGLIGIBLE = 1e-6
+# Squared distances below this share of the largest length have lost too many digits.
+CANCELLED = 1e-6
 # Beyond this squared distance from the median, in units of the kernel's width, single precision
 # loses more than five digits of the similarity of two close items.
 FAR = 64.0
@@ -74,6 +79,7 @@ class Effort(NamedTuple):
     rank: int  # most components
     n_landmarks: int
     n_jobs: int | None
+    device: Any = None  # that computes what it can; None is the cores
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +95,7 @@ class Features:
     single: bool = True  # whether single precision holds enough digits of a block
     threads: bool = True  # whether blocks may be computed in several threads
     table: Table | None = None  # vectors whose distances the kernel depends on, if any
+    spread: float | None = None  # median squared distance of these, if known
 
 
 def features_of(
@@ -97,17 +104,18 @@ def features_of(
     """Features of a collection by one kernel."""
     n_landmarks = effort.n_landmarks
     if callable(kernel):
-        return _called_features(collection, kernel, name, n_landmarks)
+        return _called_features(collection, kernel, name, effort)
     check_option(kernel, "kernel", KERNELS)
     if gamma is not None:
         gamma = check_positive(gamma, "gamma")
     if kernel == "precomputed":
-        return _precomputed_features(collection, name, n_landmarks)
+        return _precomputed_features(collection, name, effort)
     if kernel == "text":
-        table = Table.of(text_features(collection, name=name), most_columns=n_landmarks)
+        texts = text_features(collection, name=name)
+        table = Table.of(texts, most_columns=n_landmarks, device=effort.device)
         return linear_features(table, name, effort)
     rows = check_rows(collection, kernel, name)
-    table = Table.of(rows, most_columns=n_landmarks)
+    table = Table.of(rows, most_columns=n_landmarks, device=effort.device)
     if kernel == "linear":
         if not sparse.issparse(rows):
             table.check_outliers(name, effort.n_jobs)
@@ -116,19 +124,38 @@ def features_of(
         return _geodesic_features(table, gamma, name, effort)
     if kernel == "local":
         return _local_features(table, name, effort)
-    median = sampled_gamma(rows[draw_unequal(rows, WIDTH_SAMPLE)], kernel, name=name)
+    sample = rows[draw_unequal(rows, WIDTH_SAMPLE)]
+    median = median_gamma_on(effort.device, sample, kernel, name=name)
     width = median if gamma is None else gamma
     ordinary = median / ORDINARY_WIDTH < width < ORDINARY_WIDTH * median
     if kernel == "rbf" and ordinary and not sparse.issparse(rows):
-        return _rbf_features(table, width, name, n_landmarks)
+        spread = float(np.ldexp(1.0 / median, -2 * table.exponent))
+        return replace(_rbf_features(table, width, name, effort), spread=spread)
     landmarks = as_float64(rows[draw_unequal(rows, n_landmarks)])
 
     def block(some: Rows) -> Array:
         return exponential(kernel, rows[some], landmarks, width)
 
     K = exponential(kernel, landmarks, gamma=width)
-    found = _from_landmarks(rows.shape[0], block, K, name, n_landmarks)
+    found = _from_landmarks(rows.shape[0], block, K, name, effort)
     return replace(found, single=False, table=table if kernel == "rbf" else None)
+
+
+def median_gamma_on(device: Any, sample: Any, kernel: str = "rbf", *, name: str) -> float:
+    """`sampled_gamma`, of dense rows and "rbf" computed on a device."""
+    if device is None or kernel != "rbf" or sparse.issparse(sample):
+        return sampled_gamma(sample, kernel, name=name)
+    points = on_device(as_float64(sample) - middle(as_float64(sample)), device, np.float64)
+    xp = namespace(points)
+    squares = (points**2).sum(axis=1)
+    apart = squares[:, None] + squares - 2.0 * points @ points.T
+    rows, columns = xp.triu_indices(*apart.shape, offset=1, device=apart.device)
+    above = apart[rows, columns]
+    median = float(above.median())
+    # What was lost to cancellation, or is zero as often as not, is left to the careful way.
+    if not median > CANCELLED * float(squares.max()):
+        return sampled_gamma(sample, kernel, name=name)
+    return 1.0 / median
 
 
 def linear_features(table: Table, name: str, effort: Effort) -> Features:
@@ -139,30 +166,33 @@ def linear_features(table: Table, name: str, effort: Effort) -> Features:
     return Features(n_items, table.read_single, n_columns, unit=4.0**table.exponent)
 
 
-def _rbf_features(table: Table, gamma: float, name: str, n_landmarks: int) -> Features:
+def _rbf_features(table: Table, gamma: float, name: str, effort: Effort) -> Features:
     """Similarities exp(-gamma d^2) to landmarks, in single precision."""
     n_items = table.rows.shape[0]
     gamma = float(np.ldexp(gamma, 2 * table.exponent))
-    chosen = draw_unequal(table.rows, n_landmarks)
-    exact, landmarks = table.read(chosen), table.read_single(chosen)
+    chosen = draw_unequal(table.rows, effort.n_landmarks)
+    exact = table.read(chosen)
+    landmarks = np.clip(exact, -LARGEST, LARGEST).astype(np.float32)
     norms = np.einsum("ij,ij->i", landmarks, landmarks)
     # One product gives -gamma d^2, with |x|^2 and |y|^2 in its last two columns.
     columns = [2 * gamma * landmarks, -gamma * norms, np.full(len(norms), -gamma)]
-    scaled = np.ascontiguousarray(np.column_stack(columns).T, dtype=np.float32)
+    scaled = on_device(np.ascontiguousarray(np.column_stack(columns).T), effort.device)
 
-    def block(rows: Rows) -> Single:
+    def block(rows: Rows) -> Any:
         near = table.read_single(rows)
-        norms = np.einsum("ij,ij->i", near, near)
-        K = np.column_stack([near, np.ones_like(norms), norms]) @ scaled
-        np.minimum(K, 0.0, out=K)
-        np.exp(K, out=K)
-        far = np.flatnonzero(gamma * norms > FAR)
+        xp = namespace(near)
+        norms = xp.einsum("ij,ij->i", near, near)
+        K = xp.column_stack([near, xp.ones_like(norms), norms]) @ scaled
+        xp.clip(K, None, 0.0, out=K)
+        xp.exp(K, out=K)
+        far = np.flatnonzero(to_host(gamma * norms > FAR))
         if far.size:
-            K[far] = exponential("rbf", table.read(rows)[far], exact, gamma)
+            similar = exponential("rbf", table.read(rows)[far], exact, gamma)
+            K[far] = on_device(similar, effort.device)
         return K
 
     K = exponential("rbf", exact, gamma=gamma)
-    return replace(_from_landmarks(n_items, block, K, name, n_landmarks), table=table)
+    return replace(_from_landmarks(n_items, block, K, name, effort), table=table)
 
 
 def _from_landmarks(
@@ -170,19 +200,19 @@ def _from_landmarks(
     block: Callable[[Rows], Any],
     K: Array,
     name: str,
-    n_landmarks: int,
+    effort: Effort,
 ) -> Features:
     """Features from similarities to landmarks and the kernel K between the landmarks."""
     check_unequal(K, name)
-    values, vectors = _eigenvectors(K, n_items)
+    values, vectors = _eigenvectors(K, n_items, effort.device)
     # Columns of the basis sum to zero, so that a constant added to the kernel changes nothing.
     basis = vectors / np.sqrt(values)
-    return Features(n_items, block, len(K), basis, n_chosen=PER_LANDMARK * n_landmarks)
+    return Features(n_items, block, len(K), basis, n_chosen=PER_LANDMARK * effort.n_landmarks)
 
 
-def _eigenvectors(K: Array, n_items: int) -> tuple[Array, Array]:
+def _eigenvectors(K: Array, n_items: int, device: Any) -> tuple[Array, Array]:
     """Eigenvalues of the centered K that are not noise, and their eigenvectors."""
-    values, vectors = eigh(center(K))
+    values, vectors = eigh_on(device, center(K))
     least = NEGLIGIBLE * max(float(values[-1]), 0.0)
     if n_items > len(K):
         # Of a kernel that is not positive definite, positive eigenvalues as small as the negative
@@ -194,39 +224,38 @@ def _eigenvectors(K: Array, n_items: int) -> tuple[Array, Array]:
 def _wide_features(table: Table, name: str, effort: Effort) -> Features:
     """Vectors in the main directions of a table with many columns."""
     n_items, n_columns = table.rows.shape
-    landmarks = table.read_single(draw_unequal(table.rows, effort.n_landmarks))
+    landmarks = to_host(table.read_single(draw_unequal(table.rows, effort.n_landmarks)))
     K = inner_products(landmarks)
     check_unequal(K, name)
-    values, vectors = _eigenvectors(K, n_items)
+    values, vectors = _eigenvectors(K, n_items, effort.device)
     basis = np.asarray(landmarks.T @ (vectors / np.sqrt(values)))
     if n_items > effort.n_landmarks:
         # The landmarks span the main directions roughly; powers of the covariance of many more
         # rows make them precise.
         basis = basis[:, -(effort.rank + SPARE_DIRECTIONS) :]
         for _ in range(N_PASSES):
-            basis = np.linalg.qr(_times_covariance(table, basis, effort.n_jobs))[0]
+            basis = np.linalg.qr(_times_covariance(table, basis, effort))[0]
     width = basis.shape[1] if table.is_sparse else n_columns
     unit = 4.0**table.exponent
     return Features(n_items, table.read_single, width, basis, unit=unit, n_chosen=MOST_ROWS)
 
 
-def _times_covariance(table: Table, basis: Array, n_jobs: int | None) -> Array:
+def _times_covariance(table: Table, basis: Array, effort: Effort) -> Array:
     """Covariance of a sample of the rows, times `basis`."""
     sample = draw(table.rows.shape[0], MOST_ROWS)
-    single = basis.astype(np.float32)
+    single = on_device(basis, None if table.is_sparse else effort.device)
 
     def multiply(rows: slice) -> tuple[Array, Array]:
         some = table.read_single(sample[rows])
-        total = np.asarray(some.sum(axis=0), dtype=np.float64).ravel()
-        return total, np.asarray(some.T @ (some @ single))
+        return in_double(some.sum(axis=0)).ravel(), in_double(some.T @ (some @ single))
 
     parts = blocks(len(sample), max(basis.shape) if not table.is_sparse else basis.shape[1])
-    total, products = add_parts(multiply, parts, n_jobs)
+    total, products = add_parts(multiply, parts, effort.n_jobs)
     mean = total / len(sample)
     return products / len(sample) - np.outer(mean, mean @ basis)
 
 
-def _precomputed_features(gram: Any, name: str, n_landmarks: int) -> Features:
+def _precomputed_features(gram: Any, name: str, effort: Effort) -> Features:
     """Similarities from a kernel matrix, of which only the rows of landmarks are read."""
     square = is_real_array(gram) and gram.ndim == 2 and gram.shape[0] == gram.shape[1] > 0
     K = gram if square else check_gram(gram, name)
@@ -234,7 +263,7 @@ def _precomputed_features(gram: Any, name: str, n_landmarks: int) -> Features:
     check_n_items(n_items, name)
     if K.flags.f_contiguous:
         K = K.T  # symmetric, and now its rows are contiguous
-    chosen = draw(n_items, n_landmarks)
+    chosen = draw(n_items, effort.n_landmarks)
     largest = _check_finite_rows(K, chosen, name)
     between = check_gram(K[np.ix_(chosen, chosen)], name, chosen)
 
@@ -242,7 +271,7 @@ def _precomputed_features(gram: Any, name: str, n_landmarks: int) -> Features:
         part = K[chosen, rows] if isinstance(rows, slice) else K[np.ix_(chosen, rows)]
         return as_float64(part.T)
 
-    return _from_numbers(n_items, block, between, name, n_landmarks, largest)
+    return _from_numbers(n_items, block, between, name, effort, largest)
 
 
 def _check_finite_rows(K: NDArray[Any], chosen: NDArray[np.intp], name: str) -> float:
@@ -267,8 +296,9 @@ def _check_finite_rows(K: NDArray[Any], chosen: NDArray[np.intp], name: str) -> 
     return largest
 
 
-def _called_features(X: Any, kernel: Callable[..., Any], name: str, n_landmarks: int) -> Features:
+def _called_features(X: Any, kernel: Callable[..., Any], name: str, effort: Effort) -> Features:
     """Similarities by a user's function."""
+    n_landmarks = effort.n_landmarks
     rows = check_rows(X, kernel, name)
     n_items = rows.shape[0]
     if n_items > n_landmarks == rows.shape[1]:
@@ -285,7 +315,7 @@ def _called_features(X: Any, kernel: Callable[..., Any], name: str, n_landmarks:
         return check_kernel_block(part, kernel)
 
     largest = float(np.abs(K).max())
-    features = _from_numbers(n_items, block, K, name, n_landmarks, largest)
+    features = _from_numbers(n_items, block, K, name, effort, largest)
     return replace(features, threads=False)
 
 
@@ -307,7 +337,7 @@ def _from_numbers(
     block: Callable[[Rows], Array],
     K: Array,
     name: str,
-    n_landmarks: int,
+    effort: Effort,
     largest: float,
 ) -> Features:
     """Features from similarities of any size."""
@@ -317,7 +347,7 @@ def _from_numbers(
     def scaled(rows: Rows) -> Array:
         return np.ldexp(block(rows) - typical, -exponent)
 
-    found = _from_landmarks(n_items, scaled, np.ldexp(K, -exponent), name, n_landmarks)
+    found = _from_landmarks(n_items, scaled, np.ldexp(K, -exponent), name, effort)
     return replace(found, unit=2.0**exponent, single=False)
 
 
@@ -337,7 +367,7 @@ def _geodesic_features(table: Table, gamma: Any, name: str, effort: Effort) -> F
         return exponential_of(paths[:, some].T.astype(np.float64) ** 2, width)
 
     K = exponential_of(squares, width)
-    return replace(_from_landmarks(n_items, block, K, name, effort.n_landmarks), single=False)
+    return replace(_from_landmarks(n_items, block, K, name, effort), single=False)
 
 
 def _local_features(table: Table, name: str, effort: Effort) -> Features:
@@ -357,4 +387,4 @@ def _local_features(table: Table, name: str, effort: Effort) -> Features:
     D = squared_distances(landmarks)
     D /= np.outer(widths[chosen], widths[chosen])
     K = exponential_of(D, 1.0)
-    return replace(_from_landmarks(n_items, block, K, name, effort.n_landmarks), single=False)
+    return replace(_from_landmarks(n_items, block, K, name, effort), single=False)

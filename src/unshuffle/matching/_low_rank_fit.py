@@ -9,10 +9,21 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_random_state
 
+from unshuffle._device import (
+    as_index,
+    check_device_memory,
+    in_double,
+    namespace,
+    take,
+    to_host,
+)
 from unshuffle._grams import check_frozen, check_shape
-from unshuffle._parallel import all_cores, one_blas_thread
+from unshuffle._parallel import all_cores
 from unshuffle._scalings import SCALINGS
-from unshuffle._tiles import Tiles, auction
+from unshuffle._tiles import Tiles, tiles_for
+from unshuffle.matching._annealed_path import N_PLACES, SOFT_RANK, WAYS
+from unshuffle.matching._blocks import on_device
+from unshuffle.matching._density_path import SOFT_CORRELATIONS, regressed, soft_step
 from unshuffle.matching._factor_pair import (
     POWER,
     STEP,
@@ -27,35 +38,24 @@ from unshuffle.matching._factor_pair import (
 from unshuffle.matching._factors import Factors, compute_factors
 from unshuffle.matching._fit import Answer, Fit, fixed_rng
 from unshuffle.matching._known_pairs import FEWEST, LEAST_DOUBT, NAT, LeftOut, check_hints
-from unshuffle.matching._low_rank import (
-    CONVINCING,
-    N_PLACES,
-    SOFT_CORRELATIONS,
-    SOFT_RANK,
-    STEP_ROWS,
-    WAYS,
-    Found,
-    LowRankSearch,
-    cross_fitted,
-    find_regions,
-    regressed,
-    soft_step,
-    solve_low_rank,
-)
+from unshuffle.matching._low_rank import CONVINCING, solve_low_rank
 from unshuffle.matching._refined import (
     CLEARLY_DIFFERENT,
     FINISHED,
     LARGEST_LIMIT,
     RELEASED,
 )
+from unshuffle.matching._rounds import Found, LowRankSearch, cross_fitted, find_regions
 from unshuffle.matching._trust import FEWEST_PAIRS, Evidence
 
 N_LANDMARKS = 1024
 # Rough time of the density path and the checks on one core, and memory.
 FIXED_SECONDS, PER_PAIR = 5.0, 3e-8
 FIXED_BYTES, BYTES_PER_CORE, BYTES_PER_ITEM = 1.5e8, 8e7, 4000.0
+# Of a GPU: rough time, and memory there.
+DEVICE_SECONDS, PER_DEVICE_PAIR, DEVICE_BYTES = 1.0, 6e-12, 6e8
+HOST_BYTES_PER_ITEM = 400.0
 MOST_RELEASES = 10
-N_SINKHORN, SINKHORN_TOL = 100, 1e-3
 N_GROUPS = 64  # random groups of items that are left out in turn
 SAMPLED = 1024  # pairs of each sample that is matched again
 # Axes along which mirror images are looked for; how close to an image an item must be, relative
@@ -67,7 +67,7 @@ N_REGIONS, MOST_MOVED = 32, 0.1
 NO_PAIRS = np.empty((0, 2), dtype=np.intp)
 LARGEST_COST = 1e4  # nats; larger costs rule a pair out just as well
 
-Solve = Callable[[FactorPair], Found]
+Solve = Callable[..., Found]
 
 
 class LowRankFit(Fit):
@@ -81,6 +81,12 @@ class LowRankFit(Fit):
     def expected_resources(self) -> tuple[float, int]:
         """Rough seconds and bytes that the fit takes."""
         n_items, n_cores = float(self.n_items), all_cores(self.sorting.n_jobs)
+        if self.device is not None:
+            n_bytes = DEVICE_BYTES + BYTES_PER_ITEM * n_items
+            what = f"Matching {self.n_items:,} items"
+            check_device_memory(self.device, n_bytes, what=what, instead=self.instead)
+            seconds = DEVICE_SECONDS + PER_DEVICE_PAIR * n_items**2
+            return seconds, int(FIXED_BYTES + HOST_BYTES_PER_ITEM * n_items)
         seconds = FIXED_SECONDS + PER_PAIR * n_items**2 / n_cores
         n_bytes = FIXED_BYTES + BYTES_PER_CORE * min(n_cores, len(WAYS))
         return seconds, int(n_bytes + BYTES_PER_ITEM * n_items)
@@ -110,6 +116,7 @@ class LowRankFit(Fit):
                     rank=SOFT_RANK,
                     n_landmarks=N_LANDMARKS,
                     n_jobs=all_cores(sorting.n_jobs),
+                    device=self.device,
                 )
             )
         sizes = [len(each.scores) for each in factors]
@@ -121,7 +128,10 @@ class LowRankFit(Fit):
         pair = FactorPair(first, second, frozen[:, ::order], None, swapped)
         if cost is None and self.hints is None:
             return pair
-        return replace(pair, cost=self._in_nats(pair, cost))
+        nats = self._in_nats(pair, cost)
+        if not sparse.issparse(nats):
+            nats = on_device(nats, self.device)
+        return replace(pair, cost=nats)
 
     def _linear_term(self, n_first: int, n_second: int) -> Any:
         cost: Any = self.cost
@@ -153,11 +163,15 @@ class LowRankFit(Fit):
         total[pairs[free, 0], pairs[free, 1]] -= evidence.astype(np.float32)
         return total
 
+    def tiles(self) -> Any:
+        """The machine that works on all pairs, the cores or a GPU."""
+        return tiles_for(self.device, all_cores(self.sorting.n_jobs))
+
     def solve(self) -> Found:
         """Search, and release pairs of the result even if the search was stopped."""
         sorting, n_jobs = self.sorting, all_cores(self.sorting.n_jobs)
         rng = check_random_state(sorting.random_state)
-        with Tiles(n_jobs) as tiles:
+        with self.tiles() as tiles:
             try:
                 found = solve_low_rank(
                     self.search, tiles, n_init=int(sorting.n_init), n_jobs=n_jobs, rng=rng
@@ -173,9 +187,9 @@ class LowRankFit(Fit):
     def answer(self, found: Found) -> Answer:
         """What was found, in the user's order of collections."""
         pair = self.pair
-        frozen = pair.frozen[:, :: pair.order]
-        with one_blas_thread():
-            self.scores = honest_scores(pair, found)
+        frozen, n_jobs = pair.frozen[:, :: pair.order], self.sorting.n_jobs
+        with self.tiles() as tiles:
+            self.scores = honest_scores(pair, tiles, found)
         return Answer(
             permutation=pair.to_user(found.kept),
             n_second=pair.shape[0 if pair.swapped else 1],
@@ -183,17 +197,18 @@ class LowRankFit(Fit):
             objective=pair.objective(found.kept),
             path=found.path,
             converged=True,
-            shares=FactorShares(pair, self.scores, found.matching, all_cores(self.sorting.n_jobs)),
+            shares=FactorShares(pair, self.scores, found.matching, self.device, n_jobs),
         )
 
     def judge(self, interrupted: bool) -> tuple[float, Array]:
         """Ambiguity of the matching, and the posterior share of the partner of each item of X."""
         pair, found = self.pair, self.search.found
-        with Tiles(all_cores(self.sorting.n_jobs)) as tiles:
-            soft = soften(pair, tiles, self.scores, found.matching, 1.0)
+        with self.tiles() as tiles:
+            columns, soft = soften(pair, tiles, self.scores, found.matching, 1.0)
             mirrored = all(is_mirrored(side, tiles) for side in (pair.first, pair.second))
-        rivalry = 1.0 if mirrored else ambiguity(pair, found)
-        shares = np.asarray(soft[np.arange(pair.shape[0]), found.matching]).ravel()
+            rivalry = 1.0 if mirrored else ambiguity(pair, tiles, found)
+        shares = np.ones(pair.shape[0])
+        shares[pair.free] = _share_of(columns, soft, found.matching[pair.free])
         each = np.zeros(pair.shape[1 if pair.swapped else 0])
         rows = np.flatnonzero(found.kept >= 0)
         each[found.kept[rows] if pair.swapped else rows] = shares[rows]
@@ -203,15 +218,21 @@ class LowRankFit(Fit):
         """Leave known pairs out if there are enough, else match samples again."""
         pair, found = self.pair, self.search.found
         n_jobs = all_cores(self.sorting.n_jobs)
-        with Tiles(n_jobs) as tiles:
+        with self.tiles() as tiles:
             if len(pair.frozen) >= FEWEST:
                 return None, leave_out(pair, tiles, found)
 
-            def solve(part: FactorPair) -> Found:
-                search = LowRankSearch(part, None)
-                return solve_low_rank(search, tiles, n_init=1, n_jobs=n_jobs, rng=fixed_rng())
+            def solve(part: FactorPair, convincing: float = CONVINCING) -> Found:
+                return solve_low_rank(
+                    LowRankSearch(part, None),
+                    tiles,
+                    n_init=1,
+                    n_jobs=n_jobs,
+                    rng=fixed_rng(),
+                    convincing=convincing,
+                )
 
-            evidence = gather_evidence(pair, found.kept, ambiguity, self.reporting(solve))
+            evidence = gather_evidence(pair, found, ambiguity, self.reporting(solve))
             if evidence is None:
                 return None, None
             settled = settled_share(pair, tiles, found)
@@ -223,23 +244,54 @@ class FactorShares:
     """Soft shares of pairs from likelihood scores; computed when asked for."""
 
     def __init__(
-        self, pair: FactorPair, scores: Scores, matching: Permutation, n_jobs: int
+        self,
+        pair: FactorPair,
+        scores: Scores,
+        matching: Permutation,
+        device: Any,
+        n_jobs: int | None,
     ) -> None:
-        self.pair, self.scores, self.matching, self.n_jobs = pair, scores, matching, n_jobs
+        self.pair, self.scores, self.matching = pair, scores, matching
+        self.device, self.n_jobs = device, n_jobs
+
+    def __getstate__(self) -> dict[str, Any]:
+        """State to pickle, which is read without a GPU too."""
+        scores = Scores(*(to_host(each) for each in vars(self.scores).values()))
+        first, second = (
+            replace(side, scores=to_host(side.scores), points=to_host(side.points))
+            for side in (self.pair.first, self.pair.second)
+        )
+        pair = replace(self.pair, first=first, second=second, cost=to_host(self.pair.cost))
+        return {**vars(self), "pair": pair, "scores": scores, "device": None}
+
+    def tiles(self) -> Any:
+        """The machine that works on all pairs."""
+        return tiles_for(self.device, all_cores(self.n_jobs))
 
     def soft_matches(self, temperature: float) -> Any:
         """Share of each item of X in its best candidates of y, a sparse matrix."""
-        with Tiles(self.n_jobs) as tiles:
-            shares = soften(self.pair, tiles, self.scores, self.matching, temperature / NAT)
-        return sparse.csr_matrix(shares.T) if self.pair.swapped else shares
+        pair = self.pair
+        with self.tiles() as tiles:
+            columns, soft = soften(pair, tiles, self.scores, self.matching, temperature / NAT)
+        columns, soft = to_host(columns), to_host(soft).astype(np.float64)
+        held = soft.ravel() > 0.0
+        rows = np.repeat(pair.free, columns.shape[1])[held]
+        i = np.concatenate([rows, pair.frozen[:, 0]])
+        j = np.concatenate([columns.ravel()[held], pair.frozen[:, 1]])
+        values = np.concatenate([soft.ravel()[held], np.ones(len(pair.frozen))])
+        if pair.swapped:
+            return sparse.csr_matrix((values, (j, i)), shape=pair.shape[::-1])
+        return sparse.csr_matrix((values, (i, j)), shape=pair.shape)
 
     def candidates(self, k: int, permutation: Permutation) -> NDArray[np.intp]:
         """The k best partners of each item of X, the matched one first."""
         scores, pair = self.scores, self.pair
-        with Tiles(self.n_jobs) as tiles:
+        with self.tiles() as tiles:
             if pair.swapped:
-                scores = Scores(scores.keys, scores.queries, np.zeros(pair.shape[0], np.float32))
-            columns, worth = tiles.best_columns(scores.queries, scores.keys, scores.bias, k + 1)
+                none = tiles.put(np.zeros(pair.shape[0]))
+                scores = Scores(scores.keys, scores.queries, none)
+            found = tiles.best_columns(scores.queries, scores.keys, scores.bias, k + 1)
+        columns, worth = map(to_host, found)
         rows = np.flatnonzero(permutation >= 0)
         matched = columns[rows] == permutation[rows, None]
         worth[rows] = np.where(matched, np.inf, worth[rows])
@@ -251,65 +303,48 @@ class FactorShares:
         return np.take_along_axis(columns, order, axis=1).astype(np.intp)
 
 
-def honest_scores(pair: FactorPair, found: Found) -> Scores:
+def honest_scores(pair: FactorPair, tiles: Tiles, found: Found) -> Scores:
     """Scores of each item by the other pairs, with the noise of pairs that were left out."""
     rng = fixed_rng()
     groups = rng.randint(0, N_GROUPS, pair.shape[0])
-    return cross_fitted(pair, found.kept, groups, 0.0, rng, found.rank)
+    return cross_fitted(pair, tiles, found.kept, groups, 0.0, rng, found.rank)
 
 
 def soften(
     pair: FactorPair, tiles: Tiles, scores: Scores, matching: Permutation, temperature: float
-) -> Any:
-    """Posterior shares of the best candidates of each item and of its partner, a sparse matrix.
+) -> tuple[Any, Any]:
+    """Best candidates of each free item, its partner among them, and their posterior shares.
 
-    Rows sum to 1; columns too if both sides have one size, and to at most 1 otherwise.
+    Shares of an item sum to 1; those of a candidate too if both sides have one size, and to at
+    most 1 otherwise.
     """
     n_first, n_second = pair.shape
     taken = np.zeros(n_second, dtype=bool)
     taken[pair.frozen[:, 1]] = True
     rows = pair.free
     columns, worth = pair.candidates(tiles, scores, rows, taken)
-    free = np.repeat(rows, columns.shape[1])
-    possible = worth.ravel() > TAKEN / 2
-    # Twice the same pair would be summed: the partner joins only where it is not among them.
-    missing = rows[~(columns == matching[rows, None]).any(axis=1)]
-    own = scores.of_pairs(missing, matching[missing])
+    xp = namespace(columns)
+    own = scores.of_pairs(rows, matching[rows])
     if pair.cost is not None:
-        own = own - np.asarray(pair.cost[missing, matching[missing]]).ravel()
-    values = np.concatenate([worth.ravel()[possible], own]).astype(np.float64) / temperature
-    i = np.concatenate([free[possible], missing])
-    j = np.concatenate([columns.ravel()[possible], matching[missing]])
-    logs = sparse.csr_matrix((values - values.min() + 1.0, (i, j)), shape=pair.shape)
-    shares = _balanced_shares(logs, surplus=n_second > n_first)
-    known = sparse.csr_matrix((np.ones(len(pair.frozen)), pair.frozen.T), shape=pair.shape)
-    return sparse.csr_matrix(shares + known)
+        own = own - tiles.put(_entries(pair.cost, rows, matching[rows]))
+    partners = as_index(matching[rows], columns)
+    # The partner joins only where it is not among the candidates, since shares would be summed.
+    own = xp.where((columns == partners[:, None]).any(axis=1), 2 * TAKEN, own)
+    columns = xp.hstack([columns, partners[:, None]])
+    worth = xp.hstack([worth, own[:, None]]) / temperature
+    return columns, tiles.balance(columns, worth, surplus=n_second > n_first)
 
 
-def _balanced_shares(logs: Any, *, surplus: bool) -> Any:
-    """Exponentials of sparse logs, scaled until rows sum to 1 and columns to (at most) 1."""
-    i, j = logs.nonzero()
-    values = logs.data.copy()
-    n_rows, n_columns = logs.shape
-    heights = np.zeros(n_columns)
-    for _ in range(N_SINKHORN):
-        shares = _normalized(values - heights[j], i, n_rows)
-        sums = np.bincount(j, weights=shares, minlength=n_columns)
-        if sums.max() < 1.0 + SINKHORN_TOL and (surplus or sums.min() > 1.0 - SINKHORN_TOL):
-            break
-        more = np.log(np.maximum(sums, np.finfo(float).tiny))
-        heights += np.maximum(more, -heights) if surplus else np.where(sums > 0, more, 0.0)
-    shares = _normalized(values - heights[j], i, n_rows)
-    return sparse.csr_matrix((shares, (i, j)), shape=logs.shape)
+def _entries(cost: Any, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
+    """Entries of a matrix, sparse or not."""
+    if sparse.issparse(cost):
+        return np.asarray(cost[rows, columns]).ravel()
+    return in_double(cost[rows, columns])
 
 
-def _normalized(values: Array, rows: NDArray[np.intp], n_rows: int) -> Array:
-    """Exponentials that sum to 1 in each row; entries are sorted by row."""
-    starts = np.flatnonzero(np.diff(rows, prepend=-1))
-    highest = np.zeros(n_rows)
-    highest[rows[starts]] = np.maximum.reduceat(values, starts) if starts.size else 0.0
-    shares = np.exp(values - highest[rows])
-    return np.asarray(shares / np.bincount(rows, weights=shares, minlength=n_rows)[rows])
+def _share_of(columns: Any, shares: Any, partners: Permutation) -> Array:
+    """Share of each row in its partner."""
+    return in_double((shares * (columns == as_index(partners, columns)[:, None])).sum(axis=1))
 
 
 def release(
@@ -332,38 +367,38 @@ def release(
             break
         n_kept = rows.size
         M = pair.moments(matching, max(each.size for each in spectra))
-        H = (spectra[0][:, None] * M * spectra[1]).astype(np.float32)
+        H = tiles.put(spectra[0][:, None] * M * spectra[1])
         squares = [
-            0.5 * ((each.scores**2) @ (spectrum**2).astype(np.float32))
+            0.5 * ((each.scores**2) @ tiles.put(spectrum**2))
             for each, spectrum in zip((first, second), spectra, strict=True)
         ]
         # In units in which a step of the auction is small.
-        unit = np.float32(1e3 / max(1.0, limit))
+        unit = 1e3 / max(1.0, limit)
         scores = Scores(first.scores @ H * unit, second.scores, -squares[1] * unit)
-        rows = np.setdiff1d(rows, pair.frozen[:, 0])
-        apart = unit * squares[0][rows] - scores.of_pairs(rows, matching[rows])
-        if np.all(apart <= unit * np.float32(limit)):
+        rows = pair.free[matching[pair.free] >= 0]
+        apart = unit * take(squares[0], rows) - scores.of_pairs(rows, matching[rows])
+        if bool((apart <= unit * limit).all()):
             break  # an auction of loose limits would take long and release nothing
         taken = np.zeros(pair.shape[1], dtype=bool)
         taken[pair.frozen[:, 1]] = True
         free = pair.free
         columns, worth = pair.candidates(tiles, scores, free, taken)
-        floors = unit * (squares[0][free] - np.float32(limit))
-        partners, _ = auction(columns, worth, pair.shape[1], floors=floors, step=STEP)
+        floors = unit * (take(squares[0], free) - limit)
+        partners, _ = tiles.auction(columns, worth, pair.shape[1], floors=floors, step=STEP)
         matching = np.full(pair.shape[0], -1, dtype=np.intp)
-        matching[free] = partners
+        matching[free] = to_host(partners)
         matching[pair.frozen[:, 0]] = pair.frozen[:, 1]
     return matching
 
 
-def ambiguity(pair: FactorPair, found: Found) -> float:
+def ambiguity(pair: FactorPair, tiles: Tiles, found: Found) -> float:
     """Agreement of the best clearly different matching, relative to the best; from 0 to 1."""
-    V = pair.second.scores * np.sqrt(pair.second.eigenvalues).astype(np.float32)
+    V = pair.second.scores * tiles.put(np.sqrt(pair.second.eigenvalues))
     typical = 2.0 * float(pair.second.eigenvalues.sum())
     shares = []
     for rival in found.rivals:
-        apart = V[found.matching] - V[rival]
-        if float(np.einsum("ij,ij->i", apart, apart).mean()) / typical > CLEARLY_DIFFERENT:
+        apart = take(V, found.matching) - take(V, rival)
+        if float((apart**2).sum(axis=1).mean()) / typical > CLEARLY_DIFFERENT:
             ratios = (
                 pair.agreement(rival, power) / pair.agreement(found.matching, power)
                 for power in (1.0, POWER)
@@ -375,30 +410,33 @@ def ambiguity(pair: FactorPair, found: Found) -> float:
 def is_mirrored(factors: Factors, tiles: Tiles) -> bool:
     """Whether nearly all items have a mirror image, so that two matchings are equally good."""
     points = factors.points - factors.points.mean(axis=0)
-    rows = points[fixed_rng().permutation(len(points))[:SAMPLED]]
-    bias = np.float32(-0.5) * np.einsum("ij,ij->i", points, points)
+    rows = take(points, fixed_rng().permutation(len(points))[:SAMPLED])
+    bias = -0.5 * (points**2).sum(axis=1)
     _, near = tiles.best_columns(rows, points, bias, 2)
     # Scores are half the squared distance below half the squared length.
-    apart = -2.0 * near.min(axis=1) + np.einsum("ij,ij->i", rows, rows)
+    apart = in_double((rows**2).sum(axis=1)) - 2.0 * in_double(near).min(axis=1)
     close = MIRRORED * np.median(apart)
-    axes = np.linalg.eigh(np.asarray(points.T @ points, dtype=np.float64))[1]
-    for axis in axes[:, ::-1][:, :MIRRORS].T.astype(np.float32):
-        image = rows - 2.0 * np.outer(rows @ axis, axis)
+    axes = tiles.put(np.linalg.eigh(in_double(points.T @ points))[1][:, ::-1])
+    for axis in axes[:, :MIRRORS].T:
+        image = rows - 2.0 * (rows @ axis)[:, None] * axis
         _, best = tiles.best_columns(image, points, bias, 1)
-        missed = -2.0 * best[:, 0] + np.einsum("ij,ij->i", image, image)
+        missed = in_double((image**2).sum(axis=1) - 2.0 * best[:, 0])
         if np.mean(missed <= close) > NEARLY_ALL:
             return True
     return False
 
 
 def gather_evidence(
-    pair: FactorPair, matching: Permutation, ambiguity: float, solve: Solve
+    pair: FactorPair, found: Found, ambiguity: float, solve: Solve
 ) -> Evidence | None:
     """Match two samples of the pairs again, and each with the partners of the other.
 
     The partners of the other sample are items of the same kind, but none is the right partner of
-    an item: what they reach is chance. None if there are too few pairs.
+    an item: what they reach is chance. Only the path that found the matching is followed for
+    that. None if there are too few pairs.
     """
+    matching = found.kept
+    convincing = 0.0 if found.agreement >= CONVINCING else CONVINCING
     matched = np.flatnonzero(matching >= 0)
     if matched.size < FEWEST_PAIRS:
         return None
@@ -411,7 +449,7 @@ def gather_evidence(
         same = np.arange(size)
         again = solve(part)
         kept.append(float((again.matching == same).mean()))
-        chance = solve(pair.part(rows, matching[others])).agreement
+        chance = solve(pair.part(rows, matching[others]), convincing).agreement
         share = (part.agreement(same) - chance) / max(1.0 - chance, 1e-9)
         excess.append(max(share, -1.0))  # few items may agree by more than 1
     return Evidence(float(np.mean(kept)), float(np.mean(excess)), ambiguity)
@@ -426,20 +464,24 @@ def settled_share(pair: FactorPair, tiles: Tiles, found: Found) -> float:
     rng, rank = fixed_rng(), found.rank
     U, V = pair.first.scores[:, :rank], pair.second.scores[:, :rank]
     whiten = whitening(U), whitening(V)
-    C = np.asarray(U.T @ U, dtype=np.float64) / len(U)
+    C = in_double(U.T @ U) / len(U)
     matched = rng.permutation(np.flatnonzero(found.kept >= 0))
     shares = []
-    for held in np.array_split(matched, N_HELD):
-        others = np.setdiff1d(matched, held)
-        M = regressed(U[others], V[found.kept[others]], C)
+    parts = np.array_split(matched, N_HELD)
+    for number, held in enumerate(parts):
+        others = np.concatenate(parts[:number] + parts[number + 1 :])
+        M = regressed(take(U, others), take(V, found.kept[others]), C)
         for _ in range(N_DRIFT):
-            rows = others[rng.permutation(others.size)[:STEP_ROWS]]
-            scores = Likelihood.of(M, whiten, SOFT_CORRELATIONS[1]).scores(U[rows], V)
+            rows = others[rng.permutation(others.size)[: tiles.sampled]]
+            likelihood = Likelihood.of(M, whiten, SOFT_CORRELATIONS[1])
+            scores = likelihood.scores(tiles, take(U, rows), V)
             M = soft_step(tiles, scores, U, V, C, rows, NO_PAIRS)
-        rows = held[:STEP_ROWS]
-        scores = Likelihood.of(M, whiten, SOFT_CORRELATIONS[1]).scores(U[rows], V)
+        rows = held[: tiles.sampled]
+        likelihood = Likelihood.of(M, whiten, SOFT_CORRELATIONS[1])
+        scores = likelihood.scores(tiles, take(U, rows), V)
         own = scores.of_pairs(np.arange(rows.size), found.kept[rows])
-        shares.append(np.exp(own - tiles.log_sums(scores.queries, scores.keys, scores.bias)))
+        sums = tiles.log_sums(scores.queries, scores.keys, scores.bias)
+        shares.append(np.exp(in_double(own - sums)))
     return float(np.concatenate(shares).mean())
 
 
@@ -450,9 +492,9 @@ def question(pair: FactorPair, tiles: Tiles, found: Found) -> str:
     if not found.confirmed:
         return "no two starts of the search led to the same matching"
     rng = fixed_rng()
-    regions = find_regions(pair.first, N_REGIONS, rng)
-    scores = cross_fitted(pair, found.matching, regions, 0.0, rng, found.rank)
-    places = find_regions(pair.second, N_PLACES, rng)
+    regions = find_regions(pair.first, tiles, N_REGIONS, rng)
+    scores = cross_fitted(pair, tiles, found.matching, regions, 0.0, rng, found.rank)
+    places = find_regions(pair.second, tiles, N_PLACES, rng)
     moved = float((places[pair.assign(tiles, scores)] != places[found.matching]).mean())
     if moved > MOST_MOVED:
         return f"{moved:.0%} of the items would go elsewhere if regions were predicted from others"
@@ -464,6 +506,6 @@ def leave_out(pair: FactorPair, tiles: Tiles, found: Found) -> LeftOut:
     others = found.kept.copy()
     others[pair.frozen[:, 0]] = -1
     free = replace(pair, frozen=NO_PAIRS)
-    again = free.assign(tiles, honest_scores(pair, replace(found, released=others)))
+    again = free.assign(tiles, honest_scores(pair, tiles, replace(found, released=others)))
     n_found = int((again[pair.frozen[:, 0]] == pair.frozen[:, 1]).sum())
     return LeftOut(len(pair.frozen), n_found, np.empty(0))

@@ -33,6 +33,9 @@ class BhattacharyyaKernel(DensityKernel):
         As in `ExpectedLikelihoodKernel`.
     n_jobs : int or None, default=None
         Threads; more are faster. The result does not depend on it.
+    device : "cuda", "cuda:1", torch.device or None, default=None
+        GPU to work on. None stays where the sets are: on the cores, or on the GPU that tensors
+        are on. See `SetKernel`.
 
     Attributes
     ----------
@@ -85,6 +88,7 @@ class BhattacharyyaKernel(DensityKernel):
         n_landmarks: int = 300,
         regularization: float = 0.02,
         n_jobs: int | None = None,
+        device: Any = None,
     ) -> None:
         self.covariance_type = covariance_type
         self.base_kernel = base_kernel
@@ -95,6 +99,7 @@ class BhattacharyyaKernel(DensityKernel):
         self.n_landmarks = n_landmarks
         self.regularization = regularization
         self.n_jobs = n_jobs
+        self.device = device
 
     def _build_model(self, sets: Bags) -> DensityModel:
         space, floor = density_space(self, sets)

@@ -21,6 +21,7 @@ from unshuffle.kernels.sets._mixtures import (
     Mixture,
 )
 from unshuffle.kernels.sets._set_kernel import SetKernel
+from unshuffle.kernels.sets._tensors import Place
 
 Array = NDArray[np.float64]
 
@@ -59,9 +60,15 @@ class DensityModel:
     root: bool  # whether roots of densities are multiplied
     normalize: bool
 
-    def fit_mixtures(self, sets: Bags, n_jobs: int | None) -> Any:
+    def fit_mixtures(self, sets: Bags, n_jobs: int | None, place: Place | None = None) -> Any:
         """Mixture of each set, with one warning for all that did not converge."""
-        found = self.space.fit_mixtures(sets, self.settings, n_jobs=n_jobs)
+        if place is None:
+            found: Any = self.space.fit_mixtures(sets, self.settings, n_jobs=n_jobs)
+        else:
+            from unshuffle.kernels.sets._mixture_tensors import fit_mixtures
+
+            space = self._input_space()
+            found = fit_mixtures(space.standardize(sets), self.settings, place)
         n_moving = int(found.converged.size - found.converged.sum())
         if n_moving:
             warnings.warn(
@@ -73,13 +80,46 @@ class DensityModel:
             )
         return found
 
-    def describe(self, sets: Bags, n_jobs: int | None) -> Densities:
+    def describe(self, sets: Bags, n_jobs: int | None, place: Place | None = None) -> Densities:
         """Density of each set."""
         space: Any = self.space
-        fits = self.fit_mixtures(sets, n_jobs)
+        fits = self.fit_mixtures(sets, n_jobs, place)
         mixtures = space.affinities(fits) if self.root else space.likelihoods(fits)
-        log_norms = _log_norms(mixtures) if self.normalize else np.zeros(len(mixtures))
+        log_norms = np.zeros(len(mixtures))
+        if self.normalize:
+            log_norms = _log_norms(mixtures, place)
         return Densities(mixtures, log_norms, int(fits.rounds.max()), bool(fits.converged.all()))
+
+    def describe_on(self, sets: Bags, place: Place) -> Densities:
+        """Density of each set, fitted on a device and kept in NumPy."""
+        return self.describe(sets, None, place)
+
+    def gram_on(self, a: Densities, b: Densities | None, place: Place) -> Any:
+        """Integrals of products as a tensor, divided by both norms."""
+        from unshuffle.kernels.sets._gaussian_tensors import products
+
+        other = None if b is None else b.mixtures
+        other_norms = None if b is None else b.log_norms
+        K = products(a.mixtures, a.log_norms, other, other_norms, place)
+        largest = float(K.amax())
+        if largest == np.inf:
+            raise ValueError(
+                f"The integral of two densities is too large for a {K.dtype}: there are many "
+                "columns, or their units are tiny. Use normalize=True, which divides in the log "
+                "domain."
+            )
+        check_log_products(np.array([largest]))  # NaN
+        if b is None and self.normalize:
+            K.fill_diagonal_(1.0)
+        return K
+
+    def _input_space(self) -> InputSpace:
+        if isinstance(self.space, InputSpace):
+            return self.space
+        raise ValueError(
+            "With a base kernel, mixtures are fitted on the cores. Leave `device` out (and call "
+            ".cpu() on tensors), or use base_kernel=None."
+        )
 
     def compare(self, a: Densities, b: Densities | None) -> Array:
         """Integrals of products, divided by both norms."""
@@ -100,9 +140,15 @@ class DensityModel:
         return np.asarray(np.exp(logs))
 
 
-def _log_norms(mixtures: Any) -> Array:
+def _log_norms(mixtures: Any, place: Place | None) -> Array:
     """Logarithm of the root of the product of each density with itself."""
-    own = np.array([mixtures[i : i + 1].log_products(None)[0, 0] for i in range(len(mixtures))])
+    if place is None:
+        each = (mixtures[i : i + 1].log_products(None)[0, 0] for i in range(len(mixtures)))
+        own = np.fromiter(each, dtype=np.float64, count=len(mixtures))
+    else:
+        from unshuffle.kernels.sets._gaussian_tensors import own_log_products
+
+        own = own_log_products(mixtures, place)
     check_log_products(own)
     flat = np.flatnonzero(~(own > -np.inf))
     if flat.size:
@@ -129,6 +175,7 @@ class DensityKernel(SetKernel):
 
     base_kernel: Any
     _model: DensityModel
+    _runs_on_device = True
 
     def mixtures(self, X: Any) -> list[Mixture]:
         """Density that describes each set, in the units of the points.
@@ -150,8 +197,9 @@ class DensityKernel(SetKernel):
                 "and covariances among the points. Fit with base_kernel=None to see mixtures."
             )
         space: Any = self._model.space
-        sets = self._bags_like_fitted(X).sorted()
-        return list(space.mixtures(self._model.fit_mixtures(sets, self.n_jobs)))
+        place = self._find_place(X)
+        sets = self._sets_like_fitted(X, place)
+        return list(space.mixtures(self._model.fit_mixtures(sets, self.n_jobs, place)))
 
     def _store(self, model: DensityModel, descriptions: Densities) -> None:
         if isinstance(model.space, FeatureSpace):
@@ -232,6 +280,9 @@ class ExpectedLikelihoodKernel(DensityKernel):
         Draws the starts once in `fit`, the same for all sets.
     n_jobs : int or None, default=None
         Threads; more are faster. The result does not depend on it.
+    device : "cuda", "cuda:1", torch.device or None, default=None
+        GPU to work on. None stays where the sets are: on the cores, or on the GPU that tensors
+        are on. See `SetKernel`.
 
     Attributes
     ----------
@@ -303,6 +354,7 @@ class ExpectedLikelihoodKernel(DensityKernel):
         tol: float = 1e-3,
         random_state: Any = None,
         n_jobs: int | None = None,
+        device: Any = None,
     ) -> None:
         self.n_components = n_components
         self.covariance_type = covariance_type
@@ -320,6 +372,7 @@ class ExpectedLikelihoodKernel(DensityKernel):
         self.tol = tol
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
 
     def _build_model(self, sets: Bags) -> DensityModel:
         space, floor = density_space(self, sets)

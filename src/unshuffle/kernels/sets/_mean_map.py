@@ -34,6 +34,7 @@ from unshuffle.kernels.sets._set_vectors import (
     most_features,
     typical_sets,
 )
+from unshuffle.kernels.sets._tensors import Place, sort_points
 
 Array = NDArray[np.float64]
 
@@ -161,6 +162,9 @@ class MeanMapKernel(SetKernel):
         Draws the random features; not used by the exact kernel.
     n_jobs : int or None, default=None
         Threads; more are faster. The result does not depend on it.
+    device : "cuda", "cuda:1", torch.device or None, default=None
+        GPU to work on. None stays where the sets are: on the cores, or on the GPU that tensors
+        are on. See `SetKernel`.
 
     Attributes
     ----------
@@ -211,6 +215,7 @@ class MeanMapKernel(SetKernel):
         "outer": [option("linear", "rbf")],
         "outer_gamma": [number(above=0), None],
     }
+    _runs_on_device = True
 
     def __init__(
         self,
@@ -224,6 +229,7 @@ class MeanMapKernel(SetKernel):
         outer_gamma: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        device: Any = None,
     ) -> None:
         self.base_kernel = base_kernel
         self.gamma = gamma
@@ -234,8 +240,12 @@ class MeanMapKernel(SetKernel):
         self.outer_gamma = outer_gamma
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
 
     def _build_model(self, sets: Bags) -> "MeanMapModel":
+        return self._build_model_on(sets, None)
+
+    def _build_model_on(self, sets: Bags, place: Place | None) -> "MeanMapModel":
         if self.n_features is not None and self.base_kernel != "rbf":
             raise ValueError(
                 "`n_features` draws random features for base_kernel='rbf', got "
@@ -244,7 +254,9 @@ class MeanMapKernel(SetKernel):
         points, gamma, pairs = sets.points, 1.0, None
         if self.base_kernel == "rbf" and self.gamma is None:
             check_points_for_width(len(points), "gamma")
-            points = points[canonical_order(points)]
+            points = (
+                points[canonical_order(points)] if place is None else sort_points(points, place)
+            )
         if self.base_kernel != "linear":
             degree = int(self.degree)
             similarity = PointKernel.of(self.base_kernel, points, gamma=self.gamma, degree=degree)
@@ -254,8 +266,8 @@ class MeanMapKernel(SetKernel):
         model = MeanMapModel(features, pairs, gamma, self.normalize, self.outer, width)
         if self.outer != "rbf" or self.outer_gamma is not None:
             return model
-        typical = model.describe(typical_sets(sets), self.n_jobs)
-        width = median_width(model.squared_distances(typical, None), "outer_gamma")
+        squares = model.typical_squares(typical_sets(sets), self.n_jobs, place)
+        width = median_width(squares, "outer_gamma")
         return replace(model, outer_gamma=width)
 
     def _features(self, sets: Bags, gamma: float) -> MeanFeatures | None:
@@ -278,8 +290,10 @@ class MeanMapKernel(SetKernel):
             return RandomWaves.of(sets.points, gamma, n_features, rng)
         return GridWaves.of(sets.points, gamma, most_features(sets))
 
-    def _learn(self, sets: Bags) -> "tuple[MeanMapModel, MeanMaps]":
-        model = self._build_model(sets)
+    def _learn(self, sets: Bags, place: Place | None = None) -> "tuple[MeanMapModel, Any]":
+        model = self._build_model_on(sets, place)
+        if place is not None:
+            return model, model.describe_on(sets, place)
         if callable(self.base_kernel):
             points = sets.points[canonical_order(sets.points)]
             some = points[evenly_spaced(len(points), N_TESTED)]
@@ -287,7 +301,7 @@ class MeanMapKernel(SetKernel):
             greedy_pivots(some, model.pairs.kernel, N_TESTED)
         return model, model.describe(sets, self.n_jobs)
 
-    def _store(self, model: "MeanMapModel", descriptions: MeanMaps) -> None:
+    def _store(self, model: "MeanMapModel", descriptions: Any) -> None:
         self.gamma_, self.outer_gamma_ = model.gamma, model.outer_gamma
 
 
@@ -316,6 +330,27 @@ class MeanMapModel:
             far = choose_sets(sets, np.flatnonzero(outside))
             lengths[outside] = self.pairs.lengths(far, n_jobs=n_jobs)
         return MeanMaps(sets, lengths, vectors, outside)
+
+    def describe_on(self, sets: Bags, place: Place) -> Any:
+        """Mean map of each set on a device."""
+        from unshuffle.kernels.sets import _mean_map_tensors as tensors
+
+        return tensors.describe(self, sets, place)
+
+    def gram_on(self, a: Any, b: Any, place: Place) -> Any:
+        """Kernel between mean maps on a device, as a tensor."""
+        from unshuffle.kernels.sets import _mean_map_tensors as tensors
+
+        return tensors.compare(self, a, b, place)
+
+    def typical_squares(self, sets: Bags, n_jobs: int | None, place: Place | None) -> Array:
+        """Squared distances between the mean maps of some sets."""
+        if place is None:
+            return self.squared_distances(self.describe(sets, n_jobs), None)
+        from unshuffle.kernels.sets import _mean_map_tensors as tensors
+
+        squares = tensors.squares(self, tensors.describe(self, sets, place), None, place)
+        return np.asarray(squares.double().cpu().numpy())
 
     def compare(self, a: MeanMaps, b: MeanMaps | None) -> Array:
         """Inner products of mean maps, or the outer kernel of their distances."""

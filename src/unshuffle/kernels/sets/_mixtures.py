@@ -137,15 +137,7 @@ def fit_all(
     Warns once about all sets with few points. A component takes `length` numbers.
     """
     distinct = np.array([count_distinct(points) for points in sets])
-    most = settings.n_components
-    if isinstance(most, int) and (distinct < most).any():
-        warnings.warn(
-            f"{(distinct < most).sum()} of {distinct.size} sets have fewer than "
-            f"n_components={most} distinct points (the smallest {distinct.min()}). Each of these "
-            'gets one component per distinct point; pass a smaller n_components, or "bic".',
-            UserWarning,
-            stacklevel=2,
-        )
+    warn_of_few_points(distinct, settings)
     n_sets, largest = len(sets), settings.max_components
     check_memory(
         2 * 8 * n_sets * largest * length,
@@ -158,6 +150,19 @@ def fit_all(
         return join_fits([fit(sets[i], int(distinct[i])) for i in range(start, stop)])
 
     return join_fits(map_parallel(chunk, range(0, n_sets, CHUNK), n_jobs=n_jobs))
+
+
+def warn_of_few_points(distinct: Indices, settings: FitSettings) -> None:
+    """Warn once about all sets with fewer distinct points than components."""
+    most = settings.n_components
+    if isinstance(most, int) and (distinct < most).any():
+        warnings.warn(
+            f"{(distinct < most).sum()} of {distinct.size} sets have fewer than "
+            f"n_components={most} distinct points (the smallest {distinct.min()}). Each of these "
+            'gets one component per distinct point; pass a smaller n_components, or "bic".',
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def join_fits(parts: list[Fits]) -> Fits:
@@ -200,10 +205,15 @@ def choose_n_components(points: Array, n_distinct: int, settings: FitSettings) -
 def bic(points: Array, m: int, settings: FitSettings) -> float:
     """Bayesian information criterion of a mixture of m components; lower is better."""
     n, d = points.shape
+    penalty = n_parameters(m, d, settings.covariance_type) * np.log(n)
+    return float(penalty - 2.0 * fit_set(points, m, settings).scores[0])
+
+
+def n_parameters(m: int, d: int, covariance_type: str) -> int:
+    """Number of free parameters of a mixture of m components in d dimensions."""
     triangle = d * (d + 1) // 2
     sizes = {"full": m * triangle, "tied": triangle, "diag": m * d, "spherical": m}
-    n_parameters = m - 1 + m * d + sizes[settings.covariance_type]
-    return float(n_parameters * np.log(n) - 2.0 * fit_set(points, m, settings).scores[0])
+    return m - 1 + m * d + sizes[covariance_type]
 
 
 def held_out_loss(points: Array, m: int, settings: FitSettings) -> float:
@@ -251,16 +261,19 @@ class InputSpace:
         usual = np.sqrt((scale[varied] ** 2).mean()) if varied.any() else 1.0
         return cls(center, np.where(varied, scale, usual))
 
+    def standardize(self, sets: Bags) -> Bags:
+        """Sets in standard units."""
+        return Bags((sets.points - self.center) / self.scale, sets.offsets)
+
     def fit_mixtures(self, sets: Bags, settings: FitSettings, *, n_jobs: int | None) -> Fits:
         """Mixtures of sorted sets, in standard units."""
-        standard = Bags((sets.points - self.center) / self.scale, sets.offsets)
         d = sets.width
         n_numbers = d * (d + 1) // 2 if settings.covariance_type in ("full", "tied") else d
 
         def fit(points: Array, n_distinct: int) -> Fits:
             return fit_set(points, choose_n_components(points, n_distinct, settings), settings)
 
-        return fit_all(fit, standard, settings, n_numbers + d + 1, n_jobs)
+        return fit_all(fit, self.standardize(sets), settings, n_numbers + d + 1, n_jobs)
 
     def likelihoods(self, fits: Fits) -> Mixtures:
         """Mixtures whose products are integrals of the densities, in units of the points."""

@@ -20,6 +20,15 @@ from unshuffle._bags import (
 from unshuffle._parallel import check_n_jobs, map_parallel, one_blas_thread
 from unshuffle._parameters import Constraints, check_count, check_memory, check_parameters
 from unshuffle._progress import refitting
+from unshuffle.kernels.sets._tensors import (
+    Place,
+    check_gram_memory,
+    find_place,
+    hosted,
+    like_sets,
+    sort_sets,
+    stack_sets,
+)
 
 Array = NDArray[np.float64]
 # Sets on each side of a tile: enough work for a thread, small enough to share out evenly.
@@ -54,6 +63,13 @@ class SetKernel(
     into `__init__`, as in any scikit-learn estimator. With an `n_jobs` parameter, the Gram matrix
     is computed by that many threads, in tiles of 64 by 64 sets.
 
+    `ExpectedLikelihoodKernel`, `BhattacharyyaKernel`, `MeanMapKernel` and
+    `SlicedWassersteinKernel` also work on a GPU: with device="cuda", or if the sets are tensors
+    there (a list of (n_i, n_features) tensors, or one 3-D tensor). `fit_transform`, `transform`
+    and `gram` then return a tensor for tensors, else an array, in single precision if all sets
+    are, which is faster and takes half the memory. Fitted sets are kept in NumPy, so that
+    pickles load anywhere. Memory on the GPU is checked first.
+
     Examples
     --------
     A kernel that compares the means of two sets:
@@ -76,16 +92,25 @@ class SetKernel(
 
     _constraints: ClassVar[Constraints] = {}
     n_jobs: int | None = None
+    device: Any = None
     _model: Any
+    _described: Place | None = None  # where the descriptions of the fitted sets are
+    _runs_on_device: ClassVar[bool] = False  # whether models have `describe_on` and `gram_on`
 
     @abstractmethod
     def _build_model(self, sets: Bags) -> Any:
         """Model for sorted sets like these; sets no attribute."""
 
-    def _learn(self, sets: Bags) -> tuple[Any, Any]:
+    def _learn(self, sets: Bags, place: Place | None = None) -> tuple[Any, Any]:
         """Model for these sets, and their descriptions."""
-        model = self._build_model(sets)
+        model = self._build_model_on(sets, place)
+        if place is not None:
+            return model, model.describe_on(sets, place)
         return model, model.describe(sets, self.n_jobs)
+
+    def _build_model_on(self, sets: Bags, place: Place | None) -> Any:
+        """Model for sorted sets; a subclass may build it on a device."""
+        return self._build_model(sets)
 
     def _store(self, model: Any, descriptions: Any) -> None:
         """Set the fitted attributes; a subclass without any need not implement it."""
@@ -107,16 +132,19 @@ class SetKernel(
         """
         check_parameters(self)
         check_n_jobs(self.n_jobs)
-        sets = Bags.of(X)
+        place = self._find_place(X)
+        given = hosted(X) if place else X
+        sets = stack_sets(given) if place else Bags.of(given)
         check_gap(sets.points, "X")
         with refitting(self):
-            self._record_columns(X, sets)
-            self._fitted_sets = sets.sorted()
-            self._model, self._descriptions = self._learn(self._fitted_sets)
+            self._record_columns(given, sets)
+            self._fitted_sets = sort_sets(sets, place) if place else sets.sorted()
+            self._model, self._descriptions = self._learn(self._fitted_sets, place)
+            self._described = place
             self._store(self._model, self._descriptions)
         return self
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Any) -> Any:
         """Kernel between sets and the fitted ones.
 
         Parameters
@@ -126,15 +154,17 @@ class SetKernel(
 
         Returns
         -------
-        K : ndarray of shape (n_sets, n_fitted_sets)
+        K : ndarray or tensor of shape (n_sets, n_fitted_sets)
             What `SVC(kernel="precomputed")` takes for prediction.
         """
         check_is_fitted(self, "_fitted_sets")
-        sets = self._bags_like_fitted(X).sorted()
-        check_set_gram_memory(len(sets), len(self._fitted_sets))
-        return self._gram(self._describe(sets), self._describe_fitted())
+        place = self._find_place(X)
+        sets = self._sets_like_fitted(X, place)
+        check_set_gram_memory(len(sets), len(self._fitted_sets), place)
+        K = self._gram(self._describe(sets, place), self._describe_fitted(place), place)
+        return like_sets(K, X) if place else K
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
         """Fit to sets, and compare all pairs of them.
 
         Parameters
@@ -146,15 +176,16 @@ class SetKernel(
 
         Returns
         -------
-        K : ndarray of shape (n_sets, n_sets)
+        K : ndarray or tensor of shape (n_sets, n_sets)
             Exactly symmetric; half of it is computed.
         """
         X = listed(X)
-        n_sets = table_shape(X)[0]
-        check_set_gram_memory(n_sets, n_sets)
-        return self.fit(X, y)._gram(self._describe_fitted())
+        n_sets, place = table_shape(X)[0], self._find_place(X)
+        check_set_gram_memory(n_sets, n_sets, place)
+        K = self.fit(X, y)._gram(self._describe_fitted(place), None, place)
+        return like_sets(K, X) if place else K
 
-    def gram(self, X: Any, Y: Any = None) -> Array:
+    def gram(self, X: Any, Y: Any = None) -> Any:
         """Kernel between two collections of sets, neither of which need be the fitted one.
 
         Parameters
@@ -166,12 +197,15 @@ class SetKernel(
 
         Returns
         -------
-        K : ndarray of shape (n_sets_X, n_sets_Y)
+        K : ndarray or tensor of shape (n_sets_X, n_sets_Y)
             Widths and directions are those of the fitted sets. If the estimator is not fitted,
             they come from X and Y together.
         """
-        ready, a, b = self._with_model(X, Y, whole=True)
-        return ready._gram(ready._describe(a), None if b is None else ready._describe(b))
+        place = self._find_place(X, Y)
+        ready, a, b = self._with_model(X, Y, place, whole=True)
+        other = None if b is None else ready._describe(b, place)
+        K = ready._gram(ready._describe(a, place), other, place)
+        return like_sets(K, X) if place else K
 
     def dask_gram(self, X: Any, Y: Any = None, *, block_size: int = 500) -> Any:
         """Kernel between two collections of sets as a Dask array, computed where Dask runs.
@@ -201,42 +235,77 @@ class SetKernel(
         lost. Dask may warn about a graph larger than 10 MB: those are the points.
         """
         check_count(block_size, "block_size")
-        ready, a, b = self._with_model(X, Y, whole=False)
+        if self._find_place(X, Y) is not None:
+            raise ValueError(
+                "dask_gram runs on the cores of Dask's workers. Leave `device` out, and call "
+                ".cpu() on tensors."
+            )
+        ready, a, b = self._with_model(X, Y, None, whole=False)
         light = clone(ready)  # workers do not need the fitted sets
         light._model = ready._model
         return dask_gram(light, a, b, -(-int(block_size) // TILE) * TILE)
 
-    def _describe(self, sets: Bags) -> Any:
+    def _find_place(self, *collections: Any) -> Place | None:
+        """GPU to work on, or None for the cores."""
+        place = find_place(self.device, *collections)
+        if place is not None and not self._runs_on_device:
+            raise ValueError(
+                f"{type(self).__name__} runs on the cores, not on {place.device}. Leave `device` "
+                "out, and call .cpu() on tensors."
+            )
+        return place
+
+    def _sets_like_fitted(self, X: Any, place: Place | None) -> Bags:
+        """Validated new sets, sorted."""
+        if place is None:
+            return self._bags_like_fitted(X).sorted()
+        X = hosted(listed(X))
+        self._check_names(X, reset=False)
+        sets = stack_sets(X)
+        if not self._bags_of_one:
+            self._check_not_one_bag(X, "X")
+        self._check_width(sets)
+        return sort_sets(sets, place)
+
+    def _describe(self, sets: Bags, place: Place | None = None) -> Any:
+        if place is not None:
+            return self._model.describe_on(sets, place)
         return self._model.describe(sets, self.n_jobs)
 
-    def _describe_fitted(self) -> Any:
-        """Descriptions of the fitted sets, made again if a pickle left them out."""
-        if self._descriptions is None:
-            self._descriptions = self._describe(self._fitted_sets)
+    def _describe_fitted(self, place: Place | None = None) -> Any:
+        """Descriptions of the fitted sets, made again if they are elsewhere or were pickled."""
+        if self._descriptions is None or self._described != place:
+            self._descriptions = self._describe(self._fitted_sets, place)
+            self._described = place
         return self._descriptions
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         # Points often take far less room than descriptions, and reproduce them exactly.
-        if _n_bytes(state.get("_descriptions")) > _n_bytes(state.get("_fitted_sets")):
+        elsewhere = state.pop("_described", None) is not None
+        if elsewhere or _n_bytes(state.get("_descriptions")) > _n_bytes(state.get("_fitted_sets")):
             state["_descriptions"] = None
         return state
 
-    def _with_model(self, X: Any, Y: Any, *, whole: bool) -> tuple[Self, Bags, Bags | None]:
+    def _with_model(
+        self, X: Any, Y: Any, place: Place | None, *, whole: bool
+    ) -> tuple[Self, Bags, Bags | None]:
         """Kernel with a model, and X and Y as sorted sets; `whole` checks memory first."""
         if hasattr(self, "_fitted_sets"):
-            a = self._bags_like_fitted(X).sorted()
-            b = None if Y is None else self._bags_like_fitted(Y).sorted()
+            a = self._sets_like_fitted(X, place)
+            b = None if Y is None else self._sets_like_fitted(Y, place)
             if whole:
-                check_set_gram_memory(len(a), len(a if b is None else b))
+                check_set_gram_memory(len(a), len(a if b is None else b), place)
             return self, a, b
         ready, b = clone(self), None
         check_parameters(ready)
         check_n_jobs(self.n_jobs)
-        a = both = Bags.of(X).sorted()
+        if place is not None:
+            X, Y = hosted(listed(X)), hosted(listed(Y))
+        a = both = _sorted_sets(X, "X", place)
         ready._record_columns(X, a)
         if Y is not None:
-            b = Bags.of(Y, name="Y").sorted()
+            b = _sorted_sets(Y, "Y", place)
             ready._check_width(b)
             if a.sizes.max() > 1:
                 self._check_not_one_bag(Y, "Y", others="those of X")
@@ -246,12 +315,14 @@ class SetKernel(
             both = Bags(np.concatenate([a.points, b.points]), offsets)
         check_gap(both.points, "X" if Y is None else "X and Y")
         if whole:
-            check_set_gram_memory(len(a), len(a if b is None else b))
-        ready._model = ready._build_model(both)
+            check_set_gram_memory(len(a), len(a if b is None else b), place)
+        ready._model = ready._build_model_on(both, place)
         return ready, a, b
 
-    def _gram(self, a: Any, b: Any | None = None) -> Array:
+    def _gram(self, a: Any, b: Any | None = None, place: Place | None = None) -> Any:
         """Kernel between descriptions in tiles; if b is None, only those above the diagonal."""
+        if place is not None:
+            return self._model.gram_on(a, b, place)
         other = a if b is None else b
         K = np.empty((len(a), len(other)))
         corners = [
@@ -287,8 +358,18 @@ def _n_bytes(value: Any) -> int:
     return sum(map(_n_bytes, value)) if isinstance(value, tuple) else 0
 
 
-def check_set_gram_memory(n_rows: int, n_columns: int) -> None:
+def _sorted_sets(X: Any, name: str, place: Place | None) -> Bags:
+    """Validated sets, sorted."""
+    if place is None:
+        return Bags.of(X, name=name).sorted()
+    return sort_sets(stack_sets(X, name=name), place)
+
+
+def check_set_gram_memory(n_rows: int, n_columns: int, place: Place | None = None) -> None:
     """Refuse a Gram matrix of sets that does not fit into free memory."""
+    if place is not None:
+        check_gram_memory(n_rows, n_columns, place)
+        return
     check_memory(
         8 * n_rows * n_columns,
         what=f"The kernel matrix of {n_rows:,} by {n_columns:,} sets",

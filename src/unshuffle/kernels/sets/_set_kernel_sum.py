@@ -10,10 +10,12 @@ from sklearn.base import clone
 from sklearn.utils import Bunch
 
 from unshuffle._bags import Bags
+from unshuffle._device import find_device
 from unshuffle._grams import check_kernel_weights
 from unshuffle._parameters import ARRAY, Constraints, check_parameters
 from unshuffle.kernels.sets._set_kernel import SetKernel
 from unshuffle.kernels.sets._set_vectors import typical_sets
+from unshuffle.kernels.sets._tensors import Place
 
 Array = NDArray[np.float64]
 
@@ -158,8 +160,15 @@ class SetKernelSum(SetKernel):
     def _build_model(self, sets: Bags) -> SumModel:
         return self._learn(sets)[0]
 
-    def _learn(self, sets: Bags) -> tuple[SumModel, SumDescriptions]:
+    def _learn(self, sets: Bags, place: Place | None = None) -> tuple[SumModel, SumDescriptions]:
         check_set_kernels(self.kernels)
+        for name, kernel in self._named_kernels():
+            if find_device(kernel.device) is not None:
+                raise ValueError(
+                    f"SetKernelSum runs on the cores, but its kernel {name!r} has "
+                    f'device="{kernel.device}". Leave `device` out, or add up the Gram matrices '
+                    "of the kernels yourself."
+                )
         weights = check_kernel_weights(self.weights, len(self.kernels))
         names = [name for name, _ in self._named_kernels()]
         kernels = tuple(clone(kernel) for _, kernel in self._named_kernels())

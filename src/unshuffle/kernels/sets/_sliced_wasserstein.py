@@ -22,6 +22,7 @@ from unshuffle.kernels.sets._set_vectors import (
     orthogonal_directions,
     typical_sets,
 )
+from unshuffle.kernels.sets._tensors import Place
 
 Array = NDArray[np.float64]
 
@@ -49,6 +50,9 @@ class SlicedWassersteinKernel(SetKernel):
         Draws the directions in three dimensions or more.
     n_jobs : int or None, default=None
         Threads; more are faster. The result does not depend on it.
+    device : "cuda", "cuda:1", torch.device or None, default=None
+        GPU to work on. None stays where the sets are: on the cores, or on the GPU that tensors
+        are on. See `SetKernel`.
 
     Attributes
     ----------
@@ -84,6 +88,7 @@ class SlicedWassersteinKernel(SetKernel):
     """
 
     _constraints: ClassVar[Constraints] = {"n_projections": [count()], "n_quantiles": [count()]}
+    _runs_on_device = True
 
     def __init__(
         self,
@@ -93,12 +98,14 @@ class SlicedWassersteinKernel(SetKernel):
         n_quantiles: int = 64,
         random_state: Any = None,
         n_jobs: int | None = None,
+        device: Any = None,
     ) -> None:
         self.n_projections = n_projections
         self.gamma = gamma
         self.n_quantiles = n_quantiles
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.device = device
 
     def _build_model(self, sets: Bags) -> "Quantiles":
         n_directions = int(self.n_projections) if sets.width > 1 else 1
@@ -114,7 +121,7 @@ class SlicedWassersteinKernel(SetKernel):
         typical = model.describe(typical_sets(sets), self.n_jobs)
         return replace(model, gamma=median_width(squared_distances(typical), "gamma"))
 
-    def _store(self, model: "Quantiles", descriptions: Array) -> None:
+    def _store(self, model: "Quantiles", descriptions: Any) -> None:
         self.gamma_, self.directions_ = model.gamma, model.directions
 
 
@@ -140,6 +147,24 @@ class Quantiles:
             return np.asarray((projected @ weights(len(points))).ravel())
 
         return describe_sets(quantiles, sets, length, n_jobs=n_jobs)
+
+    def describe_on(self, sets: Bags, place: Place) -> Any:
+        """As `describe`, on a device."""
+        from unshuffle.kernels.sets._vector_tensors import quantile_vectors
+
+        length = self.n_quantiles * len(self.directions)
+        scale = 1.0 / sqrt(length)
+
+        def weights(size: int) -> Array:
+            return np.asarray(scale * interval_means(size, self.n_quantiles).toarray())
+
+        return quantile_vectors(sets, self.directions, self.center, weights, length, place)
+
+    def gram_on(self, a: Any, b: Any, place: Place) -> Any:
+        """Kernel between vectors on a device, as a tensor."""
+        from unshuffle.kernels.sets import _vector_tensors as tensors
+
+        return tensors.exponential_of(tensors.squared_distances(a, b), self.gamma)
 
     def compare(self, a: Array, b: Array | None) -> Array:
         """Kernel between vectors."""

@@ -185,7 +185,7 @@ def test_units_and_outliers_do_not_matter(gpu, colors, scale):
     X = colors(144)
     X[5] = 1e9
     make = lambda X: GridLayout((12, 12), quality="fast", random_state=0, device=gpu).fit(X)  # noqa: E731
-    grid = make(scale * X / 1e9).grid_
+    grid = make(scale * (X / 1e9)).grid_
     rest = grid.copy()
     rest[rest == 5] = -1
     assert neighbor_distance(X, rest) < 0.35

@@ -38,7 +38,8 @@ def device_features(vectors: Any, n_components: int, device: Any, random: Any) -
     rows = torch.as_tensor(vectors, device=device)
     largest = float(torch.stack([rows.amin(), rows.amax()]).abs().max())
     # Squares of the largest floats overflow. A power of two rounds nothing.
-    rows = rows * 2.0 ** -(frexp(largest)[1] + 1)
+    most = 126 if rows.dtype == torch.float32 else 1000
+    rows = rows * 2.0 ** min(-(frexp(largest)[1] + 1), most)
     rows -= rows.median(dim=0).values
     _pull_in_outliers(rows)
     rows -= rows.mean(dim=0, dtype=torch.float64).to(rows.dtype)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from unshuffle._arrays import as_numbers
+from unshuffle._arrays import as_array, as_numbers
 from unshuffle._device import find_device, is_tensor, like, to_host
 from unshuffle._parameters import check_option
 from unshuffle.layout._grid_layout import GridLayout
@@ -58,7 +58,7 @@ def sort_grid(
     True
     """
     check_option(quality, "quality", ("fast", "balanced", "best"))
-    cells = grid if is_tensor(grid) else np.asarray(grid)
+    cells = grid if is_tensor(grid) else as_array(grid, "`grid`")
     if not is_tensor(grid) and cells.dtype.kind not in "buif":
         cells = as_numbers(grid, "grid")
     if cells.ndim != 3 or 0 in cells.shape:

@@ -191,6 +191,18 @@ def test_units_and_outliers_do_not_matter(gpu, colors, scale):
     assert neighbor_distance(X, rest) < 0.35
 
 
+def test_a_layout_of_frozen_items_is_the_given_one(gpu, colors):
+    pairs = np.stack([np.arange(12), np.random.default_rng(0).permutation(12)], axis=1)
+    layout = GridLayout((3, 4), device=gpu, quality="fast").fit(colors(12), frozen=pairs)
+    assert np.array_equal(layout.grid_.ravel()[pairs[:, 1]], pairs[:, 0])
+
+
+def test_numbers_far_from_zero_are_compared_by_their_differences(gpu, colors):
+    X = colors(144)
+    layout = GridLayout((12, 12), quality="fast", random_state=0, device=gpu).fit(X + 2.0**40)
+    assert neighbor_distance(X, layout.grid_) < 0.3
+
+
 def test_equal_items_are_laid_out(gpu, check_layout):
     check_layout(GridLayout(device=gpu, quality="fast", random_state=0).fit(np.ones((20, 4))), 20)
 

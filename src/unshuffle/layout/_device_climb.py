@@ -24,6 +24,7 @@ from unshuffle.layout._device_groups import (
 )
 from unshuffle.layout._problem import Layout, Problem, count_checked, kernel_features
 
+MOST_CELLS = 2**30  # their numbers have 32 bits
 WIDEST, NARROWEST = 0.375, 0.8  # of the longer side; in cells
 # Up to so many cells, passes cost almost nothing and chance matters more.
 SMALL, HOTTER = 4096, 4.0
@@ -159,6 +160,11 @@ def solve_on_device(problem: Problem, quality: str, search: Search[Layout], devi
     if problem.kernel != "linear":
         vectors = kernel_features(vectors, problem.kernel, problem.gamma, random)
     n_planes = max(min(schedule.n_features, vectors.shape[1]), FEW)
+    if n_cells > MOST_CELLS:
+        raise ValueError(
+            f"`shape` has {n_cells:,} cells; on a GPU there may be {MOST_CELLS:,}. Give a smaller "
+            "`shape`."
+        )
     check_device_memory(
         device,
         device_bytes(n_items, vectors.shape[1], n_cells, n_planes),
@@ -180,7 +186,7 @@ def solve_on_device(problem: Problem, quality: str, search: Search[Layout], devi
 
 def device_bytes(n_items: int, n_columns: int, n_cells: int, n_planes: int) -> int:
     """Bytes taken at the peak: items in double precision, or the board and its averages."""
-    before = n_items * (8 * 2 * n_columns + 4 * n_planes)
+    before = n_items * (8 * 2 * n_columns + 8 * n_planes)
     planes = 4 * n_cells * (n_planes + 1)
     return max(before, 4 * n_items * n_planes + 5 * planes + 32 * n_cells)
 

@@ -10,6 +10,8 @@ from unshuffle._arrays import check_resolved
 from unshuffle._device import to_host
 from unshuffle.layout._problem import EXACT_UP_TO, FARTHEST, check_items, leading_components
 
+N_SAMPLED_ROWS = 4096
+
 
 def check_tensor(X: Any) -> Any:
     """A copy of a tensor of items, (n_items, n_features), in floating point.
@@ -36,17 +38,18 @@ def device_features(vectors: Any, n_components: int, device: Any, random: Any) -
     if sparse.issparse(vectors):
         vectors = leading_components(vectors, n_components, random)
     rows = torch.as_tensor(vectors, device=device)
-    largest = float(torch.stack([rows.amin(), rows.amax()]).abs().max())
     # Squares of the largest floats overflow. A power of two rounds nothing.
     most = 126 if rows.dtype == torch.float32 else 1000
-    rows = rows * 2.0 ** min(-(frexp(largest)[1] + 1), most)
-    rows -= rows.median(dim=0).values
+    rows = rows * 2.0 ** min(-(frexp(_largest(rows))[1] + 1), most)
+    rows -= (
+        _sample(rows).median(dim=0).values
+    )  # a value of each column, so that few digits are lost
     _pull_in_outliers(rows)
     rows -= rows.mean(dim=0, dtype=torch.float64).to(rows.dtype)
-    largest = float(rows.abs().max())
+    largest = _largest(rows)
     if largest == 0.0:
         return torch.zeros((len(rows), 1), device=device)
-    features = (rows / largest).float()
+    features = rows.div_(largest).float()
     if features.shape[1] > n_components:
         generator = torch.Generator(device).manual_seed(random.randint(2**31))
         features = _leading_components(features, n_components, generator)
@@ -54,17 +57,27 @@ def device_features(vectors: Any, n_components: int, device: Any, random: Any) -
     return features / size
 
 
+def _largest(rows: Any) -> float:
+    return max(abs(float(each)) for each in rows.aminmax())
+
+
+def _sample(rows: Any) -> Any:
+    """Some rows at equal steps: enough for a median, which takes longest of all."""
+    return rows[:: -(-len(rows) // N_SAMPLED_ROWS)]
+
+
 def _pull_in_outliers(rows: Any) -> None:
     """Move rows closer that would hide all others in single precision, in place."""
-    lengths = rows.abs().amax(dim=1).double()
-    typical = float(lengths.median())
+    import torch
+
+    lengths = torch.linalg.vector_norm(rows, ord=torch.inf, dim=1)
+    typical = float(_sample(lengths).median())
     if typical == 0.0:
         positive = lengths[lengths > 0]
         typical = float(positive.median()) if len(positive) else 1.0
-    most = lengths[lengths <= FARTHEST * typical].amax()
     far = lengths > FARTHEST * typical
     if bool(far.any()):
-        apart = lengths[far] / most
+        apart = lengths[far].double() / lengths[~far].amax()
         rows[far] *= ((1.0 + apart.log10() / 50.0) / apart)[:, None].to(rows.dtype)
 
 

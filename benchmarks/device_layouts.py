@@ -87,6 +87,10 @@ def main() -> None:
         for each in chosen:
             lay_out_on_cores(each, options.cores)
         return
+    import torch
+
+    if not torch.cuda.is_available():
+        raise SystemExit("There is no GPU here. --cores lays out on the cores.")
     found = json.loads(options.compare.read_text()) if options.compare else {}
     print("problem, quality: first call, warm seconds (worst), neighbor distance (worst), GiB")
     for each in chosen:

@@ -163,7 +163,7 @@ class DeviceTiles:
         """Shares of each row in its columns by the exponentials of their worth.
 
         They are scaled until rows sum to 1 and columns to 1, or to at most 1 if there is a
-        surplus of columns. A worth of -1e29 or less is no share.
+        surplus of columns. A worth of -1e29 or less gives nothing.
         """
         possible = worth > NONE
         n_columns = int(columns.max()) + 1

@@ -216,7 +216,7 @@ class Tiles:
         """Shares of each row in its columns by the exponentials of their worth.
 
         They are scaled until rows sum to 1 and columns to 1, or to at most 1 if there is a
-        surplus of columns. A worth of `NOTHING` or less is no share.
+        surplus of columns. A worth of `NOTHING` or less gives nothing.
         """
         n_rows, k = columns.shape
         possible = np.flatnonzero(worth.ravel() > NOTHING)

@@ -72,6 +72,12 @@ class DeviceTiles:
             array = np.ascontiguousarray(array, dtype=np.float32)
         return torch.as_tensor(array, dtype=torch.float32, device=self.device)
 
+    def double(self, array: Any) -> Any:
+        """The same in double precision."""
+        if not isinstance(array, torch.Tensor):
+            array = np.asarray(array, dtype=np.float64)
+        return torch.as_tensor(array, dtype=torch.float64, device=self.device)
+
     def densities(self, points: Any, rows: Any, rate: float) -> Any:
         """Log of the sums over all points of exp(-2^t rate d^2), t = 0 .. 7, for some points."""
         rows = torch.as_tensor(rows, dtype=torch.int64, device=self.device)

@@ -54,6 +54,10 @@ class Tiles:
         """An array in single precision, where this machine works."""
         return np.asarray(array, dtype=np.float32)
 
+    def double(self, array: Any) -> Any:
+        """The same in double precision."""
+        return np.asarray(array, dtype=np.float64)
+
     def densities(self, points: Array, rows: Index, rate: float) -> Array:
         """Log of the sums over all points of exp(-2^t rate d^2), t = 0 .. 7, for some points."""
         from unshuffle._tile_loops import LOG2_E, add_densities

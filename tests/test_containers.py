@@ -217,6 +217,9 @@ EXAMPLES: dict[str, Example] = {
         without=("AnnData",),
     ),
     "layout.choose_representatives": Example(lambda X: layout.choose_representatives(X, 3), (X,)),
+    "layout.sort_grid": Example(
+        lambda grid: layout.sort_grid(grid, random_state=0), (numbers(3, 4, 6),)
+    ),
     "layout.summarize": Example(lambda X: layout.summarize(X, 3, kernel="geodesic"), (X,)),
     "matching.KernelizedSorting": Example(
         lambda X, y, frozen: matching.KernelizedSorting("geodesic", "rbf").fit(

@@ -13,11 +13,12 @@ __all__ = [
     "PermutationInvariantSVC",
     "SetAligner",
     "__version__",
+    "sort_grid",
 ]
 
 if TYPE_CHECKING:
     from unshuffle.alignment import MinimumVolumePCA
-    from unshuffle.layout import Collage, GridLayout
+    from unshuffle.layout import Collage, GridLayout, sort_grid
     from unshuffle.matching import KernelizedSorting, MultiwaySorting
     from unshuffle.orbits import OrbitLearner
     from unshuffle.svm import PermutationInvariantSVC, SetAligner
@@ -33,6 +34,7 @@ else:
         "OrbitLearner": "unshuffle.orbits",
         "PermutationInvariantSVC": "unshuffle.svm",
         "SetAligner": "unshuffle.svm",
+        "sort_grid": "unshuffle.layout",
     }
     _ROOMS = (
         *("alignment", "assignment", "base", "datasets", "images", "kernels", "layout"),

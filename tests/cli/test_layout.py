@@ -368,3 +368,17 @@ def test_a_summary_is_advised_only_where_it_can_be_made(run, album):
 
 def test_a_name_without_an_ending_is_told_so(run, album):
     assert "wall: its name has no ending" in run("layout", album, "-o", "wall").stderr
+
+
+def test_a_table_is_laid_out_on_a_gpu(run, gpu, tmp_path):
+    np.save(tmp_path / "colors.npy", np.random.default_rng(0).random((30, 3)))
+    result = run("layout", "colors.npy", "--device", gpu, "--quality", "fast", "-o", "wall.csv")
+    assert result.exit_code == 0, result.output
+    assert sorted(Positions.load(tmp_path / "wall.csv").grid.ravel()) == list(range(30))
+
+
+def test_a_missing_device_is_an_error_before_anything_is_read(run, album):
+    result = run("layout", album, "--device", "tpu")
+    assert result.exit_code == 2
+    assert "`device` must be None" in result.stderr
+    assert "Read" not in result.stdout

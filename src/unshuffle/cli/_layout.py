@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 import unshuffle
 from unshuffle._arrays import check_n_items
+from unshuffle._device import find_device
 from unshuffle._files import check_regular_file
 from unshuffle.cli._app import BadInput, fit, note, one_line, progress_bar, say, warn
 from unshuffle.cli._frozen import CELLS_EXPECTED, read_frozen_cells, read_frozen_lines
@@ -85,6 +86,7 @@ def layout(options: LayoutOptions) -> int:
         quality=options.quality.value,
         random_state=options.seed,
         n_jobs=options.jobs,
+        device=options.device,
     )
     remarks, interrupted = fit(
         estimator, items.vectors, frozen=frozen, words="Laying out", show=not options.quiet
@@ -131,6 +133,7 @@ def _choose_outputs(options: LayoutOptions, kind: str, table: TableOptions) -> l
 
 def _check_early(options: LayoutOptions) -> None:
     """Refuse bad options before the pictures are read, which may take minutes."""
+    find_device(options.device)
     if options.shape is not None:
         parse_shape(options.shape)
     else:

@@ -281,6 +281,7 @@ class LayoutOptions:
     spreadsheet: Spreadsheet = False
     seed: Seed = 0
     jobs: Jobs = -1
+    device: Device = None
     as_json: AsJson = False
     quiet: Quiet = False
 

@@ -4,6 +4,7 @@ from unshuffle.layout._collage import Collage
 from unshuffle.layout._grid_layout import GridLayout
 from unshuffle.layout._positions import Positions
 from unshuffle.layout._shape import rectangle_for
+from unshuffle.layout._sort_grid import sort_grid
 from unshuffle.layout._summary import Summary, choose_representatives, summarize
 
 __all__ = [
@@ -13,5 +14,6 @@ __all__ = [
     "Summary",
     "choose_representatives",
     "rectangle_for",
+    "sort_grid",
     "summarize",
 ]

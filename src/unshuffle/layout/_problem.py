@@ -56,7 +56,7 @@ class Problem:
 class Layout(NamedTuple):
     """One layout, as solvers return it and offer it on the way."""
 
-    grid: NDArray[Any]  # item in each cell, cells row by row; -1 for none
+    grid: Any  # item in each cell, cells row by row; -1 for none; a tensor if found on a GPU
     vectors: Any  # what the items were compared by
     objective: float = -np.inf  # of the whole layout, if there is one
 

@@ -68,6 +68,7 @@ estimator(
         "random_state": s.seed(),
         "n_jobs": s.jobs(),
         "callback": s.callback(),
+        "device": s.option(None, "cpu"),
     },
     check=_check_layout,
 )
@@ -164,4 +165,24 @@ for _name in ("choose_representatives", "summarize"):
             "random_state": s.seed(),
         },
     )
+
+
+def _vectors() -> Kind:
+    def draw(case: Any, rng: Any) -> Any:
+        return v.numbers(rng, (2, 3, 4))
+
+    return Kind(draw, lambda case, rng: v.spoiled(draw(case, rng), rng), needed=True)
+
+
+function(
+    layout,
+    "sort_grid",
+    {
+        "grid": _vectors(),
+        "quality": s.option("fast", "balanced", "best"),
+        "wrap": s.flag(),
+        "random_state": s.seed(),
+        "device": s.option(None, "cpu"),
+    },
+)
 function(layout, "rectangle_for", {"n_items": needed(s.count(1, 7, 100))})

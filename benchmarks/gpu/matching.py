@@ -1,8 +1,8 @@
 """Matchings on a GPU: how right, how fast, how much memory.
 
-`python -m benchmarks.gpu.matching` prints the table. All fits run in one process: the first call of
-each row, then five draws, then two without the check of the answer. `--rows cloud even` leaves out
-the others, `--seconds` stops after the row in which they pass.
+`python -m benchmarks.gpu.matching` prints the table. All fits run in one process: the first call
+of each row, then five draws, then two without the check of the answer. `--rows cloud even` leaves
+out the others, `--seconds` stops after the row in which they pass.
 """
 
 import argparse

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.scale._device import device_table
 from benchmarks.scale._fit import PEERS
 from benchmarks.scale._growth import draw, exponent
 from benchmarks.scale._problems import REAL, named
@@ -24,7 +23,6 @@ NETWORKS = (("even", 0.1), ("even", 0.3), ("tree", 0.1))
 N_NETWORK = 10_000
 N_FROZEN, FAILS = 10, 0.99  # known pairs, given where fewer clusters are right
 SIZES = (1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
-LARGEST = 1_000_000
 LIBRARIES = ("POT", "ott-jax, rank", "ott-jax, full")
 # Peers are stopped here.
 SECONDS, MEGABYTES = 300.0, 8000.0
@@ -58,9 +56,8 @@ def main() -> int:
         "switch": lambda: switch_table(bench, options.largest),
         "growth": lambda: growth_table(bench, peers, options.largest, options.figure),
         "peers": lambda: peer_table(bench, peers, options.largest),
-        "device": lambda: device_table(options.device, seeds, options.largest),
     }
-    for name in options.names or list(tables)[:-1]:
+    for name in options.names or tables:
         for line in tables[name]():
             print(line, flush=True)
         print()
@@ -69,13 +66,10 @@ def main() -> int:
 
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
-    names = ["cloud", "networks", "switch", "growth", "peers", "device"]
-    parser.add_argument(
-        "names", nargs="*", choices=[*names, []], help="default: all but device, which is a GPU"
-    )
-    parser.add_argument("--device", default="cuda", help="GPU of the table named device")
+    names = ["cloud", "networks", "switch", "growth", "peers"]
+    parser.add_argument("names", nargs="*", choices=[*names, []], help="default: all")
     parser.add_argument("--draws", type=int, nargs="+", default=list(range(N_DRAWS)))
-    parser.add_argument("--largest", type=int, default=LARGEST, help="leave out more items")
+    parser.add_argument("--largest", type=int, default=max(SIZES), help="leave out more items")
     parser.add_argument("--folder", type=Path, help="draws to prefer to new ones (.npz)")
     parser.add_argument(
         "--records", type=Path, help="file to add each fit to; those it has are not run again"

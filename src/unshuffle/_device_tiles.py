@@ -72,6 +72,12 @@ class DeviceTiles:
             array = np.ascontiguousarray(array, dtype=np.float32)
         return torch.as_tensor(array, dtype=torch.float32, device=self.device)
 
+    def double(self, array: Any) -> Any:
+        """The same in double precision."""
+        if not isinstance(array, torch.Tensor):
+            array = np.asarray(array, dtype=np.float64)
+        return torch.as_tensor(array, dtype=torch.float64, device=self.device)
+
     def densities(self, points: Any, rows: Any, rate: float) -> Any:
         """Log of the sums over all points of exp(-2^t rate d^2), t = 0 .. 7, for some points."""
         rows = torch.as_tensor(rows, dtype=torch.int64, device=self.device)
@@ -163,7 +169,7 @@ class DeviceTiles:
         """Shares of each row in its columns by the exponentials of their worth.
 
         They are scaled until rows sum to 1 and columns to 1, or to at most 1 if there is a
-        surplus of columns. A worth of -1e29 or less is no share.
+        surplus of columns. A worth of -1e29 or less gives nothing.
         """
         possible = worth > NONE
         n_columns = int(columns.max()) + 1

@@ -54,6 +54,10 @@ class Tiles:
         """An array in single precision, where this machine works."""
         return np.asarray(array, dtype=np.float32)
 
+    def double(self, array: Any) -> Any:
+        """The same in double precision."""
+        return np.asarray(array, dtype=np.float64)
+
     def densities(self, points: Array, rows: Index, rate: float) -> Array:
         """Log of the sums over all points of exp(-2^t rate d^2), t = 0 .. 7, for some points."""
         from unshuffle._tile_loops import LOG2_E, add_densities
@@ -216,7 +220,7 @@ class Tiles:
         """Shares of each row in its columns by the exponentials of their worth.
 
         They are scaled until rows sum to 1 and columns to 1, or to at most 1 if there is a
-        surplus of columns. A worth of `NOTHING` or less is no share.
+        surplus of columns. A worth of `NOTHING` or less gives nothing.
         """
         n_rows, k = columns.shape
         possible = np.flatnonzero(worth.ravel() > NOTHING)

@@ -23,16 +23,16 @@ def on_device(gpu):
 def sides():
     """Skewed points, the same rotated in another order, and where the partners are."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(400, 5)) * [3.0, 2.0, 1.5, 1.0, 0.7]
+    X = rng.normal(size=(200, 5)) * [3.0, 2.0, 1.5, 1.0, 0.7]
     X[:, 0] += 0.3 * X[:, 0] ** 2
     rotation = np.linalg.qr(rng.normal(size=(5, 5)))[0]
-    order = rng.permutation(400)
+    order = rng.permutation(200)
     y = (X @ rotation + 0.02 * rng.normal(size=X.shape))[order]
     return X, y, np.argsort(order)
 
 
 def sort_on(device="cuda", **parameters):
-    parameters = {"random_state": 0, "trust": False, **parameters}
+    parameters = {"random_state": 0, "trust": False, "n_init": 1, **parameters}
     return KernelizedSorting(device=device, **parameters)
 
 
@@ -57,29 +57,28 @@ def test_the_same_seed_gives_the_same_answer(sides):
 
 def test_known_pairs_are_kept_and_hints_heard(sides):
     X, y, partner = sides
-    frozen = [[5, (partner[5] + 1) % 400], [9, partner[9]]]
+    frozen = [[5, (partner[5] + 1) % 200], [9, partner[9]]]
     hints = np.column_stack([np.arange(20, 40), partner[20:40], np.full(20, 0.9)])
     found = sort_on().fit(X, y, frozen=frozen, hints=hints).permutation_
-    assert found[5] == (partner[5] + 1) % 400
+    assert found[5] == (partner[5] + 1) % 200
     assert found[9] == partner[9]
-    assert sorted(found) == list(range(400))
+    assert sorted(found) == list(range(200))
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix])
 def test_a_cost_rules_pairs_out(sides, form):
     X, y, partner = sides
-    plain = sort_on().fit(X, y)
-    cost = np.zeros((400, 400))
-    cost[np.arange(30), partner[:30]] = 100 * plain.objective_ / 400
+    cost = np.zeros((200, 200))
+    cost[np.arange(30), partner[:30]] = 1e6
     found = sort_on().fit(X, y, cost=form(cost)).permutation_
     assert not np.any(found[:30] == partner[:30])
     assert np.mean(found[30:] == partner[30:]) > 0.8
 
 
-@pytest.mark.parametrize("sizes", [(300, 400), (400, 300)])
+@pytest.mark.parametrize("sizes", [(150, 200), (200, 150)])
 def test_sides_of_different_sizes(sides, sizes):
     X, y, partner = sides
-    kept = np.sort(np.random.default_rng(1).permutation(400)[: sizes[1]])
+    kept = np.sort(np.random.default_rng(1).permutation(200)[: sizes[1]])
     found = sort_on().fit(X[: sizes[0]], y[kept]).permutation_
     matched = np.flatnonzero(found >= 0)
     assert matched.size == min(sizes)
@@ -91,11 +90,11 @@ def test_sides_of_different_sizes(sides, sizes):
 def test_pairs_that_disagree_are_released(sides):
     X, y, partner = sides
     changed = y.copy()
-    strange = partner[:40]
-    changed[strange] = np.random.default_rng(2).normal(size=(40, 5)) * 4
+    strange = partner[:20]
+    changed[strange] = np.random.default_rng(2).normal(size=(20, 5)) * 4
     found = sort_on(unmatched_cost=0.3).fit(X, changed).permutation_
-    assert np.mean(found[:40] < 0) > 0.5
-    assert np.mean(found[40:] == partner[40:]) > 0.9
+    assert np.mean(found[:20] < 0) > 0.5
+    assert np.mean(found[20:] == partner[20:]) > 0.9
 
 
 def test_candidates_and_soft_shares(sides):
@@ -170,7 +169,7 @@ def test_a_callback_stops_the_search_and_the_best_is_kept(sides):
 
     found = sort_on(callback=stop).fit(X, y).permutation_
     assert len(stages) == 2
-    assert sorted(found) == list(range(400))
+    assert sorted(found) == list(range(200))
 
 
 @pytest.mark.parametrize("method", ["refined", "classic", "unbiased", "entropy"])
@@ -195,7 +194,7 @@ def test_bad_input_has_the_words_of_the_cores(sides):
     with pytest.raises(ValueError, match="row 17"):
         sort_on().fit(X, y)
     with pytest.raises(ValueError, match="All items of y are equal"):
-        sort_on().fit(sides[0], np.ones((400, 3)))
+        sort_on().fit(sides[0], np.ones((200, 3)))
 
 
 def test_matching_runs_without_numba(sides, gpu):

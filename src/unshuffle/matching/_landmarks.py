@@ -191,8 +191,19 @@ def _rbf_features(table: Table, gamma: float, name: str, effort: Effort) -> Feat
             K[far] = on_device(similar, effort.device)
         return K
 
-    K = exponential("rbf", exact, gamma=gamma)
+    K = _rbf_on(effort.device, exact, gamma)
     return replace(_from_landmarks(n_items, block, K, name, effort), table=table)
+
+
+def _rbf_on(device: Any, points: Array, gamma: float) -> Array:
+    """Kernel matrix of some points, computed on a device in double precision."""
+    if device is None:
+        return exponential("rbf", points, gamma=gamma)
+    points = on_device(points, device, np.float64)
+    xp = namespace(points)
+    squares = (points**2).sum(axis=1)
+    K = xp.exp(-gamma * xp.clip(squares[:, None] + squares - 2.0 * points @ points.T, 0.0, None))
+    return in_double(0.5 * (K + K.T))
 
 
 def _from_landmarks(

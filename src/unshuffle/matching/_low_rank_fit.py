@@ -53,7 +53,7 @@ N_LANDMARKS = 1024
 FIXED_SECONDS, PER_PAIR = 5.0, 3e-8
 FIXED_BYTES, BYTES_PER_CORE, BYTES_PER_ITEM = 1.5e8, 8e7, 4000.0
 # Of a GPU: rough time, and memory there.
-DEVICE_SECONDS, PER_DEVICE_PAIR, DEVICE_BYTES = 1.0, 6e-12, 6e8
+DEVICE_SECONDS, PER_DEVICE_PAIR, DEVICE_BYTES = 1.0, 6e-12, 4e8
 HOST_BYTES_PER_ITEM = 400.0
 MOST_RELEASES = 10
 N_GROUPS = 64  # random groups of items that are left out in turn
@@ -82,7 +82,7 @@ class LowRankFit(Fit):
         """Rough seconds and bytes that the fit takes."""
         n_items, n_cores = float(self.n_items), all_cores(self.sorting.n_jobs)
         if self.device is not None:
-            n_bytes = DEVICE_BYTES + BYTES_PER_ITEM * n_items
+            n_bytes = DEVICE_BYTES + n_items * (BYTES_PER_ITEM + 4.0 * self._count_columns())
             what = f"Matching {self.n_items:,} items"
             check_device_memory(self.device, n_bytes, what=what, instead=self.instead)
             seconds = DEVICE_SECONDS + PER_DEVICE_PAIR * n_items**2
@@ -90,6 +90,16 @@ class LowRankFit(Fit):
         seconds = FIXED_SECONDS + PER_PAIR * n_items**2 / n_cores
         n_bytes = FIXED_BYTES + BYTES_PER_CORE * min(n_cores, len(WAYS))
         return seconds, int(n_bytes + BYTES_PER_ITEM * n_items)
+
+    def _count_columns(self) -> int:
+        """Columns of both collections, as far as they are tables, which are copied to a GPU."""
+        parts = [
+            part
+            for side in (self.X, self.y)
+            for part in (side if isinstance(side, list | tuple) else [side])
+            if isinstance(part, np.ndarray) and part.ndim == 2
+        ]
+        return sum(part.shape[1] for part in parts)
 
     def prepare(self, after: Any = None) -> LowRankSearch:
         """Compute the factors of both sides; `after` is an earlier search."""

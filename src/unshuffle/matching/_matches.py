@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from unshuffle import _device
 from unshuffle._arrays import check_length, check_plain, is_text
 from unshuffle._files import as_path, check_output_path
 from unshuffle._grams import check_permutation
@@ -370,6 +371,8 @@ def take(collection: Any, indices: NDArray[np.intp], n_items: int, *, name: str 
         return collection[indices]
     if isinstance(collection, list | tuple):
         return type(collection)(collection[index] for index in indices)
+    if _device.is_tensor(collection):
+        return _device.take(collection, indices)
     # asanyarray keeps masked arrays
     return np.asanyarray(collection)[indices]
 

@@ -149,14 +149,17 @@ def cross_fitted(
     own, partners, at = take(U, rows), take(V, matching[rows]), groups[rows]
     n_groups = int(groups.max()) + 1
     sizes = np.bincount(at, minlength=n_groups)
-    grams, crosses = _group_moments(own, partners, at, sizes)
+    moments = [tiles.double(each) for each in _group_moments(own, partners, at, sizes)]
     folds = rng.randint(0, N_FOLDS, n_groups)
-    ridge = RIDGE * rows.size * np.eye(U.shape[1])
+    ridge = tiles.double(RIDGE * rows.size * np.eye(U.shape[1]))
 
     def fit_maps(used: NDArray[np.bool_]) -> list[Single]:
-        weights = np.array([used & (folds != fold) for fold in range(N_FOLDS)], dtype=np.float64)
-        sums = [np.tensordot(weights, each, axes=1) for each in (grams, crosses)]
-        return [tiles.put(each) for each in np.linalg.solve(sums[0] + ridge, sums[1])]
+        weights = tiles.double([used & (folds != fold) for fold in range(N_FOLDS)])
+        grams, crosses = (
+            (weights @ each.reshape(n_groups, -1)).reshape(N_FOLDS, *each.shape[1:])
+            for each in moments
+        )
+        return list(tiles.put(namespace(U).linalg.solve(grams + ridge, crosses)))
 
     def predict(maps: list[Single], items: Single, groups: NDArray[np.intp]) -> Single:
         at = folds[groups].astype(np.int8)  # small numbers are sorted fast
@@ -191,7 +194,7 @@ def cross_fitted(
 
 def _group_moments(
     own: Single, partners: Single, groups: NDArray[np.intp], sizes: NDArray[np.intp]
-) -> tuple[Array, Array]:
+) -> tuple[Single, Single]:
     """Products of items with themselves and with their partners, summed over each group."""
     order = np.argsort(groups.astype(np.int16), kind="stable")
     own, partners = take(own, order), take(partners, order)
@@ -199,7 +202,7 @@ def _group_moments(
     spans = [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
     stack = namespace(own).stack
     grams = stack([own[span].T @ own[span] for span in spans])
-    return in_double(grams), in_double(stack([own[span].T @ partners[span] for span in spans]))
+    return grams, stack([own[span].T @ partners[span] for span in spans])
 
 
 def noise_whitening(residuals: Single) -> Array:

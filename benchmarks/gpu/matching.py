@@ -1,5 +1,11 @@
-"""Matchings on a GPU, one after the other in one process: the first call, then five draws."""
+"""Matchings on a GPU: how right, how fast, how much memory.
 
+`python -m benchmarks.gpu.matching` prints the table. All fits run in one process: the first call
+of each row, then five draws, then two without the check of the answer. `--rows cloud even` leaves
+out the others, `--seconds` stops after the row in which they pass.
+"""
+
+import argparse
 import time
 import warnings
 from collections.abc import Iterator
@@ -67,16 +73,14 @@ def fit(problem: Problem, device: str, **parameters: Any) -> Fit:
     )
 
 
-def device_table(device: str, seeds: list[int], largest: int) -> Iterator[str]:
-    """Seconds of the first call and of the others, memory, and how right they are."""
+def table(device: str, rows: list[tuple[str, int, float]], seeds: list[int]) -> Iterator[str]:
+    """Lines of the table."""
     yield (
         "| data | items | right (worst) | clusters (worst) | first, s | s (worst) | "
         "without check, s | GiB | believed | warned |"
     )
     yield "|---|---|---|---|---|---|---|---|---|---|"
-    for kind, n_items, noise in ROWS:
-        if n_items > largest:
-            continue
+    for kind, n_items, noise in rows:
         problems = [load(named(kind, n_items, noise, seed)) for seed in seeds]
         first = fit(problems[0], device)
         fits = [fit(problem, device) for problem in problems]
@@ -94,3 +98,29 @@ def device_table(device: str, seeds: list[int], largest: int) -> Iterator[str]:
             f"{np.median([each.believed for each in fits]):.3f} | "
             f"{sum(each.warned for each in fits)} of {len(fits)} |"
         )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    kinds = sorted({row[0] for row in ROWS})
+    parser.add_argument("--rows", nargs="+", choices=kinds, default=kinds)
+    parser.add_argument("--draws", type=int, nargs="+", default=list(range(5)))
+    parser.add_argument("--largest", type=int, default=10**9, help="leave out more items")
+    parser.add_argument("--smallest", type=int, default=0, help="leave out fewer items")
+    parser.add_argument("--seconds", type=float, default=np.inf)
+    parser.add_argument("--device", default="cuda")
+    options = parser.parse_args()
+    start = time.perf_counter()
+    rows = [
+        row
+        for row in ROWS
+        if row[0] in options.rows and options.smallest <= row[1] <= options.largest
+    ]
+    for line in table(options.device, rows, options.draws):
+        print(line, flush=True)
+        if time.perf_counter() - start > options.seconds:
+            break
+
+
+if __name__ == "__main__":
+    main()

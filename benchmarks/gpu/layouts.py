@@ -1,6 +1,6 @@
 """Layouts on a GPU: seconds, neighbor distance and memory of every quality.
 
-`python -m benchmarks.device_layouts` prints the table. `--cores FILE` computes the layouts of the
+`python -m benchmarks.gpu.layouts` prints the table. `--cores FILE` computes the layouts of the
 cores that it is compared with and saves their neighbor distances, on a machine that has numba;
 `--compare FILE` reads them.
 """

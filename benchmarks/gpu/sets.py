@@ -1,7 +1,7 @@
 """Set kernels on a GPU: agreement with stored results of the cores, and times of 20,000 sets.
 
-Run `python -m benchmarks.sets_gpu reference FILE` where numba is, then
-`python -m benchmarks.sets_gpu FILE` on a GPU. Times are seconds of a warm call, the first call
+Run `python -m benchmarks.gpu.sets reference FILE` where numba is, then
+`python -m benchmarks.gpu.sets FILE` on a GPU. Times are seconds of a warm call, the first call
 beside it.
 """
 

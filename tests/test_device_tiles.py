@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.special import logsumexp, softmax
 
 from unshuffle._device import find_device
-from unshuffle._tiles import N_WIDTHS, Tiles, auction
+from unshuffle._tiles import N_WIDTHS, Tiles
 from unshuffle.assignment import solve_assignment
 
 # Neither is a multiple of the rows or columns of a tile, nor of the bins.
@@ -297,7 +297,7 @@ def test_an_auction_of_short_lists_is_as_good_as_that_of_the_cores(tiles, put):
     worth = np.take_along_axis(scores, columns, 1).astype(np.float32)
     floors = worth.max(axis=1) - np.float32(60.0)
     placed = put(columns, worth, floors)
-    expected, _ = auction(columns, worth, 120, floors=floors, step=0.2)
+    expected, _ = Tiles(1).auction(columns, worth, 120, floors=floors, step=0.2)
     found, _ = host(*tiles.auction(*placed[:2], 120, floors=placed[2], step=0.2))
     again, _ = host(*tiles.auction(*placed[:2], 120, floors=placed[2], step=0.2))
     np.testing.assert_array_equal(found, again)

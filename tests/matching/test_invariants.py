@@ -195,7 +195,7 @@ def test_only_changed_parameters_are_printed():
 def test_every_parameter_of_the_constructor_can_be_read_back():
     names = (
         "kernel kernel_y gamma method n_init max_iter tol unmatched_cost random_state n_jobs "
-        "callback kernel_weights trust step"
+        "callback kernel_weights trust step device"
     )
     assert sorted(KernelizedSorting().get_params()) == sorted(names.split())
     in_order = KernelizedSorting("linear", "rbf", 2.0, "classic", 3, 50, 1e-3, 0.5, 7, 1, print)

@@ -66,6 +66,7 @@ BETTER = 0.002  # a shaken answer counts if it agrees this much better
 N_REGIONS, TRIMMED = (24, 48, 96, 32, 64, 128, 40, 80), (0.4, 0.25, 0.1, 0.3)
 MOST_CROSS_ROUNDS, PATIENCE, COUNTS = 12, 3, 5e-4
 N_LAST_ROUNDS = 3
+LARGE_ROUNDS = 6  # with all items, after a search of a sample
 
 
 class AnnealedPath:
@@ -108,7 +109,7 @@ class AnnealedPath:
     def finish(self, M: Array) -> Found:
         """End of the climb from correlations that a sample of the items led to."""
         matching = likelihood_round(self.pair, self.tiles, M, balanced=True)
-        return self._refine(self._climb(matching, "matching all items"))
+        return self._refine(self._climb(matching, "matching all items", rounds=LARGE_ROUNDS))
 
     @property
     def best(self) -> Found:

@@ -13,7 +13,7 @@ from unshuffle._parameters import check_kernel_memory, check_positive
 
 Distance = Callable[..., NDArray[np.float64]]
 # Below this share of |x|^2 + |y|^2 the expanded square has lost six of sixteen digits.
-_CANCELLED = 1e-6
+_CANCELED = 1e-6
 _BLOCK = 512
 # The median distance of this many rows is within a few percent of that of all rows.
 WIDTH_SAMPLE = 2000
@@ -221,7 +221,7 @@ def _recompute_cancelled(
     n_pairs = _pairs_per_block(X)
     for start in range(0, D.shape[0], _BLOCK):
         stop = min(start + _BLOCK, D.shape[0])
-        limit = _CANCELLED * (x_norms[start:stop, None] + y_norms)
+        limit = _CANCELED * (x_norms[start:stop, None] + y_norms)
         rows, columns = np.nonzero(D[start:stop] <= limit)
         rows += start
         for first in range(0, rows.size, n_pairs):

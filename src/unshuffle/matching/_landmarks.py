@@ -56,7 +56,7 @@ from unshuffle.matching._kernel_pair import check_unequal
 # precision.
 NEGLIGIBLE = 1e-6
 # Squared distances below this share of the largest length have lost too many digits.
-CANCELLED = 1e-6
+CANCELED = 1e-6
 # Beyond this squared distance from the median, in units of the kernel's width, single precision
 # loses more than five digits of the similarity of two close items.
 FAR = 64.0
@@ -153,7 +153,7 @@ def median_gamma_on(device: Any, sample: Any, kernel: str = "rbf", *, name: str)
     above = apart[rows, columns]
     median = float(above.median())
     # What was lost to cancellation, or is zero as often as not, is left to the careful way.
-    if not median > CANCELLED * float(squares.max()):
+    if not median > CANCELED * float(squares.max()):
         return sampled_gamma(sample, kernel, name=name)
     return 1.0 / median
 

@@ -18,7 +18,7 @@ from unshuffle.kernels.sets._tensors import BATCH_NUMBERS, Batch, Place, batches
 # Rows of a block of products: enough for a GPU.
 SIDE = 4096
 # Below this share of |x|^2 + |y|^2 the expanded square has lost too many digits.
-CANCELLED = 1e-6
+CANCELED = 1e-6
 
 
 def _empty_vectors(n_sets: int, length: int, place: Place) -> Any:
@@ -133,7 +133,7 @@ def squared_distances(a: Any, b: Any | None) -> Any:
     def block(rows: slice, columns: slice) -> Any:
         sums = squares[rows, None] + other_squares[columns]
         found = torch.addmm(sums, a[rows], other[columns].T, alpha=-2.0)
-        i, j = torch.nonzero(found <= CANCELLED * sums, as_tuple=True)
+        i, j = torch.nonzero(found <= CANCELED * sums, as_tuple=True)
         for start in range(0, len(i), n_pairs):
             some = slice(start, start + n_pairs)
             gaps = a[rows][i[some]] - other[columns][j[some]]

@@ -22,7 +22,6 @@ from unshuffle._device import take, to_host
 from unshuffle._parallel import eigh, map_parallel
 
 Array = NDArray[np.float64]
-Single = NDArray[np.float32]
 Rows = slice | NDArray[np.intp]
 
 # Single precision holds the squares of numbers up to this size.

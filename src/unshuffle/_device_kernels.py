@@ -31,10 +31,7 @@ RESCORED = 16  # columns at least that are ranked in single precision
 ROWS_PER_CALL = 2**16  # whose bins are kept at a time
 N_ROUNDS = 16  # of bids before the rows that wait are counted
 ONE_PROGRAM, MOST_ROUNDS = 512, 4096  # rows that one program lets bid, without new launches
-ONE_BY_ONE, MOST_BIDS = (
-    8,
-    65_536,
-)  # rows that bid one after the other, which takes less than rounds
+ONE_BY_ONE, MOST_BIDS = 8, 65_536  # rows that bid one after the other, faster than in rounds
 PATIENCE = 2  # calls of few rows that get nowhere before they may give up
 
 # Rows and columns of a tile, warps and stages, by number of features.

@@ -50,7 +50,7 @@ class DeviceTiles:
 
     sampled = 32_768  # rows of a step of a search that takes a sample of them
     exact = 256  # rows that are assigned exactly at most, on the cores
-    climbed = 32_768  # items of a search with many rounds, which takes a sample of more
+    climbed = 131_072  # items of a search with many rounds, which takes a sample of more
 
     def __init__(self, device: Any) -> None:
         self.device = torch.device(device)
@@ -132,7 +132,14 @@ class DeviceTiles:
         return total / sizes.clamp(min=1.0)
 
     def auction(
-        self, columns: Any, scores: Any, n_columns: int, *, floors: Any, step: float
+        self,
+        columns: Any,
+        scores: Any,
+        n_columns: int,
+        *,
+        floors: Any,
+        step: float,
+        spare: int = 0,
     ) -> tuple[Any, Any]:
         """Give each row one of its columns so that the scores add up to nearly the most.
 
@@ -142,7 +149,7 @@ class DeviceTiles:
 
         The last few rows may fight for millions of bids, one after the other, which takes a GPU
         seconds. After a while they get -1 if all that they could gain is a tenth of what the
-        steps may cost.
+        steps may cost. So do the last `spare` rows, whatever they could gain.
         """
         n_rows = len(columns)
         columns = columns.to(torch.int32).contiguous()
@@ -151,7 +158,7 @@ class DeviceTiles:
         bids = torch.zeros_like(words)
         waiting = torch.arange(n_rows, dtype=torch.int32, device=self.device)
         n_stuck = 0
-        while len(waiting):
+        while len(waiting) > spare:
             self._loops.bid(columns, scores, floors, float(step), words, bids, waiting)
             n_before, waiting = len(waiting), waiting[waiting >= 0]
             n_stuck += n_before <= FEW and 4 * len(waiting) > n_before

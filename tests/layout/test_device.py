@@ -110,10 +110,10 @@ def test_tensors_in_tensors_out(gpu, real_or_stand_in, colors):
     assert on_host.n_features_in_ == layout.n_features_in_ == 3
 
 
-def test_arranged_tensors_are_filled(gpu, colors):
-    values = torch.arange(10.0)
+def test_arranged_tensors_are_filled(gpu, real_or_stand_in, colors):
+    values = torch.arange(10.0, device=real_or_stand_in)
     layout = GridLayout((3, 4), quality="fast", random_state=0, device=gpu)
-    layout.fit(torch.as_tensor(colors(10)))
+    layout.fit(torch.as_tensor(colors(10), device=real_or_stand_in))
     arranged = layout.arrange(values, fill=-5)
     assert torch.equal(arranged == -5, layout.grid_ == -1)
     assert (layout.arrange(values)[layout.grid_ == -1] == 0).all()
@@ -298,6 +298,6 @@ except ImportError as error:
 
 
 def test_work_that_does_not_fit_is_refused(real_gpu):
-    mask = np.ones((40_000, 40_000), dtype=bool)
+    mask = np.ones((32_000, 32_000), dtype=bool)
     with pytest.raises(MemoryError, match="GB on cuda"):
         GridLayout(mask, device=real_gpu).fit(np.random.default_rng(0).random((10, 3)))

@@ -96,7 +96,7 @@ class AnnealedPath:
         while n_followed < n_init:
             annealed = self._anneal_batch()
             for M in annealed[: min(N_FOLLOWED, n_init - n_followed)]:
-                matching = likelihood_round(self.pair, self.tiles, M)
+                matching = likelihood_round(self.pair, self.tiles, M, rough=True)
                 self.ends.append(self._climb(matching, "matching groups"))
                 n_followed += 1
             for _ in range(N_JOINED):
@@ -190,8 +190,9 @@ class AnnealedPath:
         pair, tiles = self.pair, self.tiles
         regions = find_regions(pair.first, tiles, n_regions, self.rng)
         scores = cross_fitted(pair, tiles, matching, regions, trim, self.rng, self.rank, n_refits)
-        matching = pair.assign(tiles, scores.balanced(tiles, 1))
-        return likelihood_round(pair, tiles, pair.moments(matching, self.rank))
+        matching = pair.assign(tiles, scores.balanced(tiles, 1), rough=True)
+        M = pair.moments(matching, self.rank)
+        return likelihood_round(pair, tiles, M, rough=True)
 
     def _is_same(self, end: Found, other: Found) -> bool:
         """Whether nearly all items lie in regions that both send mostly to the same places."""

@@ -27,6 +27,8 @@ POWER = 0.25
 # Candidates of each row in the auction, its smallest step in nats, and how far below its first
 # choice a row may be pushed before it waits for the columns that are left.
 N_CANDIDATES, STEP, GIVE_UP = 32, 0.2, 60.0
+# Step of a rough assignment, and share of the rows that it may leave over.
+ROUGH_STEP, SPARE = 1.0, 0.02
 # Rows that are left are assigned exactly unless the columns left are many more than they.
 MOST_CELLS = 9_000_000
 # Rounds of candidates for rows that are left; then they are matched by rank.
@@ -163,22 +165,30 @@ class FactorPair:
             matching[row] = column
         return matching
 
-    def assign(self, tiles: Tiles, scores: Scores) -> Permutation:
-        """Matching of all items of the first collection with nearly the highest total score."""
+    def assign(self, tiles: Tiles, scores: Scores, *, rough: bool = False) -> Permutation:
+        """Matching of all items of the first collection with nearly the highest total score.
+
+        A rough one leaves the few items that are fought for longest to whatever is left.
+        """
         found = np.full(self.shape[0], -1, dtype=np.intp)
         taken = np.zeros(self.shape[1], dtype=bool)
         found[self.frozen[:, 0]] = self.frozen[:, 1]
         taken[self.frozen[:, 1]] = True
         rows = self.free
+        step, spare = (ROUGH_STEP, int(SPARE * rows.size)) if rough else (STEP, 0)
         for _ in range(MOST_ROUNDS):
             n_left = self.shape[1] - int(taken.sum())
             if rows.size <= tiles.exact and rows.size * n_left <= MOST_CELLS:
+                break
+            if rows.size <= 2 * spare:
                 break
             columns, worth = self.candidates(tiles, scores, rows, taken)
             # A row without any column for sale waits too.
             xp = namespace(worth)
             floors = xp.clip(xp.amax(worth, axis=1) - GIVE_UP, TAKEN / 2, None)
-            partners, _ = tiles.auction(columns, worth, self.shape[1], floors=floors, step=STEP)
+            partners, _ = tiles.auction(
+                columns, worth, self.shape[1], floors=floors, step=step, spare=spare
+            )
             partners = to_host(partners)
             done = (partners >= 0) & ~taken[partners]
             found[rows[done]] = partners[done]

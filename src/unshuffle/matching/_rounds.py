@@ -120,13 +120,13 @@ def standardize(tiles: Tiles, D: Single) -> Single:
 
 
 def likelihood_round(
-    pair: FactorPair, tiles: Tiles, M: Array, *, balanced: bool = False
+    pair: FactorPair, tiles: Tiles, M: Array, *, balanced: bool = False, rough: bool = False
 ) -> Permutation:
     """Assign all items by the likelihood that correlations imply."""
     U, V = pair.first.scores[:, : M.shape[0]], pair.second.scores[:, : M.shape[1]]
     likelihood = Likelihood.of(M, (whitening(U), whitening(V)), LARGEST_CORRELATION)
     scores = likelihood.scores(tiles, U, V)
-    return pair.assign(tiles, scores.balanced(tiles, 1) if balanced else scores)
+    return pair.assign(tiles, scores.balanced(tiles, 1) if balanced else scores, rough=rough)
 
 
 def cross_fitted(

@@ -317,7 +317,7 @@ def test_rows_bid_as_well_in_launches_in_one_program_and_one_by_one(
     if not in_kernels(tiles):
         pytest.skip("plain PyTorch has one way only")
     for name, limit in zip(("ONE_BY_ONE", "ONE_PROGRAM"), limits, strict=True):
-        monkeypatch.setattr(tiles._loops, name, limit)
+        monkeypatch.setattr(f"unshuffle._device_bids.{name}", limit)
     scores = np.random.default_rng(7).normal(size=(30, 34))
     columns, worth, floors = put(*lists_of(scores), np.full(30, -1e3, np.float32))
     found, prices = host(*tiles.auction(columns, worth, 34, floors=floors, step=0.01))
@@ -327,13 +327,26 @@ def test_rows_bid_as_well_in_launches_in_one_program_and_one_by_one(
     assert np.all(prices[np.setdiff1d(np.arange(34), found)] == 0)
 
 
+def test_an_auction_may_leave_spare_rows_over(tiles, put):
+    # All rows want the same column, and one after the other gets its second choice.
+    scores = np.random.default_rng(3).normal(size=(40, 40))
+    scores[:, 0] += 100.0
+    columns, worth, floors = put(*lists_of(scores), np.full(40, -1e3, np.float32))
+    found, _ = host(*tiles.auction(columns, worth, 40, floors=floors, step=0.01, spare=10))
+    rows = np.flatnonzero(found >= 0)
+    assert np.unique(found[rows]).size == rows.size
+    assert rows.size >= 30
+    everyone, _ = host(*tiles.auction(columns, worth, 40, floors=floors, step=0.01, spare=40))
+    assert (everyone == -1).all()
+
+
 def test_an_auction_may_be_cut_into_short_calls(tiles, put, monkeypatch):
     scores = np.random.default_rng(4).normal(size=(24, 24))
     columns, worth, floors = put(*lists_of(scores), np.full(24, -1e3, np.float32))
     expected = host(*tiles.auction(columns, worth, 24, floors=floors, step=0.05))
     if in_kernels(tiles):
-        monkeypatch.setattr(tiles._loops, "MOST_BIDS", 3)
-        monkeypatch.setattr(tiles._loops, "MOST_ROUNDS", 2)
+        monkeypatch.setattr("unshuffle._device_bids.MOST_BIDS", 3)
+        monkeypatch.setattr("unshuffle._device_bids.MOST_ROUNDS", 2)
     else:
         monkeypatch.setattr(tiles._loops, "N_ROUNDS", 1)
     found = host(*tiles.auction(columns, worth, 24, floors=floors, step=0.05))
@@ -347,8 +360,8 @@ def test_the_last_rows_give_up_if_they_could_gain_little(tiles, put, monkeypatch
     # Four rows want three columns, and each bid raises a price by one step.
     monkeypatch.setattr(tiles._loops, "PATIENCE", 1)
     if in_kernels(tiles):
-        monkeypatch.setattr(tiles._loops, "MOST_BIDS", 20)
-        monkeypatch.setattr(tiles._loops, "MOST_ROUNDS", 4)
+        monkeypatch.setattr("unshuffle._device_bids.MOST_BIDS", 20)
+        monkeypatch.setattr("unshuffle._device_bids.MOST_ROUNDS", 4)
     else:
         monkeypatch.setattr(tiles._loops, "N_ROUNDS", 8)
     n_others, step = 200, 0.05

@@ -219,3 +219,8 @@ def list_files(folder: Path, *, recursive: bool = False, leave_out: Path | None 
 
 def _is_inside(path: str, root: str) -> bool:
     return path == root or path.startswith(root.rstrip(os.sep) + os.sep)
+
+
+def split_kinds(features: str) -> list[str]:
+    """Kinds of features joined by "+", unless that is the name of a file."""
+    return [features] if Path(features).is_file() else features.split("+")

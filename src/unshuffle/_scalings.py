@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ def standardize(X: Array) -> Scale:
 
 def normalize_rows(X: Array) -> Scale:
     """Rows of length 1, so that only the proportions of the columns count."""
-    return _normalize_rows
+    return unit_rows
 
 
 def rank_columns(X: Array) -> Scale:
@@ -44,7 +45,8 @@ def _standardize(exponents: NDArray[np.intc], center: Array, spread: Array, X: A
     return np.asarray((np.ldexp(X, -exponents) - center) / spread)
 
 
-def _normalize_rows(X: Array) -> Array:
+def unit_rows(X: NDArray[Any]) -> NDArray[Any]:
+    """Rows of length 1; rows of zeros stay."""
     _, exponents = np.frexp(np.abs(X).max(axis=1, keepdims=True))
     scaled = np.ldexp(X, -exponents)
     lengths = np.linalg.norm(scaled, axis=1, keepdims=True)

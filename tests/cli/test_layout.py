@@ -9,6 +9,8 @@ from PIL import Image
 
 import unshuffle
 from unshuffle import _decoding
+from unshuffle.encoders import Encoder
+from unshuffle.images import visible_files
 from unshuffle.layout import Positions, rectangle_for
 
 
@@ -146,6 +148,140 @@ def test_pictures_are_compared_by_what_is_asked_for(run, album, features):
     answer = json.loads(run("layout", album, "--features", features, "--json").stdout)
     assert answer["features"] == features
     assert answer["kernel"] == ("chi2" if features == "words" else "linear")
+
+
+def test_several_kinds_are_compared_at_once(run, album, tmp_path):
+    np.save("own.npy", np.arange(40.0)[:, np.newaxis])
+    for options in (
+        ["--features", "texture+own.npy"],
+        ["--features", "texture", "--features", "own.npy"],
+    ):
+        answer = json.loads(run("layout", album, *options, "--json").stdout)
+        assert (answer["features"], answer["kernel"]) == ("texture+own.npy", "linear")
+    result = run("layout", album, "--features", "texture+shape")
+    assert result.exit_code == 2
+    assert "--features shape is not understood. Give color, texture, words" in result.stderr
+
+
+class Brightness(Encoder):
+    """Vectors that order pictures, or texts, by one number."""
+
+    def __init__(self, name, items):
+        super().__init__(name, key=name, side=16 if items == "images" else None)
+        self.items, self.n_encoded = items, 0
+
+    def _encode_batch(self, items):
+        self.n_encoded += len(items)
+        images = self.items == "images"
+        turns = [each.mean() / 255 if images else len(each) / 100 for each in items]
+        return np.stack([np.cos(turns), np.sin(turns)], axis=1)
+
+
+@pytest.fixture
+def encoders(monkeypatch):
+    """The encoders that commands load from here on."""
+    loaded = []
+
+    def load(name, device=None):
+        texts = name.startswith("sentence-transformers:")
+        loaded.append(Brightness(name, "texts" if texts else "images"))
+        return loaded[-1]
+
+    for place in ("images._describe", "cli._inputs"):
+        monkeypatch.setattr(f"unshuffle.{place}.load_encoder", load)
+    return loaded
+
+
+def test_encoders_read_the_files_and_keep_their_vectors(run, album, encoders):
+    options = ["--features", "timm:tiny", "--shape", "1x40", "-o", "wall.csv"]
+    result = run("layout", album, *options)
+    assert result.exit_code == 0, result.output
+    light = [np.asarray(Image.open(path)).mean() for path in visible_files(album)]
+    order = np.argsort(np.argsort(light))[Positions.load("wall.csv").grid.ravel()]
+    assert np.abs(np.diff(order)).mean() < 4
+    assert [each.n_encoded for each in encoders] == [40]
+    assert run("layout", album, *options).exit_code == 0
+    assert [each.n_encoded for each in encoders] == [40, 0]
+    assert run("layout", album, *options, "--no-cache").exit_code == 0
+    assert [each.n_encoded for each in encoders] == [40, 0, 40]
+
+
+def test_content_is_mentioned_where_it_is_installed(run, album, monkeypatch):
+    for installed in (True, False):
+        monkeypatch.setattr("unshuffle.cli._layout.has_content", lambda here=installed: here)
+        said = run("layout", album, "-o", "wall.csv").stderr
+        assert ("--features content puts" in said) == installed
+    monkeypatch.setattr("unshuffle.cli._layout.has_content", lambda: True)
+    for options in (["-q"], ["--features", "texture"]):
+        assert "content" not in run("layout", album, "-o", "wall.csv", *options).stderr
+
+
+@pytest.fixture
+def poems(tmp_path):
+    """Twelve texts on two subjects, one of them in a folder of its own."""
+    subjects = {"sea": "waves salt harbor sail tide", "bread": "flour oven yeast crust dough"}
+    (tmp_path / "poems" / "more").mkdir(parents=True)
+    for name, words in subjects.items():
+        listed = words.split()
+        for i in range(6):
+            some = " ".join(listed[: 2 + i % 4] + [f"{name}{i}"])
+            folder = tmp_path / "poems" / ("more" if i == 5 else "")
+            (folder / f"{name}{i}.txt").write_text(f"The {name}\n\n{some}")
+    return tmp_path / "poems"
+
+
+def test_texts_on_one_subject_hang_together(run, poems, tmp_path):
+    result = run("layout", poems, "--shape", "2x6")
+    assert result.exit_code == 0, result.output
+    assert "Read 12 files in 2 folders" in result.stdout
+    page = data_of(tmp_path / "wall.html")
+    assert sorted(page["names"])[:2] == ["bread0.txt", "bread1.txt"]
+    answer = json.loads(run("layout", poems, "--shape", "1x12", "--json").stdout)
+    assert (answer["features"], answer["kernel"], answer["n_read"]) == ("tfidf", "text", 12)
+    run("layout", poems, "--shape", "1x12", "-o", "wall.csv", "-o", "wall.png")
+    wall = Positions.load("wall.csv")
+    subjects = ["sea" in wall.names[i] for i in wall.grid.ravel()]
+    assert np.count_nonzero(np.diff(subjects)) == 1
+    with Image.open("wall.png") as sheet:
+        assert sheet.size[1] >= 128, "letters are hard to read below"
+
+
+def test_texts_are_compared_by_encoders_and_arrays(run, poems, encoders):
+    own = np.arange(12.0)[:, np.newaxis]
+    np.save("own.npy", own)
+    name = "sentence-transformers:tiny"
+    for features, kernel in (
+        (name, "linear"),
+        ("own.npy", "linear"),
+        (f"tfidf+{name}", ["text", "linear"]),
+    ):
+        answer = json.loads(run("layout", poems, "--features", features, "--json").stdout)
+        assert (answer["features"], answer["kernel"]) == (features, kernel)
+        summary = run("layout", poems, "--features", features, "--summary", 4, "--json")
+        assert json.loads(summary.stdout)["n_items"] == 4
+    for features in ("color", "timm:tiny"):
+        result = run("layout", poems, "--features", features)
+        assert result.exit_code == 2
+        assert f"--features {features} does not suit" in result.stderr
+        assert "Give tfidf, sentence-transformers:NAME, or a .npy file" in result.stderr
+
+
+def test_both_commands_take_encoders(run, poems, pictures, encoders):
+    name = "sentence-transformers:tiny"
+    answer = json.loads(
+        run("match", poems, poems, "--features", name, "--json", "--no-trust").stdout
+    )
+    assert (answer["kernel"], answer["features"]) == ("rbf", [name])
+    both = run("match", poems, poems, "--features", f"tfidf+{name}", "--json", "--no-trust").stdout
+    assert json.loads(both)["kernel"] == ["text", "rbf"]
+    options = ["--features", "pixels+timm:tiny", "--json", "--no-trust"]
+    answer = json.loads(run("match", *pictures[:2], *options).stdout)
+    assert (answer["kernel"], answer["features"]) == (["rbf", "rbf"], ["pixels", "timm:tiny"])
+    assert encoders[-1].n_encoded == 60
+    for folder, features in ((poems, "timm:tiny"), (pictures[0], name)):
+        result = run("match", folder, folder, "--features", features)
+        assert result.exit_code == 2
+        assert f"--features {features} does not suit" in result.stderr
 
 
 def test_features_of_ones_own_decide(run, album, tmp_path):

@@ -221,7 +221,7 @@ def test_frozen_pairs_are_kept(run, tables, form):
 
 def test_several_kernels_are_summed_as_the_library_sums_them(run, arrays):
     a, b, _ = arrays
-    two = ["--kernel", "rbf", "--kernel", "geodesic"]
+    two = ["--kernel", "rbf+geodesic"]
     answer = json.loads(run("match", a, b, *two, "--json").stdout)
     X, y = (StandardScaler().fit_transform(np.load(path)) for path in (a, b))
     sorting = unshuffle.KernelizedSorting(["rbf", "geodesic"], random_state=0).fit(X, y)
@@ -230,7 +230,7 @@ def test_several_kernels_are_summed_as_the_library_sums_them(run, arrays):
 
 
 def test_several_kernels_compare_both_features_of_pictures(run, pictures):
-    two = ["--kernel", "rbf", "--kernel", "laplacian"]
+    two = ["--kernel", "rbf", "--kernel", "laplacian"]  # as good as "rbf+laplacian"
     answer = json.loads(run("match", *pictures[:2], *two, "--json").stdout)
     assert answer["kernel"] == ["rbf", "rbf", "laplacian", "laplacian"]
 

@@ -12,7 +12,7 @@ from unshuffle.matching._fit import DenseFit
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
-ALL_FEATURES = [f"--features={each}" for each in ("pixels", "color", "texture", "words")]
+ALL_FEATURES = ["--features", "pixels+color+texture+words"]
 
 
 @pytest.fixture
@@ -220,7 +220,7 @@ def test_several_scalings_of_tables_are_compared_at_once(run, arrays, fitted):
     np.testing.assert_allclose(
         np.expm1(logs) / np.expm1(logs).sum(1)[:, None], X / X.sum(1)[:, None]
     )
-    two = ["--features", "ranks", "--kernel", "laplacian", "--kernel", "rbf"]
+    two = ["--features", "ranks", "--kernel", "laplacian+rbf"]
     answer = answer_of(run("match", a, b, *two, "--json", "--no-trust"))
     assert (answer["kernel"], answer["scaling"]) == (["laplacian", "rbf"], ["ranks", "ranks"])
     one = answer_of(run("match", a, b, "--features", "ranks", "--json", "--no-trust"))
@@ -234,7 +234,7 @@ def test_several_features_of_pictures_are_compared_at_once(run, pictures, fitted
     assert answer["features"] == ["pixels", "color", "texture", "words"]
     assert answer["scaling"] is None
     assert len({part.shape for part in received["X"]}) == 4
-    two = ["--features", "texture", "--kernel", "rbf", "--kernel", "local"]
+    two = ["--features", "texture", "--kernel", "rbf+local"]
     answer = answer_of(run("match", *pictures[:2], *two, "--json", "--no-trust"))
     assert (answer["kernel"], answer["features"]) == (["rbf", "local"], ["texture"])
     plain = answer_of(run("match", *pictures[:2], "--json", "--no-trust"))
@@ -248,11 +248,12 @@ def test_several_features_of_pictures_are_compared_at_once(run, pictures, fitted
             "--features texture",
             "--features texture does not suit a.npy, a table. Leave it out, or",
         ),
+        ("--features ranks+ranks", "--features ranks is given 2 times. Give each of"),
         ("--features ranks --features ranks", "--features ranks is given 2 times. Give each of"),
         ("--features log", "and --features log compares counts, which are never negative. Choose"),
         ("--kernel chi2", "and --kernel chi2 compares counts, which are never negative. Choose"),
         ("--kernel auto --features ranks", "--kernel auto chooses scaling and kernel itself, so"),
-        ("--kernel auto --kernel rbf", "so a second --kernel has no effect. Leave out one of the"),
+        ("--kernel auto+rbf", "so a second --kernel has no effect. Leave out one of the"),
         ("--kernel text", "--kernel text does not suit a.npy, a table. Leave it out, or choose"),
         (
             "--features ranks --precomputed",
@@ -284,24 +285,25 @@ def test_counts_are_not_standardized_for_chi2(run, arrays):
 def test_features_of_pictures_do_not_suit_tables_or_texts(run, tmp_path, pictures):
     result = run("match", *pictures[:2], "--features", "ranks")
     assert result.exit_code == 2
-    assert "choose from: pixels, color, texture, words." in result.stderr
+    assert "choose from: pixels, color, texture, words, content." in result.stderr
     for side in ("en", "de"):
         (tmp_path / side).mkdir()
         for i in range(3):
             (tmp_path / side / f"{i}.txt").write_text(f"word{i} and more")
     result = run("match", "en", "de", "--features", "words")
     assert result.exit_code == 2
-    assert "does not suit en, a folder of text files. Leave it out.\n" in result.stderr
+    assert (
+        "does not suit en, a folder of text files. Leave it out, or choose from: tfidf.\n"
+        in result.stderr
+    )
 
 
 ADVICE = {
-    "": "compare several features at once (--features standardized --features ranks)",
+    "": "compare several features at once (--features standardized+ranks)",
     "--kernel rbf": "let --kernel auto choose scaling and kernel",
-    "--features ranks": (
-        "compare several features at once (--features ranks --features standardized)"
-    ),
-    "--features given --features standardized --features rows --features ranks": (
-        "combine several kernels (--kernel rbf --kernel laplacian)"
+    "--features ranks": ("compare several features at once (--features ranks+standardized)"),
+    "--features given+standardized+rows+ranks": (
+        "combine several kernels (--kernel rbf+laplacian)"
     ),
 }
 
@@ -314,16 +316,16 @@ def test_advice_names_options_that_are_not_used_yet_and_exist(run, arrays, fitte
         "Warning: These pairs cannot be trusted: it is an example. Give known pairs with --frozen "
         f"(30 help much), or {ADVICE[options]}. Why: pairs.trust.json\n"
     )
-    advised = re.findall(r"--\w+ \w+", ADVICE[options])
+    advised = re.findall(r"--\w+ [\w+]+", ADVICE[options])
     assert run("match", *arrays[:2], *" ".join(advised).split(), "--no-trust").exit_code == 0
 
 
 def test_advice_for_pictures_and_matrices_fits_them(run, pictures, arrays, fitted):
     fitted(doubts_=["it is an example"], ambiguity_=0.95)
     said = run("match", *pictures[:2], "--no-trust", "-q").stderr
-    assert "(--features pixels --features color --features texture), or raise --n-init." in said
+    assert "(--features pixels+color+texture), or raise --n-init." in said
     said = run("match", *pictures[:2], *ALL_FEATURES, "--no-trust", "-q").stderr
-    assert "(--kernel rbf --kernel laplacian), or raise --n-init." in said
+    assert "(--kernel rbf+laplacian), or raise --n-init." in said
     for path in arrays[:2]:
         values = np.load(path)
         np.save(path, values @ values.T)

@@ -106,7 +106,7 @@ def test_the_ends_of_a_file_tell_it_from_another(tmp_path, monkeypatch):
     middle = bytes(100_000)
     for data in (b"a" + middle + b"a", b"b" + middle + b"a", b"a" + middle + b"b"):
         path.write_bytes(data)
-        keys.add(_cache.thumbnail_key(path, (40, 40), "crop"))
+        keys.add(_cache.picture_key(path, 40, 40, "crop"))
     assert len(keys) == 3
 
 
@@ -156,7 +156,7 @@ def test_damaged_and_foreign_entries_are_not_trusted_and_are_mended(photos, kept
 def test_an_entry_of_another_picture_size_under_the_same_name_is_not_trusted(photos, kept):
     first = entries(kept)[0]
     pixels = np.zeros((20, 80, 3), np.uint8)  # as many bytes, laid out differently
-    _cache.ThumbnailCache(kept).store(first.stem, pixels, (1, 1))
+    _cache.PictureCache(kept).store(first.stem, pixels, (1, 1))
     fresh = read_folder(photos)
     np.testing.assert_array_equal(read_folder(photos, cache=kept).arrays, fresh.arrays)
 

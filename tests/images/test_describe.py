@@ -3,18 +3,35 @@ import os
 
 import numpy as np
 import pytest
+from PIL import Image
+from sklearn.decomposition import PCA
 
+from unshuffle.encoders import Encoder
 from unshuffle.images import (
     color_texture,
     describe,
     lab_pixels,
     read_features,
+    read_folder,
     visual_words,
 )
-from unshuffle.images._describe import patch_descriptors
+from unshuffle.images._describe import NAMED
+from unshuffle.images._visual_words import patch_descriptors
 from unshuffle.kernels import chi2_kernel, gram_matrix
 
 IMAGES = np.random.RandomState(0).randint(0, 256, (5, 24, 24, 3)).astype(np.uint8)
+
+
+class Means(Encoder):
+    """Mean colors, and the shapes of the batches it was given."""
+
+    def __init__(self, key="means"):
+        super().__init__("means", key=key, side=16)
+        self.seen = []
+
+    def _encode_batch(self, items):
+        self.seen.append(items.shape)
+        return items.mean(axis=(1, 2))
 
 
 @pytest.mark.parametrize("features", ["color", "texture", "words"])
@@ -36,8 +53,153 @@ def test_features_are_those_of_the_functions_named():
 
 
 def test_unknown_features_are_refused():
-    with pytest.raises(ValueError, match="`features` must be one of 'color', 'texture', 'words'"):
-        describe(IMAGES, "shape")
+    for features in ("shape", "color+shape", ["color", "shape"]):
+        with pytest.raises(ValueError, match="`features` shape is not understood. Give color, "):
+            describe(IMAGES, features)
+    with pytest.raises(ValueError, match="`features` holds color 2 times"):
+        describe(IMAGES, "color+color")
+    with pytest.raises(ValueError, match="`features` holds 3. Give color"):
+        describe(IMAGES, 3)
+    with pytest.raises(ValueError, match="`features` is empty"):
+        describe(IMAGES, [])
+
+
+def test_several_kinds_weigh_alike():
+    vectors, kernel = describe(IMAGES, "color+texture+words", random_state=0)
+    assert kernel == "linear"
+    widths = [describe(IMAGES, each, random_state=0)[0].shape[1] for each in NAMED[:3]]
+    parts = np.split(vectors, np.cumsum(widths)[:-1], axis=1)
+    for part in parts:
+        np.testing.assert_allclose(part.mean(axis=0), 0.0, atol=1e-6)
+        assert np.mean(np.sum(part**2, axis=1)) == pytest.approx(1.0, rel=1e-5)
+    color = lab_pixels(IMAGES)
+    color -= color.mean(axis=0)
+    np.testing.assert_allclose(
+        parts[0], color / np.sqrt(np.mean(np.sum(color**2, axis=1))), atol=1e-5
+    )
+
+
+def test_progress_of_several_kinds_reaches_the_end():
+    steps = []
+    describe(
+        IMAGES,
+        ["color", "words", Means()],
+        random_state=0,
+        on_progress=lambda *step: steps.append(step),
+    )
+    assert steps == sorted(steps)
+    assert steps[-1] == (3000, 3000)
+
+
+def test_functions_and_transformers_of_the_user_describe():
+    def brightness(images):
+        return images.reshape(len(images), -1).mean(axis=1, keepdims=True)
+
+    np.testing.assert_array_equal(describe(IMAGES, brightness)[0], brightness(IMAGES))
+    assert describe(IMAGES, ["color", brightness])[0].shape[1] == IMAGES[0].size + 1
+    rows = IMAGES.reshape(5, -1)
+    fresh, fitted = PCA(2), PCA(2).fit(rows[:3])
+    np.testing.assert_allclose(describe(IMAGES, fresh)[0], PCA(2).fit_transform(rows), atol=1e-6)
+    np.testing.assert_allclose(describe(IMAGES, fitted)[0], fitted.transform(rows))
+    for wrong, words in (
+        (lambda images: images, "of shape"),
+        (lambda images: np.zeros((2, 3)), "of 5 pictures"),
+        (lambda images: np.full((5, 2), "a"), "must return numbers"),
+        (lambda images: np.full((5, 2), np.nan), "NaN"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            describe(IMAGES, wrong)
+
+
+def test_vectors_of_an_encoder_have_length_1():
+    vectors, kernel = describe(IMAGES, Means())
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, rtol=1e-6)
+    means = IMAGES.mean(axis=(1, 2))
+    np.testing.assert_allclose(vectors, means / np.linalg.norm(means, axis=1)[:, None], rtol=1e-5)
+    assert kernel == "linear"
+
+
+def test_a_file_of_vectors_may_be_one_of_several(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("a+b.npy", np.arange(10.0).reshape(5, 2))
+    assert describe(IMAGES, "a+b.npy")[0].shape == (5, 2)
+    np.save("own.npy", np.arange(10.0).reshape(5, 2))
+    assert describe(IMAGES, "own.npy+texture")[0].shape[1] == 2 + color_texture(IMAGES).shape[1]
+    with pytest.raises(ValueError, match=r"5 row\(s\), but there are 4 picture"):
+        describe(IMAGES[:4], "own.npy")
+
+
+@pytest.fixture
+def photos(tmp_path):
+    (tmp_path / "photos").mkdir()
+    rng = np.random.RandomState(0)
+    for i in range(5):
+        pixels = rng.randint(0, 256, (20, 30, 3)).astype(np.uint8)
+        Image.fromarray(pixels).save(tmp_path / "photos" / f"{i}.png")
+    return tmp_path / "photos"
+
+
+def test_files_are_encoded_once_at_the_size_of_the_encoder(photos, tmp_path):
+    encoder, kept = Means(), tmp_path / "kept"
+    collection = read_folder(photos, size=4, fit="crop")
+    first, _ = describe(collection, encoder, cache=kept, n_jobs=2)
+    assert encoder.seen == [(5, 16, 16, 3)]
+    again, _ = describe(collection, encoder, cache=kept)
+    assert len(encoder.seen) == 1
+    np.testing.assert_array_equal(first, again)
+    Image.new("RGB", (30, 20), "red").save(photos / "2.png")
+    steps = []
+    changed, _ = describe(
+        collection, encoder, cache=kept, on_progress=lambda *step: steps.append(step)
+    )
+    assert encoder.seen[1:] == [(1, 16, 16, 3)]
+    assert steps == [(5, 5)]
+    np.testing.assert_array_equal(changed[[0, 1, 3, 4]], first[[0, 1, 3, 4]])
+    np.testing.assert_allclose(changed[2], [1, 0, 0])
+    other = Means(key="other")
+    describe(collection, other, cache=kept)
+    assert other.seen == [(5, 16, 16, 3)]
+    whole = read_folder(photos, size=4, fit="stretch")
+    describe(whole, encoder, cache=kept)
+    assert encoder.seen[-1] == (5, 16, 16, 3), "cut and whole pictures differ"
+
+
+def test_damaged_vectors_in_the_cache_are_made_again(photos, tmp_path):
+    encoder, kept = Means(), tmp_path / "kept"
+    collection = read_folder(photos, size=4)
+    first, _ = describe(collection, encoder, cache=kept)
+    files = sorted(kept.glob("*.vector"))
+    assert len(files) == 5
+    files[0].write_bytes(files[0].read_bytes()[:-3])
+    files[1].write_bytes(b"")
+    content = bytearray(files[2].read_bytes())
+    content[25] ^= 1
+    files[2].write_bytes(content)
+    again, _ = describe(collection, encoder, cache=kept)
+    assert encoder.seen[1:] == [(3, 16, 16, 3)]
+    np.testing.assert_array_equal(first, again)
+
+
+def test_a_file_that_is_gone_is_named(photos):
+    collection = read_folder(photos, size=4)
+    (photos / "3.png").unlink()
+    with pytest.raises(ValueError, match=r"3\.png cannot be read any more"):
+        describe(collection, Means())
+
+
+def test_a_cache_that_cannot_be_written_is_a_warning(photos, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.warns(UserWarning, match="Vectors cannot be kept in"):
+        vectors, _ = describe(read_folder(photos, size=4), Means(), cache=tmp_path / "file")
+    assert vectors.shape == (5, 3)
+
+
+def test_encoders_of_texts_do_not_describe_pictures(monkeypatch):
+    encoder = Means()
+    encoder.items, encoder.name = "texts", "sentence-transformers:tiny"
+    monkeypatch.setattr("unshuffle.images._describe.load_encoder", lambda name, device: encoder)
+    with pytest.raises(ValueError, match="sentence-transformers:tiny describes texts"):
+        describe(IMAGES, "sentence-transformers:tiny")
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int16, np.bool_])

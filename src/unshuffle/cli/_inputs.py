@@ -18,23 +18,27 @@ from unshuffle._arrays import check_n_items
 from unshuffle._decoding import SUFFIXES, file_size
 from unshuffle._files import by_reason, check_folder, check_regular_file, list_files, path_key
 from unshuffle._grams import check_gram
-from unshuffle._scalings import SCALINGS
+from unshuffle._scalings import SCALINGS, unit_rows
 from unshuffle.cli import _tables
 from unshuffle.cli._app import BadInput, note, one_line, progress_bar, say, user_warnings, warn
 from unshuffle.cli._options import CollageOptions, LayoutOptions, MatchOptions
 from unshuffle.cli._tables import Table, TableOptions, counted
+from unshuffle.encoders import Encoder, is_encoder, load_encoder
 from unshuffle.images import (
     ImageCollection,
     color_histogram,
     color_texture,
     default_cache,
     lab_pixels,
+    read_features,
     read_folder,
     visual_words,
 )
+from unshuffle.images._describe import encode_pictures
 
 TEXT_SUFFIXES = (".txt", ".text", ".md", ".markdown", ".rst", ".tex", ".org", ".log")
 MAX_TEXT_BYTES = 64 * 2**20
+TEXT_ENCODERS = "sentence-transformers:"
 KINDS = {
     "images": "a folder of pictures",
     "text": "a folder of text files",
@@ -50,8 +54,8 @@ KERNELS = {
 }
 # Features for each kind, the most useful first; of a table, with their names in the library.
 FEATURES: dict[str, dict[str, str]] = {
-    "images": {each: each for each in ("pixels", "color", "texture", "words")},
-    "text": {},
+    "images": {each: each for each in ("pixels", "color", "texture", "words", "content")},
+    "text": {"tfidf": "tfidf"},
     "table": {
         "standardized": "standardized",
         "ranks": "ranks",
@@ -144,6 +148,7 @@ def read_pair(
     _check_suits(options.kernels, "--kernel", KERNELS[kind], kind, options.a)
     _check_suits(options.compared, "--features", FEATURES[kind], kind, options.a)
     _check_auto(options)
+    features = open_kinds(options.compared, kind, options.device)
     if recursive and options.a.is_dir() and options.b.is_dir():
         _check_not_nested(options.a, options.b)
     both = []
@@ -157,7 +162,7 @@ def read_pair(
             advance(1, 1)
         else:
             tables[side].check_unused(path, KINDS[kind])
-            collection = _READERS[kind](path, options, advance)
+            collection = _READERS[kind](path, options, features, advance)
         check_n_items(len(collection), str(path))
         both.append(collection)
     return both[0], both[1]
@@ -181,7 +186,7 @@ def _check_suits(
     if given and kind == "gram":
         raise BadInput(f"{option} {given[0]} and --precomputed exclude each other. Drop one.")
     for name in given:
-        if name not in known:
+        if name not in known and not (option == "--features" and _encodes(name, kind)):
             others = f", or choose from: {', '.join(known)}" if known else ""
             raise BadInput(
                 f"{option} {name} does not suit {path}, {KINDS[kind]}. Leave it out{others}."
@@ -202,9 +207,40 @@ def _check_auto(options: MatchOptions) -> None:
         )
 
 
-def _read_images(path: Path, options: MatchOptions, step: Advance) -> Collection:
+def _encodes(name: str, kind: str) -> bool:
+    """Whether a name is that of an encoder for this kind."""
+    return is_encoder(name) and kind == ("text" if name.startswith(TEXT_ENCODERS) else "images")
+
+
+def open_kinds(names: Sequence[str], kind: str, device: str | None) -> list[str | Encoder]:
+    """Kinds of features with encoders loaded, which may fail and should do so early."""
+    opened = [
+        load_encoder(name, device=device)
+        if kind in ("images", "text") and is_encoder(name)
+        else name
+        for name in names
+    ]
+    for each in opened:
+        if isinstance(each, Encoder) and each.items != {"images": "images", "text": "texts"}[kind]:
+            raise BadInput(f"--features {each.name} describes {each.items}. Give another encoder.")
+    return opened
+
+
+def _read_images(
+    path: Path, options: MatchOptions, features: Sequence[str | Encoder], step: Advance
+) -> Collection:
+    features = features or ["pixels", "color"]
+    n_encoders = sum(isinstance(each, Encoder) for each in features)
+
+    def advance(part: int, done: int, total: int) -> None:
+        """Report one of the readings: all files are read once, and again by each encoder."""
+        step(part * total + done, (1 + n_encoders) * total)
+
     folder = read_folder(
-        path, recursive=not options.no_recursive, n_jobs=options.jobs, on_progress=step
+        path,
+        recursive=not options.no_recursive,
+        n_jobs=options.jobs,
+        on_progress=partial(advance, 0),
     )
     compute: dict[str, Callable[[NDArray[np.uint8]], Any]] = {
         "pixels": lab_pixels,
@@ -212,23 +248,70 @@ def _read_images(path: Path, options: MatchOptions, step: Advance) -> Collection
         "texture": color_texture,
         "words": partial(visual_words, random_state=options.seed, n_jobs=options.jobs),
     }
+    items, n_encoded = [], 0
+    for each in features:
+        if isinstance(each, Encoder):
+            n_encoded += 1
+            encoded = encode_pictures(
+                folder,
+                each,
+                cache=None if options.no_cache else default_cache(),
+                n_jobs=options.jobs,
+                on_progress=partial(advance, n_encoded),
+            )
+            items.append(encoded)
+        else:
+            items.append(compute[each](folder.arrays))
     named = options.kernels or ["rbf"]
-    features = options.compared or ["pixels", "color"]
     return Collection(
         kind="images",
         names=folder.names,
-        items=[compute[each](folder.arrays) for each in features] * len(named),
+        items=items * len(named),
         kernel=[kernel for kernel in named for _ in features],
         kernels=named,
-        features=features,
+        features=options.compared or ["pixels", "color"],
         skipped=folder.skipped,
         aspect=float(np.median(folder.sizes[:, 1] / folder.sizes[:, 0])),
     )
 
 
-def _read_texts(path: Path, options: MatchOptions, step: Advance) -> Collection:
+def _read_texts(
+    path: Path, options: MatchOptions, features: Sequence[str | Encoder], step: Advance
+) -> Collection:
+    documents, names, skipped = read_documents(
+        path, recursive=not options.no_recursive, on_progress=step
+    )
+    items, kernel = describe_texts(documents, features, "rbf")
+    return Collection(
+        "text", names, items, kernel, ["text"], options.compared or ["tfidf"], skipped
+    )
+
+
+def describe_texts(
+    documents: list[str],
+    features: Sequence[Any],
+    kernel: str,
+    on_progress: Callable[[int, int], object] | None = None,
+) -> tuple[Any, str | list[str]]:
+    """Texts, or vectors by an encoder or of the user, or a list of these; and their kernels."""
+    items: list[Any] = []
+    for each in features or ["tfidf"]:
+        if isinstance(each, Encoder):
+            items.append(unit_rows(each.encode(documents, on_progress=on_progress)))
+        elif each == "tfidf":
+            items.append(documents)
+        else:
+            items.append(read_features(each, len(documents)))
+    kernels = ["text" if each is documents else kernel for each in items]
+    return (items[0], kernels[0]) if len(items) == 1 else (items, kernels)
+
+
+def read_documents(
+    path: Path, *, recursive: bool, on_progress: Advance
+) -> tuple[list[str], list[str], list[tuple[str, str]]]:
+    """Texts of a folder and their names, and files that are none with the reason."""
     documents, names = [], []
-    listing = list_files(path, recursive=not options.no_recursive)
+    listing = list_files(path, recursive=recursive)
     skipped = listing.skipped
     for done, (name, file) in enumerate(listing.files, start=1):
         try:
@@ -237,7 +320,7 @@ def _read_texts(path: Path, options: MatchOptions, step: Advance) -> Collection:
         except (BadInput, ValueError, OSError) as error:
             why = getattr(error, "strerror", None) or str(error)
             skipped.append((name, why.lower()))
-        step(done, len(listing.files))
+        on_progress(done, len(listing.files))
     skipped.sort(key=lambda entry: path_key(entry[0]))
     if not documents:
         reasons = [f"{len(some):,} such as {some[0]}: {why}" for why, some in by_reason(skipped)]
@@ -245,7 +328,7 @@ def _read_texts(path: Path, options: MatchOptions, step: Advance) -> Collection:
             f"{path} holds no readable text: {len(skipped):,} file(s) were skipped. "
             f"{'; '.join(reasons)}."
         )
-    return Collection("text", names, documents, "text", ["text"], skipped=skipped)
+    return documents, names, skipped
 
 
 def _read_document(path: Path) -> str:
@@ -331,7 +414,9 @@ def _scale(table: Table, feature: str, path: Path) -> Any:
     return SCALINGS[FEATURES["table"][feature]](np.asarray(table.values, dtype=np.float64))
 
 
-def _read_gram(path: Path, options: MatchOptions, step: Advance) -> Collection:
+def _read_gram(
+    path: Path, options: MatchOptions, features: Sequence[str | Encoder], step: Advance
+) -> Collection:
     gram = check_gram(_tables.read_array(path), str(path))
     step(1, 1)
     return Collection("gram", [""] * len(gram), gram, "precomputed", [])

@@ -1,6 +1,7 @@
 """`unshuffle layout`: read a collection, lay it out, write the result."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +12,37 @@ import unshuffle
 from unshuffle._arrays import check_n_items
 from unshuffle._device import find_device
 from unshuffle._files import check_regular_file
-from unshuffle.cli._app import BadInput, fit, note, one_line, progress_bar, say, warn
+from unshuffle.cli._app import (
+    BadInput,
+    fit,
+    note,
+    one_line,
+    progress_bar,
+    say,
+    user_warnings,
+    warn,
+)
 from unshuffle.cli._frozen import CELLS_EXPECTED, read_frozen_cells, read_frozen_lines
 from unshuffle.cli._inputs import (
     KINDS,
+    MAX_PREVIEWS,
+    PREVIEW_SIDE,
+    TEXT_ENCODERS,
     PictureFolder,
     count_folders,
+    describe_texts,
     find_kind,
+    list_skipped,
+    open_kinds,
     parse_shape,
+    read_documents,
     read_numbers,
+    say_read,
     shrink_to_compare,
     skipped_records,
+    without_outputs,
 )
-from unshuffle.cli._options import FEATURES, LayoutOptions
+from unshuffle.cli._options import LayoutOptions
 from unshuffle.cli._tables import Table, TableOptions, counted, table_options
 from unshuffle.cli._writing import (
     PAGE_SUFFIXES,
@@ -36,8 +55,19 @@ from unshuffle.cli._writing import (
     deliver_wall,
     ignore_interrupts,
 )
-from unshuffle.images import ImageCollection, describe, read_features, read_mask, text_mask
+from unshuffle.encoders import has_content
+from unshuffle.images import (
+    ImageCollection,
+    default_cache,
+    describe,
+    read_mask,
+    text_mask,
+    text_tiles,
+)
+from unshuffle.images._describe import open_features
 from unshuffle.layout import Positions, rectangle_for, summarize
+
+TEXT_SIDE = 128  # of tiles with texts, which are hard to read at the side of pictures
 
 
 @dataclass(frozen=True)
@@ -45,21 +75,18 @@ class Items:
     """The items to lay out: the whole collection, or its summary."""
 
     names: list[str]  # "" for an item without a name
-    vectors: Any
-    kernel: str
-    pictures: ImageCollection | None  # of the whole folder; None for a table
+    vectors: Any  # or texts, or a list of both
+    kernel: str | list[str]
     chosen: NDArray[np.intp]  # indices of the items in the collection
     n_read: int  # number of items before the summary
+    pictures: ImageCollection | None = None  # of the whole folder
+    texts: list[str] | None = None  # likewise
     captions: list[str] | None = None
     table: Table | None = None
+    skipped: list[tuple[str, str]] = field(default_factory=list)  # files, and why
 
     def __len__(self) -> int:
         return len(self.names)
-
-    @property
-    def skipped(self) -> list[tuple[str, str]]:
-        """Files that were not read, and why."""
-        return [] if self.pictures is None else self.pictures.skipped
 
 
 def layout(options: LayoutOptions) -> int:
@@ -67,9 +94,9 @@ def layout(options: LayoutOptions) -> int:
     table = table_options(options, 1)[0]
     kind = find_kind(options.path, recursive=not options.no_recursive)
     outputs = _choose_outputs(options, kind, table)
-    _check_early(options)
+    features = _check_early(options, kind)
     folder = PictureFolder(options, outputs)
-    items = _read(folder, options, table, kind)
+    items = _read(folder, options, features, table, kind)
     cells = _choose_cells(options, len(items))
     check_drawable(outputs, cells.shape)
     frozen = None
@@ -101,25 +128,20 @@ def layout(options: LayoutOptions) -> int:
 
 def _choose_outputs(options: LayoutOptions, kind: str, table: TableOptions) -> list[Path]:
     """Files to write, checked."""
-    if kind == "text":
-        raise BadInput(
-            f"{options.path} is a folder of text files. Give a folder of pictures, or a table of "
-            "numbers."
-        )
-    default = "wall.html" if kind == "images" else "wall.csv"
+    default = "wall.csv" if kind == "table" else "wall.html"
     outputs = options.output or ([] if options.as_json else [Path(default)])
     if [options.shape, options.mask, options.text].count(None) < 2:
         raise BadInput("--shape, --mask and --text exclude each other. Give one of them.")
     if options.invert and options.mask is None:
         raise BadInput("--invert needs --mask. Give a mask, or leave --invert out.")
-    own = Path(options.features) if options.features not in (None, *FEATURES) else None
+    own = [Path(each) for each in options.compared if Path(each).suffix]
     check_outputs(
         [(path, WALL_SUFFIXES) for path in outputs],
-        (options.path, options.mask, options.frozen, own),
+        (options.path, options.mask, options.frozen, *own),
         recursive=not options.no_recursive,
         spreadsheet=options.spreadsheet,
     )
-    if kind == "images":
+    if kind != "table":
         table.check_unused(options.path, KINDS[kind])
     elif any_with_suffix(outputs, PICTURE_SUFFIXES):
         raise BadInput(
@@ -127,12 +149,17 @@ def _choose_outputs(options: LayoutOptions, kind: str, table: TableOptions) -> l
             "file."
         )
     elif options.features is not None:
-        raise BadInput(f"--features compares pictures; {options.path} is a table. Leave it out.")
+        raise BadInput(
+            f"--features compares pictures or texts; {options.path} is a table. Leave it out."
+        )
     return outputs
 
 
-def _check_early(options: LayoutOptions) -> None:
-    """Refuse bad options before the pictures are read, which may take minutes."""
+def _check_early(options: LayoutOptions, kind: str) -> list[Any]:
+    """Refuse bad options before the items are read, which may take minutes.
+
+    Returns the kinds of features, with encoders loaded.
+    """
     find_device(options.device)
     if options.shape is not None:
         parse_shape(options.shape)
@@ -140,14 +167,25 @@ def _check_early(options: LayoutOptions) -> None:
         _choose_cells(options, 1)
     if options.frozen is not None:
         read_frozen_lines(options.frozen, CELLS_EXPECTED)
-    if options.features is not None and options.features not in FEATURES:
-        path = Path(options.features)
-        if path.suffix.lower() != ".npy":
+    if kind == "images":
+        named = options.compared or ["color"]
+        return open_features(named, device=options.device, name="--features")
+    if kind == "text":
+        return _open_text_features(options)
+    return []
+
+
+def _open_text_features(options: LayoutOptions) -> list[Any]:
+    kinds = options.compared or ["tfidf"]
+    for each in kinds:
+        if each.lower().endswith(".npy"):
+            check_regular_file(each, "--features")
+        elif each != "tfidf" and not each.startswith(TEXT_ENCODERS):
             raise BadInput(
-                f"--features {path} is not understood. Give {', '.join(FEATURES)}, or a .npy "
-                "file with one row for each picture."
+                f"--features {each} does not suit {options.path}, {KINDS['text']}. Give tfidf, "
+                f"{TEXT_ENCODERS}NAME, or a .npy file with one row for each text."
             )
-        check_regular_file(path, "--features")
+    return open_kinds(kinds, "text", options.device)
 
 
 def _choose_cells(options: LayoutOptions, n_items: int) -> NDArray[np.bool_]:
@@ -168,35 +206,80 @@ def _choose_cells(options: LayoutOptions, n_items: int) -> NDArray[np.bool_]:
     return np.ones(shape, dtype=bool)
 
 
-def _read(folder: PictureFolder, options: LayoutOptions, table: TableOptions, kind: str) -> Items:
+def _read(
+    folder: PictureFolder,
+    options: LayoutOptions,
+    features: list[Any],
+    table: TableOptions,
+    kind: str,
+) -> Items:
     """The items to lay out."""
+    every: dict[str, Any]
+    kernel: str | list[str]
     if kind == "images":
         pictures = folder.read_and_report()
-        vectors, kernel = _compute_features(pictures, options)
-        n = len(pictures)
-        items = Items(pictures.names, vectors, kernel, pictures, np.arange(n), n)
+        vectors, kernel = _compare_pictures(pictures, options, features)
+        names, every = pictures.names, {"pictures": pictures, "skipped": pictures.skipped}
+    elif kind == "text":
+        texts, names, skipped = _read_texts(options, folder.outputs)
+        with progress_bar("Comparing", show=not options.quiet) as advance:
+            vectors, kernel = describe_texts(
+                texts,
+                features,
+                "linear",
+                lambda done, total: advance(done / max(total, 1), f"{done:,}"),
+            )
+        every = {"texts": texts, "skipped": skipped}
     else:
         read = read_numbers(options.path, table, ["linear"])
-        n = len(read)
-        items = Items(read.names, read.items, "linear", None, np.arange(n), n, table=read.table)
+        names, vectors, kernel, every = read.names, read.items, "linear", {"table": read.table}
+    items = Items(names, vectors, kernel, np.arange(len(names)), len(names), **every)
     if options.summary is not None:
         items = _summarize(items, options.summary, options.seed)
     check_n_items(len(items), str(options.path))
     return items
 
 
-def _compute_features(pictures: ImageCollection, options: LayoutOptions) -> tuple[Any, str]:
-    features = options.features or "color"
-    if features not in FEATURES:
-        return read_features(features, len(pictures), names=pictures.names), "linear"
-    with progress_bar("Comparing", show=not options.quiet) as advance:
-        return describe(
-            shrink_to_compare(pictures.arrays),
+def _compare_pictures(
+    pictures: ImageCollection, options: LayoutOptions, features: list[Any]
+) -> tuple[Any, str]:
+    """Vectors of the pictures, and their kernel."""
+    if not (options.compared or options.quiet) and has_content():
+        note("Arranged by color. --features content puts pictures that show the same together.")
+    small = replace(pictures, arrays=shrink_to_compare(pictures.arrays))
+    with (
+        progress_bar("Comparing", show=not options.quiet) as advance,
+        user_warnings() as remarks,
+    ):
+        described = describe(
+            small,
             features,
+            cache=None if options.no_cache else default_cache(),
             random_state=options.seed,
             n_jobs=options.jobs,
             on_progress=lambda done, total: advance(done / max(total, 1), ""),
         )
+    for remark in () if options.quiet else remarks:
+        warn(remark.message)
+    return described
+
+
+def _read_texts(
+    options: LayoutOptions, outputs: Sequence[Path]
+) -> tuple[list[str], list[str], list[tuple[str, str]]]:
+    """Texts, their names, and files that are none, and print what was read."""
+    with progress_bar("Reading", show=not options.quiet) as advance:
+        texts, names, skipped = read_documents(
+            options.path,
+            recursive=not options.no_recursive,
+            on_progress=lambda done, total: advance(done / max(total, 1), f"{done:,}"),
+        )
+    skipped = without_outputs(skipped, options.path, outputs)
+    if not options.quiet:
+        if not options.as_json:
+            say_read(names, len(skipped), str(options.path))
+        list_skipped(skipped, str(options.path))
+    return texts, names, skipped
 
 
 def _summarize(items: Items, k: int, seed: int) -> Items:
@@ -213,26 +296,33 @@ def _summarize(items: Items, k: int, seed: int) -> Items:
     return replace(
         items,
         names=[items.names[i] for i in chosen],
-        vectors=items.vectors[chosen],
+        vectors=_choose(items.vectors, items.kernel, chosen),
         chosen=chosen,
         captions=[f"stands for {count:,}" if count > 1 else "" for count in counts],
     )
+
+
+def _choose(vectors: Any, kernel: str | list[str], chosen: NDArray[np.intp]) -> Any:
+    """Some of the items: rows of numbers, texts, or both."""
+    if isinstance(kernel, list):
+        return [_choose(one, of, chosen) for one, of in zip(vectors, kernel, strict=True)]
+    return [vectors[i] for i in chosen] if kernel == "text" else vectors[chosen]
 
 
 def _describe(
     items: Items, cells: NDArray[np.bool_], estimator: Any, options: LayoutOptions
 ) -> dict[str, Any]:
     """Everything but the positions, ready for JSON."""
-    pictures = items.pictures
+    usual = None if items.table is not None else "color" if items.texts is None else "tfidf"
     as_paper = options.quality.value == "classic" and items.kernel == "linear"
     return {
         "n_read": items.n_read,
-        "n_folders": None if pictures is None else count_folders(pictures.names),
+        "n_folders": None if items.table is not None else count_folders(items.names),
         "n_items": len(items),
         "shape": list(cells.shape),
         "n_cells": int(cells.sum()),
         "wrap": options.wrap,
-        "features": options.features or ("color" if pictures is not None else None),
+        "features": "+".join(options.compared) or usual,
         "kernel": "rbf" if as_paper else items.kernel,
         "quality": options.quality.value,
         "score": float(estimator.score_),
@@ -244,8 +334,14 @@ def _describe(
 def _make_wall(
     items: Items, positions: Positions, report: dict[str, Any], folder: PictureFolder
 ) -> Wall:
-    images, previews = None, None
-    if items.pictures is not None and any_with_suffix(folder.outputs, PICTURE_SUFFIXES):
+    images, previews, options = None, None, folder.options
+    if items.texts is not None and any_with_suffix(folder.outputs, PICTURE_SUFFIXES):
+        shown = [items.texts[i] for i in items.chosen]
+        options = replace(options, tile=max(options.tile, TEXT_SIDE))
+        images = text_tiles(shown, side=options.tile)
+        if len(shown) <= MAX_PREVIEWS:
+            previews = list(text_tiles(shown, side=PREVIEW_SIDE))
+    elif items.pictures is not None and any_with_suffix(folder.outputs, PICTURE_SUFFIXES):
         images = folder.read_tiles(items.pictures)[items.chosen]
         # After Ctrl-C, do not make the user wait for another reading.
         if any_with_suffix(folder.outputs, PAGE_SUFFIXES) and not report["interrupted"]:
@@ -253,9 +349,9 @@ def _make_wall(
     return Wall(
         positions,
         report,
-        title=folder.options.path.resolve().name or "unshuffle",
+        title=options.path.resolve().name or "unshuffle",
         images=images,
-        options=folder.options,
+        options=options,
         captions=items.captions,
         previews=previews,
     )

@@ -42,6 +42,7 @@ from unshuffle.cli._writing import (
     write_skipped,
     write_trust,
 )
+from unshuffle.encoders import has_content
 from unshuffle.images import matched_sheet, read_folder, save_sheet
 from unshuffle.matching import DoubtWarning, Matches
 
@@ -218,7 +219,7 @@ def _describe(
         "kind": a.kind,
         "kernel": estimator.kernel_,
         "scaling": _scaling(a, estimator),
-        "features": a.features if a.kind == "images" else None,
+        "features": a.features if a.kind in ("images", "text") else None,
         "method": estimator.method_,
         "n_x": len(a),
         "n_y": len(b),
@@ -271,7 +272,8 @@ def _explain_doubts(a: Collection, estimator: Any, options: MatchOptions) -> str
     ways = ["Give known pairs with --frozen (30 help much)"]
     if options.frozen is not None:
         ways = ["Give more known pairs with --frozen"]
-    others = [each for each in FEATURES[a.kind] if each not in (*a.features, *_FOR_COUNTS)]
+    left_out = (*a.features, *_FOR_COUNTS, *(() if has_content() else ("content",)))
+    others = [each for each in FEATURES[a.kind] if each not in left_out]
     if a.table is not None and sparse.issparse(a.table.values):
         others = []  # sparse numbers are compared as given
     kernels = [each for each in KERNELS[a.kind] if each not in (*a.kernels, *_FOR_COUNTS, "auto")]
@@ -280,13 +282,12 @@ def _explain_doubts(a: Collection, estimator: Any, options: MatchOptions) -> str
     elif others:
         # What "auto" tried one by one may still help together.
         together = [*a.features, others[0]] if a.features else others[:2]
-        several = " ".join(f"--features {each}" for each in together)
-        ways.append(f"compare several features at once ({several})")
+        ways.append(f"compare several features at once (--features {'+'.join(together)})")
     elif a.kernels and kernels:
         named = [each for each in a.kernels if each != "auto"] or kernels[:1]
         further = [each for each in kernels if each not in named][:1]
-        several = " ".join(f"--kernel {each}" for each in [*named, *further])
-        ways.append(f"combine several kernels ({several})")
+        several = "+".join([*named, *further])
+        ways.append(f"combine several kernels (--kernel {several})")
     if estimator.ambiguity_ > HIGH_AMBIGUITY:
         ways.append("raise --n-init")
     last = f", or {ways[-1]}" if len(ways) > 1 else ""

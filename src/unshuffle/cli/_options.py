@@ -9,15 +9,15 @@ from typing import Annotated, Any
 
 import typer
 
+from unshuffle._files import split_kinds
+
 MOST_CORES = 1024
 Check = Callable[[Any], Any]
-Kernel = StrEnum("Kernel", "auto rbf linear laplacian chi2 geodesic local text")
-Feature = StrEnum("Feature", "pixels color texture words given standardized rows ranks log")
 # As the estimator has them, which is imported too late for --help; a test compares the two.
 Method = StrEnum("Method", "auto refined low-rank classic unbiased entropy")
 Quality = StrEnum("Quality", "fast balanced best classic")
 Neighbors = StrEnum("Neighbors", "kernel laplacian")
-FEATURES = ("color", "texture", "words")
+ENCODERS = "MODEL.onnx, timm:NAME or open_clip:NAME"
 
 
 def _in_range(low: float, high: float | None = None) -> Check:
@@ -72,7 +72,9 @@ Outputs = Annotated[
     ),
 ]
 NoRecursive = Annotated[bool, typer.Option("--no-recursive", help="Do not read sub-folders.")]
-NoCache = Annotated[bool, typer.Option("--no-cache", help="Do not cache thumbnails.")]
+NoCache = Annotated[
+    bool, typer.Option("--no-cache", help="Keep no thumbnails and vectors of pictures on disk.")
+]
 Header = Annotated[
     bool | None,
     typer.Option("--header/--no-header", help="Tables: has a heading or not. Default: detected."),
@@ -115,22 +117,25 @@ class MatchOptions:
         ),
     ] = None
     kernel: Annotated[
-        list[Kernel] | None,
+        list[str] | None,
         typer.Option(
-            help="Similarity within each collection. Repeat the option to sum several kernels. "
-            "Tables: all but text; pictures: all but auto, text and chi2; texts: text. auto is "
-            "rbf, and tries other scalings and kernels if the answer cannot be trusted. Default: "
-            "auto for tables, rbf for pictures.",
+            metavar="KERNEL[+KERNEL...]",
+            help="Similarity within each collection, or a sum of several. Tables: auto, rbf, "
+            "linear, laplacian, chi2, geodesic, local; pictures: the same without auto and chi2; "
+            "texts: text. auto is rbf, and tries other scalings and kernels if the answer cannot "
+            "be trusted. Default: auto for tables, rbf for pictures.",
         ),
     ] = None
     features: Annotated[
-        list[Feature] | None,
+        list[str] | None,
         typer.Option(
-            help="Features to compare. Repeat the option to compare several at once. Pictures: "
-            "pixels, color (histograms), texture (colors and edges), words (visual words); "
-            "default: pixels and color. Tables: the values as given, standardized columns, rows "
-            "of length 1, ranks in each column, log counts; default: as --kernel auto chooses, "
-            "or standardized with another kernel.",
+            metavar="KIND[+KIND...]",
+            help="Features to compare, or several at once. Pictures: pixels, color (histograms), "
+            "texture (colors and edges), words (visual words), content (what they show), "
+            f"{ENCODERS}; default: pixels+color. Texts: tfidf (rare words, the default), "
+            "sentence-transformers:NAME. Tables: given (the values as they are), standardized "
+            "(columns), rows (of length 1), ranks (in each column), log (counts); default: as "
+            "--kernel auto chooses, or standardized with another kernel.",
         ),
     ] = None
     precomputed: Annotated[
@@ -207,6 +212,7 @@ class MatchOptions:
     ] = None
     spreadsheet: Spreadsheet = False
     no_recursive: NoRecursive = False
+    no_cache: NoCache = False
     seed: Seed = 0
     jobs: Jobs = -1
     device: Device = None
@@ -216,25 +222,27 @@ class MatchOptions:
     @property
     def kernels(self) -> list[str]:
         """Names of the chosen kernels."""
-        return [each.value for each in self.kernel or ()]
+        return [name for each in self.kernel or () for name in each.split("+")]
 
     @property
     def compared(self) -> list[str]:
         """Names of the chosen features."""
-        return [each.value for each in self.features or ()]
+        return [name for each in self.features or () for name in split_kinds(each)]
 
 
 @dataclass(frozen=True)
 class LayoutOptions:
-    """Arrange pictures on a grid with similar ones side by side.
+    """Arrange pictures or texts on a grid with similar ones side by side.
 
-    FOLDER holds pictures, sub-folders included, or is a table (.csv, .tsv, .npy, .parquet) with
-    one item per row. Without -o it writes wall.html, a page to zoom and search offline, or
-    wall.csv for a table; with --json it writes no file unless -o asks for one. Ctrl-C writes
-    the best layout found so far.
+    FOLDER holds pictures or text files, sub-folders included, or is a table (.csv, .tsv, .npy,
+    .parquet) with one item per row. Without -o it writes wall.html, a page to zoom and search
+    offline, or wall.csv for a table; with --json it writes no file unless -o asks for one. Ctrl-C
+    writes the best layout found so far.
     """
 
-    path: Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of pictures, or a table.")]
+    path: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Folder of pictures or texts, or a table.")
+    ]
     output: Outputs = None
     shape: Annotated[
         str | None,
@@ -254,11 +262,13 @@ class LayoutOptions:
         bool, typer.Option("--wrap", help="Join opposite edges, as for wallpaper.")
     ] = False
     features: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            metavar="|".join([*FEATURES, "FILE.npy"]),
-            help="Compare pictures by their colors, by colors and edges, by visual words, or by "
-            "your own array with one row for each picture. Default: color.",
+            metavar="KIND[+KIND...]",
+            help="What to compare, or several at once. Pictures: color (the default), texture "
+            f"(colors and edges), words (visual words), content (what they show), {ENCODERS}. "
+            "Texts: tfidf (rare words, the default), sentence-transformers:NAME. Both: your own "
+            "FILE.npy with one row for each.",
         ),
     ] = None
     summary: Annotated[
@@ -284,6 +294,11 @@ class LayoutOptions:
     device: Device = None
     as_json: AsJson = False
     quiet: Quiet = False
+
+    @property
+    def compared(self) -> list[str]:
+        """Names of the chosen features."""
+        return [name for each in self.features or () for name in split_kinds(each)]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A cache of thumbnails on disk, which makes reading a folder again fast."""
+"""A cache on disk of thumbnails and vectors, which makes reading a folder again fast."""
 
 import hashlib
 import os
@@ -17,22 +17,23 @@ from numpy.typing import NDArray
 
 # Pixels, and the height and width of the picture in its file.
 Thumbnail = tuple[NDArray[np.uint8], tuple[int, int]]
-# The least recently used thumbnails are removed beyond this.
+# The least recently used files are removed beyond this.
 MAX_CACHE_BYTES = 512 * 2**20
-_MAGIC = b"unshuffle thumbnail 1\n"
+MAX_VECTOR_BYTES = 2**20
+_MAGIC = {".thumb": b"unshuffle thumbnail 1\n", ".vector": b"unshuffle vector 1\n"}
 _SIZES = struct.Struct("<4I")
 _DIGEST_BYTES = 16
 # Bytes at each end of a file that go into its key.
 _ENDS_BYTES = 16 * 1024
 # A partly written thumbnail this old was left behind by a killed run.
 _ABANDONED_NS = 3600 * 10**9
-_ENTRY_NAME = re.compile(r"[0-9a-f]{40}\.thumb")
+_ENTRY_NAME = re.compile(r"[0-9a-f]{40}\.(thumb|vector)")
 _PART_PREFIX = "unshuffle-"
 _PART_SUFFIX = ".thumb-part"
 
 
 def default_cache() -> Path:
-    """Folder where this system keeps the user's thumbnails.
+    """Folder where this system keeps the user's thumbnails, and vectors of pictures.
 
     Returns
     -------
@@ -61,8 +62,8 @@ def default_cache() -> Path:
     return base / "unshuffle" / "thumbnails"
 
 
-class ThumbnailCache:
-    """Thumbnails in a folder, one file each, without metadata; `problem` is the first error."""
+class PictureCache:
+    """What is known of pictures, a file each, in a folder; `problem` is the first error."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -74,41 +75,65 @@ class ThumbnailCache:
             self._fail(error)
 
     def find(self, key: str, size: tuple[int, int]) -> Thumbnail | None:
-        """Pixels and original size stored under `key`, or None."""
-        path = self._path(key)
+        """Pixels and original size of a thumbnail, or None."""
         n_pixels = size[0] * size[1] * 3
-        n_bytes = len(_MAGIC) + _SIZES.size + n_pixels + _DIGEST_BYTES
+        data = self._find(key, ".thumb", _SIZES.size + n_pixels)
+        if data is None:
+            return None
+        height, width, *original = _SIZES.unpack_from(data)
+        if (height, width) != size:
+            return None
+        pixels = np.frombuffer(data, np.uint8, n_pixels, _SIZES.size)
+        return pixels.reshape(height, width, 3), (original[0], original[1])
+
+    def store(self, key: str, pixels: NDArray[np.uint8], original: tuple[int, int]) -> None:
+        """Keep a thumbnail, without metadata, or set `problem` if that fails."""
+        self._store(key, ".thumb", _SIZES.pack(*pixels.shape[:2], *original) + pixels.tobytes())
+
+    def find_vector(self, key: str) -> NDArray[np.float32] | None:
+        """Vector of a picture, or None."""
+        data = self._find(key, ".vector")
+        if data is None or not data or len(data) % 4:
+            return None
+        return np.frombuffer(data, "<f4")
+
+    def store_vector(self, key: str, vector: NDArray[np.float32]) -> None:
+        """Keep a vector, or set `problem` if that fails."""
+        self._store(key, ".vector", vector.astype("<f4").tobytes())
+
+    def _find(self, key: str, kind: str, n_bytes: int | None = None) -> bytes | None:
+        """What is stored under `key`, if it is whole and of this length."""
+        path, magic = self.folder / f"{key}{kind}", _MAGIC[kind]
+        rest = len(magic) + _DIGEST_BYTES
         try:
             # lstat: a link or a pipe under this name is foreign.
             found = os.lstat(path)
-            if not stat.S_ISREG(found.st_mode) or found.st_size != n_bytes:
+            length = MAX_VECTOR_BYTES if n_bytes is None else n_bytes
+            if not stat.S_ISREG(found.st_mode) or found.st_size > length + rest:
                 return None
             data = path.read_bytes()
         except OSError:
             return None
         body = data[:-_DIGEST_BYTES]
-        if not body.startswith(_MAGIC) or _digest(body) != data[-_DIGEST_BYTES:]:
+        if not body.startswith(magic) or _digest(body) != data[-_DIGEST_BYTES:]:
             return None
-        height, width, *original = _SIZES.unpack_from(body, len(_MAGIC))
-        if (height, width) != size:
+        if n_bytes is not None and len(data) != n_bytes + rest:
             return None
         with suppress(OSError):
             os.utime(path)  # most recently used, so pruned last
-        pixels = np.frombuffer(body, np.uint8, n_pixels, len(_MAGIC) + _SIZES.size)
-        return pixels.reshape(height, width, 3), (original[0], original[1])
+        return body[len(magic) :]
 
-    def store(self, key: str, pixels: NDArray[np.uint8], original: tuple[int, int]) -> None:
-        """Keep a thumbnail, or set `problem` if that fails."""
+    def _store(self, key: str, kind: str, data: bytes) -> None:
         if self.problem is not None:
             return
-        body = _MAGIC + _SIZES.pack(*pixels.shape[:2], *original) + pixels.tobytes()
+        body = _MAGIC[kind] + data
         part = None
         try:
             handle, part = tempfile.mkstemp(_PART_SUFFIX, _PART_PREFIX, self.folder)
             with os.fdopen(handle, "wb") as file:
                 file.write(body + _digest(body))
             # Complete when it appears: other threads and processes may read it.
-            os.replace(part, self._path(key))
+            os.replace(part, self.folder / f"{key}{kind}")
         except OSError as error:
             self._fail(error)
             if part is not None:
@@ -136,15 +161,12 @@ class ThumbnailCache:
                 with suppress(OSError):
                     os.unlink(path)
 
-    def _path(self, key: str) -> Path:
-        return self.folder / f"{key}.thumb"
-
     def _fail(self, error: OSError) -> None:
         self.problem = self.problem or error.strerror or str(error)
 
 
-def thumbnail_key(path: Path, size: tuple[int, int], fit: str) -> str:
-    """Name of the thumbnail of a file, which changes with the file."""
+def picture_key(path: Path, *what: object) -> str:
+    """Name of what is kept of a file, which changes with the file."""
     digest = hashlib.sha256(os.fsencode(os.path.realpath(path)))
     with open(path, "rb") as file:
         found = os.fstat(file.fileno())
@@ -155,7 +177,7 @@ def thumbnail_key(path: Path, size: tuple[int, int], fit: str) -> str:
         digest.update(file.read(_ENDS_BYTES))
     times = found.st_mtime_ns, found.st_ctime_ns
     # Versions of Pillow may decode to slightly different gray levels.
-    parts = (found.st_size, *times, *size, fit, PIL.__version__)
+    parts = (found.st_size, *times, *what, PIL.__version__)
     digest.update(b"\0" + "\0".join(map(str, parts)).encode())
     return digest.hexdigest()[:40]
 

@@ -1,86 +1,291 @@
-"""Pictures as vectors: by the name of a feature, from a file, or as counts of visual words."""
+"""Pictures as vectors: by the name of a feature, by an encoder, or from a file."""
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from functools import partial
-from math import ceil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.cluster import MiniBatchKMeans
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._arrays import check_finite
-from unshuffle._files import check_regular_file, load_array
+from unshuffle._decoding import decode, explain
+from unshuffle._files import check_regular_file, load_array, split_kinds
 from unshuffle._grids import check_images
 from unshuffle._parallel import map_parallel
-from unshuffle._parameters import check_count, check_option, check_seed
-from unshuffle.images._features import (
-    CHUNK,
-    color_texture,
-    lab_pixels,
-    orientation_energy,
-    working_lab,
-)
-from unshuffle.images._reading import Progress, progress_counter
+from unshuffle._parameters import check_count
+from unshuffle._scalings import unit_rows
+from unshuffle.encoders import Encoder, is_encoder, load_encoder
+from unshuffle.images._cache import PictureCache, picture_key
+from unshuffle.images._features import color_texture, lab_pixels
+from unshuffle.images._reading import ImageCollection, Progress
+from unshuffle.images._visual_words import visual_words
 
-_DIRECTIONS = 8
-# A patch has 4 x 4 bins of edges, as in SIFT; side of a bin in pixels, at two scales.
-_BINS, _BIN_SIDES, _STEP = 4, (3, 5), 2
-# Patches with a mean gradient below this (lightness from 0 to 100, per pixel) are flat.
-_FLAT = 1.0
-_SAMPLE_IMAGES, _SAMPLE_PATCHES = 1000, 50_000
-_FEATURES = ("color", "texture", "words")
+NAMED = ("color", "texture", "words", "content")
+Vectors = NDArray[np.floating]
+# Pictures that are read before they are encoded.
+_AT_A_TIME = 128
+_STEPS = 1000  # of the progress of one kind among several
 
 
 def describe(
-    images: ArrayLike,
-    features: str = "color",
+    images: ArrayLike | ImageCollection,
+    features: Any = "color",
     *,
+    device: Any = None,
+    cache: str | Path | None = None,
     random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
     on_progress: Progress | None = None,
-) -> tuple[NDArray[np.floating], str]:
+) -> tuple[Vectors, str]:
     """Pictures as vectors, and the kernel that suits them.
 
     Parameters
     ----------
-    images : array of shape (n_images, height, width, 3) or (n_images, height, width), uint8
-        RGB or gray pictures of one size.
-    features : {"color", "texture", "words"}, default="color"
+    images : array of shape (n_images, height, width[, 3]), uint8, or ImageCollection
+        RGB or gray pictures of one size. Encoders read the files of a collection again, at the
+        size that they need.
+    features : str, callable, transformer, Encoder, or list of these, default="color"
         "color" compares pixel by pixel and gives the most pleasant walls; "texture" compares
-        colors and edges, closer to the content; "words" compares textures wherever they are and
-        ignores color.
+        colors and edges; "words" compares textures wherever they are and ignores color; "content"
+        compares what the pictures show, by a small network (``pip install 'unshuffle[content]'``).
+        Any other name that `unshuffle.encoders.load_encoder` knows, such as "model.onnx" or
+        "timm:NAME"; a .npy file of vectors, as for `read_features`; a function from pictures to
+        vectors; or a scikit-learn transformer of rows of pixels, which is fitted if it is not.
+        Several are compared at once by a list, or names joined by "+": "color+content".
+    device : str, torch.device or None, default=None
+        Where encoders work, such as "cuda". None is the cores.
+    cache : str, Path or None, default=None
+        Folder that keeps the vectors of encoders, such as `default_cache()`: the files of a
+        collection are then encoded once. None keeps none.
     random_state : int, RandomState or None, default=None
         Seed for "words".
     n_jobs : int or None, default=None
-        Number of threads for "words". The result does not depend on it.
+        Number of threads that read files and count words. The result does not depend on it.
     on_progress : callable or None, default=None
-        Called by "words" with the number of steps done and the total.
+        Called by "words" and encoders with the number of steps done and the total.
 
     Returns
     -------
     vectors : ndarray of shape (n_images, n_features)
-        float32 for "color" and "texture", counts for "words".
+        Counts for "words" alone; of length 1 for an encoder; for several kinds their vectors side
+        by side, each centered and scaled to the same mean squared length, with square roots of
+        the shares of words.
     kernel : str
-        "linear" for "color" and "texture", "chi2" for "words".
+        "chi2" for "words" alone, otherwise "linear".
 
     Examples
     --------
     >>> import numpy as np
     >>> from unshuffle.images import describe
-    >>> vectors, kernel = describe(np.zeros((2, 8, 8, 3), dtype=np.uint8))
+    >>> images = np.random.default_rng(0).integers(256, size=(5, 8, 8, 3), dtype=np.uint8)
+    >>> vectors, kernel = describe(images)
     >>> vectors.shape, kernel
-    ((2, 192), 'linear')
+    ((5, 192), 'linear')
+    >>> def brightness(images):
+    ...     return images.mean(axis=(1, 2, 3))[:, np.newaxis]
+    >>> describe(images, ["color", brightness])[0].shape
+    (5, 193)
     """
-    check_option(features, "features", _FEATURES)
-    if features == "color":
-        return lab_pixels(images, dtype=np.float32), "linear"
-    if features == "texture":
-        return color_texture(images), "linear"
-    counts = visual_words(
-        images, random_state=random_state, n_jobs=n_jobs, on_progress=on_progress
+    kinds = open_features(features, device=device)
+    described = [
+        _describe_by(
+            kind,
+            images,
+            cache=cache,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            on_progress=_share_of_progress(on_progress, number, len(kinds)),
+        )
+        for number, kind in enumerate(kinds)
+    ]
+    if len(described) == 1:
+        return described[0]
+    return np.hstack([_weigh_alike(*each) for each in described]), "linear"
+
+
+def open_features(
+    features: Any, *, device: Any = None, named: Sequence[str] = NAMED, name: str = "`features`"
+) -> list[Any]:
+    """The kinds of features, checked, with encoders loaded; `named` are known without one."""
+    kinds: Any = split_kinds(features) if isinstance(features, str) else features
+    kinds = list(kinds) if isinstance(kinds, list | tuple) else [kinds]
+    if not kinds:
+        raise ValueError(f"{name} is empty. Give {_known(named)}.")
+    opened: list[Any] = []
+    for kind in kinds:
+        if not isinstance(kind, str):
+            if not (callable(kind) or hasattr(kind, "transform") or isinstance(kind, Encoder)):
+                raise ValueError(f"{name} holds {kind!r}. Give {_known(named)}.")
+        elif kinds.count(kind) > 1:
+            raise ValueError(f"{name} holds {kind} {kinds.count(kind)} times. Give it once.")
+        elif is_encoder(kind):
+            kind = load_encoder(kind, device=device)
+            if kind.items != "images":
+                raise ValueError(f"{name} {kind.name} describes {kind.items}, not pictures.")
+        elif kind.lower().endswith(".npy"):
+            check_regular_file(kind, name)
+        elif kind not in named:
+            raise ValueError(f"{name} {kind} is not understood. Give {_known(named)}.")
+        opened.append(kind)
+    return opened
+
+
+def _known(named: Sequence[str]) -> str:
+    return (
+        f"{', '.join(named)}, a .npy file with one row for each picture, or an encoder, such as "
+        "model.onnx or timm:NAME; several joined by +"
     )
-    return counts, "chi2"
+
+
+def _describe_by(
+    kind: Any,
+    images: ArrayLike | ImageCollection,
+    *,
+    cache: str | Path | None,
+    random_state: Any,
+    n_jobs: int | None,
+    on_progress: Progress | None,
+) -> tuple[Vectors, str]:
+    """Vectors and kernel of one kind of features."""
+    arrays = images.arrays if isinstance(images, ImageCollection) else images
+    if isinstance(kind, Encoder):
+        vectors = encode_pictures(
+            images, kind, cache=cache, n_jobs=n_jobs, on_progress=on_progress
+        )
+        return vectors, "linear"
+    if not isinstance(kind, str):
+        return _by_own(kind, check_images(arrays)), "linear"
+    if kind == "color":
+        return lab_pixels(arrays, dtype=np.float32), "linear"
+    if kind == "texture":
+        return color_texture(arrays), "linear"
+    if kind == "words":
+        counts = visual_words(
+            arrays, random_state=random_state, n_jobs=n_jobs, on_progress=on_progress
+        )
+        return counts, "chi2"
+    names = images.names if isinstance(images, ImageCollection) else None
+    return read_features(kind, len(check_images(arrays)), names=names), "linear"
+
+
+def _by_own(kind: Any, images: NDArray[np.uint8]) -> Vectors:
+    """Vectors by a function or a transformer of the user."""
+    if hasattr(kind, "transform"):
+        rows = images.reshape(len(images), -1)
+        try:
+            check_is_fitted(kind)
+            found = kind.transform(rows)
+        except NotFittedError:
+            found = kind.fit_transform(rows)
+    else:
+        found = kind(images)
+    vectors = np.asarray(found)
+    if vectors.ndim != 2 or len(vectors) != len(images) or not vectors.shape[1]:
+        raise ValueError(
+            f"`features` made an array of shape {vectors.shape} of {len(images):,} pictures. It "
+            "must return one row of numbers for each."
+        )
+    if vectors.dtype.kind not in "fiub":
+        raise ValueError(f"`features` made an array of {vectors.dtype}. It must return numbers.")
+    check_finite(vectors, "What `features` made")
+    return vectors.astype(np.float32 if vectors.dtype == np.float32 else np.float64)
+
+
+def encode_pictures(
+    images: ArrayLike | ImageCollection,
+    encoder: Encoder,
+    *,
+    cache: str | Path | None = None,
+    n_jobs: int | None = None,
+    on_progress: Progress | None = None,
+) -> NDArray[np.float32]:
+    """Vectors of length 1 by an encoder; files of a collection are read at its size."""
+    if isinstance(images, ImageCollection) and images.folder is not None:
+        vectors = _encode_files(images, encoder, cache, n_jobs, on_progress)
+    else:
+        arrays = images.arrays if isinstance(images, ImageCollection) else images
+        vectors = encoder.encode(check_images(arrays), on_progress=on_progress)
+    return unit_rows(vectors)
+
+
+def _encode_files(
+    pictures: ImageCollection,
+    encoder: Encoder,
+    cache: str | Path | None,
+    n_jobs: int | None,
+    on_progress: Progress | None,
+) -> NDArray[np.float32]:
+    """Vectors of the files of a collection, those in the cache without reading them."""
+    assert pictures.folder is not None
+    paths = [pictures.folder / name for name in pictures.names]
+    kept = None if cache is None else PictureCache(Path(cache))
+    size = encoder.side, encoder.side
+    vectors: list[NDArray[np.float32] | None] = [None] * len(paths)
+    keys = [""] * len(paths)
+
+    def find(i: int) -> None:
+        if kept is not None and paths[i].is_file():
+            keys[i] = picture_key(paths[i], *size, pictures.fit, encoder.key)
+            vectors[i] = kept.find_vector(keys[i])
+
+    def read(i: int) -> NDArray[np.uint8]:
+        try:
+            return decode(paths[i], size=size, fit=pictures.fit)[0]
+        except Exception as error:  # decoders raise nearly anything on a damaged file
+            raise ValueError(f"{paths[i]} cannot be read any more: {explain(error)}.") from error
+
+    map_parallel(find, range(len(paths)), n_jobs=n_jobs)
+    missing = [i for i, vector in enumerate(vectors) if vector is None]
+    n_found = len(paths) - len(missing)
+    for begin in range(0, len(missing), _AT_A_TIME):
+        some = missing[begin : begin + _AT_A_TIME]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of decoders, about oddities in files
+            arrays = np.stack(map_parallel(read, some, n_jobs=n_jobs))
+
+        def report(done: int, total: int, before: int = n_found + begin) -> None:
+            if on_progress is not None:
+                on_progress(before + done, len(paths))
+
+        for i, vector in zip(some, encoder.encode(arrays, on_progress=report), strict=True):
+            vectors[i] = vector
+            if kept is not None and keys[i]:
+                kept.store_vector(keys[i], vector)
+    if kept is not None:
+        kept.prune()
+        if kept.problem is not None:
+            warnings.warn(
+                f"Vectors cannot be kept in {cache}: {kept.problem}. The pictures were encoded "
+                "anyway; choose another `cache` to save the time next time.",
+                stacklevel=4,
+            )
+    return np.stack([vector for vector in vectors if vector is not None])
+
+
+def _weigh_alike(vectors: Vectors, kernel: str) -> NDArray[np.float32]:
+    """Vectors that weigh as much as those of any other kind when they are put side by side."""
+    if kernel == "chi2":  # the distance between roots of shares is close to chi-squared
+        vectors = np.sqrt(vectors / np.maximum(vectors.sum(axis=1, keepdims=True), 1.0))
+    centered = vectors - vectors.mean(axis=0, dtype=np.float64)
+    length = float(np.sqrt(np.mean(np.einsum("ij,ij->i", centered, centered))))
+    return np.asarray(centered / (length if length > 0 else 1.0), dtype=np.float32)
+
+
+def _share_of_progress(on_progress: Progress | None, number: int, n_kinds: int) -> Progress | None:
+    """Progress of one kind of features among several."""
+    if on_progress is None or n_kinds == 1:
+        return on_progress
+    return partial(_report_share, on_progress, number, n_kinds)
+
+
+def _report_share(
+    on_progress: Callable[[int, int], object], number: int, n_kinds: int, done: int, total: int
+) -> None:
+    on_progress(number * _STEPS + _STEPS * done // max(total, 1), n_kinds * _STEPS)
 
 
 def read_features(
@@ -130,156 +335,3 @@ def read_features(
         )
     check_finite(array, str(path))
     return np.array(array, dtype=np.float64)
-
-
-def visual_words(
-    images: ArrayLike,
-    *,
-    n_words: int = 200,
-    random_state: int | np.random.RandomState | None = None,
-    n_jobs: int | None = None,
-    on_progress: Progress | None = None,
-) -> NDArray[np.float64]:
-    """Each picture as counts of the kinds of patches in it, for the chi-squared kernel.
-
-    Colors and positions are ignored.
-
-    Parameters
-    ----------
-    images : array of shape (n_images, height, width, 3) or (n_images, height, width), uint8
-        RGB or gray pictures of one size, first averaged down to 40 pixels on the shorter side.
-    n_words : int, default=200
-        Number of kinds of patches. More separate finer textures and need more pictures.
-    random_state : int, RandomState or None, default=None
-        Seed for the sample of patches and for k-means.
-    n_jobs : int or None, default=None
-        Number of threads. The result does not depend on it.
-    on_progress : callable or None, default=None
-        Called with the number of steps done and the total.
-
-    Returns
-    -------
-    counts : ndarray of shape (n_images, n_words + 1)
-        How often each word occurs in each picture; the last column counts patches without
-        structure. All rows have the same sum. Columns are zero where the pictures hold fewer
-        different patches than `n_words`.
-
-    Notes
-    -----
-    Time grows with ``n_images * n_words``; memory is that of the counts. Patches are described
-    by 4 x 4 histograms of 8 directions (dense SIFT) under the Hellinger distance; the words are
-    the k-means centers of at most 50,000 of them.
-
-    References
-    ----------
-    Csurka et al., "Visual categorization with bags of keypoints", ECCV workshop (2004).
-    Arandjelovic, Zisserman, "Three things everyone should know to improve object retrieval",
-    CVPR (2012).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from unshuffle.images import visual_words
-    >>> images = np.random.default_rng(0).integers(256, size=(4, 32, 32, 3), dtype=np.uint8)
-    >>> len(visual_words(images, n_words=10, random_state=0))
-    4
-    """
-    images = check_images(images)
-    n_words = check_count(n_words, "n_words", most=10_000)
-    rng = check_seed(random_state)
-    n_drawn = min(len(images), _SAMPLE_IMAGES)
-    drawn = images[np.sort(rng.choice(len(images), n_drawn, replace=False))]
-    batches = [
-        (drawn[start : start + CHUNK], int(rng.randint(2**31 - 1)))
-        for start in range(0, n_drawn, CHUNK)
-    ]
-    chunks = [images[start : start + CHUNK] for start in range(0, len(images), CHUNK)]
-    counted = progress_counter(on_progress, len(batches) + len(chunks))
-    sample = counted(partial(_sample_patches, per_image=ceil(_SAMPLE_PATCHES / n_drawn)))
-    sampled = map_parallel(sample, batches, n_jobs=n_jobs)
-    words = _learn_vocabulary(np.concatenate(sampled), n_words, rng)
-    count = counted(partial(_count_words, words=words, n_words=n_words))
-    return np.concatenate(map_parallel(count, chunks, n_jobs=n_jobs))
-
-
-def patch_descriptors(
-    images: NDArray[np.uint8],
-) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Descriptors of patches, (n_images, n_patches, 128), at two scales, and which are flat."""
-    energy = orientation_energy(working_lab(images)[..., 0], _DIRECTIONS, signed=True)
-    scales = [_describe_patches(energy, side) for side in _BIN_SIDES]
-    bins = np.concatenate([each for each in scales if each.size], axis=1)
-    total = bins.sum(axis=-1)
-    flat = total < _FLAT * _BINS**2
-    shares = bins / np.maximum(total, np.finfo(np.float32).tiny)[..., np.newaxis]
-    return np.sqrt(shares), flat
-
-
-def _describe_patches(energy: NDArray[np.float32], side: int) -> NDArray[np.float32]:
-    """Mean energy in each bin of each patch, bins `side` pixels wide."""
-    n, height, width, _ = energy.shape
-    means = _box_means(_box_means(energy, side, axis=1), side, axis=2)
-    tops, starts = (_patch_starts(length, _BINS * side) for length in (height, width))
-    offsets = side * np.arange(_BINS)
-    rows_of_bins = (tops[:, np.newaxis] + offsets)[:, np.newaxis, :, np.newaxis]
-    columns_of_bins = (starts[:, np.newaxis] + offsets)[np.newaxis, :, np.newaxis, :]
-    found = means[:, rows_of_bins, columns_of_bins]
-    return found.reshape(n, tops.size * starts.size, _BINS**2 * _DIRECTIONS)
-
-
-def _box_means(values: NDArray[np.float32], side: int, *, axis: int) -> NDArray[np.float32]:
-    """Means over `side` neighbors along an axis, without padding."""
-    # Summed directly: differences of running sums would round below zero.
-    windows = np.lib.stride_tricks.sliding_window_view(values, side, axis=axis)
-    return windows.mean(axis=-1, dtype=np.float32)
-
-
-def _patch_starts(length: int, patch: int) -> NDArray[np.intp]:
-    """Starts of patches: every few pixels, centered between the edges."""
-    room = length - patch
-    return np.arange(room % _STEP // 2, room + 1, _STEP)
-
-
-def _sample_patches(batch: tuple[NDArray[np.uint8], int], per_image: int) -> NDArray[np.float32]:
-    images, seed = batch
-    rng = np.random.RandomState(seed)
-    descriptors, flat = patch_descriptors(images)
-    chosen = []
-    for own, useless in zip(descriptors, flat, strict=True):
-        usable = np.flatnonzero(~useless)
-        chosen.append(own[rng.permutation(usable)[:per_image]])
-    return np.concatenate(chosen)
-
-
-def _learn_vocabulary(
-    sample: NDArray[np.float32], n_words: int, rng: np.random.RandomState
-) -> NDArray[np.float32]:
-    """Centers of the sample: `n_words`, or as many as there are different descriptors."""
-    as_bytes = np.ascontiguousarray(sample).view(f"V{sample.shape[1] * sample.itemsize}")
-    _, first = np.unique(as_bytes.ravel(), return_index=True)
-    if first.size <= n_words:
-        return sample[first]
-    means = MiniBatchKMeans(
-        n_words,
-        batch_size=4096,
-        max_iter=10,
-        n_init=1,
-        # Early stopping depends on a sum that rounds differently on several threads.
-        max_no_improvement=None,
-        random_state=rng,
-    ).fit(sample)
-    return np.asarray(means.cluster_centers_, dtype=np.float32)
-
-
-def _count_words(
-    images: NDArray[np.uint8], words: NDArray[np.float32], n_words: int
-) -> NDArray[np.float64]:
-    descriptors, flat = patch_descriptors(images)
-    found = np.full(flat.shape, n_words)
-    if len(words):
-        # |d - w|^2 up to |d|^2, which is the same for all words.
-        scores = descriptors[~flat] @ words.T - 0.5 * np.einsum("ij,ij->i", words, words)
-        found[~flat] = scores.argmax(axis=1)
-    cells = found + (n_words + 1) * np.arange(len(images))[:, np.newaxis]
-    counts = np.bincount(cells.ravel(), minlength=len(images) * (n_words + 1))
-    return counts.reshape(len(images), n_words + 1).astype(np.float64)

@@ -18,7 +18,7 @@ from unshuffle._files import as_path, by_reason, check_folder, list_files, natur
 from unshuffle._parallel import map_parallel
 from unshuffle._parameters import check_count, check_memory, check_option
 from unshuffle._printing import short_repr
-from unshuffle.images._cache import Thumbnail, ThumbnailCache, thumbnail_key
+from unshuffle.images._cache import PictureCache, Thumbnail, picture_key
 
 FITS = ("stretch", "crop")
 
@@ -63,6 +63,10 @@ class ImageCollection:
         Height and width of each picture in its file, after it was turned upright.
     skipped : list of (str, str)
         Name of each file that was not read, and the reason.
+    folder : Path or None
+        Folder that they are from.
+    fit : {"stretch", "crop"}
+        How they were brought to one size.
 
     Examples
     --------
@@ -81,6 +85,8 @@ class ImageCollection:
     arrays: NDArray[np.uint8]
     sizes: NDArray[np.intp]
     skipped: list[tuple[str, str]]
+    folder: Path | None = None
+    fit: str = "stretch"
 
     def __repr__(self) -> str:
         return short_repr(self)
@@ -187,6 +193,8 @@ def read_folder(
         arrays=arrays[: len(good)],
         sizes=np.array([outcomes[i] for i in good], dtype=np.intp),
         skipped=skipped,
+        folder=folder,
+        fit=fit,
     )
 
 
@@ -199,7 +207,7 @@ def _read_all(
     on_progress: Progress | None,
 ) -> tuple[NDArray[np.uint8], list[Outcome]]:
     """Pixels of each file, and its original size or why it was not read."""
-    thumbnails = None if cache is None else ThumbnailCache(cache)
+    thumbnails = None if cache is None else PictureCache(cache)
     arrays = np.zeros((len(paths), *size, 3), dtype=np.uint8)
 
     def read_one(i: int) -> Outcome:
@@ -227,13 +235,13 @@ def _read_all(
 
 
 def _read_cached(
-    path: Path, size: tuple[int, int], fit: str, thumbnails: ThumbnailCache | None
+    path: Path, size: tuple[int, int], fit: str, thumbnails: PictureCache | None
 ) -> Thumbnail:
     """A picture at this size, from the cache if possible."""
     if thumbnails is None or not os.path.isfile(path):
         return decode(path, size=size, fit=fit)
     # Computed before the file is read: if it changes meanwhile, the next reading notices.
-    key = thumbnail_key(path, size, fit)
+    key = picture_key(path, *size, fit)
     found = thumbnails.find(key, size)
     if found is None:
         found = decode(path, size=size, fit=fit)

@@ -14,6 +14,7 @@ from benchmarks.accuracy import (
     _aligned_sets,
     _attributes,
     _cells,
+    _content,
     _documents,
     _known_pairs,
     _mixtures,
@@ -45,6 +46,7 @@ REPORTS = {
     "calibration": _trust.calibrate,
     "known-pairs": _known_pairs.report,
     "unseen": _unseen.report,
+    "content": _content.report,
 }
 LAYOUTS = ("layouts", "layouts-held-out")
 

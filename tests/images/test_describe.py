@@ -71,11 +71,11 @@ def test_several_kinds_weigh_alike():
     parts = np.split(vectors, np.cumsum(widths)[:-1], axis=1)
     for part in parts:
         np.testing.assert_allclose(part.mean(axis=0), 0.0, atol=1e-6)
-        assert np.mean(np.sum(part**2, axis=1)) == pytest.approx(1.0, rel=1e-5)
+        assert np.linalg.norm(part @ part.T) == pytest.approx(5.0, rel=1e-5)
     color = lab_pixels(IMAGES)
     color -= color.mean(axis=0)
     np.testing.assert_allclose(
-        parts[0], color / np.sqrt(np.mean(np.sum(color**2, axis=1))), atol=1e-5
+        parts[0], color / np.sqrt(np.linalg.norm(color @ color.T) / 5), atol=1e-5
     )
 
 

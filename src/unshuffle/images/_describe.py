@@ -29,6 +29,7 @@ Vectors = NDArray[np.floating]
 # Pictures that are read before they are encoded.
 _AT_A_TIME = 128
 _STEPS = 1000  # of the progress of one kind among several
+_WEIGHED = 2000  # pictures by which kinds are scaled to weigh alike
 
 
 def describe(
@@ -72,8 +73,8 @@ def describe(
     -------
     vectors : ndarray of shape (n_images, n_features)
         Counts for "words" alone; of length 1 for an encoder; for several kinds their vectors side
-        by side, each centered and scaled to the same mean squared length, with square roots of
-        the shares of words.
+        by side, each centered and scaled so that the norm of its kernel is the same, with square
+        roots of the shares of words.
     kernel : str
         "chi2" for "words" alone, otherwise "linear".
 
@@ -271,8 +272,10 @@ def _weigh_alike(vectors: Vectors, kernel: str) -> NDArray[np.float32]:
     if kernel == "chi2":  # the distance between roots of shares is close to chi-squared
         vectors = np.sqrt(vectors / np.maximum(vectors.sum(axis=1, keepdims=True), 1.0))
     centered = vectors - vectors.mean(axis=0, dtype=np.float64)
-    length = float(np.sqrt(np.mean(np.einsum("ij,ij->i", centered, centered))))
-    return np.asarray(centered / (length if length > 0 else 1.0), dtype=np.float32)
+    # As sums of kernels are weighed everywhere: by the norm of the centered kernel.
+    some = centered[:: max(1, len(centered) // _WEIGHED)]
+    size = float(np.sqrt(np.linalg.norm(some @ some.T) / len(some)))
+    return np.asarray(centered / (size if size > 0 else 1.0), dtype=np.float32)
 
 
 def _share_of_progress(on_progress: Progress | None, number: int, n_kinds: int) -> Progress | None:

@@ -209,11 +209,11 @@ def test_encoders_read_the_files_and_keep_their_vectors(run, album, encoders):
 def test_content_is_mentioned_where_it_is_installed(run, album, monkeypatch):
     for installed in (True, False):
         monkeypatch.setattr("unshuffle.cli._layout.has_content", lambda here=installed: here)
-        said = run("layout", album, "-o", "wall.csv").stderr
+        said = run("layout", album, "-o", "wall.csv").stdout
         assert ("--features content puts" in said) == installed
     monkeypatch.setattr("unshuffle.cli._layout.has_content", lambda: True)
     for options in (["-q"], ["--features", "texture"]):
-        assert "content" not in run("layout", album, "-o", "wall.csv", *options).stderr
+        assert "content" not in run("layout", album, "-o", "wall.csv", *options).stdout
 
 
 @pytest.fixture

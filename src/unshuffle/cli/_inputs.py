@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -226,21 +226,26 @@ def open_kinds(names: Sequence[str], kind: str, device: str | None) -> list[str 
     return opened
 
 
+def _parts_of_progress(step: Advance, features: Sequence[str | Encoder]) -> Iterator[Advance]:
+    """Progress of each reading: all files are read once, and encoded by each encoder."""
+    n_parts = 1 + sum(isinstance(each, Encoder) for each in features)
+
+    def advance(part: int, done: int, total: int) -> None:
+        step(part * total + done, n_parts * total)
+
+    return (partial(advance, part) for part in range(n_parts))
+
+
 def _read_images(
     path: Path, options: MatchOptions, features: Sequence[str | Encoder], step: Advance
 ) -> Collection:
     features = features or ["pixels", "color"]
-    n_encoders = sum(isinstance(each, Encoder) for each in features)
-
-    def advance(part: int, done: int, total: int) -> None:
-        """Report one of the readings: all files are read once, and again by each encoder."""
-        step(part * total + done, (1 + n_encoders) * total)
-
+    parts = _parts_of_progress(step, features)
     folder = read_folder(
         path,
         recursive=not options.no_recursive,
         n_jobs=options.jobs,
-        on_progress=partial(advance, 0),
+        on_progress=next(parts),
     )
     compute: dict[str, Callable[[NDArray[np.uint8]], Any]] = {
         "pixels": lab_pixels,
@@ -248,16 +253,15 @@ def _read_images(
         "texture": color_texture,
         "words": partial(visual_words, random_state=options.seed, n_jobs=options.jobs),
     }
-    items, n_encoded = [], 0
+    items: list[Any] = []
     for each in features:
         if isinstance(each, Encoder):
-            n_encoded += 1
             encoded = encode_pictures(
                 folder,
                 each,
                 cache=None if options.no_cache else default_cache(),
                 n_jobs=options.jobs,
-                on_progress=partial(advance, n_encoded),
+                on_progress=next(parts),
             )
             items.append(encoded)
         else:
@@ -278,10 +282,11 @@ def _read_images(
 def _read_texts(
     path: Path, options: MatchOptions, features: Sequence[str | Encoder], step: Advance
 ) -> Collection:
+    parts = _parts_of_progress(step, features)
     documents, names, skipped = read_documents(
-        path, recursive=not options.no_recursive, on_progress=step
+        path, recursive=not options.no_recursive, on_progress=next(parts)
     )
-    items, kernel = describe_texts(documents, features, "rbf")
+    items, kernel = describe_texts(documents, features, "rbf", parts)
     return Collection(
         "text", names, items, kernel, ["text"], options.compared or ["tfidf"], skipped
     )
@@ -291,13 +296,16 @@ def describe_texts(
     documents: list[str],
     features: Sequence[Any],
     kernel: str,
-    on_progress: Callable[[int, int], object] | None = None,
+    progress: Iterator[Advance],
 ) -> tuple[Any, str | list[str]]:
-    """Texts, or vectors by an encoder or of the user, or a list of these; and their kernels."""
+    """Texts, or vectors by an encoder or of the user, or a list of these; and their kernels.
+
+    Each encoder takes the next of `progress`.
+    """
     items: list[Any] = []
     for each in features or ["tfidf"]:
         if isinstance(each, Encoder):
-            items.append(unit_rows(each.encode(documents, on_progress=on_progress)))
+            items.append(unit_rows(each.encode(documents, on_progress=next(progress))))
         elif each == "tfidf":
             items.append(documents)
         else:

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +125,9 @@ def layout(options: LayoutOptions) -> int:
         report["warnings"] = [one_line(remark.message) for remark in remarks]
         report["interrupted"] = interrupted
         wall = _make_wall(items, Positions(estimator.grid_, items.names), report, folder)
-        return deliver_wall(wall, outputs, items.skipped, _show)
+        by_default = items.pictures is not None and not options.compared
+        show = partial(_show, by_color=by_default and has_content())
+        return deliver_wall(wall, outputs, items.skipped, show)
 
 
 def _choose_outputs(options: LayoutOptions, kind: str, table: TableOptions) -> list[Path]:
@@ -223,12 +227,8 @@ def _read(
     elif kind == "text":
         texts, names, skipped = _read_texts(options, folder.outputs)
         with progress_bar("Comparing", show=not options.quiet) as advance:
-            vectors, kernel = describe_texts(
-                texts,
-                features,
-                "linear",
-                lambda done, total: advance(done / max(total, 1), f"{done:,}"),
-            )
+            each = repeat(lambda done, total: advance(done / max(total, 1), f"{done:,}"))
+            vectors, kernel = describe_texts(texts, features, "linear", each)
         every = {"texts": texts, "skipped": skipped}
     else:
         read = read_numbers(options.path, table, ["linear"])
@@ -244,8 +244,6 @@ def _compare_pictures(
     pictures: ImageCollection, options: LayoutOptions, features: list[Any]
 ) -> tuple[Any, str]:
     """Vectors of the pictures, and their kernel."""
-    if not (options.compared or options.quiet) and has_content():
-        note("Arranged by color. --features content puts pictures that show the same together.")
     small = replace(pictures, arrays=shrink_to_compare(pictures.arrays))
     with (
         progress_bar("Comparing", show=not options.quiet) as advance,
@@ -357,7 +355,7 @@ def _make_wall(
     )
 
 
-def _show(report: dict[str, Any]) -> None:
+def _show(report: dict[str, Any], *, by_color: bool) -> None:
     if report["interrupted"]:
         warn("Interrupted: this is the best layout found so far, not a finished one.")
     for message in report["warnings"]:
@@ -373,3 +371,5 @@ def _show(report: dict[str, Any]) -> None:
         f"Laid out {report['n_items']:,}{of_all} items {where}{left}: distance preservation "
         f"{report['score']:.3f} (1 is perfect, random order about 0.2 to 0.45)."
     )
+    if by_color:
+        say("Arranged by color; --features content puts pictures of the same things together.")

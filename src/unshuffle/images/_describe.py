@@ -222,6 +222,7 @@ def _encode_files(
 ) -> NDArray[np.float32]:
     """Vectors of the files of a collection, those in the cache without reading them."""
     assert pictures.folder is not None
+    assert encoder.side is not None
     paths = [pictures.folder / name for name in pictures.names]
     kept = None if cache is None else PictureCache(Path(cache))
     size = encoder.side, encoder.side

@@ -8,12 +8,11 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from unshuffle._arrays import check_documents
-from unshuffle._color import PAPER
 from unshuffle._parameters import check_count, check_memory
 
 # Fonts with many alphabets, where they are installed; Pillow's own has the Latin one.
 _FONTS = ("DejaVuSans.ttf", "NotoSans-Regular.ttf", "Arial Unicode.ttf", "arial.ttf")
-_INK = (44, 42, 38)
+_SHEET, _INK, _LIGHT_INK = (255, 255, 255), (32, 30, 28), (128, 126, 120)
 _LINES = 8  # of a tile
 
 
@@ -30,7 +29,7 @@ def text_tiles(texts: Sequence[str], *, side: int = 64) -> NDArray[np.uint8]:
     Returns
     -------
     tiles : ndarray of shape (n_texts, side, side, 3), uint8
-        Dark letters on light paper, for `write_page` and `grid_sheet`.
+        Dark letters on white, lighter after the first line, for `write_page` and `grid_sheet`.
 
     Examples
     --------
@@ -49,15 +48,27 @@ def text_tiles(texts: Sequence[str], *, side: int = 64) -> NDArray[np.uint8]:
     font = _find_font(max(4, (side - 2 * margin) * 4 // (5 * _LINES)))
     letters = max(1, int((side - 2 * margin) / font.getlength("n")))
     tiles = np.empty((len(documents), side, side, 3), dtype=np.uint8)
+    height = font.size + font.size // 4
     for tile, text in zip(tiles, documents, strict=True):
-        picture = Image.new("RGB", (side, side), PAPER)
-        start = " ".join(text[: 4 * _LINES * letters].split())
-        lines = textwrap.wrap(start, letters, max_lines=_LINES, placeholder="…")
-        ImageDraw.Draw(picture).multiline_text(
-            (margin, margin), "\n".join(lines), fill=_INK, font=font, spacing=font.size // 5
-        )
+        picture = Image.new("RGB", (side, side), _SHEET)
+        pen = ImageDraw.Draw(picture)
+        for number, (line, is_first) in enumerate(_lines(text, letters)):
+            place = margin, margin + number * height
+            pen.text(place, line, fill=_INK if is_first else _LIGHT_INK, font=font)
         tile[...] = np.asarray(picture)
     return tiles
+
+
+def _lines(text: str, letters: int) -> list[tuple[str, bool]]:
+    """Lines that fit on a tile, and whether they belong to the first line of the text."""
+    start = text.strip()[: 4 * _LINES * letters]
+    first, _, rest = start.partition("\n")
+    title = textwrap.wrap(" ".join(first.split()), letters, max_lines=_LINES, placeholder="…")
+    body = []
+    if len(title) < _LINES:
+        left = _LINES - len(title)
+        body = textwrap.wrap(" ".join(rest.split()), letters, max_lines=left, placeholder="…")
+    return [(line, True) for line in title] + [(line, False) for line in body]
 
 
 def _find_font(size: int) -> ImageFont.FreeTypeFont:

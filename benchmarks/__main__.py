@@ -14,14 +14,26 @@ from rich.table import Table
 
 from benchmarks._measure import Row
 
-NAMES = ("assignment", "matching", "layout", "growth", "alignment", "sweeps", "sets", "orbits")
-PEERS = {"ot": "POT", "vc_flas": "FLAS", "pycpd": "pycpd"}
+NAMES = (
+    *("assignment", "matching", "layout", "growth", "alignment", "sweeps", "sets", "orbits"),
+    "encoders",
+)
+PEERS = {"ot": "POT", "vc_flas": "FLAS", "pycpd": "pycpd", "torch": "PyTorch"}
 
 
 def main() -> int:
     options = parsed()
     try:
-        from benchmarks import alignment, assignment, growth, layout, matching, orbits, sets
+        from benchmarks import (
+            alignment,
+            assignment,
+            encoders,
+            growth,
+            layout,
+            matching,
+            orbits,
+            sets,
+        )
     except ModuleNotFoundError as error:
         if error.name not in PEERS:
             raise
@@ -52,6 +64,11 @@ def main() -> int:
         ),
         "sets": (sets.TOPIC, partial(sets.rows, quick=options.quick), sets.FORMATS),
         "orbits": (orbits.TOPIC, partial(orbits.rows, quick=options.quick), orbits.FORMATS),
+        "encoders": (
+            encoders.TOPIC,
+            partial(encoders.rows, quick=options.quick),
+            encoders.FORMATS,
+        ),
     }
     # files and pipes have no width; the widest row needs about 130 columns
     console = Console(width=None if sys.stdout.isatty() else 140)

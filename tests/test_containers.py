@@ -36,6 +36,7 @@ ROOMS = [
     "alignment",
     "assignment",
     "datasets",
+    "encoders",
     "images",
     "kernels",
     "layout",
@@ -52,11 +53,12 @@ NO_NUMBERS = {
     "results, records and bases": "assignment.Assignment layout.Summary kernels.Mixture "
     "kernels.SetKernel "
     "datasets.LabeledSets datasets.Paired images.Drawing images.ImageCollection "
-    "matching.DoubtWarning testing.BagCheckResult",
+    "encoders.Encoder matching.DoubtWarning testing.BagCheckResult",
     "sizes and seeds": "datasets.digit_sets datasets.digits_views datasets.grid_points "
     "datasets.make_paired_views datasets.mixture_sets datasets.photo_halves "
     "datasets.sample_digits layout.rectangle_for",
-    "files, pictures and texts": "images.default_cache images.morph_strip images.picture_points "
+    "files, pictures and texts": "encoders.has_content encoders.is_encoder "
+    "encoders.load_encoder images.default_cache images.morph_strip images.picture_points "
     "images.read_features images.read_folder images.read_image images.read_mask images.save_gif "
     "images.save_sheet images.text_mask images.visible_files kernels.text_features "
     "kernels.text_kernel",

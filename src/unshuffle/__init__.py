@@ -37,8 +37,9 @@ else:
         "sort_grid": "unshuffle.layout",
     }
     _ROOMS = (
-        *("alignment", "assignment", "base", "datasets", "images", "kernels", "layout"),
-        *("matching", "metrics", "orbits", "plotting", "preprocessing", "svm", "testing"),
+        *("alignment", "assignment", "base", "datasets", "encoders", "images", "kernels"),
+        *("layout", "matching", "metrics", "orbits", "plotting", "preprocessing", "svm"),
+        "testing",
     )
 
     def __getattr__(name):

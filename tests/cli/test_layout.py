@@ -213,7 +213,7 @@ def test_content_is_mentioned_where_it_is_installed(run, album, monkeypatch):
         assert ("--features content puts" in said) == installed
     monkeypatch.setattr("unshuffle.cli._layout.has_content", lambda: True)
     for options in (["-q"], ["--features", "texture"]):
-        assert "content" not in run("layout", album, "-o", "wall.csv", *options).stdout
+        assert "features content" not in run("layout", album, "-o", "wall.csv", *options).stdout
 
 
 @pytest.fixture

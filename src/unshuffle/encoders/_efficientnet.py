@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from unshuffle._device import find_device
 from unshuffle._files import check_regular_file
-from unshuffle.encoders._encoder import Encoder, digest, scale_to
+from unshuffle.encoders._encoder import Encoder, batch_for, digest, on_all_cores, scale_to
 
 try:
     import torch
@@ -59,18 +59,23 @@ class _Content(Encoder):
         self._network = network.to(device)
         self._device = device
         self._side = size.side
-        if device.type == "cuda":
-            self.batch_size = 128
+        self.batch_size = batch_for(device)
 
     def _encode_batch(self, items: NDArray[np.uint8]) -> NDArray[np.float32]:
-        pixels = torch.tensor(scale_to(items, self._side, self._side), device=self._device)
-        # A view of colors last in memory, the order in which the cores are fastest.
-        pixels = pixels.permute(0, 3, 1, 2).to(torch.float32)
+        if self._device.type == "cpu":
+            return on_all_cores(self._encode_piece, items)
+        return self._encode_piece(items)
+
+    def _encode_piece(self, items: NDArray[np.uint8]) -> NDArray[np.float32]:
         with torch.inference_mode():
+            pixels = torch.tensor(scale_to(items, self._side, self._side), device=self._device)
+            # A view of colors last in memory, the order in which the cores are fastest.
+            pixels = pixels.permute(0, 3, 1, 2).to(torch.float32)
             means = self._network((pixels - _MEAN) / _SCALE)
             # Means of activations are amounts, like counts: their roots compare better
-            # (Hellinger), so that a few strong channels do not outweigh all others.
-            return torch.nn.functional.normalize(means.sqrt()).cpu().numpy()
+            # (Hellinger), since a few strong channels do not outweigh all others.
+            found: NDArray[np.float32] = torch.nn.functional.normalize(means.sqrt()).cpu().numpy()
+        return found
 
 
 def load_content(name: str, device: Any) -> Encoder:
@@ -182,7 +187,7 @@ def _folded(weights: dict[str, Any], convolution: str, norm: str, stride: int = 
     n_out, n_in, width, _ = kernel.shape
     groups = n_out if n_in == 1 else 1
     made = _Convolution(groups * n_in, n_out, width, stride, groups=groups, device="meta")
-    made.weight = _fixed((kernel * factor.view(-1, 1, 1, 1)))
+    made.weight = _fixed(kernel * factor.view(-1, 1, 1, 1))
     made.bias = _fixed(weights[f"{norm}.bias"] - weights[f"{norm}.running_mean"] * factor)
     return made.eval()
 

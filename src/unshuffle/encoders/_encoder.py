@@ -3,6 +3,7 @@
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ _REFUSED = {
     *(".pt", ".pth", ".pkl", ".pickle", ".bin", ".ckpt", ".joblib", ".h5", ".hdf5", ".keras"),
     *(".safetensors", ".pb", ".tflite"),
 }
+# Pictures that one core encodes at a time: the layers of more do not fit into its cache.
+_PIECE = 2
 _LIBRARIES = ("timm", "open_clip", "sentence-transformers")
 
 
@@ -178,11 +181,19 @@ def load_encoder(name: str, device: Any = None) -> Encoder:
             f"{name} cannot be used as an encoder: opening such a file can run code, or it has "
             "weights without their network. Export the model to an ONNX file and give that."
         )
+    if Path(name).suffix.lower() == ".onnx":
+        from unshuffle.encoders._onnx import OnnxEncoder
+
+        return OnnxEncoder(name, device)
     kind, _, rest = name.partition(":")
     if kind == "content":
         from unshuffle.encoders._efficientnet import load_content
 
         return load_content(name, device)
+    if kind in _LIBRARIES and rest:
+        from unshuffle.encoders._installed import load_installed
+
+        return load_installed(name, device)
     raise ValueError(f"{name!r} is not the name of an encoder. Give {FORMS}.")
 
 
@@ -239,6 +250,39 @@ def digest(*parts: str | bytes) -> str:
     return found.hexdigest()
 
 
+def reason(error: Exception) -> str:
+    """First line of what another library says, without the codes of ONNX Runtime."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = lines[0] if lines else type(error).__name__
+    if text.startswith("[ONNXRuntimeError]"):
+        text = text.split(" : ", 3)[-1]
+    return (text if len(text) <= 300 else f"{text[:300]} ...").rstrip(". ")
+
+
+def batch_for(device: Any) -> int:
+    """Number of pictures that a PyTorch network takes at a time, for about .2 seconds."""
+    import torch
+
+    return 128 if device.type == "cuda" else 4 * _PIECE * torch.get_num_threads()
+
+
+def on_all_cores(
+    function: Callable[[NDArray[Any]], NDArray[np.float32]], items: NDArray[Any]
+) -> NDArray[np.float32]:
+    """Vectors by a function of PyTorch, each core working on its own items.
+
+    Cores that share each layer wait for one another after it: ten times slower if other programs
+    use them too.
+    """
+    import torch
+
+    pieces = [items[start : start + _PIECE] for start in range(0, len(items), _PIECE)]
+    with ThreadPoolExecutor(
+        torch.get_num_threads(), initializer=torch.set_num_threads, initargs=(1,)
+    ) as threads:
+        return np.concatenate(list(threads.map(function, pieces)))
+
+
 def scale_to(images: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
     """Pictures scaled to one size, with antialiasing."""
     if images.shape[1:3] == (height, width):
@@ -247,7 +291,8 @@ def scale_to(images: NDArray[np.uint8], height: int, width: int) -> NDArray[np.u
 
     scaled = np.empty((len(images), height, width, 3), dtype=np.uint8)
     for i, image in enumerate(images):
-        scaled[i] = Image.fromarray(image).resize((width, height), Image.Resampling.BILINEAR)
+        resized = Image.fromarray(image).resize((width, height), Image.Resampling.BILINEAR)
+        scaled[i] = np.asarray(resized)
     return scaled
 
 

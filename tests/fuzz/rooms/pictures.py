@@ -9,7 +9,7 @@ from tests.fuzz import values as v
 from tests.fuzz.subject import function
 from tests.fuzz.values import Kind, needed
 
-from unshuffle import datasets, images
+from unshuffle import datasets, encoders, images
 
 function(
     datasets,
@@ -267,5 +267,16 @@ function(
         ),
         "title": s.option("wall", "<script>"),
         "tile": s.count(8, 64),
+    },
+)
+function(
+    encoders,
+    "is_encoder",
+    {
+        "name": Kind(
+            lambda case, rng: v.pick(rng, ["content", "timm:x", "a.onnx", "color"]),
+            lambda case, rng: v.pick(rng, ["", ":", "\0.onnx", "\ud800", None, 5, b"content", []]),
+            needed=True,
+        )
     },
 )

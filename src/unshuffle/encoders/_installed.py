@@ -1,0 +1,207 @@
+"""Networks of timm, open_clip and sentence-transformers, where the user has installed them."""
+
+import hashlib
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unshuffle._device import find_device
+from unshuffle.encoders._encoder import Encoder, batch_for, digest, on_all_cores, reason
+
+# Part of the key of all vectors: increase it when they change.
+_VERSION = "installed 1"
+# Distribution of each library, and its first version that reads weights and folders of models
+# without running code in them.
+_LIBRARIES = {
+    "timm": ("timm", "1.0.26"),
+    "open_clip": ("open_clip_torch", "3.0.0"),
+    "sentence-transformers": ("sentence-transformers", "6.0.0"),
+}
+
+
+class PictureEncoder(Encoder):
+    """A PyTorch network with the preparation of pictures that it was trained with."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        network: Any,
+        encode: Callable[[Any], Any],
+        prepare: Callable[[Any], Any],
+        side: int,
+        device: Any,
+    ) -> None:
+        key = digest(_VERSION, _library_version(name), repr(prepare), _state_digest(network))
+        super().__init__(name, key=key, side=side)
+        self._encode, self._prepare, self._device = encode, prepare, device
+        self.batch_size = batch_for(device)
+
+    def _encode_batch(self, items: NDArray[np.uint8]) -> NDArray[np.float32]:
+        if self._device.type == "cpu":
+            return on_all_cores(self._encode_piece, items)
+        return self._encode_piece(items)
+
+    def _encode_piece(self, items: NDArray[np.uint8]) -> NDArray[np.float32]:
+        import torch
+        from PIL import Image
+
+        pictures = [self._prepare(Image.fromarray(item)) for item in items]
+        with torch.inference_mode():
+            found: NDArray[np.float32] = (
+                self._encode(torch.stack(pictures).to(self._device)).float().cpu().numpy()
+            )
+        return found
+
+
+class TextEncoder(Encoder):
+    """A network of sentence-transformers."""
+
+    items = "texts"
+    batch_size = 32
+
+    def __init__(self, name: str, network: Any) -> None:
+        # Words and their numbers are not among the weights.
+        parts = [repr(network), repr(network.prompts), repr(network.default_prompt_name)]
+        parts += [_tokenizer_text(module) for module in network]
+        key = digest(_VERSION, _library_version(name), *parts, _state_digest(network))
+        super().__init__(name, key=key, side=None)
+        self._network = network
+
+    def _encode_batch(self, items: list[str]) -> NDArray[np.float32]:
+        found = self._network.encode(
+            items, batch_size=self.batch_size, show_progress_bar=False, convert_to_numpy=True
+        )
+        return np.asarray(found, dtype=np.float32)
+
+
+def load_installed(name: str, device: Any) -> Encoder:
+    """An encoder by the name of a library and of one of its networks."""
+    kind, _, network = name.partition(":")
+    library = _import(kind)
+    import torch
+
+    found = find_device(device) or torch.device("cpu")
+    load = {"timm": _load_timm, "open_clip": _load_open_clip}.get(kind, _load_texts)
+    try:
+        return load(library, name, network, found)
+    except (OSError, ValueError, RuntimeError, KeyError, TypeError, ImportError) as error:
+        # Unknown names, no network, damaged files, weights of other shapes, refused pickles.
+        raise ValueError(
+            f"{kind} cannot load {network!r}: {reason(error)}. Check the name; weights that are "
+            "not on this machine are downloaded, which needs a connection."
+        ) from error
+
+
+def _import(kind: str) -> Any:
+    """The library, if it is installed and new enough."""
+    distribution, least = _LIBRARIES[kind]
+    library: Any
+    try:
+        if kind == "timm":
+            import timm as library
+        elif kind == "open_clip":
+            import open_clip as library
+        else:
+            import sentence_transformers as library
+    except (ImportError, RuntimeError) as error:
+        # RuntimeError: a torchvision that was built for another PyTorch.
+        raise ImportError(
+            f'"{kind}:..." needs {kind}, which cannot be imported ({reason(error)}): '
+            'pip install "unshuffle[encoders]".'
+        ) from error
+    installed = version(distribution)
+    if _numbers(installed) < _numbers(least):
+        raise ImportError(
+            f"{kind} {installed} can run code from the files of a model. Install "
+            f"{least} or newer: pip install --upgrade {distribution}."
+        )
+    return library
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")[:3] if part.isdecimal()]
+
+
+def _load_timm(timm: Any, name: str, network_name: str, device: Any) -> Encoder:
+    network = timm.create_model(network_name, pretrained=True, num_classes=0)
+    settings = timm.data.resolve_model_data_config(network)
+    network = network.eval().to(device)
+    return PictureEncoder(
+        name,
+        network=network,
+        encode=network,
+        prepare=timm.data.create_transform(**settings, is_training=False),
+        side=int(settings["input_size"][-1]),
+        device=device,
+    )
+
+
+def _load_open_clip(open_clip: Any, name: str, network_name: str, device: Any) -> Encoder:
+    weights = None
+    if not network_name.startswith(("local-dir:", "hf-hub:")):  # which have their own weights
+        network_name, _, weights = network_name.partition("/")
+        known = open_clip.list_pretrained_tags_by_model(network_name)
+        if not known:
+            raise ValueError("it is not one of the networks with weights in open_clip")
+        if weights and weights not in known:
+            # A path would be taken too: open_clip reads it by other rules than ours.
+            raise ValueError(f"{network_name} has the weights {', '.join(known)}")
+        weights = weights or known[0]
+    network, prepare = open_clip.create_model_from_pretrained(
+        network_name, pretrained=weights, device=device
+    )
+    network.eval()
+    side = network.visual.image_size
+    return PictureEncoder(
+        name,
+        network=network,
+        encode=lambda pixels: network.encode_image(pixels, normalize=True),
+        prepare=prepare,
+        side=int(side if isinstance(side, int) else side[0]),
+        device=device,
+    )
+
+
+def _load_texts(library: Any, name: str, network_name: str, device: Any) -> Encoder:
+    if (
+        "/" in network_name
+        and not Path(network_name).is_dir()
+        and Path(network_name).is_absolute()
+    ):
+        raise ValueError("there is no such folder")
+    network = library.SentenceTransformer(
+        network_name, device=str(device), trust_remote_code=False
+    )
+    return TextEncoder(name, network.eval())
+
+
+def _tokenizer_text(module: Any) -> str:
+    """What a module does with words, as text."""
+    tokenizer: Any = getattr(module, "tokenizer", None)
+    fast = getattr(tokenizer, "backend_tokenizer", None)
+    if fast is not None:
+        return str(fast.to_str())
+    words = tokenizer.get_vocab() if hasattr(tokenizer, "get_vocab") else None
+    settings = module.get_config_dict() if hasattr(module, "get_config_dict") else None
+    return repr((words, settings))
+
+
+def _library_version(name: str) -> str:
+    return version(_LIBRARIES[name.partition(":")[0]][0])
+
+
+def _state_digest(network: Any) -> str:
+    """Digest of all weights and their names."""
+    import torch
+
+    found = hashlib.sha256()
+    for name, tensor in network.state_dict().items():
+        found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        # As bytes, since NumPy lacks some types of PyTorch, such as bfloat16.
+        found.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+    return found.hexdigest()

@@ -256,7 +256,7 @@ def reason(error: Exception) -> str:
     text = lines[0] if lines else type(error).__name__
     if text.startswith("[ONNXRuntimeError]"):
         text = text.split(" : ", 3)[-1]
-    return (text if len(text) <= 300 else f"{text[:300]} ...").rstrip(". ")
+    return text[:300].rstrip(". ")
 
 
 def batch_for(device: Any) -> int:

@@ -1,10 +1,15 @@
 """Networks of timm, open_clip and sentence-transformers, where the user has installed them."""
 
 import hashlib
-from collections.abc import Callable
+import logging
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,13 +93,41 @@ def load_installed(name: str, device: Any) -> Encoder:
     found = find_device(device) or torch.device("cpu")
     load = {"timm": _load_timm, "open_clip": _load_open_clip}.get(kind, _load_texts)
     try:
-        return load(library, name, network, found)
-    except (OSError, ValueError, RuntimeError, KeyError, TypeError, ImportError) as error:
-        # Unknown names, no network, damaged files, weights of other shapes, refused pickles.
+        with _one_error():
+            return load(library, name, network, found)
+    except Exception as error:
+        # Unknown names, no connection, damaged files, weights of other shapes, refused pickles:
+        # each library raises errors of many kinds.
         raise ValueError(
             f"{kind} cannot load {network!r}: {reason(error)}. Check the name; weights that are "
             "not on this machine are downloaded, which needs a connection."
         ) from error
+
+
+@contextmanager
+def _one_error() -> Iterator[None]:
+    """No messages besides the error, and no minutes of retries without a connection."""
+    from huggingface_hub import constants
+
+    offline, logged = constants.HF_HUB_OFFLINE, logging.root.manager.disable
+    logging.disable(logging.ERROR)
+    constants.HF_HUB_OFFLINE = offline or not _finds_host(constants.ENDPOINT)
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = offline
+        logging.disable(logged)
+
+
+def _finds_host(address: str) -> bool:
+    """Whether the name of a host is known here, or a proxy would ask for it."""
+    if getproxies():
+        return True
+    try:
+        socket.getaddrinfo(urlsplit(address).hostname, 443)
+    except OSError:
+        return False
+    return True
 
 
 def _import(kind: str) -> Any:

@@ -119,7 +119,9 @@ def test_all_that_is_imported_is_declared_and_all_that_is_declared_is_imported()
 def test_the_oldest_versions_that_are_tested_are_those_declared():
     pins = re.findall(r"(?m)^([\w-]+)==([\d.]+)", (ROOT / ".ci" / "oldest.txt").read_text())
     tested = {name: re.sub(r"(\.0)+$", "", version) for name, version in pins}
-    for name, lowest in lowest_versions(without=["bench", "lint", "gpu", "content", "encoders"]).items():
+    for name, lowest in lowest_versions(
+        without=["bench", "lint", "gpu", "content", "encoders"]
+    ).items():
         assert tested[name.split("[")[0]] == re.sub(r"(\.0)+$", "", lowest)
 
 

@@ -224,7 +224,7 @@ def poems(tmp_path):
     for name, words in subjects.items():
         listed = words.split()
         for i in range(6):
-            some = " ".join(listed[: 2 + i % 4] + [f"{name}{i}"])
+            some = " ".join([*listed[: 2 + i % 4], f"{name}{i}"])
             folder = tmp_path / "poems" / ("more" if i == 5 else "")
             (folder / f"{name}{i}.txt").write_text(f"The {name}\n\n{some}")
     return tmp_path / "poems"

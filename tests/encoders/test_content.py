@@ -134,7 +134,7 @@ def test_missing_weights_name_the_package_to_install(monkeypatch):
 
 def test_a_hostile_pickle_in_place_of_the_weights_is_not_opened(tmp_path, package):
     package(pickle.dumps(Hostile(tmp_path / "ran")))
-    with pytest.raises(ValueError, match="SHA-256 digest differs. It was not opened"):
+    with pytest.raises(ValueError, match="digest differs"):
         load_encoder("content")
     assert not (tmp_path / "ran").exists()
 
@@ -147,7 +147,7 @@ def test_a_hostile_pickle_with_the_right_digest_does_not_run(tmp_path, package, 
     found = hashlib.sha256(content.getvalue()).hexdigest()
     package(content.getvalue(), f"efficientnet-lite0-{found[:8]}.pth")
     monkeypatch.setitem(room._SIZES, "lite0", replace(room._SIZES["lite0"], sha256=found))
-    with pytest.raises(pickle.UnpicklingError, match="[Ww]eights only"):
+    with pytest.raises(pickle.UnpicklingError, match=r"[Ww]eights only"):
         load_encoder("content")
     assert not (tmp_path / "ran").exists()
 

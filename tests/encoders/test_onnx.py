@@ -171,7 +171,7 @@ def test_outputs_that_are_not_vectors_are_refused(save, nodes):
 
 def test_a_network_that_fails_on_its_own_shape_is_refused(save):
     path = save(means_by_matrix(), ["n", "c", 8, 8], tensors=[("w", np.ones((5, 4), "f4"))])
-    with pytest.raises(ValueError, match="fails on pictures of shape|cannot be used"):
+    with pytest.raises(ValueError, match=r"fails on pictures of shape|cannot be used"):
         load_encoder(str(path))
 
 

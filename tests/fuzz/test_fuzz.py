@@ -17,6 +17,7 @@ ROOMS = [
     "alignment",
     "assignment",
     "datasets",
+    "encoders",
     "images",
     "kernels",
     "layout",

@@ -5,6 +5,7 @@ import logging
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -133,14 +134,8 @@ def _finds_host(address: str) -> bool:
 def _import(kind: str) -> Any:
     """The library, if it is installed and new enough."""
     distribution, least = _LIBRARIES[kind]
-    library: Any
     try:
-        if kind == "timm":
-            import timm as library
-        elif kind == "open_clip":
-            import open_clip as library
-        else:
-            import sentence_transformers as library
+        library = import_module(kind.replace("-", "_"))
     except (ImportError, RuntimeError) as error:
         # RuntimeError: a torchvision that was built for another PyTorch.
         raise ImportError(

@@ -92,7 +92,7 @@ fig, ax = plt.subplots(figsize=(7, 2.2), layout="constrained")
 bars = ax.barh(list(found), shares, color=["#8aa29e", "#0f6948", "#0f6948"])
 ax.bar_label(bars, [f"{share:.1%}" for share in shares], padding=3)
 ax.invert_yaxis()
-ax.set(xlabel=f"share of unseen photos whose partner of {N_UNSEEN} is found", xlim=(0, 1.1))
+ax.set(xlabel=f"share of unseen photos whose partner of {N_UNSEEN} is found", xlim=(0, 1.15))
 ax.spines[["top", "right"]].set_visible(False)
 
 # %%

@@ -160,7 +160,8 @@ def test_several_kinds_are_compared_at_once(run, album, tmp_path):
         assert (answer["features"], answer["kernel"]) == ("texture+own.npy", "linear")
     result = run("layout", album, "--features", "texture+shape")
     assert result.exit_code == 2
-    assert "--features shape is not understood. Give color, texture, words" in result.stderr
+    assert "--features shape does not suit" in result.stderr
+    assert "choose from: color, texture, words, content, MODEL.onnx, timm:NAME" in result.stderr
 
 
 class Brightness(Encoder):
@@ -182,7 +183,7 @@ def encoders(monkeypatch):
     """The encoders that commands load from here on."""
     loaded = []
 
-    def load(name, device=None):
+    def load(name, device):
         texts = name.startswith("sentence-transformers:")
         loaded.append(Brightness(name, "texts" if texts else "images"))
         return loaded[-1]
@@ -263,7 +264,7 @@ def test_texts_are_compared_by_encoders_and_arrays(run, poems, encoders):
         result = run("layout", poems, "--features", features)
         assert result.exit_code == 2
         assert f"--features {features} does not suit" in result.stderr
-        assert "Give tfidf, sentence-transformers:NAME, or a .npy file" in result.stderr
+        assert "choose from: tfidf, sentence-transformers:NAME, FILE.npy." in result.stderr
 
 
 def test_both_commands_take_encoders(run, poems, pictures, encoders):

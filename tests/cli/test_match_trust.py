@@ -285,7 +285,10 @@ def test_counts_are_not_standardized_for_chi2(run, arrays):
 def test_features_of_pictures_do_not_suit_tables_or_texts(run, tmp_path, pictures):
     result = run("match", *pictures[:2], "--features", "ranks")
     assert result.exit_code == 2
-    assert "choose from: pixels, color, content, texture, words." in result.stderr
+    assert (
+        "choose from: pixels, color, content, texture, words, MODEL.onnx, timm:NAME"
+        in result.stderr
+    )
     for side in ("en", "de"):
         (tmp_path / side).mkdir()
         for i in range(3):
@@ -293,7 +296,7 @@ def test_features_of_pictures_do_not_suit_tables_or_texts(run, tmp_path, picture
     result = run("match", "en", "de", "--features", "words")
     assert result.exit_code == 2
     assert (
-        "does not suit en, a folder of text files. Leave it out, or choose from: tfidf.\n"
+        "does not suit en, a folder of text files. Leave it out, or choose from: tfidf, sentence"
         in result.stderr
     )
 

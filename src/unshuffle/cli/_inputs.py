@@ -29,16 +29,15 @@ from unshuffle.images import (
     color_histogram,
     color_texture,
     default_cache,
+    describe,
     lab_pixels,
     read_features,
     read_folder,
     visual_words,
 )
-from unshuffle.images._describe import encode_pictures
 
 TEXT_SUFFIXES = (".txt", ".text", ".md", ".markdown", ".rst", ".tex", ".org", ".log")
 MAX_TEXT_BYTES = 64 * 2**20
-TEXT_ENCODERS = "sentence-transformers:"
 KINDS = {
     "images": "a folder of pictures",
     "text": "a folder of text files",
@@ -64,6 +63,12 @@ FEATURES: dict[str, dict[str, str]] = {
         "log": "log counts",
     },
     "gram": {},
+}
+LAYOUT_FEATURES = {"images": ("color", "texture", "words", "content"), "text": ("tfidf",)}
+# Forms of the names of encoders for each kind.
+ENCODERS = {
+    "images": ("MODEL.onnx", "timm:NAME", "open_clip:NAME"),
+    "text": ("sentence-transformers:NAME",),
 }
 # What to choose instead of an option that compares counts.
 _WITHOUT_COUNTS = {"--kernel chi2": "rbf", "--features log": "ranks"}
@@ -148,7 +153,7 @@ def read_pair(
     _check_suits(options.kernels, "--kernel", KERNELS[kind], kind, options.a)
     _check_suits(options.compared, "--features", FEATURES[kind], kind, options.a)
     _check_auto(options)
-    features = open_kinds(options.compared, kind, options.device)
+    features = load_encoders(options.compared, kind, options.device)
     if recursive and options.a.is_dir() and options.b.is_dir():
         _check_not_nested(options.a, options.b)
     both = []
@@ -179,15 +184,36 @@ def _check_not_nested(path_a: Path, path_b: Path) -> None:
             )
 
 
+def check_layout_features(options: LayoutOptions, kind: str) -> list[str | Encoder]:
+    """Features of a layout of pictures or texts that suit them, with encoders loaded."""
+    known = LAYOUT_FEATURES[kind]
+    own = [name for name in options.compared if name.lower().endswith(".npy")]
+    for name in own:
+        check_regular_file(name, "--features")
+    _check_suits(options.compared, "--features", known, kind, options.path, own)
+    return load_encoders(options.compared or known[:1], kind, options.device)
+
+
 def _check_suits(
-    given: Sequence[str], option: str, known: Iterable[str], kind: str, path: Path
+    given: Sequence[str],
+    option: str,
+    known: Iterable[str],
+    kind: str,
+    path: Path,
+    own: Sequence[str] | None = None,
 ) -> None:
-    """Refuse kernels or features that do not suit this kind, or are given twice."""
+    """Refuse kernels or features that do not suit this kind, or are given twice.
+
+    `own` are files of the user, where there may be some.
+    """
     if given and kind == "gram":
         raise BadInput(f"{option} {given[0]} and --precomputed exclude each other. Drop one.")
     for name in given:
-        if name not in known and not (option == "--features" and _encodes(name, kind)):
-            others = f", or choose from: {', '.join(known)}" if known else ""
+        encoded = option == "--features" and _encodes(name, kind)
+        if name not in (*known, *(own or ())) and not encoded:
+            forms = [*known, *(ENCODERS.get(kind, ()) if option == "--features" else ())]
+            forms += [] if own is None else ["FILE.npy"]
+            others = f", or choose from: {', '.join(forms)}" if forms else ""
             raise BadInput(
                 f"{option} {name} does not suit {path}, {KINDS[kind]}. Leave it out{others}."
             )
@@ -209,21 +235,13 @@ def _check_auto(options: MatchOptions) -> None:
 
 def _encodes(name: str, kind: str) -> bool:
     """Whether a name is that of an encoder for this kind."""
-    return is_encoder(name) and kind == ("text" if name.startswith(TEXT_ENCODERS) else "images")
+    texts = name.startswith("sentence-transformers:")
+    return is_encoder(name) and kind == ("text" if texts else "images")
 
 
-def open_kinds(names: Sequence[str], kind: str, device: str | None) -> list[str | Encoder]:
-    """Kinds of features with encoders loaded, which may fail and should do so early."""
-    opened = [
-        load_encoder(name, device=device)
-        if kind in ("images", "text") and is_encoder(name)
-        else name
-        for name in names
-    ]
-    for each in opened:
-        if isinstance(each, Encoder) and each.items != {"images": "images", "text": "texts"}[kind]:
-            raise BadInput(f"--features {each.name} describes {each.items}. Give another encoder.")
-    return opened
+def load_encoders(names: Sequence[str], kind: str, device: str | None) -> list[str | Encoder]:
+    """Features with encoders loaded, which may fail and should do so before files are read."""
+    return [load_encoder(name, device) if _encodes(name, kind) else name for name in names]
 
 
 def _parts_of_progress(step: Advance, features: Sequence[str | Encoder]) -> Iterator[Advance]:
@@ -256,14 +274,11 @@ def _read_images(
     items: list[Any] = []
     for each in features:
         if isinstance(each, Encoder):
-            encoded = encode_pictures(
-                folder,
-                each,
-                cache=None if options.no_cache else default_cache(),
-                n_jobs=options.jobs,
-                on_progress=next(parts),
+            cache = None if options.no_cache else default_cache()
+            encoded = describe(
+                folder, each, cache=cache, n_jobs=options.jobs, on_progress=next(parts)
             )
-            items.append(encoded)
+            items.append(encoded[0])
         else:
             items.append(compute[each](folder.arrays))
     named = options.kernels or ["rbf"]

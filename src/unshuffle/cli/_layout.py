@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 import unshuffle
 from unshuffle._arrays import check_n_items
 from unshuffle._device import find_device
-from unshuffle._files import check_regular_file
 from unshuffle.cli._app import (
     BadInput,
     fit,
@@ -29,13 +28,12 @@ from unshuffle.cli._inputs import (
     KINDS,
     MAX_PREVIEWS,
     PREVIEW_SIDE,
-    TEXT_ENCODERS,
     PictureFolder,
+    check_layout_features,
     count_folders,
     describe_texts,
     find_kind,
     list_skipped,
-    open_kinds,
     parse_shape,
     read_documents,
     read_numbers,
@@ -66,7 +64,6 @@ from unshuffle.images import (
     text_mask,
     text_tiles,
 )
-from unshuffle.images._describe import open_features
 from unshuffle.layout import Positions, rectangle_for, summarize
 
 TEXT_SIDE = 128  # of tiles with texts, which are hard to read at the side of pictures
@@ -171,25 +168,7 @@ def _check_early(options: LayoutOptions, kind: str) -> list[Any]:
         _choose_cells(options, 1)
     if options.frozen is not None:
         read_frozen_lines(options.frozen, CELLS_EXPECTED)
-    if kind == "images":
-        named = options.compared or ["color"]
-        return open_features(named, device=options.device, name="--features")
-    if kind == "text":
-        return _open_text_features(options)
-    return []
-
-
-def _open_text_features(options: LayoutOptions) -> list[Any]:
-    kinds = options.compared or ["tfidf"]
-    for each in kinds:
-        if each.lower().endswith(".npy"):
-            check_regular_file(each, "--features")
-        elif each != "tfidf" and not each.startswith(TEXT_ENCODERS):
-            raise BadInput(
-                f"--features {each} does not suit {options.path}, {KINDS['text']}. Give tfidf, "
-                f"{TEXT_ENCODERS}NAME, or a .npy file with one row for each text."
-            )
-    return open_kinds(kinds, "text", options.device)
+    return [] if kind == "table" else check_layout_features(options, kind)
 
 
 def _choose_cells(options: LayoutOptions, n_items: int) -> NDArray[np.bool_]:

@@ -24,7 +24,11 @@ from unshuffle.images._features import color_texture, lab_pixels
 from unshuffle.images._reading import ImageCollection, Progress
 from unshuffle.images._visual_words import visual_words
 
-NAMED = ("color", "texture", "words", "content")
+_NAMED = ("color", "texture", "words")
+_KNOWN = (
+    f"{', '.join(_NAMED)}, content, a .npy file with one row for each picture, or an encoder, "
+    "such as model.onnx or timm:NAME; several joined by +"
+)
 Vectors = NDArray[np.floating]
 # Pictures that are read before they are encoded.
 _AT_A_TIME = 128
@@ -91,7 +95,7 @@ def describe(
     >>> describe(images, ["color", brightness])[0].shape
     (5, 193)
     """
-    kinds = open_features(features, device=device)
+    kinds = _open_features(features, device)
     described = [
         _describe_by(
             kind,
@@ -108,38 +112,27 @@ def describe(
     return np.hstack([_weigh_alike(*each) for each in described]), "linear"
 
 
-def open_features(
-    features: Any, *, device: Any = None, named: Sequence[str] = NAMED, name: str = "`features`"
-) -> list[Any]:
-    """The kinds of features, checked, with encoders loaded; `named` are known without one."""
+def _open_features(features: Any, device: Any) -> list[Any]:
+    """The kinds of features, checked, with encoders loaded."""
     kinds: Any = split_kinds(features) if isinstance(features, str) else features
     kinds = list(kinds) if isinstance(kinds, list | tuple) else [kinds]
     if not kinds:
-        raise ValueError(f"{name} is empty. Give {_known(named)}.")
+        raise ValueError(f"`features` is empty. Give {_KNOWN}.")
     opened: list[Any] = []
     for kind in kinds:
         if not isinstance(kind, str):
             if not (callable(kind) or hasattr(kind, "transform") or isinstance(kind, Encoder)):
-                raise ValueError(f"{name} holds {kind!r}. Give {_known(named)}.")
+                raise ValueError(f"`features` holds {kind!r}. Give {_KNOWN}.")
         elif kinds.count(kind) > 1:
-            raise ValueError(f"{name} holds {kind} {kinds.count(kind)} times. Give it once.")
+            raise ValueError(f"`features` holds {kind} {kinds.count(kind)} times. Give it once.")
         elif is_encoder(kind):
-            kind = load_encoder(kind, device=device)
+            kind = load_encoder(kind, device)
             if kind.items != "images":
-                raise ValueError(f"{name} {kind.name} describes {kind.items}, not pictures.")
-        elif kind.lower().endswith(".npy"):
-            check_regular_file(kind, name)
-        elif kind not in named:
-            raise ValueError(f"{name} {kind} is not understood. Give {_known(named)}.")
+                raise ValueError(f"`features` {kind.name} describes {kind.items}, not pictures.")
+        elif kind not in _NAMED and not kind.lower().endswith(".npy"):
+            raise ValueError(f"`features` {kind} is not understood. Give {_KNOWN}.")
         opened.append(kind)
     return opened
-
-
-def _known(named: Sequence[str]) -> str:
-    return (
-        f"{', '.join(named)}, a .npy file with one row for each picture, or an encoder, such as "
-        "model.onnx or timm:NAME; several joined by +"
-    )
 
 
 def _describe_by(
@@ -154,10 +147,7 @@ def _describe_by(
     """Vectors and kernel of one kind of features."""
     arrays = images.arrays if isinstance(images, ImageCollection) else images
     if isinstance(kind, Encoder):
-        vectors = encode_pictures(
-            images, kind, cache=cache, n_jobs=n_jobs, on_progress=on_progress
-        )
-        return vectors, "linear"
+        return _encode(images, kind, cache, n_jobs, on_progress), "linear"
     if not isinstance(kind, str):
         return _by_own(kind, check_images(arrays)), "linear"
     if kind == "color":
@@ -196,13 +186,12 @@ def _by_own(kind: Any, images: NDArray[np.uint8]) -> Vectors:
     return vectors.astype(np.float32 if vectors.dtype == np.float32 else np.float64)
 
 
-def encode_pictures(
+def _encode(
     images: ArrayLike | ImageCollection,
     encoder: Encoder,
-    *,
-    cache: str | Path | None = None,
-    n_jobs: int | None = None,
-    on_progress: Progress | None = None,
+    cache: str | Path | None,
+    n_jobs: int | None,
+    on_progress: Progress | None,
 ) -> NDArray[np.float32]:
     """Vectors of length 1 by an encoder; files of a collection are read at its size."""
     if isinstance(images, ImageCollection) and images.folder is not None:

@@ -141,3 +141,10 @@ def test_keys_depend_on_every_part_and_on_where_it_ends():
     keys = {digest("a", "bc"), digest("ab", "c"), digest("abc"), digest("a", b"bd")}
     assert len(keys) == 4
     assert digest("a", "bc") == digest("a", b"bc")
+
+
+def test_content_without_pytorch_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "unshuffle.encoders._efficientnet", raising=False)
+    with pytest.raises(ImportError, match=r'needs PyTorch: pip install "unshuffle\[content\]"'):
+        load_encoder("content")

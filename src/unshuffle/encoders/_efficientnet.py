@@ -170,13 +170,14 @@ class _Convolution(torch.nn.Conv2d):
     def forward(self, input: Any) -> Any:
         stride, width, side = self.stride[0], self.kernel_size[0], input.shape[-1]
         n_padded = max(0, (ceil(side / stride) - 1) * stride + width - side)
-        before = n_padded // 2
+        kernel = self.weight
         if n_padded % 2:
-            # One more after the pixels than before them, which needs a copy.
-            input = torch.nn.functional.pad(input, 2 * (before, n_padded - before))
-            before = 0
+            # One more after the pixels than before them: as many on both sides with a zero
+            # before the kernel, which saves a copy of the pixels.
+            kernel = torch.nn.functional.pad(kernel, (1, 0, 1, 0))
+        n_before = (n_padded + 1) // 2
         return torch.nn.functional.conv2d(
-            input, self.weight, self.bias, self.stride, before, groups=self.groups
+            input, kernel, self.bias, self.stride, n_before, groups=self.groups
         )
 
 

@@ -176,15 +176,6 @@ def load_encoder(name: str, device: Any = None) -> Encoder:
     """
     if not isinstance(name, str):
         raise TypeError(f"The name of an encoder must be a str, got {type(name).__name__}.")
-    if Path(name).suffix.lower() in _REFUSED:
-        raise ValueError(
-            f"{name} cannot be used as an encoder: opening such a file can run code, or it has "
-            "weights without their network. Export the model to an ONNX file and give that."
-        )
-    if Path(name).suffix.lower() == ".onnx":
-        from unshuffle.encoders._onnx import OnnxEncoder
-
-        return OnnxEncoder(name, device)
     kind, _, rest = name.partition(":")
     if kind == "content":
         from unshuffle.encoders._efficientnet import load_content
@@ -194,6 +185,16 @@ def load_encoder(name: str, device: Any = None) -> Encoder:
         from unshuffle.encoders._installed import load_installed
 
         return load_installed(name, device)
+    suffix = Path(name).suffix.lower()
+    if suffix == ".onnx":
+        from unshuffle.encoders._onnx import OnnxEncoder
+
+        return OnnxEncoder(name, device)
+    if suffix in _REFUSED:
+        raise ValueError(
+            f"{name} cannot be used as an encoder: opening such a file can run code, or it has "
+            "weights without their network. Export the model to an ONNX file and give that."
+        )
     raise ValueError(f"{name!r} is not the name of an encoder. Give {FORMS}.")
 
 

@@ -9,8 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from unshuffle._files import split_kinds
-
 MOST_CORES = 1024
 Check = Callable[[Any], Any]
 # As the estimator has them, which is imported too late for --help; a test compares the two.
@@ -18,6 +16,12 @@ Method = StrEnum("Method", "auto refined low-rank classic unbiased entropy")
 Quality = StrEnum("Quality", "fast balanced best classic")
 Neighbors = StrEnum("Neighbors", "kernel laplacian")
 ENCODERS = "MODEL.onnx, timm:NAME or open_clip:NAME"
+
+
+def _split(features: list[str] | None) -> list[str]:
+    from unshuffle._files import split_kinds  # loads NumPy, which --help does without
+
+    return [name for each in features or () for name in split_kinds(each)]
 
 
 def _in_range(low: float, high: float | None = None) -> Check:
@@ -227,7 +231,7 @@ class MatchOptions:
     @property
     def compared(self) -> list[str]:
         """Names of the chosen features."""
-        return [name for each in self.features or () for name in split_kinds(each)]
+        return _split(self.features)
 
 
 @dataclass(frozen=True)
@@ -298,7 +302,7 @@ class LayoutOptions:
     @property
     def compared(self) -> list[str]:
         """Names of the chosen features."""
-        return [name for each in self.features or () for name in split_kinds(each)]
+        return _split(self.features)
 
 
 @dataclass(frozen=True)

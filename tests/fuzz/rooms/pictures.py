@@ -253,6 +253,7 @@ function(
         "margin": s.count(0, 1, 2),
     },
 )
+function(images, "text_tiles", {"texts": v.texts("n"), "side": s.count(16, 64)})
 function(
     images,
     "write_page",

@@ -21,7 +21,7 @@ from unshuffle._scalings import unit_rows
 from unshuffle.encoders import Encoder, is_encoder, load_encoder
 from unshuffle.images._cache import PictureCache, picture_key
 from unshuffle.images._features import color_texture, lab_pixels
-from unshuffle.images._reading import ImageCollection, Progress
+from unshuffle.images._reading import ImageCollection, Progress, check_progress
 from unshuffle.images._visual_words import visual_words
 
 _NAMED = ("color", "texture", "words")
@@ -95,6 +95,7 @@ def describe(
     >>> describe(images, ["color", brightness])[0].shape
     (5, 193)
     """
+    check_progress(on_progress)
     kinds = _open_features(features, device)
     described = [
         _describe_by(

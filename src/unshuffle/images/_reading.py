@@ -29,12 +29,17 @@ Worker = Callable[[Any], Any]
 Outcome = tuple[int, int] | str
 
 
+def check_progress(on_progress: Any) -> None:
+    """Refuse what cannot be called."""
+    if on_progress is not None and not callable(on_progress):
+        raise ValueError(f"`on_progress` must be a function or None, got {on_progress!r}.")
+
+
 def progress_counter(on_progress: Progress | None, total: int) -> Callable[[Worker], Worker]:
     """Decorator that reports each finished call, one at a time, also from several threads."""
+    check_progress(on_progress)
     if on_progress is None:
         return lambda function: function
-    if not callable(on_progress):
-        raise ValueError(f"`on_progress` must be a function or None, got {on_progress!r}.")
     report, lock, numbers = on_progress, threading.Lock(), count(1)
 
     def counted(function: Worker) -> Worker:

@@ -94,7 +94,7 @@ function(
     "describe",
     {
         "images": files.images("n", size=32),
-        "features": s.option("color", "texture", "words"),
+        "features": s.option("color", "texture", "words", "color+words"),
         "random_state": s.seed(),
         "n_jobs": s.jobs(),
         "on_progress": s.callback(),

@@ -59,6 +59,8 @@ def test_unknown_features_are_refused():
         describe(IMAGES, "color+color")
     with pytest.raises(ValueError, match=r"`features` holds 3\. Give color"):
         describe(IMAGES, 3)
+    with pytest.raises(ValueError, match="`features` holds the class PCA"):
+        describe(IMAGES, ["color", PCA])
     with pytest.raises(ValueError, match="`features` is empty"):
         describe(IMAGES, [])
 

@@ -121,6 +121,10 @@ def _open_features(features: Any, device: Any) -> list[Any]:
         raise ValueError(f"`features` is empty. Give {_KNOWN}.")
     opened: list[Any] = []
     for kind in kinds:
+        if isinstance(kind, type):
+            raise ValueError(
+                f"`features` holds the class {kind.__name__}. Give an instance of it."
+            )
         if not isinstance(kind, str):
             if not (callable(kind) or hasattr(kind, "transform") or isinstance(kind, Encoder)):
                 raise ValueError(f"`features` holds {kind!r}. Give {_KNOWN}.")

@@ -237,6 +237,10 @@ def test_texts_on_one_subject_hang_together(run, poems, tmp_path):
     assert "Read 12 files in 2 folders" in result.stdout
     page = data_of(tmp_path / "wall.html")
     assert sorted(page["names"])[:2] == ["bread0.txt", "bread1.txt"]
+    assert set(page["captions"]) == {"The sea", "The bread"}
+    run("layout", poems, "--summary", 2)
+    page = data_of(tmp_path / "wall.html")
+    assert sorted(page["captions"]) == ["The bread · stands for 6", "The sea · stands for 6"]
     answer = json.loads(run("layout", poems, "--shape", "1x12", "--json").stdout)
     assert (answer["features"], answer["kernel"], answer["n_read"]) == ("tfidf", "text", 12)
     run("layout", poems, "--shape", "1x12", "-o", "wall.csv", "-o", "wall.png")

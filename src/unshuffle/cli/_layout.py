@@ -1,5 +1,6 @@
 """`unshuffle layout`: read a collection, lay it out, write the result."""
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -311,11 +312,14 @@ def _describe(
 def _make_wall(
     items: Items, positions: Positions, report: dict[str, Any], folder: PictureFolder
 ) -> Wall:
-    images, previews, options = None, None, folder.options
+    images, previews, options, captions = None, None, folder.options, items.captions
     if items.texts is not None and any_with_suffix(folder.outputs, PICTURE_SUFFIXES):
         shown = [items.texts[i] for i in items.chosen]
         options = replace(options, tile=max(options.tile, TEXT_SIDE))
         images = text_tiles(shown, side=options.tile)
+        titles = [textwrap.shorten(text.strip().partition("\n")[0], 120) for text in shown]
+        counts = captions or [""] * len(shown)
+        captions = [" · ".join(filter(None, each)) for each in zip(titles, counts, strict=True)]
         if len(shown) <= MAX_PREVIEWS:
             previews = list(text_tiles(shown, side=PREVIEW_SIDE))
     elif items.pictures is not None and any_with_suffix(folder.outputs, PICTURE_SUFFIXES):
@@ -329,7 +333,7 @@ def _make_wall(
         title=options.path.resolve().name or "unshuffle",
         images=images,
         options=options,
-        captions=items.captions,
+        captions=captions,
         previews=previews,
     )
 

@@ -129,7 +129,7 @@ def test_a_file_of_vectors_may_be_one_of_several(tmp_path, monkeypatch):
     assert describe(IMAGES, "a+b.npy")[0].shape == (5, 2)
     np.save("own.npy", np.arange(10.0).reshape(5, 2))
     assert describe(IMAGES, "own.npy+texture")[0].shape[1] == 2 + color_texture(IMAGES).shape[1]
-    with pytest.raises(ValueError, match=r"5 row\(s\), but there are 4 picture"):
+    with pytest.raises(ValueError, match=r"5 row\(s\), but there are 4 item"):
         describe(IMAGES[:4], "own.npy")
 
 
@@ -218,7 +218,7 @@ def test_features_of_the_user_are_read_as_they_are(tmp_path, dtype):
 
 def test_a_wrong_number_of_rows_names_both_numbers(tmp_path):
     np.save(tmp_path / "own.npy", np.zeros((4, 3)))
-    with pytest.raises(ValueError, match=r"4 row\(s\), but there are 5 picture\(s\)\. Give one"):
+    with pytest.raises(ValueError, match=r"4 row\(s\), but there are 5 item\(s\)\. Give one"):
         read_features(tmp_path / "own.npy", 5)
     with pytest.raises(ValueError, match=r"names, from a\.jpg to e\.jpg\."):
         read_features(tmp_path / "own.npy", 5, names=["a.jpg", "b", "c", "d", "e.jpg"])

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from unshuffle._device import find_device
 from unshuffle._files import check_regular_file
-from unshuffle.encoders._encoder import Encoder, batch_for, digest, on_all_cores, scale_to
+from unshuffle.encoders._encoder import Encoder, batch_for, digest, encode_on, scale_to
 
 try:
     import torch
@@ -62,9 +62,7 @@ class _Content(Encoder):
         self.batch_size = batch_for(device)
 
     def _encode_batch(self, items: NDArray[np.uint8]) -> NDArray[np.float32]:
-        if self._device.type == "cpu":
-            return on_all_cores(self._encode_piece, items)
-        return self._encode_piece(items)
+        return encode_on(self._device, self._encode_piece, items)
 
     def _encode_piece(self, items: NDArray[np.uint8]) -> NDArray[np.float32]:
         with torch.inference_mode():

@@ -267,16 +267,18 @@ def batch_for(device: Any) -> int:
     return 128 if device.type == "cuda" else 4 * _PIECE * torch.get_num_threads()
 
 
-def on_all_cores(
-    function: Callable[[NDArray[Any]], NDArray[np.float32]], items: NDArray[Any]
+def encode_on(
+    device: Any, function: Callable[[NDArray[Any]], NDArray[np.float32]], items: NDArray[Any]
 ) -> NDArray[np.float32]:
-    """Vectors by a function of PyTorch, each core working on its own items.
+    """Vectors by a function of PyTorch: all at once on a GPU, each core with items of its own.
 
     Cores that share each layer wait for one another after it: ten times slower if other programs
     use them too.
     """
     import torch
 
+    if device.type != "cpu":
+        return function(items)
     pieces = [items[start : start + _PIECE] for start in range(0, len(items), _PIECE)]
     with ThreadPoolExecutor(
         torch.get_num_threads(), initializer=torch.set_num_threads, initargs=(1,)

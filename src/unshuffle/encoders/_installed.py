@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._device import find_device
-from unshuffle.encoders._encoder import Encoder, batch_for, digest, on_all_cores, reason
+from unshuffle.encoders._encoder import Encoder, batch_for, digest, encode_on, reason
 
 # Part of the key of all vectors: increase it when they change.
 _VERSION = "installed 1"
@@ -48,9 +48,7 @@ class PictureEncoder(Encoder):
         self.batch_size = batch_for(device)
 
     def _encode_batch(self, items: NDArray[np.uint8]) -> NDArray[np.float32]:
-        if self._device.type == "cpu":
-            return on_all_cores(self._encode_piece, items)
-        return self._encode_piece(items)
+        return encode_on(self._device, self._encode_piece, items)
 
     def _encode_piece(self, items: NDArray[np.uint8]) -> NDArray[np.float32]:
         import torch

@@ -322,14 +322,14 @@ def read_features(
     array = load_array(path)
     if array.ndim != 2 or array.shape[1] == 0:
         raise ValueError(
-            f"{path} has shape {array.shape}. Give a 2-D array with one row for each picture and "
+            f"{path} has shape {array.shape}. Give a 2-D array with one row for each item and "
             "at least one column."
         )
     if len(array) != n_items:
         order = f", from {names[0]} to {names[-1]}" if names else ""
         raise ValueError(
-            f"{path} has {len(array)} row(s), but there are {n_items} picture(s). Give one row "
-            f"for each picture that was read, in natural order of the names{order}."
+            f"{path} has {len(array)} row(s), but there are {n_items} item(s). Give one row "
+            f"for each item that was read, in natural order of the names{order}."
         )
     check_finite(array, str(path))
     return np.array(array, dtype=np.float64)

@@ -1,7 +1,9 @@
 """Safe decoding of one picture: known formats, a limit on pixels, no metadata."""
 
 from functools import cache
+from io import BytesIO
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,12 +34,23 @@ _UPRIGHT = {
     8: Image.Transpose.ROTATE_90,
 }
 _ORIENTATION_TAG = 0x0112
+# A larger copy of at most this side is kept exactly, as PNG; others as JPEG of this quality.
+_EXACT_SIDE = 64
+_QUALITY = 88
+
+
+class Decoded(NamedTuple):
+    """A picture that was read, upright in RGB."""
+
+    pixels: NDArray[np.uint8]
+    original: tuple[int, int]  # height and width in the file
+    preview: bytes | None = None  # a larger copy in proportion, as JPEG or PNG without metadata
 
 
 def decode(
-    path: Path, *, size: tuple[int, int], fit: str = "stretch"
-) -> tuple[NDArray[np.uint8], tuple[int, int]]:
-    """Pixels at `size` (height, width), upright in RGB, and the original size.
+    path: Path, *, size: tuple[int, int], fit: str = "stretch", preview: int | None = None
+) -> Decoded:
+    """Pixels at `size` (height, width), and a larger copy of at most `preview` pixels a side.
 
     Decoders raise nearly any exception on a damaged file; `explain` words it.
     """
@@ -48,15 +61,26 @@ def decode(
         turned = orientation >= 5
         height, width = size[::-1] if turned else size
         original = (image.width, image.height) if turned else (image.height, image.width)
+        shown = _shrunk(image.size, preview or 1)
         # JPEG can be decoded at a fraction of its size in a fraction of the time.
-        image.draft("RGB", (4 * width, 4 * height))
-        box = _central_box(image.size, (width, height)) if fit == "crop" else None
-        small = _to_rgb(image).resize(
-            (width, height), Image.Resampling.BICUBIC, box=box, reducing_gap=3.0
-        )
-    if orientation in _UPRIGHT:
-        small = small.transpose(_UPRIGHT[orientation])
-    return np.asarray(small, dtype=np.uint8), original
+        image.draft("RGB", (max(4 * width, shown[0]), max(4 * height, shown[1])))
+        whole = _to_rgb(image)
+    box = _central_box(whole.size, (width, height)) if fit == "crop" else None
+    small = _upright(_scaled(whole, (width, height), box), orientation)
+    larger = None
+    if preview is not None:
+        larger = _encode(_upright(_scaled(whole, shown), orientation))
+    return Decoded(np.asarray(small, dtype=np.uint8), original, larger)
+
+
+def central_part(image: Image.Image, height: int, width: int) -> NDArray[np.uint8]:
+    """The largest central part of an open picture that fills a size, in RGB."""
+    image.draft("RGB", (2 * width, 2 * height))
+    box = _central_box(image.size, (width, height))
+    part = image.convert("RGB")
+    if part.size != (width, height):
+        part = part.resize((width, height), Image.Resampling.BICUBIC, box=box, reducing_gap=3.0)
+    return np.asarray(part, dtype=np.uint8)
 
 
 def explain(error: Exception) -> str:
@@ -65,6 +89,8 @@ def explain(error: Exception) -> str:
         return "not a picture in a supported format (PNG, JPEG, GIF, BMP, TIFF, WebP)"
     if isinstance(error, Image.DecompressionBombError):
         return _TOO_LARGE
+    if isinstance(error, MemoryError):
+        return "it takes more memory than there is"
     if isinstance(error, ValueError):
         return str(error) or "damaged"
     if isinstance(error, OSError) and error.strerror:
@@ -122,6 +148,35 @@ def _central_box(
     return left, top, min(left + width, size[0]), min(top + height, size[1])
 
 
+def _shrunk(size: tuple[int, int], side: int) -> tuple[int, int]:
+    """Width and height in the same proportions with the longer one at most `side`."""
+    scale = min(1.0, side / max(size))
+    return max(1, round(size[0] * scale)), max(1, round(size[1] * scale))
+
+
+def _scaled(
+    image: Image.Image,
+    size: tuple[int, int],
+    box: tuple[float, float, float, float] | None = None,
+) -> Image.Image:
+    return image.resize(size, Image.Resampling.BICUBIC, box=box, reducing_gap=3.0)
+
+
+def _upright(image: Image.Image, orientation: int) -> Image.Image:
+    return image.transpose(_UPRIGHT[orientation]) if orientation in _UPRIGHT else image
+
+
+def _encode(image: Image.Image) -> bytes:
+    """A picture as PNG if it is tiny, else as JPEG, without metadata."""
+    image.info = {}  # Pillow would write profiles and comments that it found in the file
+    data = BytesIO()
+    if max(image.size) <= _EXACT_SIDE:
+        image.save(data, "PNG")
+    else:
+        image.save(data, "JPEG", quality=_QUALITY)
+    return data.getvalue()
+
+
 def _orientation(image: Image.Image) -> int:
     try:
         value = image.getexif().get(_ORIENTATION_TAG, 1)
@@ -139,7 +194,10 @@ def _to_rgb(image: Image.Image) -> Image.Image:
         opaque = image.convert("RGBA")
         white = Image.new("RGBA", opaque.size, "white")
         return Image.alpha_composite(white, opaque).convert("RGB")
-    return image.convert("RGB")
+    if image.mode != "RGB":
+        return image.convert("RGB")
+    image.load()
+    return image  # a copy would take the memory twice
 
 
 def _to_eight_bits(values: NDArray[np.float64]) -> NDArray[np.uint8]:

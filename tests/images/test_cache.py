@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from unshuffle.images import _cache, _reading, default_cache, read_folder
+from unshuffle import _picture_cache as _cache
+from unshuffle import _picture_reading as _reading
+from unshuffle._decoding import Decoded
+from unshuffle.images import default_cache, read_folder
 
 
 @pytest.fixture
@@ -156,7 +159,7 @@ def test_damaged_and_foreign_entries_are_not_trusted_and_are_mended(photos, kept
 def test_an_entry_of_another_picture_size_under_the_same_name_is_not_trusted(photos, kept):
     first = entries(kept)[0]
     pixels = np.zeros((20, 80, 3), np.uint8)  # as many bytes, laid out differently
-    _cache.PictureCache(kept).store(first.stem, pixels, (1, 1))
+    _cache.PictureCache(kept).store(first.stem, Decoded(pixels, (1, 1)))
     fresh = read_folder(photos)
     np.testing.assert_array_equal(read_folder(photos, cache=kept).arrays, fresh.arrays)
 
@@ -210,6 +213,42 @@ def test_the_cache_does_not_grow_without_bound(photos, kept, monkeypatch):
     assert len(left) == 4
     assert (kept / "letter.txt").exists()
     assert not (kept / "unshuffle-abandoned.thumb-part").exists()
+
+
+def test_what_this_session_used_is_kept_beyond_the_limit(photos, kept, monkeypatch):
+    stale = [kept / f"{i:040x}.thumb" for i in range(3)]
+    for path in stale:
+        path.write_bytes(bytes(100))
+        os.utime(path, ns=(0, 0))
+    monkeypatch.setattr(_cache, "MAX_CACHE_BYTES", 0)
+    Image.new("RGB", (50, 30), "red").save(photos / "new.png")
+    collection = read_folder(photos, cache=kept, previews=32)
+    assert len(entries(kept)) == 4 + 5
+    assert not any(path.exists() for path in stale)
+    assert all(collection.previews)
+
+
+@pytest.mark.parametrize("how", ["empty", "cut", "longer", "flipped pixel", "foreign"])
+def test_damaged_previews_are_not_trusted_and_are_mended(photos, tmp_path, decoded, how):
+    kept = tmp_path / "new"
+    collection = read_folder(photos, cache=kept, previews=320)
+    before = list(collection.previews)
+    decoded.clear()
+    damage(entries(kept)[0], how)
+    for _ in range(2):
+        assert list(collection.previews) == before
+    assert len(decoded) == 1
+
+
+def test_a_picture_that_takes_too_much_memory_is_skipped_with_that_reason(photos, monkeypatch):
+    def fail(path, **options):
+        if path.name == "1.jpg":
+            raise MemoryError
+        return real(path, **options)
+
+    real = _reading.decode
+    monkeypatch.setattr(_reading, "decode", fail)
+    assert read_folder(photos).skipped == [("1.jpg", "it takes more memory than there is")]
 
 
 def test_no_unfinished_entry_is_left_behind(photos, kept):

@@ -1,7 +1,7 @@
 """Pictures: safe reading, features, masks, sheets, morphs and web pages."""
 
 from unshuffle._color import rgb_to_lab
-from unshuffle.images._cache import default_cache
+from unshuffle._picture_cache import default_cache
 from unshuffle.images._describe import describe, read_features
 from unshuffle.images._features import color_histogram, color_texture, lab_pixels
 from unshuffle.images._masks import read_mask, text_mask

@@ -3,8 +3,9 @@
 import os
 import threading
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from numbers import Integral
 from pathlib import Path
@@ -15,18 +16,21 @@ from numpy.typing import NDArray
 
 from unshuffle._decoding import decode, explain
 from unshuffle._files import as_path, by_reason, check_folder, list_files, natural_key, path_key
-from unshuffle._parallel import map_parallel
+from unshuffle._parallel import count_threads, map_parallel
 from unshuffle._parameters import check_count, check_memory, check_option
+from unshuffle._picture_reading import PictureReader, Reading, Task
+from unshuffle._picture_workers import can_start_processes, read_in_processes
 from unshuffle._printing import short_repr
-from unshuffle.images._cache import PictureCache, Thumbnail, picture_key
+from unshuffle.images._previews import Previews, TemporaryFolder
 
 FITS = ("stretch", "crop")
+MAX_SIDE = 4096
+# Fewer files are read by threads before processes, which start in a fifth of a second, catch up.
+PROCESSES_FROM = 500
 
 
 Progress = Callable[[int, int], object]
 Worker = Callable[[Any], Any]
-# Height and width of a picture in its file, or why it was not read.
-Outcome = tuple[int, int] | str
 
 
 def check_progress(on_progress: Any) -> None:
@@ -72,6 +76,12 @@ class ImageCollection:
         Folder that they are from.
     fit : {"stretch", "crop"}
         How they were brought to one size.
+    previews : sequence of bytes, or None
+        A larger copy of each picture, if asked for: upright, in RGB and in its proportions,
+        transparent parts on white. JPEG, or PNG, which is exact, if it has at most 64 x 64
+        pixels; without metadata. ``previews[i]`` is read from disk when it is asked for. One that
+        was deleted meanwhile is made again from the file of the picture; if that is gone too, a
+        ValueError says so.
 
     Examples
     --------
@@ -92,12 +102,35 @@ class ImageCollection:
     skipped: list[tuple[str, str]]
     folder: Path | None = None
     fit: str = "stretch"
+    previews: Previews | None = None
 
     def __repr__(self) -> str:
         return short_repr(self)
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def take(self, items: Sequence[int] | NDArray[np.intp]) -> "ImageCollection":
+        """Some of the pictures, in this order.
+
+        Parameters
+        ----------
+        items : sequence of int
+            Their numbers.
+
+        Returns
+        -------
+        collection : ImageCollection
+            The pictures with their names, sizes and previews, and all skipped files.
+        """
+        chosen = np.asarray(items, dtype=np.intp)
+        return replace(
+            self,
+            names=[self.names[i] for i in chosen],
+            arrays=self.arrays[chosen],
+            sizes=self.sizes[chosen],
+            previews=None if self.previews is None else self.previews.take(chosen.tolist()),
+        )
 
 
 def read_folder(
@@ -107,6 +140,7 @@ def read_folder(
     fit: str = "stretch",
     recursive: bool = False,
     cache: str | Path | None = None,
+    previews: int | None = None,
     n_jobs: int | None = None,
     on_progress: Progress | None = None,
 ) -> ImageCollection:
@@ -130,9 +164,17 @@ def read_folder(
         Also read sub-folders, except hidden ones and links.
     cache : str, Path or None, default=None
         Folder for scaled copies, such as `default_cache()`, which make the next reading much
-        faster. It is created if missing and holds at most 512 MiB. None keeps no copies.
+        faster, also one that was interrupted. It is created if missing. The copies that were not
+        used for longest are removed beyond 4 GiB, enough for 100,000 pictures with previews of
+        320 pixels; what this session used stays. None keeps no copies.
+    previews : int or None, default=None
+        Longest side of a larger copy of each picture, in its proportions and never enlarged.
+        Larger copies show more and take more disk: some 18 kB each at 320 pixels. They are kept
+        in `cache`; without one in a temporary folder, which is removed with the collection. None
+        makes none.
     n_jobs : int or None, default=None
-        Number of threads that decode. The result does not depend on it.
+        Number of threads that decode; of processes, at most 16, from 500 files on. The result
+        does not depend on it.
     on_progress : callable or None, default=None
         Called with the number of files done and the total.
 
@@ -144,7 +186,12 @@ def read_folder(
     Notes
     -----
     Time grows with the pixels in the files, memory with ``n_images * height * width * 3``
-    bytes, plus one decoded picture for each thread.
+    bytes, plus one decoded picture for each thread or process, and 40 MB for each process.
+
+    A file that crashes its decoder, or needs more memory than there is, costs only itself if
+    processes decode: it is skipped with the reason. Processes are other interpreters that run
+    this library alone, so scripts need no ``if __name__ == "__main__"``. Where none can be
+    started, threads decode. After Ctrl-C, all pictures decoded so far are in `cache`.
 
     Examples
     --------
@@ -166,6 +213,8 @@ def read_folder(
     """
     size = check_image_size(size)
     check_option(fit, "fit", FITS)
+    if previews is not None:
+        previews = check_count(previews, "previews", most=MAX_SIDE)
     folder = check_folder(folder)
     kept = None if cache is None else Path(cache)
     if kept is not None and os.path.realpath(kept) == os.path.realpath(folder):
@@ -180,77 +229,80 @@ def read_folder(
         what=f"Reading {n_files:,} pictures at {size[0]} x {size[1]} pixels",
         instead="Choose a smaller `size`.",
     )
+    holder = TemporaryFolder() if previews is not None and kept is None else None
+    copies = kept if holder is None else holder.path
+    # Absolute: the current folder may change before a preview is asked for.
+    copied = None if copies is None else os.path.abspath(copies)
+    reader = PictureReader(Task(size, fit, previews, copied, holder is not None))
     paths = [path for _, path in listing.files]
-    arrays, outcomes = _read_all(paths, size, fit, kept, n_jobs, on_progress)
-    good = [i for i, outcome in enumerate(outcomes) if not isinstance(outcome, str)]
-    skipped = listing.skipped + [
-        (name, outcome)
-        for (name, _), outcome in zip(listing.files, outcomes, strict=True)
-        if isinstance(outcome, str)
-    ]
-    skipped.sort(key=lambda entry: path_key(entry[0]))
+    found = _read_all(paths, reader, n_jobs, on_progress)
+    good = [i for i in range(n_files) if i not in found.reasons]
+    skipped = [(listing.files[i][0], reason) for i, reason in found.reasons.items()]
+    skipped = sorted(listing.skipped + skipped, key=lambda entry: path_key(entry[0]))
     if not good:
         raise ValueError(_nothing_read(folder, skipped, recursive))
     for place, i in enumerate(good):
-        arrays[place] = arrays[i]  # in place: a copy would take the memory twice
+        found.arrays[place] = found.arrays[i]  # in place: a copy would take the memory twice
+    names, keys = [listing.files[i][0] for i in good], [found.keys[i] for i in good]
+    root = Path(os.path.abspath(folder))
     return ImageCollection(
-        names=[listing.files[i][0] for i in good],
-        arrays=arrays[: len(good)],
-        sizes=np.array([outcomes[i] for i in good], dtype=np.intp),
+        names=names,
+        arrays=found.arrays[: len(good)],
+        sizes=found.sizes[good],
         skipped=skipped,
         folder=folder,
         fit=fit,
+        previews=None if previews is None else Previews(root, names, keys, reader, holder),
     )
 
 
+class _Found:
+    """What was read of each file."""
+
+    def __init__(self, n_files: int, size: tuple[int, int]) -> None:
+        self.arrays = np.zeros((n_files, *size, 3), dtype=np.uint8)
+        self.sizes = np.zeros((n_files, 2), dtype=np.intp)  # in the files
+        self.keys = [""] * n_files  # of their copies
+        self.reasons: dict[int, str] = {}  # why files were not read
+        self.any_new = False
+        self.problem: str | None = None  # why copies are not kept
+
+    def take(self, i: int, reading: Reading) -> None:
+        if reading.picture is None:
+            self.reasons[i] = reading.reason
+            return
+        self.arrays[i], self.sizes[i], _ = reading.picture
+        self.keys[i] = reading.key
+        if not reading.from_copy:
+            self.any_new = True
+        if reading.problem is not None:
+            self.problem = reading.problem
+
+
 def _read_all(
-    paths: list[Path],
-    size: tuple[int, int],
-    fit: str,
-    cache: Path | None,
-    n_jobs: int | None,
-    on_progress: Progress | None,
-) -> tuple[NDArray[np.uint8], list[Outcome]]:
-    """Pixels of each file, and its original size or why it was not read."""
-    thumbnails = None if cache is None else PictureCache(cache)
-    arrays = np.zeros((len(paths), *size, 3), dtype=np.uint8)
-
-    def read_one(i: int) -> Outcome:
-        try:
-            arrays[i], original = _read_cached(paths[i], size, fit, thumbnails)
-            return original
-        except Exception as error:
-            # Decoders raise almost anything on damaged data.
-            return explain(error)
-
+    paths: list[Path], reader: PictureReader, n_jobs: int | None, on_progress: Progress | None
+) -> _Found:
+    """Read every file, and keep copies of those that are new."""
+    found = _Found(len(paths), reader.task.size)
     counted = progress_counter(on_progress, len(paths))
+    n_workers = count_threads(n_jobs, len(paths))
+    left: Sequence[int] = range(len(paths))
+    if n_workers > 1 and len(paths) >= PROCESSES_FROM and can_start_processes():
+        step = partial(counted(lambda _: None), None)
+        left = read_in_processes(paths, reader.task, n_workers, found.take, step)
     with warnings.catch_warnings():
         # Decoders warn about oddities in files; `skipped` lists what matters.
         warnings.simplefilter("ignore")
-        outcomes = map_parallel(counted(read_one), range(len(paths)), n_jobs=n_jobs)
-    if thumbnails is not None:
-        thumbnails.prune()
-        if thumbnails.problem is not None:
-            warnings.warn(
-                f"Thumbnails cannot be kept in {cache}: {thumbnails.problem}. The pictures were "
-                "read anyway; choose another `cache` to read them faster next time.",
-                stacklevel=3,
-            )
-    return arrays, outcomes
-
-
-def _read_cached(
-    path: Path, size: tuple[int, int], fit: str, thumbnails: PictureCache | None
-) -> Thumbnail:
-    """A picture at this size, from the cache if possible."""
-    if thumbnails is None or not os.path.isfile(path):
-        return decode(path, size=size, fit=fit)
-    # Computed before the file is read: if it changes meanwhile, the next reading notices.
-    key = picture_key(path, *size, fit)
-    found = thumbnails.find(key, size)
-    if found is None:
-        found = decode(path, size=size, fit=fit)
-        thumbnails.store(key, *found)
+        read = counted(lambda i: found.take(i, reader.read(paths[i], i)))
+        map_parallel(read, left, n_jobs=n_jobs, in_place=True)
+    if reader.cache is not None and found.any_new:
+        reader.cache.prune()
+    if found.problem is not None:
+        warnings.warn(
+            f"Thumbnails cannot be kept in {reader.task.copies}: {found.problem}. The pictures "
+            "were read anyway; choose another `cache` to read them faster next time.",
+            stacklevel=3,
+        )
     return found
 
 
@@ -307,9 +359,10 @@ def read_image(
     check_option(fit, "fit", FITS)
     file, size = as_path(path, "`path`"), check_image_size(size)
     try:
-        return decode(file, size=size, fit=fit)
+        pixels, original, _ = decode(file, size=size, fit=fit)
     except Exception as error:  # decoders raise nearly anything on a damaged file
         raise ValueError(f"{file} cannot be read as a picture: {explain(error)}.") from error
+    return pixels, original
 
 
 def check_image_size(size: Any) -> tuple[int, int]:
@@ -320,7 +373,7 @@ def check_image_size(size: Any) -> tuple[int, int]:
             f"`size` must be one number or (height, width), got {size!r}. "
             "Pass e.g. 40 or (40, 20)."
         )
-    height, width = (check_count(each, "size", most=4096) for each in both)
+    height, width = (check_count(each, "size", most=MAX_SIDE) for each in both)
     return height, width
 
 

@@ -1,4 +1,4 @@
-"""A cache on disk of thumbnails and vectors, which makes reading a folder again fast."""
+"""A cache on disk of thumbnails, previews and vectors: reading a folder again is fast."""
 
 import hashlib
 import os
@@ -15,16 +15,21 @@ import numpy as np
 import PIL
 from numpy.typing import NDArray
 
-# Pixels, and the height and width of the picture in its file.
-Thumbnail = tuple[NDArray[np.uint8], tuple[int, int]]
-# The least recently used files are removed beyond this.
-MAX_CACHE_BYTES = 512 * 2**20
+from unshuffle._decoding import Decoded
+
+# The least recently used files are removed beyond this: some 100,000 pictures with previews.
+MAX_CACHE_BYTES = 4 * 2**30
 MAX_VECTOR_BYTES = 2**20
-_MAGIC = {".thumb": b"unshuffle thumbnail 1\n", ".vector": b"unshuffle vector 1\n"}
-_SIZES = struct.Struct("<4I")
+MAX_PREVIEW_BYTES = 64 * 2**20
+_MAGIC = {".thumb": b"unshuffle thumbnail 2\n", ".vector": b"unshuffle vector 1\n"}
+# Height, width, both in the file of the picture, and bytes of the preview.
+_SIZES = struct.Struct("<5I")
 _DIGEST_BYTES = 16
 # Bytes at each end of a file that go into its key.
 _ENDS_BYTES = 16 * 1024
+_STARTED_NS = time.time_ns()
+# Clocks of file servers may differ from ours.
+_SKEW_NS = 60 * 10**9
 # A partly written thumbnail this old was left behind by a killed run.
 _ABANDONED_NS = 3600 * 10**9
 _ENTRY_NAME = re.compile(r"[0-9a-f]{40}\.(thumb|vector)")
@@ -33,15 +38,15 @@ _PART_SUFFIX = ".thumb-part"
 
 
 def default_cache() -> Path:
-    """Folder where this system keeps the user's thumbnails, and vectors of pictures.
+    """Folder where this system keeps the user's thumbnails, previews and vectors of pictures.
 
     Returns
     -------
     folder : Path
         ``unshuffle/thumbnails`` under ``$XDG_CACHE_HOME`` or ``~/.cache``, under
         ``~/Library/Caches`` on macOS, under ``%LOCALAPPDATA%`` on Windows. `read_folder` creates
-        it, readable by this user only. Thumbnails of deleted photos stay until the folder is
-        deleted, which is safe at any time.
+        it, readable by this user only. Copies of deleted photos stay until the folder is deleted,
+        which is safe at any time, or holds more than 4 GiB.
 
     Examples
     --------
@@ -68,31 +73,33 @@ class PictureCache:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.problem: str | None = None
-        self._changed = False
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             self._fail(error)
 
-    def find(self, key: str, size: tuple[int, int]) -> Thumbnail | None:
-        """Pixels and original size of a thumbnail, or None."""
-        n_pixels = size[0] * size[1] * 3
-        data = self._find(key, ".thumb", _SIZES.size + n_pixels)
-        if data is None:
+    def find(self, key: str, size: tuple[int, int]) -> Decoded | None:
+        """The thumbnail of this size and the preview of a picture, or None."""
+        start, n_pixels = _SIZES.size, size[0] * size[1] * 3
+        data = self._find(key, ".thumb", start + n_pixels + MAX_PREVIEW_BYTES)
+        if data is None or len(data) < start:
             return None
-        height, width, *original = _SIZES.unpack_from(data)
-        if (height, width) != size:
+        height, width, *original, n_preview = _SIZES.unpack_from(data)
+        if (height, width) != size or len(data) != start + n_pixels + n_preview:
             return None
-        pixels = np.frombuffer(data, np.uint8, n_pixels, _SIZES.size)
-        return pixels.reshape(height, width, 3), (original[0], original[1])
+        pixels = np.frombuffer(data, np.uint8, n_pixels, start).reshape(height, width, 3)
+        preview = data[start + n_pixels :] or None
+        return Decoded(pixels, (original[0], original[1]), preview)
 
-    def store(self, key: str, pixels: NDArray[np.uint8], original: tuple[int, int]) -> None:
-        """Keep a thumbnail, without metadata, or set `problem` if that fails."""
-        self._store(key, ".thumb", _SIZES.pack(*pixels.shape[:2], *original) + pixels.tobytes())
+    def store(self, key: str, picture: Decoded) -> None:
+        """Keep a picture, without metadata, or set `problem` if that fails."""
+        preview = picture.preview or b""
+        sizes = _SIZES.pack(*picture.pixels.shape[:2], *picture.original, len(preview))
+        self._store(key, ".thumb", sizes + picture.pixels.tobytes() + preview)
 
     def find_vector(self, key: str) -> NDArray[np.float32] | None:
         """Vector of a picture, or None."""
-        data = self._find(key, ".vector")
+        data = self._find(key, ".vector", MAX_VECTOR_BYTES)
         if data is None or not data or len(data) % 4:
             return None
         return np.frombuffer(data, "<f4")
@@ -101,23 +108,21 @@ class PictureCache:
         """Keep a vector, or set `problem` if that fails."""
         self._store(key, ".vector", vector.astype("<f4").tobytes())
 
-    def _find(self, key: str, kind: str, n_bytes: int | None = None) -> bytes | None:
-        """What is stored under `key`, if it is whole and of this length."""
+    def _find(self, key: str, kind: str, most: int) -> bytes | None:
+        """What is stored under `key`, if it is whole and of at most so many bytes."""
         path, magic = self.folder / f"{key}{kind}", _MAGIC[kind]
-        rest = len(magic) + _DIGEST_BYTES
         try:
             # lstat: a link or a pipe under this name is foreign.
             found = os.lstat(path)
-            length = MAX_VECTOR_BYTES if n_bytes is None else n_bytes
-            if not stat.S_ISREG(found.st_mode) or found.st_size > length + rest:
+            if not stat.S_ISREG(found.st_mode):
+                return None
+            if found.st_size > len(magic) + most + _DIGEST_BYTES:
                 return None
             data = path.read_bytes()
         except OSError:
             return None
         body = data[:-_DIGEST_BYTES]
         if not body.startswith(magic) or _digest(body) != data[-_DIGEST_BYTES:]:
-            return None
-        if n_bytes is not None and len(data) != n_bytes + rest:
             return None
         with suppress(OSError):
             os.utime(path)  # most recently used, so pruned last
@@ -139,13 +144,12 @@ class PictureCache:
             if part is not None:
                 with suppress(OSError):
                     os.unlink(part)
-        else:
-            self._changed = True
 
     def prune(self) -> None:
-        """Remove the least recently used beyond `MAX_CACHE_BYTES`, and abandoned parts."""
-        if not self._changed:
-            return
+        """Remove the least recently used beyond `MAX_CACHE_BYTES`, and abandoned parts.
+
+        Whatever was used since this program started stays: it may be read again.
+        """
         entries = []
         with suppress(OSError), os.scandir(self.folder) as listed:
             for entry in listed:
@@ -157,7 +161,7 @@ class PictureCache:
         for used, n_bytes, path in sorted(entries, reverse=True):
             kept += n_bytes
             abandoned = path.endswith(_PART_SUFFIX) and now - used > _ABANDONED_NS
-            if kept > MAX_CACHE_BYTES or abandoned:
+            if abandoned or (kept > MAX_CACHE_BYTES and used < _STARTED_NS - _SKEW_NS):
                 with suppress(OSError):
                     os.unlink(path)
 

@@ -401,7 +401,7 @@ def middle(X: NDArray[Any]) -> NDArray[Any]:
     however far the origin is, and outliers do not move it.
     """
     place = (len(X) - 1) // 2
-    return np.ascontiguousarray(np.partition(X.T, place, axis=1)[:, place])
+    return np.partition(X.T, place, axis=1)[:, place].copy()  # a view would keep all of it
 
 
 def distances_from_median(X: NDArray[Any]) -> NDArray[np.float64]:

@@ -380,3 +380,61 @@ def test_neighbors_show_the_same_more_often_than_by_chance(shared_data):
         images, labels = data["images"][:500], data["labels"][:500]
     counts = visual_words(images, random_state=0)
     assert np.mean(labels[nearest(chi2_kernel(counts))] == labels) > 0.22  # by chance 0.10
+
+
+@pytest.fixture
+def many(monkeypatch):
+    """Sixty pictures that count as many, of which a few components are kept."""
+    monkeypatch.setattr("unshuffle.images._describe.MANY", 50)
+    monkeypatch.setattr("unshuffle.images._components.N_COMPONENTS", 20)
+    monkeypatch.setattr("unshuffle.images._components._BLOCK", 16)
+    rng = np.random.RandomState(0)
+    coarse = rng.randint(0, 256, (60, 2, 2, 3)).astype(np.uint8)
+    return np.stack([np.asarray(Image.fromarray(each).resize((8, 8))) for each in coarse])
+
+
+@pytest.mark.parametrize("features", ["color", "texture", "color+texture+words", [Means()]])
+def test_many_pictures_are_described_by_their_leading_components(many, features):
+    vectors, kernel = describe(many, features, random_state=0)
+    assert vectors.dtype == np.float32
+    assert vectors.shape == (60, 3 if isinstance(features, list) else 20)
+    assert kernel == "linear"
+    for n_jobs in (2, 3):
+        again, _ = describe(many, features, random_state=0, n_jobs=n_jobs)
+        np.testing.assert_array_equal(again, vectors)
+
+
+def test_components_keep_the_distances_of_pictures_that_vary_in_few_ways(many):
+    vectors, _ = describe(many)
+    assert vectors.shape == (60, 20)
+    whole = lab_pixels(many)
+    expected = np.linalg.norm(whole[:, None] - whole[None], axis=2)
+    found = np.linalg.norm(vectors[:, None] - vectors[None], axis=2)
+    np.testing.assert_allclose(found, expected, rtol=0.02, atol=1.0)
+    # Uncorrelated, the longest first.
+    spread = np.cov(vectors.T)
+    assert np.abs(spread - np.diag(np.diag(spread))).max() < 1e-3 * spread.max()
+    assert (np.diff(np.diag(spread)) <= 1e-3 * spread.max()).all()
+
+
+def test_as_many_pictures_as_that_are_described_by_all_numbers(many):
+    np.testing.assert_array_equal(describe(many[:50])[0], lab_pixels(many[:50], dtype=np.float32))
+    assert describe(many[:50], "words", random_state=0)[1] == "chi2"
+
+
+def test_words_of_many_pictures_are_roots_of_shares(many):
+    roots, kernel = describe(many, "words", random_state=0)
+    counts = visual_words(many, random_state=0)
+    np.testing.assert_allclose(roots**2 * counts.sum(axis=1, keepdims=True), counts, atol=1e-4)
+    assert kernel == "linear"
+
+
+def test_many_equal_pictures_have_equal_vectors(many):
+    vectors, _ = describe(np.repeat(many[:1], 60, axis=0))
+    assert np.isfinite(vectors).all()
+    assert np.ptp(vectors, axis=0).max() < 1e-3
+
+
+def test_own_vectors_keep_all_their_columns(many):
+    own = describe(many, lambda images: images.reshape(len(images), -1) / 255)[0]
+    np.testing.assert_array_equal(own, many.reshape(60, -1) / 255)

@@ -258,3 +258,16 @@ def test_layouts_without_pairs_are_refused():
         distance_preservation_quality(SQUARE, [[-1, 2]])
     with pytest.raises(ValueError, match="No two items of `grid` are side by side"):
         neighbor_distance(SQUARE, [[0, -1], [-1, 3]])
+
+
+def test_quality_does_not_depend_on_the_numbers_of_the_items():
+    X = np.random.RandomState(0).randn(30, 4)
+    grid = np.random.RandomState(1).permutation(30).reshape(5, 6)
+    quality = distance_preservation_quality(X, grid)
+    order = np.random.RandomState(2).permutation(30)
+    other = distance_preservation_quality(X[order], np.argsort(order)[grid])
+    assert other == pytest.approx(quality, abs=1e-12)
+    # As many cells as items, but some of these twice.
+    twice = np.where(grid < 10, grid + 10, grid)
+    copies = distance_preservation_quality(X[twice.ravel()], np.arange(30).reshape(5, 6))
+    assert distance_preservation_quality(X, twice) == pytest.approx(copies, abs=1e-12)

@@ -17,9 +17,10 @@ from unshuffle._files import check_regular_file, load_array, split_kinds
 from unshuffle._grids import check_images
 from unshuffle._parallel import map_parallel
 from unshuffle._parameters import check_count
+from unshuffle._picture_cache import PictureCache, picture_key
 from unshuffle._scalings import unit_rows
 from unshuffle.encoders import Encoder, is_encoder, load_encoder
-from unshuffle.images._cache import PictureCache, picture_key
+from unshuffle.images._components import MANY, leading_components
 from unshuffle.images._features import color_texture, lab_pixels
 from unshuffle.images._reading import ImageCollection, Progress, check_progress
 from unshuffle.images._visual_words import visual_words
@@ -78,9 +79,20 @@ def describe(
     vectors : ndarray of shape (n_images, n_features)
         Counts for "words" alone; of length 1 for an encoder; for several kinds their vectors side
         by side, each centered and scaled so that the norm of its kernel is the same, with square
-        roots of the shares of words.
+        roots of the shares of words. Of more than 10,000 pictures, square roots of the shares of
+        words, and at most 256 columns, in float32: the leading principal components of 2,000 of
+        the pictures. Vectors of your own that are described alone keep all columns.
     kernel : str
-        "chi2" for "words" alone, otherwise "linear".
+        "chi2" for "words" alone of at most 10,000 pictures, otherwise "linear".
+
+    Notes
+    -----
+    Up to 10,000 pictures, memory is that of the vectors: for "color" 4 bytes for each of
+    ``3 * height * width`` numbers, 192 MB for 10,000 pictures of 40 x 40 pixels. Beyond, vectors
+    take at most 1 kB each, 100 MB for 100,000 pictures; encoders and own vectors take all their
+    columns on the way, such as 500 MB for 100,000 pictures and 1,280 columns. On crops of
+    photographs, layouts by 256 components were as good as by all pixels, and 86 to 96 % of the
+    ten nearest pictures were the same.
 
     Examples
     --------
@@ -110,7 +122,15 @@ def describe(
     ]
     if len(described) == 1:
         return described[0]
-    return np.hstack([_weigh_alike(*each) for each in described]), "linear"
+    parts = [_weigh_alike(*each) for each in described]
+
+    def side_by_side(rows: Any) -> Vectors:
+        return np.hstack([part(rows) for part in parts])
+
+    n_images = len(described[0][0])
+    if n_images <= MANY:
+        return side_by_side(slice(None)), "linear"
+    return leading_components(side_by_side, n_images, n_jobs=n_jobs), "linear"
 
 
 def _open_features(features: Any, device: Any) -> list[Any]:
@@ -156,16 +176,31 @@ def _describe_by(
     if not isinstance(kind, str):
         return _by_own(kind, check_images(arrays)), "linear"
     if kind == "color":
-        return lab_pixels(arrays, dtype=np.float32), "linear"
+        return _by_each(partial(lab_pixels, dtype=np.float32), arrays, n_jobs), "linear"
     if kind == "texture":
-        return color_texture(arrays), "linear"
+        return _by_each(color_texture, arrays, n_jobs), "linear"
     if kind == "words":
         counts = visual_words(
             arrays, random_state=random_state, n_jobs=n_jobs, on_progress=on_progress
         )
-        return counts, "chi2"
+        if len(counts) <= MANY:
+            return counts, "chi2"
+        return _roots_of_shares(counts).astype(np.float32), "linear"
     names = images.names if isinstance(images, ImageCollection) else None
     return read_features(kind, len(check_images(arrays)), names=names), "linear"
+
+
+def _by_each(function: Callable[[Any], Vectors], images: ArrayLike, n_jobs: int | None) -> Vectors:
+    """Vectors by a function of each picture alone; of many, their leading components."""
+    arrays = check_images(images)
+    if len(arrays) <= MANY:
+        return function(arrays)
+    return leading_components(lambda rows: function(arrays[rows]), len(arrays), n_jobs=n_jobs)
+
+
+def _roots_of_shares(counts: Vectors) -> Vectors:
+    # The distance between roots of shares is close to chi-squared.
+    return np.sqrt(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0))
 
 
 def _by_own(kind: Any, images: NDArray[np.uint8]) -> Vectors:
@@ -199,12 +234,17 @@ def _encode(
     on_progress: Progress | None,
 ) -> NDArray[np.float32]:
     """Vectors of length 1 by an encoder; files of a collection are read at its size."""
+    vectors: Sequence[NDArray[np.float32]] | NDArray[np.float32]
     if isinstance(images, ImageCollection) and images.folder is not None:
         vectors = _encode_files(images, encoder, cache, n_jobs, on_progress)
     else:
         arrays = images.arrays if isinstance(images, ImageCollection) else images
         vectors = encoder.encode(check_images(arrays), on_progress=on_progress)
-    return unit_rows(vectors)
+    if len(vectors) <= MANY:
+        return unit_rows(np.asarray(vectors))
+    return leading_components(
+        lambda rows: unit_rows(np.stack([vectors[i] for i in rows])), len(vectors), n_jobs=n_jobs
+    )
 
 
 def _encode_files(
@@ -213,7 +253,7 @@ def _encode_files(
     cache: str | Path | None,
     n_jobs: int | None,
     on_progress: Progress | None,
-) -> NDArray[np.float32]:
+) -> list[NDArray[np.float32]]:
     """Vectors of the files of a collection, those in the cache without reading them."""
     assert pictures.folder is not None
     assert encoder.side is not None
@@ -230,7 +270,7 @@ def _encode_files(
 
     def read(i: int) -> NDArray[np.uint8]:
         try:
-            return decode(paths[i], size=size, fit=pictures.fit)[0]
+            return decode(paths[i], size=size, fit=pictures.fit).pixels
         except Exception as error:  # decoders raise nearly anything on a damaged file
             raise ValueError(f"{paths[i]} cannot be read any more: {explain(error)}.") from error
 
@@ -251,7 +291,7 @@ def _encode_files(
             vectors[i] = vector
             if kept is not None and keys[i]:
                 kept.store_vector(keys[i], vector)
-    if kept is not None:
+    if kept is not None and missing:
         kept.prune()
         if kept.problem is not None:
             warnings.warn(
@@ -259,18 +299,22 @@ def _encode_files(
                 "anyway; choose another `cache` to save the time next time.",
                 stacklevel=4,
             )
-    return np.stack([vector for vector in vectors if vector is not None])
+    return [vector for vector in vectors if vector is not None]
 
 
-def _weigh_alike(vectors: Vectors, kernel: str) -> NDArray[np.float32]:
-    """Vectors that weigh as much as those of any other kind when they are put side by side."""
-    if kernel == "chi2":  # the distance between roots of shares is close to chi-squared
-        vectors = np.sqrt(vectors / np.maximum(vectors.sum(axis=1, keepdims=True), 1.0))
-    centered = vectors - vectors.mean(axis=0, dtype=np.float64)
+def _weigh_alike(vectors: Vectors, kernel: str) -> Callable[[Any], NDArray[np.float32]]:
+    """Rows that weigh as much as those of any other kind when they are put side by side."""
+    if kernel == "chi2":
+        vectors = _roots_of_shares(vectors)
+    mean = vectors.mean(axis=0, dtype=np.float64)
     # As sums of kernels are weighed everywhere: by the norm of the centered kernel.
-    some = centered[:: max(1, len(centered) // _WEIGHED)]
+    some = vectors[:: max(1, len(vectors) // _WEIGHED)] - mean
     size = float(np.sqrt(np.linalg.norm(some @ some.T) / len(some)))
-    return np.asarray(centered / (size if size > 0 else 1.0), dtype=np.float32)
+
+    def weighed(rows: Any) -> NDArray[np.float32]:
+        return np.asarray((vectors[rows] - mean) / (size if size > 0 else 1.0), dtype=np.float32)
+
+    return weighed
 
 
 def _share_of_progress(on_progress: Progress | None, number: int, n_kinds: int) -> Progress | None:

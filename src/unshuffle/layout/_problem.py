@@ -109,7 +109,10 @@ def check_items(X: Any, kernel: Any, name: str = "X") -> Any:
         return check_vectors(X, name, kernel=getattr(kernel, "__name__", kernel))
     if kernel == "precomputed" and np.shape(X) != (1, 1):
         return check_gram(X, name)
-    return as_rows(X, name).copy()  # the estimator keeps it
+    rows = as_rows(X, name)
+    if isinstance(X, np.ndarray) and not np.may_share_memory(rows, X):
+        return rows
+    return rows.copy()  # the estimator keeps it
 
 
 def count_checked(items: Any) -> int:
@@ -170,14 +173,15 @@ def leading_components(X: Any, n_components: int, random_state: Random) -> Vecto
         return _sparse_components(X, min(n_components, n - 1, d), random_state)
     with np.errstate(over="ignore", invalid="ignore"):
         centered = X - middle(X)
-        largest = float(np.abs(centered).max())
+        largest = _largest(centered)
     if not np.isfinite(largest):
         # differences of the largest floats overflow
         return leading_components(X * X.dtype.type(2.0**-64), n_components, random_state)
     # sums of the largest floats overflow; a power of two rounds nothing
-    centered = _pull_in_outliers(np.ldexp(centered, -int(np.frexp(largest)[1])))
+    np.ldexp(centered, -int(np.frexp(largest)[1]), out=centered)
+    centered = _pull_in_outliers(centered)
     centered -= centered.mean(axis=0)
-    largest = float(np.abs(centered).max())
+    largest = _largest(centered)
     if largest > 0:
         centered /= largest  # the square of any float must not overflow
     if d > n_components:
@@ -186,8 +190,13 @@ def leading_components(X: Any, n_components: int, random_state: Random) -> Vecto
     return np.asarray(centered, dtype=np.float32)
 
 
+def _largest(values: NDArray[Any]) -> float:
+    # The maximum of np.abs(values) would take their memory again.
+    return max(float(values.max()), -float(values.min()))
+
+
 def _pull_in_outliers(centered: NDArray[Any]) -> NDArray[Any]:
-    lengths = np.abs(centered).max(axis=1).astype(np.float64)
+    lengths = np.maximum(centered.max(axis=1), -centered.min(axis=1)).astype(np.float64)
     near = find_inliers(lengths, FARTHEST)
     if near.all():
         return centered

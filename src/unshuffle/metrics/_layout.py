@@ -82,7 +82,7 @@ def distance_preservation_quality(
     0.0
     """
     X = check_vectors(X, "X")
-    largest = float(abs(X).max())
+    largest = max(float(X.max()), -float(X.min()))
     if largest and not 1e-100 < largest < 1e100:
         X = X / largest  # squares would overflow, and the quality has no unit
     p = check_real(p, "p", least=1)
@@ -101,7 +101,10 @@ def distance_preservation_quality(
     chosen = np.arange(items.size)
     if n_rows is not None and check_count(n_rows, "n_rows") < items.size:
         chosen = check_seed(random_state).permutation(items.size)[:n_rows]
-    by_layout, by_features = _mean_sorted_distances(as_float64(X[items]), rings, chosen)
+    X = as_float64(X)
+    if not np.array_equal(np.sort(items), np.arange(X.shape[0])):  # some, or some twice
+        X, items = X[items], np.arange(items.size)
+    by_layout, by_features = _mean_sorted_distances(X, items, rings, chosen)
     return _norm_ratio(_gains(by_layout), _gains(by_features), p)
 
 
@@ -195,20 +198,26 @@ def _smallest_type(n_values: int) -> type[np.integer]:
 
 
 def _mean_sorted_distances(
-    X: Any, rings: Rings, chosen: NDArray[np.intp]
+    X: Any, items: NDArray[np.intp], rings: Rings, chosen: NDArray[np.intp]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean distance to the k-th other item, ranked by the layout and by X, over chosen items."""
+    """Mean distance to the k-th other item, ranked by the layout and by X, over chosen cells.
+
+    `items` are those in the filled cells, all of X.
+    """
+    place = np.argsort(items)  # cell of each item
     n_items = X.shape[0]
     by_layout, by_features = np.zeros(n_items), np.zeros(n_items)
     step = max(1, _BLOCK // n_items)
     for start in range(0, chosen.size, step):
         rows = chosen[start : start + step]
-        distances = np.sqrt(squared_distances(X[rows], X))
+        distances = np.sqrt(squared_distances(X[items[rows]], X))
         nearest = np.argsort(distances, axis=1)
         distances = np.take_along_axis(distances, nearest, axis=1)
         by_features += distances.sum(axis=0)
         # Rows are sorted by distance already, so a stable sort by ring breaks ties by distance.
-        outward = np.argsort(np.take_along_axis(rings(rows), nearest, axis=1), kind="stable")
+        outward = np.argsort(
+            np.take_along_axis(rings(rows), place[nearest], axis=1), kind="stable"
+        )
         by_layout += np.take_along_axis(distances, outward, axis=1).sum(axis=0)
     # Each item is its own first neighbor, at distance 0.
     return by_layout[1:] / chosen.size, by_features[1:] / chosen.size

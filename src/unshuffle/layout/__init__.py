@@ -2,6 +2,7 @@
 
 from unshuffle.layout._collage import Collage
 from unshuffle.layout._grid_layout import GridLayout
+from unshuffle.layout._look_alikes import look_alikes
 from unshuffle.layout._positions import Positions
 from unshuffle.layout._shape import rectangle_for
 from unshuffle.layout._sort_grid import sort_grid
@@ -13,6 +14,7 @@ __all__ = [
     "Positions",
     "Summary",
     "choose_representatives",
+    "look_alikes",
     "rectangle_for",
     "sort_grid",
     "summarize",

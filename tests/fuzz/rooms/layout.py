@@ -56,6 +56,15 @@ def _shape() -> Kind:
     return Kind(ordinary, hostile)
 
 
+def _check_look_alikes(result: Any, arguments: dict[str, Any]) -> str | None:
+    n_items = len(result)
+    own = np.arange(n_items)[:, None]
+    rows = np.sort(np.hstack([result, own]), axis=1)
+    if rows.min() < 0 or rows.max() >= n_items or (np.diff(rows, axis=1) == 0).any():
+        return f"an item is its own neighbor, or repeated: {result}"
+    return None
+
+
 estimator(
     "layout.GridLayout",
     {"X": v.table("n", "d"), "frozen": v.pairs("n", "n")},
@@ -165,6 +174,20 @@ for _name in ("choose_representatives", "summarize"):
             "random_state": s.seed(),
         },
     )
+function(
+    layout,
+    "look_alikes",
+    {
+        "X": v.table("n", "d"),
+        "k": s.count(1, 2, 8),
+        "kernel": s.kernel(*VECTOR_KERNELS, several=True),
+        "gamma": s.real(None, 0.5),
+        "random_state": s.seed(),
+        "n_jobs": s.jobs(),
+        "on_progress": s.callback(),
+    },
+    check=_check_look_alikes,
+)
 
 
 def _vectors() -> Kind:

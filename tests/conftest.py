@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from tests.browser import browser, open_page
+
+__all__ = ["browser", "open_page"]
 
 # Speed is not tested by a clock: a busy machine would fail tests of something else.
 settings.register_profile("unshuffle", deadline=None)

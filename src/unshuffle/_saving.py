@@ -7,10 +7,11 @@ import json
 import math
 import os
 import re
+import shutil
 import stat
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -79,6 +80,44 @@ def _write_and_move(target: Path, data: bytes | Iterable[bytes]) -> None:
         part.unlink(missing_ok=True)
 
 
+def replace_folder(path: Path, fill: Callable[[Path], object]) -> None:
+    """Write a folder at once: `fill` a part beside it, which is then moved into place.
+
+    An existing folder of that name is removed when the new one is complete. Parts left by killed
+    runs are removed.
+    """
+    target = Path(os.path.realpath(path))
+    _remove_leftovers(target.parent)
+    part = target.parent / f".unshuffle-{uuid.uuid4().hex}.part"
+    old = part.with_name(f".unshuffle-{uuid.uuid4().hex}.part")
+    handle = None
+    try:
+        part.mkdir()
+        if fcntl is not None:
+            # While locked, no other run takes it for a leftover.
+            handle = os.open(part, os.O_RDONLY)
+            _lock(handle)
+        fill(part)
+        if target.exists():
+            os.rename(target, old)
+        try:
+            os.rename(part, target)
+        except OSError:
+            if old.exists():
+                os.rename(old, target)
+            raise
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    finally:
+        if handle is not None:
+            os.close(handle)
+        shutil.rmtree(part, ignore_errors=True)
+        if target.exists():
+            shutil.rmtree(old, ignore_errors=True)
+
+
 def _sync(handle: int) -> None:
     """Flush to disk, where some full disks and quotas are first noticed."""
     try:
@@ -127,12 +166,15 @@ def _remove_leftovers(folder: Path) -> None:
     """Remove parts of killed runs; those of running ones are locked."""
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            if _PART_NAME.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+            if _PART_NAME.fullmatch(entry.name) and not entry.is_symlink():
                 with suppress(OSError):
                     _remove_if_abandoned(entry.path)
 
 
 def _remove_if_abandoned(part: str) -> None:
+    if os.path.isdir(part):
+        _remove_folder_if_abandoned(part)
+        return
     handle = os.open(part, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
     try:
         locked = _lock(handle)
@@ -144,6 +186,19 @@ def _remove_if_abandoned(part: str) -> None:
         os.close(handle)
     if abandoned and fcntl is None:
         os.unlink(part)
+
+
+def _remove_folder_if_abandoned(part: str) -> None:
+    if fcntl is None:
+        if time.time() - os.stat(part).st_mtime > _ABANDONED_SECONDS:
+            shutil.rmtree(part)
+        return
+    handle = os.open(part, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    try:
+        if _lock(handle):
+            shutil.rmtree(part)
+    finally:
+        os.close(handle)
 
 
 def encode_text(text: str) -> bytes:

@@ -1,79 +1,90 @@
-"""A layout as one self-contained web page."""
+"""A layout as a web page: one file, or a folder for walls of any size."""
 
-import base64
-import hashlib
-import html
-import io
-import json
-from collections.abc import Sequence
-from importlib import resources
-from math import ceil, sqrt
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from PIL import Image
 
 from unshuffle._arrays import as_array
-from unshuffle._files import check_output_path
+from unshuffle._files import as_path, check_output_path, check_page_folder
 from unshuffle._grids import check_grid, check_images, check_names
-from unshuffle._parameters import check_count, check_memory
-from unshuffle._saving import replace_file
-from unshuffle.images._sheets import resize
+from unshuffle._parameters import check_count
+from unshuffle._saving import replace_file, replace_folder
+from unshuffle.images._pyramid import Pictures
+from unshuffle.images._reading import ImageCollection, Progress, check_progress
+from unshuffle.images._wall import Wall
 
 _SUFFIXES = (".html", ".htm")
-# Four bytes each; browsers hold this many without trouble.
-MAX_PAGE_PIXELS = 64_000_000
-# Side of the JPEGs that the wall is cut into: few to draw, each quick to decode.
-BLOCK_PIXELS = 2048
-# JPEG works on blocks of eight pixels; tiles aligned with them do not bleed into each other.
-_STEP = 8
-_EMPTY = 128
+_SCHEMES = ("", "http", "https", "file")
 
 
 def write_page(
     path: str | Path,
-    images: ArrayLike,
+    images: ArrayLike | Sequence[NDArray[np.uint8]] | ImageCollection,
     grid: ArrayLike,
     names: Sequence[str],
     *,
     title: str = "unshuffle",
-    captions: Sequence[str] | None = None,
-    tile: int = 64,
-    previews: Sequence[NDArray[np.uint8]] | None = None,
+    columns: Mapping[str, Sequence[str]] | None = None,
+    labels: str | None = None,
+    neighbors: ArrayLike | None = None,
+    links: Sequence[str] | None = None,
+    noun: str = "picture",
+    tile: int | None = None,
+    n_jobs: int | None = None,
+    on_progress: Progress | None = None,
 ) -> None:
-    """Write a wall of pictures to explore in a browser, as a single HTML file.
+    """Write a wall of pictures to explore in a browser, as one HTML file or as a folder.
 
-    The page zooms, pans, searches names and opens pictures, by mouse, touch or keyboard. It works
-    offline: pictures, style and script are in the file, and a content security policy forbids
-    everything else.
+    The page zooms, pans, searches, filters, selects and opens pictures, by mouse, touch or
+    keyboard. It works from disk and offline: everything is in the file or the folder, and a
+    content security policy forbids everything else. A file suits up to a few thousand pictures;
+    from a folder, the browser loads only what is in sight.
 
     Parameters
     ----------
     path : str or Path
-        An .html file. An existing file is replaced when the new one is complete.
-    images : array of shape (n, h, w, 3) or (n, h, w), uint8
-        The pictures, or thumbnails of them.
+        An .html file, or a name without suffix for a folder, whose ``index.html`` opens with a
+        double click. An existing file or wall is replaced when the new one is complete.
+    images : array of shape (n, h, w, 3) or (n, h, w), uint8, list of arrays, or ImageCollection
+        The pictures. Those of a list may differ in size; the largest central part fills a square
+        cell, and the whole picture is shown when it is opened. A collection that was read with
+        `previews` shows these. Pictures of one pixel are plain colors, shown exactly.
     grid : array of int of shape (rows, columns)
         Index of the picture in each cell; -1 leaves it empty.
     names : sequence of str
         Name of each picture. Any text is shown literally.
     title : str, default="unshuffle"
         Heading of the page.
-    captions : sequence of str or None, default=None
-        Text below the name of each picture, included in the search.
-    tile : int, default=64
-        Height of a picture in pixels, rounded up to a multiple of 8. Larger values show more
-        when zoomed in and make larger files. Reduced where the wall would exceed 64 million
-        pixels.
-    previews : sequence of arrays of shape (h_i, w_i, 3), uint8, or None, default=None
-        Larger version of each picture, shown when it is opened. None enlarges the thumbnail.
+    columns : mapping of str to sequence of str, or None, default=None
+        What else is known of the pictures: one text for each, under a heading. They can be
+        searched, filtered by, and are saved with a selection.
+    labels : str or None, default=None
+        Heading of a column whose texts are written over the regions where they prevail.
+    neighbors : array of int of shape (n, k) or None, default=None
+        Look-alikes of each picture, nearest first, as `unshuffle.layout.look_alikes` finds them;
+        -1 for none. They are shown beside an opened picture.
+    links : sequence of str or None, default=None
+        Address of each original, relative to the page or absolute; "" for none.
+    noun : str, default="picture"
+        What the page calls an item; "s" is added for several.
+    tile : int or None, default=None
+        Height of a picture in pixels in the finest sheets, rounded up to a multiple of 8. Larger
+        values show more when zoomed in and take more space. None suits the pictures, at most 128.
+        Reduced where a single file would exceed 64 million pixels.
+    n_jobs : int or None, default=None
+        Number of threads that draw.
+    on_progress : callable or None, default=None
+        Called with the number of steps done and the total.
 
     Notes
     -----
-    The file takes about 1 to 3 kB per picture at the default size. It holds pixels and no
-    metadata.
+    Takes about 5 kB per picture for the sheets, and as much as the larger pictures; a file holds
+    these up to 48 MB. Memory does not grow with the number of pictures, apart from `images`, names
+    and columns. Pixels are written without metadata, and only items on the grid are in the page.
 
     Examples
     --------
@@ -84,111 +95,63 @@ def write_page(
     >>> images = np.zeros((2, 8, 8, 3), dtype=np.uint8)
     >>> with TemporaryDirectory() as folder:
     ...     write_page(Path(folder) / "wall.html", images, [[0, 1]], ["a.png", "b.png"])
+    ...     write_page(Path(folder) / "wall", images, [[0, 1]], ["a.png", "b.png"])
+    ...     sorted(each.name for each in (Path(folder) / "wall").iterdir())
+    ['data', 'index.html', 'sheets', 'viewer.css', 'viewer.js']
     """
-    path = check_output_path(path, _SUFFIXES)
-    if not isinstance(title, str):
+    target = as_path(path, "`path`")
+    if target.suffix:
+        check_output_path(target, _SUFFIXES)
+    else:
+        check_page_folder(target)
+    check_progress(on_progress)
+    for text, name in ((title, "title"), (noun, "noun")):
+        if not isinstance(text, str):
+            raise ValueError(f"`{name}` must be a string, got {type(text).__name__}.")
+    pictures, n_items, size = _check_pictures(images)
+    cells = check_grid(grid, n_items)
+    texts = _check_columns(columns, n_items)
+    if labels is not None and labels not in texts:
         raise ValueError(
-            f'`title` must be a string, got {type(title).__name__}. Pass "" for no title.'
+            f"`labels` is {labels!r}, which is not in `columns`. Give the heading of one of them."
         )
-    images = check_images(images)
-    cells = check_grid(grid, len(images))
-    shown = cells.ravel().tolist()
-    data = {
-        **_cut_wall(images, cells, check_count(tile, "tile", least=_STEP, most=1024)),
-        "cells": shown,
-        "names": _check_texts(names, len(images), "names"),
-        "captions": None if captions is None else _check_texts(captions, len(images), "captions"),
-        "previews": None,
-    }
-    if previews is not None:
-        pictures = _check_previews(previews, len(images))
-        visible = set(shown)
-        data["previews"] = [
-            _encode_jpeg(picture) if item in visible else ""
-            for item, picture in enumerate(pictures)
-        ]
-    replace_file(path, _fill_template(title, data).encode("ascii", "xmlcharrefreplace"))
-
-
-def _cut_wall(images: NDArray[np.uint8], cells: NDArray[np.intp], tile: int) -> dict[str, Any]:
-    """The wall, cut into blocks of one JPEG each."""
-    rows, columns = cells.shape
-    aspect = images.shape[2] / images.shape[1]
-    most = sqrt(MAX_PAGE_PIXELS / (cells.size * aspect))
-    height = max(_STEP, min(_round_up(tile), int(most) // _STEP * _STEP))
-    width = _round_up(height * aspect)
-    check_memory(
-        3 * cells.size * height * width,
-        what=f"A page of {rows:,} x {columns:,} pictures of {height} pixels",
-        instead="Choose a smaller `tile`, or show a part of the items.",
+    wall = Wall(
+        pictures=pictures,
+        size=size,
+        grid=cells,
+        names=_check_texts(names, n_items, "names"),
+        columns=texts,
+        labels=labels,
+        neighbors=None if neighbors is None else _check_neighbors(neighbors, n_items),
+        links=None if links is None else _check_links(links, n_items),
+        title=title,
+        noun=noun,
+        tile=None if tile is None else check_count(tile, "tile", most=1024),
+        in_file=bool(target.suffix),
     )
-    step = max(1, BLOCK_PIXELS // max(height, width))
-    blocks = []
-    for row in range(0, rows, step):
-        for column in range(0, columns, step):
-            part = cells[row : row + step, column : column + step]
-            if (part >= 0).any():
-                size = {"rows": part.shape[0], "columns": part.shape[1]}
-                drawn = _encode_jpeg(_draw_block(images, part, height, width))
-                blocks.append({"row": row, "column": column, **size, "data": drawn})
-    grid = {"rows": rows, "columns": columns, "tile_height": height, "tile_width": width}
-    return {**grid, "blocks": blocks}
+    if wall.in_file:
+        replace_file(target, wall.write_file(n_jobs, on_progress))
+    else:
+        replace_folder(target, lambda part: wall.write_folder(part, n_jobs, on_progress))
 
 
-def _draw_block(
-    images: NDArray[np.uint8], cells: NDArray[np.intp], height: int, width: int
-) -> NDArray[np.uint8]:
-    """Pictures side by side; the page adds the gaps."""
-    drawn = np.full((*cells.shape, height, width, 3), _EMPTY, dtype=np.uint8)
-    for place, item in np.ndenumerate(cells):
-        if item >= 0:
-            drawn[place] = resize(images[item], height, width)
-    joined = drawn.swapaxes(1, 2)
-    return joined.reshape(cells.shape[0] * height, cells.shape[1] * width, 3)
-
-
-def _encode_jpeg(pixels: NDArray[np.uint8]) -> str:
-    out = io.BytesIO()
-    Image.fromarray(pixels).save(out, format="JPEG", quality=84, subsampling=0)
-    return base64.b64encode(out.getvalue()).decode("ascii")
-
-
-def _round_up(pixels: float) -> int:
-    return max(1, ceil(pixels / _STEP)) * _STEP
-
-
-def _fill_template(title: str, data: dict[str, Any]) -> str:
-    """The complete page."""
-    folder = resources.files("unshuffle.images") / "page"
-    template, style, script = (
-        (folder / f"wall.{kind}").read_text("utf-8") for kind in ("html", "css", "js")
-    )
-    policy = (
-        f"default-src 'none'; script-src {_csp_hash(script)}; style-src {_csp_hash(style)}; "
-        "img-src data:; base-uri 'none'; form-action 'none'"
-    )
-    values = {
-        "POLICY": policy,
-        # Folder names may hold any bytes; invalid ones must not break the page.
-        "TITLE": html.escape(title.encode("utf-8", "replace").decode("utf-8")),
-        "STYLE": style,
-        "SCRIPT": script,
-        "DATA": _escape_json(data),
-    }
-    pieces = template.split("@")
-    # Every other piece names a value. Values are not searched for names again.
-    return "".join(values[each] if k % 2 else each for k, each in enumerate(pieces))
-
-
-def _escape_json(data: dict[str, Any]) -> str:
-    """JSON that cannot close the script element around it, whatever it holds."""
-    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _csp_hash(text: str) -> str:
-    digest = hashlib.sha256(text.encode("utf-8")).digest()
-    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
+def _check_pictures(images: Any) -> tuple[Pictures, int, tuple[int, int] | None]:
+    """The pictures, how many there are, and their size if they have one in common."""
+    if isinstance(images, ImageCollection):
+        if images.previews is not None:
+            return Pictures(images.previews), len(images), None
+        images = images.arrays
+    if isinstance(images, list | tuple) and len({np.shape(each) for each in images}) > 1:
+        arrays = [as_array(each, f"`images[{k}]`") for k, each in enumerate(images)]
+        for k, each in enumerate(arrays):
+            if each.dtype != np.uint8 or each.ndim != 3 or each.shape[2] != 3 or 0 in each.shape:
+                raise ValueError(
+                    f"`images[{k}]` must be uint8 of shape (height, width, 3), got {each.dtype} "
+                    f"of shape {each.shape}."
+                )
+        return Pictures(arrays), len(arrays), None
+    array = check_images(images)
+    return Pictures(array), len(array), (array.shape[1], array.shape[2])
 
 
 def _check_texts(texts: Any, n_items: int, name: str) -> list[str]:
@@ -201,18 +164,51 @@ def _check_texts(texts: Any, n_items: int, name: str) -> list[str]:
     return values
 
 
-def _check_previews(previews: Any, n_items: int) -> list[NDArray[np.uint8]]:
-    """One picture for each item, of any size."""
-    pictures = [as_array(each, f"`previews[{k}]`") for k, each in enumerate(previews)]
-    if len(pictures) != n_items:
+def _check_columns(columns: Any, n_items: int) -> dict[str, list[str]]:
+    """Columns with headings that are strings and differ."""
+    if columns is None:
+        return {}
+    if not isinstance(columns, Mapping):
         raise ValueError(
-            f"`previews` must be {n_items} pictures, one for each of `images`, got "
-            f"{len(pictures)}."
+            f"`columns` must be a dict of heading to texts, got {type(columns).__name__}."
         )
-    for k, each in enumerate(pictures):
-        if each.dtype != np.uint8 or each.ndim != 3 or each.shape[2] != 3 or 0 in each.shape:
+    odd = next((each for each in columns if not isinstance(each, str)), None)
+    if odd is not None:
+        raise ValueError(f"`columns` has the heading {odd!r}, which is not a string.")
+    return {
+        heading: _check_texts(texts, n_items, f"columns[{heading!r}]")
+        for heading, texts in columns.items()
+    }
+
+
+def _check_neighbors(neighbors: Any, n_items: int) -> NDArray[np.intp]:
+    array = as_array(neighbors, "`neighbors`")
+    if array.ndim != 2 or len(array) != n_items or not np.issubdtype(array.dtype, np.integer):
+        raise ValueError(
+            f"`neighbors` must be whole numbers of shape ({n_items}, k), got {array.dtype} of "
+            f"shape {array.shape}."
+        )
+    if array.size and (array.max() >= n_items or array.min() < -1):
+        raise ValueError(
+            f"`neighbors` must hold items from 0 to {n_items - 1}, or -1, got values from "
+            f"{array.min()} to {array.max()}."
+        )
+    return array.astype(np.intp)
+
+
+def _check_links(links: Any, n_items: int) -> list[str]:
+    """Addresses that lead to a file or a page and run nothing."""
+    texts = _check_texts(links, n_items, "links")
+    for k, text in enumerate(texts):
+        try:
+            scheme = urlsplit(text).scheme
+        except ValueError:
+            scheme = "?"
+        # From a page on disk, two slashes lead to another machine.
+        elsewhere = text.replace("\\", "/").startswith("//")
+        if scheme not in _SCHEMES or elsewhere or text != text.strip():
             raise ValueError(
-                f"`previews[{k}]` must be uint8 of shape (height, width, 3), got {each.dtype} of "
-                f"shape {each.shape}."
+                f"`links[{k}]` is {text[:60]!r}. Give a path relative to the page, or an address "
+                "that begins with http:, https: or file:."
             )
-    return pictures
+    return texts

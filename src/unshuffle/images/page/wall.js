@@ -1,523 +1,363 @@
-"use strict";
-(() => {
-  const get = (id) => document.getElementById(id);
-  const data = JSON.parse(get("data").textContent);
-  const { rows, columns, tile_height: th, tile_width: tw, cells, names, captions, previews } = data;
-  const canvas = get("wall");
-  const context = canvas.getContext("2d", { alpha: false });
-  const label = get("label");
-  const nPlaced = cells.reduce((sum, item) => sum + (item >= 0), 0);
+// A wall on a canvas: pan, zoom, hover, walk by keyboard, and select by box or lasso.
+import { clamp } from "./view.js";
 
-  // Screen = (world - corner) * scale, in CSS pixels; a tile is tw x th in the world.
-  const view = { x: 0, y: 0, scale: 1 };
-  const size = { width: 0, height: 0, dots: 1 };
-  let fitted = true;
-  let matches = null;
-  let found = [];
-  let hovered = -1;
-  let current = -1;
-  let drawing = false;
-  let colors = {};
+/** @typedef {import("./view.js").View} View */
+/** @typedef {import("./marks.js").Marks} Marks */
+/** @typedef {{draw: (context: CanvasRenderingContext2D, view: View) => void}} Layer */
+/** @typedef {{x: number, y: number}} Point */
+/** @typedef {"move" | "box" | "lasso"} Mode */
 
-  const wallWidth = columns * tw;
-  const wallHeight = rows * th;
-  const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
-  const rowOf = (cell) => Math.floor(cell / columns);
-  const columnOf = (cell) => cell % columns;
-  const nameOf = (cell) => names[cells[cell]];
-  const captionOf = (cell) => (captions ? captions[cells[cell]] : "");
+const ZOOM_KEYS = new Map([
+  ["+", 1.25],
+  ["=", 1.25],
+  ["-", 0.8],
+  ["_", 0.8],
+]);
+/** @type {Map<string, [number, number]>} rows and columns of a step */
+const ARROWS = new Map([
+  ["ArrowUp", [-1, 0]],
+  ["ArrowDown", [1, 0]],
+  ["ArrowLeft", [0, -1]],
+  ["ArrowRight", [0, 1]],
+]);
+const CLICK = 5; // screen pixels that a click may move
 
-  // Each block of the wall is one picture, kept at several sizes. The smallest one that is large
-  // enough is drawn, so that any wall takes a few dozen calls and does not flicker.
-  const blocks = data.blocks.map((block) => ({ ...block, levels: [] }));
-
-  function halves(image, width, height) {
-    const levels = [image];
-    while (Math.min(width, height) > 64) {
-      width = Math.ceil(width / 2);
-      height = Math.ceil(height / 2);
-      const half = document.createElement("canvas");
-      half.width = width;
-      half.height = height;
-      const brush = half.getContext("2d", { alpha: false });
-      brush.imageSmoothingQuality = "high";
-      brush.drawImage(levels[levels.length - 1], 0, 0, width, height);
-      levels.push(half);
-    }
-    return levels;
-  }
-
-  async function load(block) {
-    const image = new Image();
-    image.src = "data:image/jpeg;base64," + block.data;
-    await image.decode();
-    block.levels = halves(image, block.columns * tw, block.rows * th);
-    block.data = "";
-    ask();
-  }
-
-  function readColors() {
-    const style = getComputedStyle(document.documentElement);
-    const color = (name) => style.getPropertyValue(name).trim();
-    colors = { paper: color("--paper"), mark: color("--mark"), ink: color("--ink") };
-  }
-
-  // Edges of cells in whole device pixels, which avoids seams.
-  const edgeX = (column) => Math.round((column * tw - view.x) * view.scale * size.dots);
-  const edgeY = (row) => Math.round((row * th - view.y) * view.scale * size.dots);
-
-  function visible() {
-    const width = size.width / view.scale;
-    const height = size.height / view.scale;
-    return {
-      left: clamp(Math.floor(view.x / tw), 0, columns),
-      right: clamp(Math.ceil((view.x + width) / tw), 0, columns),
-      top: clamp(Math.floor(view.y / th), 0, rows),
-      bottom: clamp(Math.ceil((view.y + height) / th), 0, rows),
-    };
-  }
-
-  function drawBlocks() {
-    const wanted = view.scale * size.dots;
-    context.imageSmoothingEnabled = true;
-    context.imageSmoothingQuality = "high";
-    for (const block of blocks) {
-      if (!block.levels.length) continue;
-      const left = edgeX(block.column);
-      const top = edgeY(block.row);
-      const right = edgeX(block.column + block.columns);
-      const bottom = edgeY(block.row + block.rows);
-      if (right <= 0 || bottom <= 0 || left >= canvas.width || top >= canvas.height) continue;
-      const level = clamp(Math.floor(-Math.log2(wanted)), 0, block.levels.length - 1);
-      context.drawImage(block.levels[level], left, top, right - left, bottom - top);
-    }
-  }
-
-  // Fills the runs of visible cells that `chosen` picks, row by row.
-  function fillCells(range, color, alpha, chosen) {
-    context.fillStyle = color;
-    context.globalAlpha = alpha;
-    for (let row = range.top; row < range.bottom; row++) {
-      const top = edgeY(row);
-      const height = edgeY(row + 1) - top;
-      let start = -1;
-      for (let column = range.left; column <= range.right; column++) {
-        const inside = column < range.right && chosen(row * columns + column);
-        if (inside && start < 0) start = column;
-        if (!inside && start >= 0) {
-          const left = edgeX(start);
-          context.fillRect(left, top, edgeX(column) - left, height);
-          start = -1;
-        }
-      }
-    }
-    context.globalAlpha = 1;
-  }
-
-  function drawGaps(range) {
-    const side = Math.min(tw, th) * view.scale * size.dots;
-    if (side < 10) return;
-    const gap = Math.max(1, Math.round(side * 0.03));
-    const before = Math.floor(gap / 2);
-    context.fillStyle = colors.paper;
-    for (let column = range.left; column <= range.right; column++) {
-      context.fillRect(edgeX(column) - before, 0, gap, canvas.height);
-    }
-    for (let row = range.top; row <= range.bottom; row++) {
-      context.fillRect(0, edgeY(row) - before, canvas.width, gap);
-    }
-  }
-
-  function ring(cell, color, width) {
-    const left = edgeX(columnOf(cell));
-    const top = edgeY(rowOf(cell));
-    const right = edgeX(columnOf(cell) + 1);
-    const bottom = edgeY(rowOf(cell) + 1);
-    // Zoomed out, a cell is a dot; the ring stays large enough to see.
-    const room = Math.max(0, 5 * size.dots - (right - left) / 2);
-    context.lineWidth = width * size.dots;
-    context.strokeStyle = color;
-    context.strokeRect(left - room, top - room, right - left + 2 * room, bottom - top + 2 * room);
-  }
-
-  function draw() {
-    drawing = false;
-    context.fillStyle = colors.paper;
-    context.fillRect(0, 0, canvas.width, canvas.height);
-    const range = visible();
-    drawBlocks();
-    fillCells(range, colors.paper, 1, (cell) => cells[cell] < 0);
-    if (matches) fillCells(range, colors.paper, 0.85, (cell) => cells[cell] >= 0 && !matches[cell]);
-    drawGaps(range);
-    // Zoomed out, a few cells among thousands are invisible without a ring.
-    if (matches && found.length <= 300) found.forEach((cell) => ring(cell, colors.mark, 1.5));
-    if (hovered >= 0 && hovered !== current) ring(hovered, colors.ink, 2);
-    if (current >= 0) ring(current, colors.mark, 3);
-  }
-
-  function ask() {
-    if (drawing) return;
-    drawing = true;
-    requestAnimationFrame(draw);
-  }
-
-  function fitScale() {
-    const margin = 24;
-    return Math.max(
-      1e-4,
-      Math.min((size.width - 2 * margin) / wallWidth, (size.height - 2 * margin) / wallHeight),
+/**
+ * Events, all with a cell or cells in `detail`: "hover" and "visit" (cell, -1 for none), "open"
+ * (cell), "choose" ({cells, how}), where `how` is "replace", "add", "remove" or "toggle".
+ */
+export class Wall extends EventTarget {
+  /**
+   * @param {HTMLCanvasElement} canvas
+   * @param {View} view
+   * @param {Layer} pictures
+   * @param {Marks} marks
+   */
+  constructor(canvas, view, pictures, marks) {
+    super();
+    this.canvas = canvas;
+    this.context = /** @type {CanvasRenderingContext2D} */ (
+      canvas.getContext("2d", { alpha: false })
     );
+    this.view = view;
+    this.pictures = pictures;
+    this.marks = marks;
+    this.cells = marks.cells;
+    /** @type {Mode} */
+    this.mode = "move";
+    this.hovered = -1;
+    this.current = -1;
+    this.anchor = -1; // where a selection by keyboard began
+    /** @type {Point[]} corners of a box, or points of a lasso, that is being drawn */
+    this.outline = [];
+    this.asked = false;
+    this.listenToPointers();
+    canvas.addEventListener("keydown", (event) => this.press(event));
+    new ResizeObserver(() => this.resize()).observe(canvas);
+    this.resize();
   }
 
-  function fit() {
-    view.scale = Math.min(fitScale(), 4);
-    view.x = wallWidth / 2 - size.width / view.scale / 2;
-    view.y = wallHeight / 2 - size.height / view.scale / 2;
-    fitted = true;
-    ask();
+  resize() {
+    const box = this.canvas.getBoundingClientRect();
+    const dots = window.devicePixelRatio || 1;
+    this.canvas.width = Math.max(1, Math.round(box.width * dots));
+    this.canvas.height = Math.max(1, Math.round(box.height * dots));
+    this.view.resize(box.width, box.height, dots);
+    if (this.current >= 0 && !this.view.fitted) this.bring(this.current);
+    this.draw();
   }
 
-  // The center of the window stays on the wall, so that some of it is always visible.
-  function keepInSight() {
-    const width = size.width / view.scale;
-    const height = size.height / view.scale;
-    view.x = clamp(view.x, -width / 2, wallWidth - width / 2);
-    view.y = clamp(view.y, -height / 2, wallHeight - height / 2);
+  /** Draws in the next frame. */
+  ask() {
+    if (this.asked) return;
+    this.asked = true;
+    requestAnimationFrame(() => this.draw());
   }
 
-  function zoom(factor, x = size.width / 2, y = size.height / 2) {
-    const least = Math.min(fitScale() / 2, 1);
-    const most = Math.max(4, Math.min(size.width / tw, size.height / th));
-    const scale = clamp(view.scale * factor, least, most);
-    view.x += x / view.scale - x / scale;
-    view.y += y / view.scale - y / scale;
-    view.scale = scale;
-    fitted = false;
-    keepInSight();
-    ask();
+  draw() {
+    this.asked = false;
+    const { context, view, marks } = this;
+    context.fillStyle = marks.colors.paper;
+    context.fillRect(0, 0, this.canvas.width, this.canvas.height);
+    this.pictures.draw(context, view);
+    marks.draw(context, view);
+    if (this.hovered >= 0 && this.hovered !== this.current) {
+      marks.ring(context, view, this.hovered, marks.colors.ink, 2);
+    }
+    if (this.current >= 0) marks.ring(context, view, this.current, marks.colors.mark, 3);
+    marks.drawLabels(context, view);
+    this.drawOutline();
+    this.dispatchEvent(new Event("drawn"));
   }
 
-  function pan(dx, dy) {
-    view.x -= dx / view.scale;
-    view.y -= dy / view.scale;
-    fitted = false;
-    keepInSight();
-    ask();
+  drawOutline() {
+    if (this.outline.length < 2) return;
+    const { context, view, marks } = this;
+    context.beginPath();
+    for (const { x, y } of this.outlineShape()) context.lineTo(x * view.dots, y * view.dots);
+    context.closePath();
+    context.lineWidth = 2 * view.dots;
+    context.strokeStyle = marks.colors.mark;
+    context.globalAlpha = 0.15;
+    context.fillStyle = marks.colors.mark;
+    context.fill();
+    context.globalAlpha = 1;
+    context.stroke();
   }
 
-  function cellAt(x, y) {
-    const column = Math.floor((x / view.scale + view.x) / tw);
-    const row = Math.floor((y / view.scale + view.y) / th);
-    if (column < 0 || row < 0 || column >= columns || row >= rows) return -1;
-    const cell = row * columns + column;
-    return cells[cell] >= 0 ? cell : -1;
+  fit() {
+    this.view.fit();
+    this.ask();
   }
 
-  function showLabel(cell, x, y) {
-    label.hidden = cell < 0;
-    if (cell < 0) return;
-    const caption = captionOf(cell);
-    label.textContent = caption ? nameOf(cell) + ": " + caption : nameOf(cell);
-    const left = clamp(x + 14, 4, Math.max(4, size.width - label.offsetWidth - 4));
-    const below = y + 18 + label.offsetHeight < size.height;
-    label.style.transform = `translate(${left}px, ${below ? y + 18 : y - label.offsetHeight - 10}px)`;
+  zoom(/** @type {number} */ factor, /** @type {number} */ x, /** @type {number} */ y) {
+    this.view.zoom(factor, x, y);
+    this.ask();
   }
 
-  function hover(x, y) {
-    hovered = cellAt(x, y);
-    canvas.classList.toggle("over", hovered >= 0);
-    showLabel(hovered, x, y);
-    ask();
+  cellAt(/** @type {Point} */ { x, y }) {
+    const place = this.view.placeAt(x, y);
+    const [row, column] = [Math.floor(place.row), Math.floor(place.column)];
+    if (column < 0 || row < 0 || column >= this.view.columns || row >= this.view.rows) return -1;
+    const cell = row * this.view.columns + column;
+    return this.cells[cell] >= 0 ? cell : -1;
   }
 
-  function unhover() {
-    hovered = -1;
-    label.hidden = true;
-    ask();
+  /** Middle of a cell on the screen. */
+  middleOf(/** @type {number} */ cell) {
+    const { columns } = this.view;
+    return this.view.screenOf(Math.floor(cell / columns) + 0.5, (cell % columns) + 0.5);
   }
 
-  function say(words) {
-    get("said").textContent = words;
+  hover(/** @type {number} */ cell, /** @type {Point | null} */ at) {
+    this.canvas.classList.toggle("over", cell >= 0 && this.mode === "move");
+    if (cell !== this.hovered) this.ask();
+    this.hovered = cell;
+    this.tell("hover", { cell, at });
   }
 
-  // Brings a cell into the window and makes it the one that Enter opens.
-  function visit(cell, least = 0) {
-    current = cell;
-    if (least && tw * view.scale < least) zoom(least / (tw * view.scale));
-    const x = ((columnOf(cell) + 0.5) * tw - view.x) * view.scale;
-    const y = ((rowOf(cell) + 0.5) * th - view.y) * view.scale;
-    const edge = Math.min(60, size.width / 4, size.height / 4);
-    const far = x < edge || y < edge || x > size.width - edge || y > size.height - edge;
-    if (far) pan(size.width / 2 - x, size.height / 2 - y);
-    const now = far ? [size.width / 2, size.height / 2] : [x, y];
-    showLabel(cell, now[0], now[1] + (th * view.scale) / 2 - 12);
-    say(`${nameOf(cell)}, row ${rowOf(cell)}, column ${columnOf(cell)}`);
-    ask();
+  /** Makes a cell the current one and brings it into the window, at least `least` pixels wide. */
+  visit(/** @type {number} */ cell, least = 0) {
+    this.current = cell;
+    if (cell >= 0) {
+      const width = this.view.tileWidth * this.view.scale;
+      if (width < least) this.view.zoom(least / width);
+      this.bring(cell);
+    }
+    this.tell("visit", { cell });
+    this.ask();
   }
 
-  function middle() {
+  /** Moves the wall so that a cell is not at the edge of the window or beyond. */
+  bring(/** @type {number} */ cell) {
+    const { x, y } = this.middleOf(cell);
+    const { width, height } = this.view;
+    const edge = Math.min(60, width / 4, height / 4);
+    if (x >= edge && y >= edge && x <= width - edge && y <= height - edge) return;
+    this.view.pan(width / 2 - x, height / 2 - y);
+  }
+
+  /** The filled cell nearest to the middle of the window. */
+  middle() {
     let best = -1;
     let least = Infinity;
-    const x = view.x + size.width / view.scale / 2;
-    const y = view.y + size.height / view.scale / 2;
-    for (let cell = 0; cell < cells.length; cell++) {
-      if (cells[cell] < 0) continue;
-      const far = Math.hypot((columnOf(cell) + 0.5) * tw - x, (rowOf(cell) + 0.5) * th - y);
+    const { row, column } = this.view.placeAt(this.view.width / 2, this.view.height / 2);
+    const { columns } = this.view;
+    for (let cell = 0; cell < this.cells.length; cell++) {
+      if (this.cells[cell] < 0) continue;
+      const [down, across] = [Math.floor(cell / columns) + 0.5 - row, (cell % columns) + 0.5 - column];
+      const far = down * down + across * across;
       if (far < least) [best, least] = [cell, far];
     }
     return best;
   }
 
-  function step(from, down, right) {
-    let row = rowOf(from) + down;
-    let column = columnOf(from) + right;
-    for (; row >= 0 && column >= 0 && row < rows && column < columns; row += down, column += right) {
-      if (cells[row * columns + column] >= 0) return row * columns + column;
+  /** The next filled cell in a direction, or the same one. */
+  step(/** @type {number} */ from, /** @type {number} */ down, /** @type {number} */ right) {
+    const { rows, columns } = this.view;
+    let [row, column] = [Math.floor(from / columns) + down, (from % columns) + right];
+    while (row >= 0 && column >= 0 && row < rows && column < columns) {
+      if (this.cells[row * columns + column] >= 0) return row * columns + column;
+      [row, column] = [row + down, column + right];
     }
     return from;
   }
 
-  function walk(down, right) {
-    const cell = current < 0 ? middle() : step(current, down, right);
-    if (cell >= 0) visit(cell);
-  }
-
-  function follow(from, direction) {
-    for (let k = 1; k <= cells.length; k++) {
-      const cell = (from + direction * k + cells.length * 2) % cells.length;
-      if (cells[cell] >= 0 && (!matches || matches[cell])) return cell;
+  /** The next filled and kept cell in reading order, around the end. */
+  follow(/** @type {number} */ from, /** @type {number} */ direction) {
+    const n = this.cells.length;
+    const kept = this.marks.kept;
+    if (from < 0 && direction < 0) from = 0; // the last one comes first
+    for (let k = 1; k <= n; k++) {
+      const cell = (from + direction * k + 2 * n) % n;
+      const item = this.cells[cell];
+      if (item >= 0 && (!kept || kept[item])) return cell;
     }
     return from;
   }
 
-  function countWords() {
-    const all = `${nPlaced.toLocaleString()} picture${nPlaced === 1 ? "" : "s"}`;
-    if (!matches) return all;
-    return `${found.length.toLocaleString()} of ${all} found`;
-  }
-
-  function search(text) {
-    const wanted = text.trim().toLowerCase();
-    matches = null;
-    found = [];
-    if (wanted) {
-      matches = new Uint8Array(cells.length);
-      cells.forEach((item, cell) => {
-        if (item < 0) return;
-        const words = names[item] + "\n" + (captions ? captions[item] : "");
-        if (!words.toLowerCase().includes(wanted)) return;
-        matches[cell] = 1;
-        found.push(cell);
-      });
+  /** Filled cells between two, as a box. */
+  between(/** @type {number} */ one, /** @type {number} */ other) {
+    const { columns } = this.view;
+    const rows = [Math.floor(one / columns), Math.floor(other / columns)].sort((a, b) => a - b);
+    const across = [one % columns, other % columns].sort((a, b) => a - b);
+    const found = [];
+    for (let row = rows[0]; row <= rows[1]; row++) {
+      for (let column = across[0]; column <= across[1]; column++) {
+        if (this.cells[row * columns + column] >= 0) found.push(row * columns + column);
+      }
     }
-    get("count").textContent = countWords();
-    say(countWords());
-    ask();
+    return found;
   }
 
-  function thumbnail(cell) {
-    const row = rowOf(cell);
-    const column = columnOf(cell);
-    const block = blocks.find(
-      (each) =>
-        row >= each.row &&
-        row < each.row + each.rows &&
-        column >= each.column &&
-        column < each.column + each.columns,
-    );
-    const picture = document.createElement("canvas");
-    picture.width = tw;
-    picture.height = th;
-    picture.setAttribute("role", "img");
-    picture.setAttribute("aria-label", nameOf(cell));
-    if (block && block.levels.length) {
-      const [x, y] = [(column - block.column) * tw, (row - block.row) * th];
-      picture.getContext("2d").drawImage(block.levels[0], x, y, tw, th, 0, 0, tw, th);
-    }
-    picture.style.width = `min(86vw, ${Math.max(320, 2 * tw)}px)`;
-    return picture;
+  press(/** @type {KeyboardEvent} */ event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const arrow = ARROWS.get(event.key);
+    const factor = ZOOM_KEYS.get(event.key);
+    if (factor) this.zoom(factor, this.view.width / 2, this.view.height / 2);
+    else if (event.key === "0") this.fit();
+    else if (arrow) {
+      const before = this.current;
+      const cell = before < 0 ? this.middle() : this.step(before, ...arrow);
+      if (cell < 0) return;
+      if (event.shiftKey) {
+        if (this.anchor < 0) this.anchor = before < 0 ? cell : before;
+        this.tell("choose", { cells: this.between(this.anchor, cell), how: "replace" });
+      } else this.anchor = -1;
+      this.visit(cell);
+    } else if (event.key === "Enter") {
+      const cell = this.current < 0 ? this.middle() : this.current;
+      if (cell >= 0) this.tell("open", { cell });
+    } else if (event.key === " ") {
+      if (this.current >= 0) this.tell("choose", { cells: [this.current], how: "toggle" });
+    } else return;
+    event.preventDefault();
   }
 
-  function open(cell) {
-    if (cell < 0) return;
-    visit(cell);
-    label.hidden = true;
-    let picture;
-    if (previews) {
-      picture = new Image();
-      picture.alt = nameOf(cell);
-      picture.src = "data:image/jpeg;base64," + previews[cells[cell]];
-      picture.style.minWidth = "min(86vw, 320px)";
-    } else {
-      picture = thumbnail(cell);
-    }
-    get("frame").replaceChildren(picture);
-    get("name").textContent = nameOf(cell);
-    const place = `row ${rowOf(cell)}, column ${columnOf(cell)}`;
-    const caption = captionOf(cell);
-    get("caption").textContent = caption ? `${caption}, ${place}` : place;
-    if (!get("large").open) get("large").showModal();
-  }
-
-  function listenToPointers() {
+  listenToPointers() {
+    const { canvas } = this;
+    /** @type {Map<number, Point>} */
     const held = new Map();
     let moved = 0;
     let spread = 0;
-    const place = (event) => {
+    /** @type {Mode} */
+    let doing = "move";
+    const place = (/** @type {MouseEvent} */ event) => {
       const box = canvas.getBoundingClientRect();
       return { x: event.clientX - box.left, y: event.clientY - box.top };
     };
     canvas.addEventListener("pointerdown", (event) => {
       if (event.button > 0) return;
+      canvas.focus({ preventScroll: true });
       held.set(event.pointerId, place(event));
       canvas.setPointerCapture(event.pointerId);
-      if (held.size === 1) moved = 0;
       spread = 0;
-      canvas.classList.add("held");
+      if (held.size === 1) {
+        moved = 0;
+        doing = this.mode === "move" && event.shiftKey ? "box" : this.mode;
+        this.outline = doing === "move" ? [] : [place(event)];
+      } else this.outline = []; // two fingers zoom
+      canvas.classList.toggle("held", doing === "move");
     });
     canvas.addEventListener("pointermove", (event) => {
       const now = place(event);
       const last = held.get(event.pointerId);
       if (!last) {
-        hover(now.x, now.y);
+        this.hover(this.cellAt(now), now);
         return;
       }
       held.set(event.pointerId, now);
       moved += Math.hypot(now.x - last.x, now.y - last.y);
-      if (held.size === 1 && moved > 4) {
-        pan(now.x - last.x, now.y - last.y);
-        unhover();
-      } else if (held.size === 2) {
+      if (held.size === 2) {
         const [a, b] = [...held.values()];
         const apart = Math.hypot(a.x - b.x, a.y - b.y);
-        pan((now.x - last.x) / 2, (now.y - last.y) / 2);
-        if (spread > 0 && apart > 0) zoom(apart / spread, (a.x + b.x) / 2, (a.y + b.y) / 2);
+        this.view.pan((now.x - last.x) / 2, (now.y - last.y) / 2);
+        if (spread > 0 && apart > 0) this.zoom(apart / spread, (a.x + b.x) / 2, (a.y + b.y) / 2);
         spread = apart;
+      } else if (this.outline.length) {
+        if (doing === "box") this.outline[1] = now;
+        else this.outline.push(now);
+        this.ask();
+      } else if (moved > CLICK && doing === "move") {
+        this.view.pan(now.x - last.x, now.y - last.y);
+        this.hover(-1, null);
+        this.ask();
       }
     });
-    const release = (event) => {
+    const release = (/** @type {PointerEvent} */ event) => {
       const last = held.get(event.pointerId);
       held.delete(event.pointerId);
       spread = 0;
       if (held.size) return;
       canvas.classList.remove("held");
-      if (event.type === "pointerup" && last && moved <= 4) open(cellAt(last.x, last.y));
+      const done = event.type === "pointerup" && last;
+      if (done && moved <= CLICK) this.click(this.cellAt(last), doing, event);
+      else if (done && this.outline.length > 1) this.chooseInside(doing, event);
+      this.outline = [];
+      this.ask();
     };
     canvas.addEventListener("pointerup", release);
     canvas.addEventListener("pointercancel", release);
-    canvas.addEventListener("pointerleave", unhover);
+    canvas.addEventListener("pointerleave", () => this.hover(-1, null));
     canvas.addEventListener(
       "wheel",
       (event) => {
         event.preventDefault();
-        const { x, y } = place(event);
+        const at = place(event);
         const lines = event.deltaMode === 1 ? 16 : event.deltaMode === 2 ? 400 : 1;
         // A pinch on a touch pad arrives as a wheel with Ctrl held, in smaller steps.
         const rate = event.ctrlKey ? 0.01 : 0.0016;
-        zoom(Math.exp(-clamp(event.deltaY * lines, -400, 400) * rate), x, y);
-        hover(x, y);
+        this.zoom(Math.exp(-clamp(event.deltaY * lines, -400, 400) * rate), at.x, at.y);
+        this.hover(this.cellAt(at), at);
       },
       { passive: false },
     );
   }
 
-  function listenToKeys() {
-    const zooms = { "+": 1.25, "=": 1.25, "-": 0.8, _: 0.8 };
-    const arrows = {
-      ArrowUp: [-1, 0],
-      ArrowDown: [1, 0],
-      ArrowLeft: [0, -1],
-      ArrowRight: [0, 1],
-    };
-    document.addEventListener("keydown", (event) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || event.target === get("search")) return;
-      if (get("large").open) {
-        if (event.key === "ArrowLeft") open(follow(current, -1));
-        if (event.key === "ArrowRight") open(follow(current, 1));
-        return;
-      }
-      if (event.key in zooms) zoom(zooms[event.key]);
-      else if (event.key === "0") fit();
-      else if (event.key === "/") get("search").focus();
-      else if (event.key in arrows && event.target === canvas) walk(...arrows[event.key]);
-      else if ((event.key === "Enter" || event.key === " ") && event.target === canvas) {
-        open(current);
-      } else if (event.key === "Escape") {
-        current = -1;
-        unhover();
-      } else return;
-      event.preventDefault();
-    });
-    get("search").addEventListener("input", (event) => search(event.target.value));
-    get("search").addEventListener("keydown", (event) => {
-      if (event.key === "Enter") visit(follow(current, event.shiftKey ? -1 : 1), 48);
-      if (event.key === "Escape") {
-        event.target.value = "";
-        search("");
-        canvas.focus();
-      }
-    });
+  click(/** @type {number} */ cell, /** @type {Mode} */ doing, /** @type {MouseEvent} */ event) {
+    if (doing === "move" && !event.shiftKey && !event.ctrlKey && !event.metaKey) {
+      if (cell >= 0) this.tell("open", { cell });
+    } else if (cell >= 0) this.tell("choose", { cells: [cell], how: "toggle" });
+    else this.tell("choose", { cells: [], how: "replace" });
   }
 
-  function listenToButtons() {
-    get("in").addEventListener("click", () => zoom(1.5));
-    get("out").addEventListener("click", () => zoom(1 / 1.5));
-    get("fit").addEventListener("click", fit);
-    get("before").addEventListener("click", () => open(follow(current, -1)));
-    get("after").addEventListener("click", () => open(follow(current, 1)));
-    get("close").addEventListener("click", () => get("large").close());
-    get("large").addEventListener("click", (event) => {
-      // A click outside the panel targets the dialog itself, at a position beyond its sides.
-      const box = get("large").getBoundingClientRect();
-      const inside =
-        event.clientX >= box.left &&
-        event.clientX <= box.right &&
-        event.clientY >= box.top &&
-        event.clientY <= box.bottom;
-      if (event.target === get("large") && !inside) get("large").close();
-    });
+  /** Corners of what is being drawn. */
+  outlineShape() {
+    const [a, b] = [this.outline[0], this.outline[this.outline.length - 1]];
+    if (this.outline.length > 2) return this.outline;
+    return [a, { x: b.x, y: a.y }, b, { x: a.x, y: b.y }];
   }
 
-  function resize() {
-    const box = canvas.getBoundingClientRect();
-    size.width = Math.max(1, box.width);
-    size.height = Math.max(1, box.height);
-    size.dots = window.devicePixelRatio || 1;
-    canvas.width = Math.round(size.width * size.dots);
-    canvas.height = Math.round(size.height * size.dots);
-    if (fitted) fit();
-    else {
-      keepInSight();
-      draw();
+  chooseInside(/** @type {Mode} */ doing, /** @type {MouseEvent} */ event) {
+    const { columns, rows } = this.view;
+    const shape = this.outlineShape().map(({ x, y }) => this.view.placeAt(x, y));
+    const downs = shape.map((each) => each.row);
+    const top = clamp(Math.floor(Math.min(...downs)), 0, rows);
+    const bottom = clamp(Math.ceil(Math.max(...downs)), 0, rows);
+    const found = [];
+    for (let row = top; row < bottom; row++) {
+      // The middles of the cells of this row that lie between pairs of sides.
+      const crossings = [];
+      for (let k = 0; k < shape.length; k++) {
+        const [a, b] = [shape[k], shape[(k + 1) % shape.length]];
+        const y = row + 0.5;
+        if (a.row <= y === b.row <= y) continue;
+        crossings.push(a.column + ((y - a.row) / (b.row - a.row)) * (b.column - a.column));
+      }
+      crossings.sort((a, b) => a - b);
+      for (let k = 0; k + 1 < crossings.length; k += 2) {
+        const first = clamp(Math.ceil(crossings[k] - 0.5), 0, columns);
+        const end = clamp(Math.ceil(crossings[k + 1] - 0.5), 0, columns);
+        for (let column = first; column < end; column++) {
+          if (this.cells[row * columns + column] >= 0) found.push(row * columns + column);
+        }
+      }
     }
+    const adds = event.ctrlKey || event.metaKey || (event.shiftKey && this.mode === doing);
+    this.tell("choose", { cells: found, how: event.altKey ? "remove" : adds ? "add" : "replace" });
   }
 
-  function start() {
-    readColors();
-    canvas.setAttribute(
-      "aria-label",
-      `Wall of ${nPlaced} pictures in ${rows} rows and ${columns} columns`,
-    );
-    get("count").textContent = countWords();
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-      readColors();
-      ask();
-    });
-    listenToPointers();
-    listenToKeys();
-    listenToButtons();
-    new ResizeObserver(resize).observe(canvas);
-    resize();
-    Promise.all(blocks.map(load)).then(
-      () => {
-        get("waiting").hidden = true;
-        document.documentElement.dataset.ready = "yes";
-      },
-      () => {
-        get("waiting").textContent = "The pictures in this file are damaged. Create the page again.";
-      },
-    );
+  tell(/** @type {string} */ name, /** @type {object} */ detail) {
+    this.dispatchEvent(new CustomEvent(name, { detail }));
   }
-
-  start();
-})();
+}

@@ -63,6 +63,6 @@ def album(tmp_path):
     (tmp_path / "album").mkdir()
     for i in range(40):
         color = np.eye(4, 3)[i % 4] * 160 + 40 + 3 * (i // 4)
-        pixels = color + rng.uniform(-10, 10, (75, 100, 3))
+        pixels = color + rng.uniform(-25, 25, (75, 100, 3))
         Image.fromarray(pixels.astype(np.uint8)).save(tmp_path / "album" / f"{i}.png")
     return tmp_path / "album"

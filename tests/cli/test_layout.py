@@ -1,5 +1,7 @@
+import base64
 import csv
 import json
+import os
 import re
 from pathlib import Path
 
@@ -23,8 +25,25 @@ def agreement(grid):
 
 
 def data_of(path):
-    found = re.search(r'id="data">(.*?)</script>', path.read_text("ascii"))
-    return json.loads(found[1])
+    """Names, columns, cells and larger pictures of a page of one file."""
+    text = path.read_text("ascii")
+    elements = dict(re.findall(r'<script type="[^"]*" id="([^"]*)">(.*?)</script>\n', text))
+    meta, items = json.loads(elements["meta"]), json.loads(elements["data-items-0"])
+    columns = {
+        heading: [column["values"][code] for code in _numbers(column["codes"])]
+        for heading, column in zip(meta["headings"], items["columns"], strict=True)
+    }
+    return {
+        **meta,
+        "names": items["names"],
+        "texts": columns,
+        "cells": _numbers(json.loads(elements["data-cells"])),
+        "pictures": [each for each in elements if each.startswith("picture-")],
+    }
+
+
+def _numbers(text):
+    return np.frombuffer(base64.b64decode(text), "<i4").tolist()
 
 
 def test_a_folder_becomes_a_page_with_like_beside_like(run, album, tmp_path):
@@ -37,7 +56,7 @@ def test_a_folder_becomes_a_page_with_like_beside_like(run, album, tmp_path):
     page = data_of(tmp_path / "wall.html")
     assert sorted(page["cells"]) == list(range(40))
     assert page["names"] == [f"{i}.png" for i in range(40)]
-    assert len(page["previews"]) == 40
+    assert (len(page["pictures"]), page["neighbors"]) == (40, 8)
     # A random order has a quarter.
     assert agreement(np.reshape(page["cells"], (5, 8))) > 0.6
     assert "<h1>album</h1>" in (tmp_path / "wall.html").read_text()
@@ -140,7 +159,7 @@ def test_a_summary_shows_some_of_each_kind(run, album, tmp_path):
     assert {int(name[:-4]) % 4 for name in names} == {0, 1, 2, 3}
     page = data_of(tmp_path / "wall.html")
     assert page["names"] == names
-    assert page["captions"] == ["stands for 10"] * 4
+    assert page["texts"] == {"stands for": ["10"] * 4}
 
 
 @pytest.mark.parametrize("features", ["color", "texture", "words"])
@@ -237,10 +256,11 @@ def test_texts_on_one_subject_hang_together(run, poems, tmp_path):
     assert "Read 12 files in 2 folders" in result.stdout
     page = data_of(tmp_path / "wall.html")
     assert sorted(page["names"])[:2] == ["bread0.txt", "bread1.txt"]
-    assert set(page["captions"]) == {"The sea", "The bread"}
+    assert set(page["texts"]["title"]) == {"The sea", "The bread"}
+    assert page["noun"] == ["text", "texts"]
     run("layout", poems, "--summary", 2)
     page = data_of(tmp_path / "wall.html")
-    assert sorted(page["captions"]) == ["The bread · stands for 6", "The sea · stands for 6"]
+    assert page["texts"]["stands for"] == ["6", "6"]
     answer = json.loads(run("layout", poems, "--shape", "1x12", "--json").stdout)
     assert (answer["features"], answer["kernel"], answer["n_read"]) == ("tfidf", "text", 12)
     run("layout", poems, "--shape", "1x12", "-o", "wall.csv", "-o", "wall.png")
@@ -507,8 +527,71 @@ def test_a_summary_is_advised_only_where_it_can_be_made(run, album):
     assert "--summary" not in one.stderr
 
 
-def test_a_name_without_an_ending_is_told_so(run, album):
-    assert "wall: its name has no ending" in run("layout", album, "-o", "wall").stderr
+def test_a_name_without_an_ending_is_a_folder(run, album, tmp_path):
+    result = run("layout", album, "-o", "wall/")
+    assert result.exit_code == 0, result.output
+    assert "Page, to open in a browser: wall/index.html" in result.stdout
+    before = (tmp_path / "wall" / "index.html").read_bytes()
+    assert run("layout", album, "-o", "wall", "--shape", "4x10").exit_code == 0
+    assert (tmp_path / "wall" / "index.html").read_bytes() != before
+
+
+def test_folders_that_hold_something_else_are_not_replaced(run, album, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    for output, message in (
+        ("mine", "the folder holds other files, which would be lost"),
+        (album / "wall", "one is inside the other"),
+        (album, "the folder holds other files"),
+    ):
+        result = run("layout", album, "-o", output)
+        assert (result.exit_code, message in result.stderr) == (2, True), result.stderr
+    assert os.listdir(tmp_path / "mine") == ["letter.txt"]
+    assert len(os.listdir(album)) == 40
+
+
+def test_a_table_and_folders_tell_more_about_the_pictures(run, album, tmp_path):
+    (album / "red").mkdir()
+    for i in range(0, 40, 4):
+        os.rename(album / f"{i}.png", album / "red" / f"{i}.png")
+    lines = [f"{i}.png,{['red', 'green', 'blue', 'gray'][i % 4]},{i * 1.5}" for i in range(39)]
+    (tmp_path / "table.csv").write_text("file,color,size\n" + "\n".join(lines))
+    result = run("layout", album, "--data", "table.csv", "--labels", "color", "--link")
+    assert result.exit_code == 0, result.output
+    assert "39 of 40 pictures have a row" in result.stderr
+    page = data_of(tmp_path / "wall.html")
+    told = page["texts"]
+    names = [name.rpartition("/") for name in page["names"]]
+    assert list(told) == ["color", "size", "folder"]
+    assert told["folder"] == [folder or "." for folder, _, _ in names]
+    for (_, _, name), color in zip(names, told["color"], strict=True):
+        assert color == ("" if name == "39.png" else lines[int(name[:-4])].split(",")[1])
+    assert {each["text"] for each in page["regions"]} >= {"red", "green", "blue"}
+    links = re.search(r'id="data-links-0">(.*?)</script>', (tmp_path / "wall.html").read_text())
+    assert {"album/1.png", "album/red/0.png"} <= set(json.loads(links[1]))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--data", "none.csv"], "There is no file none.csv (--data)"),
+        (["--data", "album"], "is a folder"),
+        (["--labels", "kind"], "--labels kind is not a column. The columns are none"),
+        (["--labels", "kind", "-o", "wall.csv"], "--labels is for pages"),
+        (["--link", "-o", "wall.png"], "--link is for pages"),
+        (["--id", "file"], "--id, --no-id, --header and --key are for tables"),
+    ],
+)
+def test_options_of_pages_that_do_not_fit_are_refused(run, album, tmp_path, options, message):
+    result = run("layout", album, *options)
+    assert (result.exit_code, message in result.stderr) == (2, True), result.stderr
+    assert not list(tmp_path.glob("wall*"))
+
+
+def test_a_page_of_many_pictures_suggests_a_folder(run, album, monkeypatch):
+    monkeypatch.setattr("unshuffle.cli._layout.MOST_IN_FILE", 30)
+    assert "-o wall/ writes a folder instead" in run("layout", album).stderr
+    assert "instead" not in run("layout", album, "-o", "wall").stderr
 
 
 def test_a_table_is_laid_out_on_a_gpu(run, gpu, tmp_path):

@@ -356,7 +356,7 @@ def test_walls_that_cannot_be_written_are_refused_before_the_work(
     arguments = (command, pictures) if command == "layout" else (command, template, pictures)
     assert "there is no folder" in refused(*arguments, "-o", "missing/wall.png")
     assert "ends in '.bmp'" in refused(*arguments, "-o", "wall.bmp")
-    assert "it is a folder" in refused(*arguments, "-o", pictures)
+    assert "the folder holds other files" in refused(*arguments, "-o", pictures)
     assert "asked for twice" in refused(*arguments, "-o", "a.png", "-o", "./a.png")
     inside = refused(*arguments, "-o", pictures / "3.png")
     assert "is in the input folder" in inside

@@ -1,5 +1,6 @@
 """`unshuffle collage`: draw one picture with many."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ POOR = 0.5
 FAINT = 100.0
 # Enough for the finest collage: a tile covers several pixels of the template.
 TEMPLATE_SIDE = 1024
+SIDE = 64  # of the pictures as they are compared with it
 
 
 def collage(options: CollageOptions) -> int:
@@ -44,8 +46,8 @@ def collage(options: CollageOptions) -> int:
     shape = None if options.shape is None else parse_shape(options.shape)
     check_drawable(outputs, shape or (1, 1))
     template = _read_template(options.template)
-    folder = PictureFolder(options, outputs)
-    pictures = folder.read_and_report()
+    folder = PictureFolder(options, outputs, any_with_suffix(outputs, PICTURE_SUFFIXES))
+    pictures = folder.read_and_report(SIDE)
     _check_enough(len(pictures), shape, options.repeat)
     estimator = unshuffle.Collage(
         template,
@@ -68,8 +70,9 @@ def collage(options: CollageOptions) -> int:
             Positions(estimator.grid_, pictures.names),
             report,
             options.template.stem,
-            folder.read_tiles(pictures) if any_with_suffix(outputs, PICTURE_SUFFIXES) else None,
             options,
+            draw=partial(folder.tiles, pictures),
+            page={"images": pictures, "grid": estimator.grid_, "names": pictures.names},
             # The tiles form one picture.
             gap=0,
         )

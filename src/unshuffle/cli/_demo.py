@@ -137,7 +137,15 @@ def _lay_out_digits(folder: Path, n_jobs: int | None) -> float:
     save_sheet(grid_sheet(colored, layout.grid_, tile=40, gap=0), folder / "digits.png")
     names = [f"digit {label}, number {i}" for i, label in enumerate(labels)]
     title = "600 handwritten digits"
-    write_page(folder / "wall.html", colored, layout.grid_, names, title=title, tile=40)
+    write_page(
+        folder / "wall.html",
+        colored,
+        layout.grid_,
+        names,
+        title=title,
+        columns={"digit": [str(label) for label in labels]},
+        labels="digit",
+    )
     return neighbor_agreement(labels[layout.grid_])
 
 

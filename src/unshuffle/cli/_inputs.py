@@ -3,8 +3,10 @@
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +17,10 @@ from PIL import Image
 from scipy import sparse
 
 from unshuffle._arrays import check_n_items
-from unshuffle._decoding import SUFFIXES, file_size
+from unshuffle._decoding import SUFFIXES, central_part, file_size
 from unshuffle._files import by_reason, check_folder, check_regular_file, list_files, path_key
 from unshuffle._grams import check_gram
+from unshuffle._parallel import map_parallel
 from unshuffle._scalings import SCALINGS, unit_rows
 from unshuffle.cli import _tables
 from unshuffle.cli._app import BadInput, note, one_line, progress_bar, say, user_warnings, warn
@@ -72,12 +75,8 @@ ENCODERS = {
 }
 # What to choose instead of an option that compares counts.
 _WITHOUT_COUNTS = {"--kernel chi2": "rbf", "--features log": "ranks"}
-# Read at a fixed side, so that the layout does not depend on the size it is drawn at.
-SIDE = 64
-# Side at which pictures are compared, as in the paper.
-COMPARED_SIDE = 40
+# Side of the larger copies that pages and sheets are drawn from.
 PREVIEW_SIDE = 320
-MAX_PREVIEWS = 600
 MOST_CELLS = 100_000_000
 _SHAPE = re.compile(r"\s*(\d{1,9})\s*[x×*,]\s*(\d{1,9})\s*", re.IGNORECASE)
 Advance = Callable[[int, int], None]
@@ -454,10 +453,11 @@ class PictureFolder:
 
     options: LayoutOptions | CollageOptions
     outputs: Sequence[Path]  # possibly in the same folder
+    shows_pictures: bool  # whether any of them does
 
-    def read_and_report(self) -> ImageCollection:
-        """Read every picture at the common size, and print what was read and skipped."""
-        pictures = self.read(side=SIDE, fit="crop")
+    def read_and_report(self, side: int) -> ImageCollection:
+        """Read every picture at one size, and print what was read and skipped."""
+        pictures = self.read(side, previews=PREVIEW_SIDE if self.shows_pictures else None)
         path = self.options.path
         skipped = without_outputs(pictures.skipped, path, self.outputs)
         if not self.options.quiet:
@@ -466,7 +466,7 @@ class PictureFolder:
             list_skipped(skipped, str(path))
         return replace(pictures, skipped=skipped)
 
-    def read(self, *, side: int, fit: str) -> ImageCollection:
+    def read(self, side: int, *, previews: int | None = None) -> ImageCollection:
         """Read every picture at one size, with a progress bar."""
         path, show = self.options.path, not self.options.quiet
         if self.options.no_recursive and _has_folders_only(path):
@@ -478,57 +478,46 @@ class PictureFolder:
             pictures = read_folder(
                 path,
                 size=side,
-                fit=fit,
+                fit="crop",
                 recursive=not self.options.no_recursive,
+                previews=previews,
                 cache=None if self.options.no_cache else default_cache(),
                 n_jobs=self.options.jobs,
                 on_progress=lambda done, total: advance(done / max(total, 1), f"{done:,}"),
             )
-        for remark in remarks if show and side == SIDE else ():
-            # Only once: later readings of the same folder would repeat it.
+        for remark in remarks if show else ():
             warn(remark.message)
         return pictures
 
-    def read_tiles(self, pictures: ImageCollection) -> NDArray[np.uint8]:
+    def tiles(self, pictures: ImageCollection, side: int) -> NDArray[np.uint8]:
         """The pictures at the size of their tiles, read again if that is large."""
-        if self.options.tile <= SIDE:
-            return pictures.arrays
-        larger = self.read(side=self.options.tile, fit="crop")
-        if larger.names != pictures.names:
+        if pictures.previews is not None and side > PREVIEW_SIDE // 2:
+            larger = self.read(side)
+            number = {name: i for i, name in enumerate(larger.names)}
+            if number.keys() >= set(pictures.names):
+                return larger.arrays[[number[name] for name in pictures.names]]
             path = self.options.path
             warn(f"{path} changed during the layout; pictures are drawn less sharp.")
-            return pictures.arrays
-        return larger.arrays
+        tiles = np.empty((len(pictures), side, side, 3), dtype=np.uint8)
 
-    def read_previews(
-        self, pictures: ImageCollection, chosen: NDArray[np.intp]
-    ) -> list[NDArray[np.uint8]] | None:
-        """The chosen pictures, larger and in proportion; None if there are too many."""
-        if len(pictures) > MAX_PREVIEWS or np.median(pictures.sizes.max(axis=1)) <= SIDE:
-            return None
-        larger = self.read(side=PREVIEW_SIDE, fit="stretch")
-        if larger.names != pictures.names:
-            return None
-        return [_restore_proportions(larger.arrays[i], larger.sizes[i]) for i in chosen]
+        def draw(i: int) -> None:
+            tiles[i] = central_part(_open_largest(pictures, i), side, side)
+
+        map_parallel(draw, range(len(pictures)), n_jobs=self.options.jobs, in_place=True)
+        return tiles
+
+
+def _open_largest(pictures: ImageCollection, i: int) -> Image.Image:
+    """The preview of a picture, or its pixels where that is gone."""
+    if pictures.previews is not None:
+        with suppress(ValueError):
+            return Image.open(BytesIO(pictures.previews[i]))
+    return Image.fromarray(pictures.arrays[i])
 
 
 def _has_folders_only(path: Path) -> bool:
     shown = list(path.glob("[!.]*"))
     return bool(shown) and all(each.is_dir() for each in shown)
-
-
-def shrink_to_compare(arrays: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The pictures at the size at which they are compared."""
-    size = COMPARED_SIDE, COMPARED_SIDE
-    pictures = [Image.fromarray(each).resize(size, Image.Resampling.BOX) for each in arrays]
-    return np.stack([np.asarray(each) for each in pictures])
-
-
-def _restore_proportions(pixels: NDArray[np.uint8], size: NDArray[np.intp]) -> NDArray[np.uint8]:
-    scaled = (size * min(1.0, PREVIEW_SIDE / size.max())).round().astype(int)
-    height, width = np.maximum(scaled, 1).tolist()
-    picture = Image.fromarray(pixels).resize((width, height), Image.Resampling.BICUBIC)
-    return np.asarray(picture, dtype=np.uint8)
 
 
 def count_folders(names: Sequence[str]) -> int:

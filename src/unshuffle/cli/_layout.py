@@ -24,10 +24,10 @@ from unshuffle.cli._app import (
     user_warnings,
     warn,
 )
+from unshuffle.cli._data import check_data_file, folder_column, read_data
 from unshuffle.cli._frozen import CELLS_EXPECTED, read_frozen_cells, read_frozen_lines
 from unshuffle.cli._inputs import (
     KINDS,
-    MAX_PREVIEWS,
     PREVIEW_SIDE,
     PictureFolder,
     check_layout_features,
@@ -39,7 +39,6 @@ from unshuffle.cli._inputs import (
     read_documents,
     read_numbers,
     say_read,
-    shrink_to_compare,
     skipped_records,
     without_outputs,
 )
@@ -65,9 +64,15 @@ from unshuffle.images import (
     text_mask,
     text_tiles,
 )
-from unshuffle.layout import Positions, rectangle_for, summarize
+from unshuffle.layout import Positions, look_alikes, rectangle_for, summarize
 
+SHEET_SIDE = 64  # of pictures on a sheet, unless the user asks for another
+COMPARED_SIDE = 40  # at which pictures are compared, as in the paper
 TEXT_SIDE = 128  # of tiles with texts, which are hard to read at the side of pictures
+LEAST_TEXT_SIDE = 8
+MOST_LARGE_TEXTS = 600  # whose larger tiles are held in memory
+MOST_IN_FILE = 4000  # items for which a page of one file is suggested
+N_LOOK_ALIKES = 8
 
 
 @dataclass(frozen=True)
@@ -77,11 +82,10 @@ class Items:
     names: list[str]  # "" for an item without a name
     vectors: Any  # or texts, or a list of both
     kernel: str | list[str]
-    chosen: NDArray[np.intp]  # indices of the items in the collection
     n_read: int  # number of items before the summary
-    pictures: ImageCollection | None = None  # of the whole folder
-    texts: list[str] | None = None  # likewise
-    captions: list[str] | None = None
+    pictures: ImageCollection | None = None
+    texts: list[str] | None = None
+    columns: dict[str, list[str]] = field(default_factory=dict)  # what else is known of them
     table: Table | None = None
     skipped: list[tuple[str, str]] = field(default_factory=list)  # files, and why
 
@@ -94,8 +98,8 @@ def layout(options: LayoutOptions) -> int:
     table = table_options(options, 1)[0]
     kind = find_kind(options.path, recursive=not options.no_recursive)
     outputs = _choose_outputs(options, kind, table)
-    features = _check_early(options, kind)
-    folder = PictureFolder(options, outputs)
+    features = _check_early(options, kind, outputs)
+    folder = PictureFolder(options, outputs, any_with_suffix(outputs, PICTURE_SUFFIXES))
     items = _read(folder, options, features, table, kind)
     cells = _choose_cells(options, len(items))
     check_drawable(outputs, cells.shape)
@@ -104,6 +108,7 @@ def layout(options: LayoutOptions) -> int:
         frozen = read_frozen_cells(options.frozen, items.names, cells)
     if items.table is not None and not options.quiet:
         note(items.table.note)
+    _suggest_folder(outputs, len(items), options)
     estimator = unshuffle.GridLayout(
         # A rectangle is faster than a mask with all its cells.
         shape=cells.shape if cells.all() else cells,
@@ -139,12 +144,13 @@ def _choose_outputs(options: LayoutOptions, kind: str, table: TableOptions) -> l
     own = [Path(each) for each in options.compared if Path(each).suffix]
     check_outputs(
         [(path, WALL_SUFFIXES) for path in outputs],
-        (options.path, options.mask, options.frozen, *own),
+        (options.path, options.mask, options.frozen, options.data, *own),
         recursive=not options.no_recursive,
         spreadsheet=options.spreadsheet,
     )
     if kind != "table":
-        table.check_unused(options.path, KINDS[kind])
+        unnamed = replace(table, names=None) if options.data is not None else table
+        unnamed.check_unused(options.path, KINDS[kind])
     elif any_with_suffix(outputs, PICTURE_SUFFIXES):
         raise BadInput(
             f"{options.path} holds no pictures to show. Write the positions to a .csv or .json "
@@ -157,7 +163,7 @@ def _choose_outputs(options: LayoutOptions, kind: str, table: TableOptions) -> l
     return outputs
 
 
-def _check_early(options: LayoutOptions, kind: str) -> list[Any]:
+def _check_early(options: LayoutOptions, kind: str, outputs: Sequence[Path]) -> list[Any]:
     """Refuse bad options before the items are read, which may take minutes.
 
     Returns the kinds of features, with encoders loaded.
@@ -169,6 +175,14 @@ def _check_early(options: LayoutOptions, kind: str) -> list[Any]:
         _choose_cells(options, 1)
     if options.frozen is not None:
         read_frozen_lines(options.frozen, CELLS_EXPECTED)
+    asked = {"--data": options.data, "--labels": options.labels, "--link": options.link or None}
+    for option, value in asked.items():
+        if value is not None and (kind == "table" or not any_with_suffix(outputs, PAGE_SUFFIXES)):
+            raise BadInput(
+                f"{option} is for pages of pictures or texts. Leave it out, or add -o wall.html."
+            )
+    if options.data is not None:
+        check_data_file(options.data)
     return [] if kind == "table" else check_layout_features(options, kind)
 
 
@@ -201,36 +215,55 @@ def _read(
     every: dict[str, Any]
     kernel: str | list[str]
     if kind == "images":
-        pictures = folder.read_and_report()
+        pictures = folder.read_and_report(COMPARED_SIDE)
         vectors, kernel = _compare_pictures(pictures, options, features)
         names, every = pictures.names, {"pictures": pictures, "skipped": pictures.skipped}
+        every["columns"] = _read_columns(options, names)
     elif kind == "text":
         texts, names, skipped = _read_texts(options, folder.outputs)
         with progress_bar("Comparing", show=not options.quiet) as advance:
             each = repeat(lambda done, total: advance(done / max(total, 1), f"{done:,}"))
             vectors, kernel = describe_texts(texts, features, "linear", each)
-        every = {"texts": texts, "skipped": skipped}
+        titles = [textwrap.shorten(text.strip().partition("\n")[0], 120) for text in texts]
+        columns = {"title": titles, **_read_columns(options, names)}
+        every = {"texts": texts, "skipped": skipped, "columns": columns}
     else:
         read = read_numbers(options.path, table, ["linear"])
         names, vectors, kernel, every = read.names, read.items, "linear", {"table": read.table}
-    items = Items(names, vectors, kernel, np.arange(len(names)), len(names), **every)
+    items = Items(names, vectors, kernel, len(names), **every)
     if options.summary is not None:
         items = _summarize(items, options.summary, options.seed)
     check_n_items(len(items), str(options.path))
     return items
 
 
+def _read_columns(options: LayoutOptions, names: list[str]) -> dict[str, list[str]]:
+    """What else is known of the items: their folders, and the columns of --data."""
+    columns: dict[str, list[str]] = {}
+    if options.data is not None:
+        data = read_data(options.data, names, column=options.id_column)
+        columns |= data.columns
+        if not options.quiet:
+            note(data.note)
+    folders = folder_column(names)
+    if folders is not None:
+        columns.setdefault("folder", folders)
+    if options.labels is not None and options.labels not in columns:
+        listed = ", ".join(map(repr, columns)) or "none; give some with --data"
+        raise BadInput(f"--labels {options.labels} is not a column. The columns are {listed}.")
+    return columns
+
+
 def _compare_pictures(
     pictures: ImageCollection, options: LayoutOptions, features: list[Any]
 ) -> tuple[Any, str]:
     """Vectors of the pictures, and their kernel."""
-    small = replace(pictures, arrays=shrink_to_compare(pictures.arrays))
     with (
         progress_bar("Comparing", show=not options.quiet) as advance,
         user_warnings() as remarks,
     ):
         described = describe(
-            small,
+            pictures,
             features,
             cache=None if options.no_cache else default_cache(),
             random_state=options.seed,
@@ -271,12 +304,20 @@ def _summarize(items: Items, k: int, seed: int) -> Items:
     # In the order of the folder, as without a summary.
     order = np.argsort(summary.indices)
     chosen, counts = summary.indices[order], summary.counts[order]
+
+    def some(of: list[str]) -> list[str]:
+        return [of[i] for i in chosen]
+
     return replace(
         items,
-        names=[items.names[i] for i in chosen],
+        names=some(items.names),
         vectors=_choose(items.vectors, items.kernel, chosen),
-        chosen=chosen,
-        captions=[f"stands for {count:,}" if count > 1 else "" for count in counts],
+        pictures=None if items.pictures is None else items.pictures.take(chosen),
+        texts=None if items.texts is None else some(items.texts),
+        columns={
+            "stands for": [f"{count:,}" for count in counts],
+            **{heading: some(texts) for heading, texts in items.columns.items()},
+        },
     )
 
 
@@ -309,33 +350,69 @@ def _describe(
     }
 
 
+def _suggest_folder(outputs: Sequence[Path], n_items: int, options: LayoutOptions) -> None:
+    """Say that a large wall opens faster from a folder."""
+    page = next((path for path in outputs if path.suffix.lower() in PAGE_SUFFIXES), None)
+    if page is not None and page.suffix and n_items > MOST_IN_FILE and not options.quiet:
+        note(
+            f"{n_items:,} items in one file open slowly and less sharp. -o {page.stem}/ writes a "
+            "folder instead, which opens at once."
+        )
+
+
 def _make_wall(
     items: Items, positions: Positions, report: dict[str, Any], folder: PictureFolder
 ) -> Wall:
-    images, previews, options, captions = None, None, folder.options, items.captions
-    if items.texts is not None and any_with_suffix(folder.outputs, PICTURE_SUFFIXES):
-        shown = [items.texts[i] for i in items.chosen]
-        options = replace(options, tile=max(options.tile, TEXT_SIDE))
-        images = text_tiles(shown, side=options.tile)
-        titles = [textwrap.shorten(text.strip().partition("\n")[0], 120) for text in shown]
-        counts = captions or [""] * len(shown)
-        captions = [" · ".join(filter(None, each)) for each in zip(titles, counts, strict=True)]
-        if len(shown) <= MAX_PREVIEWS:
-            previews = list(text_tiles(shown, side=PREVIEW_SIDE))
-    elif items.pictures is not None and any_with_suffix(folder.outputs, PICTURE_SUFFIXES):
-        images = folder.read_tiles(items.pictures)[items.chosen]
-        # After Ctrl-C, do not make the user wait for another reading.
-        if any_with_suffix(folder.outputs, PAGE_SUFFIXES) and not report["interrupted"]:
-            previews = folder.read_previews(items.pictures, items.chosen)
+    options, draw = folder.options, None
+    assert isinstance(options, LayoutOptions)
+    page: dict[str, Any] = {}
+    if items.pictures is not None:
+        draw = partial(folder.tiles, items.pictures)
+        page = {"images": items.pictures}
+    elif items.texts is not None:
+        draw = partial(_draw_texts, items.texts)
+        if any_with_suffix(folder.outputs, PAGE_SUFFIXES):
+            side = PREVIEW_SIDE if len(items) <= MOST_LARGE_TEXTS else TEXT_SIDE
+            page = {"images": text_tiles(items.texts, side=side), "noun": "text"}
+    if page:
+        page |= {
+            "grid": positions.grid,
+            "names": items.names,
+            "columns": items.columns,
+            "labels": options.labels,
+            # After Ctrl-C, do not make the user wait for more.
+            "neighbors": None if report["interrupted"] else _find_look_alikes(items, folder),
+        }
     return Wall(
         positions,
         report,
         title=options.path.resolve().name or "unshuffle",
-        images=images,
         options=options,
-        captions=captions,
-        previews=previews,
+        draw=draw,
+        page=page,
+        originals=options.path if options.link else None,
+        tile=SHEET_SIDE if items.texts is None else TEXT_SIDE,
     )
+
+
+def _draw_texts(texts: list[str], side: int) -> NDArray[np.uint8]:
+    return text_tiles(texts, side=max(side, LEAST_TEXT_SIDE))
+
+
+def _find_look_alikes(items: Items, folder: PictureFolder) -> NDArray[np.intp] | None:
+    """The nearest others of each item, if a page shows them."""
+    options = folder.options
+    if not any_with_suffix(folder.outputs, PAGE_SUFFIXES) or len(items) < 2:
+        return None
+    with progress_bar("Finding look-alikes", show=not options.quiet) as advance:
+        return look_alikes(
+            items.vectors,
+            N_LOOK_ALIKES,
+            kernel=items.kernel,
+            random_state=options.seed,
+            n_jobs=options.jobs,
+            on_progress=lambda done, total: advance(done / max(total, 1), ""),
+        )
 
 
 def _show(report: dict[str, Any], *, by_color: bool) -> None:

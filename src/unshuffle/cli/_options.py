@@ -70,9 +70,10 @@ Outputs = Annotated[
     typer.Option(
         "-o",
         "--output",
-        metavar="FILE",
-        help="Output: a page (.html), a sheet (.png, .jpg, .webp) or the positions (.csv, .json). "
-        "Can be given several times.",
+        metavar="FILE|FOLDER",
+        help="Output: a page (.html), a folder with a page (a name without ending, for walls of "
+        "any size), a sheet (.png, .jpg, .webp) or the positions (.csv, .json). Can be given "
+        "several times.",
     ),
 ]
 NoRecursive = Annotated[bool, typer.Option("--no-recursive", help="Do not read sub-folders.")]
@@ -239,9 +240,10 @@ class LayoutOptions:
     """Arrange pictures or texts on a grid with similar ones side by side.
 
     FOLDER holds pictures or text files, sub-folders included, or is a table (.csv, .tsv, .npy,
-    .parquet) with one item per row. Without -o it writes wall.html, a page to zoom and search
-    offline, or wall.csv for a table; with --json it writes no file unless -o asks for one. Ctrl-C
-    writes the best layout found so far.
+    .parquet) with one item per row. Without -o it writes wall.html, a page to zoom, search and
+    filter offline, or wall.csv for a table; with --json it writes no file unless -o asks for one.
+    More than a few thousand pictures open faster from a folder, -o wall/. Ctrl-C writes the best
+    layout found so far; what was read is not read again.
     """
 
     path: Annotated[
@@ -282,14 +284,46 @@ class LayoutOptions:
     quality: Annotated[
         Quality, typer.Option(help="Speed or quality; classic is the method of the paper.")
     ] = Quality.balanced
-    tile: Tile = 64
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TABLE",
+            help="Table (.csv, .tsv, .parquet) with more about the pictures or texts, found by a "
+            "column with their names: the page can search it, filter by it and show it.",
+        ),
+    ] = None
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of --data, or folder, whose texts the page writes over their regions.",
+        ),
+    ] = None
+    link: Annotated[
+        bool,
+        typer.Option("--link", help="Link the page to the original files, by relative paths."),
+    ] = False
+    tile: Annotated[
+        int | None,
+        typer.Option(
+            callback=_in_range(1, 1024),
+            help="Picture height in pixels. Default: 64 in a sheet; as suits them in a page.",
+        ),
+    ] = None
     no_recursive: NoRecursive = False
     no_cache: NoCache = False
     frozen: Annotated[
         Path | None,
         typer.Option(help="CSV of fixed items: name or position, row, column, counted from 0."),
     ] = None
-    id_column: Annotated[str | None, typer.Option("--id", metavar="COLUMN", help=_ID_HELP)] = None
+    id_column: Annotated[
+        str | None,
+        typer.Option(
+            "--id",
+            metavar="COLUMN",
+            help=f"{_ID_HELP} With --data: its column with the names of the files.",
+        ),
+    ] = None
     no_id: NoId = False
     header: Header = None
     spreadsheet: Spreadsheet = False

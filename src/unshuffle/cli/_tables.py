@@ -140,7 +140,7 @@ def read_table(path: Path, options: TableOptions | None = None, *, n_least: int 
         header, columns = read_parquet(path)
         lines: Sequence[int] = range(1, len(columns[0]) + 1)
     else:
-        rows, lines = _read_delimited(path)
+        rows, lines = read_delimited(path)
         header = None
         if _has_header(rows) if options.header is None else options.header:
             header, rows, lines = rows[0], rows[1:], lines[1:]
@@ -239,7 +239,7 @@ def csv_lines(path: Path, text: str, expected: str, delimiter: str = ",") -> lis
     # Some programs put spaces before quotation marks.
     reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True)
     try:
-        lines = [(reader.line_num, [cell.strip() for cell in row]) for row in reader]
+        lines = [(reader.line_num, list(map(str.strip, row))) for row in reader]
     except csv.Error as error:
         raise BadInput(f"{path}, line {reader.line_num}: {error}.") from error
     lines = [(number, row) for number, row in lines if any(row)]
@@ -248,12 +248,14 @@ def csv_lines(path: Path, text: str, expected: str, delimiter: str = ",") -> lis
     return lines
 
 
-def _read_delimited(path: Path) -> tuple[list[list[str]], list[int]]:
+def read_delimited(path: Path) -> tuple[list[list[str]], list[int]]:
+    """Rows of cells of a .csv or .tsv file, all of one length, and the numbers of their lines."""
     text = read_text_file(path)
-    first = next((line for line in text.splitlines() if line.strip()), "")
+    lines = iter(io.StringIO(text, newline=None))
+    first = next((line for line in lines if line.strip()), "")
     delimiter = "\t" if path.suffix.lower() == ".tsv" else max(",;\t", key=first.count)
-    lines = csv_lines(path, text, _ROWS, delimiter)
-    rows, numbers = [row for _, row in lines], [number for number, _ in lines]
+    numbered = csv_lines(path, text, _ROWS, delimiter)
+    rows, numbers = [row for _, row in numbered], [number for number, _ in numbered]
     for row, number in zip(rows, numbers, strict=True):
         if len(row) != len(rows[0]):
             raise BadInput(
@@ -406,7 +408,7 @@ def _name_columns(header: list[str] | None, columns: list[Column]) -> dict[int, 
     return found
 
 
-def _find_column(asked: str, header: list[str] | None, n_columns: int, path: Path) -> int:
+def find_column(asked: str, header: list[str] | None, n_columns: int, path: Path) -> int:
     """Index of a column, by its heading or its number counted from 1."""
     places = [k for k, heading in enumerate(header or ()) if heading == asked]
     if len(places) > 1:
@@ -443,7 +445,7 @@ def _from_columns(
     chosen = None
     found = {} if options.names is False else _name_columns(header, columns)
     if isinstance(options.names, str):
-        chosen = _find_column(options.names, header, n_columns, path)
+        chosen = find_column(options.names, header, n_columns, path)
         found[chosen] = "as asked"
         if len(found) == n_columns:
             raise BadInput(

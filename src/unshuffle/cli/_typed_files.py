@@ -20,6 +20,24 @@ _KEYS = "Give --key X, --key obsm:NAME or --key layer:NAME"
 
 def read_parquet(path: Path) -> tuple[list[str], list[Column]]:
     """Headings and columns; an index that pandas wrote is first, without a heading."""
+    pa, table, n_index = _load_parquet(path)
+    header = list(table.column_names)
+    header[: min(n_index, 1)] = [""] * min(n_index, 1)
+    return header, [_from_arrow(pa, column) for column in table.columns]
+
+
+def read_parquet_text(path: Path) -> tuple[list[str], list[list[str]]]:
+    """Headings, and columns as text: numbers as short as possible, "" for none and NaN."""
+    pa, table, n_index = _load_parquet(path)
+    header = [
+        "" if k < n_index and name.startswith("__index_level_") else name
+        for k, name in enumerate(table.column_names)
+    ]
+    return header, [_as_text(pa, column) for column in table.columns]
+
+
+def _load_parquet(path: Path) -> tuple[Any, Any, int]:
+    """pyarrow, and a table whose first columns are the index that pandas wrote, so many."""
     try:
         pa, parquet = import_parquet(f"Reading {path}")
     except ImportError as error:
@@ -37,9 +55,7 @@ def read_parquet(path: Path) -> tuple[list[str], list[Column]]:
     # An index that only counts is described in a dict, and is not a column.
     index = [place for place, name in enumerate(table.column_names) if name in listed]
     others = [place for place in range(table.num_columns) if place not in index]
-    header = [table.column_names[place] for place in (*index, *others)]
-    header[: len(index[:1])] = [""] * len(index[:1])
-    return header, [_from_arrow(pa, table.column(place)) for place in (*index, *others)]
+    return pa, table.select([*index, *others]), len(index)
 
 
 def _from_arrow(pa: Any, column: Any) -> Column:
@@ -54,6 +70,22 @@ def _from_arrow(pa: Any, column: Any) -> Column:
         # An empty cell, like a gap in a CSV file.
         return ["" if cell is None else str(cell) for cell in column.to_pylist()]
     return np.asarray(column.to_numpy())
+
+
+def _as_text(pa: Any, column: Any) -> list[str]:
+    """Cells of a column as a reader would write them."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_float16(column.type):
+        column = pa.chunked_array([column.to_numpy().astype(str)])  # Arrow writes too many digits
+    elif pa.types.is_floating(column.type):
+        column = column.cast(pa.string())
+    elif not pa.types.is_string(column.type):
+        return ["" if cell is None else str(cell) for cell in column.to_pylist()]
+    else:
+        return ["" if cell is None else cell for cell in column.to_numpy().tolist()]
+    cells = column.to_numpy().tolist()
+    return ["" if cell is None or cell == "nan" else cell.removesuffix(".0") for cell in cells]
 
 
 def read_anndata(path: Path, key: str) -> tuple[Any, list[str]]:

@@ -10,16 +10,17 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._color import MAX_SHEET_SIDE, SHEET_SUFFIXES
 from unshuffle._decoding import SUFFIXES
-from unshuffle._files import check_output_path, list_files
+from unshuffle._files import check_output_path, check_page_folder, list_files
 from unshuffle._saving import csv_pieces, encode_text, replace_file
 from unshuffle.cli import NOT_IN_PLACE
-from unshuffle.cli._app import BadInput, print_error, print_output, say, warn
+from unshuffle.cli._app import BadInput, print_error, print_output, progress_bar, say, warn
 from unshuffle.cli._inputs import TEXT_SUFFIXES, skipped_list_path, trust_path
 from unshuffle.cli._options import CollageOptions, LayoutOptions, MatchOptions, MorphOptions
 from unshuffle.images import grid_sheet, read_image, save_sheet, write_page
@@ -28,14 +29,14 @@ from unshuffle.layout import Positions
 SKIPPED_COLUMNS = ("collection", "name", "reason")
 # By this a report of trust is recognized.
 TRUST_KEY = b'"expected_accuracy"'
-PAGE_SUFFIXES = (".html", ".htm")
+# A name without a suffix is that of a folder.
+PAGE_SUFFIXES = (".html", ".htm", "")
 TABLE_SUFFIXES = (".csv", ".json")
 PAIRS_SUFFIXES = (*TABLE_SUFFIXES, ".parquet")
 # These have no place for the report of trust, which is written beside them.
 WITHOUT_REPORT = (".csv", ".parquet")
 PICTURE_SUFFIXES = (*PAGE_SUFFIXES, *SHEET_SUFFIXES)
 WALL_SUFFIXES = (*PICTURE_SUFFIXES, *TABLE_SUFFIXES)
-LEAST_PAGE_TILE = 8
 
 
 @contextmanager
@@ -145,7 +146,10 @@ def check_outputs(
     lists = [skipped_list_path(output) for output, _ in outputs[:1]] if reads_folder else []
     reserved |= {os.path.realpath(each): "the list of skipped files" for each in lists}
     for output, suffixes in outputs:
-        check_output_path(output, suffixes)
+        if "" in suffixes and not output.suffix:
+            check_page_folder(output)
+        else:
+            check_output_path(output, [each for each in suffixes if each])
         place = os.path.realpath(output)
         if place in seen:
             raise BadInput(f"{output} is asked for twice. Give each output its own name.")
@@ -179,6 +183,11 @@ def _check_not_among(output: Path, folder: Path, recursive: bool) -> None:
     place, root = Path(os.path.realpath(output)), Path(os.path.realpath(folder))
     parts = place.relative_to(root).parts if place.is_relative_to(root) else ()
     hidden = any(part.startswith(".") for part in parts)
+    if not output.suffix and (root.is_relative_to(place) or (parts and not hidden and recursive)):
+        raise BadInput(
+            f"{output} is a folder of pages, and {folder} is an input; one is inside the other. "
+            "Write it to another folder."
+        )
     if parts and not hidden and (recursive or len(parts) == 1):
         suffixes = {output.suffix.lower(), place.suffix.lower()}
         if suffixes & {*SUFFIXES, *TEXT_SUFFIXES} or _is_picture(place):
@@ -261,33 +270,47 @@ class Wall:
     positions: Positions
     details: Mapping[str, Any]  # written to JSON ahead of the positions
     title: str
-    images: NDArray[np.uint8] | None  # None for a table
     options: LayoutOptions | CollageOptions
-    gap: int = 2  # pixels between pictures on a sheet
-    captions: list[str] | None = None
-    previews: list[NDArray[np.uint8]] | None = None
+    # Pictures of the items at a height in pixels, for sheets; None for a table.
+    draw: Callable[[int], NDArray[np.uint8]] | None
+    page: Mapping[str, Any]  # arguments of `write_page`
+    originals: Path | None = None  # folder of the files that a page links to
+    tile: int = 32  # height of the pictures on a sheet, unless the user asks for another
+    gap: int = 2  # pixels between them
 
     def save(self, path: Path) -> None:
-        """Write one file in the format of its suffix."""
-        suffix = path.suffix.lower()
-        tile = self.options.tile
-        if suffix in TABLE_SUFFIXES or self.images is None:
-            spreadsheet = self.options.spreadsheet
-            self.positions.save(path, details=self.details, spreadsheet=spreadsheet)
+        """Write one file or folder in the format of its suffix."""
+        suffix, options = path.suffix.lower(), self.options
+        if suffix in TABLE_SUFFIXES or self.draw is None:
+            self.positions.save(path, details=self.details, spreadsheet=options.spreadsheet)
         elif suffix in PAGE_SUFFIXES:
-            write_page(
-                path,
-                self.images,
-                self.positions.grid,
-                self.positions.names,
-                title=self.title,
-                captions=self.captions,
-                tile=max(tile, LEAST_PAGE_TILE),
-                previews=self.previews,
-            )
+            links = None
+            if self.originals is not None:
+                links = _relative_links(self.page["names"], self.originals, path)
+            with progress_bar("Writing", show=not options.quiet) as advance:
+                write_page(
+                    path,
+                    **self.page,
+                    title=self.title,
+                    links=links,
+                    tile=options.tile,
+                    n_jobs=options.jobs,
+                    on_progress=lambda done, total: advance(done / max(total, 1), f"{done:,}"),
+                )
         else:
-            sheet = grid_sheet(self.images, self.positions.grid, tile=tile, gap=self.gap)
+            tile = options.tile or self.tile
+            sheet = grid_sheet(self.draw(tile), self.positions.grid, tile=tile, gap=self.gap)
             save_sheet(sheet, path)
+
+
+def _relative_links(names: Sequence[str], folder: Path, page: Path) -> list[str]:
+    """Addresses of the files of a folder as seen from a page."""
+    start, here = os.path.realpath(folder), os.path.realpath(page.parent if page.suffix else page)
+    try:
+        way = quote(os.fsencode(Path(os.path.relpath(start, here)).as_posix()))
+    except ValueError:  # another drive, on Windows
+        way = Path(start).as_uri()
+    return [f"{way}/{quote(os.fsencode(name))}" for name in names]
 
 
 def any_with_suffix(outputs: Sequence[Path], suffixes: Sequence[str]) -> bool:
@@ -325,7 +348,8 @@ def deliver_wall(
             if each.place is not None:
                 suffix = each.asked.suffix.lower()
                 kind = "Page, to open in a browser" if suffix in PAGE_SUFFIXES else "Sheet"
-                say(f"{'Positions' if suffix in TABLE_SUFFIXES else kind}: {each.place}")
+                place = each.place if suffix else each.place / "index.html"
+                say(f"{'Positions' if suffix in TABLE_SUFFIXES else kind}: {place}")
         if listed is not None:
             say(f"Skipped files: {listed}")
 

@@ -22,6 +22,10 @@ PEERS = {"ot": "POT", "vc_flas": "FLAS", "pycpd": "pycpd", "torch": "PyTorch"}
 
 
 def main() -> int:
+    if sys.argv[1:2] == ["pages"]:
+        from benchmarks.pages.__main__ import main as measure_pages
+
+        return measure_pages(sys.argv[2:])
     options = parsed()
     try:
         from benchmarks import (
@@ -85,7 +89,11 @@ def main() -> int:
 
 
 def parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description=__doc__,
+        epilog="`python -m benchmarks pages --help`: large walls, and how they open in a browser.",
+    )
     parser.add_argument("names", nargs="*", choices=[*NAMES, []], help="default: all")
     sizes = parser.add_mutually_exclusive_group()
     sizes.add_argument("--quick", action="store_true", help="smaller sizes: under two minutes")

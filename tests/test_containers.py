@@ -219,6 +219,13 @@ EXAMPLES: dict[str, Example] = {
         without=("AnnData",),
     ),
     "layout.choose_representatives": Example(lambda X: layout.choose_representatives(X, 3), (X,)),
+    "layout.look_alikes": Example(
+        lambda X, K: (
+            layout.look_alikes(X, 3),
+            layout.look_alikes(K, 3, kernel="precomputed"),
+        ),
+        (X, K),
+    ),
     "layout.sort_grid": Example(
         lambda grid: layout.sort_grid(grid, random_state=0), (numbers(3, 4, 6),)
     ),

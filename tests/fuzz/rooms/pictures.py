@@ -232,6 +232,7 @@ function(
         "size": s.count(8, 20),
         "fit": s.option("stretch", "crop"),
         "recursive": s.flag(),
+        "previews": s.count(None, 8, 64),
         "n_jobs": s.jobs(),
         "on_progress": s.callback(),
     },

@@ -151,6 +151,23 @@ def test_a_folder_appears_at_once_and_replaces_the_old_one(tmp_path):
         (target / "inner").rmdir()
 
 
+def test_a_folder_that_a_killed_run_moved_aside_comes_back(tmp_path):
+    target = tmp_path / "wall"
+    replace_folder(target, lambda part: (part / "old").write_text("old"))
+    target.rename(tmp_path / ".unshuffle-wall.old")
+
+    def fail(part):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        replace_folder(target, fail)
+    assert [each.name for each in tmp_path.iterdir()] == ["wall"]
+    assert (target / "old").read_text() == "old"
+    replace_folder(target, lambda part: (part / "new").write_text("new"))
+    assert [each.name for each in target.iterdir()] == ["new"]
+    assert [each.name for each in tmp_path.iterdir()] == ["wall"]
+
+
 def test_a_folder_that_cannot_be_filled_leaves_the_old_one(tmp_path):
     target = tmp_path / "wall"
     target.mkdir()

@@ -95,6 +95,8 @@ def explain(error: Exception) -> str:
         return str(error) or "damaged"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
+    if "truncated" in str(error):
+        return "damaged (the file ends too early)"
     return f"damaged ({' '.join(str(error).split())[:80] or type(error).__name__})"
 
 

@@ -84,12 +84,14 @@ def replace_folder(path: Path, fill: Callable[[Path], object]) -> None:
     """Write a folder at once: `fill` a part beside it, which is then moved into place.
 
     An existing folder of that name is removed when the new one is complete. Parts left by killed
-    runs are removed.
+    runs are removed; a folder that a killed run had moved aside comes back.
     """
     target = Path(os.path.realpath(path))
     _remove_leftovers(target.parent)
     part = target.parent / f".unshuffle-{uuid.uuid4().hex}.part"
-    old = part.with_name(f".unshuffle-{uuid.uuid4().hex}.part")
+    old = target.with_name(f".unshuffle-{target.name}.old")
+    if old.exists() and not target.exists():
+        os.rename(old, target)
     handle = None
     try:
         part.mkdir()
@@ -98,6 +100,7 @@ def replace_folder(path: Path, fill: Callable[[Path], object]) -> None:
             handle = os.open(part, os.O_RDONLY)
             _lock(handle)
         fill(part)
+        shutil.rmtree(old, ignore_errors=True)
         if target.exists():
             os.rename(target, old)
         try:

@@ -299,5 +299,7 @@ except ImportError as error:
 
 def test_work_that_does_not_fit_is_refused(real_gpu):
     mask = np.ones((32_000, 32_000), dtype=bool)
+    layout = GridLayout(mask, quality="best", device=real_gpu)
+    items = np.random.default_rng(0).random((100, 60))
     with pytest.raises(MemoryError, match="GB on cuda"):
-        GridLayout(mask, device=real_gpu).fit(np.random.default_rng(0).random((10, 3)))
+        layout.fit(items)  # a terabyte: more than any GPU has

@@ -295,7 +295,9 @@ def test_auctions_come_within_a_raise_for_each_item_of_the_best_order(
     prices = rng.normal(size=n_cells + 1) if old_prices else np.zeros(n_cells + 1)
     cells = rng.permutation(n_cells)
     starts = np.cumsum([0, *sizes])
-    assign_groups(bits.reshape(-1), field.reshape(-1), n_cells, cells, starts, prices, raise_by)
+    assign_groups(
+        bits.reshape(-1), field.reshape(-1), n_cells, cells, starts, prices, raise_by, 0.0
+    )
     columns_of(bits, planes)
     assert np.isfinite(prices).all()
     for start, stop in pairwise(starts):
@@ -317,12 +319,28 @@ def test_auctions_of_equal_items_come_to_an_end(n_different, raise_by):
     bits[:-1] = planes.view(np.int32)
     starts = np.array([0, 256])
     cells = rng.permutation(256)
-    assign_groups(bits.reshape(-1), field.reshape(-1), 256, cells, starts, np.zeros(257), raise_by)
+    assign_groups(
+        bits.reshape(-1), field.reshape(-1), 256, cells, starts, np.zeros(257), raise_by, 0.0
+    )
     columns_of(bits, planes)
     benefit = field[:, cells].T.astype(float) @ planes[:, cells]
     best = benefit[linear_sum_assignment(benefit, maximize=True)].sum()
     # raises double where equal items make them too many
     assert total(planes, field, bits[-1], cells) >= best - 0.03 * abs(best) - 256 * raise_by
+
+
+@pytest.mark.parametrize("stay", [0.0, 1e3])
+def test_items_stay_in_auctions_if_that_is_worth_more_than_any_other_cell(stay):
+    rng = np.random.default_rng(0)
+    planes, field = (rng.normal(size=(3, 40)).astype(np.float32) for _ in range(2))
+    bits = np.vstack([planes.view(np.int32), np.arange(40, dtype=np.int32)])
+    starts = np.array([0, 25, 40])
+    prices = np.zeros(41)
+    assign_groups(
+        bits.reshape(-1), field.reshape(-1), 40, np.arange(40), starts, prices, 0.01, stay
+    )
+    assert np.array_equal(bits[-1], np.arange(40)) == (stay > 0)
+    assert np.array_equal(np.sort(bits[-1]), np.arange(40))
 
 
 def test_empty_cells_share_one_price_that_stays():
@@ -332,7 +350,9 @@ def test_empty_cells_share_one_price_that_stays():
     bits[:-1], bits[-1, 20:] = planes.view(np.int32), -1
     prices = np.zeros(21)
     starts = np.array([0, 30])
-    assign_groups(bits.reshape(-1), field.reshape(-1), 30, np.arange(30), starts, prices, 0.01)
+    assign_groups(
+        bits.reshape(-1), field.reshape(-1), 30, np.arange(30), starts, prices, 0.01, 0.0
+    )
     assert np.array_equal(np.sort(bits[-1]), [-1] * 10 + list(range(20)))
     assert prices[-1] == 0.0
     assert np.any(prices[:-1] != 0.0)

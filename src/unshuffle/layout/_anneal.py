@@ -1,7 +1,7 @@
 """The default layout: swaps, then assignments, then exchanges, with averages wide to narrow."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
@@ -13,6 +13,8 @@ from unshuffle._parallel import Workers
 from unshuffle._progress import Search
 from unshuffle.layout import _group_loops
 from unshuffle.layout._problem import (
+    ADDING,
+    WIDEST_SETTLING,
     Layout,
     Problem,
     kernel_features,
@@ -56,11 +58,11 @@ N_STEPS = 3
 REGION_SIDE = 96.0
 GROUPS_PER_PIECE = 4
 GROUP = 256  # cells in a group, at most
+# Items that settle move only for a gain above this share of the typical one: on photos, a quarter
+# of them instead of three quarters, for a layout as good.
+STAY = 0.2
 # Share of the mean of all items in an average, for cells with almost no items around them.
 _FAINT = 1e-3
-# Frozen items together weigh at least this share of the others, so that a few of them decide
-# the orientation of the layout.
-FROZEN_SHARE = 0.2
 
 
 @dataclass
@@ -80,6 +82,7 @@ class Board:
     weights: Planes | None  # weight of each cell in averages; None is 1 for all
     rng: Rng
     workers: Workers
+    settles: bool  # whether the items begin in a layout that is to change little
 
     def __post_init__(self) -> None:
         self.planes: Planes = self.bits[:-1].view(np.float32)
@@ -89,23 +92,27 @@ class Board:
 
     @classmethod
     def start(cls, problem: Problem, features: Planes, rng: Rng, workers: Workers) -> "Board":
-        """Items in random order on the open cells, except for the frozen ones."""
+        """Items where the problem has them, or in random order around the frozen ones."""
         surface, frozen = make_surface(problem.cells), problem.frozen
         n_items, n_features = features.shape
         has_empty = n_items < surface.n_cells
         free = problem.cells.cells.flatten()
         free[frozen[:, 1]] = False
-        moving = np.delete(np.arange(n_items), frozen[:, 0])
-        items = np.full(surface.n_cells, -1, dtype=np.int32)
-        items[frozen[:, 1]] = frozen[:, 0]
-        items[rng.permutation(np.flatnonzero(free))[: moving.size]] = rng.permutation(moving)
+        if problem.start is not None:
+            items = problem.start.astype(np.int32)
+        else:
+            moving = np.delete(np.arange(n_items), frozen[:, 0])
+            items = np.full(surface.n_cells, -1, dtype=np.int32)
+            items[frozen[:, 1]] = frozen[:, 0]
+            items[rng.permutation(np.flatnonzero(free))[: moving.size]] = rng.permutation(moving)
         bits = np.zeros((n_features + has_empty + 1, surface.n_cells), dtype=np.int32)
         weights = None
         if len(frozen):
             weights = np.ones(surface.n_cells, dtype=np.float32)
-            weights[frozen[:, 1]] = np.clip(FROZEN_SHARE * moving.size / len(frozen), 1, 100)
+            weights[frozen[:, 1]] = problem.frozen_weight()
         locks = np.where(free, np.int32(-1), np.int32(0))[: 0 if free.all() else None]
-        board = cls(surface, features, bits, locks, weights, rng, workers)
+        settles = problem.start is not None
+        board = cls(surface, features, bits, locks, weights, rng, workers, settles)
         board.place(items)
         if has_empty:
             board.planes[n_features, items >= 0] = 1.0
@@ -199,9 +206,15 @@ def solve_annealed(
             search.step(agreement(), layout.cells, stage=stage, fraction=share * fraction)
 
     with Workers(problem.n_jobs) as workers:
+        adding = problem.adding()
+        if adding is not None:
+            board = Board.start(adding, features, rng, workers)
+            search.offer(Layout(board.items.copy(), vectors), rank=(0, 0))
+            anneal(board, schedule, _part(report, 0.0, ADDING))
+            problem = replace(problem, start=board.items)
         board = Board.start(problem, features, rng, workers)
-        search.offer(Layout(board.items.copy(), vectors), rank=(0, 0))
-        anneal(board, schedule, report)
+        search.offer(Layout(board.items.copy(), vectors), rank=(0, search.iteration))
+        anneal(board, schedule, _part(report, 0.0 if adding is None else ADDING, 1.0))
     return Layout(board.items, vectors)
 
 
@@ -209,7 +222,8 @@ def anneal(board: Board, schedule: Schedule, report: Report) -> None:
     """Move the items of a board so that similar ones come side by side.
 
     After each step, `report` receives the stage, the share of the work done and a function that
-    measures how well the items agree with their surroundings.
+    measures how well the items agree with their surroundings. Where items settle, only the narrow
+    steps at the end are taken.
     """
     n_movable = np.count_nonzero(board.free) if board.free.size else board.surface.n_cells
     if n_movable < 2:
@@ -218,66 +232,75 @@ def anneal(board: Board, schedule: Schedule, report: Report) -> None:
         return
     widest = max(WIDEST * board.surface.extent, NARROWEST_GROUPS)
     turn = NARROWEST_SWAPS if schedule.group_widths == 0 else min(GROUPS_FROM, widest)
-    shares = schedule.shares(board)
-    parts = np.cumsum([0.0, *shares])
-
-    def part(number: int) -> Report:
-        first, share = parts[number], shares[number]
-        return lambda stage, done, agreement: report(stage, first + done * share, agreement)
-
+    ends = np.cumsum(schedule.shares(board))
     n_widths = round(schedule.swap_widths * np.log(widest / turn))
     widths = np.geomspace(widest, turn, max(n_widths, schedule.least_widths))
-    _swap(board, widths, schedule, part(0))
+    if not (board.settles and schedule.group_widths):
+        _swap(board, _cooling(board, widths, HEAT), schedule, _part(report, 0.0, ends[0]))
     if schedule.group_widths:
         widths = np.geomspace(turn, NARROWEST_GROUPS, schedule.group_widths)
-        _reorder(board, widths, part(1))
+        _reorder(board, _cooling(board, widths, RAISE), _part(report, ends[0], ends[1]))
     if schedule.ends_with_exchanges(board):
-        _exchange(board, schedule, part(2))
+        _exchange(board, schedule, _part(report, ends[1], 1.0))
 
 
-def _swap(board: Board, widths: Array, schedule: Schedule, report: Report) -> None:
+def _part(report: Report, first: float, last: float) -> Report:
+    """Report of work that is a part of all work."""
+    return lambda stage, done, agreement: report(stage, first + done * (last - first), agreement)
+
+
+def _cooling(board: Board, widths: Array, ends: tuple[float, float]) -> Array:
+    """Width and heat, or least raise, of each step; only the narrow ones where items settle."""
+    steps = np.stack([widths, np.geomspace(*ends, len(widths))], axis=1)
+    return steps[widths <= WIDEST_SETTLING] if board.settles else steps
+
+
+def _swap(board: Board, steps: Array, schedule: Schedule, report: Report) -> None:
     """Swap items far apart at first, then ever nearer."""
     n_noise = min(board.surface.n_cells, NOISE_CELLS) + NOISE_OFFSETS
     noise = board.rng.logistic(size=n_noise).astype(np.float32)
-    heats = np.geomspace(*HEAT, len(widths))
     # On small boards, passes cost almost nothing and chance matters more.
     more = max(1.0, np.sqrt(SMALL / board.surface.n_cells))
     n_passes = -(-round(more * schedule.n_passes) // schedule.n_averages)
     # An item that moves into an empty cell would count its own share as a gain.
     n_features = 0 if board.has_empty else board.n_features
-    for step, (width, heat) in enumerate(zip(widths, heats, strict=True)):
+    for step, (width, heat) in enumerate(steps):
+        # Noise is added to gains, so that its mean is a threshold.
+        bias = np.float32(STAY / heat if board.settles else 0.0)
         for _ in range(schedule.n_averages):
             field = board.field(width)
             hot = heat * board.typical_gain(field, width)
-            passes = Passes(width, hot, n_passes, noise, board.free, n_features)
+            passes = Passes(width, hot, n_passes, noise - bias, board.free, n_features)
             board.surface.swap(board.bits, field, passes, board.rng, board.workers)
-        report("swapping", (step + 1) / len(widths), partial(board.agreement, field))
+        report("swapping", (step + 1) / len(steps), partial(board.agreement, field))
 
 
-def _reorder(board: Board, widths: Array, report: Report) -> None:
+def _reorder(board: Board, steps: Array, report: Report) -> None:
     """Reassign items within groups of cells that lie close together."""
     prices = np.zeros(len(board.features) + 1)
-    raises = np.geomspace(*RAISE, len(widths))
     movable = np.flatnonzero(board.free) if board.free.size else None
     least_side = LEAST_SIDE if board.surface.extent <= LARGE else LEAST_SIDE_LARGE
-    for step, (width, share) in enumerate(zip(widths, raises, strict=True)):
+    for step, (width, share) in enumerate(steps):
         field = board.field(width)
+        typical = board.typical_gain(field, width)
         # Equal items have no scale, but the raise must be above zero.
-        least = share * board.typical_gain(field, width) or 1e-6
+        least = share * typical or 1e-6
+        stay = STAY * typical if board.settles else 0.0
         side = max(least_side, SIDE * width)
         groups = draw_groups(board.surface, side, movable, board.rng)
-        assign_all(board.bits, field, groups, prices, least, board.workers)
-        report("assigning", (step + 1) / len(widths), partial(board.agreement, field))
+        assign_all(board.bits, field, groups, prices, least, board.workers, stay=stay)
+        report("assigning", (step + 1) / len(steps), partial(board.agreement, field))
 
 
 def assign_all(
-    bits: Bits, field: Planes, groups: Groups, prices: Array, raise_by: float, workers: Workers
-) -> None:
+    bits: Bits, field: Planes, groups: Groups, prices: Array, raise_by: float, workers: Workers,
+    *, stay: float = 0.0,
+) -> None:  # fmt: skip
     """Assign the items of each group to its cells, some groups to a thread."""
     cells, starts = groups
     flat = bits.reshape(-1), field.reshape(-1), bits.shape[1], cells
     pieces = [
-        (*flat, starts[k : k + GROUPS_PER_PIECE + 1], prices, raise_by)
+        (*flat, starts[k : k + GROUPS_PER_PIECE + 1], prices, raise_by, stay)
         for k in range(0, len(starts) - 1, GROUPS_PER_PIECE)
     ]
     workers.each(_group_loops.assign_groups, pieces)

@@ -6,7 +6,7 @@ a few passes at each width do what many passes over pairs do there, or assignmen
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,19 +22,25 @@ from unshuffle.layout._device_groups import (
     Groups,
     draw_groups,
 )
-from unshuffle.layout._problem import Layout, Problem, count_checked, kernel_features
+from unshuffle.layout._problem import (
+    ADDING,
+    WIDEST_SETTLING,
+    Layout,
+    Problem,
+    count_checked,
+    kernel_features,
+)
 
 MOST_CELLS = 2**30  # their numbers have 32 bits
 WIDEST, NARROWEST = 0.375, 0.8  # of the longer side; in cells
 # Up to so many cells, passes cost almost nothing and chance matters more.
 SMALL, HOTTER = 4096, 4.0
-# Small groups, as with many features, need so many times the widths and the passes.
-MORE_FOR_MANY = 2
+# Small groups, as with many features, need so many times the widths and the passes, an average
+# that is not older than so many passes, and less heat at the end. With the average of each width
+# for all its passes, photos were laid out worse the longer it took.
+MORE_FOR_MANY, FRESH, COOLER = 2, 2, 0.3
 # Share of the mean of all items in an average, for cells with almost no items around them.
 _FAINT = 1e-3
-# Frozen items together weigh at least this share of the others, so that a few of them decide the
-# orientation of the layout.
-FROZEN_SHARE = 0.2
 
 
 @dataclass(frozen=True)
@@ -66,6 +72,7 @@ class Board:
     weights: Any  # (n_cells,): weight of each cell in averages; None is 1 for all
     has_gaps: bool  # whether some cell is empty or outside the mask
     has_empty: bool  # whether some cell that may change is empty
+    settles: bool  # whether the items begin in a layout that is to change little
 
     def __post_init__(self) -> None:
         if has_triton(self.items.device):
@@ -76,7 +83,7 @@ class Board:
 
     @classmethod
     def start(cls, problem: Problem, features: Any, seed: int) -> "Board":
-        """Items in random order on the open cells, except for the frozen ones."""
+        """Items where the problem has them, or in random order around the frozen ones."""
         import torch
 
         device, (n_items, n_features) = features.device, features.shape
@@ -89,12 +96,15 @@ class Board:
 
         items = torch.full((cells.size,), -1, dtype=torch.int32, device=device)
         locked = weights = None
-        if not len(frozen) and cells.all():
-            items[shuffled(cells.size)[:n_items]] = shuffled(n_items).int()
-        else:
+        if len(frozen) or not cells.all():
             is_free = cells.flatten()
             is_free[frozen[:, 1]] = False
             locked = torch.as_tensor(~is_free, device=device)
+        if problem.start is not None:
+            items = torch.as_tensor(problem.start.astype(np.int32), device=device)
+        elif locked is None:
+            items[shuffled(cells.size)[:n_items]] = shuffled(n_items).int()
+        else:
             free = torch.as_tensor(np.flatnonzero(is_free), device=device)
             moving = np.delete(np.arange(n_items, dtype=np.int32), frozen[:, 0])
             chosen = free[shuffled(len(free))[: moving.size]]
@@ -103,9 +113,8 @@ class Board:
                 frozen[:, 0].astype(np.int32), device=device
             )
         if len(frozen):
-            heavy = float(np.clip(FROZEN_SHARE * (n_items - len(frozen)) / len(frozen), 1, 100))
             weights = torch.ones(cells.size, device=device)
-            weights[torch.as_tensor(frozen[:, 1], device=device)] = heavy
+            weights[torch.as_tensor(frozen[:, 1], device=device)] = problem.frozen_weight()
         values = torch.zeros((max(n_features, FEW), cells.size), device=device)
         for plane, feature in zip(values, features.T, strict=False):
             torch.index_select(feature, 0, items.clamp(min=0), out=plane)
@@ -113,7 +122,10 @@ class Board:
                 plane *= items >= 0
         size = cells.shape
         has_empty = n_items < problem.cells.n_open
-        return cls(size, problem.cells.wrap, values, items, locked, weights, has_gaps, has_empty)
+        return cls(
+            size, problem.cells.wrap, values, items, locked, weights, has_gaps, has_empty,
+            settles=problem.start is not None,
+        )  # fmt: skip
 
     def field(self, bandwidth: float) -> Any:
         """Average of the items around each cell, (n_planes, n_cells); NaN where it is locked."""
@@ -173,10 +185,26 @@ def solve_on_device(problem: Problem, quality: str, search: Search[Layout], devi
     )
     features = device_features(vectors, schedule.n_features, device, random)
     seed = random.randint(2**31)
+    adding = problem.adding()
+    if adding is not None:
+        board = Board.start(adding, features, seed)
+        layout = _climb_to_the_end(board, schedule, seed, search, vectors, (0.0, ADDING))
+        problem = replace(problem, start=layout.grid.cpu().numpy())
     board = Board.start(problem, features, seed)
     del features
+    return _climb_to_the_end(
+        board, schedule, seed, search, vectors, (0.0 if adding is None else ADDING, 1.0)
+    )
+
+
+def _climb_to_the_end(
+    board: Board, schedule: Schedule, seed: int, search: Search[Layout], vectors: Any,
+    part: tuple[float, float],
+) -> Layout:  # fmt: skip
+    """Layout of a board after its climb, which is a part of all work."""
+    report = _reporter(board, vectors, search, part)
     try:
-        climb(board, schedule, np.random.default_rng(seed), _reporter(board, vectors, search))
+        climb(board, schedule, np.random.default_rng(seed), report)
     finally:
         # Between two passes the board is a whole layout, also when Ctrl-C ends the work.
         layout = Layout(board.items, vectors)
@@ -191,7 +219,9 @@ def device_bytes(n_items: int, n_columns: int, n_cells: int, n_planes: int) -> i
     return max(before, 4 * n_items * n_planes + 5 * planes + 32 * n_cells)
 
 
-def _reporter(board: Board, vectors: Any, search: Search[Layout]) -> Callable[[float, Any], None]:
+def _reporter(
+    board: Board, vectors: Any, search: Search[Layout], part: tuple[float, float]
+) -> Callable[[float, Any], None]:
     """Report of each width. Without a callback it does not wait for the device."""
 
     def report(done: float, field: Any) -> None:
@@ -199,7 +229,8 @@ def _reporter(board: Board, vectors: Any, search: Search[Layout]) -> Callable[[f
             search.iteration += 1
             return
         cells = Layout(board.items.cpu().numpy(), vectors).cells
-        search.step(board.agreement(field), cells, stage="exchanging", fraction=done)
+        fraction = part[0] + done * (part[1] - part[0])
+        search.step(board.agreement(field), cells, stage="exchanging", fraction=fraction)
 
     return report
 
@@ -217,7 +248,10 @@ def climb(
     n_widths = max(8, round(more * schedule.widths * np.log(widest / NARROWEST)))
     widths = np.geomspace(widest, NARROWEST, n_widths)
     first, last = schedule.heat
-    heats = np.geomspace(first * (HOTTER if n_cells <= SMALL else 1.0), last, n_widths)
+    first, last = first * (HOTTER if n_cells <= SMALL else 1.0), last * (1.0 if is_few else COOLER)
+    heats = np.geomspace(first, last, n_widths)
+    if board.settles:
+        heats, widths = (each[widths <= WIDEST_SETTLING] for each in (heats, widths))
     n_passes = round(more * schedule.n_passes * np.clip(np.sqrt(SMALL / n_cells), 1.0, 4.0))
     groups = draw_groups(
         board.size,
@@ -225,14 +259,18 @@ def climb(
         np.repeat(widths, n_passes),
         np.repeat(heats, n_passes),
         wrap=board.wrap,
-        # An item that moves into an empty cell would count its own share as a gain.
-        own=not board.has_empty,
+        # An item that moves into an empty cell would count its own share as a gain. Where items
+        # of few features settle, that share lets them stay.
+        own=not (board.has_empty or (board.settles and is_few)),
         rng=rng,
         device=board.items.device,
     )
+    fresh = n_passes if is_few else FRESH
     for step, width in enumerate(widths):
         field = board.field(width)
         scale = board.typical(field, width)
-        for number in range(step * n_passes, (step + 1) * n_passes):
-            board.exchange(field, scale, groups, number)
-        report((step + 1) / n_widths, field)
+        for number in range(n_passes):
+            if number and number % fresh == 0:
+                field = board.field(width)
+            board.exchange(field, scale, groups, step * n_passes + number)
+        report((step + 1) / len(widths), field)

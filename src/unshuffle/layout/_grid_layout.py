@@ -4,7 +4,7 @@ from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -31,7 +31,8 @@ from unshuffle.layout._problem import (
     count_checked,
     is_tabular,
 )
-from unshuffle.layout._shape import Shape, check_frozen_cells
+from unshuffle.layout._shape import Index, Shape, check_frozen_cells
+from unshuffle.layout._start import check_start, make_way
 from unshuffle.metrics import distance_preservation_quality
 
 # Above so many items the score is estimated from 640 of them, or from fewer where each takes
@@ -158,7 +159,9 @@ class GridLayout(BaseEstimator):
         self.callback = callback
         self.device = device
 
-    def fit(self, X: Any, y: Any = None, *, frozen: ArrayLike | None = None) -> "GridLayout":
+    def fit(
+        self, X: Any, y: Any = None, *, frozen: ArrayLike | None = None, start: Any = None
+    ) -> "GridLayout":
         """Find a cell for each item of X.
 
         Parameters
@@ -171,12 +174,25 @@ class GridLayout(BaseEstimator):
         frozen : array-like of shape (n_frozen, 2) or None, default=None
             Items and their fixed cells. Cells count row by row from 0 over the whole rectangle
             or mask; points count in their order.
+        start : array-like of shape (rows, columns) or (n_cells,), or None, default=None
+            An existing layout that is changed as little as possible, such as `grid_` after you
+            moved an item: item in each cell, -1 where it is empty. Items that it leaves out are
+            put into empty cells. An item in a cell that `frozen` claims for another changes
+            places with that one. None finds a new layout.
 
         Returns
         -------
         self : GridLayout
             Fitted, with the layout so far if the callback stopped it. Ctrl-C also leaves the
             layout so far, and then raises KeyboardInterrupt.
+
+        Notes
+        -----
+        From a `start`, only the last, narrow steps of a layout are taken, and items stay where
+        another cell is not clearly better. Frozen items gather similar ones from their
+        surroundings, not from far away. After one of 320 photos was moved and frozen, a quarter
+        of the others changed cells, by two cells on average. On a GPU more items move. "classic"
+        climbs from there only, without its other starts.
         """
         check_parameters(self)
         check_n_jobs(self.n_jobs)
@@ -189,7 +205,10 @@ class GridLayout(BaseEstimator):
         pairs = check_frozen_cells(frozen, n_items, cells.cells)
         if is_tabular(kernel):
             check_column_names(X, "X")
-        self._lay_out(items, cells, pairs, device, X)
+        given = None if start is None else check_start(start, n_items, cells.cells)
+        if given is not None:
+            given = make_way(given, pairs, n_items)
+        self._lay_out(items, cells, pairs, device, X=X, start=given)
         return self
 
     def add(self, X: Any) -> "GridLayout":
@@ -351,11 +370,13 @@ class GridLayout(BaseEstimator):
             )
 
     def _lay_out(
-        self, items: Any, cells: Shape, frozen: NDArray[np.intp], device: Any, X: Any = None
-    ) -> None:
+        self, items: Any, cells: Shape, frozen: Index, device: Any, *, X: Any = None,
+        start: Index | None = None,
+    ) -> None:  # fmt: skip
         """Solve and store; `fit` passes X to record its columns."""
         kernel, search = self._effective_kernel(), Search[Layout](self.callback)
-        problem = Problem(items, kernel, self.gamma, cells, frozen, self.random_state, self.n_jobs)
+        how = self.gamma, cells, frozen, self.random_state, self.n_jobs, start
+        problem = Problem(items, kernel, *how)
 
         def solve() -> Layout:
             if self.quality == "classic":

@@ -78,14 +78,16 @@ def _auction(
 
 @_compiled
 def assign_groups(
-    board: Any, field: Any, n_cells: int, cells: Any, starts: Any, prices: Any, raise_by: float
-) -> None:
+    board: Any, field: Any, n_cells: int, cells: Any, starts: Any, prices: Any, raise_by: float,
+    stay: float,
+) -> None:  # fmt: skip
     """Assign the items of each group of cells to these cells.
 
     Board and field are those of `_surface_loops`. `starts` are the beginnings of the groups in
     `cells`, and the end of the last. `prices` of the items, and last of empty cells, are kept
     from call to call: they are a good start for the next auction. A larger `raise_by`, the least
-    raise of a bid, is faster and leaves a larger gap to the optimum.
+    raise of a bid, is faster and leaves a larger gap to the optimum. `stay` is an extra benefit
+    of each item in the cell where it is; larger values leave more items there.
     """
     n_planes = field.shape[0] // n_cells
     values = board.view(np.float32)
@@ -140,6 +142,7 @@ def assign_groups(
                 line = features[plane]
                 for j in range(n):
                     row[j] += wanted * line[j]
+            row[i] += np.float32(stay)
         _auction(
             benefit, asked, n, width, raise_by, item_of, cell_of, waiting, worth, best_of_block
         )

@@ -62,14 +62,15 @@ def solve_classic(problem: Problem, search: Search[Layout]) -> Layout:
     distances = squared_distances(cells, open_cells)
     cell_gram = np.exp(-median_gamma(distances) * distances)
     objective = QuadraticProblem(center(gram), center(cell_gram), frozen=frozen)
-    starts = [
-        np.searchsorted(open_cells, annealed.cells),
-        max(_by_components(objective, cells.positions(open_cells)), key=objective.value),
-        *_by_leading_vectors(objective),
-    ]
-    random = check_random_state(problem.random_state)
-    for _ in range(N_RANDOM):
-        starts.append(objective.keep_frozen(random.permutation(open_cells.size)[:n_items]))
+    starts = [np.searchsorted(open_cells, annealed.cells)]
+    if problem.start is None:  # else it would not be kept
+        starts += [
+            max(_by_components(objective, cells.positions(open_cells)), key=objective.value),
+            *_by_leading_vectors(objective),
+        ]
+        random = check_random_state(problem.random_state)
+        for _ in range(N_RANDOM):
+            starts.append(objective.keep_frozen(random.permutation(open_cells.size)[:n_items]))
     for number, start in enumerate(starts):
         climbed = climb(objective, start, tol=1e-5, report=partial(report, number / len(starts)))
         # A start that cannot be improved has not been reported yet.

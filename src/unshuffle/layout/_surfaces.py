@@ -44,7 +44,9 @@ class Passes:
     bandwidth: float  # of the field, in cells; exchanges reach a few times as far
     heat: float  # factor of the noise; larger values accept more exchanges that lose
     n_passes: int
-    noise: Planes  # of zero mean, for the cells swapped at once and NOISE_OFFSETS more
+    # of zero mean, or less if items tend to stay; for the cells swapped at once and NOISE_OFFSETS
+    # more
+    noise: Planes
     free: Bits  # all bits set where a cell may change; empty if all may
     n_features: int  # planes from here on have no share in the field of their own cell
 

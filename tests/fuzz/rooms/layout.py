@@ -56,6 +56,20 @@ def _shape() -> Kind:
     return Kind(ordinary, hostile)
 
 
+def _start() -> Kind:
+    """A layout on the cells of the default shape, with some items left out."""
+
+    def ordinary(case: Any, rng: Any) -> Any:
+        n_items = case.sizes["n"]
+        shape = layout.rectangle_for(n_items)
+        cells = np.full(shape[0] * shape[1], -1)
+        n_placed = n_items - int(rng.integers(0, 2))
+        cells[rng.permutation(cells.size)[:n_placed]] = rng.permutation(n_items)[:n_placed]
+        return cells.reshape(shape)
+
+    return Kind(ordinary, files.grid("n").hostile)
+
+
 def _check_look_alikes(result: Any, arguments: dict[str, Any]) -> str | None:
     n_items = len(result)
     own = np.arange(n_items)[:, None]
@@ -67,7 +81,7 @@ def _check_look_alikes(result: Any, arguments: dict[str, Any]) -> str | None:
 
 estimator(
     "layout.GridLayout",
-    {"X": v.table("n", "d"), "frozen": v.pairs("n", "n")},
+    {"X": v.table("n", "d"), "frozen": v.pairs("n", "n"), "start": _start()},
     {
         "shape": _shape(),
         "wrap": s.flag(),

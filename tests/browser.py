@@ -1,16 +1,17 @@
 """Chromium for tests that open a page, and what no page may do in it."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 OWN = ("file:", "data:", "blob:")  # what a page may load
 # Nothing leaves this machine, even where a test fails; the sandbox does not start as root.
-FLAGS = ("--no-sandbox", "--host-resolver-rules=MAP * ~NOTFOUND")
+FLAGS = ("--no-sandbox", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
 
 Opener = Callable[..., Any]
 
@@ -35,36 +36,46 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def open_page(browser: Any) -> Iterator[Opener]:
-    """Opens a page from disk and waits until it is complete; the test fails if any page complains.
+    """Opens a page and waits until it is complete; the test fails if any page complains.
 
     A complaint is an error in the console or in a script, a refused resource, a dialog of the
-    browser, or a request for anything that is not a file of this machine or part of the page.
+    browser, or a request for anything that is not a file of this machine or part of the page. A
+    page that is served, given by its address, may ask its own server alone; `forgiven` are
+    beginnings of complaints that are expected.
     """
     complaints: list[str] = []
     contexts: list[Any] = []
 
     def open_it(
-        path: Path,
+        place: Path | str,
         *,
         width: int = 1280,
         height: int = 800,
         dark: bool = False,
         touch: bool = False,
         anchor: str = "",
+        motion: bool = False,
+        forgiven: Sequence[str] = (),
     ) -> Any:
         context = browser.new_context(
             viewport={"width": width, "height": height},
             color_scheme="dark" if dark else "light",
             has_touch=touch,
             is_mobile=touch,
-            reduced_motion="reduce",
+            reduced_motion="no-preference" if motion else "reduce",
         )
         contexts.append(context)
         page = context.new_page()
-        watch(page, complaints)
-        page.goto(path.resolve().as_uri() + (f"#{anchor}" if anchor else ""))
         # Other ways of waiting evaluate strings, which pages forbid.
-        page.locator('html[data-ready="yes"][data-loaded="yes"]').wait_for(state="attached")
+        if isinstance(place, str):
+            server = urlsplit(place)
+            watch(page, complaints, (*OWN, f"{server.scheme}://{server.netloc}/"), forgiven)
+            page.goto(place)
+            page.locator('html[data-ready="yes"]').wait_for(state="attached")
+        else:
+            watch(page, complaints)
+            page.goto(place.resolve().as_uri() + (f"#{anchor}" if anchor else ""))
+            page.locator('html[data-ready="yes"][data-loaded="yes"]').wait_for(state="attached")
         return page
 
     yield open_it
@@ -75,27 +86,36 @@ def open_page(browser: Any) -> Iterator[Opener]:
         pytest.fail("\n".join(heard))
 
 
-def watch(page: Any, complaints: list[str]) -> None:
+def watch(
+    page: Any,
+    complaints: list[str],
+    own: tuple[str, ...] = OWN,
+    forgiven: Sequence[str] = (),
+) -> None:
     """Write down all that a page must not do."""
+
+    def complain(words: str) -> None:
+        if not words.startswith(tuple(forgiven)):
+            complaints.append(words)
 
     def hear(message: Any) -> None:
         if message.type == "error":
-            complaints.append(f"console: {message.text}")
+            complain(f"console: {message.text}")
 
     def see(request: Any) -> None:
-        if not request.url.startswith(OWN):
-            complaints.append(f"request: {request.url}")
+        if not request.url.startswith(own):
+            complain(f"request: {request.url}")
 
     def miss(request: Any) -> None:
         if request.failure != "net::ERR_ABORTED":  # the page no longer wants it
-            complaints.append(f"not loaded: {request.url[:200]}")
+            complain(f"not loaded: {request.url[:200]}")
 
     def refuse(dialog: Any) -> None:
-        complaints.append(f"dialog: {dialog.message}")
+        complain(f"dialog: {dialog.message}")
         dialog.dismiss()
 
     page.on("console", hear)
-    page.on("pageerror", lambda error: complaints.append(f"script: {error}"))
+    page.on("pageerror", lambda error: complain(f"script: {error}"))
     page.on("request", see)
     page.on("requestfailed", miss)
     page.on("dialog", refuse)

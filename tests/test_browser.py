@@ -1,5 +1,8 @@
 """What the tests of pages would notice in a browser."""
 
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
 import pytest
 from tests.browser import watch
 
@@ -15,6 +18,32 @@ def page(browser, tmp_path):
     page.goto(path.as_uri())
     yield page
     context.close()
+
+
+@pytest.fixture
+def serve_text():
+    """Serves a text at every path of an address of its own."""
+    servers = []
+
+    def serve(text):
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(text.encode())
+
+            def log_message(self, *words):
+                pass
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        servers.append(server)
+        return f"http://127.0.0.1:{server.server_port}/"
+
+    yield serve
+    for server in servers:
+        server.shutdown()
+        server.server_close()
 
 
 @pytest.mark.parametrize(
@@ -74,3 +103,15 @@ def test_open_page_waits_and_sets_the_window(open_page, tmp_path):
         True,
     ]
     assert page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+
+
+def test_a_served_page_may_ask_its_own_server_alone(page, serve_text):
+    complaints = []
+    own, other = serve_text("own"), serve_text("other")
+    watch(page, complaints, own=(own,), forgiven=["console:", "not loaded:"])
+    page.goto(own)
+    script = "(address) => { new Image().src = address + 'a.png'; }"
+    for address in (own, other):
+        with page.expect_request(f"{address}a.png"):
+            page.evaluate(script, address)
+    assert complaints == [f"request: {other}a.png"]

@@ -231,7 +231,7 @@ def list_files(folder: Path, *, recursive: bool = False, leave_out: Path | None 
             is_folder = os.path.isdir(path)
             # Not islink alone: it is False for junctions on Windows.
             real = os.path.realpath(path) if is_folder or os.path.islink(path) else path
-            if not _is_inside(real, root):
+            if not is_inside(real, root):
                 listing.skipped.append((prefix + name, LEADS_OUT))
             elif not is_folder:
                 listing.files.append((prefix + name, Path(path)))
@@ -242,7 +242,8 @@ def list_files(folder: Path, *, recursive: bool = False, leave_out: Path | None 
     return listing
 
 
-def _is_inside(path: str, root: str) -> bool:
+def is_inside(path: str, root: str) -> bool:
+    """Whether a path, without links, is a folder or something in it."""
     return path == root or path.startswith(root.rstrip(os.sep) + os.sep)
 
 

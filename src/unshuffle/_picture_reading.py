@@ -1,9 +1,11 @@
 """Reading one picture: from the copy kept on disk, else from its file, which is then copied."""
 
+import os
 from pathlib import Path
 from typing import NamedTuple
 
 from unshuffle._decoding import Decoded, decode, explain, file_size
+from unshuffle._files import LEADS_OUT, is_inside
 from unshuffle._picture_cache import PictureCache, picture_key
 
 
@@ -16,6 +18,8 @@ class Task(NamedTuple):
     copies: str | None = None  # folder of a cache
     # The folder is new and will be removed: it holds previews only, by their numbers.
     temporary: bool = False
+    # Folders that links may lead to; anything else is not opened.
+    roots: tuple[str, ...] = ()
 
 
 class Reading(NamedTuple):
@@ -34,14 +38,22 @@ class PictureReader:
     def __init__(self, task: Task) -> None:
         self.task = task
         self.cache = None if task.copies is None else PictureCache(Path(task.copies))
+        self.roots = [os.path.realpath(root) for root in task.roots]
 
     def read(self, path: Path, number: int) -> Reading:
         """Read a picture, the `number`-th of all."""
         try:
+            self.check_inside(path)
             return self._read(path, number)
         except Exception as error:
             # Decoders raise almost anything on damaged data.
             return Reading(None, explain(error))
+
+    def check_inside(self, path: Path) -> None:
+        """Refuse a link that leads out of the folders, also one made after they were listed."""
+        place = os.path.realpath(path)
+        if self.roots and not any(is_inside(place, root) for root in self.roots):
+            raise ValueError(LEADS_OUT)
 
     def find_preview(self, key: str) -> bytes | None:
         """Larger copy of a picture that was read, unless it is gone."""

@@ -31,9 +31,41 @@ MAX_PROCESSES = 16
 BATCH = 32
 # Seconds that a process may take to finish its file after Ctrl-C.
 GRACE = 3.0
+# Fewer files are read by threads before processes, which start in a fifth of a second, catch up.
+PROCESSES_FROM = 500
 _LENGTHS = struct.Struct("<2I")  # of a message, and of the pixels that follow it
 _CRASHED = "it crashes the decoder"
 _KILLED = "its decoder was killed, perhaps for lack of memory"
+
+
+def read_pictures(
+    paths: Sequence[Path],
+    reader: PictureReader,
+    take: Callable[[int, Reading], None],
+    step: Callable[[], None],
+    *,
+    n_jobs: int | None = None,
+) -> None:
+    """Read every file: many by processes, where they can be started, else by threads.
+
+    `take` is called with the number of a file and its reading, and `step` after each; `take` from
+    several threads at once. What `step` raises ends the reading.
+    """
+    # Not at the top: a process that reads pictures would load it in vain.
+    from unshuffle._parallel import count_threads, map_parallel
+
+    def read(i: int) -> None:
+        take(i, reader.read(paths[i], i))
+        step()
+
+    n_workers = count_threads(n_jobs, len(paths))
+    left: Sequence[int] = range(len(paths))
+    if n_workers > 1 and len(paths) >= PROCESSES_FROM and can_start_processes():
+        left = read_in_processes(paths, reader.task, n_workers, take, step)
+    with warnings.catch_warnings():
+        # Decoders warn about oddities in files; readings tell what matters.
+        warnings.simplefilter("ignore")
+        map_parallel(read, left, n_jobs=n_jobs, in_place=True)
 
 
 def can_start_processes() -> bool:

@@ -16,7 +16,7 @@ from PIL import Image
 from unshuffle import _picture_workers
 from unshuffle._picture_reading import Task
 from unshuffle._picture_workers import read_in_processes
-from unshuffle.images import _reading, read_folder
+from unshuffle.images import read_folder
 
 unix = pytest.mark.skipif(os.name == "nt", reason="signals of this kind are those of Unix")
 
@@ -24,7 +24,7 @@ unix = pytest.mark.skipif(os.name == "nt", reason="signals of this kind are thos
 @pytest.fixture
 def processes(monkeypatch):
     """Has even few files read by processes; ids of those that were started."""
-    monkeypatch.setattr(_reading, "PROCESSES_FROM", 1)
+    monkeypatch.setattr(_picture_workers, "PROCESSES_FROM", 1)
     monkeypatch.setattr(_picture_workers, "BATCH", 8)
     started = []
     real = subprocess.Popen
@@ -84,7 +84,7 @@ def test_processes_read_as_threads_do_whatever_their_number(photos, processes, m
     ]
     assert len(processes) == 5
     assert calls == [(i, 46) for i in range(1, 47)] * 2
-    monkeypatch.setattr(_reading, "PROCESSES_FROM", 10**9)
+    monkeypatch.setattr(_picture_workers, "PROCESSES_FROM", 10**9)
     for n_jobs in (None, 1, 2):
         alone = read(photos, n_jobs=n_jobs)
         assert all(same(each, alone) for each in many)
@@ -93,9 +93,9 @@ def test_processes_read_as_threads_do_whatever_their_number(photos, processes, m
 
 
 def test_few_files_are_read_by_threads(photos, processes, monkeypatch):
-    monkeypatch.setattr(_reading, "PROCESSES_FROM", 47)
+    monkeypatch.setattr(_picture_workers, "PROCESSES_FROM", 47)
     read(photos)
-    monkeypatch.setattr(_reading, "PROCESSES_FROM", 46)
+    monkeypatch.setattr(_picture_workers, "PROCESSES_FROM", 46)
     read(photos, n_jobs=1)
     read(photos, n_jobs=None)
     assert processes == []
@@ -260,8 +260,8 @@ def test_an_error_in_this_process_is_not_lost(photos, processes):
 READ = """
 import os, subprocess, sys
 from unshuffle import _picture_workers
-from unshuffle.images import _reading, read_folder
-_reading.PROCESSES_FROM = 1
+from unshuffle.images import read_folder
+_picture_workers.PROCESSES_FROM = 1
 def report(done, total):
     if done == 100:
         print("running", *pids, flush=True)

@@ -16,18 +16,14 @@ from numpy.typing import NDArray
 
 from unshuffle._decoding import decode, explain
 from unshuffle._files import as_path, by_reason, check_folder, list_files, natural_key, path_key
-from unshuffle._parallel import count_threads, map_parallel
 from unshuffle._parameters import check_count, check_memory, check_option
+from unshuffle._picture_previews import Previews, TemporaryFolder
 from unshuffle._picture_reading import PictureReader, Reading, Task
-from unshuffle._picture_workers import can_start_processes, read_in_processes
+from unshuffle._picture_workers import read_pictures
 from unshuffle._printing import short_repr
-from unshuffle.images._previews import Previews, TemporaryFolder
 
 FITS = ("stretch", "crop")
 MAX_SIDE = 4096
-# Fewer files are read by threads before processes, which start in a fifth of a second, catch up.
-PROCESSES_FROM = 500
-
 
 Progress = Callable[[int, int], object]
 Worker = Callable[[Any], Any]
@@ -233,7 +229,8 @@ def read_folder(
     copies = kept if holder is None else holder.path
     # Absolute: the current folder may change before a preview is asked for.
     copied = None if copies is None else os.path.abspath(copies)
-    reader = PictureReader(Task(size, fit, previews, copied, holder is not None))
+    task = Task(size, fit, previews, copied, holder is not None, (os.path.abspath(folder),))
+    reader = PictureReader(task)
     paths = [path for _, path in listing.files]
     found = _read_all(paths, reader, n_jobs, on_progress)
     good = [i for i in range(n_files) if i not in found.reasons]
@@ -284,17 +281,8 @@ def _read_all(
 ) -> _Found:
     """Read every file, and keep copies of those that are new."""
     found = _Found(len(paths), reader.task.size)
-    counted = progress_counter(on_progress, len(paths))
-    n_workers = count_threads(n_jobs, len(paths))
-    left: Sequence[int] = range(len(paths))
-    if n_workers > 1 and len(paths) >= PROCESSES_FROM and can_start_processes():
-        step = partial(counted(lambda _: None), None)
-        left = read_in_processes(paths, reader.task, n_workers, found.take, step)
-    with warnings.catch_warnings():
-        # Decoders warn about oddities in files; `skipped` lists what matters.
-        warnings.simplefilter("ignore")
-        read = counted(lambda i: found.take(i, reader.read(paths[i], i)))
-        map_parallel(read, left, n_jobs=n_jobs, in_place=True)
+    step = partial(progress_counter(on_progress, len(paths))(lambda _: None), None)
+    read_pictures(paths, reader, found.take, step, n_jobs=n_jobs)
     if reader.cache is not None and found.any_new:
         reader.cache.prune()
     if found.problem is not None:

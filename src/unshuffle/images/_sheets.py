@@ -299,7 +299,8 @@ def _blank_sheet(
 
 
 def _fill(shape: tuple[int, ...], color: Color) -> NDArray[np.uint8]:
-    return np.rint(check_colors(color, shape, "background")).astype(np.uint8)
+    # Rounded as one color: as floats, a whole sheet would take 16 times the memory.
+    return np.full(shape, np.rint(check_colors(color, (3,), "background")), dtype=np.uint8)
 
 
 def resize(pixels: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:

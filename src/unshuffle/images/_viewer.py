@@ -10,7 +10,10 @@ from typing import Any
 
 # Of the page, each after those that it uses: browsers load no modules from disk, so that they are
 # joined into one script.
-MODULES = ("view", "sheets", "items", "marks", "wall", "source", "panel", "filters", "page")
+MODULES = (
+    *("view", "sheets", "items", "marks", "outline", "wall", "source", "panel", "filters"),
+    "page",
+)
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./[a-z]+\.js";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(async )?(function|class|const) )", re.MULTILINE)
 

@@ -9,7 +9,15 @@ import { clamp } from "./view.js";
  * @property {string} paper
  * @property {string} ink
  * @property {string} mark
+ * @property {string} [hole] of cells that hold nothing but could; as the paper if left out
  */
+
+/** The colors that the page has now: they change when the system turns dark. */
+export function readColors() {
+  const style = getComputedStyle(document.documentElement);
+  const color = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
+  return { paper: color("--paper"), ink: color("--ink"), mark: color("--mark") };
+}
 
 const DIMMED = 0.86; // share of the background over a dimmed cell
 const TINTED = 0.5;
@@ -85,6 +93,7 @@ export class Marks {
     this.cover = new CellLayer(rows, columns);
     this.tint = new CellLayer(rows, columns);
     this.chosen = new CellLayer(rows, columns);
+    this.gliding = false; // while pictures are between cells, they are dimmed where they are drawn
     /** @type {Colors} */
     this.colors = { paper: "#ffffff", ink: "#000000", mark: "#008800" };
     /** @type {Uint8Array | null} items that are not dimmed; null for all */
@@ -100,14 +109,31 @@ export class Marks {
     this.shownLabels = 0;
   }
 
+  /**
+   * Takes another arrangement; `repaint` has to follow.
+   * @param {number} rows
+   * @param {number} columns
+   * @param {Int32Array} cells
+   */
+  arrange(rows, columns, cells) {
+    this.cells = cells;
+    if (rows === this.rows && columns === this.columns) return;
+    [this.rows, this.columns] = [rows, columns];
+    this.cover = new CellLayer(rows, columns);
+    this.tint = new CellLayer(rows, columns);
+    this.chosen = new CellLayer(rows, columns);
+  }
+
   /** Repaints what depends on colors, items that are kept and groups. */
   repaint() {
     const { cells, kept, groups, selected } = this;
     const empty = packed(this.colors.paper, 1);
+    const hole = packed(this.colors.hole ?? this.colors.paper, 1);
     const dim = packed(this.colors.paper, DIMMED);
     this.cover.fill((cell) => {
       const item = cells[cell];
-      return item < 0 ? empty : kept && !kept[item] ? dim : 0;
+      if (item < 0) return item === -1 ? hole : empty;
+      return kept && !kept[item] ? dim : 0;
     });
     const tints = GROUP_COLORS.map((color) => packed(color, TINTED));
     const tint = (/** @type {number} */ cell) => {
@@ -129,6 +155,7 @@ export class Marks {
   }
 
   draw(/** @type {CanvasRenderingContext2D} */ context, /** @type {View} */ view) {
+    if (this.gliding) return;
     const large = view.cellDots >= LEAST_FRAMED;
     this.cover.draw(context, view);
     if (!large) {

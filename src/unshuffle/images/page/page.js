@@ -1,11 +1,11 @@
 // The page of a saved wall: reads its description and joins wall, search, filters and panel.
 import { Filters } from "./filters.js";
 import { Items } from "./items.js";
-import { Marks } from "./marks.js";
-import { Panel, addressOf, byId, itemOf } from "./panel.js";
+import { Marks, readColors } from "./marks.js";
+import { Panel, addressOf, byId, itemOf, showBeside } from "./panel.js";
 import { Sheets } from "./sheets.js";
 import { folderSource, pageSource } from "./source.js";
-import { View, clamp } from "./view.js";
+import { View } from "./view.js";
 import { Wall } from "./wall.js";
 
 /**
@@ -67,13 +67,6 @@ function nameAt(/** @type {number} */ cell) {
   return items.names[items.cells[cell]] ?? "";
 }
 
-function readColors() {
-  const style = getComputedStyle(document.documentElement);
-  const color = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
-  marks.colors = { paper: color("--paper"), ink: color("--ink"), mark: color("--mark") };
-  marks.repaint();
-}
-
 /** Dims, frames and counts by what is searched, filtered and selected. */
 function refresh() {
   marks.kept = filters.keep(found);
@@ -106,17 +99,11 @@ async function search() {
 }
 
 function showLabel(/** @type {number} */ cell, /** @type {{x: number, y: number} | null} */ at) {
-  const label = byId("label");
-  label.hidden = cell < 0 || !at || !nameAt(cell);
-  if (label.hidden || !at) return;
-  const name = nameAt(cell);
-  const first = items.columns.length ? items.value(items.cells[cell], 0) : "";
+  const name = cell < 0 ? "" : nameAt(cell);
+  const first = name && items.columns.length ? items.value(items.cells[cell], 0) : "";
   // A sub-folder is in the name already.
-  label.textContent = first && !name.startsWith(`${first}/`) ? `${name}: ${first}` : name;
-  const left = clamp(at.x + 14, 4, Math.max(4, view.width - label.offsetWidth - 4));
-  const below = at.y + 18 + label.offsetHeight < view.height;
-  const top = below ? at.y + 18 : at.y - label.offsetHeight - 10;
-  label.style.transform = `translate(${left}px, ${top}px)`;
+  const words = first && !name.startsWith(`${first}/`) ? `${name}: ${first}` : name;
+  showBeside(byId("label"), words, at, view);
 }
 
 function openItem(/** @type {number} */ item, least = 0) {
@@ -252,7 +239,8 @@ function listen(/** @type {Wall} */ wall) {
     }
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-    readColors();
+    marks.colors = readColors();
+    marks.repaint();
     wall.ask();
   });
   window.addEventListener("hashchange", follow);
@@ -272,7 +260,8 @@ function lost() {
 
 async function start() {
   sheets.hasPictures = meta.pictureSuffix !== "";
-  readColors();
+  marks.colors = readColors();
+  marks.repaint();
   wall = new Wall(canvas, view, sheets, marks);
   listen(wall);
   meta.headings.forEach((heading, j) => searchWhere.append(new Option(heading, String(j))));

@@ -1,5 +1,6 @@
 // The larger picture, with what is known of it and its nearest look-alikes.
 import { decodeNumbers } from "./items.js";
+import { clamp } from "./view.js";
 
 /** @typedef {import("./items.js").Items} Items */
 /** @typedef {import("./sheets.js").Sheets} Sheets */
@@ -18,6 +19,37 @@ export function make(/** @type {string} */ tag, className = "", text = "") {
 
 export function byId(/** @type {string} */ id) {
   return /** @type {HTMLElement} */ (document.getElementById(id));
+}
+
+/**
+ * Shows words beside a point of the window, or hides them if there are none.
+ * @param {HTMLElement} label
+ * @param {string} words
+ * @param {{x: number, y: number} | null} at
+ * @param {{width: number, height: number}} window
+ */
+export function showBeside(label, words, at, window) {
+  label.hidden = !words || !at;
+  if (!words || !at) return;
+  label.textContent = words;
+  const left = clamp(at.x + 14, 4, Math.max(4, window.width - label.offsetWidth - 4));
+  const below = at.y + 18 + label.offsetHeight < window.height;
+  const top = below ? at.y + 18 : at.y - label.offsetHeight - 10;
+  label.style.transform = `translate(${left}px, ${top}px)`;
+}
+
+/** A small picture that leads to its item. */
+export function pictureButton(
+  /** @type {HTMLElement} */ picture,
+  /** @type {string} */ name,
+  /** @type {() => void} */ go,
+) {
+  const button = make("button", "near");
+  button.setAttribute("type", "button");
+  button.title = name;
+  button.append(picture);
+  button.addEventListener("click", go);
+  return button;
 }
 
 /** The part of an address that leads to an item. */
@@ -149,12 +181,8 @@ export class Panel {
     const shown = near.filter((each) => each >= 0 && this.items.cellOf[each] >= 0);
     byId("near").replaceChildren(
       ...shown.map((each) => {
-        const button = make("button", "near");
-        button.setAttribute("type", "button");
-        button.title = this.items.names[each] ?? "";
-        button.append(this.thumbnail(each, THUMBNAIL));
-        button.addEventListener("click", () => this.go(each));
-        return button;
+        const name = this.items.names[each] ?? "";
+        return pictureButton(this.thumbnail(each, THUMBNAIL), name, () => this.go(each));
       }),
     );
     byId("alike").hidden = !shown.length;

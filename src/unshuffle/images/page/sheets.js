@@ -35,8 +35,24 @@ export async function loadBitmap(/** @type {string} */ address) {
   return bitmap;
 }
 
+/**
+ * Draws the largest central part of a picture that fills a cell, as in the sheets.
+ * @param {CanvasRenderingContext2D} context
+ * @param {ImageBitmap} image
+ * @param {number} x
+ * @param {number} y
+ * @param {number} width
+ * @param {number} height
+ */
+export function drawMiddle(context, image, x, y, width, height) {
+  const part = Math.min(image.width / width, image.height / height);
+  const [across, down] = [part * width, part * height];
+  const [left, top] = [(image.width - across) / 2, (image.height - down) / 2];
+  context.drawImage(image, left, top, across, down, x, y, width, height);
+}
+
 /** Pictures that are loaded when they are first wanted; the least recently used ones are let go. */
-class ImageCache {
+export class ImageCache {
   /**
    * @param {(key: string) => string | Promise<string>} address
    * @param {number} mostPixels
@@ -232,11 +248,7 @@ export class Sheets {
         }
         const [left, top] = [view.edgeX(column), view.edgeY(row)];
         const [width, height] = [view.edgeX(column + 1) - left, view.edgeY(row + 1) - top];
-        // The largest central part, as in the sheets.
-        const part = Math.min(image.width / width, image.height / height);
-        const [cut, high] = [part * width, part * height];
-        const [x, y] = [(image.width - cut) / 2, (image.height - high) / 2];
-        context.drawImage(image, x, y, cut, high, left, top, width, height);
+        drawMiddle(context, image, left, top, width, height);
       }
     }
     this.pictures.want(wanted);

@@ -38,6 +38,7 @@ export class View {
     this.height = 1;
     this.dots = 1;
     this.fitted = true;
+    this.foot = 0; // screen pixels at the bottom that a fitted wall leaves free
   }
 
   get worldWidth() {
@@ -62,16 +63,24 @@ export class View {
     else this.keepInSight();
   }
 
+  /** Takes another number of rows and columns; the window stays where it is if it was moved. */
+  reshape(/** @type {number} */ rows, /** @type {number} */ columns) {
+    [this.rows, this.columns] = [rows, columns];
+    if (this.fitted) this.fit();
+    else this.keepInSight();
+  }
+
   fitScale() {
     const across = (this.width - 2 * MARGIN) / this.worldWidth;
-    return Math.max(1e-4, Math.min(across, (this.height - 2 * MARGIN) / this.worldHeight));
+    const down = (this.height - 2 * MARGIN - this.foot) / this.worldHeight;
+    return Math.max(1e-4, Math.min(across, down));
   }
 
   /** Shows the whole wall. */
   fit() {
     this.scale = Math.min(this.fitScale(), MOST_FITTED, this.mostScale());
     this.x = this.worldWidth / 2 - this.width / this.scale / 2;
-    this.y = this.worldHeight / 2 - this.height / this.scale / 2;
+    this.y = this.worldHeight / 2 - (this.height - this.foot) / this.scale / 2;
     this.fitted = true;
   }
 

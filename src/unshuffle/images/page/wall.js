@@ -1,11 +1,12 @@
 // A wall on a canvas: pan, zoom, hover, walk by keyboard, and select by box or lasso.
+import { cellsInside, drawOutline } from "./outline.js";
 import { clamp } from "./view.js";
 
 /** @typedef {import("./view.js").View} View */
 /** @typedef {import("./marks.js").Marks} Marks */
 /** @typedef {{draw: (context: CanvasRenderingContext2D, view: View) => void}} Layer */
-/** @typedef {{x: number, y: number}} Point */
-/** @typedef {"move" | "box" | "lasso"} Mode */
+/** @typedef {import("./outline.js").Point} Point */
+/** @typedef {"move" | "box" | "lasso" | "carry"} Mode "carry" is for walls that can be changed */
 
 const ZOOM_KEYS = new Map([
   ["+", 1.25],
@@ -14,7 +15,7 @@ const ZOOM_KEYS = new Map([
   ["_", 0.8],
 ]);
 /** @type {Map<string, [number, number]>} rows and columns of a step */
-const ARROWS = new Map([
+export const ARROWS = new Map([
   ["ArrowUp", [-1, 0]],
   ["ArrowDown", [1, 0]],
   ["ArrowLeft", [0, -1]],
@@ -42,7 +43,6 @@ export class Wall extends EventTarget {
     this.view = view;
     this.pictures = pictures;
     this.marks = marks;
-    this.cells = marks.cells;
     /** @type {Mode} */
     this.mode = "move";
     this.hovered = -1;
@@ -51,10 +51,20 @@ export class Wall extends EventTarget {
     /** @type {Point[]} corners of a box, or points of a lasso, that is being drawn */
     this.outline = [];
     this.asked = false;
+    /** @type {Map<number, Point>} where pointers that are down were last */
+    this.held = new Map();
+    this.moved = 0; // way of the first of them, in screen pixels
+    this.spread = 0; // between two fingers
+    /** @type {Mode} what dragging does until it ends */
+    this.doing = "move";
     this.listenToPointers();
     canvas.addEventListener("keydown", (event) => this.press(event));
     new ResizeObserver(() => this.resize()).observe(canvas);
     this.resize();
+  }
+
+  get cells() {
+    return this.marks.cells;
   }
 
   resize() {
@@ -81,28 +91,20 @@ export class Wall extends EventTarget {
     context.fillRect(0, 0, this.canvas.width, this.canvas.height);
     this.pictures.draw(context, view);
     marks.draw(context, view);
-    if (this.hovered >= 0 && this.hovered !== this.current) {
+    if (this.hovered >= 0 && this.hovered !== this.current && !marks.gliding) {
       marks.ring(context, view, this.hovered, marks.colors.ink, 2);
     }
-    if (this.current >= 0) marks.ring(context, view, this.current, marks.colors.mark, 3);
+    if (this.current >= 0 && !marks.gliding) {
+      marks.ring(context, view, this.current, marks.colors.mark, 3);
+    }
     marks.drawLabels(context, view);
-    this.drawOutline();
+    this.drawOver(context);
     this.dispatchEvent(new Event("drawn"));
   }
 
-  drawOutline() {
-    if (this.outline.length < 2) return;
-    const { context, view, marks } = this;
-    context.beginPath();
-    for (const { x, y } of this.outlineShape()) context.lineTo(x * view.dots, y * view.dots);
-    context.closePath();
-    context.lineWidth = 2 * view.dots;
-    context.strokeStyle = marks.colors.mark;
-    context.globalAlpha = 0.15;
-    context.fillStyle = marks.colors.mark;
-    context.fill();
-    context.globalAlpha = 1;
-    context.stroke();
+  /** Draws what is above all else: a box or lasso, or in other walls what is carried. */
+  drawOver(/** @type {CanvasRenderingContext2D} */ context) {
+    drawOutline(context, this.view, this.outline, this.marks.colors.mark);
   }
 
   fit() {
@@ -130,7 +132,7 @@ export class Wall extends EventTarget {
   }
 
   hover(/** @type {number} */ cell, /** @type {Point | null} */ at) {
-    this.canvas.classList.toggle("over", cell >= 0 && this.mode === "move");
+    this.canvas.classList.toggle("over", cell >= 0 && (this.mode === "move" || this.mode === "carry"));
     if (cell !== this.hovered) this.ask();
     this.hovered = cell;
     this.tell("hover", { cell, at });
@@ -234,85 +236,112 @@ export class Wall extends EventTarget {
     event.preventDefault();
   }
 
+  place(/** @type {MouseEvent} */ event) {
+    const box = this.canvas.getBoundingClientRect();
+    return { x: event.clientX - box.left, y: event.clientY - box.top };
+  }
+
+  /**
+   * What dragging from a place does; null leaves the event alone.
+   * @param {PointerEvent} event
+   * @param {Point} _at
+   * @returns {Mode | null}
+   */
+  gripOf(event, _at) {
+    if (event.button > 0) return null;
+    return this.mode === "move" && event.shiftKey ? "box" : this.mode;
+  }
+
   listenToPointers() {
     const { canvas } = this;
-    /** @type {Map<number, Point>} */
-    const held = new Map();
-    let moved = 0;
-    let spread = 0;
-    /** @type {Mode} */
-    let doing = "move";
-    const place = (/** @type {MouseEvent} */ event) => {
-      const box = canvas.getBoundingClientRect();
-      return { x: event.clientX - box.left, y: event.clientY - box.top };
-    };
-    canvas.addEventListener("pointerdown", (event) => {
-      if (event.button > 0) return;
-      canvas.focus({ preventScroll: true });
-      held.set(event.pointerId, place(event));
-      canvas.setPointerCapture(event.pointerId);
-      spread = 0;
-      if (held.size === 1) {
-        moved = 0;
-        doing = this.mode === "move" && event.shiftKey ? "box" : this.mode;
-        this.outline = doing === "move" ? [] : [place(event)];
-      } else this.outline = []; // two fingers zoom
-      canvas.classList.toggle("held", doing === "move");
-    });
-    canvas.addEventListener("pointermove", (event) => {
-      const now = place(event);
-      const last = held.get(event.pointerId);
-      if (!last) {
-        this.hover(this.cellAt(now), now);
-        return;
-      }
-      held.set(event.pointerId, now);
-      moved += Math.hypot(now.x - last.x, now.y - last.y);
-      if (held.size === 2) {
-        const [a, b] = [...held.values()];
-        const apart = Math.hypot(a.x - b.x, a.y - b.y);
-        this.view.pan((now.x - last.x) / 2, (now.y - last.y) / 2);
-        if (spread > 0 && apart > 0) this.zoom(apart / spread, (a.x + b.x) / 2, (a.y + b.y) / 2);
-        spread = apart;
-      } else if (this.outline.length) {
-        if (doing === "box") this.outline[1] = now;
-        else this.outline.push(now);
-        this.ask();
-      } else if (moved > CLICK && doing === "move") {
-        this.view.pan(now.x - last.x, now.y - last.y);
-        this.hover(-1, null);
-        this.ask();
-      }
-    });
-    const release = (/** @type {PointerEvent} */ event) => {
-      const last = held.get(event.pointerId);
-      held.delete(event.pointerId);
-      spread = 0;
-      if (held.size) return;
-      canvas.classList.remove("held");
-      const done = event.type === "pointerup" && last;
-      if (done && moved <= CLICK) this.click(this.cellAt(last), doing, event);
-      else if (done && this.outline.length > 1) this.chooseInside(doing, event);
-      this.outline = [];
-      this.ask();
-    };
-    canvas.addEventListener("pointerup", release);
-    canvas.addEventListener("pointercancel", release);
+    canvas.addEventListener("pointerdown", (event) => this.grab(event));
+    canvas.addEventListener("pointermove", (event) => this.drag(event));
+    canvas.addEventListener("pointerup", (event) => this.release(event));
+    canvas.addEventListener("pointercancel", (event) => this.release(event));
     canvas.addEventListener("pointerleave", () => this.hover(-1, null));
-    canvas.addEventListener(
-      "wheel",
-      (event) => {
-        event.preventDefault();
-        const at = place(event);
-        const lines = event.deltaMode === 1 ? 16 : event.deltaMode === 2 ? 400 : 1;
-        // A pinch on a touch pad arrives as a wheel with Ctrl held, in smaller steps.
-        const rate = event.ctrlKey ? 0.01 : 0.0016;
-        this.zoom(Math.exp(-clamp(event.deltaY * lines, -400, 400) * rate), at.x, at.y);
-        this.hover(this.cellAt(at), at);
-      },
-      { passive: false },
-    );
+    canvas.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
   }
+
+  grab(/** @type {PointerEvent} */ event) {
+    const { canvas } = this;
+    const at = this.place(event);
+    const grip = this.gripOf(event, at);
+    if (!grip) return;
+    canvas.focus({ preventScroll: true });
+    this.held.set(event.pointerId, at);
+    canvas.setPointerCapture(event.pointerId);
+    this.spread = 0;
+    if (this.held.size === 1) {
+      this.moved = 0;
+      this.doing = grip;
+      this.outline = grip === "box" || grip === "lasso" ? [at] : [];
+    } else {
+      this.outline = []; // two fingers zoom
+      this.putBack();
+    }
+    canvas.classList.toggle("held", this.doing === "move");
+  }
+
+  drag(/** @type {PointerEvent} */ event) {
+    const now = this.place(event);
+    const last = this.held.get(event.pointerId);
+    if (!last) {
+      this.hover(this.cellAt(now), now);
+      return;
+    }
+    this.held.set(event.pointerId, now);
+    this.moved += Math.hypot(now.x - last.x, now.y - last.y);
+    if (this.held.size === 2) {
+      const [a, b] = [...this.held.values()];
+      const apart = Math.hypot(a.x - b.x, a.y - b.y);
+      this.view.pan((now.x - last.x) / 2, (now.y - last.y) / 2);
+      const { spread } = this;
+      if (spread > 0 && apart > 0) this.zoom(apart / spread, (a.x + b.x) / 2, (a.y + b.y) / 2);
+      this.spread = apart;
+    } else if (this.outline.length) {
+      if (this.doing === "box") this.outline[1] = now;
+      else this.outline.push(now);
+      this.ask();
+    } else if (this.moved > CLICK) {
+      if (this.doing === "carry") this.carry(now);
+      else if (this.doing === "move") this.view.pan(now.x - last.x, now.y - last.y);
+      else return;
+      this.hover(-1, null);
+      this.ask();
+    }
+  }
+
+  release(/** @type {PointerEvent} */ event) {
+    const last = this.held.get(event.pointerId);
+    this.held.delete(event.pointerId);
+    this.spread = 0;
+    if (this.held.size) return;
+    this.canvas.classList.remove("held");
+    const done = event.type === "pointerup" && last;
+    if (done && this.moved <= CLICK) this.click(this.cellAt(last), this.doing, event);
+    else if (done && this.outline.length > 1) this.chooseInside(this.doing, event);
+    else if (done && this.doing === "carry") this.drop(last);
+    else this.putBack();
+    this.outline = [];
+    this.ask();
+  }
+
+  wheel(/** @type {WheelEvent} */ event) {
+    event.preventDefault();
+    const at = this.place(event);
+    const lines = event.deltaMode === 1 ? 16 : event.deltaMode === 2 ? 400 : 1;
+    // A pinch on a touch pad arrives as a wheel with Ctrl held, in smaller steps.
+    const rate = event.ctrlKey ? 0.01 : 0.0016;
+    this.zoom(Math.exp(-clamp(event.deltaY * lines, -400, 400) * rate), at.x, at.y);
+    this.hover(this.cellAt(at), at);
+  }
+
+  /** Moves what is carried; walls that cannot be changed carry nothing. */
+  carry(/** @type {Point} */ _at) {}
+
+  drop(/** @type {Point} */ _at) {}
+
+  putBack() {}
 
   click(/** @type {number} */ cell, /** @type {Mode} */ doing, /** @type {MouseEvent} */ event) {
     if (doing === "move" && !event.shiftKey && !event.ctrlKey && !event.metaKey) {
@@ -321,40 +350,10 @@ export class Wall extends EventTarget {
     else this.tell("choose", { cells: [], how: "replace" });
   }
 
-  /** Corners of what is being drawn. */
-  outlineShape() {
-    const [a, b] = [this.outline[0], this.outline[this.outline.length - 1]];
-    if (this.outline.length > 2) return this.outline;
-    return [a, { x: b.x, y: a.y }, b, { x: a.x, y: b.y }];
-  }
-
   chooseInside(/** @type {Mode} */ doing, /** @type {MouseEvent} */ event) {
-    const { columns, rows } = this.view;
-    const shape = this.outlineShape().map(({ x, y }) => this.view.placeAt(x, y));
-    const downs = shape.map((each) => each.row);
-    const top = clamp(Math.floor(Math.min(...downs)), 0, rows);
-    const bottom = clamp(Math.ceil(Math.max(...downs)), 0, rows);
-    const found = [];
-    for (let row = top; row < bottom; row++) {
-      // The middles of the cells of this row that lie between pairs of sides.
-      const crossings = [];
-      for (let k = 0; k < shape.length; k++) {
-        const [a, b] = [shape[k], shape[(k + 1) % shape.length]];
-        const y = row + 0.5;
-        if (a.row <= y === b.row <= y) continue;
-        crossings.push(a.column + ((y - a.row) / (b.row - a.row)) * (b.column - a.column));
-      }
-      crossings.sort((a, b) => a - b);
-      for (let k = 0; k + 1 < crossings.length; k += 2) {
-        const first = clamp(Math.ceil(crossings[k] - 0.5), 0, columns);
-        const end = clamp(Math.ceil(crossings[k + 1] - 0.5), 0, columns);
-        for (let column = first; column < end; column++) {
-          if (this.cells[row * columns + column] >= 0) found.push(row * columns + column);
-        }
-      }
-    }
+    const cells = cellsInside(this.outline, this.view, this.cells);
     const adds = event.ctrlKey || event.metaKey || (event.shiftKey && this.mode === doing);
-    this.tell("choose", { cells: found, how: event.altKey ? "remove" : adds ? "add" : "replace" });
+    this.tell("choose", { cells, how: event.altKey ? "remove" : adds ? "add" : "replace" });
   }
 
   tell(/** @type {string} */ name, /** @type {object} */ detail) {

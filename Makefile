@@ -9,7 +9,8 @@ OLDEST_TESTS := src tests/cli tests/images tests/plotting tests/assignment \
 	$(filter-out tests/orbits/%, $(wildcard tests/*/test_scikit_learn.py)) \
 	$(wildcard tests/*/test_known_answers.py) \
 	$(addprefix tests/kernels/test_,dask.py gram.py mixtures.py text.py) \
-	tests/svm/test_set_aligner.py
+	tests/svm/test_set_aligner.py \
+	$(addprefix tests/web/test_,security.py serve.py session.py)
 
 .PHONY: demo test test-fast test-oldest fuzz lint format bench clean
 
@@ -38,6 +39,7 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/lint-imports
 	$(BIN)/codespell
 	$(BIN)/python .ci/prose.py
+	.ci/types.sh
 
 format: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix .

@@ -147,6 +147,13 @@ _add(
     "cat.png dog.png -o morph.gif -o morph.png --points 1000",
     "before.csv after.csv --json",
 )
+_add(
+    "serve",
+    _options.ServeOptions,
+    "photos/",
+    "photos/ --port 9000 --no-browser",
+    stopped="Stopped.",
+)
 _add("demo", _options.DemoOptions, "-o pictures", stopped="Interrupted; the demo is incomplete.")
 
 

@@ -437,3 +437,35 @@ class DemoOptions:
         Path, typer.Option("-o", "--output", help="Output folder, created if missing.")
     ] = Path("unshuffle-demo")
     jobs: Jobs = -1
+
+
+@dataclass(frozen=True)
+class ServeOptions:
+    """Arrange pictures on a page in the browser: drop, drag, freeze, export. Ctrl-C stops it."""
+
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Folder of pictures, with its sub-folders; without one, drop them onto the page.",
+            show_default=False,
+        ),
+    ] = None
+    port: Annotated[
+        int | None,
+        typer.Option(
+            help="Port of the server; 0 is any free one. Default: 8765, or a free one.",
+            min=0,
+            max=65535,
+            show_default=False,
+        ),
+    ] = None
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Print the address and open no browser.")
+    ] = False
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            help="File ending in .json that keeps the wall. Default: one for each folder.",
+            show_default=False,
+        ),
+    ] = None

@@ -1,0 +1,23 @@
+"""`unshuffle serve`: pictures on a page in the browser."""
+
+from unshuffle.cli._app import note, say
+from unshuffle.cli._options import ServeOptions
+from unshuffle.web import serve as serve_page
+
+
+def serve(options: ServeOptions) -> int:
+    """Serve until Ctrl-C, which is how it ends, and return 0."""
+
+    def started(address: str) -> None:
+        say(address)
+        note("Open this address in a browser on this machine. Press Ctrl-C to stop.")
+
+    serve_page(
+        options.folder,
+        port=options.port,
+        state=options.state,
+        open_browser=not options.no_browser,
+        on_start=started,
+    )
+    note("Stopped. The wall is saved for next time.")
+    return 0

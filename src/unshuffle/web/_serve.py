@@ -1,0 +1,126 @@
+"""The server of the page, on this machine only."""
+
+import os
+import socket
+import threading
+import webbrowser
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from unshuffle._files import as_path, check_folder
+from unshuffle._parameters import check_count
+
+HOST = "127.0.0.1"
+USUAL_PORT = 8765
+
+
+def serve(
+    folder: str | Path | None = None,
+    *,
+    port: int | None = None,
+    state: str | Path | None = None,
+    open_browser: bool = True,
+    on_start: Callable[[str], object] | None = None,
+) -> None:
+    """Show a page on which pictures are arranged, until Ctrl-C.
+
+    Only this machine reaches the page, and only with the address, which holds a random token. No
+    file outside `folder` is read, and no file in it is changed.
+
+    Parameters
+    ----------
+    folder : str, Path or None, default=None
+        Pictures to begin with, sub-folders included. More can be dropped onto the page.
+    port : int or None, default=None
+        Port of the server; 0 is any free one. None is 8765, or a free one if that is in use.
+    state : str, Path or None, default=None
+        File ending in .json that keeps the wall, with dropped pictures in a folder of that name
+        beside it. None is a file for each `folder` among the data of the user.
+    open_browser : bool, default=True
+        Open the page in the browser.
+    on_start : callable or None, default=None
+        Called with the address once the server listens.
+
+    Notes
+    -----
+    Needs ``pip install 'unshuffle[web]'``. Memory grows with the pictures, 5 kB each for 100,000
+    at most, besides their vectors.
+
+    Examples
+    --------
+    >>> from unshuffle.web import serve
+    >>> serve("holidays")  # doctest: +SKIP
+    """
+    start, server = _import_server()
+    if folder is not None:
+        folder = check_folder(folder)
+    if port is not None:
+        port = check_count(port, "port", least=0, most=65535)
+    from unshuffle.images import default_cache
+    from unshuffle.web._album import MOST_UPLOADED
+    from unshuffle.web._arranger import prepare, warm_up
+    from unshuffle.web._security import Guard, new_token
+    from unshuffle.web._session import Session
+    from unshuffle.web._state_file import StateFile, default_state
+
+    path = default_state(folder) if state is None else as_path(state, "`state`")
+    if path.suffix.lower() != ".json":
+        raise ValueError(f"`state` must end in .json, got {path}.")
+    prepare()
+    with _listen(port) as listener:
+        session = Session(folder, StateFile(path), default_cache())
+        try:
+            session.open()
+            token, number = new_token(), listener.getsockname()[1]
+            hosts = [f"{name}:{number}" for name in (HOST, "localhost")]
+            address = f"http://{hosts[0]}/?token="
+            app = start(session)
+            guard = Guard(app, token=token, hosts=hosts, upload_limit=MOST_UPLOADED)
+            threading.Thread(target=warm_up, daemon=True).start()
+
+            def started() -> None:
+                if on_start is not None:
+                    on_start(address + token)
+                if open_browser:
+                    # In a thread, since a browser in the terminal ends when the user does.
+                    once = address + guard.new_ticket()
+                    threading.Thread(target=webbrowser.open, args=(once,), daemon=True).start()
+
+            server(guard, app.state.pages.stop, listener, started)
+        finally:
+            session.close()
+
+
+def _import_server() -> tuple[Any, Any]:
+    try:
+        from unshuffle.web._app import make_app
+        from unshuffle.web._server import run_server
+    except ImportError as error:
+        raise ImportError(
+            f"The page needs {error.name}. Install it with pip install 'unshuffle[web]'."
+        ) from error
+    return make_app, run_server
+
+
+def _listen(port: int | None) -> socket.socket:
+    """A socket that listens on this machine only."""
+    # The protocol is named for asyncio, which otherwise does not turn off Nagle's algorithm: each
+    # answer on an open connection would wait 40 ms for the client.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    if os.name == "posix":  # elsewhere, it would let other programs share the port
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        try:
+            listener.bind((HOST, USUAL_PORT if port is None else port))
+        except OSError:
+            if port is not None:
+                raise
+            listener.bind((HOST, 0))
+    except OSError as error:
+        listener.close()
+        raise ValueError(
+            f"Port {port} cannot be used: {error.strerror or error}. Give another one, or leave "
+            "it out."
+        ) from error
+    return listener

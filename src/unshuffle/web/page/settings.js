@@ -1,0 +1,212 @@
+// The settings: shape, features and quality, each applied as soon as it is changed.
+import { byId, make, pictureButton } from "../../images/page/panel.js";
+import { Refused } from "./server.js";
+
+/** @typedef {import("./album.js").Album} Album */
+/** @typedef {import("./atlas.js").Atlas} Atlas */
+/** @typedef {import("./server.js").Server} Server */
+/** @typedef {import("./server.js").State} State */
+
+/** Names of errors, and the controls that they concern. */
+const FIELDS = ["shape", "rows", "columns", "letters", "mask", "features", "quality"];
+
+function input(/** @type {string} */ id) {
+  return /** @type {HTMLInputElement} */ (byId(id));
+}
+
+function inputs(/** @type {string} */ name) {
+  const found = document.querySelectorAll(`input[name="${name}"]`);
+  return /** @type {HTMLInputElement[]} */ ([...found]);
+}
+
+/** A number of rows or columns as typed; the server says what is wrong with anything else. */
+function typedCount(/** @type {string} */ id) {
+  const text = input(id).value.trim();
+  if (text === "") return null;
+  return /^\d{1,9}$/.test(text) ? Number(text) : text;
+}
+
+/** Shows an error beside the control it concerns, or takes it away; false if there is none. */
+export function showError(/** @type {string} */ field, /** @type {string} */ message) {
+  const line = document.getElementById(`error-${field}`);
+  if (!line) return false;
+  line.textContent = message;
+  line.hidden = !message;
+  const named = field === "mask" ? "choose-mask" : field;
+  const controls = [document.getElementById(named), ...inputs(field === "features" ? "feature" : field)];
+  for (const each of controls) {
+    if (message) each?.setAttribute("aria-invalid", "true");
+    else each?.removeAttribute("aria-invalid");
+  }
+  return true;
+}
+
+export class SettingsForm {
+  /**
+   * @param {Server} server
+   * @param {Album} album
+   * @param {() => Atlas} atlas
+   * @param {import("./actions.js").Actions} actions
+   */
+  constructor(server, album, atlas, actions) {
+    this.server = server;
+    this.album = album;
+    this.atlas = atlas;
+    this.actions = actions;
+    /** @type {string | null} a shape that waits for its letters or its mask */
+    this.pending = null;
+    this.shownOut = "";
+    this.listen();
+  }
+
+  listen() {
+    for (const each of inputs("shape")) {
+      each.addEventListener("change", () => this.chooseShape(each.value));
+    }
+    for (const each of inputs("quality")) {
+      each.addEventListener("change", () => this.send({ quality: each.value }, "quality"));
+    }
+    for (const each of inputs("feature")) {
+      each.addEventListener("change", () => {
+        const chosen = inputs("feature").filter((box) => box.checked);
+        this.send({ features: chosen.map((box) => box.value) }, "features");
+      });
+    }
+    for (const id of ["rows", "columns"]) {
+      input(id).addEventListener("change", () => {
+        this.send({ rows: typedCount("rows"), columns: typedCount("columns") }, id);
+      });
+    }
+    input("letters").addEventListener("change", () => {
+      this.send({ shape: "letters", letters: input("letters").value }, "letters");
+    });
+    input("invert").addEventListener("change", () => {
+      this.send({ invert: input("invert").checked }, "mask");
+    });
+    byId("choose-mask").addEventListener("click", () => input("mask-input").click());
+    input("mask-input").addEventListener("change", () => this.sendMask());
+    byId("again").addEventListener("click", () => this.actions.post("/api/arrange", {}));
+    byId("unfreeze-all").addEventListener("click", () => {
+      this.actions.post("/api/unfreeze", { items: [] });
+    });
+    byId("put-back-all").addEventListener("click", () => {
+      this.actions.post("/api/put-back", { items: [] });
+    });
+  }
+
+  /** A shape that needs more waits for it. */
+  chooseShape(/** @type {string} */ shape) {
+    const has = { letters: input("letters").value.trim(), mask: this.server.state?.settings.mask };
+    for (const field of FIELDS.slice(0, 5)) showError(field, "");
+    if ((shape === "letters" || shape === "mask") && !has[shape]) {
+      this.pending = shape;
+      this.showParts(shape);
+      byId(shape === "letters" ? "letters" : "choose-mask").focus();
+      return;
+    }
+    this.pending = null;
+    this.showParts(shape);
+    this.send(shape === "letters" ? { shape, letters: has.letters } : { shape }, shape);
+  }
+
+  showParts(/** @type {string} */ shape) {
+    byId("for-rectangle").hidden = shape !== "rectangle" && shape !== "torus";
+    byId("torus-hint").hidden = shape !== "torus";
+    byId("for-letters").hidden = shape !== "letters";
+    byId("for-mask").hidden = shape !== "mask";
+  }
+
+  /** @param {object} change @param {string} field that the change was made in */
+  async send(change, field) {
+    for (const each of FIELDS) if (each in change || each === field) showError(each, "");
+    try {
+      await this.server.post("/api/settings", change);
+      this.pending = null;
+    } catch (error) {
+      this.refused(error, field);
+    }
+  }
+
+  refused(/** @type {unknown} */ error, /** @type {string} */ field) {
+    const words = error instanceof Error ? error.message : String(error);
+    const known = error instanceof Refused && error.status > 0;
+    const named = (error instanceof Refused && error.field) || field;
+    if (known && (showError(named, words) || showError(field, words))) this.actions.say(words);
+    else this.actions.tell(error);
+    if (this.server.state) this.follow(this.server.state);
+  }
+
+  async sendMask() {
+    const chosen = input("mask-input");
+    const file = chosen.files?.[0];
+    chosen.value = "";
+    if (!file) return;
+    showError("mask", "");
+    byId("mask-name").textContent = file.name;
+    try {
+      await this.server.request("PUT", `/api/mask?name=${encodeURIComponent(file.name)}`, file);
+      this.pending = null;
+    } catch (error) {
+      this.refused(error, "mask");
+    }
+  }
+
+  /** Shows the settings of the server, but leaves alone what is being typed or was refused. */
+  follow(/** @type {State} */ state) {
+    const { settings, wall } = state;
+    if (this.pending && this.pending === settings.shape) this.pending = null;
+    const shape = this.pending ?? settings.shape;
+    for (const each of inputs("shape")) each.checked = each.value === shape;
+    this.showParts(shape);
+    const free = (/** @type {HTMLInputElement} */ each) =>
+      document.activeElement !== each && !each.hasAttribute("aria-invalid");
+    for (const id of /** @type {const} */ (["rows", "columns", "letters"])) {
+      const value = settings[id];
+      if (free(input(id))) input(id).value = value === null ? "" : String(value);
+    }
+    input("invert").checked = settings.invert;
+    byId("mask-name").textContent = settings.mask;
+    for (const each of inputs("feature")) {
+      if (!each.hasAttribute("aria-invalid")) each.checked = settings.features.includes(each.value);
+      if (each.value === "content") each.disabled = !state.content.available;
+    }
+    if (!state.content.available) byId("why-not").textContent = state.content.why;
+    for (const each of inputs("quality")) each.checked = each.value === settings.quality;
+    /** @type {HTMLButtonElement} */ (byId("again")).disabled = wall.nPlaced === 0;
+    this.showFacts(state);
+    byId("clear").hidden = state.pictures.total === 0 && state.pictures.nFailed === 0;
+  }
+
+  showFacts(/** @type {State} */ { wall }) {
+    byId("about-wall").hidden = wall.nPlaced === 0;
+    const facts = byId("wall-facts");
+    facts.replaceChildren();
+    const add = (/** @type {string} */ key, /** @type {string} */ value) =>
+      facts.append(make("dt", "", key), make("dd", "", value));
+    facts.title = "Match: how similar neighbors are; 100 is best";
+    add("size", `${wall.rows} rows, ${wall.columns} columns`);
+    if (wall.score !== null) add("match", `${Math.round(100 * wall.score)} of 100`);
+    add("frozen", wall.nFrozen ? wall.nFrozen.toLocaleString("en") : "none");
+    byId("unfreeze-all").hidden = wall.nFrozen === 0;
+  }
+
+  /** Lists the pictures that were left out. */
+  showOut() {
+    const { out } = this.album;
+    byId("left-out").hidden = !out.length;
+    byId("left-out-title").textContent = `Left out (${out.length.toLocaleString("en")})`;
+    const key = out.join(" ");
+    if (key === this.shownOut) return;
+    this.shownOut = key;
+    const shown = out.slice(0, 60).map((slot) => {
+      const name = this.album.nameOf(slot);
+      const picture = this.atlas().thumbnail(slot);
+      const button = pictureButton(picture, `Put back ${name}`, () => {
+        this.actions.post("/api/put-back", { items: [slot] });
+      });
+      button.setAttribute("aria-label", button.title);
+      return button;
+    });
+    byId("out").replaceChildren(...shown);
+  }
+}

@@ -1,0 +1,47 @@
+// What the page tells of the state in words: title, counts, history, and announcements.
+import { byId } from "../../images/page/panel.js";
+
+/** @typedef {import("./server.js").State} State */
+
+export function say(/** @type {string} */ words) {
+  byId("said").textContent = words;
+}
+
+export function counted(/** @type {number} */ n) {
+  return `${n.toLocaleString("en")} ${n === 1 ? "picture" : "pictures"}`;
+}
+
+function isReading(/** @type {State | null} */ state) {
+  return state?.jobs.some((job) => job.kind === "reading") ?? false;
+}
+
+/** Shows the state in the header; `adding` if pictures are on their way to the server. */
+export function showStatus(/** @type {State} */ state, /** @type {boolean} */ adding) {
+  const { pictures } = state;
+  const reading = isReading(state);
+  document.title = state.title ? `${state.title} - unshuffle` : "unshuffle";
+  byId("title").textContent = state.title;
+  const ready = pictures.nReady.toLocaleString("en");
+  byId("count").textContent = reading
+    ? `${ready} of ${counted(pictures.total)} read`
+    : counted(state.wall.nPlaced);
+  const empty = pictures.total === 0;
+  byId("welcome").hidden = !empty || adding || reading;
+  byId("modes").hidden = byId("zooms").hidden = empty;
+  for (const which of /** @type {const} */ (["undo", "redo"])) {
+    const button = /** @type {HTMLButtonElement} */ (byId(which));
+    const [verb, keys] = which === "undo" ? ["Undo", "Ctrl+Z"] : ["Redo", "Ctrl+Shift+Z"];
+    const what = state[which];
+    button.disabled = what === null;
+    button.title = what === null ? `Nothing to ${which}` : `${verb} ${what} (${keys})`;
+    button.setAttribute("aria-label", what === null ? verb : `${verb} ${what}`);
+  }
+}
+
+/** Says what the server does, when that changes. */
+export function announce(/** @type {State} */ state, /** @type {State | null} */ before) {
+  if (isReading(state) && !isReading(before)) say(`Reading ${counted(state.pictures.total)}`);
+  else if (before && state.wall.settled && !before.wall.settled) {
+    say(`${counted(state.wall.nPlaced)} arranged`);
+  }
+}

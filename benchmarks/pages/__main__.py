@@ -1,5 +1,7 @@
 """Make a wall of 100,000 pictures and one of 600,000 colors, and open both in Chromium.
 
+Then serve 300 and 10,000 of the pictures and 5,000 of four million pixels by `unshuffle serve`.
+
 Pictures are crops, flips and tints of real ones. Memory is proportional: what processes share is
 divided among them (PSS). The longest tasks are of the page's main thread, by the clock; how much
 of one is work, and how long the thread waited for a core in all, tells what a busy machine added.
@@ -25,10 +27,12 @@ from rich.table import Table
 from benchmarks.pages import _pictures
 from benchmarks.pages._command import folder_size, run
 from benchmarks.pages._memory import Watch
-from benchmarks.pages._tour import visit
+from benchmarks.pages._served import Served, make_large, visit_served
+from benchmarks.pages._tour import Step, visit
 
-PARTS = ("make", "layout", "open", "colors")
+PARTS = ("make", "layout", "open", "colors", "serve", "serve-many", "serve-large")
 N_PICTURES, N_COLORS = 100_000, 600_000
+N_FEW, N_MANY, N_LARGE = 300, 10_000, 5_000  # that are served
 GIBIBYTE = 2**30 / 1e6  # megabytes
 WORD = "truck"  # one of the kinds in the table
 
@@ -61,6 +65,9 @@ def main(arguments: list[str] | None = None) -> int:
         "layout": layout,
         "open": open_wall,
         "colors": colors,
+        "serve": serve_few,
+        "serve-many": serve_many,
+        "serve-large": serve_large,
     }
     for part in options.only or PARTS:
         measured[part] = list(work[part](options))
@@ -90,8 +97,7 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
 
 def make(options: argparse.Namespace) -> Iterator[Line]:
     """Pictures and their table."""
-    beside = Path(__file__).resolve().parents[3] / "shared" / "data"
-    data = Path(os.environ.get("UNSHUFFLE_DATA", beside))
+    data = data_folder()
     start = time.perf_counter()
     n_written, n_damaged = _pictures.make(options.folder / "pictures", options.n, data=data)
     _pictures.write_table(options.folder / "table.csv", options.n, data=data)
@@ -99,6 +105,11 @@ def make(options: argparse.Namespace) -> Iterator[Line]:
     yield Line("damaged among all", f"{n_damaged:,}")
     yield Line("time", time.perf_counter() - start, "s")
     yield Line("size", folder_size(options.folder / "pictures")[1], "MB")
+
+
+def data_folder() -> Path:
+    beside = Path(__file__).resolve().parents[3] / "shared" / "data"
+    return Path(os.environ.get("UNSHUFFLE_DATA", beside))
 
 
 def layout(options: argparse.Namespace) -> Iterator[Line]:
@@ -164,16 +175,52 @@ def visited(page: Path, *, word: str) -> Iterator[Line]:
     yield Line("longest task while loading", seen.longest_at_start, "ms")
     yield Line("count", seen.count)
     yield Line(f"search for {word!r}", seen.found)
-    for step in seen.steps:
-        words = f"{step.longest_work:.0f} ms of work, {step.rate:.0f} frames/s, "
-        words += f"{step.megabytes:.0f} MB, waited {step.waited:.1f} s"
-        yield Line(f"{step.name}: longest task", step.longest, "ms", 100.0, words)
+    yield from steps(seen.steps)
     yield Line("longest the page sees; 0: under 50", seen.observed, "ms")
     yield Line("memory of the tab at rest", seen.at_rest, "MB", 500.0)
     words = f"{seen.peak_whole:.0f} MB with all it shares (RSS)"
     yield Line("peak memory of the tab", seen.peak, "MB", 500.0, words)
     yield Line("peak memory of the whole browser", seen.browser, "MB")
     yield Line("live JavaScript objects", seen.heap, "MB")
+
+
+def steps(taken: list[Step]) -> Iterator[Line]:
+    for step in taken:
+        words = f"{step.longest_work:.0f} ms of work, {step.rate:.0f} frames/s, "
+        words += f"{step.megabytes:.0f} MB, waited {step.waited:.1f} s"
+        yield Line(f"{step.name}: longest task", step.longest, "ms", 100.0, words)
+
+
+def serve_few(options: argparse.Namespace) -> Iterator[Line]:
+    """Photos as they are first dropped, and opened again."""
+    folder = options.folder / "few"
+    _pictures.make(folder, N_FEW, data=data_folder())
+    yield from served(visit_served(folder, tour=True), first=1.0, settled=3.0)
+    again = visit_served(folder, reload=True)
+    yield Line("opened again: first thumbnail", again.first, "s", 1.0)
+    yield Line("opened again: the wall", again.settled, "s", 3.0)
+
+
+def serve_many(options: argparse.Namespace) -> Iterator[Line]:
+    folder = options.folder / "many"
+    _pictures.make(folder, N_MANY, data=data_folder())
+    yield from served(visit_served(folder, tour=True))
+
+
+def serve_large(options: argparse.Namespace) -> Iterator[Line]:
+    folder = options.folder / "large"
+    make_large(folder, N_LARGE, data=data_folder())
+    yield from served(visit_served(folder))
+
+
+def served(seen: Served, *, first: float = 1.0, settled: float | None = None) -> Iterator[Line]:
+    yield Line("from the command to its address", seen.listening, "s")
+    yield Line("first thumbnail after opening", seen.first, "s", first)
+    yield Line("arranged after opening", seen.settled, "s", settled)
+    yield Line("arranged after the command", seen.read, "s")
+    yield from steps(seen.steps)
+    yield Line("peak memory of the server and its readers", seen.server, "MB")
+    yield Line("peak memory of the tab", seen.tab, "MB")
 
 
 def table(title: str, lines: list[Line]) -> Table:

@@ -117,12 +117,11 @@ def visit(
     if evict:
         _evict(path)
     seen = Visit()
-    with _browser() as browser:
+    with new_browser() as browser:
         page = browser.new_page(viewport=WINDOW)
         page.add_init_script(SCRIPT)
-        processes = browser.new_browser_cdp_session()
-        every = partial(_processes, processes)
-        tab = partial(_processes, processes, "renderer")
+        every = partial(processes_of, browser)
+        tab = partial(processes_of, browser, "renderer")
         page.goto(path.as_uri(), wait_until="commit")
         _wait(page, "ready")
         page.screenshot(path=picture)
@@ -144,7 +143,7 @@ def visit(
             page.wait_for_timeout(2000)
             seen.at_rest = proportional(renderer)
             for name, walk in _tour(page, word):
-                seen.steps.append(_measure(browser, page, renderer, name, walk))
+                seen.steps.append(measure(browser, page, renderer, name, walk))
                 if name == "search":
                     seen.found = page.locator("#count").inner_text()
         seen.peak = max(step.megabytes for step in seen.steps)
@@ -164,7 +163,7 @@ def visit(
 
 
 @contextmanager
-def _browser() -> Iterator[Any]:
+def new_browser() -> Iterator[Any]:
     """A new browser with a profile of its own."""
     try:
         from playwright.sync_api import sync_playwright
@@ -192,13 +191,14 @@ def _wait(page: Any, name: str) -> None:
         page.wait_for_timeout(50)
 
 
-def _processes(session: Any, kind: str = "") -> list[int]:
-    """Processes of the browser, or those of one kind."""
+def processes_of(browser: Any, kind: str = "") -> list[int]:
+    """Processes of a browser, or those of one kind."""
+    session = browser.new_browser_cdp_session()
     listed = session.send("SystemInfo.getProcessInfo")["processInfo"]
     return [each["id"] for each in listed if not kind or each["type"] == kind]
 
 
-def _measure(browser: Any, page: Any, renderer: int, name: str, walk: Callable[[], None]) -> Step:
+def measure(browser: Any, page: Any, renderer: int, name: str, walk: Callable[[], None]) -> Step:
     """One part of the tour, with every task of the main thread traced."""
     browser.start_tracing(page=page, categories=["toplevel", "-*"])
     began, before = page.evaluate(NOW)

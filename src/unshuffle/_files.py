@@ -17,6 +17,10 @@ LEADS_OUT = "a link that leads out of the folder"
 PAGE_MARK = b'<meta name="generator" content="unshuffle">'
 
 
+class BadInput(ValueError):
+    """Input that the user can fix; the message is one line."""
+
+
 def as_path(path: Any, name: str) -> Path:
     """Path from a str or a Path; `name` is used in error messages."""
     if not isinstance(path, str | os.PathLike) or isinstance(os.fspath(path), bytes):

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from unshuffle.cli._app import BadInput, one_line
+from unshuffle._files import BadInput
+from unshuffle.cli._app import one_line
 from unshuffle.cli._data import folder_column, read_data
 
 NAMES = ["a.jpg", "b.jpg", "c.png"]

@@ -22,10 +22,6 @@ if TYPE_CHECKING:
 Advance = Callable[[float, str], None]
 
 
-class BadInput(Exception):
-    """An error that the user can fix; its message is one line."""
-
-
 class NotWritten(Exception):
     """A result that is not at the path asked for; its message is one line."""
 
@@ -94,7 +90,7 @@ def _add(name: str, options: type, *examples: str, stopped: str = NOTHING_WRITTE
             # Inside `try`: loading takes long enough to be interrupted.
             work = getattr(import_module(f"unshuffle.cli._{name}"), name)
             code = work(options(**given))
-        except (BadInput, ValueError, MemoryError, OSError, ImportError) as error:
+        except (ValueError, MemoryError, OSError, ImportError) as error:
             print_error(error)
             raise typer.Exit(2) from error
         except NotWritten as error:

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from PIL import Image
 
 import unshuffle
-from unshuffle.cli._app import BadInput, fit, say, warn
+from unshuffle._collage_templates import measure_likeness, read_template
+from unshuffle._files import BadInput
+from unshuffle.cli._app import fit, say, warn
 from unshuffle.cli._inputs import PictureFolder, count_folders, parse_shape, skipped_records
 from unshuffle.cli._options import CollageOptions
 from unshuffle.cli._writing import (
@@ -22,16 +22,10 @@ from unshuffle.cli._writing import (
     deliver_wall,
     ignore_interrupts,
 )
-from unshuffle.images import ImageCollection, read_image, rgb_to_lab
+from unshuffle.images import ImageCollection
 from unshuffle.layout import Positions
 
-# Least share of the template's variation; on photographs 0.2 was a blur and 0.7 clear.
-POOR = 0.5
-# Squared difference in Lab that is hardly visible, whatever the template.
-FAINT = 100.0
-# Enough for the finest collage: a tile covers several pixels of the template.
-TEMPLATE_SIDE = 1024
-SIDE = 64  # of the pictures as they are compared with it
+SIDE = 64  # of the pictures as they are compared with the template
 
 
 def collage(options: CollageOptions) -> int:
@@ -45,7 +39,7 @@ def collage(options: CollageOptions) -> int:
     )
     shape = None if options.shape is None else parse_shape(options.shape)
     check_drawable(outputs, shape or (1, 1))
-    template = _read_template(options.template)
+    template = read_template(options.template)
     folder = PictureFolder(options, outputs, any_with_suffix(outputs, PICTURE_SUFFIXES))
     pictures = folder.read_and_report(SIDE)
     _check_enough(len(pictures), shape, options.repeat)
@@ -64,7 +58,8 @@ def collage(options: CollageOptions) -> int:
     )
     with ignore_interrupts():
         report = _describe(pictures, estimator, options)
-        report |= _measure_likeness(template, pictures.arrays, estimator.grid_)
+        likeness = measure_likeness(template, pictures.arrays, estimator.grid_)
+        report |= {"likeness": likeness.share, "poor": likeness.poor}
         report["interrupted"] = interrupted
         wall = Wall(
             Positions(estimator.grid_, pictures.names),
@@ -79,15 +74,6 @@ def collage(options: CollageOptions) -> int:
         for remark in remarks:
             warn(remark.message)
         return deliver_wall(wall, outputs, pictures.skipped, _show)
-
-
-def _read_template(path: Path) -> NDArray[np.uint8]:
-    """The template, upright, in its own proportions."""
-    # Decoding to one pixel is a cheap way to learn the size.
-    _, original = read_image(path, size=(1, 1))
-    scale = min(1.0, TEMPLATE_SIDE / max(original))
-    height, width = (max(1, round(side * scale)) for side in original)
-    return read_image(path, size=(height, width))[0]
 
 
 def _check_enough(n_pictures: int, shape: tuple[int, int] | None, repeat: int | None) -> None:
@@ -118,20 +104,6 @@ def _describe(
         "roughness": float(estimator.roughness_),
         "skipped": skipped_records(pictures.skipped),
     }
-
-
-def _measure_likeness(
-    template: NDArray[np.uint8], tiles: NDArray[np.uint8], grid: NDArray[np.intp]
-) -> dict[str, Any]:
-    """Share of the variation of the template that is visible from afar, and whether it is poor."""
-    size = grid.shape[1], grid.shape[0]
-    small = Image.fromarray(template).resize(size, Image.Resampling.BOX)
-    wanted = rgb_to_lab(np.asarray(small))
-    shown = rgb_to_lab(tiles.mean(axis=(1, 2)) / 255)[grid]
-    variation = ((wanted - wanted.mean(axis=(0, 1))) ** 2).sum(axis=2).mean()
-    missed = ((wanted - shown) ** 2).sum(axis=2).mean()
-    likeness = 1.0 - float(missed / max(variation, FAINT))
-    return {"likeness": likeness, "poor": likeness < POOR and bool(missed > FAINT)}
 
 
 def _show(report: dict[str, Any]) -> None:

@@ -14,8 +14,8 @@ from sklearn.datasets import load_digits, load_sample_image
 
 from unshuffle import Collage, GridLayout, KernelizedSorting, MinimumVolumePCA, OrbitLearner
 from unshuffle._color import PAPER
-from unshuffle._files import check_output_path
-from unshuffle.cli._app import BadInput, NotWritten, progress_bar, report_to, say
+from unshuffle._files import BadInput, check_output_path
+from unshuffle.cli._app import NotWritten, progress_bar, report_to, say
 from unshuffle.cli._options import DemoOptions
 from unshuffle.datasets import digit_sets, photo_halves, sample_digits
 from unshuffle.images import (

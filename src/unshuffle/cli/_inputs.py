@@ -16,16 +16,17 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy import sparse
 
+from unshuffle import _tables
 from unshuffle._arrays import check_n_items
-from unshuffle._decoding import SUFFIXES, central_part, file_size
-from unshuffle._files import by_reason, check_folder, check_regular_file, list_files, path_key
+from unshuffle._decoding import SUFFIXES, central_part
+from unshuffle._documents import TEXT_SUFFIXES, read_documents
+from unshuffle._files import BadInput, by_reason, check_folder, check_regular_file, list_files
 from unshuffle._grams import check_gram
 from unshuffle._parallel import map_parallel
 from unshuffle._scalings import SCALINGS, unit_rows
-from unshuffle.cli import _tables
-from unshuffle.cli._app import BadInput, note, one_line, progress_bar, say, user_warnings, warn
+from unshuffle._tables import ANNDATA, Table, TableOptions, counted
+from unshuffle.cli._app import note, one_line, progress_bar, say, user_warnings, warn
 from unshuffle.cli._options import CollageOptions, LayoutOptions, MatchOptions
-from unshuffle.cli._tables import Table, TableOptions, counted
 from unshuffle.encoders import Encoder, is_encoder, load_encoder
 from unshuffle.images import (
     ImageCollection,
@@ -39,8 +40,6 @@ from unshuffle.images import (
     visual_words,
 )
 
-TEXT_SUFFIXES = (".txt", ".text", ".md", ".markdown", ".rst", ".tex", ".org", ".log")
-MAX_TEXT_BYTES = 64 * 2**20
 KINDS = {
     "images": "a folder of pictures",
     "text": "a folder of text files",
@@ -136,7 +135,7 @@ def read_pair(
 ) -> tuple[Collection, Collection]:
     """Read both sides of a match, which must be of the same kind."""
     recursive, paths = not options.no_recursive, (options.a, options.b)
-    suffixes = (*_tables.SUFFIXES, _tables.ANNDATA)
+    suffixes = (*_tables.SUFFIXES, ANNDATA)
     kinds = [
         find_kind(path, precomputed=options.precomputed, recursive=recursive, suffixes=suffixes)
         for path in paths
@@ -328,43 +327,35 @@ def describe_texts(
     return (items[0], kernels[0]) if len(items) == 1 else (items, kernels)
 
 
-def read_documents(
-    path: Path, *, recursive: bool, on_progress: Advance
-) -> tuple[list[str], list[str], list[tuple[str, str]]]:
-    """Texts of a folder and their names, and files that are none with the reason."""
-    documents, names = [], []
-    listing = list_files(path, recursive=recursive)
-    skipped = listing.skipped
-    for done, (name, file) in enumerate(listing.files, start=1):
-        try:
-            documents.append(_read_document(file))
-            names.append(name)
-        except (BadInput, ValueError, OSError) as error:
-            why = getattr(error, "strerror", None) or str(error)
-            skipped.append((name, why.lower()))
-        on_progress(done, len(listing.files))
-    skipped.sort(key=lambda entry: path_key(entry[0]))
-    if not documents:
-        reasons = [f"{len(some):,} such as {some[0]}: {why}" for why, some in by_reason(skipped)]
+def table_options(options: MatchOptions | LayoutOptions, n_tables: int) -> list[TableOptions]:
+    """Options for each table: --id is given once for all tables, or once for each."""
+    asked = options.id_column
+    columns = [] if asked is None else [asked] if isinstance(asked, str) else asked
+    if options.no_id and columns:
+        raise BadInput("--id and --no-id exclude each other. Drop one.")
+    if len(columns) > n_tables:
+        often = len(columns)
+        raise BadInput(f"--id is given {often} times. Give it once, or twice: for A and for B.")
+    names: list[str | bool | None] = [*columns] or [False if options.no_id else None]
+    names = names if len(names) == n_tables else names * n_tables
+    keys = _keys(options) if isinstance(options, MatchOptions) else [None]
+    return [TableOptions(options.header, *each) for each in zip(names, keys, strict=True)]
+
+
+def _keys(options: MatchOptions) -> list[str | None]:
+    """The part to read of A and of B: --key is given once for all AnnData files, or for each."""
+    asked, paths = options.key or [], (options.a, options.b)
+    if len(asked) > len(paths):
+        often = len(asked)
+        raise BadInput(f"--key is given {often} times. Give it once, or twice: for A and for B.")
+    others = [path for path in paths if path.suffix.lower() != ANNDATA]
+    if len(others) > 2 - len(asked):
         raise BadInput(
-            f"{path} holds no readable text: {len(skipped):,} file(s) were skipped. "
-            f"{'; '.join(reasons)}."
+            f"--key chooses a part of an AnnData file ({ANNDATA}); {others[0]} is not one. "
+            f"{'Give it once' if len(asked) > len(others) else 'Leave it out'}."
         )
-    return documents, names, skipped
-
-
-def _read_document(path: Path) -> str:
-    if path.suffix.lower() not in TEXT_SUFFIXES:
-        raise BadInput("not the name of a text file")
-    if file_size(path) > MAX_TEXT_BYTES:
-        raise BadInput(f"larger than {MAX_TEXT_BYTES // 2**20} MB")
-    try:
-        text = _tables.read_text_file(path)
-    except BadInput:
-        raise BadInput("not text: it holds zero bytes") from None
-    if not text.strip():
-        raise BadInput("empty file")
-    return text
+    both: Sequence[str | None] = asked if len(asked) == 2 else [*asked, None][:1] * 2
+    return [None if path in others else key for path, key in zip(paths, both, strict=True)]
 
 
 def read_numbers(

@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 import unshuffle
 from unshuffle._arrays import check_n_items
 from unshuffle._device import find_device
+from unshuffle._documents import read_documents
+from unshuffle._files import BadInput
+from unshuffle._tables import Table, TableOptions, counted
 from unshuffle.cli._app import (
-    BadInput,
     fit,
     note,
     one_line,
@@ -36,14 +38,13 @@ from unshuffle.cli._inputs import (
     find_kind,
     list_skipped,
     parse_shape,
-    read_documents,
     read_numbers,
     say_read,
     skipped_records,
+    table_options,
     without_outputs,
 )
 from unshuffle.cli._options import LayoutOptions
-from unshuffle.cli._tables import Table, TableOptions, counted, table_options
 from unshuffle.cli._writing import (
     PAGE_SUFFIXES,
     PICTURE_SUFFIXES,

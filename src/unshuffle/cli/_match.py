@@ -12,10 +12,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 import unshuffle
 from unshuffle._color import SHEET_SUFFIXES
-from unshuffle._files import check_regular_file
+from unshuffle._files import BadInput, check_regular_file
 from unshuffle._saving import import_parquet
+from unshuffle._tables import TableOptions
 from unshuffle.cli import NOT_TRUSTED
-from unshuffle.cli._app import BadInput, fit, note, one_line, progress_bar, say, warn
+from unshuffle.cli._app import fit, note, one_line, progress_bar, say, warn
 from unshuffle.cli._frozen import read_frozen_pairs, read_hints
 from unshuffle.cli._inputs import (
     FEATURES,
@@ -25,11 +26,11 @@ from unshuffle.cli._inputs import (
     read_pair,
     say_read,
     skipped_records,
+    table_options,
     trust_path,
     without_outputs,
 )
 from unshuffle.cli._options import MatchOptions
-from unshuffle.cli._tables import TableOptions, table_options
 from unshuffle.cli._writing import (
     PAIRS_SUFFIXES,
     WITHOUT_REPORT,

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle import _tables
 from unshuffle._color import INK, PAPER
 from unshuffle._decoding import SUFFIXES
-from unshuffle.cli import _tables
-from unshuffle.cli._app import BadInput, progress_bar, say
+from unshuffle._files import BadInput
+from unshuffle.cli._app import progress_bar, say
 from unshuffle.cli._options import MorphOptions
 from unshuffle.cli._writing import (
     Written,

@@ -441,12 +441,20 @@ class DemoOptions:
 
 @dataclass(frozen=True)
 class ServeOptions:
-    """Arrange pictures on a page in the browser: drop, drag, freeze, export. Ctrl-C stops it."""
+    """Arrange pictures, match two collections or make a collage, on a page in the browser."""
 
     folder: Annotated[
         Path | None,
         typer.Argument(
             help="Folder of pictures, with its sub-folders; without one, drop them onto the page.",
+            show_default=False,
+        ),
+    ] = None
+    other: Annotated[
+        Path | None,
+        typer.Argument(
+            help="A second folder or table, to match with the first: pictures, text files or "
+            "tables.",
             show_default=False,
         ),
     ] = None
@@ -465,7 +473,7 @@ class ServeOptions:
     state: Annotated[
         Path | None,
         typer.Option(
-            help="File ending in .json that keeps the wall. Default: one for each folder.",
+            help="File ending in .json that keeps the work. Default: one for each folder.",
             show_default=False,
         ),
     ] = None

@@ -1,4 +1,4 @@
-"""`unshuffle serve`: pictures on a page in the browser."""
+"""`unshuffle serve`: a page in the browser."""
 
 from unshuffle.cli._app import note, say
 from unshuffle.cli._options import ServeOptions
@@ -14,10 +14,11 @@ def serve(options: ServeOptions) -> int:
 
     serve_page(
         options.folder,
+        options.other,
         port=options.port,
         state=options.state,
         open_browser=not options.no_browser,
         on_start=started,
     )
-    note("Stopped. The wall is saved for next time.")
+    note("Stopped. Everything is saved for next time.")
     return 0

@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from unshuffle._color import MAX_SHEET_SIDE, SHEET_SUFFIXES
 from unshuffle._decoding import SUFFIXES
-from unshuffle._files import check_output_path, check_page_folder, list_files
+from unshuffle._documents import TEXT_SUFFIXES
+from unshuffle._files import BadInput, check_output_path, check_page_folder, list_files
 from unshuffle._saving import csv_pieces, encode_text, replace_file
 from unshuffle.cli import NOT_IN_PLACE
-from unshuffle.cli._app import BadInput, print_error, print_output, progress_bar, say, warn
-from unshuffle.cli._inputs import TEXT_SUFFIXES, skipped_list_path, trust_path
+from unshuffle.cli._app import print_error, print_output, progress_bar, say, warn
+from unshuffle.cli._inputs import skipped_list_path, trust_path
 from unshuffle.cli._options import CollageOptions, LayoutOptions, MatchOptions, MorphOptions
 from unshuffle.images import grid_sheet, read_image, save_sheet, write_page
 from unshuffle.layout import Positions

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from unshuffle.cli._app import BadInput
+from unshuffle._files import BadInput
+from unshuffle._tables import TableOptions, read_table
 from unshuffle.cli._inputs import read_numbers
-from unshuffle.cli._tables import TableOptions, read_table
 
 NUMBERS = np.random.RandomState(0).randn(5, 3)
 

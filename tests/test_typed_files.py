@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from unshuffle.cli import _typed_files
-from unshuffle.cli._app import BadInput
-from unshuffle.cli._tables import TableOptions, read_table
-from unshuffle.cli._typed_files import read_anndata
+from unshuffle import _typed_files
+from unshuffle._files import BadInput
+from unshuffle._tables import TableOptions, read_table
+from unshuffle._typed_files import read_anndata
 from unshuffle.matching import Matches
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

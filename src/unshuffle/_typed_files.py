@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from unshuffle._files import BadInput
 from unshuffle._parameters import check_memory
 from unshuffle._saving import import_parquet
-from unshuffle.cli._app import BadInput
 
 # Cells as text, or numbers.
 Column = list[str] | NDArray[Any]

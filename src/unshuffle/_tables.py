@@ -13,10 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from unshuffle._files import check_regular_file, load_array
-from unshuffle.cli._app import BadInput
-from unshuffle.cli._options import LayoutOptions, MatchOptions
-from unshuffle.cli._typed_files import Column, read_anndata, read_parquet
+from unshuffle._files import BadInput, check_regular_file, load_array
+from unshuffle._typed_files import Column, read_anndata, read_parquet
 
 SUFFIXES = (".csv", ".tsv", ".npy", ".parquet")
 ANNDATA = ".h5ad"
@@ -58,37 +56,6 @@ class TableOptions:
         """Refuse these options for anything but a table."""
         if self != TableOptions():
             raise BadInput(f"--id, --no-id, --header and --key are for tables; {path} is {kind}.")
-
-
-def table_options(options: MatchOptions | LayoutOptions, n_tables: int) -> list[TableOptions]:
-    """Options for each table: --id is given once for all tables, or once for each."""
-    asked = options.id_column
-    columns = [] if asked is None else [asked] if isinstance(asked, str) else asked
-    if options.no_id and columns:
-        raise BadInput("--id and --no-id exclude each other. Drop one.")
-    if len(columns) > n_tables:
-        often = len(columns)
-        raise BadInput(f"--id is given {often} times. Give it once, or twice: for A and for B.")
-    names: list[str | bool | None] = [*columns] or [False if options.no_id else None]
-    names = names if len(names) == n_tables else names * n_tables
-    keys = _keys(options) if isinstance(options, MatchOptions) else [None]
-    return [TableOptions(options.header, *each) for each in zip(names, keys, strict=True)]
-
-
-def _keys(options: MatchOptions) -> list[str | None]:
-    """The part to read of A and of B: --key is given once for all AnnData files, or for each."""
-    asked, paths = options.key or [], (options.a, options.b)
-    if len(asked) > len(paths):
-        often = len(asked)
-        raise BadInput(f"--key is given {often} times. Give it once, or twice: for A and for B.")
-    others = [path for path in paths if path.suffix.lower() != ANNDATA]
-    if len(others) > 2 - len(asked):
-        raise BadInput(
-            f"--key chooses a part of an AnnData file ({ANNDATA}); {others[0]} is not one. "
-            f"{'Give it once' if len(asked) > len(others) else 'Leave it out'}."
-        )
-    both: Sequence[str | None] = asked if len(asked) == 2 else [*asked, None][:1] * 2
-    return [None if path in others else key for path, key in zip(paths, both, strict=True)]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from unshuffle.web._jobs import Jobs, TooMany
 
 @pytest.fixture
 def jobs():
-    made = Jobs(lambda: None)
+    made = Jobs(lambda: None, ("reading", "arranging", "exporting"))
     yield made
     made.stop()
 

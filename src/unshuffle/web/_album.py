@@ -163,28 +163,7 @@ class Album:
 
     async def keep(self, name: str, pieces: AsyncIterator[bytes]) -> tuple[str, int]:
         """Write a file under a name made from its content; that name, and its bytes."""
-        part = self.uploads / f".{uuid4().hex}.part"
-        digest, n_bytes = hashlib.sha256(), 0
-        try:
-            self.uploads.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with open(part, "xb") as out:
-                async for piece in pieces:
-                    if shutil.disk_usage(self.uploads).free < LEFT_FREE + len(piece):
-                        raise Refused("The disk is full; the file was not added.", "upload", 507)
-                    digest.update(piece)
-                    n_bytes += len(piece)
-                    out.write(piece)
-            if not n_bytes:
-                raise Refused(f"{tidy_name(name)} is empty.", "upload")
-            ending = Path(name).suffix.lower()
-            file = digest.hexdigest()[:40] + (ending if ending in SUFFIXES else "")
-            os.replace(part, self.uploads / file)
-        except OSError as error:
-            why = error.strerror or error
-            raise Refused(f"This file could not be added: {why}.", "upload", 507) from error
-        finally:
-            part.unlink(missing_ok=True)
-        return file, n_bytes
+        return await keep_file(self.uploads, name, pieces, SUFFIXES)
 
     def _notes(self) -> list[Dropped]:
         """Pictures that were dropped, each once, whether they are still there or not."""
@@ -368,13 +347,44 @@ class Album:
             raise Refused("There is no such picture.", status=404)
 
 
+async def keep_file(
+    folder: Path, name: str, pieces: AsyncIterator[bytes], endings: Collection[str]
+) -> tuple[str, int]:
+    """Write a file under a name made from its content; that name, and its bytes.
+
+    Of the name it had, only an ending of the given ones is kept.
+    """
+    part = folder / f".{uuid4().hex}.part"
+    digest, n_bytes = hashlib.sha256(), 0
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with open(part, "xb") as out:
+            async for piece in pieces:
+                if shutil.disk_usage(folder).free < LEFT_FREE + len(piece):
+                    raise Refused("The disk is full; the file was not added.", "upload", 507)
+                digest.update(piece)
+                n_bytes += len(piece)
+                out.write(piece)
+        if not n_bytes:
+            raise Refused(f"{tidy_name(name)} is empty.", "upload")
+        ending = Path(name).suffix.lower()
+        file = digest.hexdigest()[:40] + (ending if ending in endings else "")
+        os.replace(part, folder / file)
+    except OSError as error:
+        why = error.strerror or error
+        raise Refused(f"This file could not be added: {why}.", "upload", 507) from error
+    finally:
+        part.unlink(missing_ok=True)
+    return file, n_bytes
+
+
 def _note(dropped: Dropped) -> bytes:
     return json.dumps(asdict(dropped)).encode() + b"\n"
 
 
 def is_own_name(name: str) -> bool:
     """Whether a file was named here after its content; anything else might lead elsewhere."""
-    return re.fullmatch(r"[0-9a-f]{40}(\.[a-z0-9]{1,5})?", name) is not None
+    return re.fullmatch(r"[0-9a-f]{40}(\.[a-z0-9]{1,7})?", name) is not None
 
 
 def tidy_name(name: str) -> str:

@@ -1,11 +1,11 @@
-"""Files of a wall to download: a picture, a page, a table."""
+"""Files to download, and those of a wall: a picture, a page, a table."""
 
 import io
 import os
 import shutil
 import threading
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
@@ -51,11 +51,15 @@ class Download:
     kind: str
 
 
+# Makes a file in a folder from what is exported, and returns it with its media type.
+Maker = Callable[[Job, Path, Any], tuple[Path, str]]
+
+
 class Exports:
     """The last few files that were made, in a folder that is emptied first and last."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, makers: Mapping[str, Maker]) -> None:
+        self._folder, self._makers = folder, makers
         self.close()  # what a killed server left
         self._lock = threading.Lock()
         self._done: list[Download] = []
@@ -81,18 +85,19 @@ class Exports:
             raise Refused("That file is gone. Export it again.", status=404)
         return found
 
-    def maker(self, form: Any) -> Callable[[Job, Wall], None]:
+    def maker(self, form: Any) -> Callable[[Job, Any], None]:
         """Function that makes a file of this form."""
-        makers = {"png": _make_picture, "page": _make_page, "csv": _make_table}
+        makers = self._makers
         if not isinstance(form, str) or form not in makers:
-            raise Refused("Choose png, page or csv.", "export")
+            *some, last = makers
+            raise Refused(f"Choose {', '.join(some)} or {last}.", "export")
 
-        def make(job: Job, wall: Wall) -> None:
+        def make(job: Job, what: Any) -> None:
             name = token_hex(8)
             folder = self._folder / name
             folder.mkdir(parents=True)
             try:
-                path, kind = makers[form](job, folder, wall)
+                path, kind = makers[form](job, folder, what)
                 job.check()
             except BaseException:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -165,3 +170,6 @@ def _make_table(job: Job, folder: Path, wall: Wall) -> tuple[Path, str]:
     path = folder / "wall.csv"
     Positions(wall.grid, wall.names).save(path)
     return path, "text/csv; charset=utf-8"
+
+
+WALL_MAKERS: dict[str, Maker] = {"png": _make_picture, "page": _make_page, "csv": _make_table}

@@ -1,39 +1,56 @@
-"""The arrangements of a wall, of which each can come back."""
+"""The steps of a view, such as arrangements of a wall, of which each can come back."""
 
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any
-
-from unshuffle.web._arrangement import Arrangement
+from typing import Any, Generic, Protocol, TypeVar
 
 MOST_STEPS = 60
 
 
+class Kept(Protocol):
+    """What a step holds: an immutable dataclass."""
+
+    @property
+    def label(self) -> str:
+        """What led to it, for the undo button."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether the work on it has ended."""
+
+    @property
+    def raw(self) -> bool:
+        """Whether there is nothing to show yet."""
+
+
+T = TypeVar("T", bound=Kept)
+
+
 @dataclass
-class _Step:
+class _Step(Generic[T]):
     """A place in the history; what is there may still be worked on."""
 
     number: int
-    now: Arrangement
+    now: T
 
 
-class History:
+class History(Generic[T]):
     """Steps that can be undone, one of which is shown; others must see to locks."""
 
     _numbers = count(1)  # never used twice, so that late work finds its step or none
 
-    def __init__(self, arrangements: list[Arrangement], position: int = 0) -> None:
-        self._steps = [_Step(next(self._numbers), each) for each in arrangements]
+    def __init__(self, steps: list[T], position: int = 0) -> None:
+        self._steps = [_Step(next(self._numbers), each) for each in steps]
         self.position = position
         self.version = next(self._numbers)  # of what is shown
 
     @property
-    def arrangements(self) -> list[Arrangement]:
+    def steps(self) -> list[T]:
         """All of them, oldest first."""
         return [step.now for step in self._steps]
 
     @property
-    def now(self) -> Arrangement:
+    def now(self) -> T:
         """The one that is shown."""
         return self._steps[self.position].now
 
@@ -41,11 +58,6 @@ class History:
     def number(self) -> int:
         """Of the step that is shown."""
         return self._steps[self.position].number
-
-    @property
-    def is_new(self) -> bool:
-        """Whether the pictures were never arranged."""
-        return len(self._steps) == 1 and not (self.now.settled and self.now.placed.size)
 
     @property
     def undone(self) -> str | None:
@@ -58,26 +70,26 @@ class History:
         after = self._steps[self.position + 1 :]
         return after[0].now.label if after else None
 
-    def find(self, number: int) -> Arrangement | None:
-        """The arrangement of a step that is still there."""
+    def find(self, number: int) -> T | None:
+        """What a step holds that is still there."""
         return next((step.now for step in self._steps if step.number == number), None)
 
-    def push(self, arrangement: Arrangement) -> None:
+    def push(self, new: T) -> None:
         """Show a new one, which is not settled; what was undone is gone."""
         shown = self._steps[self.position]
-        # It stays as it is, unless nothing was arranged yet.
-        shown.now = replace(shown.now, settled=shown.now.settled or not shown.now.raw)
+        # It stays as it is, unless there was nothing to show yet.
+        shown.now = _replace(shown.now, settled=shown.now.settled or not shown.now.raw)
         del self._steps[self.position + 1 :]
-        self._steps.append(_Step(next(self._numbers), replace(arrangement, settled=False)))
+        self._steps.append(_Step(next(self._numbers), _replace(new, settled=False)))
         del self._steps[: max(0, len(self._steps) - MOST_STEPS)]
         self.position = len(self._steps) - 1
         self.version = next(self._numbers)
 
     def set(self, number: int, **changes: Any) -> bool:
-        """Change the arrangement of a step; whether it is still there."""
+        """Change what a step holds; whether it is still there."""
         for position, step in enumerate(self._steps):
             if step.number == number:
-                step.now = replace(step.now, **changes)
+                step.now = _replace(step.now, **changes)
                 if position == self.position:
                     self.version = next(self._numbers)
                 return True
@@ -90,3 +102,7 @@ class History:
         self.position += by
         self.version = next(self._numbers)
         return True
+
+
+def _replace(step: T, **changes: Any) -> T:
+    return replace(step, **changes)  # type: ignore[type-var]

@@ -3,7 +3,7 @@
 import itertools
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import inf
 from queue import SimpleQueue
 from time import monotonic
@@ -11,7 +11,6 @@ from typing import Any
 
 from unshuffle._printing import duration
 
-KINDS = ("reading", "arranging", "exporting")
 # Unfinished jobs of one kind; more are refused.
 MOST_WAITING = 4
 # Seconds that a job may take; what there is by then is kept.
@@ -90,9 +89,14 @@ class Job:
 
     def advance(self, fraction: float) -> None:
         """Report the share of the work done; `Canceled` if the job is to end."""
+        self.follow(fraction)
+        self.check()
+
+    def follow(self, fraction: float) -> bool:
+        """Report the share of the work done; whether the job is to end."""
         self.fraction = min(max(fraction, 0.0), 1.0)
         self._changed()
-        self.check()
+        return self.canceled
 
     def describe(self) -> dict[str, Any]:
         """What the page shows of it."""
@@ -119,14 +123,14 @@ Work = Callable[[Job], None]
 class Jobs:
     """The jobs that wait or run, each kind in a thread of its own."""
 
-    def __init__(self, changed: Callable[[], None]) -> None:
+    def __init__(self, changed: Callable[[], None], kinds: Iterable[str]) -> None:
         self._changed = changed
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._unfinished: list[Job] = []
         self._idle = threading.Condition(self._lock)
         self._queues: dict[str, SimpleQueue[tuple[Job, Work]]] = {}
-        for kind in KINDS:
+        for kind in kinds:
             self._queues[kind] = SimpleQueue()
             # Of its own making: the program must not wait for it when it ends.
             threading.Thread(target=self._serve, args=(self._queues[kind],), daemon=True).start()

@@ -9,11 +9,13 @@ The guard stands before the app and turns away what does not come from the page 
   ports of one host as one site and send its cookies to each. Posts must be JSON, which a form
   cannot send, preflight requests are refused, and so are WebSockets.
 - *Another user of this machine*: the page opens with a random token, everything else needs a
-  cookie with a second secret. The page with the token is answered as it is, without the usual
-  redirect to an address without token: browsers do not send a `SameSite=Strict` cookie after a
-  redirect that began with a link on another site (a terminal or a mail in the browser, say), and
-  the page would stay closed. The cookie's name has the port in it, because servers on other ports
-  write to the same jar; of several cookies with that name one must be right.
+  cookie with a second secret. Programs send the token in the header `Authorization` instead, which
+  no other website can do without a preflight request. The page with the token is answered as it
+  is, without the usual redirect to an address without token: browsers do not send a
+  `SameSite=Strict` cookie after a redirect that began with a link on another site (a terminal or a
+  mail in the browser, say), and the page would stay closed. The cookie's name has the port in it,
+  because servers on other ports write to the same jar; of several cookies with that name one must
+  be right.
 - *Large and slow bodies*: see `Guard`.
 
 What a cookie cannot do: browsers send it to all servers on this machine that the user opens under
@@ -34,6 +36,8 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
 
+# Addresses that a person opens.
+PAGES = ("/", "/match", "/collage")
 _METHODS = ("DELETE", "GET", "POST", "PUT")
 _SLOWEST = 2**14  # bytes per second, on average over a body
 
@@ -81,7 +85,7 @@ class Guard:
         The ASGI app to protect. It receives HTTP requests that passed, and lifespan events.
 
     token : str
-        Opens the page as `GET /?token=...`. See `new_token`.
+        Opens a page as `GET /?token=...`, and all else as a bearer token. See `new_token`.
 
     hosts : collection of str
         What `Host` may be, such as "127.0.0.1:8765" and "localhost:8765"; all with one port.
@@ -183,6 +187,9 @@ class Guard:
             given = [each for each in scope["query_string"].split(b"&") if each[:6] == b"token="]
             if len(given) == 1 and self._is_token(given[0][6:]):
                 return True
+        scheme, _, given_token = (_header(scope, b"authorization") or b"").partition(b" ")
+        if scheme.lower() == b"bearer" and hmac.compare_digest(given_token.strip(), self._token):
+            return False
         cookies = b";".join(value for name, value in scope["headers"] if name == b"cookie")
         for cookie in cookies.split(b";"):
             name, _, value = cookie.strip().partition(b"=")
@@ -362,7 +369,7 @@ def _header(scope: Message, name: bytes) -> bytes | None:
 
 
 def _is_page(scope: Message) -> bool:
-    return bool(scope["method"] == "GET" and scope["path"] == "/")
+    return bool(scope["method"] == "GET" and scope["path"] in PAGES)
 
 
 def _port(host: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from unshuffle._files import as_path, check_folder
+from unshuffle._files import as_path, check_folder, check_regular_file
 from unshuffle._parameters import check_count
 
 HOST = "127.0.0.1"
@@ -17,26 +17,32 @@ USUAL_PORT = 8765
 
 def serve(
     folder: str | Path | None = None,
+    other: str | Path | None = None,
     *,
     port: int | None = None,
     state: str | Path | None = None,
     open_browser: bool = True,
     on_start: Callable[[str], object] | None = None,
 ) -> None:
-    """Show a page on which pictures are arranged, until Ctrl-C.
+    """Show a page to arrange pictures, match collections and make collages, until Ctrl-C.
 
     Only this machine reaches the page, and only with the address, which holds a random token. No
-    file outside `folder` is read, and no file in it is changed.
+    file outside `folder` and `other` is read, and no file in them is changed.
 
     Parameters
     ----------
     folder : str, Path or None, default=None
-        Pictures to begin with, sub-folders included. More can be dropped onto the page.
+        Pictures to begin with, sub-folders included. More can be dropped onto the page. With
+        `other`, the first of two collections to match.
+    other : str, Path or None, default=None
+        The second collection to match: a folder of pictures or of text files, or a table, as the
+        first one is.
     port : int or None, default=None
         Port of the server; 0 is any free one. None is 8765, or a free one if that is in use.
     state : str, Path or None, default=None
         File ending in .json that keeps the wall, with dropped pictures in a folder of that name
-        beside it. None is a file for each `folder` among the data of the user.
+        and files of the other views beside it. None is a file for each `folder`, or pair of them,
+        among the data of the user.
     open_browser : bool, default=True
         Open the page in the browser.
     on_start : callable or None, default=None
@@ -51,31 +57,35 @@ def serve(
     --------
     >>> from unshuffle.web import serve
     >>> serve("holidays")  # doctest: +SKIP
+    >>> serve("left", "right")  # doctest: +SKIP
     """
     start, server = _import_server()
-    if folder is not None:
-        folder = check_folder(folder)
+    paths = _check_paths(folder, other)
     if port is not None:
         port = check_count(port, "port", least=0, most=65535)
     from unshuffle.images import default_cache
     from unshuffle.web._album import MOST_UPLOADED
     from unshuffle.web._arranger import prepare, warm_up
+    from unshuffle.web._pairing import Pairing
     from unshuffle.web._security import Guard, new_token
     from unshuffle.web._session import Session
     from unshuffle.web._state_file import StateFile, default_state
 
-    path = default_state(folder) if state is None else as_path(state, "`state`")
+    path = default_state(*paths) if state is None else as_path(state, "`state`")
     if path.suffix.lower() != ".json":
         raise ValueError(f"`state` must end in .json, got {path}.")
     prepare()
     with _listen(port) as listener:
-        session = Session(folder, StateFile(path), default_cache())
+        kept, cache = StateFile(path), default_cache()
+        session = Session(paths[0] if len(paths) == 1 else None, kept, cache)
+        pairing = Pairing(paths if len(paths) == 2 else None, kept.companion("match"), cache)
         try:
             session.open()
+            pairing.open()
             token, number = new_token(), listener.getsockname()[1]
             hosts = [f"{name}:{number}" for name in (HOST, "localhost")]
-            address = f"http://{hosts[0]}/?token="
-            app = start(session)
+            address = f"http://{hosts[0]}/{'match' if len(paths) == 2 else ''}?token="
+            app = start(session, pairing)
             guard = Guard(app, token=token, hosts=hosts, upload_limit=MOST_UPLOADED)
             threading.Thread(target=warm_up, daemon=True).start()
 
@@ -87,9 +97,21 @@ def serve(
                     once = address + guard.new_ticket()
                     threading.Thread(target=webbrowser.open, args=(once,), daemon=True).start()
 
-            server(guard, app.state.pages.stop, listener, started)
+            server(guard, app.state.streams.stop, listener, started)
         finally:
+            pairing.close()
             session.close()
+
+
+def _check_paths(folder: str | Path | None, other: str | Path | None) -> list[Path]:
+    """The folder of a wall, or two collections to match."""
+    if other is None:
+        return [] if folder is None else [check_folder(folder)]
+    if folder is None:
+        raise ValueError("`other` is the second of two collections. Give the first as `folder`.")
+    both = [as_path(folder, "`folder`"), as_path(other, "`other`")]
+    return [check_regular_file(path, "a table") if path.is_file() else check_folder(path)
+            for path in both]  # fmt: skip
 
 
 def _import_server() -> tuple[Any, Any]:

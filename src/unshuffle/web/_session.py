@@ -5,11 +5,9 @@ be undone, and each is saved before it is confirmed.
 """
 
 import base64
-import sys
 import threading
 import time
-import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count
@@ -31,33 +29,29 @@ from unshuffle.web._arrangement import (
     in_order,
 )
 from unshuffle.web._arranger import Arranger
-from unshuffle.web._exports import N_ALIKE, Exports, Wall
+from unshuffle.web._exports import N_ALIKE, WALL_MAKERS, Exports, Wall
 from unshuffle.web._history import History
-from unshuffle.web._jobs import Canceled, Job, Jobs, TooMany
+from unshuffle.web._jobs import Canceled, Job
 from unshuffle.web._refusal import Refused
 from unshuffle.web._state_file import Saved, StateFile
+from unshuffle.web._workspace import Workspace, shown
 
 # Seconds between two saves of new pictures, and without a new one after which all have come.
 _BETWEEN_SAVES = 0.5
 _PAUSE = 0.6
 
 
-class Session:
+class Session(Workspace):
     """Pictures and their wall; every method may be called from any thread."""
 
     def __init__(self, folder: Path | None, state: StateFile, cache: Path) -> None:
+        super().__init__(("reading", "arranging", "exporting"))
         self.title = "Dropped pictures" if folder is None else folder.resolve().name or str(folder)
         self.album = Album(folder, state.pictures, cache)
-        self.jobs = Jobs(self.touch)
-        self.exports = Exports(state.pictures / ".exports")
+        self.exports = Exports(state.pictures / ".exports", WALL_MAKERS)
         self.arranger = Arranger(self.album)
         self._file = state
-        self._lock = threading.RLock()
         self._saving = threading.Lock()
-        self._listeners: set[Callable[[], None]] = set()
-        self._version = 0
-        self._notice: dict[str, Any] | None = None
-        self._numbers = count(1)
         self._history = History([Arrangement(Settings(), _nothing())])
         self._saved_at = self._added_at = -inf
         self._is_open = False
@@ -116,34 +110,10 @@ class Session:
 
     # ---- what the page sees
 
-    def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call a function after each change, until the returned one is called."""
-        with self._lock:
-            self._listeners.add(listener)
-        return lambda: self._listeners.discard(listener)
-
-    def touch(self) -> None:
-        """Say that something has changed."""
-        with self._lock:
-            self._version += 1
-            listeners = tuple(self._listeners)
-        for listener in listeners:
-            listener()
-
-    def _tell(self, message: str, kind: str = "note") -> None:
-        with self._lock:
-            self._notice = {"id": next(self._numbers), "kind": kind, "message": message}
-        self.touch()
-
     @property
     def now(self) -> Arrangement:
         """The arrangement that is shown."""
         return self._history.now
-
-    @property
-    def version(self) -> int:
-        """Number of changes so far."""
-        return self._version
 
     def state(self) -> dict[str, Any]:
         """Everything small; `wall` and `pictures` have the rest."""
@@ -181,9 +151,9 @@ class Session:
         with self._lock:
             return {
                 "version": self.album.version,
-                "names": [_shown(name) for name in self.album.names],
+                "names": [shown(name) for name in self.album.names],
                 "failed": [
-                    {"name": _shown(name), "reason": _shown(reason)}
+                    {"name": shown(name), "reason": shown(reason)}
                     for name, reason in self.album.failures()
                 ],
             }
@@ -250,7 +220,7 @@ class Session:
             moved = now.swapped(slot, cell)
             # Whoever was frozen there has to leave.
             frozen = (now.frozen - {held}) | {slot}
-            label = f"moving {_shown(self.album.names[slot])}"
+            label = f"moving {shown(self.album.names[slot])}"
             self._push(replace(moved, frozen=frozen, label=label))
         self._work()
 
@@ -333,7 +303,7 @@ class Session:
         """Show pictures that were dropped, and read them."""
         with self._lock:
             self._added_at = time.monotonic()
-            if self._history.is_new:
+            if self._is_new():
                 self.jobs.cancel("arranging")
                 self._show_in_order()
             else:
@@ -345,6 +315,11 @@ class Session:
                 elif new:
                     self._push(self._grown(replace(self.now, label=_ADDING), new))
         self._read()
+
+    def _is_new(self) -> bool:
+        """Whether the pictures were never arranged."""
+        now = self.now
+        return len(self._history.steps) == 1 and not (now.settled and now.placed.size)
 
     def clear(self) -> None:
         """Remove all dropped pictures and the history."""
@@ -379,13 +354,6 @@ class Session:
 
         return self._start("exporting", "Writing", work)
 
-    def cancel(self, name: str) -> None:
-        """Cancel a job; what it has is kept."""
-        job = self.jobs.find(name)
-        if job is None:
-            raise Refused("It has already ended.", status=404)
-        job.cancel()
-
     # ---- history
 
     def _push(self, arrangement: Arrangement) -> None:
@@ -415,7 +383,7 @@ class Session:
                 saved = Saved(
                     list(self.album.names),
                     self.album.kept(),
-                    self._history.arrangements,
+                    self._history.steps,
                     self._history.position,
                 )
                 self._saved_at = time.monotonic()
@@ -426,7 +394,7 @@ class Session:
     def _used(self) -> set[str]:
         """Files of dropped pictures and masks that can still be shown."""
         with self._lock:
-            masks = {each.settings.mask_file for each in self._history.arrangements}
+            masks = {each.settings.mask_file for each in self._history.steps}
             return masks | {each.file for each in self.album.dropped}
 
     def save_soon(self) -> None:
@@ -435,33 +403,6 @@ class Session:
             self._save()
 
     # ---- reading
-
-    def _start(
-        self,
-        kind: str,
-        words: str,
-        work: Callable[[Job], None],
-        on_cancel: Callable[[], None] | None = None,
-    ) -> Job:
-        def guarded(job: Job) -> None:
-            try:
-                work(job)
-            except Canceled:
-                if job.late:
-                    self._tell(f"{words} took too long and was stopped. What was done is kept.")
-                raise
-            except Refused as error:
-                self._tell(str(error), "error")
-            except (ValueError, MemoryError, OSError, ImportError) as error:
-                self._tell(f"{words} failed: {' '.join(str(error).split())}", "error")
-            except Exception:
-                traceback.print_exc(file=sys.stderr)
-                self._tell(f"{words} failed. The terminal has the details.", "error")
-
-        try:
-            return self.jobs.start(kind, words, guarded, on_cancel)
-        except TooMany:
-            raise Refused("Too much is going on. Try again in a moment.", status=429) from None
 
     def _read(self) -> None:
         """Read all pictures that wait, then arrange."""
@@ -639,7 +580,7 @@ class Session:
 
     def _named(self, slots: Iterable[int]) -> str:
         some = list(slots)
-        return _shown(self.album.names[some[0]]) if len(some) == 1 else f"{len(some):,} pictures"
+        return shown(self.album.names[some[0]]) if len(some) == 1 else f"{len(some):,} pictures"
 
 
 _ADDING = "adding pictures"
@@ -647,11 +588,6 @@ _ADDING = "adding pictures"
 
 def _nothing() -> Grid:
     return np.zeros((0, 0), dtype=np.int32)
-
-
-def _shown(name: str) -> str:
-    """A name that can be sent: some are not valid Unicode."""
-    return name.encode("utf-8", "replace").decode("utf-8")
 
 
 def _check_slots(slots: Any, known: Sequence[int] | Slots) -> frozenset[int]:

@@ -1,15 +1,15 @@
-"""The file that a wall is kept in, and the folder of dropped pictures beside it."""
+"""The files that the views are kept in, and the folder of dropped files beside them."""
 
 import hashlib
 import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from unshuffle._files import check_regular_file
 from unshuffle._saving import encode_text, replace_file
@@ -22,11 +22,12 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 FORMAT = 1
+T = TypeVar("T")
 _MOST_BYTES = 256 * 2**20
 
 
-def default_state(folder: Path | None) -> Path:
-    """Where the wall of a folder is kept: with the data of the user, not in the folder."""
+def default_state(folder: Path | None = None, other: Path | None = None) -> Path:
+    """Where the work on a folder or two is kept: with the data of the user, not in the folder."""
     home = Path.home()
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
@@ -39,7 +40,8 @@ def default_state(folder: Path | None) -> Path:
     if folder is None:
         return base / "unshuffle" / "walls" / "dropped.json"
     place = os.path.realpath(folder)
-    digest = hashlib.sha256(os.fsencode(place)).hexdigest()[:12]
+    both = place if other is None else f"{place}\0{os.path.realpath(other)}"
+    digest = hashlib.sha256(os.fsencode(both)).hexdigest()[:12]
     name = re.sub(r"[^A-Za-z0-9-]+", "-", os.path.basename(place))[:40].strip("-") or "folder"
     return base / "unshuffle" / "walls" / f"{name}-{digest}.json"
 
@@ -55,7 +57,7 @@ class Saved:
 
 
 class StateFile:
-    """The file of one wall, which one server at a time may use."""
+    """The file of one wall, which one server at a time may use; other views have companions."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -76,6 +78,10 @@ class StateFile:
                     "it, or give another file with --state."
                 ) from error
 
+    def companion(self, view: str) -> "Companion":
+        """The file of another view, such as "match", with a folder inside that of this file."""
+        return Companion(self.path.with_suffix(f".{view}.json"), self.pictures / view, view)
+
     def close(self) -> None:
         """Let another server use it."""
         with suppress(OSError):
@@ -83,30 +89,60 @@ class StateFile:
 
     def load(self) -> Saved | None:
         """The wall of last time; None if there is none, or for the reason in `problem`."""
-        try:
-            if self.path.stat().st_size > _MOST_BYTES:
-                raise ValueError("it is too large")
-            return _parse(json.loads(self.path.read_bytes()))
-        except FileNotFoundError:
-            return None
-        except Exception as error:  # a damaged file may hold anything
-            aside = self.path.with_suffix(".damaged")
-            with suppress(OSError):
-                os.replace(self.path, aside)
-            why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-            self.problem = (
-                f"The wall of last time could not be read ({why}), so a new one begins. The old "
-                f"file is now called {aside.name}."
-            )
-            return None
+        found, self.problem = _load(self.path, _parse, "wall")
+        return found
 
     def save(self, saved: Saved) -> str:
         """Write the file at once; what went wrong, or nothing."""
-        try:
-            replace_file(self.path, _pieces(saved))
-        except OSError as error:
-            return f"The wall could not be saved: {error.strerror or error}."
-        return ""
+        return _save(self.path, _pieces(saved), "wall")
+
+
+class Companion:
+    """The file of a view beside that of the wall, and its folder of dropped files."""
+
+    def __init__(self, path: Path, files: Path, view: str) -> None:
+        self.path, self.files, self._view = path, files, view
+        self.problem = ""  # why what was kept could not be read
+
+    def load(self, parse: Callable[[Any], T]) -> T | None:
+        """What was kept last time; None if there is nothing, or for the reason in `problem`."""
+        found, self.problem = _load(self.path, parse, self._view)
+        return found
+
+    def save(self, data: dict[str, Any]) -> str:
+        """Write the file at once; what went wrong, or nothing."""
+        mark = {f"unshuffle {self._view}": FORMAT}
+        return _save(self.path, [encode_text(json.dumps({**mark, **data}) + "\n")], self._view)
+
+
+def _load(path: Path, parse: Callable[[Any], T], view: str) -> tuple[T | None, str]:
+    """What a file holds, or why it could not be read; such a file is put aside."""
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise ValueError("it is too large")
+        data = json.loads(path.read_bytes())
+        if data.get(f"unshuffle {view}") != FORMAT:
+            raise ValueError(f"it is of another version, or not a {view}")
+        return parse(data), ""
+    except FileNotFoundError:
+        return None, ""
+    except Exception as error:  # a damaged file may hold anything
+        aside = path.with_suffix(".damaged")
+        with suppress(OSError):
+            os.replace(path, aside)
+        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        return None, (
+            f"The {view} of last time could not be read ({why}), so a new one begins. The old "
+            f"file is now called {aside.name}."
+        )
+
+
+def _save(path: Path, pieces: Iterable[bytes], view: str) -> str:
+    try:
+        replace_file(path, pieces)
+    except OSError as error:
+        return f"The {view} could not be saved: {error.strerror or error}."
+    return ""
 
 
 def _check_own(path: Path) -> None:
@@ -134,8 +170,6 @@ def _pieces(saved: Saved) -> Iterator[bytes]:
 
 
 def _parse(data: Any) -> Saved:
-    if data.get("unshuffle wall") != FORMAT:
-        raise ValueError("it is of another version, or not a wall")
     names = [str(name) for name in data["names"]]
     dropped = [Dropped(str(each["file"]), str(each["name"])) for each in data["dropped"]]
     steps = [Arrangement.from_json(each) for each in data["steps"]]

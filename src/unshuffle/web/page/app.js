@@ -34,12 +34,12 @@ let wall = null;
 const tiles = new Tiles(album, () => wall?.ask());
 const canvas = /** @type {HTMLCanvasElement} */ (byId("wall"));
 const actions = new Actions(server, album, tell, say);
-const progress = new Progress(uploads, (job) => actions.cancel(job));
+const progress = new Progress([uploads], (job) => actions.cancel(job));
 const details = new Details(server, album, () => tiles.atlas, (item) => select(item, READABLE, true));
 const lightbox = new Lightbox(album, neighborOf, (item) => returnTo(item));
 const problems = new Problems();
 const openHelp = makeHelp();
-const exporting = new Exports(server, tell, say);
+const exporting = new Exports(server, tell, say, (state) => state.wall.nPlaced === 0);
 const settings = new SettingsForm(server, album, () => tiles.atlas, actions);
 
 /** Shows what went wrong; while the server is gone, its banner says so. */

@@ -85,7 +85,7 @@ export class Details extends EventTarget {
     freeze.disabled = cell < 0;
     /** @type {HTMLButtonElement} */ (byId("leave-out")).disabled = cell < 0;
     // Before that, the server has nothing to compare.
-    const busy = this.server.state?.jobs.some((job) => job.kind !== "exporting") ?? true;
+    const busy = this.server.state?.jobs.some((/** @type {import("./server.js").Job} */ job) => job.kind !== "exporting") ?? true;
     if (!this.alike && busy) {
       byId("no-alike").hidden = false;
       byId("no-alike").textContent = NOT_YET;

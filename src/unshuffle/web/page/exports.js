@@ -3,16 +3,20 @@ import { byId, make } from "../../images/page/panel.js";
 import { sizeWords } from "./uploads.js";
 
 /** @typedef {import("./server.js").Server} Server */
-/** @typedef {import("./server.js").State} State */
+/** @typedef {{id: string, name: string, bytes: number}} Download */
 
 export class Exports {
   /**
    * @param {Server} server
    * @param {(error: unknown) => void} tell
    * @param {(words: string) => void} say
+   * @param {(state: any) => boolean} isEmpty whether there is nothing to export
+   * @param {() => object} options beside the format
    */
-  constructor(server, tell, say) {
+  constructor(server, tell, say, isEmpty, options = () => ({})) {
     this.server = server;
+    this.isEmpty = isEmpty;
+    this.options = options;
     this.tell = tell;
     this.say = say;
     this.nAsked = 0; // files that this tab waits for; other tabs ask for files of their own
@@ -55,7 +59,7 @@ export class Exports {
     this.nAsked++;
     this.nPosted++;
     try {
-      const { version } = await this.server.post("/api/export", { format });
+      const { version } = await this.server.post(`${this.server.base}/export`, { format, ...this.options() });
       this.since = Math.max(this.since, version);
       this.say("Writing the file");
     } catch (error) {
@@ -65,25 +69,25 @@ export class Exports {
     this.nPosted--;
   }
 
-  follow(/** @type {State} */ state) {
-    this.button.disabled = state.wall.nPlaced === 0;
-    const ids = state.downloads.map(({ id }) => id);
-    const fresh = state.downloads.filter(({ id }) => this.known && !this.known.has(id));
+  follow(/** @type {any} */ state) {
+    this.button.disabled = this.isEmpty(state);
+    const ids = state.downloads.map((/** @type {Download} */ { id }) => id);
+    const fresh = state.downloads.filter((/** @type {Download} */ { id }) => this.known && !this.known.has(id));
     if (fresh.length || !this.known || this.known.size !== ids.length) this.list(state);
     this.known = new Set(ids);
     for (const each of fresh) if (this.nAsked) this.take(each);
-    const under = state.jobs.some((job) => job.kind === "exporting");
+    const under = state.jobs.some((/** @type {import("./server.js").Job} */ job) => job.kind === "exporting");
     // What has ended without a file, canceled or failed, is not waited for.
     if (!under && !this.nPosted && state.version >= this.since) this.nAsked = 0;
   }
 
   /** Lists the finished files, the newest first. */
-  list(/** @type {State} */ state) {
+  list(/** @type {{downloads: Download[]}} */ state) {
     byId("downloads").hidden = !state.downloads.length;
     const lines = state.downloads.map(({ id, name, bytes }) => {
       const line = make("li");
       const link = /** @type {HTMLAnchorElement} */ (make("a", "", name));
-      link.href = `/api/export/${id}`;
+      link.href = `${this.server.base}/export/${id}`;
       link.download = name;
       line.append(link, ` (${sizeWords(bytes)})`);
       return line;
@@ -94,7 +98,7 @@ export class Exports {
   take(/** @type {{id: string, name: string}} */ { id, name }) {
     this.nAsked--;
     const link = document.createElement("a");
-    link.href = `/api/export/${id}`;
+    link.href = `${this.server.base}/export/${id}`;
     link.download = name;
     link.click();
     this.say(`${name} is finished and was downloaded. It stays in the Export menu.`);

@@ -49,30 +49,32 @@ class Card {
   }
 }
 
-function jobWords(/** @type {Job} */ job) {
+function jobWords(/** @type {Job} */ job, /** @type {string} */ noun) {
   if (!job.total) return job.words;
   const [done, total] = [job.done, job.total].map((n) => n.toLocaleString("en"));
-  return `${job.words} ${done} of ${total} pictures`;
+  return `${job.words} ${done} of ${total} ${noun}`;
 }
 
 export class Progress {
   /**
-   * @param {Uploads} uploads
+   * @param {Uploads[]} uploads
    * @param {(id: string) => void} cancel
+   * @param {string} noun of what is read and sent
    */
-  constructor(uploads, cancel) {
+  constructor(uploads, cancel, noun = "pictures") {
     this.uploads = uploads;
     this.cancel = cancel;
+    this.noun = noun;
     /** @type {Map<string, Card>} */
     this.cards = new Map();
     /** @type {Job[]} */
     this.jobs = [];
     this.timer = 0;
     this.seen = sessionStorage.getItem("notice") ?? "";
-    uploads.addEventListener("change", () => this.show());
+    for (const each of uploads) each.addEventListener("change", () => this.show());
   }
 
-  follow(/** @type {State} */ state) {
+  follow(/** @type {{jobs: Job[], notice: State["notice"]}} */ state) {
     this.jobs = state.jobs;
     this.show();
     const { notice } = state;
@@ -86,7 +88,6 @@ export class Progress {
 
   /** @returns {Work[]} */
   works() {
-    const { uploads } = this;
     /** @type {Map<string, Work>} one card is enough for jobs of one kind */
     const kinds = new Map();
     for (const job of this.jobs) {
@@ -94,17 +95,18 @@ export class Progress {
       const ids = this.jobs.filter((each) => each.kind === kind).map((each) => each.id);
       const cancel = () => ids.forEach((id) => this.cancel(id));
       const key = ids.join(" ");
-      const work = { id: kind, words: jobWords(job), fraction, left, key, cancel };
+      const work = { id: kind, words: jobWords(job, this.noun), fraction, left, key, cancel };
       if (!kinds.has(kind)) kinds.set(kind, work);
     }
-    if (uploads.active) kinds.delete("reading");
-    const works = [...kinds.values()];
-    if (!uploads.active) return works;
-    const [done, all] = [uploads.nDone, uploads.nAll].map((n) => n.toLocaleString("en"));
-    const words = `Adding ${done} of ${all} pictures`;
-    const { fraction } = uploads;
-    const cancel = () => uploads.cancel();
-    return [{ id: "uploads", words, fraction, left: "", key: "", cancel }, ...works];
+    const active = this.uploads.filter((uploads) => uploads.active);
+    if (active.length) kinds.delete("reading");
+    const sent = active.map((uploads, k) => {
+      const [done, all] = [uploads.nDone, uploads.nAll].map((n) => n.toLocaleString("en"));
+      const words = `Adding ${done} of ${all} ${this.noun}`;
+      const cancel = () => uploads.cancel();
+      return { id: `uploads${k}`, words, fraction: uploads.fraction, left: "", key: "", cancel };
+    });
+    return [...sent, ...kinds.values()];
   }
 
   show() {

@@ -3,7 +3,7 @@
 /**
  * @typedef {object} Job
  * @property {string} id
- * @property {"reading" | "arranging" | "exporting"} kind
+ * @property {string} kind
  * @property {string} words
  * @property {number} done
  * @property {number} total
@@ -74,9 +74,11 @@ async function refusal(/** @type {Response} */ answer) {
  * know this page any more (`stranger`), and "found" when it is back.
  */
 export class Server extends EventTarget {
-  constructor() {
+  /** @param {string} base of the addresses of a view */
+  constructor(base = "/api") {
     super();
-    /** @type {State | null} */
+    this.base = base;
+    /** @type {any} the `State` of the view */
     this.state = null;
     this.lost = false;
     this.stranger = false;
@@ -138,7 +140,7 @@ export class Server extends EventTarget {
     this.stream = null;
   }
 
-  take(/** @type {State} */ state) {
+  take(/** @type {any} */ state) {
     this.state = state;
     this.dispatchEvent(new Event("state"));
   }
@@ -147,7 +149,7 @@ export class Server extends EventTarget {
   listen() {
     this.close();
     const number = this.opened;
-    const stream = new EventSource("/api/events");
+    const stream = new EventSource(`${this.base}/events`);
     this.stream = stream;
     stream.addEventListener("state", (event) => {
       if (number === this.opened) this.take(JSON.parse(event.data));
@@ -179,7 +181,7 @@ export class Server extends EventTarget {
   async knock() {
     let answer;
     try {
-      answer = await fetch("/api/state");
+      answer = await fetch(`${this.base}/state`);
       if (!answer.ok) return answer.status === 401 || answer.status === 403;
       const state = await answer.json();
       const back = this.lost;

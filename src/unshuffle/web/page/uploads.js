@@ -50,12 +50,23 @@ async function walk(/** @type {FileSystemEntry} */ entry, /** @type {File[]} */ 
   }
 }
 
+/** Why a file is not a picture, as far as its type tells. */
+function pictureProblem(/** @type {File} */ file) {
+  return file.type && !file.type.startsWith("image/") ? "This is not a picture." : "";
+}
+
 /** Events: "change" when something was sent, refused or added. */
 export class Uploads extends EventTarget {
-  /** @param {Server} server */
-  constructor(server) {
+  /**
+   * @param {Server} server
+   * @param {string} query of the address, beside the name
+   * @param {(file: File) => string} problem of a file that need not be sent; "" for none
+   */
+  constructor(server, query = "", problem = pictureProblem) {
     super();
     this.server = server;
+    this.query = query;
+    this.problem = problem;
     /** @type {File[]} */
     this.waiting = [];
     this.nRunning = 0;
@@ -89,9 +100,9 @@ export class Uploads extends EventTarget {
     const most = this.server.state?.limits.uploadBytes ?? Infinity;
     for (const file of files) {
       if (HIDDEN.test(file.name)) continue;
-      if (file.type && !file.type.startsWith("image/")) {
-        this.refuse(file, "This is not a picture.");
-      } else if (file.size > most) {
+      const problem = this.problem(file);
+      if (problem) this.refuse(file, problem);
+      else if (file.size > most) {
         const sizes = `${sizeWords(file.size)}; the limit is ${sizeWords(most)}`;
         this.refuse(file, `This file is too large: ${sizes}.`);
       } else {
@@ -113,7 +124,8 @@ export class Uploads extends EventTarget {
     this.nRunning++;
     for (let file = this.waiting.shift(); file; file = this.waiting.shift()) {
       try {
-        const path = `/api/uploads?name=${encodeURIComponent(file.name)}`;
+        const name = encodeURIComponent(file.name);
+        const path = `${this.server.base}/uploads?${this.query}name=${name}`;
         await this.server.request("PUT", path, file, this.stop.signal);
       } catch (error) {
         if (this.stop.signal.aborted) break;

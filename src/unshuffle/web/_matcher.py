@@ -1,0 +1,116 @@
+"""Matching the two collections of a page, with reports on the way."""
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unshuffle._progress import Stopped
+from unshuffle.base import SearchState
+from unshuffle.matching import KernelizedSorting
+from unshuffle.web._album import Slots
+from unshuffle.web._jobs import Canceled, Job
+from unshuffle.web._pairs import Pairs
+from unshuffle.web._refusal import Refused
+from unshuffle.web._sides import Side
+
+N_QUESTIONS, N_CANDIDATES = 10, 12
+FEWEST = 2  # items of a side
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The best partners of each item that was matched last."""
+
+    slots: Slots
+    items: NDArray[np.intp]  # slots of the second side, the best first
+    shares: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a match found."""
+
+    changes: dict[str, Any]  # of the pairs
+    candidates: Candidates
+
+
+def match(job: Job, now: Pairs, sides: Sequence[Side]) -> Found:
+    """Match all items that are not set aside; answers are kept and help the others."""
+    slots = [
+        np.setdiff1d(side.ready(), sorted(aside)).astype(np.intp)
+        for side, aside in zip(sides, now.aside, strict=True)
+    ]
+    if min(map(len, slots)) < FEWEST:
+        raise Refused(f"Too few are left to match: each side needs at least {FEWEST}.")
+    job.say("Comparing")
+    (X, kernel), (y, _) = (side.describe(some) for side, some in zip(sides, slots, strict=True))
+    job.check()
+    job.say("Matching")
+    began = time.monotonic()
+    sorting = KernelizedSorting(kernel=kernel, random_state=0, n_jobs=-1, callback=_follow(job))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # `doubts_` has what matters
+        try:
+            sorting.fit(X, y, frozen=_frozen(now, slots))
+        except Stopped:
+            raise Canceled from None
+    return Found(_changes(now, sorting, slots, time.monotonic() - began), _best(sorting, slots))
+
+
+def _changes(
+    now: Pairs, sorting: KernelizedSorting, slots: Sequence[Slots], seconds: float
+) -> dict[str, Any]:
+    """Pairs, questions and trust, and which pairs are others than before."""
+    first, second = slots
+    found = Pairs.none(len(now.partner))
+    matched = sorting.permutation_ >= 0
+    found.partner[first[matched]] = second[sorting.permutation_[matched]]
+    found.confidence[first] = sorting.confidence_
+    moved = np.flatnonzero((found.partner != now.partner) & (now.partner >= 0))
+    n_free = len(sorting.pairs_) - len(now.answers)
+    asked = sorting.questions(min(N_QUESTIONS, n_free))[:, :1].ravel() if n_free > 0 else first[:0]
+    estimated = bool(np.isfinite(sorting.expected_accuracy_))
+    low, high = map(float, sorting.expected_accuracy_interval_)
+    return {
+        "partner": found.partner,
+        "confidence": found.confidence,
+        "changed": frozenset() if now.raw else now.changed | set(moved.tolist()),
+        "questions": tuple(int(each) for each in first[asked]),
+        "expected": float(sorting.expected_accuracy_) if estimated else None,
+        "interval": (low, high) if estimated else None,
+        "doubts": tuple(sorting.doubts_),
+        "seconds": seconds,
+        "stale": 0,
+        "settled": True,
+        "raw": False,
+    }
+
+
+def _best(sorting: KernelizedSorting, slots: Sequence[Slots]) -> Candidates:
+    first, second = slots
+    best = sorting.candidates(min(N_CANDIDATES, len(second)))
+    shares = sorting.soft_matches()[np.arange(len(first))[:, None], best]
+    return Candidates(first, second[best], np.asarray(shares).reshape(best.shape))
+
+
+def _frozen(now: Pairs, slots: Sequence[Slots]) -> NDArray[np.intp] | None:
+    """Answers as positions among the items that are matched."""
+    known = [(x, y) for x, y in now.answers.items() if x in slots[0] and y in slots[1]]
+    if not known:
+        return None
+    columns = zip(slots, zip(*known, strict=True), strict=True)
+    return np.column_stack([np.searchsorted(some, items) for some, items in columns])
+
+
+def _follow(job: Job) -> Callable[[SearchState], bool]:
+    """Callback of a search that reports to a job and ends with it."""
+
+    def follow(state: SearchState) -> bool:
+        return job.follow(state.fraction if np.isfinite(state.fraction) else job.fraction)
+
+    return follow

@@ -1,0 +1,205 @@
+"""A step of a match: who belongs to whom, and what people have said about it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from unshuffle.web._album import Slots
+from unshuffle.web._refusal import Refused
+
+Aside = tuple[frozenset[int], frozenset[int]]
+NOBODY: Aside = (frozenset(), frozenset())
+_DIGITS = 4
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Partners of the items of the first side; items of both sides are numbered by slots."""
+
+    partner: Slots  # -1 for none
+    confidence: NDArray[np.float64]
+    answers: Mapping[int, int] = field(default_factory=dict)  # pairs that people know
+    aside: Aside = NOBODY  # items without a partner, of both sides
+    changed: frozenset[int] = frozenset()  # by the last match, or by the last answer
+    questions: tuple[int, ...] = ()  # the most helpful first
+    expected: float | None = None  # share of the other pairs believed right
+    interval: tuple[float, float] | None = None
+    doubts: tuple[str, ...] = ()
+    seconds: float | None = None  # that the last match took
+    stale: int = 0  # answers since then
+    settled: bool = False
+    raw: bool = True  # never matched
+    label: str = ""
+
+    @classmethod
+    def none(cls, n: int = 0) -> "Pairs":
+        """Before the first match."""
+        return cls(np.full(n, -1, dtype=np.intp), np.zeros(n))
+
+    def grown(self, n: int) -> "Pairs":
+        """With room for more items."""
+        if n <= len(self.partner):
+            return self
+        more = Pairs.none(n - len(self.partner))
+        return replace(
+            self,
+            partner=np.concatenate([self.partner, more.partner]),
+            confidence=np.concatenate([self.confidence, more.confidence]),
+        )
+
+    def holder(self, item: int) -> int:
+        """Who has an item of the second side, -1 for nobody."""
+        found = np.flatnonzero(self.partner == item)
+        return int(found[0]) if found.size else -1
+
+    def answered(self, pairs: Sequence[tuple[int, int]]) -> "Pairs":
+        """With pairs that people know; who loses a partner gets that of the other."""
+        items = {x for x, _ in pairs}
+        known = {y: x for x, y in self.answers.items() if x not in items}
+        if len(items) < len(pairs) or len({y for _, y in pairs}) < len(pairs):
+            raise Refused("Give each item one partner.")
+        if any(y in known for _, y in pairs):
+            raise Refused(
+                "That item belongs to a pair that you confirmed. Release that one first.",
+                status=409,
+            )
+        partner, confidence, moved = self.partner.copy(), self.confidence.copy(), set()
+        for x, y in pairs:
+            if partner[x] != y:
+                others = np.flatnonzero(partner == y)
+                partner[others], confidence[others] = partner[x], 0.0
+                moved |= set(others.tolist())
+            partner[x], confidence[x] = y, 1.0
+        aside = (self.aside[0] - items, self.aside[1] - {y for _, y in pairs})
+        return replace(
+            self,
+            partner=partner,
+            confidence=confidence,
+            answers={**self.answers, **dict(pairs)},
+            aside=aside,
+            changed=frozenset(moved - items),
+            questions=tuple(each for each in self.questions if each not in items),
+            stale=self.stale + len(pairs),
+        )
+
+    def released(self, items: Iterable[int]) -> "Pairs":
+        """With answers taken back."""
+        some = set(items)
+        confidence = self.confidence.copy()
+        confidence[sorted(some)] = 0.0
+        left = {x: y for x, y in self.answers.items() if x not in some}
+        return replace(
+            self,
+            answers=left,
+            confidence=confidence,
+            changed=frozenset(),
+            stale=self.stale + len(some),
+        )
+
+    def put_aside(self, side: int, items: frozenset[int]) -> "Pairs":
+        """With items that have no partner."""
+        losing = np.isin(np.arange(len(self.partner)) if side == 0 else self.partner, [*items])
+        partner = np.where(losing, -1, self.partner)
+        lost = set(np.flatnonzero(losing).tolist())
+        aside = (self.aside[0] | items, self.aside[1]) if side == 0 else (
+            self.aside[0], self.aside[1] | items,
+        )  # fmt: skip
+        return replace(
+            self,
+            partner=partner,
+            confidence=np.where(losing, 0.0, self.confidence),
+            answers={x: y for x, y in self.answers.items() if x not in lost},
+            aside=aside,
+            changed=frozenset(lost - items) if side else frozenset(),
+            questions=tuple(each for each in self.questions if each not in lost),
+            stale=self.stale + len(items),
+        )
+
+    def taken_back(self, side: int, items: frozenset[int]) -> "Pairs":
+        """With items that may have a partner after all."""
+        first, second = self.aside
+        aside = (first - items, second) if side == 0 else (first, second - items)
+        return replace(self, aside=aside, changed=frozenset(), stale=self.stale + len(items))
+
+    def renumbered(self, slots: Sequence[NDArray[np.intp]], n: int) -> "Pairs":
+        """With other numbers for the slots of both sides; items whose number is -1 are gone."""
+        first, second = slots
+        after = Pairs.none(n)
+        partner, confidence = after.partner, after.confidence
+        for x, y in enumerate(self.partner.tolist()):
+            if x < len(first) and first[x] >= 0:
+                partner[first[x]] = second[y] if 0 <= y < len(second) else -1
+                confidence[first[x]] = self.confidence[x] if partner[first[x]] >= 0 else 0.0
+
+        def some(of: Iterable[int], side: int) -> list[int]:
+            return [
+                int(slots[side][k]) for k in of if k < len(slots[side]) and slots[side][k] >= 0
+            ]
+
+        answers = [(some([x], 0), some([y], 1)) for x, y in self.answers.items()]
+        return replace(
+            self,
+            partner=partner,
+            confidence=confidence,
+            answers={x[0]: y[0] for x, y in answers if x and y},
+            aside=(frozenset(some(self.aside[0], 0)), frozenset(some(self.aside[1], 1))),
+            changed=frozenset(some(self.changed, 0)),
+            questions=tuple(some(self.questions, 0)),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, for the file that keeps the match."""
+        return {
+            "partner": self.partner.tolist(),
+            "confidence": self.confidence.round(_DIGITS).tolist(),
+            "answers": sorted(self.answers.items()),
+            "aside": [sorted(each) for each in self.aside],
+            "changed": sorted(self.changed),
+            "questions": list(self.questions),
+            "expected": self.expected,
+            "interval": self.interval,
+            "doubts": list(self.doubts),
+            "seconds": self.seconds,
+            "stale": self.stale,
+            "settled": self.settled,
+            "raw": self.raw,
+            "label": self.label,
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> "Pairs":
+        """From the file; raises nearly anything if it is damaged."""
+        partner = np.array(data["partner"], dtype=np.intp).reshape(-1)
+        confidence = np.array(data["confidence"], dtype=np.float64).reshape(-1)
+        matched = partner[partner >= 0]
+        if len(confidence) != len(partner) or len(np.unique(matched)) < len(matched):
+            raise ValueError("an item has two partners")
+        if not ((confidence >= 0) & (confidence <= 1)).all():
+            raise ValueError("a confidence is not a share")
+        answers = {int(x): int(y) for x, y in data["answers"]}
+        if any(not 0 <= x < len(partner) or partner[x] != y for x, y in answers.items()):
+            raise ValueError("an answer is not among the pairs")
+        first, second = (frozenset(map(int, each)) for each in data["aside"])
+        numbers = [data["expected"], data["seconds"], *(data["interval"] or ())]
+        if not all(each is None or isfinite(each) for each in numbers):
+            raise ValueError("a number is missing")
+        return cls(
+            partner,
+            confidence,
+            answers,
+            (first, second),
+            frozenset(map(int, data["changed"])),
+            tuple(map(int, data["questions"])),
+            data["expected"],
+            None if data["interval"] is None else (data["interval"][0], data["interval"][1]),
+            tuple(map(str, data["doubts"])),
+            data["seconds"],
+            int(data["stale"]),
+            bool(data["settled"]),
+            bool(data["raw"]),
+            str(data["label"]),
+        )

@@ -1,0 +1,135 @@
+"""Requests and answers of all views: JSON in and out, and streams of states."""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from unshuffle.web._refusal import Refused
+from unshuffle.web._workspace import Workspace
+
+# Seconds between two states that are sent to a page, and after which it hears that all is well.
+BETWEEN_STATES, SIGN_OF_LIFE = 0.12, 10.0
+# Pages that listen at the same time.
+MOST_LISTENERS = 64
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def as_json(content: Any, status: int = 200) -> Response:
+    """An answer in JSON, all in ASCII: names of files need not be valid Unicode."""
+    return Response(json.dumps(content, allow_nan=False), status, media_type="application/json")
+
+
+def answering(function: Callable[[], Any]) -> Endpoint:
+    """Address that answers with what a function returns."""
+
+    async def answer(request: Request) -> Response:
+        return as_json(await run_in_threadpool(function))
+
+    return answer
+
+
+def changing(workspace: Workspace, function: Callable[[Any], object]) -> Endpoint:
+    """Address that hands a body in JSON to a function, which may return the id of a job."""
+
+    async def change(request: Request) -> Response:
+        try:
+            data = json.loads(await request.body() or b"{}")
+        except (ValueError, RecursionError):
+            raise Refused("The request is not valid JSON.") from None
+        found = await run_in_threadpool(function, data)
+        answer = {"version": workspace.version}
+        return as_json(answer if found is None else {**answer, "job": found})
+
+    return change
+
+
+def canceling(workspace: Workspace) -> Endpoint:
+    """Address that cancels a job."""
+
+    async def cancel(request: Request) -> Response:
+        workspace.cancel(request.path_params["name"])
+        return as_json({"version": workspace.version})
+
+    return cancel
+
+
+def number_in(request: Request, name: str) -> int:
+    """A number in the address; Python refuses to read one of thousands of digits."""
+    text = request.path_params[name]
+    if not re.fullmatch("[0-9]{1,9}", text):
+        raise Refused("There is no such address.", status=404)
+    return int(text)
+
+
+def fields(data: Any, *names: str) -> list[Any]:
+    """Some fields of a body."""
+    if not isinstance(data, dict) or any(name not in data for name in names):
+        raise Refused(f"The request must say {', '.join(names)}.")
+    return [data[name] for name in names]
+
+
+class Streams:
+    """Streams of states to pages, which end when the server stops."""
+
+    def __init__(self) -> None:
+        self._stopping = asyncio.Event()
+        self._n_listeners = 0
+
+    def stop(self) -> None:
+        """End all streams, which would go on for ever."""
+        self._stopping.set()
+
+    def events(self, workspace: Workspace) -> Endpoint:
+        """Address that sends the state after each change, as long as the page listens."""
+
+        async def answer(request: Request) -> Response:
+            if self._n_listeners >= MOST_LISTENERS:
+                raise Refused("Too many pages are open. Close some.", status=503)
+            return StreamingResponse(
+                self._states(workspace),
+                media_type="text/event-stream",
+                headers={"x-accel-buffering": "no"},
+            )
+
+        return answer
+
+    async def _states(self, workspace: Workspace) -> AsyncIterator[bytes]:
+        loop, changed = asyncio.get_running_loop(), asyncio.Event()
+        # However often it changes, only the newest state is sent.
+        forget = workspace.listen(lambda: _wake(loop, changed))
+        self._n_listeners += 1
+        try:
+            while not self._stopping.is_set():
+                changed.clear()
+                state = await run_in_threadpool(workspace.state)
+                yield f"event: state\ndata: {json.dumps(state)}\n\n".encode()
+                await asyncio.sleep(BETWEEN_STATES)
+                while not (changed.is_set() or self._stopping.is_set()):
+                    if not await self._happened(changed):
+                        yield b": still here\n\n"
+        finally:
+            forget()
+            self._n_listeners -= 1
+
+    async def _happened(self, changed: asyncio.Event) -> bool:
+        """Wait for a change or the end; whether one came before a sign of life is due."""
+        waits = [asyncio.ensure_future(each.wait()) for each in (changed, self._stopping)]
+        try:
+            done, _ = await asyncio.wait(
+                waits, timeout=SIGN_OF_LIFE, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            for each in waits:
+                each.cancel()
+        return bool(done)
+
+
+def _wake(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> None:
+    if not event.is_set() and not loop.is_closed():
+        loop.call_soon_threadsafe(event.set)

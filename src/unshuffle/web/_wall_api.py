@@ -1,0 +1,193 @@
+"""The addresses of the wall: what each request asks of the session."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+
+from unshuffle.web._album import tidy_name
+from unshuffle.web._openapi import FLAG, INTEGER, TEXT, Operation, Schema, array, maybe, record
+from unshuffle.web._refusal import Refused
+from unshuffle.web._requests import (
+    Streams,
+    answering,
+    as_json,
+    canceling,
+    changing,
+    fields,
+    number_in,
+)
+from unshuffle.web._session import Session
+from unshuffle.web._thumbnails import SIDES
+
+# Pictures that are decoded whole for pages at the same time; each may take 0.5 GB.
+MOST_DECODING = 4
+_ITEMS = record(items=array(INTEGER))
+_NAME: dict[str, Schema] = {"name": {**TEXT, "default": ""}}
+
+
+def wall_operations(session: Session, streams: Streams) -> list[Operation]:
+    """All that can be asked of a wall."""
+    files = _Files(session)
+
+    def change(
+        name: str, summary: str, call: Callable[[Any], object], takes: Schema | None = None
+    ) -> Operation:
+        return Operation("POST", f"/api/{name}", summary, changing(session, call), takes)
+
+    return [
+        Operation(
+            "GET", "/api/state", "Everything small about the wall", answering(session.state),
+            gives=record(version=INTEGER, title=TEXT, jobs=array(record())),
+        ),
+        Operation(
+            "GET", "/api/pictures", "Names by slot, and files that could not be read",
+            answering(session.pictures),
+            gives=record(
+                version=INTEGER,
+                names=array(TEXT),
+                failed=array(record(name=TEXT, reason=TEXT)),
+            ),
+        ),
+        Operation(
+            "GET", "/api/wall", "The slot in each cell, as base64 of 32-bit integers",
+            answering(session.wall),
+            gives=record(
+                version=INTEGER,
+                rows=INTEGER,
+                columns=INTEGER,
+                wrap=FLAG,
+                cells=TEXT,
+                frozen=array(INTEGER),
+                out=array(INTEGER),
+            ),
+        ),
+        Operation(
+            "GET", "/api/events", "The state after each change, as server-sent events",
+            streams.events(session), gives="text/event-stream",
+        ),
+        Operation(
+            "GET", "/api/sheet/{side}/{k}", "Thumbnails of 64 slots", files.sheet,
+            gives="image/jpeg",
+        ),
+        Operation(
+            "GET", "/api/picture/{slot}", "One picture, of at most 320 or 1600 pixels",
+            files.picture, gives="image/jpeg",
+            query={"side": {"enum": ["320", "1600"], "default": "320"}},
+        ),
+        Operation(
+            "GET", "/api/alike/{slot}", "The nearest look-alikes of a picture", files.alike,
+            gives=record(alike=array(INTEGER)),
+        ),
+        Operation(
+            "PUT", "/api/uploads", "Add a picture", files.upload, query=_NAME, status=201,
+            gives=record(slot=INTEGER, version=INTEGER),
+        ),
+        Operation(
+            "PUT", "/api/mask", "Use a picture as the shape of the wall", files.mask, query=_NAME
+        ),
+        change(
+            "settings", "Change some settings and arrange anew", session.change_settings,
+            record(
+                *("shape", "rows", "columns", "letters", "invert", "features", "quality"),
+                shape={"enum": ["rectangle", "torus", "letters", "mask"]},
+                rows=maybe(INTEGER),
+                columns=maybe(INTEGER),
+                letters=TEXT,
+                invert=FLAG,
+                features=array({"enum": ["color", "texture", "words", "content"]}),
+                quality={"enum": ["fast", "balanced", "best"]},
+            ),
+        ),
+        change("arrange", "Arrange anew from another start", lambda data: session.arrange_again()),
+        change(
+            "move", "Put a picture into a cell, where it stays",
+            lambda data: session.move(*fields(data, "item", "cell", "rows", "columns")),
+            record(item=INTEGER, cell=INTEGER, rows=INTEGER, columns=INTEGER),
+        ),
+        change(
+            "freeze", "Keep pictures where they are",
+            lambda data: session.freeze(*fields(data, "items")), _ITEMS,
+        ),
+        change(
+            "unfreeze", "Let pictures move again, all if none are named",
+            lambda data: session.unfreeze(*fields(data, "items")), _ITEMS,
+        ),
+        change(
+            "leave-out", "Take pictures off the wall",
+            lambda data: session.leave_out(*fields(data, "items")), _ITEMS,
+        ),
+        change(
+            "put-back", "Put pictures back, all if none are named",
+            lambda data: session.put_back(*fields(data, "items")), _ITEMS,
+        ),
+        change("undo", "Go one step back", lambda data: session.undo()),
+        change("redo", "Take back an undo", lambda data: session.redo()),
+        change("clear", "Remove dropped pictures and the history", lambda data: session.clear()),
+        change(
+            "export", "Write the wall to a file to download",
+            lambda data: session.export(*fields(data, "format")).id,
+            record(format={"enum": ["png", "page", "csv"]}),
+        ),
+        Operation(
+            "GET", "/api/export/{name}", "A file that was exported", files.download,
+            gives="application/octet-stream",
+        ),
+        Operation("DELETE", "/api/jobs/{name}", "Cancel a job", canceling(session)),
+    ]  # fmt: skip
+
+
+class _Files:
+    """Requests with pictures and other files in them."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self._decoding = asyncio.Semaphore(MOST_DECODING)
+
+    async def sheet(self, request: Request) -> Response:
+        """Thumbnails of some slots."""
+        side, k = number_in(request, "side"), number_in(request, "k")
+        if side not in SIDES:
+            raise Refused("There is no such sheet.", status=404)
+        content = await run_in_threadpool(self.session.album.sheet, side, k)
+        return Response(content, media_type="image/jpeg")
+
+    async def picture(self, request: Request) -> Response:
+        """One picture, larger."""
+        album, side = self.session.album, request.query_params.get("side", "320")
+        read = {"320": album.preview, "1600": album.large}.get(side)
+        if read is None:
+            raise Refused("Pictures come at 320 or 1600 pixels.", status=404)
+        slot = number_in(request, "slot")
+        async with self._decoding if side == "1600" else nullcontext():
+            content = await run_in_threadpool(read, slot)
+        kind = "image/png" if content.startswith(b"\x89PNG") else "image/jpeg"
+        return Response(content, media_type=kind)
+
+    async def alike(self, request: Request) -> Response:
+        """Look-alikes of a picture."""
+        found = await run_in_threadpool(self.session.alike, number_in(request, "slot"))
+        return as_json({"alike": found})
+
+    async def upload(self, request: Request) -> Response:
+        """Add a picture."""
+        name = request.query_params.get("name", "")
+        slot = await self.session.album.add(name, request.stream())
+        await run_in_threadpool(self.session.added)
+        return as_json({"slot": slot, "version": self.session.version}, 201)
+
+    async def mask(self, request: Request) -> Response:
+        """Use a picture as the shape of the wall."""
+        name = tidy_name(request.query_params.get("name", ""))
+        file, _ = await self.session.album.keep(name, request.stream())
+        await run_in_threadpool(self.session.use_mask, name, file)
+        return as_json({"version": self.session.version})
+
+    async def download(self, request: Request) -> Response:
+        """A finished export."""
+        found = await run_in_threadpool(self.session.exports.find, request.path_params["name"])
+        return FileResponse(found.path, media_type=found.kind, filename=found.name)

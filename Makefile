@@ -58,7 +58,7 @@ $(VENV)/base.stamp: $(VENV)/venv.stamp pyproject.toml
 	touch $@
 
 $(VENV)/dev.stamp: $(VENV)/venv.stamp pyproject.toml
-	$(BIN)/pip install --quiet --editable '.[test,lint,gpu,content,encoders]'
+	$(BIN)/pip install --quiet --editable '.[test,api,lint,gpu,content,encoders]'
 	touch $@ $(VENV)/base.stamp
 
 $(VENV)/bench.stamp: $(VENV)/venv.stamp pyproject.toml

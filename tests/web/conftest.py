@@ -60,11 +60,12 @@ class Server:
         if method == "POST":
             given["Content-Type"] = "application/json"
             body = json.dumps({} if body is None else body)
-        connection.request(method, path, body, {**given, **dict(headers)})
-        answer = connection.getresponse()
-        content = answer.read()
-        connection.close()
-        return answer.status, answer.headers, content
+        try:
+            connection.request(method, path, body, {**given, **dict(headers)})
+            answer = connection.getresponse()
+            return answer.status, answer.headers, answer.read()
+        finally:
+            connection.close()
 
     def open(self):
         """Open the page as the browser does, which takes the cookie."""

@@ -615,7 +615,7 @@ def test_errors_of_the_app_are_in_json_and_do_not_say_why(caplog):
         def fail(self, *_):
             raise RuntimeError("a secret")
 
-    server = Server(make_app(Broken()))
+    server = Server(make_app(Broken(), Broken(), Broken()))
     headers = [("cookie", f"unshuffle-8765={server.guard._secret.decode()}")]
     for method, path in [("GET", "/api/state"), ("POST", "/api/undo"), ("GET", "/api/alike/0")]:
         answer = server.ask(method, path, headers=[*headers, JSON])

@@ -48,7 +48,7 @@ def test_it_prints_one_address_and_ends_when_told(serve, photos, how):
     assert server.stop(how) == 0
     said = Path(server.home / "server.log").read_text()
     assert "Traceback" not in said
-    assert said.endswith("Stopped. The wall is saved for next time.\n")
+    assert said.endswith("Stopped. Everything is saved for next time.\n")
     connection.close()
 
 

@@ -62,7 +62,7 @@ class Operation:
         ]
         kind, schema = ("application/json", self.gives)
         if isinstance(self.gives, str):
-            kind, schema = self.gives, {"type": "string", "contentMediaType": self.gives}
+            kind, schema = self.gives, {"type": "string", "format": "binary"}
         refused = {"description": "Refused, with the reason", "content": _json(_ERROR)}
         found: Schema = {
             "operationId": re.sub(r"\W+", "-", f"{self.method.lower()}{self.path}").strip("-"),
@@ -82,7 +82,7 @@ class Operation:
             found["requestBody"] = {"required": True, "content": _json(self.takes or record())}
         elif self.method == "PUT":
             kind = "application/octet-stream"
-            content = {kind: {"schema": {"type": "string", "contentMediaType": kind}}}
+            content = {kind: {"schema": {"type": "string", "format": "binary"}}}
             found["requestBody"] = {"required": True, "content": content}
         return found
 

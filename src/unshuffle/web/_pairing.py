@@ -115,7 +115,10 @@ class Pairing(Workspace):
     @property
     def now(self) -> Pairs:
         """The pairs that are shown."""
-        return self._history.now
+        return self._history.now.grown(self._n_first())
+
+    def _n_first(self) -> int:
+        return len(self.sides[0]) if self.sides else 0
 
     @property
     def automatic(self) -> bool:
@@ -350,7 +353,7 @@ class Pairing(Workspace):
             if not self._history.go(by):
                 raise Refused(problem, status=409)
             self.jobs.cancel("matching")
-            now = self.now.grown(len(before))
+            now = self.now
             changed = frozenset(np.flatnonzero(now.partner != before).tolist())
             self._set(self._history.number, partner=now.partner, confidence=now.confidence,
                       changed=changed)  # fmt: skip
@@ -396,7 +399,7 @@ class Pairing(Workspace):
         with self._lock:
             for side in self.sides:
                 side.clear()
-            self._history = History([Pairs.none(len(self.sides[0]) if self.sides else 0)])
+            self._history = History([Pairs.none()])
             self._candidates, self._automatic = None, None
             if self._paths is None:
                 self.kind, self.sides = None, ()
@@ -493,8 +496,7 @@ class Pairing(Workspace):
         with self._lock:
             if not self.sides:
                 return
-            n = len(self.sides[0])
-            now = self.now.grown(n)
+            now = self.now
             self._set(self._history.number, partner=now.partner, confidence=now.confidence)
             new = self._unmatched(now) if not now.raw else 0
             if self._missing():
@@ -535,7 +537,7 @@ class Pairing(Workspace):
             now, sides = self._history.find(number), self.sides
         if now is None or not sides:
             return
-        found = match(job, now, sides)
+        found = match(job, now.grown(self._n_first()), sides)
         if job.canceled and not (now.raw and self._is_open):
             raise Canceled  # what there was is better than half an answer
         with self._lock:

@@ -88,7 +88,7 @@ def pairing_operations(pairing: Pairing, streams: Streams) -> list[Operation]:
         ),
         Operation(
             "GET", f"{_BASE}/picture/{{side}}/{{slot}}",
-            "One picture, of at most 320 or 1600 pixels", files.picture, gives="image/jpeg",
+            "One picture, of at most 320 or 1600 pixels", files.picture, gives="image/*",
             query={"side": {"enum": ["320", "1600"], "default": "320"}},
         ),
         Operation(
@@ -130,7 +130,7 @@ def pairing_operations(pairing: Pairing, streams: Streams) -> list[Operation]:
         ),
         Operation(
             "GET", f"{_BASE}/export/{{name}}", "A file that was exported", files.download,
-            gives="application/octet-stream",
+            gives="*/*",
         ),
         Operation("DELETE", f"{_BASE}/jobs/{{name}}", "Cancel a job", canceling(pairing)),
     ]  # fmt: skip

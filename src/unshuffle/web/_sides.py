@@ -24,6 +24,7 @@ from unshuffle.web._album import (
     keep_file,
     tidy_name,
 )
+from unshuffle.web._jobs import Canceled
 from unshuffle.web._refusal import Refused
 
 TABLES = (*SUFFIXES, ANNDATA)
@@ -319,8 +320,10 @@ class TableSide:
 
     def describe(self, slots: Slots) -> tuple[Any, Any]:
         """Numbers, whose scaling and kernel are chosen by the estimator."""
-        assert self._table is not None
-        values = self._table.values
+        table = self._table
+        if table is None or len(slots) > len(table.names):
+            raise Canceled  # another table was dropped meanwhile
+        values = table.values
         return (values if len(slots) == len(self.names) else values[slots]), "auto"
 
     def words(self) -> list[str] | None:
@@ -340,11 +343,13 @@ class TableSide:
         return {"name": self.names[slot], "text": None, "cells": cells}
 
     def _cells(self, slot: int, most: int) -> list[tuple[str, str]]:
-        assert self._table is not None
-        row = self._table.values[slot]
+        table = self._table
+        if table is None or slot >= len(table.names):
+            raise Refused("There is no such item.", status=404)
+        row = table.values[slot]
         if sparse.issparse(row):
             row = row.toarray()[0]
-        headings = self._table.columns[:most]
+        headings = table.columns[:most]
         return [(heading, f"{value:.6g}") for heading, value in zip(headings, row, strict=False)]
 
 

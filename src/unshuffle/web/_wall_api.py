@@ -76,7 +76,7 @@ def wall_operations(session: Session, streams: Streams) -> list[Operation]:
         ),
         Operation(
             "GET", "/api/picture/{slot}", "One picture, of at most 320 or 1600 pixels",
-            files.picture, gives="image/jpeg",
+            files.picture, gives="image/*",
             query={"side": {"enum": ["320", "1600"], "default": "320"}},
         ),
         Operation(
@@ -135,7 +135,7 @@ def wall_operations(session: Session, streams: Streams) -> list[Operation]:
         ),
         Operation(
             "GET", "/api/export/{name}", "A file that was exported", files.download,
-            gives="application/octet-stream",
+            gives="*/*",
         ),
         Operation("DELETE", "/api/jobs/{name}", "Cancel a job", canceling(session)),
     ]  # fmt: skip

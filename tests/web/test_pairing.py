@@ -445,3 +445,59 @@ def test_steps_keep_partners_unique_and_answers_true(data):
         copy = Pairs.from_json(json.loads(json.dumps(pairs.to_json())))
         assert copy.partner.tolist() == pairs.partner.tolist()
         assert (copy.answers, copy.aside) == (dict(pairs.answers), pairs.aside)
+
+
+@pytest.mark.parametrize("kind", ["pictures", "texts"])
+def test_links_out_of_a_folder_are_not_followed(open_pairing, halves, tmp_path, kind):
+    paths = halves[:2] if kind == "pictures" else write_texts(tmp_path)
+    secret = tmp_path / ("secret.png" if kind == "pictures" else "secret.txt")
+    if kind == "pictures":
+        Image.new("RGB", (9, 9), "red").save(secret)
+    else:
+        secret.write_text("a secret")
+    (paths[0] / f"link{secret.suffix}").symlink_to(secret)
+    pairing = open_pairing(paths)
+    (failed,) = pairing.items()["sides"][0]["failed"]
+    assert failed["reason"] == "a link that leads out of the folder"
+    # One that is made after the folder was listed.
+    path = sorted(paths[0].iterdir())[0]
+    pairing.close()
+    pairing = open_pairing(paths, wait=False)
+    assert pairing.jobs.wait(timeout=120)
+    path.unlink()
+    path.symlink_to(secret)
+    if kind == "pictures":
+        with pytest.raises(Refused, match="can no longer be read"):
+            pairing.picture(0, 0, True)
+    else:
+        assert "secret" not in json.dumps(pairing.item(0, 0))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("x.npy", b"\x93NUMPY\x01\x00v\x00{'descr': '|O', 'fortran_order': False, 'shape': (3,)}\n"),
+        ("x.npy", b"\x93NUMPY\x01\x00"),
+        ("x.parquet", b"PAR1" + bytes(50)),
+        ("x.h5ad", b"\x89HDF\r\n\x1a\n" + bytes(50)),
+        ("x.csv", b"\0" * 99),
+        ("x.csv", b"a,b\nnan,1\n2,3\n"),
+        ("../../x.csv", b"word\n"),
+        ("x.txt", b"\xff\xfe\0"),
+        ("x.png", b"GIF89a\xff\xff\xff\xff"),
+    ],
+)
+def test_damaged_files_are_listed_with_the_reason(open_pairing, tmp_path, name, content):
+    async def pieces():
+        yield content
+
+    pairing = open_pairing()
+    asyncio.run(pairing.add(0, name, pieces()))
+    pairing.added()
+    settle(pairing)
+    (failed,) = pairing.items()["sides"][0]["failed"]
+    assert ".." not in failed["name"]
+    assert failed["reason"]
+    assert str(tmp_path) not in failed["reason"]
+    assert pairing.state()["missing"]
+    assert not (tmp_path.parent / "x.csv").exists()

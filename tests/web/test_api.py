@@ -4,11 +4,15 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from tests.web.conftest import Server, write_photos
 from tests.web.test_pairing import write_tables
 
+from unshuffle.matching import Matches
+
+DOCS = Path(__file__).parents[2] / "docs" / "api.md"
 pytestmark = pytest.mark.xdist_group(__name__)
 
 
@@ -59,6 +63,24 @@ def test_every_address_is_described(server):
     ids = [each["operationId"] for some in description["paths"].values() for each in some.values()]
     assert len(set(ids)) == len(ids)
     assert all(each["summary"] for some in description["paths"].values() for each in some.values())
+
+
+@pytest.mark.skipif(not DOCS.exists(), reason="a source archive has no docs")
+def test_the_client_in_the_docs_works(serve, tmp_path, monkeypatch, capsys):
+    server = serve()
+    write_tables(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", DOCS.read_text("utf-8"), re.DOTALL)
+    scope = {"address": server.address}
+    exec("\n".join(blocks), scope)
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith("About ")
+    assert said[1].startswith("Is a-")
+    assert said[-1].startswith("3 answered, ")
+    matches = Matches.load("pairs.csv")
+    assert len(matches.pairs) == 30
+    with pytest.raises(RuntimeError, match="no such item"):
+        scope["client"].post("/api/match/answer", pairs=[[0, 99]])
 
 
 @pytest.mark.slow

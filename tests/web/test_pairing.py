@@ -476,7 +476,10 @@ def test_links_out_of_a_folder_are_not_followed(open_pairing, halves, tmp_path, 
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("x.npy", b"\x93NUMPY\x01\x00v\x00{'descr': '|O', 'fortran_order': False, 'shape': (3,)}\n"),
+        (
+            "x.npy",
+            b"\x93NUMPY\x01\x00v\x00{'descr': '|O', 'fortran_order': False, 'shape': (3,)}\n",
+        ),
         ("x.npy", b"\x93NUMPY\x01\x00"),
         ("x.parquet", b"PAR1" + bytes(50)),
         ("x.h5ad", b"\x89HDF\r\n\x1a\n" + bytes(50)),

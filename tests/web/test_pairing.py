@@ -489,6 +489,7 @@ def test_links_out_of_a_folder_are_not_followed(open_pairing, halves, tmp_path, 
         ("x.txt", b"\xff\xfe\0"),
         ("x.png", b"GIF89a\xff\xff\xff\xff"),
     ],
+    ids=[f"file {k}" for k in range(9)],
 )
 def test_damaged_files_are_listed_with_the_reason(open_pairing, tmp_path, name, content):
     async def pieces():

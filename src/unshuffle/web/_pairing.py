@@ -3,21 +3,20 @@
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unshuffle.web._album import MOST_PICTURES, MOST_UPLOADED, Dropped, is_own_name
+from unshuffle.web._album import MOST_PICTURES, MOST_UPLOADED, Dropped
 from unshuffle.web._exports import Exports
 from unshuffle.web._history import History
 from unshuffle.web._jobs import Canceled, Job
 from unshuffle.web._matcher import FEWEST, Candidates, match
 from unshuffle.web._pair_exports import PAIR_MAKERS, Table
-from unshuffle.web._pairs import Pairs
+from unshuffle.web._pairs import Pairs, SavedMatch
 from unshuffle.web._refusal import Refused
 from unshuffle.web._sides import NOUNS, PictureSide, Side, kind_of, kind_of_name, make_side
 from unshuffle.web._state_file import Companion
@@ -44,6 +43,7 @@ class Pairing(Workspace):
         self._automatic: bool | None = None  # None until people choose
         self._history: History[Pairs] = History([Pairs.none()])
         self._candidates: Candidates | None = None
+        self._saved: SavedMatch | None = None  # of last time, until it is taken up
         self._added_at = -inf
         self._is_open = False
 
@@ -59,7 +59,7 @@ class Pairing(Workspace):
                     f"{NOUNS[kinds[1]]}. Give two collections of the same kind."
                 )
             self.kind = kinds[0]
-        saved = self._file.load(_parse)
+        saved = self._file.load(SavedMatch.from_json)
         if self._file.problem:
             self._tell(self._file.problem, "error")
         if saved is not None and self._paths is None:
@@ -67,8 +67,7 @@ class Pairing(Workspace):
         if self.kind is not None:
             self._make_sides(self.kind, ([], []) if saved is None else saved.dropped)
         if saved is not None and saved.kind == self.kind:
-            self._automatic = saved.automatic
-            self._saved_names, self._saved_steps = saved.names, (saved.steps, saved.position)
+            self._automatic, self._saved = saved.automatic, saved
             if self.kind != "table":  # of which the rows are not known yet
                 self._take_up()
         self._is_open = True
@@ -83,9 +82,6 @@ class Pairing(Workspace):
             self._save()
         self.exports.close()
 
-    _saved_names: tuple[list[str], list[str]] | None = None
-    _saved_steps: tuple[list[Pairs], int] = ([], 0)
-
     def _make_sides(self, kind: str, dropped: Sequence[list[Dropped]]) -> None:
         paths = (None, None) if self._paths is None else self._paths
         self.kind = kind
@@ -99,16 +95,10 @@ class Pairing(Workspace):
     def _take_up(self) -> None:
         """The history of last time, of the items that are still there."""
         with self._lock:
-            if self._saved_names is None:
-                return
-            slots = [
-                _find(before, side.names)
-                for before, side in zip(self._saved_names, self.sides, strict=True)
-            ]
-            steps, position = self._saved_steps
-            n = len(self.sides[0])
-            self._history = History([step.renumbered(slots, n) for step in steps], position)
-            self._saved_names = None
+            if self._saved is not None:
+                names = [side.names for side in self.sides]
+                self._history = History(self._saved.steps_for(names), self._saved.position)
+                self._saved = None
 
     # ---- what the page sees
 
@@ -444,16 +434,17 @@ class Pairing(Workspace):
 
     def _save(self) -> None:
         with self._lock:
-            data: dict[str, Any] = {
-                "kind": self.kind,
-                "names": [list(side.names) for side in self.sides] or [[], []],
-                "dropped": [[asdict(each) for each in side.kept()] for side in self.sides]
-                or [[], []],
-                "automatic": self._automatic,
-                "position": self._history.position,
-                "steps": [step.to_json() for step in self._history.steps],
-            }
-            problem = self._file.save(data)
+            if self._saved is not None:
+                return  # nothing has changed yet
+            saved = SavedMatch(
+                self.kind,
+                tuple(list(side.names) for side in self.sides) or ([], []),
+                tuple(side.kept() for side in self.sides) or ([], []),
+                self._automatic,
+                self._history.steps,
+                self._history.position,
+            )
+            problem = self._file.save(saved.to_json())
         if problem:
             self._tell(problem, "error")
 
@@ -498,13 +489,12 @@ class Pairing(Workspace):
                 return
             now = self.now
             self._set(self._history.number, partner=now.partner, confidence=now.confidence)
-            new = self._unmatched(now) if not now.raw else 0
-            if self._missing():
-                pass
-            elif new and now.settled:
+            is_new = now.raw or self._unmatched(now) > 0
+            works = not self._missing() and (
+                is_new or not now.settled or (self.automatic and self._candidates is None)
+            )
+            if works and is_new and not now.raw and now.settled:
                 self._history.push(replace(now, label=_ADDING))
-            known = now.settled and not new and not now.raw and self._candidates is not None
-            works = not self._missing() and not known
         self._save()
         self.touch()
         if works:
@@ -520,12 +510,13 @@ class Pairing(Workspace):
 
     # ---- matching
 
-    def _work(self, pause: float = _PAUSE) -> None:
+    def _work(self, pause: float | None = None) -> None:
         """Match the pairs that are shown, in the background."""
+        waits = _PAUSE if pause is None else pause
         with self._lock:
             number = self._history.number
             self.jobs.cancel("matching")
-        self._start("matching", "Matching", lambda job: self._match(job, number, pause))
+        self._start("matching", "Matching", lambda job: self._match(job, number, waits))
 
     def _match(self, job: Job, number: int, pause: float) -> None:
         """Match for a step of the history, unless it is left or changed meanwhile."""
@@ -567,45 +558,6 @@ class Pairing(Workspace):
         if len(some) == 1:
             return shown(self.sides[side].names[some[0]])
         return f"{len(some):,} {NOUNS[self.kind or 'pictures']}"
-
-
-@dataclass(frozen=True)
-class _Saved:
-    """All that is kept of a match."""
-
-    kind: str | None
-    names: tuple[list[str], list[str]]
-    dropped: tuple[list[Dropped], list[Dropped]]
-    automatic: bool | None
-    steps: list[Pairs]
-    position: int
-
-
-def _parse(data: Any) -> _Saved:
-    first, second = ([str(name) for name in names] for names in data["names"])
-    left, right = (
-        [Dropped(str(each["file"]), str(each["name"])) for each in some]
-        for some in data["dropped"]
-    )
-    if not all(is_own_name(each.file) for each in (*left, *right)):
-        raise ValueError("it names a file that is not one of its own")
-    steps, position = [Pairs.from_json(each) for each in data["steps"]], int(data["position"])
-    if not 0 <= position < len(steps):
-        raise ValueError("its history is incomplete")
-    if data["kind"] not in (None, *NOUNS):
-        raise ValueError("it matches nothing that is known")
-    automatic = None if data["automatic"] is None else bool(data["automatic"])
-    return _Saved(data["kind"], (first, second), (left, right), automatic, steps, position)
-
-
-def _find(before: list[str], names: list[str]) -> NDArray[np.intp]:
-    """The present slot of each item of last time, by name; -1 if it is gone."""
-    if before == names:
-        return np.arange(len(before))
-    place: dict[str, int] = {}
-    for slot, name in enumerate(names):
-        place[name] = -1 if name in place else slot  # a name of two items is of no use
-    return np.array([place.get(name, -1) for name in before], dtype=np.intp)
 
 
 def _summarize(now: Pairs) -> str:

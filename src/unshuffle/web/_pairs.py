@@ -1,19 +1,20 @@
-"""A step of a match: who belongs to whom, and what people have said about it."""
+"""Steps of a match: who belongs to whom, what people have said about it, and what is kept."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from math import isfinite
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle.web._album import Slots
+from unshuffle.web._album import Dropped, Slots, is_own_name
 from unshuffle.web._refusal import Refused
 
 Aside = tuple[frozenset[int], frozenset[int]]
 NOBODY: Aside = (frozenset(), frozenset())
 _DIGITS = 4
+_MOST_NUMBERS = 500_000  # in the steps of a file
 
 
 @dataclass(frozen=True)
@@ -203,3 +204,61 @@ class Pairs:
             bool(data["raw"]),
             str(data["label"]),
         )
+
+
+@dataclass(frozen=True)
+class SavedMatch:
+    """All that is kept of a match: names and dropped files of both sides, and the steps."""
+
+    kind: str | None
+    names: tuple[list[str], ...]
+    dropped: tuple[list[Dropped], ...]
+    automatic: bool | None
+    steps: list[Pairs]
+    position: int
+
+    def steps_for(self, names: Sequence[list[str]]) -> list[Pairs]:
+        """The steps, of the items that are still there."""
+        slots = [_find(*both) for both in zip(self.names, names, strict=True)]
+        return [step.renumbered(slots, len(names[0])) for step in self.steps]
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, with as many of the last steps as make a file of some megabytes."""
+        n_steps = max(1, _MOST_NUMBERS // max(len(self.names[0]), 1))
+        first = max(0, min(self.position, len(self.steps) - n_steps))
+        return {
+            "kind": self.kind,
+            "names": list(self.names),
+            "dropped": [[asdict(each) for each in some] for some in self.dropped],
+            "automatic": self.automatic,
+            "position": self.position - first,
+            "steps": [step.to_json() for step in self.steps[first:]],
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> "SavedMatch":
+        """From the file; raises nearly anything if it is damaged."""
+        first, second = ([str(name) for name in names] for names in data["names"])
+        left, right = (
+            [Dropped(str(each["file"]), str(each["name"])) for each in some]
+            for some in data["dropped"]
+        )
+        if not all(is_own_name(each.file) for each in (*left, *right)):
+            raise ValueError("it names a file that is not one of its own")
+        steps, position = [Pairs.from_json(each) for each in data["steps"]], int(data["position"])
+        if not 0 <= position < len(steps):
+            raise ValueError("its history is incomplete")
+        if data["kind"] not in (None, "pictures", "texts", "table"):
+            raise ValueError("it matches nothing that is known")
+        automatic = None if data["automatic"] is None else bool(data["automatic"])
+        return cls(data["kind"], (first, second), (left, right), automatic, steps, position)
+
+
+def _find(before: list[str], names: list[str]) -> NDArray[np.intp]:
+    """The present slot of each item of last time, by name; -1 if it is gone."""
+    if before == names:
+        return np.arange(len(before))
+    place: dict[str, int] = {}
+    for slot, name in enumerate(names):
+        place[name] = -1 if name in place else slot  # a name of two items is of no use
+    return np.array([place.get(name, -1) for name in before], dtype=np.intp)

@@ -241,6 +241,7 @@ EXAMPLES: dict[str, Example] = {
             made.objective_,
             made.soft_matches(),
             made.candidates(3),
+            made.questions(3),
         ),
     ),
     "matching.Matches": Example(

@@ -20,6 +20,7 @@ from benchmarks.accuracy import (
     _mixtures,
     _orbits,
     _photos,
+    _questions,
     _set_kernels,
     _trust,
     _unseen,
@@ -45,6 +46,7 @@ REPORTS = {
     "trust": _trust.report,
     "calibration": _trust.calibrate,
     "known-pairs": _known_pairs.report,
+    "questions": _questions.report,
     "unseen": _unseen.report,
     "content": _content.report,
 }

@@ -71,7 +71,7 @@ def _compare(task: Task, peers: tuple[str, ...]) -> str:
             if "canonical" in peers:
                 found["canonical"] = by_canonical_correlations(task.X, y, frozen)
         for name, permutation in found.items():
-            results.setdefault(name, []).append(_score(task, order, permutation, known))
+            results.setdefault(name, []).append(score(task, order, permutation, known))
     means = {name: np.mean(scores, axis=0) for name, scores in results.items()}
     return (
         f"{task.name}, {N_KNOWN} known: rank error (right) "
@@ -80,7 +80,7 @@ def _compare(task: Task, peers: tuple[str, ...]) -> str:
     )
 
 
-def _score(
+def score(
     task: Task, order: Permutation, found: Permutation, known: Permutation
 ) -> tuple[float, float]:
     """Rank error and share right of the pairs that were not known and have a partner."""

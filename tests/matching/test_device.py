@@ -156,6 +156,7 @@ def test_a_fitted_estimator_is_pickled_for_machines_without_a_gpu(sides):
     loaded = pickle.loads(pickle.dumps(found))
     assert loaded._shares.device is None
     assert np.mean(loaded.candidates(3) == found.candidates(3)) > 0.95
+    np.testing.assert_array_equal(loaded.questions(3), found.questions(3))
     assert clone(found).device == "cuda"
 
 

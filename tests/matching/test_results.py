@@ -200,6 +200,7 @@ def test_matches_with_odd_names_are_saved_and_loaded(paired_points, tmp_path, su
     [
         lambda sorting: sorting.reorder([1, 2]),
         lambda sorting: sorting.candidates(1),
+        lambda sorting: sorting.questions(1),
         lambda sorting: sorting.soft_matches(),
         lambda sorting: sorting.matches_,
     ],

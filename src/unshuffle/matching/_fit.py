@@ -38,6 +38,7 @@ from unshuffle.matching._known_pairs import (
     leave_out,
 )
 from unshuffle.matching._paper import solve_by_paper
+from unshuffle.matching._questions import RANK
 from unshuffle.matching._refined import (
     FINISHED,
     MatchSearch,
@@ -74,7 +75,7 @@ class Answer:
     objective: float
     path: list[float]
     converged: bool
-    shares: Any  # with `candidates` and `soft_matches`
+    shares: Any  # with `candidates`, `soft_matches` and `components`
 
 
 class Fit(ABC):
@@ -343,7 +344,8 @@ class DenseFit(Fit):
         spreads = [interaction_spread(each + linear) for each in slopes]
         if pair.swapped:
             slopes = [np.ascontiguousarray(each.T) for each in slopes]
-        frozen = pair.frozen[:, :: pair.order]
+        frozen, own = pair.frozen[:, :: pair.order], pair.spectra[1 if pair.swapped else 0]
+        components = own.eigenvectors_[:, :RANK] * own.eigenvalues_[:RANK]
         return Answer(
             permutation=pair.to_user(outcome.matching),
             n_second=(pair.K if pair.swapped else pair.L).shape[0],
@@ -351,7 +353,7 @@ class DenseFit(Fit):
             objective=pair.objective(outcome.matching),
             path=outcome.objective_path,
             converged=outcome.converged,
-            shares=DenseShares(slopes, spreads, frozen),
+            shares=DenseShares(slopes, spreads, frozen, components.astype(np.float32)),
         )
 
     def judge(self, interrupted: bool) -> tuple[float, Array]:
@@ -383,9 +385,14 @@ class DenseShares:
     """Soft shares of all pairs from gradients of the objective."""
 
     def __init__(
-        self, slopes: list[Array], spreads: list[float], frozen: NDArray[np.intp]
+        self,
+        slopes: list[Array],
+        spreads: list[float],
+        frozen: NDArray[np.intp],
+        components: NDArray[np.float32],
     ) -> None:
         self.slopes, self.spreads, self.frozen = slopes, spreads, frozen
+        self.components = components  # of the squared kernel of X
 
     def soft_matches(self, temperature: float, number: int = 0) -> Array:
         """Share of each item of X in each item of y."""

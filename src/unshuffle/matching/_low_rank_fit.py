@@ -39,6 +39,7 @@ from unshuffle.matching._factors import Factors, compute_factors
 from unshuffle.matching._fit import Answer, Fit, fixed_rng
 from unshuffle.matching._known_pairs import FEWEST, LEAST_DOUBT, NAT, LeftOut, check_hints
 from unshuffle.matching._low_rank import CONVINCING, solve_low_rank
+from unshuffle.matching._questions import RANK
 from unshuffle.matching._refined import (
     CLEARLY_DIFFERENT,
     FINISHED,
@@ -273,6 +274,13 @@ class FactorShares:
         )
         pair = replace(self.pair, first=first, second=second, cost=to_host(self.pair.cost))
         return {**vars(self), "pair": pair, "scores": scores, "device": None}
+
+    @property
+    def components(self) -> NDArray[np.float32]:
+        """Leading components of X, whose inner products are its squared kernel up to a factor."""
+        own = self.pair.second if self.pair.swapped else self.pair.first
+        weights = own.eigenvalues[:RANK] / own.eigenvalues[0]
+        return np.asarray(to_host(own.scores[:, :RANK]) * weights.astype(np.float32))
 
     def tiles(self) -> Any:
         """The machine that works on all pairs."""

@@ -128,6 +128,7 @@ def _sorting() -> Any:
 
 
 method("matching.KernelizedSorting.candidates", _sorting, {"k": needed(s.count(1, 3, 8))})
+method("matching.KernelizedSorting.questions", _sorting, {"k": needed(s.count(1, 3, 8))})
 method("matching.KernelizedSorting.soft_matches", _sorting, {"temperature": s.real(0.1, 0.2, 1)})
 method(
     "matching.KernelizedSorting.reorder",

@@ -10,7 +10,7 @@ function dialog(id) {
 }
 
 /** Lets a click outside a dialog and its button close it. */
-function closable(/** @type {HTMLDialogElement} */ box) {
+export function closable(/** @type {HTMLDialogElement} */ box) {
   box.addEventListener("click", (event) => {
     if (event.target === box) box.close();
   });

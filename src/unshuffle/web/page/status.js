@@ -28,6 +28,11 @@ export function showStatus(/** @type {State} */ state, /** @type {boolean} */ ad
   const empty = pictures.total === 0;
   byId("welcome").hidden = !empty || adding || reading;
   byId("modes").hidden = byId("zooms").hidden = empty;
+  showHistory(state);
+}
+
+/** Lets the buttons of the history say what they undo. */
+export function showHistory(/** @type {{undo: string | null, redo: string | null}} */ state) {
   for (const which of /** @type {const} */ (["undo", "redo"])) {
     const button = /** @type {HTMLButtonElement} */ (byId(which));
     const [verb, keys] = which === "undo" ? ["Undo", "Ctrl+Z"] : ["Redo", "Ctrl+Shift+Z"];

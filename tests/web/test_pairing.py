@@ -178,8 +178,12 @@ def test_who_loses_a_partner_gets_that_of_the_other(open_pairing, halves):
     assert pairing.state()["redo"] == "correcting 00.png"
     pairing.redo()
     assert pairing.pairs()["answered"] == [0]
+    sure = pairing.pairs()["confidence"][2]
+    pairing.answer([[2, pairing.pairs()["partner"][2]]])
+    assert pairing.pairs()["confidence"][2] == 1
     pairing.release([])
     assert pairing.pairs()["answered"] == []
+    assert pairing.pairs()["confidence"][2] == sure
     assert "None of these" in refusal(pairing.release, [0])[0]
     pairing.match_again()
     assert settle(pairing).state()["matching"]["stale"] == 0
@@ -217,7 +221,7 @@ def test_candidates_begin_with_the_partner_and_say_who_has_them(open_pairing, ha
     assert [each["answered"] for each in pairing.candidates(3)][:2] == [False, True]
     far = next(y for y in range(N) if all(y != each["item"] for each in found) and y != other)
     pairing.answer([[3, far]])
-    assert pairing.candidates(3)[0] == {"item": far, "share": 0.0, "taken": 3, "answered": True}
+    assert pairing.candidates(3)[0] == {"item": far, "taken": 3, "answered": True}
     assert refusal(pairing.candidates, N)[1] == 404
 
 

@@ -13,14 +13,16 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
-from unshuffle._decoding import SUFFIXES, decode, explain
+from unshuffle._decoding import SUFFIXES, central_part, decode, explain
 from unshuffle._files import list_files, path_key
 from unshuffle._parameters import check_memory
 from unshuffle._picture_previews import Previews
@@ -341,6 +343,20 @@ class Album:
             raise Refused(why, status=410) from error
         assert found is not None
         return found
+
+    def square(self, slot: int, side: int) -> NDArray[np.uint8]:
+        """The largest central square of a picture at a size, from its file if that is sharper."""
+        preview = self.preview(slot)
+        with Image.open(BytesIO(preview), formats=("JPEG", "PNG")) as image:
+            with self._lock:
+                path, original = Path(self._paths[slot]), int(self._sizes[slot].min())
+            if min(image.size) >= min(side, original):
+                return central_part(image, side, side)
+            with suppress(Exception), warnings.catch_warnings():  # gone or damaged meanwhile
+                warnings.simplefilter("ignore")
+                self._reader.check_inside(path)
+                return decode(path, size=(side, side), fit="crop").pixels
+            return central_part(image, side, side)
 
     def _check_ready(self, slot: int) -> None:
         if not self.is_ready(slot):

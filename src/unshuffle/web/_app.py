@@ -8,6 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from unshuffle.web._collage import Studio
+from unshuffle.web._collage_api import collage_operations
 from unshuffle.web._openapi import Operation, describe
 from unshuffle.web._pairing import Pairing
 from unshuffle.web._pairing_api import pairing_operations
@@ -26,12 +28,13 @@ _KINDS = {
 }
 
 
-def make_app(session: Session, pairing: Pairing) -> Starlette:
+def make_app(session: Session, pairing: Pairing, studio: Studio) -> Starlette:
     """ASGI app of all views, to be put behind a guard."""
     streams, assets = Streams(), _Assets()
     operations = [
         *wall_operations(session, streams),
         *pairing_operations(pairing, streams),
+        *collage_operations(studio, streams),
     ]
     described = Operation(
         "GET", "/api/openapi.json", "This description", answering(lambda: description),

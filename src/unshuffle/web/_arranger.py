@@ -16,7 +16,7 @@ from unshuffle._parallel import one_blas_thread
 from unshuffle._progress import Stopped
 from unshuffle.base import SearchState
 from unshuffle.images import describe
-from unshuffle.layout import GridLayout
+from unshuffle.layout import Collage, GridLayout
 from unshuffle.web._album import Album, Slots
 from unshuffle.web._arrangement import EMPTY, OUTSIDE, Arrangement, Grid
 from unshuffle.web._jobs import Canceled, Job
@@ -29,6 +29,7 @@ _AT_ONCE = 4096
 # More pictures are laid out by their leading components, found once, since every move lays out
 # again. The solver regards at most 48.
 _MANY, _N_COMPONENTS = 1000, 64
+_WARM = 15  # rows and columns of a collage that needs all of its solver
 
 
 @dataclass(frozen=True)
@@ -186,5 +187,8 @@ def prepare() -> None:
 
 
 def warm_up() -> None:
-    """Load the solver, which takes a second or two, while the first pictures are read."""
-    GridLayout(shape=(4, 4)).fit(np.random.default_rng(0).random((16, 3)))
+    """Load the solvers, which takes a second or two, while the first pictures are read."""
+    rng = np.random.default_rng(0)
+    GridLayout(shape=(4, 4)).fit(rng.random((16, 3)))
+    tiles = rng.integers(0, 256, (_WARM**2, 2, 2, 3), dtype=np.uint8)
+    Collage(tiles[0], shape=(_WARM, _WARM), detail=1).fit(tiles)

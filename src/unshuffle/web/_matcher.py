@@ -28,7 +28,6 @@ class Candidates:
 
     slots: Slots
     items: NDArray[np.intp]  # slots of the second side, the best first
-    shares: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -93,9 +92,7 @@ def _changes(
 
 def _best(sorting: KernelizedSorting, slots: Sequence[Slots]) -> Candidates:
     first, second = slots
-    best = sorting.candidates(min(N_CANDIDATES, len(second)))
-    shares = sorting.soft_matches()[np.arange(len(first))[:, None], best]
-    return Candidates(first, second[best], np.asarray(shares).reshape(best.shape))
+    return Candidates(first, second[sorting.candidates(min(N_CANDIDATES, len(second)))])
 
 
 def _frozen(now: Pairs, slots: Sequence[Slots]) -> NDArray[np.intp] | None:

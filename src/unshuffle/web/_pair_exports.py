@@ -41,7 +41,7 @@ class Table:
         partner = number[now.partner[first]]
         matches = Matches(
             partner,
-            np.where(partner >= 0, now.confidence[first], 0.0),
+            np.where(partner >= 0, now.believed[first], 0.0),
             names[0],
             names[1],
             expected_accuracy=np.nan if now.expected is None else now.expected,

@@ -214,7 +214,7 @@ class Pairing(Workspace):
             return {
                 "version": self._history.version,
                 "partner": now.partner.tolist(),
-                "confidence": now.confidence.round(4).tolist(),
+                "confidence": now.believed.round(4).tolist(),
                 "answered": sorted(now.answers),
                 "changed": sorted(now.changed),
                 "aside": [sorted(each) for each in now.aside],
@@ -228,23 +228,15 @@ class Pairing(Workspace):
             if not self.sides or not np.isin(slot, self.sides[0].ready()):
                 raise Refused("There is no such item.", status=404)
             row = np.flatnonzero(() if known is None else known.slots == slot)
-            if known is None or not row.size:
-                found = [(int(now.partner[slot]), float(now.confidence[slot]))]
-            else:
-                items, shares = known.items[row[0]].tolist(), known.shares[row[0]].tolist()
-                found = list(zip(items, shares, strict=True))
-                if now.partner[slot] not in items:  # it was corrected or exchanged
-                    found.insert(0, (int(now.partner[slot]), 0.0))
-            holders = {int(y): x for x, y in enumerate(now.partner.tolist()) if y >= 0}
+            found = [] if known is None or not row.size else known.items[row[0]].tolist()
+            present = int(now.partner[slot])
+            if present not in found:  # it was corrected or exchanged
+                found.insert(0, present)
+            holders = {y: x for x, y in enumerate(now.partner.tolist())}
             confirmed = set(now.answers.values())
             return [
-                {
-                    "item": item,
-                    "share": round(share, 4),
-                    "taken": holders.get(item, -1),
-                    "answered": item in confirmed,
-                }
-                for item, share in found
+                {"item": item, "taken": holders.get(item, -1), "answered": item in confirmed}
+                for item in found
                 if item >= 0 and item not in now.aside[1]
             ]
 
@@ -418,13 +410,12 @@ class Pairing(Workspace):
         with self._lock:
             self.jobs.cancel("matching")
             self._history.push(replace(pairs, label=label))
-            works = self.automatic and not self._missing()
-            if not works:
+            if self.automatic and not self._missing():
+                self._work()
+            else:
                 self._set(self._history.number, settled=True)
-        self._save()
+            self._save()
         self.touch()
-        if works:
-            self._work()
 
     def _set(self, number: int, **changes: Any) -> bool:
         with self._lock:

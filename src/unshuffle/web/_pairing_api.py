@@ -79,7 +79,7 @@ def pairing_operations(pairing: Pairing, streams: Streams) -> list[Operation]:
             "GET", f"{_BASE}/candidates/{{slot}}", "The best partners of an item of the left side",
             files.candidates,
             gives=record(candidates=array(
-                record(item=INTEGER, share=NUMBER, taken=INTEGER, answered=FLAG)
+                record(item=INTEGER, taken=INTEGER, answered=FLAG)
             )),
         ),
         Operation(

@@ -22,7 +22,7 @@ class Pairs:
     """Partners of the items of the first side; items of both sides are numbered by slots."""
 
     partner: Slots  # -1 for none
-    confidence: NDArray[np.float64]
+    confidence: NDArray[np.float64]  # of the machine
     answers: Mapping[int, int] = field(default_factory=dict)  # pairs that people know
     aside: Aside = NOBODY  # items without a partner, of both sides
     changed: frozenset[int] = frozenset()  # by the last match, or by the last answer
@@ -52,10 +52,12 @@ class Pairs:
             confidence=np.concatenate([self.confidence, more.confidence]),
         )
 
-    def holder(self, item: int) -> int:
-        """Who has an item of the second side, -1 for nobody."""
-        found = np.flatnonzero(self.partner == item)
-        return int(found[0]) if found.size else -1
+    @property
+    def believed(self) -> NDArray[np.float64]:
+        """Confidence of each pair; answers are certain."""
+        found = self.confidence.copy()
+        found[list(self.answers)] = 1.0
+        return found
 
     def answered(self, pairs: Sequence[tuple[int, int]]) -> "Pairs":
         """With pairs that people know; who loses a partner gets that of the other."""
@@ -74,7 +76,7 @@ class Pairs:
                 others = np.flatnonzero(partner == y)
                 partner[others], confidence[others] = partner[x], 0.0
                 moved |= set(others.tolist())
-            partner[x], confidence[x] = y, 1.0
+                partner[x], confidence[x] = y, 0.0
         aside = (self.aside[0] - items, self.aside[1] - {y for _, y in pairs})
         return replace(
             self,
@@ -90,13 +92,10 @@ class Pairs:
     def released(self, items: Iterable[int]) -> "Pairs":
         """With answers taken back."""
         some = set(items)
-        confidence = self.confidence.copy()
-        confidence[sorted(some)] = 0.0
         left = {x: y for x, y in self.answers.items() if x not in some}
         return replace(
             self,
             answers=left,
-            confidence=confidence,
             changed=frozenset(),
             stale=self.stale + len(some),
         )

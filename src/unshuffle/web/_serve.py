@@ -66,6 +66,7 @@ def serve(
     from unshuffle.images import default_cache
     from unshuffle.web._album import MOST_UPLOADED
     from unshuffle.web._arranger import prepare, warm_up
+    from unshuffle.web._collage import Studio
     from unshuffle.web._pairing import Pairing
     from unshuffle.web._security import Guard, new_token
     from unshuffle.web._session import Session
@@ -79,13 +80,15 @@ def serve(
         kept, cache = StateFile(path), default_cache()
         session = Session(paths[0] if len(paths) == 1 else None, kept, cache)
         pairing = Pairing(paths if len(paths) == 2 else None, kept.companion("match"), cache)
+        studio = Studio(session, kept.companion("collage"))
         try:
             session.open()
             pairing.open()
+            studio.open()
             token, number = new_token(), listener.getsockname()[1]
             hosts = [f"{name}:{number}" for name in (HOST, "localhost")]
             address = f"http://{hosts[0]}/{'match' if len(paths) == 2 else ''}?token="
-            app = start(session, pairing)
+            app = start(session, pairing, studio)
             guard = Guard(app, token=token, hosts=hosts, upload_limit=MOST_UPLOADED)
             threading.Thread(target=warm_up, daemon=True).start()
 
@@ -99,6 +102,7 @@ def serve(
 
             server(guard, app.state.streams.stop, listener, started)
         finally:
+            studio.close()
             pairing.close()
             session.close()
 

@@ -60,14 +60,7 @@ class Sheet:
                 Image.open(io.BytesIO(preview()), formats=("JPEG", "PNG")) as image,
             ):
                 return central_part(image, self.side, self.side)
-        # The compared pixels are stretched to a square, of which less is the central part.
-        height, width = size
-        side = len(pixels)
-        down, across = side * min(1.0, width / height), side * min(1.0, height / width)
-        left, top = (side - across) / 2, (side - down) / 2
-        part = (left, top, left + across, top + down)
-        small = Image.fromarray(pixels).resize((self.side,) * 2, Image.Resampling.BOX, box=part)
-        return np.asarray(small)
+        return central_square(pixels, size, self.side)
 
     def _decode(self) -> Pixels:
         if self._encoded:
@@ -81,3 +74,14 @@ class Sheet:
         # Colors at full resolution, so that they do not bleed from one picture into the next.
         Image.fromarray(pixels).save(out, format="JPEG", quality=_QUALITY, subsampling=0)
         return out.getvalue()
+
+
+def central_square(pixels: Pixels, size: Any, side: int) -> Pixels:
+    """Central square of a picture of some height and width that was stretched to a square."""
+    height, width = size
+    whole = len(pixels)
+    down, across = whole * min(1.0, width / height), whole * min(1.0, height / width)
+    left, top = (whole - across) / 2, (whole - down) / 2
+    part = (left, top, left + across, top + down)
+    small = Image.fromarray(pixels).resize((side, side), Image.Resampling.BOX, box=part)
+    return np.asarray(small)

@@ -1,13 +1,12 @@
 // Partners to choose from: the best candidates of an item, and any other by its name.
 import { byId, make } from "../../images/page/panel.js";
-import { bar, percent } from "./rows.js";
 
 /** @typedef {import("./answers.js").Answers} Answers */
 /** @typedef {import("./faces.js").Faces} Faces */
 /** @typedef {import("./pairing.js").Pairing} Pairing */
 /** @typedef {import("./pairing.js").Entry} Entry */
 /** @typedef {import("./pairing.js").Side} Side */
-/** @typedef {{item: number, share: number, taken: number, answered: boolean}} Candidate */
+/** @typedef {{item: number, taken: number, answered: boolean}} Candidate */
 
 const MOST_FOUND = 12; // names that a search shows
 
@@ -126,20 +125,16 @@ export class Candidates {
 
   /** @param {Candidate} candidate @param {number} k number of the key that chooses it, from 0 */
   button(candidate, k = -1) {
-    const { item, share, answered, taken } = candidate;
+    const { item, answered, taken } = candidate;
     const other = this.side ? 0 : 1;
     const button = /** @type {HTMLButtonElement} */ (make("button", "candidate"));
     button.type = "button";
     button.dataset.item = String(item);
     button.disabled = answered && taken !== this.slot;
     const about = make("span", "about");
-    if (k >= 0) {
-      if (k < 9) about.append(make("kbd", "", String(k + 1)));
-      about.append(make("b", "", percent(share)), bar(share));
-    }
+    if (k >= 0 && k < 9) about.append(make("kbd", "", String(k + 1)));
     button.append(this.faces.small(other, item), about, make("span", "note", this.note(candidate)));
-    const sure = k >= 0 ? `, ${percent(share)}` : "";
-    button.setAttribute("aria-label", `${this.pairing.nameOf(other, item)}${sure}, ${this.note(candidate)}`);
+    button.setAttribute("aria-label", `${this.pairing.nameOf(other, item)}, ${this.note(candidate)}`);
     return button;
   }
 
@@ -154,7 +149,7 @@ export class Candidates {
       if (!ready[item] || !names[item].toLowerCase().includes(text)) continue;
       const taken = side ? (pairing.partner[item] ?? -1) : pairing.holderOf(item);
       const answered = pairing.answered.has(side ? item : taken);
-      found.push(this.button({ item, share: 0, taken, answered }));
+      found.push(this.button({ item, taken, answered }));
     }
     if (text && !found.length) this.found.replaceChildren(make("p", "quiet", "Nothing has this name."));
     else this.found.replaceChildren(...found);

@@ -25,7 +25,7 @@ export function percent(/** @type {number} */ share) {
 }
 
 /** A bar as long as a share. */
-export function bar(/** @type {number} */ share) {
+function bar(/** @type {number} */ share) {
   const element = make("span", "bar");
   element.setAttribute("aria-hidden", "true");
   const filled = make("span");

@@ -61,10 +61,12 @@ export class Uploads extends EventTarget {
    * @param {Server} server
    * @param {string} query of the address, beside the name
    * @param {(file: File) => string} problem of a file that need not be sent; "" for none
+   * @param {string} base of the address, where another view takes the files
    */
-  constructor(server, query = "", problem = pictureProblem) {
+  constructor(server, query = "", problem = pictureProblem, base = server.base) {
     super();
     this.server = server;
+    this.base = base;
     this.query = query;
     this.problem = problem;
     /** @type {File[]} */
@@ -125,7 +127,7 @@ export class Uploads extends EventTarget {
     for (let file = this.waiting.shift(); file; file = this.waiting.shift()) {
       try {
         const name = encodeURIComponent(file.name);
-        const path = `${this.server.base}/uploads?${this.query}name=${name}`;
+        const path = `${this.base}/uploads?${this.query}name=${name}`;
         await this.server.request("PUT", path, file, this.stop.signal);
       } catch (error) {
         if (this.stop.signal.aborted) break;

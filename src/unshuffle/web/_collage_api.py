@@ -1,0 +1,136 @@
+"""The addresses of the collage: what each request asks of the studio."""
+
+from collections.abc import Callable
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+
+from unshuffle.web._collage import Studio
+from unshuffle.web._openapi import (
+    FLAG,
+    INTEGER,
+    NUMBER,
+    TEXT,
+    Operation,
+    Schema,
+    array,
+    maybe,
+    record,
+)
+from unshuffle.web._prints import DPI_LIMITS
+from unshuffle.web._requests import Streams, answering, as_json, canceling, changing, fields
+from unshuffle.web._sketch import MOST_DETAIL, NEIGHBORS
+
+_BASE = "/api/collage"
+_COUNT: Schema = maybe({**INTEGER, "minimum": 1})
+
+
+def collage_operations(studio: Studio, streams: Streams) -> list[Operation]:
+    """All that can be asked of a collage."""
+    files = _Files(studio)
+
+    def change(
+        name: str, summary: str, call: Callable[[Any], object], takes: Schema | None = None
+    ) -> Operation:
+        return Operation("POST", f"{_BASE}/{name}", summary, changing(studio, call), takes)
+
+    return [
+        Operation(
+            "GET", f"{_BASE}/state", "Everything small about the collage",
+            answering(studio.state),
+            gives=record(version=INTEGER, settled=FLAG, jobs=array(record())),
+        ),
+        Operation(
+            "GET", f"{_BASE}/events", "The state after each change, as server-sent events",
+            streams.events(studio), gives="text/event-stream",
+        ),
+        Operation(
+            "GET", f"{_BASE}/cells", "The slot in each cell, as base64 of 32-bit integers",
+            answering(studio.cells),
+            gives=record(version=INTEGER, rows=INTEGER, columns=INTEGER, cells=TEXT),
+        ),
+        Operation(
+            "GET", f"{_BASE}/preview", "The collage, of about 1600 pixels", files.preview,
+            gives="image/jpeg", query={"version": {**INTEGER, "default": 0}},
+        ),
+        Operation(
+            "GET", f"{_BASE}/template", "The template, of at most 1600 pixels", files.template,
+            gives="image/*", query={"key": {**TEXT, "default": ""}},
+        ),
+        Operation(
+            "PUT", f"{_BASE}/template", "Draw a picture", files.upload,
+            query={"name": {**TEXT, "default": ""}},
+        ),
+        change(
+            "template", "Draw a picture of the wall",
+            lambda data: studio.use_item(*fields(data, "item")), record(item=INTEGER),
+        ),
+        change(
+            "settings",
+            "Change some settings and compose anew; merge makes it part of the step before",
+            studio.change_settings,
+            record(
+                *("smoothness", "rows", "repeat", "detail", "neighbors", "merge"),
+                smoothness={**NUMBER, "minimum": 0, "maximum": 1},
+                rows=_COUNT,
+                repeat=_COUNT,
+                detail={**INTEGER, "minimum": 1, "maximum": MOST_DETAIL},
+                neighbors={"enum": list(NEIGHBORS)},
+                merge=FLAG,
+            ),
+        ),
+        change("undo", "Go one step back", lambda data: studio.undo()),
+        change("redo", "Take back an undo", lambda data: studio.redo()),
+        change(
+            "export", "Write the collage to a file to download; width is in centimeters",
+            lambda data: _export(studio, data),
+            record(
+                *("width", "dpi"),
+                format={"enum": ["png", "jpg", "csv"]},
+                width={**NUMBER, "exclusiveMinimum": 0},
+                dpi={**INTEGER, "minimum": DPI_LIMITS[0], "maximum": DPI_LIMITS[1]},
+            ),
+        ),
+        Operation(
+            "GET", f"{_BASE}/export/{{name}}", "A file that was exported", files.download,
+            gives="application/octet-stream",
+        ),
+        Operation("DELETE", f"{_BASE}/jobs/{{name}}", "Cancel a job", canceling(studio)),
+    ]  # fmt: skip
+
+
+def _export(studio: Studio, data: Any) -> str:
+    (form,) = fields(data, "format")
+    return studio.export(form, data.get("width"), data.get("dpi")).id
+
+
+class _Files:
+    """Requests with pictures and other files in them."""
+
+    def __init__(self, studio: Studio) -> None:
+        self.studio = studio
+
+    async def preview(self, request: Request) -> Response:
+        """The collage for the screen."""
+        content = await run_in_threadpool(self.studio.preview)
+        return Response(content, media_type="image/jpeg")
+
+    async def template(self, request: Request) -> Response:
+        """The template for the screen."""
+        content = await run_in_threadpool(self.studio.template)
+        kind = "image/png" if content.startswith(b"\x89PNG") else "image/jpeg"
+        return Response(content, media_type=kind)
+
+    async def upload(self, request: Request) -> Response:
+        """Draw a picture that is sent."""
+        name = request.query_params.get("name", "")
+        template = await self.studio.keep_template(name, request.stream())
+        await run_in_threadpool(self.studio.use_template, template)
+        return as_json({"version": self.studio.version})
+
+    async def download(self, request: Request) -> Response:
+        """A finished export."""
+        found = await run_in_threadpool(self.studio.exports.find, request.path_params["name"])
+        return FileResponse(found.path, media_type=found.kind, filename=found.name)

@@ -30,7 +30,8 @@ SMALL, MOST_ITEMS = 500, 300
 # Candidates that are matched again from halves: the best by their agreement, if it is higher than
 # that of the tables as given by this much.
 N_FINALISTS, HIGHER = 2, 0.07
-# To be taken, they must be more reliable by this much, or agree so much more on known pairs.
+# To be taken, they must be more reliable by this much, or agree so much more on 30 known pairs;
+# on fewer, chance makes the best of several choices look better, in proportion to 1 / sqrt(n).
 MARGIN, MARGIN_KNOWN = 0.05, 0.2
 # Columns whose spreads differ more than this are in different units.
 DIFFERENT_UNITS = 100.0
@@ -129,7 +130,7 @@ def choose_by_known_pairs(
     if first not in found:
         return first, ""
     best = max(found, key=lambda choice: found[choice])
-    if found[best] <= found[first] + MARGIN_KNOWN:
+    if found[best] <= found[first] + MARGIN_KNOWN * max(1.0, np.sqrt(30 / n_known)):
         return first, ""
     return best, (
         f"similarities of the {n_known} known pairs correlate by {found[best]:.2f}, "

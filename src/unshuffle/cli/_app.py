@@ -147,7 +147,8 @@ _add(
     "serve",
     _options.ServeOptions,
     "photos/",
-    "photos/ --port 9000 --no-browser",
+    "left/ right/",
+    "--port 9000 --no-browser",
     stopped="Stopped.",
 )
 _add("demo", _options.DemoOptions, "-o pictures", stopped="Interrupted; the demo is incomplete.")

@@ -239,14 +239,6 @@ class Studio(Workspace):
         template = asyncio.run(self.keep_template(f"copy{ending}", pieces()))
         self.use_template(replace(template, name=tidy_name(name)))
 
-    def undo(self) -> None:
-        """Go one step back."""
-        self._go(-1, "There is nothing to undo.")
-
-    def redo(self) -> None:
-        """Take back an undo."""
-        self._go(1, "There is nothing to redo.")
-
     def _go(self, by: int, problem: str) -> None:
         with self._lock:
             if not self._history.go(by):

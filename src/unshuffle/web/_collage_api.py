@@ -1,11 +1,10 @@
 """The addresses of the collage: what each request asks of the studio."""
 
-from collections.abc import Callable
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 
 from unshuffle.web._collage import Studio
 from unshuffle.web._openapi import (
@@ -15,12 +14,12 @@ from unshuffle.web._openapi import (
     TEXT,
     Operation,
     Schema,
-    array,
+    View,
     maybe,
     record,
 )
 from unshuffle.web._prints import DPI_LIMITS
-from unshuffle.web._requests import Streams, answering, as_json, canceling, changing, fields
+from unshuffle.web._requests import Streams, answering, as_json, as_picture, fields
 from unshuffle.web._sketch import MOST_DETAIL, NEIGHBORS
 
 _BASE = "/api/collage"
@@ -29,23 +28,10 @@ _COUNT: Schema = maybe({**INTEGER, "minimum": 1})
 
 def collage_operations(studio: Studio, streams: Streams) -> list[Operation]:
     """All that can be asked of a collage."""
-    files = _Files(studio)
-
-    def change(
-        name: str, summary: str, call: Callable[[Any], object], takes: Schema | None = None
-    ) -> Operation:
-        return Operation("POST", f"{_BASE}/{name}", summary, changing(studio, call), takes)
-
+    files, view = _Files(studio), View(studio, _BASE)
+    change = view.change
     return [
-        Operation(
-            "GET", f"{_BASE}/state", "Everything small about the collage",
-            answering(studio.state),
-            gives=record(version=INTEGER, settled=FLAG, jobs=array(record())),
-        ),
-        Operation(
-            "GET", f"{_BASE}/events", "The state after each change, as server-sent events",
-            streams.events(studio), gives="text/event-stream",
-        ),
+        *view.common(streams, studio.exports),
         Operation(
             "GET", f"{_BASE}/cells", "The slot in each cell, as base64 of 32-bit integers",
             answering(studio.cells),
@@ -81,8 +67,6 @@ def collage_operations(studio: Studio, streams: Streams) -> list[Operation]:
                 merge=FLAG,
             ),
         ),
-        change("undo", "Go one step back", lambda data: studio.undo()),
-        change("redo", "Take back an undo", lambda data: studio.redo()),
         change(
             "export", "Write the collage to a file to download; width is in centimeters",
             lambda data: _export(studio, data),
@@ -93,11 +77,6 @@ def collage_operations(studio: Studio, streams: Streams) -> list[Operation]:
                 dpi={**INTEGER, "minimum": DPI_LIMITS[0], "maximum": DPI_LIMITS[1]},
             ),
         ),
-        Operation(
-            "GET", f"{_BASE}/export/{{name}}", "A file that was exported", files.download,
-            gives="application/octet-stream",
-        ),
-        Operation("DELETE", f"{_BASE}/jobs/{{name}}", "Cancel a job", canceling(studio)),
     ]  # fmt: skip
 
 
@@ -120,8 +99,7 @@ class _Files:
     async def template(self, request: Request) -> Response:
         """The template for the screen."""
         content = await run_in_threadpool(self.studio.template)
-        kind = "image/png" if content.startswith(b"\x89PNG") else "image/jpeg"
-        return Response(content, media_type=kind)
+        return as_picture(content)
 
     async def upload(self, request: Request) -> Response:
         """Draw a picture that is sent."""
@@ -129,8 +107,3 @@ class _Files:
         template = await self.studio.keep_template(name, request.stream())
         await run_in_threadpool(self.studio.use_template, template)
         return as_json({"version": self.studio.version})
-
-    async def download(self, request: Request) -> Response:
-        """A finished export."""
-        found = await run_in_threadpool(self.studio.exports.find, request.path_params["name"])
-        return FileResponse(found.path, media_type=found.kind, filename=found.name)

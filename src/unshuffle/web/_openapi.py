@@ -1,12 +1,21 @@
 """Addresses of the server, each with what it takes and gives, and their OpenAPI description."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from unshuffle import __version__
-from unshuffle.web._requests import Endpoint
+from unshuffle.web._exports import Exports
+from unshuffle.web._requests import (
+    Endpoint,
+    Streams,
+    answering,
+    canceling,
+    changing,
+    downloading,
+)
+from unshuffle.web._workspace import Workspace
 
 Schema = dict[str, Any]
 
@@ -34,6 +43,17 @@ def maybe(schema: Schema) -> Schema:
 
 
 CHANGED = record("job", version=INTEGER, job=TEXT)
+_JOB = record(
+    id=TEXT, kind=TEXT, words=TEXT, done=INTEGER, total=INTEGER, fraction=NUMBER, left=TEXT
+)
+_DOWNLOAD = record(id=TEXT, name=TEXT, bytes=INTEGER)
+_STATE = record(
+    version=INTEGER,
+    jobs=array(_JOB),
+    undo=maybe(TEXT),
+    redo=maybe(TEXT),
+    downloads=array(_DOWNLOAD),
+)
 _ERROR = record(error=record(message=TEXT, field=maybe(TEXT)))
 
 
@@ -85,6 +105,41 @@ class Operation:
             content = {kind: {"schema": {"type": "string", "format": "binary"}}}
             found["requestBody"] = {"required": True, "content": content}
         return found
+
+
+class View:
+    """Makes the operations of a view, and those that every view has."""
+
+    def __init__(self, workspace: Workspace, base: str) -> None:
+        self._workspace, self._base = workspace, base
+
+    def change(
+        self, name: str, summary: str, call: Callable[[Any], object], takes: Schema | None = None
+    ) -> Operation:
+        """An operation that changes something."""
+        endpoint = changing(self._workspace, call)
+        return Operation("POST", f"{self._base}/{name}", summary, endpoint, takes)
+
+    def common(self, streams: Streams, exports: Exports) -> list[Operation]:
+        """State, events, undo, redo, downloads and jobs."""
+        workspace, base = self._workspace, self._base
+        return [
+            Operation(
+                "GET", f"{base}/state", "Everything small", answering(workspace.state),
+                gives=_STATE,
+            ),
+            Operation(
+                "GET", f"{base}/events", "The state after each change, as server-sent events",
+                streams.events(workspace), gives="text/event-stream",
+            ),
+            self.change("undo", "Go one step back", lambda data: workspace.undo()),
+            self.change("redo", "Take back an undo", lambda data: workspace.redo()),
+            Operation(
+                "GET", f"{base}/export/{{name}}", "A file that was exported",
+                downloading(exports), gives="*/*",
+            ),
+            Operation("DELETE", f"{base}/jobs/{{name}}", "Cancel a job", canceling(workspace)),
+        ]  # fmt: skip
 
 
 def describe(operations: Sequence[Operation]) -> Schema:

@@ -321,14 +321,6 @@ class Pairing(Workspace):
             raise Refused(missing, status=409)
         self._work(pause=0.0)
 
-    def undo(self) -> None:
-        """Go one step back."""
-        self._go(-1, "There is nothing to undo.")
-
-    def redo(self) -> None:
-        """Take back an undo."""
-        self._go(1, "There is nothing to redo.")
-
     def _go(self, by: int, problem: str) -> None:
         with self._lock:
             before = self.now.partner

@@ -1,11 +1,8 @@
 """The addresses of the match: what each request asks of the pairing."""
 
-from collections.abc import Callable
-from typing import Any
-
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 
 from unshuffle.web._openapi import (
     FLAG,
@@ -14,6 +11,7 @@ from unshuffle.web._openapi import (
     TEXT,
     Operation,
     Schema,
+    View,
     array,
     maybe,
     record,
@@ -24,8 +22,7 @@ from unshuffle.web._requests import (
     Streams,
     answering,
     as_json,
-    canceling,
-    changing,
+    as_picture,
     fields,
     number_in,
 )
@@ -36,18 +33,10 @@ _SIDE: Schema = {"enum": [0, 1]}
 
 def pairing_operations(pairing: Pairing, streams: Streams) -> list[Operation]:
     """All that can be asked of a match."""
-    files = _Files(pairing)
-
-    def change(
-        name: str, summary: str, call: Callable[[Any], object], takes: Schema | None = None
-    ) -> Operation:
-        return Operation("POST", f"{_BASE}/{name}", summary, changing(pairing, call), takes)
-
+    files, view = _Files(pairing), View(pairing, _BASE)
+    change = view.change
     return [
-        Operation(
-            "GET", f"{_BASE}/state", "Everything small about the match", answering(pairing.state),
-            gives=record(version=INTEGER, kind=maybe(TEXT), missing=TEXT, jobs=array(record())),
-        ),
+        *view.common(streams, pairing.exports),
         Operation(
             "GET", f"{_BASE}/items", "Names and a few words of the items of both sides",
             answering(pairing.items),
@@ -70,10 +59,6 @@ def pairing_operations(pairing: Pairing, streams: Streams) -> list[Operation]:
                 aside=array(array(INTEGER)),
                 questions=array(INTEGER),
             ),
-        ),
-        Operation(
-            "GET", f"{_BASE}/events", "The state after each change, as server-sent events",
-            streams.events(pairing), gives="text/event-stream",
         ),
         Operation(
             "GET", f"{_BASE}/candidates/{{slot}}", "The best partners of an item of the left side",
@@ -120,19 +105,12 @@ def pairing_operations(pairing: Pairing, streams: Streams) -> list[Operation]:
             "settings", "Choose whether each answer starts a match", pairing.change_settings,
             record(automatic=FLAG),
         ),
-        change("undo", "Go one step back", lambda data: pairing.undo()),
-        change("redo", "Take back an undo", lambda data: pairing.redo()),
         change("clear", "Forget answers and dropped files", lambda data: pairing.clear()),
         change(
             "export", "Write the pairs to a file to download",
             lambda data: pairing.export(*fields(data, "format")).id,
             record(format={"enum": ["csv", "json", "png"]}),
         ),
-        Operation(
-            "GET", f"{_BASE}/export/{{name}}", "A file that was exported", files.download,
-            gives="*/*",
-        ),
-        Operation("DELETE", f"{_BASE}/jobs/{{name}}", "Cancel a job", canceling(pairing)),
     ]  # fmt: skip
 
 
@@ -160,8 +138,7 @@ class _Files:
         if size not in ("320", "1600"):
             raise Refused("Pictures come at 320 or 1600 pixels.", status=404)
         content = await run_in_threadpool(self.pairing.picture, side, slot, size == "1600")
-        kind = "image/png" if content.startswith(b"\x89PNG") else "image/jpeg"
-        return Response(content, media_type=kind)
+        return as_picture(content)
 
     async def upload(self, request: Request) -> Response:
         """Add a file to a side."""
@@ -170,8 +147,3 @@ class _Files:
         slot = await self.pairing.add(number, name, request.stream())
         await run_in_threadpool(self.pairing.added)
         return as_json({"slot": slot, "version": self.pairing.version}, 201)
-
-    async def download(self, request: Request) -> Response:
-        """A finished export."""
-        found = await run_in_threadpool(self.pairing.exports.find, request.path_params["name"])
-        return FileResponse(found.path, media_type=found.kind, filename=found.name)

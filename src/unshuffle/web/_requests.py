@@ -8,8 +8,9 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import FileResponse, Response, StreamingResponse
 
+from unshuffle.web._exports import Exports
 from unshuffle.web._refusal import Refused
 from unshuffle.web._workspace import Workspace
 
@@ -57,6 +58,22 @@ def canceling(workspace: Workspace) -> Endpoint:
         return as_json({"version": workspace.version})
 
     return cancel
+
+
+def downloading(exports: Exports) -> Endpoint:
+    """Address of files that were exported."""
+
+    async def download(request: Request) -> Response:
+        found = await run_in_threadpool(exports.find, request.path_params["name"])
+        return FileResponse(found.path, media_type=found.kind, filename=found.name)
+
+    return download
+
+
+def as_picture(content: bytes) -> Response:
+    """A picture, whichever of two formats it has."""
+    kind = "image/png" if content.startswith(b"\x89PNG") else "image/jpeg"
+    return Response(content, media_type=kind)
 
 
 def number_in(request: Request, name: str) -> int:

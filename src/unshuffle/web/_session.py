@@ -266,14 +266,6 @@ class Session(Workspace):
             self._push(self._grown(back, sorted(some)))
         self._work()
 
-    def undo(self) -> None:
-        """Go one step back."""
-        self._go(-1, "There is nothing to undo.")
-
-    def redo(self) -> None:
-        """Take back an undo."""
-        self._go(1, "There is nothing to redo.")
-
     def _go(self, by: int, problem: str) -> None:
         with self._lock:
             if not self._history.go(by):

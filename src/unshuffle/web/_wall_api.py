@@ -1,23 +1,30 @@
 """The addresses of the wall: what each request asks of the session."""
 
 import asyncio
-from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import FileResponse, Response
+from starlette.responses import Response
 
 from unshuffle.web._album import tidy_name
-from unshuffle.web._openapi import FLAG, INTEGER, TEXT, Operation, Schema, array, maybe, record
+from unshuffle.web._openapi import (
+    FLAG,
+    INTEGER,
+    TEXT,
+    Operation,
+    Schema,
+    View,
+    array,
+    maybe,
+    record,
+)
 from unshuffle.web._refusal import Refused
 from unshuffle.web._requests import (
     Streams,
     answering,
     as_json,
-    canceling,
-    changing,
+    as_picture,
     fields,
     number_in,
 )
@@ -32,18 +39,10 @@ _NAME: dict[str, Schema] = {"name": {**TEXT, "default": ""}}
 
 def wall_operations(session: Session, streams: Streams) -> list[Operation]:
     """All that can be asked of a wall."""
-    files = _Files(session)
-
-    def change(
-        name: str, summary: str, call: Callable[[Any], object], takes: Schema | None = None
-    ) -> Operation:
-        return Operation("POST", f"/api/{name}", summary, changing(session, call), takes)
-
+    files, view = _Files(session), View(session, "/api")
+    change = view.change
     return [
-        Operation(
-            "GET", "/api/state", "Everything small about the wall", answering(session.state),
-            gives=record(version=INTEGER, title=TEXT, jobs=array(record())),
-        ),
+        *view.common(streams, session.exports),
         Operation(
             "GET", "/api/pictures", "Names by slot, and files that could not be read",
             answering(session.pictures),
@@ -65,10 +64,6 @@ def wall_operations(session: Session, streams: Streams) -> list[Operation]:
                 frozen=array(INTEGER),
                 out=array(INTEGER),
             ),
-        ),
-        Operation(
-            "GET", "/api/events", "The state after each change, as server-sent events",
-            streams.events(session), gives="text/event-stream",
         ),
         Operation(
             "GET", "/api/sheet/{side}/{k}", "Thumbnails of 64 slots", files.sheet,
@@ -125,19 +120,12 @@ def wall_operations(session: Session, streams: Streams) -> list[Operation]:
             "put-back", "Put pictures back, all if none are named",
             lambda data: session.put_back(*fields(data, "items")), _ITEMS,
         ),
-        change("undo", "Go one step back", lambda data: session.undo()),
-        change("redo", "Take back an undo", lambda data: session.redo()),
         change("clear", "Remove dropped pictures and the history", lambda data: session.clear()),
         change(
             "export", "Write the wall to a file to download",
             lambda data: session.export(*fields(data, "format")).id,
             record(format={"enum": ["png", "page", "csv"]}),
         ),
-        Operation(
-            "GET", "/api/export/{name}", "A file that was exported", files.download,
-            gives="*/*",
-        ),
-        Operation("DELETE", "/api/jobs/{name}", "Cancel a job", canceling(session)),
     ]  # fmt: skip
 
 
@@ -165,8 +153,7 @@ class _Files:
         slot = number_in(request, "slot")
         async with self._decoding if side == "1600" else nullcontext():
             content = await run_in_threadpool(read, slot)
-        kind = "image/png" if content.startswith(b"\x89PNG") else "image/jpeg"
-        return Response(content, media_type=kind)
+        return as_picture(content)
 
     async def alike(self, request: Request) -> Response:
         """Look-alikes of a picture."""
@@ -186,8 +173,3 @@ class _Files:
         file, _ = await self.session.album.keep(name, request.stream())
         await run_in_threadpool(self.session.use_mask, name, file)
         return as_json({"version": self.session.version})
-
-    async def download(self, request: Request) -> Response:
-        """A finished export."""
-        found = await run_in_threadpool(self.session.exports.find, request.path_params["name"])
-        return FileResponse(found.path, media_type=found.kind, filename=found.name)

@@ -54,6 +54,18 @@ class Workspace:
             self._notice = {"id": next(self._numbers), "kind": kind, "message": message}
         self.touch()
 
+    def undo(self) -> None:
+        """Go one step back."""
+        self._go(-1, "There is nothing to undo.")
+
+    def redo(self) -> None:
+        """Take back an undo."""
+        self._go(1, "There is nothing to redo.")
+
+    def _go(self, by: int, problem: str) -> None:
+        """Show another step of the history; `Refused` with the problem if there is none."""
+        raise NotImplementedError
+
     def cancel(self, name: str) -> None:
         """Cancel a job; what it has is kept."""
         job = self.jobs.find(name)

@@ -11,7 +11,7 @@ import { Hands } from "./hands.js";
 import { Progress } from "./progress.js";
 import { Server } from "./server.js";
 import { SettingsForm } from "./settings.js";
-import { announce, counted, say, showStatus } from "./status.js";
+import { announce, counted, followServer, say, setMarks, showStatus } from "./status.js";
 import { Tiles } from "./tiles.js";
 import { Uploads, listenForFiles } from "./uploads.js";
 
@@ -22,7 +22,6 @@ const CLOSEST = 320; // screen pixels of a cell
 const READABLE = 40; // least pixels of a picture that a look-alike leads to
 const WIDE = "(min-width: 900px)";
 
-const { dataset } = document.documentElement;
 const server = new Server();
 const album = new Album(server);
 const uploads = new Uploads(server);
@@ -189,15 +188,12 @@ function mark() {
   const settled = !!state?.wall.settled && album.current && !tiles.moving && !state.jobs.length;
   const { nDrawn } = tiles.atlas;
   const drawn = state?.pictures.nReady === 0 || (album.current && nDrawn > 0);
-  const marks = {
+  setMarks({
     settled: settled ? "yes" : "no",
     pictures: String(nDrawn),
     wall: String(album.wallVersion),
     ...(drawn && { ready: "yes" }),
-  };
-  for (const [name, value] of Object.entries(marks)) {
-    if (dataset[name] !== value) dataset[name] = value;
-  }
+  });
 }
 
 function setMode(/** @type {"carry" | "move"} */ mode) {
@@ -329,28 +325,18 @@ function listenToServer() {
   });
   /** @type {State | null} */
   let before = null;
-  server.addEventListener("state", () => {
+  const show = () => {
     const { state } = server;
-    if (!state) return;
-    byId("lost").hidden = true;
     album.follow(state);
     showState(state);
     if (state.wall.settled) details.refresh();
     announce(state, before);
     before = state;
     mark();
-  });
-  server.addEventListener("lost", () => {
-    byId("lost").hidden = false;
-    byId("lost").textContent = server.stranger
-      ? "The server was started again. Open the address that unshuffle serve printed."
-      : "The server has stopped. Start unshuffle serve again and open the address that it prints.";
-    dataset.settled = "no";
-  });
-  server.addEventListener("found", () => {
+  };
+  followServer(server, show, () => {
     album.forget();
     tiles.forget();
-    say("The server is back");
   });
   album.addEventListener("wall", () => {
     arrange();

@@ -9,7 +9,7 @@ import { Mosaic, MosaicLayer, Rings } from "./mosaic.js";
 import { Progress } from "./progress.js";
 import { Server } from "./server.js";
 import { Picker, PrintForm, SketchForm } from "./sketch.js";
-import { counted, say, showHistory } from "./status.js";
+import { counted, followServer, say, setMarks, showHistory } from "./status.js";
 import { Uploads, filesIn } from "./uploads.js";
 
 const CELL = 64; // units of the world; pixels of a picture in a sheet
@@ -17,7 +17,6 @@ const CLOSEST = 320; // screen pixels of a cell
 const LONG = 1500; // milliseconds of composing after which it is shown as work
 const WIDE = "(min-width: 900px)";
 
-const { dataset } = document.documentElement;
 const server = new Server("/api/collage");
 const mosaic = new Mosaic(server);
 const uploads = new Uploads(server, "", undefined, "/api");
@@ -175,14 +174,11 @@ function announce(/** @type {any} */ state, /** @type {any} */ before) {
 function mark() {
   const { state } = server;
   const idle = !!state?.settled && !state.jobs.length && sketch.idle && !uploads.active;
-  const marks = {
+  setMarks({
     settled: idle && mosaic.current ? "yes" : "no",
     collage: String(mosaic.wallVersion),
     ...(mosaic.current && { ready: "yes" }),
-  };
-  for (const [name, value] of Object.entries(marks)) {
-    if (dataset[name] !== value) dataset[name] = value;
-  }
+  });
 }
 
 function openSettings(/** @type {boolean} */ on) {
@@ -298,28 +294,18 @@ function listenToServer() {
   });
   /** @type {any} */
   let before = null;
-  server.addEventListener("state", () => {
+  const show = () => {
     const { state } = server;
-    if (!state) return;
-    byId("lost").hidden = true;
     mosaic.follow(state);
     showState(state);
     announce(state, before);
     const { settledVersion = state.collageVersion } = before ?? {};
     before = { ...state, settledVersion: state.settled ? state.collageVersion : settledVersion };
     mark();
-  });
-  server.addEventListener("lost", () => {
-    byId("lost").hidden = false;
-    byId("lost").textContent = server.stranger
-      ? "The server was started again. Open the address that unshuffle serve printed."
-      : "The server has stopped. Start unshuffle serve again and open the address that it prints.";
-    dataset.settled = "no";
-  });
-  server.addEventListener("found", () => {
+  };
+  followServer(server, show, () => {
     mosaic.forget();
     layer.forget();
-    say("The server is back");
   });
   mosaic.addEventListener("wall", () => {
     arrange();

@@ -11,7 +11,7 @@ import { Pairing } from "./pairing.js";
 import { PairList } from "./pairs.js";
 import { Progress } from "./progress.js";
 import { Server } from "./server.js";
-import { say, showHistory } from "./status.js";
+import { followServer, say, setMarks, showHistory } from "./status.js";
 import { Summary, counted, nounOf, pairsWords } from "./summary.js";
 import { Uploads } from "./uploads.js";
 import { Zones, fileProblem } from "./zones.js";
@@ -22,7 +22,6 @@ const WIDE = "(min-width: 1100px)";
 const NARROW = "(max-width: 720px)"; // the panel covers the list
 const SCROLLED = 240; // pixels from which somebody reads the list
 
-const { dataset } = document.documentElement;
 const server = new Server("/api/match");
 const pairing = new Pairing(server);
 const uploads = [0, 1].map((side) => new Uploads(server, `side=${side}&`, fileProblem));
@@ -165,14 +164,11 @@ function mark() {
   const { state } = pairing;
   const idle = !!state?.matching.settled && !state.jobs.length;
   const here = pairing.current && !uploads.some((each) => each.active);
-  const marks = {
+  setMarks({
     settled: idle && here ? "yes" : "no",
     pairs: String(pairing.version),
     ...(pairing.current && { ready: "yes" }),
-  };
-  for (const [name, value] of Object.entries(marks)) {
-    if (dataset[name] !== value) dataset[name] = value;
-  }
+  });
 }
 
 function openSettings(/** @type {boolean} */ on) {
@@ -243,26 +239,17 @@ function listenToServer() {
   }
   /** @type {MatchState | null} */
   let before = null;
-  server.addEventListener("state", () => {
+  const show = () => {
     const { state } = pairing;
     if (!state) return;
-    byId("lost").hidden = true;
     pairing.follow();
     showState(state);
     announce(state, before);
     before = state;
     mark();
-  });
-  server.addEventListener("lost", () => {
-    byId("lost").hidden = false;
-    byId("lost").textContent = server.stranger
-      ? "The server was started again. Open the address that unshuffle serve printed."
-      : "The server has stopped. Start unshuffle serve again and open the address that it prints.";
-    dataset.settled = "no";
-  });
-  server.addEventListener("found", () => {
+  };
+  followServer(server, show, () => {
     pairing.forget();
-    say("The server is back");
   });
   pairing.addEventListener("items", () => {
     list.ordering.sortNames();

@@ -1,4 +1,4 @@
-// What the page tells of the state in words: title, counts, history, and announcements.
+// What pages tell of the state: title, counts, history, announcements, and a lost server.
 import { byId } from "../../images/page/panel.js";
 
 /** @typedef {import("./server.js").State} State */
@@ -41,6 +41,40 @@ export function showHistory(/** @type {{undo: string | null, redo: string | null
     button.title = what === null ? `Nothing to ${which}` : `${verb} ${what} (${keys})`;
     button.setAttribute("aria-label", what === null ? verb : `${verb} ${what}`);
   }
+}
+
+/** Tells tests, and whoever asks, how far the page is. */
+export function setMarks(/** @type {Record<string, string>} */ marks) {
+  const { dataset } = document.documentElement;
+  for (const [name, value] of Object.entries(marks)) {
+    if (dataset[name] !== value) dataset[name] = value;
+  }
+}
+
+/**
+ * Shows each state, and a banner while the server is gone.
+ * @param {import("./server.js").Server} server
+ * @param {() => void} show
+ * @param {() => void} forget what an earlier server has sent
+ */
+export function followServer(server, show, forget) {
+  const banner = byId("lost");
+  server.addEventListener("state", () => {
+    if (!server.state) return;
+    banner.hidden = true;
+    show();
+  });
+  server.addEventListener("lost", () => {
+    banner.hidden = false;
+    banner.textContent = server.stranger
+      ? "The server was started again. Open the address that unshuffle serve printed."
+      : "The server has stopped. Start unshuffle serve again and open the address that it prints.";
+    setMarks({ settled: "no" });
+  });
+  server.addEventListener("found", () => {
+    forget();
+    say("The server is back");
+  });
 }
 
 /** Says what the server does, when that changes. */

@@ -56,6 +56,23 @@ def test_json_prints_one_object_and_nothing_else(run, tables):
     assert not (a.parent / "pairs.csv").exists()
 
 
+def test_questions_are_pairs_in_the_form_of_known_ones(run, tables, tmp_path):
+    a, b, _ = tables
+    result = run("match", a, b, "--questions", 4)
+    lines = result.stdout.splitlines()
+    first = lines.index("Check these pairs first, and give the right ones to --frozen:") + 1
+    asked = [line.strip() for line in lines[first : first + 4]]
+    answer = json.loads(run("match", a, b, "--json", "--questions", 4).stdout)
+    assert asked == [f"{each['name_x']},{each['name_y']}" for each in answer["questions"]]
+    known = tmp_path / "known.csv"
+    known.write_text("\n".join(asked))
+    again = json.loads(run("match", a, b, "--json", "--frozen", known, "--questions", 99).stdout)
+    kept = {(row["name_x"], row["name_y"]) for row in again["pairs"] if row["confidence"] == 1}
+    assert {tuple(each.split(",")) for each in asked} <= kept
+    assert len(again["questions"]) == 36
+    assert json.loads(run("match", a, b, "--json").stdout)["questions"] == []
+
+
 def test_json_file_holds_the_same_pairs_as_the_csv_file(run, tables):
     a, b, _ = tables
     run("match", a, b, "-o", "pairs.csv")

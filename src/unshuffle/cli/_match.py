@@ -115,6 +115,9 @@ def match(options: MatchOptions) -> int:
         report = _describe(a, b, matches, estimator, options)
         report["warnings"] = [*_explain(remarks, options), *([doubt] if doubt else ())]
         report["interrupted"] = interrupted
+        n_free = len(matches.pairs) - (0 if frozen is None else len(frozen))
+        n_asked = 0 if interrupted else min(options.questions or 0, n_free)
+        report["questions"] = _find_questions(matches, estimator, n_asked)
         written = _write(a, b, matches, dict(report), options)
         companion = write_trust(written[0], dict(report)) if companions else None
         found = describe_outputs(written)
@@ -239,6 +242,15 @@ def _describe(
     }
 
 
+def _find_questions(matches: Matches, estimator: Any, n_asked: int) -> list[dict[str, Any]]:
+    """The pairs to check first."""
+    pairs = estimator.questions(n_asked).tolist() if n_asked > 0 else []
+    return [
+        {"index_x": i, "name_x": matches.names_x[i], "index_y": j, "name_y": matches.names_y[j]}
+        for i, j in pairs
+    ]
+
+
 def _scaling(a: Collection, estimator: Any) -> str | list[str] | None:
     """How tables were scaled, as the library calls it."""
     if a.kind != "table":
@@ -354,8 +366,17 @@ def _show(report: dict[str, Any], matches: Matches, doubt: str, *, auto: bool) -
         say(f"Sheet: {report['sheet']} (frames from red, unsure, to green, sure{more})")
     if report["skipped_list"] is not None:
         say(f"Skipped files: {report['skipped_list']}")
+    if report["questions"]:
+        say("Check these pairs first, and give the right ones to --frozen:")
+    for each in report["questions"]:
+        say(f"  {one_line(_named(each, 'x'))},{one_line(_named(each, 'y'))}")
     # The warning names the doubts.
     say(replace(matches, doubts=()).describe_trust())
+
+
+def _named(pair: dict[str, Any], side: str) -> str:
+    """Name of an item, or its number if it has none."""
+    return str(pair[f"name_{side}"] or pair[f"index_{side}"])
 
 
 def _count_pairs(n_x: int, n_y: int, n_matched: int) -> str:

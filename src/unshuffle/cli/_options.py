@@ -184,6 +184,14 @@ class MatchOptions:
         int | None,
         typer.Option(callback=_in_range(1), metavar="K", help="Also write K partners per item."),
     ] = None
+    questions: Annotated[
+        int | None,
+        typer.Option(
+            callback=_in_range(1),
+            metavar="K",
+            help="Also print the K pairs to check first, whose answers help most with --frozen.",
+        ),
+    ] = None
     sheet: Annotated[
         Path | None, typer.Option(help="Pictures: draw the pairs into this file (.png).")
     ] = None

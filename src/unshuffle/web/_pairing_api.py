@@ -1,5 +1,8 @@
 """The addresses of the match: what each request asks of the pairing."""
 
+import asyncio
+from contextlib import nullcontext
+
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
@@ -19,6 +22,7 @@ from unshuffle.web._openapi import (
 from unshuffle.web._pairing import Pairing
 from unshuffle.web._refusal import Refused
 from unshuffle.web._requests import (
+    MOST_DECODING,
     Streams,
     answering,
     as_json,
@@ -119,6 +123,7 @@ class _Files:
 
     def __init__(self, pairing: Pairing) -> None:
         self.pairing = pairing
+        self._decoding = asyncio.Semaphore(MOST_DECODING)
 
     async def candidates(self, request: Request) -> Response:
         """The best partners of an item."""
@@ -137,7 +142,8 @@ class _Files:
         size = request.query_params.get("side", "320")
         if size not in ("320", "1600"):
             raise Refused("Pictures come at 320 or 1600 pixels.", status=404)
-        content = await run_in_threadpool(self.pairing.picture, side, slot, size == "1600")
+        async with self._decoding if size == "1600" else nullcontext():
+            content = await run_in_threadpool(self.pairing.picture, side, slot, size == "1600")
         return as_picture(content)
 
     async def upload(self, request: Request) -> Response:

@@ -18,6 +18,8 @@ from unshuffle.web._workspace import Workspace
 BETWEEN_STATES, SIGN_OF_LIFE = 0.12, 10.0
 # Pages that listen at the same time.
 MOST_LISTENERS = 64
+# Pictures that are decoded whole for pages of a view at the same time; each may take 0.5 GB.
+MOST_DECODING = 4
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 

@@ -28,7 +28,7 @@ from unshuffle.web._jobs import Canceled
 from unshuffle.web._refusal import Refused
 
 TABLES = (*SUFFIXES, ANNDATA)
-# What one of a kind is called, and several.
+# What the items of a kind are called.
 NOUNS = {"pictures": "pictures", "texts": "texts", "table": "rows"}
 _EXCERPT, _LONGEST_TEXT = 200, 20_000  # letters
 _FEW_CELLS, _MOST_CELLS = 4, 200

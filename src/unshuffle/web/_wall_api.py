@@ -21,6 +21,7 @@ from unshuffle.web._openapi import (
 )
 from unshuffle.web._refusal import Refused
 from unshuffle.web._requests import (
+    MOST_DECODING,
     Streams,
     answering,
     as_json,
@@ -31,8 +32,6 @@ from unshuffle.web._requests import (
 from unshuffle.web._session import Session
 from unshuffle.web._thumbnails import SIDES
 
-# Pictures that are decoded whole for pages at the same time; each may take 0.5 GB.
-MOST_DECODING = 4
 _ITEMS = record(items=array(INTEGER))
 _NAME: dict[str, Schema] = {"name": {**TEXT, "default": ""}}
 

@@ -3,6 +3,7 @@
 import sys
 import threading
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
@@ -11,7 +12,7 @@ from unshuffle.web._jobs import Canceled, Job, Jobs, TooMany, Work
 from unshuffle.web._refusal import Refused
 
 
-class Workspace:
+class Workspace(ABC):
     """One view of the page, such as the wall; every method may be called from any thread.
 
     Any number of tabs see the same workspace. `state` says everything small about it.
@@ -25,9 +26,9 @@ class Workspace:
         self._notice: dict[str, Any] | None = None
         self._numbers = count(1)
 
+    @abstractmethod
     def state(self) -> dict[str, Any]:
         """Everything small that the page shows."""
-        raise NotImplementedError
 
     @property
     def version(self) -> int:
@@ -62,9 +63,9 @@ class Workspace:
         """Take back an undo."""
         self._go(1, "There is nothing to redo.")
 
+    @abstractmethod
     def _go(self, by: int, problem: str) -> None:
         """Show another step of the history; `Refused` with the problem if there is none."""
-        raise NotImplementedError
 
     def cancel(self, name: str) -> None:
         """Cancel a job; what it has is kept."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from unshuffle._arrays import middle
 from unshuffle._assign import assign
 from unshuffle._parallel import per_call, product, spans
 
-Array = NDArray[np.float64]
+Array = NDArray[np.float64]  # some are complex: see `QuadraticProblem`
 Permutation = NDArray[np.intp]
 Report = Callable[[float, Permutation], None]
 
@@ -30,22 +31,40 @@ CANDIDATES_PER_ITEM = 16
 class QuadraticProblem:
     """Maximize sum K[i, j] L[p(i), p(j)] - sum cost[i, p(i)] over injections p that keep `frozen`.
 
-    K (n, n) and L (m, m) are similarities inside two collections, m >= n. With n < m, half the sum
-    of L[p(i), p(j)]^2 is subtracted, so that p does not simply pick the items of L with the
-    largest similarities.
+    K (n, n) and L (m, m) are similarities inside two collections, m >= n. They are symmetric, or
+    complex and Hermitian as from `as_hermitian`; then the sum has a real part only. With n < m,
+    half the sum of |L[p(i), p(j)]|^2 is subtracted, so that p does not simply pick the items of L
+    with the largest similarities, unless `subtract_squares` is False.
     """
 
     K: Array
     L: Array
     cost: Array | None = None
     frozen: NDArray[np.intp] = field(default_factory=lambda: np.empty((0, 2), dtype=np.intp))
+    subtract_squares: bool = True
     squared_L: Array | None = field(init=False, default=None)
     _is_near: bool = field(init=False, default=False, repr=False)  # no large constants
 
     def __post_init__(self) -> None:
         _check_products(self.K, self.L, self.cost)
-        if self.K.shape[0] < self.L.shape[0]:
-            object.__setattr__(self, "squared_L", self.L * self.L)
+        if self.subtract_squares and self.K.shape[0] < self.L.shape[0]:
+            object.__setattr__(self, "squared_L", (self.L * self.L.conj()).real)
+
+    @classmethod
+    def with_diagonals(
+        cls, K: Array, L: Array, cost: Array | None = None, **options: Any
+    ) -> "QuadraticProblem":
+        """Problem whose diagonals are part of the linear cost.
+
+        They are linear in the matching. In the quadratic term they would hold items in place.
+        """
+        own = np.outer(np.diag(K).real, np.diag(L).real)
+        if own.any():
+            cost = -own if cost is None else cost - own
+        K, L = K.copy(), L.copy()
+        np.fill_diagonal(K, 0.0)
+        np.fill_diagonal(L, 0.0)
+        return cls(K, L, cost, **options)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -66,6 +85,28 @@ class QuadraticProblem:
         """Same problem without the linear cost."""
         return replace(self, cost=None)
 
+    def without_frozen(self) -> "QuadraticProblem":
+        """Problem of the free items; what they share with the frozen ones becomes a cost."""
+        if self.frozen.size == 0:
+            return self
+        rows, columns, known = self.free_rows, self.free_columns, self.frozen
+        shared = product(self.K[np.ix_(rows, known[:, 0])], self.L[np.ix_(known[:, 1], columns)])
+        cost: Array = -2.0 * shared.real
+        if self.squared_L is not None:
+            cost += self.squared_L[np.ix_(known[:, 1], columns)].sum(axis=0)
+        if self.cost is not None:
+            cost += self.cost[np.ix_(rows, columns)]
+        K, L = self.K[np.ix_(rows, rows)], self.L[np.ix_(columns, columns)]
+        subtract_squares = self.squared_L is not None
+        return QuadraticProblem(K, L, cost, subtract_squares=subtract_squares)
+
+    def add_frozen(self, permutation: Permutation) -> Permutation:
+        """Matching of all items from one of the free items."""
+        found = np.empty(self.K.shape[0], dtype=np.intp)
+        found[self.frozen[:, 0]] = self.frozen[:, 1]
+        found[self.free_rows] = self.free_columns[permutation]
+        return found
+
     def about_middle(self) -> tuple["QuadraticProblem", float]:
         """Same problem without large constants, which cost digits, and their part of the value.
 
@@ -78,14 +119,14 @@ class QuadraticProblem:
         if cost is not None and (constant := _far_constant(cost)) != 0.0:
             cost = cost - constant
             added -= constant * K.shape[0]
-        if self.squared_L is None:
+        if K.shape == L.shape:
             both = np.ones(K.shape, dtype=bool)
             if not (np.diag(K).any() or np.diag(L).any()):
-                np.fill_diagonal(both, False)  # swaps need a zero diagonal
+                np.fill_diagonal(both, False)  # zero diagonals stay, without a linear term
             of_K, of_L = _far_constant(K), _far_constant(L)
             K = np.where(both, K - of_K, K) if of_K else K
             L = np.where(both, L - of_L, L) if of_L else L
-            added += of_L * float(K[both].sum()) + of_K * float(L[both].sum())
+            added += of_L * float(K[both].sum().real) + of_K * float(L[both].sum().real)
             added += of_K * of_L * int(both.sum())
         if K is self.K and L is self.L and cost is self.cost:
             object.__setattr__(self, "_is_near", True)
@@ -98,7 +139,9 @@ class QuadraticProblem:
         object.__setattr__(half, "cost", None)
         for name in ("K", "L", "squared_L"):
             value = getattr(self, name)
-            object.__setattr__(half, name, None if value is None else value.astype(np.float32))
+            if value is not None:
+                single = np.complex64 if np.iscomplexobj(value) else np.float32
+                object.__setattr__(half, name, value.astype(single))
         return half
 
     def value(self, permutation: Permutation) -> float:
@@ -111,7 +154,7 @@ class QuadraticProblem:
 
     def gradient(self, permutation: Permutation) -> Array:
         """Gradient of the objective in the permutation matrix, shape (n, m)."""
-        gradient: Array = 2.0 * product(self.K, self.L[permutation])
+        gradient: Array = 2.0 * product(self.K, self.L[permutation]).real
         if self.squared_L is not None:
             gradient -= self.squared_L[permutation].sum(axis=0)
         if self.cost is not None:
@@ -128,13 +171,13 @@ class QuadraticProblem:
             slopes[...] = self.gradient(after)
             return
         change = self.L[after[moved]] - self.L[before[moved]]
-        slopes += product(2.0 * self.K[:, moved], change)
+        slopes += product(2.0 * self.K[:, moved], change).real
         if self.squared_L is not None:
             slopes += (self.squared_L[before[moved]] - self.squared_L[after[moved]]).sum(axis=0)
 
     def gradient_at(self, shares: Array) -> Array:
         """`gradient` at a soft matching; row i of `shares` (n, m) sums to 1."""
-        gradient: Array = 2.0 * product(product(self.K, shares), self.L)
+        gradient: Array = 2.0 * product(product(self.K, shares), self.L).real
         if self.squared_L is not None:
             gradient -= shares.sum(axis=0) @ self.squared_L
         if self.cost is not None:
@@ -143,7 +186,7 @@ class QuadraticProblem:
 
     def curvature(self, direction: Array) -> float:
         """Second-order term of the objective along a change of `shares`, shape (n, m)."""
-        curvature = float(np.vdot(product(product(self.K, direction), self.L), direction))
+        curvature = float(np.vdot(product(product(self.K, direction), self.L).real, direction))
         if self.squared_L is not None:
             masses = direction.sum(axis=0)
             curvature -= 0.5 * float(masses @ self.squared_L @ masses)
@@ -160,10 +203,24 @@ class QuadraticProblem:
         return permutation
 
 
+def as_hermitian(A: Array, B: Array) -> tuple[Array, Array]:
+    """Two Hermitian matrices whose matched products have the same sum as those of A and B.
+
+    The sum of A[i, j] B[p(i), p(j)] is that of the symmetric parts plus that of the skew ones.
+    H = symmetric + 1j * skew holds both, and the real part of H[i, j] conj(J[p(i), p(j)]) adds
+    them up. If A or B is symmetric, the skew parts do not count, and the result is real.
+    """
+    symmetric = [(S + S.T) / 2 for S in (A, B)]
+    if np.array_equal(A, A.T) or np.array_equal(B, B.T):
+        return symmetric[0], symmetric[1]
+    K, L = (part + 0.5j * (S - S.T) for part, S in zip(symmetric, (A, B), strict=True))
+    return K, L
+
+
 def _far_constant(S: Array) -> float:
     """Median entry of S if it is much larger than the median deviation from it, else 0."""
     n_rows, n_columns = S.shape
-    sample = S.ravel()[1 :: max(1, n_rows * n_columns // 1009)]  # skips the first diagonal entry
+    sample = S.real.ravel()[1 :: max(1, n_rows * n_columns // 1009)]  # skips the first diagonal entry
     if sample.size == 0:
         return 0.0
     constant = float(middle(sample[:, None])[0])
@@ -173,15 +230,15 @@ def _far_constant(S: Array) -> float:
 
 def _check_products(K: Array, L: Array, cost: Array | None) -> None:
     """Refuse similarities and costs whose sums of products overflow."""
-    sizes = [max(float(S.max()), -float(S.min())) if S.size else 0.0 for S in (K, L)]
+    sizes = [_largest(S) for S in (K, L)]
     n_pairs = float(K.shape[0] * L.shape[0])
     if not max(sizes[0], sizes[1]) * max(sizes[1], 1.0) * n_pairs < LARGEST:
         raise ValueError(
             f"`K` holds {sizes[0]:.3g} and `L` {sizes[1]:.3g}: sums of their products do not fit "
             "into a float. Divide each by its largest entry."
         )
-    if cost is not None and cost.size:
-        largest = max(float(cost.max()), -float(cost.min()))
+    if cost is not None:
+        largest = _largest(cost)
         if not largest * n_pairs < LARGEST:
             raise ValueError(
                 f"`cost` holds {largest:.3g}, and sums of such costs do not fit into a float. "
@@ -189,8 +246,15 @@ def _check_products(K: Array, L: Array, cost: Array | None) -> None:
             )
 
 
+def _largest(S: Array) -> float:
+    """Largest absolute entry."""
+    if S.size == 0:
+        return 0.0
+    return float(np.abs(S).max()) if np.iscomplexobj(S) else max(float(S.max()), -float(S.min()))
+
+
 def matched_sums(K: Array, L: Array, permutation: Permutation) -> tuple[float, float]:
-    """Sums of K[i, j] L[p(i), p(j)] and of L[p(i), p(j)]^2, in one pass without copies."""
+    """Sums of K[i, j] L[p(i), p(j)] and of |L[p(i), p(j)]|^2, in one pass without copies."""
     from unshuffle import _quadratic_loops  # numba is slow to load
 
     n = permutation.size
@@ -216,7 +280,7 @@ def swap_ascent(
     gradient is then updated for the items that moved. If the second collection is larger, an item
     may also move to an unused partner.
 
-    The diagonals of K and L must be zero. `slopes` is the gradient at `permutation`, if known, and
+    `slopes` is the gradient at `permutation`, if known, and
     is updated to that at the result. Returns the matching, never worse than the start, and the
     number of swaps.
     """
@@ -235,6 +299,7 @@ def swap_ascent(
     K, L = problem.K, problem.L
     cost = NO_COST if problem.cost is None else problem.cost
     least_gain = RELATIVE_GAIN * max(abs(problem.value(permutation)), np.finfo(float).tiny)
+    square = 0.0 if problem.squared_L is None else 1.0
     n_moves = 0
     if slopes is None:
         slopes = problem.gradient(permutation)
@@ -245,7 +310,7 @@ def swap_ascent(
         for start, stop in spans(first.size, 3 * READ * rows.size):
             pairs = first[start:stop], second[start:stop]
             moved += apply_swaps(K, L, cost, permutation, *pairs, least_gain)[1]
-        if problem.squared_L is not None:
+        if L.shape[0] > permutation.size:
             used = np.zeros(L.shape[0], dtype=np.bool_)
             used[permutation] = True
             free = problem.free_columns
@@ -255,7 +320,9 @@ def swap_ascent(
             items, unused = rows[items], free[unused]
             for start, stop in spans(items.size, 3 * READ * rows.size):
                 pairs = items[start:stop], unused[start:stop]
-                moved += apply_replacements(K, L, cost, permutation, *pairs, used, least_gain)[1]
+                moved += apply_replacements(
+                    K, L, cost, permutation, *pairs, used, least_gain, square
+                )[1]
         n_moves += moved
         if moved == 0:
             break
@@ -289,9 +356,15 @@ def _replacement_gains(
     """Gain of moving each of `rows` to each unused partner in `free`."""
     partners = permutation[rows]
     stay = slopes[rows, partners]
-    squared = problem.squared_L if problem.squared_L is not None else problem.L
-    # The slope of an unused partner includes its term with the old one, which is dropped.
-    gains: Array = slopes[np.ix_(rows, free)] - stay[:, None] + squared[np.ix_(partners, free)]
+    gains: Array = slopes[np.ix_(rows, free)] - stay[:, None]
+    own_K, own_L = np.diag(problem.K).real[rows], np.diag(problem.L).real
+    if own_K.any():
+        apart = own_L[partners][:, None] + own_L[free]
+        gains += own_K[:, None] * (apart - 2.0 * problem.L[np.ix_(partners, free)].real)
+    if problem.squared_L is not None:
+        own = np.diag(problem.squared_L)
+        apart = own[partners][:, None] + own[free]
+        gains += problem.squared_L[np.ix_(partners, free)] - 0.5 * apart
     return gains
 
 

@@ -19,7 +19,7 @@ def matched_sums(
     product: float,
     square: float,
 ) -> tuple[float, float]:
-    """Add K[i, j] L[p(i), p(j)] and L[p(i), p(j)]^2 to two sums, for some rows i and all j."""
+    """Add K[i, j] conj(L[p(i), p(j)]) and |L[p(i), p(j)]|^2 to two sums, for some i and all j."""
     n = permutation.shape[0]
     for i in range(max(start, 0), stop):
         similar = K[i]
@@ -28,8 +28,8 @@ def matched_sums(
         row_square = 0.0
         for j in range(n):
             other = partner[permutation[j]]
-            row_product += similar[j] * other
-            row_square += other * other
+            row_product += (similar[j] * np.conj(other)).real
+            row_square += (other * np.conj(other)).real
         product += row_product
         square += row_square
     return product, square
@@ -47,26 +47,28 @@ def swap_gains(
 ) -> Array:
     """Gain of swapping the partners of items i < j of `rows`, i from `start` to `stop`; else 0.
 
-    Slopes assume that all other items stay, so the pair (i, j), which a swap does not change, is
-    miscounted twice; the last term corrects this.
+    Slopes are exact for a small change of the shares; the last term is the curvature along
+    (e_i - e_j)(e_q - e_p)', where p and q are the partners.
     """
     n = rows.shape[0]
     gains = np.zeros((stop - start, n))
     stay = np.empty(n)
+    own_K = np.empty(n)
+    own_L = np.empty(n)
     for i in range(n):
         stay[i] = slopes[rows[i], partners[i]]
+        own_K[i] = K[rows[i], rows[i]].real
+        own_L[i] = L[partners[i], partners[i]].real
     for i in range(max(start, 0), stop):  # tells numba that no index is negative
         own = slopes[rows[i]]
         similar = K[rows[i]]
         partner = L[partners[i]]
         column = partners[i]
         for j in range(i + 1, n):
+            apart_K = own_K[i] + own_K[j] - 2.0 * similar[rows[j]].real
+            apart_L = own_L[i] + own_L[j] - 2.0 * partner[partners[j]].real
             gains[i - start, j] = (
-                own[partners[j]]
-                + slopes[rows[j], column]
-                - stay[i]
-                - stay[j]
-                + 4.0 * similar[rows[j]] * partner[partners[j]]
+                own[partners[j]] + slopes[rows[j], column] - stay[i] - stay[j] + apart_K * apart_L
             )
     return gains
 
@@ -98,8 +100,9 @@ def apply_swaps(
         for k in range(n):
             pk = permutation[k]
             if k != a and k != b:
-                gain += (K[a, k] - K[b, k]) * (L[pb, pk] - L[pa, pk])
-        gain *= 2.0
+                gain += ((K[a, k] - K[b, k]) * np.conj(L[pb, pk] - L[pa, pk])).real
+        gain = 2.0 * gain - 4.0 * K[a, b].imag * L[pa, pb].imag
+        gain += (K[a, a] - K[b, b]).real * (L[pb, pb] - L[pa, pa]).real
         if cost.shape[0]:
             gain += cost[a, pa] + cost[b, pb] - cost[a, pb] - cost[b, pa]
         if gain > least_gain:
@@ -120,8 +123,12 @@ def apply_replacements(
     columns: Permutation,
     used: NDArray[np.bool_],
     least_gain: float,
+    square: float,
 ) -> tuple[float, int]:
-    """Move each listed row to its unused column if that still gains; return (gain, number)."""
+    """Move each listed row to its unused column if that still gains; return (gain, number).
+
+    `square` is the weight of the squared entries of L that is subtracted, 1 or 0.
+    """
     n = permutation.shape[0]
     total = 0.0
     count = 0
@@ -137,7 +144,12 @@ def apply_replacements(
             if k != a:
                 after = L[new, pk]
                 before = L[old, pk]
-                gain += 2.0 * K[a, k] * (after - before) - (after * after - before * before)
+                gain += 2.0 * (K[a, k] * np.conj(after - before)).real
+                gain -= square * (after * np.conj(after) - before * np.conj(before)).real
+        after = L[new, new]
+        before = L[old, old]
+        gain += (K[a, a] * (after - before)).real
+        gain -= 0.5 * square * (after * np.conj(after) - before * np.conj(before)).real
         if cost.shape[0]:
             gain += cost[a, old] - cost[a, new]
         if gain > least_gain:

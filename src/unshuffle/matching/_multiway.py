@@ -197,9 +197,7 @@ def climb_hsic(
 def problem_for_one(others: list[Array], K: Array) -> QuadraticProblem:
     """Multiway HSIC as a function of the order of one collection, the others fixed."""
     weights = multiway_weights(others) / K.shape[0] ** 2
-    # The diagonal is a linear term; in the quadratic one it would hold items in place.
-    cost = -np.outer(np.diag(weights), np.diag(K))
-    return QuadraticProblem(zero_diagonal(weights), zero_diagonal(K), cost)
+    return QuadraticProblem.with_diagonals(weights, K)
 
 
 def aligned(kernels: list[Array], permutations: Permutations) -> list[Array]:

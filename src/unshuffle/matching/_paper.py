@@ -10,7 +10,7 @@ from scipy.linalg import LinAlgError
 from unshuffle._mean_field import one_hot
 from unshuffle._parallel import eigh, map_parallel
 from unshuffle._quadratic import QuadraticProblem, assign_free, climb
-from unshuffle.kernels import center, zero_diagonal
+from unshuffle.kernels import center
 from unshuffle.matching._entropy import (
     entropy_swap_changes,
     entropy_value,
@@ -157,7 +157,6 @@ def _make_entropy(search: MatchSearch, max_iter: int, tol: float) -> Ascent:
     """
     pair = search.pair
     ridge = entropy_ridge([pair.K, pair.L])
-    L_zeroed = zero_diagonal(pair.L)
 
     def value_of(permutation: Permutation) -> float:
         value = -entropy_value(pair.K, pair.L, permutation, ridge=ridge)
@@ -167,10 +166,7 @@ def _make_entropy(search: MatchSearch, max_iter: int, tol: float) -> Ascent:
 
     def tangent(permutation: Permutation) -> QuadraticProblem:
         weights = entropy_weights(pair.K, pair.L, permutation, ridge=ridge)
-        cost = np.outer(np.diag(weights), np.diag(pair.L))
-        if pair.cost is not None:
-            cost = cost + pair.cost
-        return QuadraticProblem(-zero_diagonal(weights), L_zeroed, cost, pair.frozen)
+        return QuadraticProblem.with_diagonals(-weights, pair.L, pair.cost, frozen=pair.frozen)
 
     def ascent(start: Permutation, record: Record) -> tuple[float, Permutation, bool]:
         permutation, value = start, value_of(start)

@@ -98,11 +98,13 @@ def _by_leading_vectors(problem: QuadraticProblem) -> Iterator[Permutation]:
 
 
 def _leading_vector(A: Array) -> Array:
-    """Eigenvector of the largest eigenvalue."""
+    """Eigenvector of the largest eigenvalue; rounded, so that cells in a line stay equal."""
     last = len(A) - 1
     if last >= LARGE:
-        return np.asarray(eigh(A)[1][:, -1])
-    return np.asarray(linalg.eigh(A, subset_by_index=(last, last))[1][:, 0])
+        vector = eigh(A)[1][:, -1]
+    else:
+        vector = linalg.eigh(A, subset_by_index=(last, last))[1][:, 0]
+    return np.asarray(vector.round(9))
 
 
 def _by_components(problem: QuadraticProblem, places: Array) -> Iterator[Permutation]:

@@ -129,6 +129,13 @@ EXAMPLES: dict[str, Example] = {
         lambda made: (made.transform(SETS), made.permutations_, made.morph(0, 1, 0.5)),
     ),
     "alignment.match_shapes": Example(alignment.match_shapes, (X, Z)),
+    "assignment.quadratic_assignment": Example(
+        lambda A, B, cost, frozen: assignment.quadratic_assignment(
+            A, B, cost=cost, frozen=frozen, n_init=3, random_state=0
+        ),
+        (COST, COST.T.copy(), COST, np.array([[0, 3]])),
+        lambda made: list(made.values()),
+    ),
     "assignment.soft_assignment": Example(assignment.soft_assignment, (COST,)),
     "assignment.solve_assignment": Example(
         lambda cost, frozen, prices: assignment.solve_assignment(

@@ -182,6 +182,18 @@ LONG_WORK = {
         costs, prices = np.outer(steps, steps)[None], np.ones((1, 5000))
         work = lambda: assign_many(costs, prices)
     """,
+    "tabu search": """
+        from unshuffle.assignment import quadratic_assignment
+        A, B = np.random.default_rng(0).random((2, 300, 300))
+        quadratic_assignment(A[:9, :9], B[:9, :9])
+        work = lambda: quadratic_assignment(A, B, max_time=100.0)
+    """,
+    "branch and bound": """
+        from unshuffle.assignment import quadratic_assignment
+        A, B = np.random.default_rng(0).random((2, 25, 25))
+        quadratic_assignment(A[:9, :9], B[:9, :9], "exact")
+        work = lambda: quadratic_assignment(A, B, "exact", n_init=1)
+    """,
     "mixtures": """
         from unshuffle.kernels import ExpectedLikelihoodKernel
         bags = [np.random.default_rng(i).normal(size=(500, 2)) for i in range(2)]

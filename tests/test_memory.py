@@ -64,6 +64,7 @@ LARGE = {
     "cka": lambda: metrics.cka(X, X, kernel="precomputed", kernel_y=never),
     "solve_assignment": lambda: assignment.solve_assignment(K),
     "soft_assignment": lambda: assignment.soft_assignment(SINGLE),
+    "quadratic_assignment": lambda: assignment.quadratic_assignment(K, K),
     "KernelizedSorting": lambda: KernelizedSorting(never).fit(X, X),
     "KernelizedSorting, lists": lambda: KernelizedSorting([never, "text"]).fit(
         [X, TEXTS], [X, TEXTS]

@@ -20,6 +20,7 @@ from benchmarks.accuracy import (
     _mixtures,
     _orbits,
     _photos,
+    _quadratic,
     _questions,
     _set_kernels,
     _trust,
@@ -49,6 +50,10 @@ REPORTS = {
     "questions": _questions.report,
     "unseen": _unseen.report,
     "content": _content.report,
+    "qaplib": _quadratic.report,
+    "qaplib-10s": partial(_quadratic.report, seconds=10.0),
+    "qaplib-proofs": _quadratic.prove,
+    "graphs": _quadratic.graphs,
 }
 LAYOUTS = ("layouts", "layouts-held-out")
 

@@ -134,26 +134,28 @@ def check_frozen(
     first: str = "X",
     second: str = "y",
     other: str = "item",
+    name: str = "frozen",
 ) -> NDArray[np.intp]:
     """Pairs fixed by the user as an integer array of shape (n_frozen, 2), sorted by item.
 
-    `other` is the word for elements of the second side: "item" or "cell".
+    `other` is the word for elements of the second side: "item" or "cell". `name` is that of the
+    parameter.
     """
     if frozen is None:
         return np.empty((0, 2), dtype=np.intp)
-    check_plain(frozen, "`frozen`")
+    check_plain(frozen, f"`{name}`")
     try:
         pairs = np.asarray(frozen)
     except ValueError as error:
         raise ValueError(
-            "`frozen` has rows of different lengths. "
+            f"`{name}` has rows of different lengths. "
             f"Give one row (index in {first}, index in {second}) for each fixed pair."
         ) from error
     if pairs.size == 0:
         return np.empty((0, 2), dtype=np.intp)
     if pairs.ndim != 2 or pairs.shape[1] != 2:
         raise ValueError(
-            f"`frozen` must have shape (n_frozen, 2), got {pairs.shape}. "
+            f"`{name}` must have shape (n_frozen, 2), got {pairs.shape}. "
             f"Give one row (index in {first}, index in {second}) for each fixed pair."
         )
     if not np.issubdtype(pairs.dtype, np.integer):
@@ -162,16 +164,16 @@ def check_frozen(
             pairs = pairs.astype(np.intp)
         else:
             raise ValueError(
-                f"`frozen` must hold whole numbers, got dtype {pairs.dtype}. "
+                f"`{name}` must hold whole numbers, got dtype {pairs.dtype}. "
                 f"Give positions in {first} and {second}, counted from 0."
             )
-    for column, size, name, what in ((0, n_first, first, "item"), (1, n_second, second, other)):
+    for column, size, side, what in ((0, n_first, first, "item"), (1, n_second, second, other)):
         values = pairs[:, column]
         outside = np.flatnonzero((values < 0) | (values >= size))
         if outside.size:
             row = int(outside[0])
             raise ValueError(
-                f"`frozen` names {what} {values[row]} of {name} (row {row}), which has {size} "
+                f"`{name}` names {what} {values[row]} of {side} (row {row}), which has {size} "
                 f"{what}s. Use positions from 0 to {size - 1}."
             )
         order = np.argsort(values, kind="stable")
@@ -179,7 +181,7 @@ def check_frozen(
         if repeated.size:
             rows = order[repeated[0]], order[repeated[0] + 1]
             raise ValueError(
-                f"`frozen` repeats {what} {values[rows[0]]} of {name} (rows {rows[0]} and "
+                f"`{name}` repeats {what} {values[rows[0]]} of {side} (rows {rows[0]} and "
                 f"{rows[1]}). Each {what} may be frozen once; drop one of the two rows."
             )
     return pairs[np.argsort(pairs[:, 0], kind="stable")].astype(np.intp)

@@ -1,4 +1,4 @@
-"""Mean-field approximation of quadratic matching: a soft assignment and its annealing."""
+"""Soft matchings of a quadratic problem: mean field, its annealing, and Frank-Wolfe steps."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,6 +16,13 @@ LARGEST_SPREAD = 1e300
 COLDEST = 1e-100  # as a share of the largest slope
 COOLING = (0.5, 0.35, 0.25, 0.15, 0.1)
 ROUNDS_PER_STEP = 4
+
+
+def best_step(slope: float, curvature: float) -> float:
+    """Best step in [0, 1] along a parabola."""
+    if curvature >= 0:  # convex along the line
+        return 1.0
+    return min(1.0, -slope / (2.0 * curvature))
 
 
 def mean_field(
@@ -87,6 +94,50 @@ def anneal_shares(problem: QuadraticProblem, shares: Array) -> Permutation:
     for temperature in COOLING:
         shares = mean_field(problem, shares, temperature=temperature, max_iter=ROUNDS_PER_STEP)
     return assign_free(problem, shares)[0]
+
+
+def frank_wolfe(
+    problem: QuadraticProblem,
+    shares: Array,
+    *,
+    max_iter: int,
+    tol: float,
+    step_size: Callable[[float, float], float] = best_step,
+    report: Callable[[float, Permutation], None] | None = None,
+) -> tuple[Array, bool]:
+    """Climb the objective of soft matchings by steps towards the best matching of its gradient.
+
+    `step_size` receives slope and curvature along the step. `report` receives the objective and
+    that matching, and may raise to stop. Stops at a relative gain below `tol`; returns the shares
+    and whether that was the reason.
+    """
+    shares = shares.copy()
+    gradient = problem.gradient_at(shares)
+    value = _value_at(problem, shares, gradient)
+    prices: NDArray[np.float64] | None = None
+    for _ in range(max_iter):
+        vertex, prices = assign_free(problem, gradient, prices)
+        direction = -shares
+        direction[np.arange(vertex.size), vertex] += 1.0
+        slope, curvature = float(np.vdot(gradient, direction)), problem.curvature(direction)
+        size = step_size(slope, curvature)
+        gain = size * slope + size**2 * curvature
+        if not gain > max(tol, 1e-12) * abs(value):
+            return shares, True
+        shares += size * direction
+        value += gain
+        if report is not None:
+            report(value, vertex)
+        gradient = problem.gradient_at(shares)
+    return shares, False
+
+
+def _value_at(problem: QuadraticProblem, shares: Array, gradient: Array) -> float:
+    """Objective of a soft matching; the quadratic part is half of what the gradient gives."""
+    value = 0.5 * float(np.vdot(gradient, shares))
+    if problem.cost is not None:
+        value -= 0.5 * float(np.vdot(problem.cost, shares))
+    return value
 
 
 def soften(problem: QuadraticProblem, benefit: Array, *, temperature: float) -> Array:

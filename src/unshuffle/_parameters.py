@@ -104,6 +104,11 @@ def check_flag(value: Any, name: str) -> bool:
     return bool(value)
 
 
+def check_callback(callback: Any) -> None:
+    """Refuse what cannot be called."""
+    _check_form(callback, "callback", SHARED["callback"])
+
+
 class Form(NamedTuple):
     """One form that a parameter may have: its description in errors, and a test for it."""
 

@@ -27,7 +27,8 @@ class SearchState:
     iteration : int
         Number of steps so far, over all starts.
     objective : float
-        Objective of the solution at this step. Larger is better.
+        Objective of the solution at this step. Larger is better, except that
+        `quadratic_assignment` reports its `fun`.
     permutation : ndarray of shape (n_items,)
         Solution at this step: item i is matched to `permutation[i]`, or unmatched if that is -1.
         A copy, so you may keep or change it. Empty if the estimator orders nothing.

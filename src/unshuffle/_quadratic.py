@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ Array = NDArray[np.float64]  # some are complex: see `QuadraticProblem`
 Permutation = NDArray[np.intp]
 Report = Callable[[float, Permutation], None]
 
+NOTHING_FROZEN = np.empty((0, 2), dtype=np.intp)
 LARGEST = 1e300
 # Constants this many times larger than the variation are subtracted, to keep digits.
 FAR = 16.0
@@ -40,7 +40,7 @@ class QuadraticProblem:
     K: Array
     L: Array
     cost: Array | None = None
-    frozen: NDArray[np.intp] = field(default_factory=lambda: np.empty((0, 2), dtype=np.intp))
+    frozen: NDArray[np.intp] = field(default_factory=lambda: NOTHING_FROZEN)
     subtract_squares: bool = True
     squared_L: Array | None = field(init=False, default=None)
     _is_near: bool = field(init=False, default=False, repr=False)  # no large constants
@@ -52,19 +52,27 @@ class QuadraticProblem:
 
     @classmethod
     def with_diagonals(
-        cls, K: Array, L: Array, cost: Array | None = None, **options: Any
+        cls,
+        K: Array,
+        L: Array,
+        cost: Array | None = None,
+        frozen: NDArray[np.intp] = NOTHING_FROZEN,
+        *,
+        subtract_squares: bool = True,
     ) -> "QuadraticProblem":
         """Problem whose diagonals are part of the linear cost.
 
         They are linear in the matching. In the quadratic term they would hold items in place.
         """
         own = np.outer(np.diag(K).real, np.diag(L).real)
+        if subtract_squares and K.shape[0] < L.shape[0]:
+            own -= 0.5 * np.diag(L).real ** 2
         if own.any():
             cost = -own if cost is None else cost - own
         K, L = K.copy(), L.copy()
         np.fill_diagonal(K, 0.0)
         np.fill_diagonal(L, 0.0)
-        return cls(K, L, cost, **options)
+        return cls(K, L, cost, frozen, subtract_squares)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -220,7 +228,9 @@ def as_hermitian(A: Array, B: Array) -> tuple[Array, Array]:
 def _far_constant(S: Array) -> float:
     """Median entry of S if it is much larger than the median deviation from it, else 0."""
     n_rows, n_columns = S.shape
-    sample = S.real.ravel()[1 :: max(1, n_rows * n_columns // 1009)]  # skips the first diagonal entry
+    sample = S.real.ravel()[
+        1 :: max(1, n_rows * n_columns // 1009)
+    ]  # skips the first diagonal entry
     if sample.size == 0:
         return 0.0
     constant = float(middle(sample[:, None])[0])

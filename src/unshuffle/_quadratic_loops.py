@@ -8,6 +8,8 @@ from unshuffle._compile import compiled
 Array = NDArray[np.float64]
 Permutation = NDArray[np.intp]
 
+NO_COST = np.empty((0, 0))
+
 
 @compiled()
 def matched_sums(
@@ -159,6 +161,3 @@ def apply_replacements(
             total += gain
             count += 1
     return total, count
-
-
-NO_COST = np.empty((0, 0))

@@ -47,7 +47,7 @@ from unshuffle.matching._refined import (
     confidence,
     solve_refined,
 )
-from unshuffle.matching._trust import Evidence, gather_evidence
+from unshuffle.matching._trust import LARGEST_CERTIFIED, Evidence, gather_evidence
 
 # Peak memory in matrices of n^2 numbers: base, for each further thread, with a linear term, to
 # match halves again, and if tables may be scaled and matched a second time.
@@ -76,6 +76,7 @@ class Answer:
     path: list[float]
     converged: bool
     shares: Any  # with `candidates`, `soft_matches` and `components`
+    pair: KernelPair | None = None  # of small collections, for `certify`
 
 
 class Fit(ABC):
@@ -354,6 +355,7 @@ class DenseFit(Fit):
             path=outcome.objective_path,
             converged=outcome.converged,
             shares=DenseShares(slopes, spreads, frozen, components.astype(np.float32)),
+            pair=pair if len(pair.L) <= LARGEST_CERTIFIED else None,
         )
 
     def judge(self, interrupted: bool) -> tuple[float, Array]:

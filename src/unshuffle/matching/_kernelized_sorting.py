@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import OptimizeResult
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
@@ -36,7 +37,14 @@ from unshuffle.matching._known_pairs import FEWEST
 from unshuffle.matching._low_rank_fit import LowRankFit
 from unshuffle.matching._matches import Matches, feature_names, item_names, take
 from unshuffle.matching._questions import choose_questions
-from unshuffle.matching._trust import HIGH_AMBIGUITY, TRUSTED, DoubtWarning, calibrate, judge
+from unshuffle.matching._trust import (
+    HIGH_AMBIGUITY,
+    TRUSTED,
+    DoubtWarning,
+    calibrate,
+    certify,
+    judge,
+)
 from unshuffle.matching._unseen import UnseenItems
 
 # Beyond this many items in either collection, "auto" takes the low-rank search.
@@ -423,6 +431,51 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         items = choose_questions(self._shares.components, free, doubts, self._frozen[:, 0], k)
         return np.column_stack([items, self.permutation_[items]])
 
+    def certificate(self, max_time: float | None = 10.0) -> OptimizeResult:
+        """How close the objective is to the highest that any matching has.
+
+        For up to 64 items. About 15 items or fewer can be proved to have the highest objective.
+
+        Parameters
+        ----------
+        max_time : float or None, default=10.0
+            Seconds for the proof. Larger values give a smaller gap. None continues until the
+            highest objective is known, which takes forever for more than about 20 items.
+
+        Returns
+        -------
+        certificate : scipy.optimize.OptimizeResult
+            fun : float
+                Objective of the matching found: `objective_`, less the costs of its pairs, counted
+                from the median cost.
+                Of collections of different sizes, see Notes.
+            upper_bound : float
+                No matching has a higher one.
+            gap : float
+                Their distance, relative to ``abs(fun)``. 0.0 if none is higher.
+            col_ind : ndarray of shape (n_X,)
+                Matching with the highest objective known. If it is not `permutation_`, the method
+                preferred the latter: "refined" also weighs fine differences.
+
+        Notes
+        -----
+        The highest objective need not be the right matching: `ambiguity_` says whether another
+        one comes close, and `expected_accuracy_` how many pairs are believed right. For different
+        sizes, the objective is that of the search: uncentered kernels of a common scale, less
+        half the sum of the squared similarities of the matched items of the larger collection.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from unshuffle import KernelizedSorting
+        >>> X = np.random.default_rng(0).exponential(size=(12, 3)) * [3, 2, 1]
+        >>> sorting = KernelizedSorting().fit(X, X[::-1])
+        >>> sorting.certificate().gap
+        0.0
+        """
+        check_is_fitted(self, "permutation_")
+        return certify(self._pair, self.permutation_, max_time)
+
     def soft_matches(self, temperature: float = SOFT_TEMPERATURE) -> Any:
         """Share of each item of X in each item of y, given the other pairs.
 
@@ -600,6 +653,7 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
             self.scaling_, self.kernel_ = fit.choice
             self.kernel_y_ = self.kernel_
         self._shares, self._frozen, self._n_second = answer.shares, answer.frozen, answer.n_second
+        self._pair = answer.pair
         self.__dict__.update(feature_names(fit.X))
         self._unseen = UnseenItems(fit.X, fit.y)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from unshuffle._parallel import map_parallel
 from unshuffle._progress import Callback
-from unshuffle._quadratic import Array, QuadraticProblem, climb
+from unshuffle._quadratic import NOTHING_FROZEN, Array, QuadraticProblem, climb
 from unshuffle.kernels import SpectralPower, zero_diagonal
 from unshuffle.matching._entropy import multiway_entropy
 from unshuffle.matching._kernel_pair import CountingSearch, KernelPair, list_starts
@@ -27,7 +27,6 @@ Report = Callable[[float, Permutations], None]
 # Starts for matching a collection to the reference: profiles, both signs of the leading
 # eigenvector, annealing. Each further round of references tries as many more.
 N_STARTS = 4
-NOTHING_FROZEN = np.empty((0, 2), dtype=np.intp)
 # Spectral powers to compare aligned kernels at, and to match two collections again at.
 COMPARED_AT, REWEIGHTED_AT = 0.15, 0.25
 # Log-odds that the alignment as a whole is right: weights of persistence and the smallest excess,

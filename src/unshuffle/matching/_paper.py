@@ -7,7 +7,7 @@ from functools import cache, partial
 import numpy as np
 from scipy.linalg import LinAlgError
 
-from unshuffle._mean_field import one_hot
+from unshuffle._mean_field import best_step, frank_wolfe, one_hot
 from unshuffle._parallel import eigh, map_parallel
 from unshuffle._quadratic import QuadraticProblem, assign_free, climb
 from unshuffle.kernels import center
@@ -106,32 +106,25 @@ def _make_unbiased(search: MatchSearch, max_iter: int, tol: float, step: str) ->
     problem = search.pair.full_problem
 
     def ascent(start: Permutation, record: Record) -> tuple[float, Permutation, bool]:
-        value = problem.value(start)
-        record(value, start)
-        shares = one_hot(start, problem.L.shape[0])
-        prices, converged = None, False
-        for _ in range(max_iter):
-            gradient = problem.gradient_at(shares)
-            vertex, prices = assign_free(problem, gradient, prices)
+        def count_and_record(value: float, vertex: Permutation) -> None:
             search.count(1)
-            direction = -shares
-            direction[np.arange(vertex.size), vertex] += 1.0
-            slope = float(np.vdot(gradient, direction))
-            curvature = problem.curvature(direction)
-            size = _step_size(slope, curvature, step)
-            gain = size * slope + size**2 * curvature
-            if not gain > max(tol, 1e-12) * abs(value):
-                converged = True
-                break
-            shares += size * direction
-            value += gain
             record(value, vertex)
+
+        record(problem.value(start), start)
+        shares, converged = frank_wolfe(
+            problem,
+            one_hot(start, problem.L.shape[0]),
+            max_iter=max_iter,
+            tol=tol,
+            step_size=_step_in_set if step == "set" else best_step,
+            report=count_and_record,
+        )
         # The last step is a full one, so that the result is a permutation.
         ends = [
             assign_free(problem, problem.gradient_at(shares))[0],
             assign_free(problem, shares)[0],
         ]
-        search.count(2)
+        search.count(2 + converged)
         permutation = max(ends, key=problem.value)
         value = problem.value(permutation)
         record(value, permutation)
@@ -140,13 +133,9 @@ def _make_unbiased(search: MatchSearch, max_iter: int, tol: float, step: str) ->
     return ascent
 
 
-def _step_size(slope: float, curvature: float, step: str) -> float:
-    """Best step in [0, 1], or in the fixed set."""
-    if step == "set":
-        return float(STEPS[np.argmax(STEPS * slope + STEPS**2 * curvature)])
-    if curvature >= 0:  # convex along the line
-        return 1.0
-    return min(1.0, -slope / (2.0 * curvature))
+def _step_in_set(slope: float, curvature: float) -> float:
+    """Best step of the paper's fixed set."""
+    return float(STEPS[np.argmax(STEPS * slope + STEPS**2 * curvature)])
 
 
 def _make_entropy(search: MatchSearch, max_iter: int, tol: float) -> Ascent:

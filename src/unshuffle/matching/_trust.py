@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import OptimizeResult
 from scipy.stats import beta
 
+from unshuffle.assignment import quadratic_assignment
 from unshuffle.matching._kernel_pair import KernelPair, Permutation
 from unshuffle.matching._known_pairs import LeftOut
 from unshuffle.matching._refined import Outcome, agreement
@@ -23,6 +25,9 @@ LOG_ODDS = (3.2, 8.4, 17.1, -4.1)
 # An estimate without known pairs is worth this many of them.
 WORTH = 8.0
 COVERAGE = 0.9
+# More items have no certificate. Smaller gaps, relative to the objective, are rounding errors.
+LARGEST_CERTIFIED = 64
+ROUNDING = 1e-9
 
 Solve = Callable[[KernelPair], Outcome]
 
@@ -182,3 +187,47 @@ def calibrate(resampled: NDArray[np.float64], expected: float) -> NDArray[np.flo
     if expected <= mean:
         return resampled * (expected / mean if mean > 0 else 0.0)
     return 1.0 - (1.0 - resampled) * ((1.0 - expected) / (1.0 - mean))
+
+
+def certify(
+    pair: KernelPair | None, permutation: Permutation, max_time: float | None
+) -> OptimizeResult:
+    """Bound on the objective of all matchings, relative to that of the matching found."""
+    if pair is None or permutation.size > LARGEST_CERTIFIED:
+        raise ValueError(
+            f"A certificate needs at most {LARGEST_CERTIFIED} items in each collection and a "
+            f'method that holds all similarities, such as "refined"; X has {permutation.size} '
+            "items. Fit a sample of the items."
+        )
+    problem, matching = pair.full_problem, permutation
+    if pair.swapped:
+        rows = np.flatnonzero(permutation >= 0)
+        matching = np.full(problem.shape[0], -1, dtype=np.intp)
+        matching[permutation[rows]] = rows
+    if (matching < 0).any():
+        raise ValueError(
+            "A certificate needs a partner for each item of the smaller collection, and some were "
+            "released. Fit with unmatched_cost=None."
+        )
+    best = quadratic_assignment(
+        problem.K,
+        problem.L,
+        "exact",
+        {"partial_guess": np.column_stack([np.arange(matching.size), matching])},
+        cost=None if problem.cost is None else -problem.cost,
+        maximize=True,
+        frozen=pair.frozen,
+        max_time=max_time,
+        random_state=0,
+    )
+    value = problem.value(matching)
+    missing = float(best.upper_bound) - value
+    if missing < ROUNDING * abs(value):
+        missing = 0.0
+    unit = pair.unit if pair.same_size else 1.0
+    return OptimizeResult(
+        fun=unit * value,
+        upper_bound=unit * (value + missing),
+        gap=missing / abs(value) if missing else 0.0,
+        col_ind=pair.to_user(best.col_ind),
+    )

@@ -28,6 +28,28 @@ function(
 )
 function(
     assignment,
+    "quadratic_assignment",
+    {
+        "A": v.stack("n", "n"),
+        "B": v.stack("m", "m"),
+        "method": s.option(None, "faq", "2opt"),
+        "cost": v.stack("n", "m"),
+        "maximize": s.flag(),
+        "frozen": v.pairs("n", "m"),
+        "n_init": s.count(1, 3, huge=()),
+        "max_time": s.real(None, 0.1),
+        "random_state": s.seed(),
+        "n_jobs": s.jobs(),
+        "callback": s.callback(),
+    },
+    check=lambda result, arguments: (
+        None
+        if is_matching(result.col_ind, np.shape(arguments["B"])[1])
+        else f"not a matching: {result.col_ind}"
+    ),
+)
+function(
+    assignment,
     "soft_assignment",
     {
         "cost": v.stack("n", "m"),

@@ -1,0 +1,425 @@
+"""Lower bounds and proofs of optimality for quadratic assignment.
+
+Branch and bound with the dual ascent of Hahn and Grant: Lower bounds for the quadratic assignment
+problem based upon a dual formulation, Operations Research 46 (1998) 912-922.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from unshuffle._parallel import per_call, spans, wait_for
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+Check = Callable[[float, int], None]
+
+# More columns are bounded by Gilmore and Lawler only: pair costs take 4 m^4 bytes, 64 MiB here.
+LARGEST_ASCENT = 64
+# Up to this many columns there is a tree; the costs of its nodes, one per level, take m^5 bytes.
+LARGEST_TREE = 36
+# Matchings of at most this many rows are enumerated.
+FEW_ROWS = 3
+MOST_ENUMERATED = 10_000_000
+# Rounds of ascent that may still be needed; beyond, it is faster to branch.
+PATIENCE_AT_ROOT = 100.0
+PATIENCE = 5.0
+# Share of the gap that divides the number of nodes below a child by e; a guess that works.
+FOLD = 0.2
+# Items tried per item in the search of a symmetry; beyond, it counts as absent.
+MOST_TRIED = 10
+# Rounding errors, as a share of the largest possible value.
+ROUNDING = 1e-11
+# Nanoseconds of one entry: of an assignment, and of a scalar product.
+ENTRY = 6.0
+PRODUCT = 1.5
+
+
+@dataclass(frozen=True)
+class BoundProblem:
+    """Minimize sum A[i, j] B[p(i), p(j)] + w B[p(i), p(j)]^2 + sum C[i, p(i)] over injections p.
+
+    A (n, n) and B (m, m), m >= n, need not be symmetric; the first sum is over i != j, so that
+    their diagonals are ignored. C is (n, m) and w >= 0. All are float64.
+    """
+
+    A: Array
+    B: Array
+    C: Array
+    w: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("A", "B", "C"):  # loops are compiled for one type
+            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), np.float64))
+
+    @property
+    def arrays(self) -> tuple[Array, Array, Array, float]:
+        """Arguments of compiled loops."""
+        return self.A, self.B, self.C, float(self.w)
+
+    def value(self, permutation: Index) -> float:
+        """Objective of a matching; smaller is better."""
+        from unshuffle._quadratic_bound_loops import value
+
+        return float(value(*self.arrays, permutation))
+
+    @cached_property
+    def rounding(self) -> float:
+        """Upper bound of rounding errors in bounds."""
+        n = self.A.shape[0]
+        most = np.sort(np.abs(_off_diagonal(self.B)), axis=None)[::-1][: n * (n - 1)]
+        products = np.sort(np.abs(_off_diagonal(self.A)), axis=None)[::-1] @ most
+        linear = np.abs(self.C).max(axis=1).sum()
+        return ROUNDING * float(products + self.w * most @ most + linear)
+
+    def pair_costs(self) -> Array:
+        """Cost of each two rows i < j on each two columns, with m - n added rows that cost 0."""
+        n, m = self.C.shape
+        i, j = np.triu_indices(m, 1)
+        costs = np.zeros((i.size, m, m))
+        B, square = self.B, self.w * self.B * self.B
+        for k in np.flatnonzero(j < n):
+            costs[k] = self.A[i[k], j[k]] * B + self.A[j[k], i[k]] * B.T + square + square.T
+        return costs
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A lower bound and the best matching known.
+
+    Attributes
+    ----------
+    bound : float
+        No matching has a smaller value, up to rounding errors of 1e-11 of the largest one.
+    permutation : ndarray of shape (n,)
+        Column of each row in the best matching found: the given one or a better one.
+    value : float
+        Its value.
+    n_nodes : int
+        Nodes of the search tree that were bounded or enumerated.
+    """
+
+    bound: float
+    permutation: Index
+    value: float
+    n_nodes: int
+
+    @property
+    def optimal(self) -> bool:
+        """Whether no matching is better."""
+        return self.bound >= self.value
+
+
+def gilmore_lawler(problem: BoundProblem) -> float:
+    """Lower bound by an assignment of rows with the least costs they can have.
+
+    It takes O(n^2 m) time for w = 0 or n = m, and else O(n^2 m (m - n)), plus that of a linear
+    assignment. Of asymmetric problems the better bound of rows and columns is returned.
+    """
+    A, B = problem.A, problem.B
+    bound = _bound_by_rows(A, B, problem)
+    if np.array_equal(A, A.T) and np.array_equal(B, B.T):
+        return bound
+    return max(bound, _bound_by_rows(A.T, B.T, problem))
+
+
+def prove(
+    problem: BoundProblem,
+    permutation: Index,
+    *,
+    step: float = 0.0,
+    max_work: float = 2e9,
+    deadline: float | None = None,
+    check: Check | None = None,
+) -> Proof:
+    """Prove that a matching is optimal, or find a better one, as far as the work allows.
+
+    Parameters
+    ----------
+    problem : BoundProblem
+        Problem of n rows and m columns. Up to 64 columns it is bounded by dual ascent, in 4 m^4
+        bytes, and up to 36 by branch and bound, in m^5 bytes; larger ones by `gilmore_lawler`.
+    permutation : ndarray of shape (n,)
+        Column of each row in a good matching. The better it is, the less work.
+    step : float
+        All values are multiples of it; 0 if they are continuous. Larger steps need less work.
+    max_work : float
+        Number of costs that are read, of about 5 ns each. Larger values prove more.
+    deadline : float or None
+        Time of `time.monotonic` to stop at; None makes results deterministic.
+    check : callable or None
+        Called at each node with the bound so far and the number of nodes; may raise to stop.
+
+    Returns
+    -------
+    Proof
+        With a bound that is valid also if the search was stopped.
+    """
+    tree = _Tree(problem, np.array(permutation, dtype=np.intp), step, max_work, deadline, check)
+    try:
+        tree.grow()
+    except _Stopped:
+        return Proof(tree.bound, tree.permutation, tree.value, tree.n_nodes)
+    return Proof(tree.value, tree.permutation, tree.value, tree.n_nodes)
+
+
+class _Stopped(Exception):
+    """The work or the time is spent."""
+
+
+@dataclass
+class _Node:
+    """Subproblem of free rows and columns; rows from n on are those added by `pair_costs`."""
+
+    rows: Index
+    columns: Index
+    placed: Index  # column of each row of the problem; -1 if free
+    pairs: Array
+    leader: Array
+    bound: float = 0.0
+    # whether rows, and columns, may have symmetries
+    symmetric: tuple[bool, bool] = (True, True)
+
+
+@dataclass
+class _Tree:
+    """Depth-first search. `waiting` has the least bound of the open nodes of each level."""
+
+    problem: BoundProblem
+    permutation: Index
+    step: float
+    max_work: float
+    deadline: float | None
+    check: Check | None
+    n_nodes: int = 0
+    work: float = 0.0
+    waiting: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.value = self.problem.value(self.permutation)
+        self.rounding = max(self.problem.rounding, 1e-6 * self.step)
+        self.least = gilmore_lawler(self.problem)
+
+    @property
+    def threshold(self) -> float:
+        """Nodes with at least this bound have no better matching."""
+        return self.value - (self.step - self.rounding if self.step > 0.0 else self.rounding)
+
+    @property
+    def bound(self) -> float:
+        """Bound that is valid at any time."""
+        bound = max(self.least, min(self.waiting, default=-np.inf)) - self.rounding
+        if self.step > 0.0:
+            bound = math.ceil(bound / self.step) * self.step
+        return min(bound, self.value)
+
+    def grow(self) -> None:
+        """Search the whole tree."""
+        n, m = self.problem.C.shape
+        leader = np.zeros((m, m))
+        leader[:n] = self.problem.C
+        free, placed = np.arange(m), np.full(n, -1, dtype=np.intp)
+        root = _Node(free, free, placed, np.empty((0, m, m)), leader)
+        if self.least >= self.threshold:
+            return
+        if n > FEW_ROWS or m**n > MOST_ENUMERATED:
+            if m > LARGEST_ASCENT:
+                raise _Stopped
+            root.pairs = self.problem.pair_costs()
+        self.explore(root)
+
+    def explore(self, node: _Node) -> None:
+        """Bound a node and search its children."""
+        self.waiting.append(node.bound if self.waiting else -np.inf)  # no bound yet at the root
+        self.n_nodes += 1
+        if self.check is not None:
+            self.check(self.bound, self.n_nodes)
+        real = node.rows[node.rows < self.problem.A.shape[0]]
+        if real.size <= FEW_ROWS:
+            self.enumerate(node, real)
+        else:
+            self.ascend(node, real)
+            if node.bound < self.threshold:
+                self.branch(node, real)
+        self.waiting.pop()
+
+    def enumerate(self, node: _Node, real: Index) -> None:
+        """Find the best matching of a small node."""
+        from unshuffle._quadratic_bound_loops import complete
+
+        self.stop_if_spent()
+        self.work += node.columns.size ** (real.size + 1)
+        permutation = node.placed.copy()
+        complete(*self.problem.arrays, permutation, real, node.columns)
+        self.offer(permutation)
+
+    def ascend(self, node: _Node, real: Index) -> None:
+        """Raise the bound of a node until it is clear whether it reaches the threshold."""
+        from unshuffle._quadratic_bound_loops import ascend
+
+        size = node.columns.size
+        is_root = len(self.waiting) == 1
+        patience = PATIENCE_AT_ROOT if is_root else PATIENCE
+        step, is_over = 0 if is_root else size**2, False
+        matching = np.zeros(size, dtype=np.intp)
+        while not is_over:
+            self.stop_if_spent()
+            before, costs = step, (node.pairs, node.leader, node.bound)
+            node.bound, step, is_over = ascend(
+                *costs, self.threshold, patience, step, per_call(ENTRY * size**2), matching
+            )
+            self.work += (step - before) * size**2
+            if step >= size**2:
+                self.waiting[-1] = node.bound
+        permutation = node.placed.copy()
+        permutation[real] = node.columns[matching[: real.size]]
+        self.offer(permutation)
+
+    def branch(self, node: _Node, real: Index) -> None:
+        """Search the children that place one row, or fill one column, in each possible way."""
+        from unshuffle._quadratic_bound_loops import FORBIDDEN, look_ahead
+
+        size, gap = node.columns.size, self.threshold - node.bound
+        if size > LARGEST_TREE:
+            raise _Stopped
+        self.work += size**4
+        added = look_ahead(node.pairs, node.leader, gap)
+        node.leader[np.isinf(added)] = FORBIDDEN * gap
+        first_rows, first_columns = self.representatives(node, real)
+        symmetric = (not first_rows[: real.size].all(), not first_columns.all())
+        n_nodes = np.exp(-added / (FOLD * gap))  # below each child, up to a factor
+        by_row = n_nodes[: real.size] @ first_columns
+        by_column = first_rows @ n_nodes
+        if by_row.min() <= by_column.min():
+            i = int(by_row.argmin())
+            children = [(node.bound + added[i, a], i, int(a)) for a in np.flatnonzero(first_columns)]
+        else:
+            a = int(by_column.argmin())
+            children = [(node.bound + added[i, a], int(i), a) for i in np.flatnonzero(first_rows)]
+        children.sort()
+        bounds = [bound for bound, _, _ in children] + [np.inf]
+        for k, (bound, i, a) in enumerate(children):
+            self.waiting[-1] = bounds[k + 1]
+            if bound < self.threshold:
+                child = self.child(node, i, a, symmetric)
+                if child.bound < self.threshold:  # forbidden choices may have raised it
+                    self.explore(child)
+
+    def child(self, node: _Node, i: int, a: int, symmetric: tuple[bool, bool]) -> _Node:
+        """Node in which the i-th free row is on the a-th free column."""
+        from unshuffle._quadratic_bound_loops import place
+
+        size = node.columns.size - 1
+        pairs, leader = np.empty((size * (size - 1) // 2, size, size)), np.empty((size, size))
+        bound = node.bound + place(node.pairs, node.leader, i, a, pairs, leader)
+        placed = node.placed.copy()
+        if node.rows[i] < placed.size:
+            placed[node.rows[i]] = node.columns[a]
+        rows, columns = np.delete(node.rows, i), np.delete(node.columns, a)
+        return _Node(rows, columns, placed, pairs, leader, bound, symmetric)
+
+    def representatives(self, node: _Node, real: Index) -> tuple[Array, Array]:
+        """1 for the rows and the columns to place, 0 for those that mirror one of them."""
+        A, B, C, _ = self.problem.arrays
+        rows, columns = np.zeros(node.rows.size), np.ones(node.columns.size)
+        rows[: real.size + 1] = 1.0  # added rows are alike
+        C = C[np.ix_(real, node.columns)]
+        done = np.flatnonzero(node.placed >= 0)
+        if node.symmetric[0]:
+            rows[: real.size] = _representatives(A, C, real, done)
+        if node.symmetric[1]:
+            columns[:] = _representatives(B, C.T, node.columns, node.placed[done])
+        return rows, columns
+
+    def offer(self, permutation: Index) -> None:
+        """Keep a matching if it is better."""
+        value = self.problem.value(permutation)
+        if value < self.value:
+            self.value, self.permutation = value, permutation
+
+    def stop_if_spent(self) -> None:
+        """Stop the search at the limit of work or time."""
+        late = self.deadline is not None and time.monotonic() > self.deadline
+        if late or self.work >= self.max_work:
+            raise _Stopped
+
+
+def _bound_by_rows(A: Array, B: Array, problem: BoundProblem) -> float:
+    """Gilmore-Lawler bound that counts the cost of each pair at its first row."""
+    from unshuffle._quadratic_bound_loops import least_products
+
+    (n, m), w = problem.C.shape, problem.w
+    X, Y = _off_diagonal(A), np.sort(_off_diagonal(B), axis=1)
+    if w == 0.0:
+        X = np.hstack([X, np.zeros((n, m - n))])  # free columns cost 0
+    X = -np.sort(-X, axis=1)
+    work = PRODUCT * m * max(X.shape[1], 1) * (m - X.shape[1])
+    parts = [least_products(X, Y, w, start, stop) for start, stop in spans(n, work)]
+    costs = problem.C + np.concatenate(parts)
+    rows, columns = wait_for(linear_sum_assignment, costs)
+    return float(costs[rows, columns].sum())
+
+
+def _off_diagonal(M: Array) -> Array:
+    """Rows of a square matrix without its diagonal."""
+    n = M.shape[0]
+    return M[~np.eye(n, dtype=bool)].reshape(n, n - 1)
+
+
+def _representatives(M: Array, costs: Array, free: Index, done: Index) -> NDArray[np.bool_]:
+    """Mask of one free item per orbit of the symmetries of M that keep the costs and `done`."""
+    seen = np.hstack([costs, M[np.ix_(free, done)], M[np.ix_(done, free)].T])
+    M = M[np.ix_(free, free)]
+    labels = _refine(M, np.unique(seen, axis=0, return_inverse=True)[1].reshape(-1))
+    first = np.ones(free.size, dtype=bool)
+    for a in range(free.size):
+        alike = np.flatnonzero(first[:a] & (labels[:a] == labels[a]))
+        first[a] = not any(_is_symmetric(M, labels, int(b), a) for b in alike)
+    return first
+
+
+def _refine(M: Array, labels: Index) -> Index:
+    """Split items with equal labels by the entries they have with others, until none differ."""
+    n_labels = 0
+    while n_labels < labels.max() + 1:
+        n_labels = labels.max() + 1
+        entries = np.stack(np.broadcast_arrays(M, M.T, labels.astype(float)), axis=2)
+        entries[np.diag_indices_from(M)] = 0.0
+        kinds = np.unique(entries.reshape(-1, 3), axis=0, return_inverse=True)[1].reshape(M.shape)
+        kinds = np.column_stack([labels, np.sort(kinds, axis=1)])
+        labels = np.unique(kinds, axis=0, return_inverse=True)[1].reshape(-1)
+    return labels
+
+
+def _is_symmetric(M: Array, labels: Index, a: int, b: int) -> bool:
+    """Whether a symmetry of M maps a to b; also False if the search would take long."""
+    n = M.shape[0]
+    items = [a, *np.delete(np.arange(n), a)]
+    images = [b]
+    n_tried = 0
+
+    def extend() -> bool:
+        nonlocal n_tried
+        k = len(images)
+        if k == n:
+            return True
+        x = items[k]
+        for y in np.setdiff1d(np.flatnonzero(labels == labels[x]), images):
+            n_tried += 1
+            if n_tried > MOST_TRIED * n:
+                return False
+            same = np.array_equal(M[x, items[:k]], M[y, images])
+            if same and np.array_equal(M[items[:k], x], M[images, y]):
+                images.append(y)
+                if extend():
+                    return True
+                images.pop()
+        return False
+
+    return extend()

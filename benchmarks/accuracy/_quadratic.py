@@ -166,8 +166,8 @@ def summarize(solver: str, scores: list[Score]) -> Iterator[str]:
         gaps = np.array([score.gap for score in chosen])
         n_reached = sum(score.reached for score in chosen)
         yield (
-            f"{solver}, {part}: mean gap {np.nanmean(gaps):.3f} %, median {np.nanmedian(gaps):.3f} "
-            f"%, at the best known {n_reached} of {len(chosen)}, "
+            f"{solver}, {part}: gap {np.nanmean(gaps):.3f} % (mean), {np.nanmedian(gaps):.3f} % "
+            f"(median), at the best known {n_reached} of {len(chosen)}, "
             f"{np.sum([score.seconds for score in chosen]):.0f} s"
         )
     missed = [s for s in scores if not s.reached]

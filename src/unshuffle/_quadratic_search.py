@@ -1,6 +1,7 @@
 """Search for the best matching of a quadratic problem: tabu search from starts and mixtures."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from time import monotonic
 
 import numpy as np
@@ -17,6 +18,7 @@ from unshuffle._quadratic import (
 )
 
 Start = Callable[[], Permutation]
+Task = Callable[[], "Matching | None"]  # runs a search, unless the time is over
 Report = Callable[[Permutation, int], None]  # the best matching, number of searches done
 
 # Matchings from which others are mixed.
@@ -98,11 +100,7 @@ class DeepSearch:
                 n_tasks = min(BATCH, n_searches - self.n_searches)
                 tasks = [self._next_task(number) for number in range(n_tasks)]
                 found: list[Matching | None] = [None] * n_tasks
-
-                def search(number: int, tasks=tasks, found=found) -> None:  # type: ignore[no-untyped-def]
-                    found[number] = tasks[number]()
-
-                workers.each(search, [(number,) for number in range(n_tasks)])
+                workers.each(_store, [(found, *numbered) for numbered in enumerate(tasks)])
                 for each in found:
                     if each is not None:
                         self._add(each)
@@ -113,7 +111,7 @@ class DeepSearch:
         if value > self.best.value + _least_gain(value):
             self._best = Matching(self._with_unused(permutation), value, 0, permutation.size)
 
-    def _next_task(self, number: int) -> Callable[[], "Matching | None"]:
+    def _next_task(self, number: int) -> Task:
         """Search to run next, from a start or from the pool."""
         seed = int(self.rng.randint(2**31))
         if len(self.pool) + number < POOL:
@@ -170,6 +168,7 @@ class DeepSearch:
     def _search_from(
         self, order: Permutation, seed: int, *, must: bool = False
     ) -> "Matching | None":
+        """Search from a matching; None if the time is over, unless there `must` be a result."""
         n_steps = 0
         if not self.expired:
             order, n_steps = self._tabu.run(order, seed)
@@ -218,14 +217,18 @@ class DeepSearch:
         return self.rng.permutation(self.problem.shape[1]).astype(np.intp)
 
 
+def _store(results: list["Matching | None"], number: int, task: Task) -> None:
+    results[number] = task()
+
+
+@dataclass(frozen=True, eq=False)
 class Matching:
     """Result of one search."""
 
-    def __init__(self, order: Permutation, value: float, n_steps: int, n_items: int) -> None:
-        self.order = order  # partners of all items, then those unused
-        self.value = value
-        self.n_steps = n_steps
-        self.n_items = n_items
+    order: Permutation  # partners of all items, then those unused
+    value: float
+    n_steps: int
+    n_items: int
 
     @property
     def permutation(self) -> Permutation:

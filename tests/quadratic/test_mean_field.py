@@ -3,8 +3,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unshuffle._mean_field import anneal_shares, interaction_spread, mean_field, one_hot, soften
-from unshuffle._quadratic import QuadraticProblem, assign_free
+from unshuffle._assign import assign
+from unshuffle._mean_field import (
+    anneal_shares,
+    frank_wolfe,
+    interaction_spread,
+    mean_field,
+    one_hot,
+    soften,
+)
+from unshuffle._quadratic import QuadraticProblem, as_hermitian, assign_free
 
 
 def kernel(points):
@@ -185,3 +193,28 @@ def test_cooling_finds_an_exact_copy_from_even_shares_and_a_few_known_pairs(extr
     assert np.array_equal(found[[0, 5, 9, 13]], truth[[0, 5, 9, 13]])
     assert np.unique(found).size == 20
     assert (found == truth).mean() > 0.8
+
+
+@pytest.mark.parametrize("hermitian", [False, True])
+def test_frank_wolfe_climbs_the_objective_of_soft_matchings(hermitian):
+    random = np.random.default_rng(0)
+    K, L = as_hermitian(*random.normal(size=(2, 8, 8)))
+    if not hermitian:
+        K, L = K.real, L.real
+    problem = QuadraticProblem.with_diagonals(K, L, random.normal(size=(8, 8)))
+    values = []
+    shares, converged = frank_wolfe(
+        problem,
+        np.full((8, 8), 1 / 8),
+        max_iter=50,
+        tol=0.0,
+        report=lambda value, _: values.append(value),
+    )
+    assert converged
+    assert np.all(np.diff(values) > 0)
+    assert np.allclose([shares.sum(axis=0), shares.sum(axis=1)], 1.0)
+    gradient = problem.gradient_at(shares)
+    explicit = 0.5 * np.vdot(gradient - problem.cost, shares)
+    assert values[-1] == pytest.approx(explicit)
+    # no matching lies uphill
+    assert np.vdot(gradient, shares) >= assign(gradient).value - 1e-6

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unshuffle._quadratic import QuadraticProblem, matched_sums
+from unshuffle._quadratic import QuadraticProblem, as_hermitian, matched_sums
 
 
 def kernel(n_items, seed, n_features=3):
@@ -146,3 +146,57 @@ def test_squared_gradient_is_the_slope_in_every_entry_of_the_matrix():
         change[i, a] = step
         slope = (relaxed(P + change) - relaxed(P - change)) / (2 * step)
         assert gradient[i, a] == pytest.approx(slope, rel=1e-6, abs=1e-6)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["both", "first", "second", "neither"]))
+def test_hermitian_matrices_have_the_same_sum(seed, symmetric):
+    random = np.random.default_rng(seed)
+    A, B = random.normal(size=(2, 6, 6))
+    A = A + A.T if symmetric in ("both", "first") else A
+    B = B + B.T if symmetric in ("both", "second") else B
+    K, L = as_hermitian(A, B)
+    assert np.array_equal(K, K.conj().T)
+    assert np.array_equal(L, L.conj().T)
+    assert np.iscomplexobj(K) == (symmetric == "neither")
+    p = random.permutation(6)
+    expected = (A * B[np.ix_(p, p)]).sum()
+    assert QuadraticProblem(K, L).value(p) == pytest.approx(expected, abs=1e-9)
+    assert QuadraticProblem.with_diagonals(K, L).value(p) == pytest.approx(expected, abs=1e-9)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 4), st.booleans(), st.booleans())
+def test_frozen_pairs_become_a_cost_of_the_others(seed, n_frozen, hermitian, squares):
+    random = np.random.default_rng(seed)
+    K, L = as_hermitian(random.normal(size=(6, 6)), random.normal(size=(8, 8)))
+    if not hermitian:
+        K, L = K.real, L.real
+    cost = random.normal(size=(6, 8))
+    frozen = np.column_stack([random.permutation(6)[:n_frozen], random.permutation(8)[:n_frozen]])
+    problem = QuadraticProblem.with_diagonals(K, L, cost, frozen, subtract_squares=squares)
+    free = problem.without_frozen()
+    assert free.shape == (6 - n_frozen, 8 - n_frozen)
+    assert free.frozen.size == 0
+    differences = []
+    for _ in range(3):
+        p = random.permutation(8 - n_frozen)[: 6 - n_frozen]
+        whole = problem.add_frozen(p)
+        assert np.unique(whole).size == 6
+        assert np.array_equal(whole[frozen[:, 0]], frozen[:, 1])
+        differences.append(problem.value(whole) - free.value(p))
+    assert np.ptp(differences) < 1e-9
+
+
+@pytest.mark.parametrize("subtract_squares", [False, True])
+def test_diagonals_are_linear_in_the_matching(subtract_squares):
+    random = np.random.default_rng(0)
+    K, L = random.normal(size=(5, 5)), random.normal(size=(7, 7))
+    K, L = K + K.T, L + L.T
+    plain, moved = (
+        make(K, L, subtract_squares=subtract_squares)
+        for make in (QuadraticProblem, QuadraticProblem.with_diagonals)
+    )
+    assert not np.diag(moved.K).any()
+    assert not np.diag(moved.L).any()
+    for seed in range(3):
+        p = np.random.default_rng(seed).permutation(7)[:5]
+        assert moved.value(p) == pytest.approx(plain.value(p))

@@ -14,6 +14,8 @@ Index = NDArray[np.intp]
 
 # Costs of forbidden choices, in gaps: large enough to stay above the gap when costs are moved.
 FORBIDDEN = 8.0
+# Sinkhorn's steps in a soft assignment; more gain little.
+PASSES = 2
 
 
 @compiled()
@@ -48,6 +50,7 @@ def ascend(
     bound: float,
     threshold: float,
     patience: float,
+    temperature: float,
     step: int,
     n_steps: int,
     matching: Index,
@@ -59,6 +62,9 @@ def ascend(
     threshold, or when it would not within `patience` more rounds that gain as much as the last.
     `matching` is then the cheapest one of the leader. A round has n^2 steps. From the end of the
     first one on, the bound is valid and no cost is negative.
+
+    With a positive temperature assignments are soft. The bound falls, but later rounds at
+    temperature 0 raise it further than without, since hard ones alone get stuck.
     """
     n = leader.shape[0]
     work = np.empty((n - 1, n - 1))
@@ -74,14 +80,22 @@ def ascend(
         i, a = divmod(place if forward else n * n - 1 - place, n)
         if leader[i, a] < gap:
             _take(pairs, i, a, forward, work)
-            leader[i, a] += assign(work, floats, indices, partners)
+            if temperature > 0.0:
+                leader[i, a] += _balance(work, temperature, floats)
+            else:
+                leader[i, a] += assign(work, floats, indices, partners)
             _give(pairs, leader, i, a, forward, work, gap)
-        if place == n * n - 1:
+        if place < n * n - 1:
+            continue
+        if temperature > 0.0:
+            bound += _balance(leader, temperature, floats)
+        else:
             gain = assign(leader, floats, indices, matching)
             bound += gain
-            gap = threshold - bound
-            if gap <= 0.0 or gain * patience < gap:
+            if gain * patience < threshold - bound:
                 return bound, step + 1, True
+        if bound >= threshold:
+            return bound, step + 1, True
     return bound, step + 1, False
 
 
@@ -293,6 +307,42 @@ def _augment(cost: Array, floats: Array, indices: Index, column_of: Index, start
 
 
 @compiled()
+def _balance(cost: Array, temperature: float, floats: Array) -> float:
+    """Soft assignment: Sinkhorn's steps on exp(-cost / temperature), in place.
+
+    What is subtracted from columns and rows is returned; costs left are nonnegative.
+    """
+    n = cost.shape[0]
+    sums, v = floats[0], floats[1]
+    total = 0.0
+    for _ in range(PASSES):
+        for j in range(n):
+            sums[j] = 0.0
+            v[j] = cost[0, j]
+        for i in range(1, n):
+            for j in range(n):
+                v[j] = min(v[j], cost[i, j])
+        for i in range(n):
+            for j in range(n):
+                sums[j] += np.exp((v[j] - cost[i, j]) / temperature)
+        for j in range(n):
+            v[j] -= temperature * np.log(sums[j])
+            total += v[j]
+        for i in range(n):
+            least, row_sum = np.inf, 0.0
+            for j in range(n):
+                cost[i, j] -= v[j]
+                least = min(least, cost[i, j])
+            for j in range(n):
+                row_sum += np.exp((least - cost[i, j]) / temperature)
+            least -= temperature * np.log(row_sum)
+            total += least
+            for j in range(n):
+                cost[i, j] = max(cost[i, j] - least, 0.0)
+    return total
+
+
+@compiled()
 def complete(
     A: Array, B: Array, C: Array, w: float, permutation: Index, rows: Index, columns: Index
 ) -> None:
@@ -328,7 +378,7 @@ def complete(
                 used[c] = True
                 k += 1
             elif costs[n] < least:
-                least = costs[n]
+                least = float(costs[n])
                 best[:] = chosen
     permutation[rows] = columns[best]
 

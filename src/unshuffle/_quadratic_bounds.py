@@ -298,7 +298,9 @@ class _Tree:
         by_column = first_rows @ n_nodes
         if by_row.min() <= by_column.min():
             i = int(by_row.argmin())
-            children = [(node.bound + added[i, a], i, int(a)) for a in np.flatnonzero(first_columns)]
+            children = [
+                (node.bound + added[i, a], i, int(a)) for a in np.flatnonzero(first_columns)
+            ]
         else:
             a = int(by_column.argmin())
             children = [(node.bound + added[i, a], int(i), a) for i in np.flatnonzero(first_rows)]

@@ -70,10 +70,10 @@ def ascend(
     work = np.empty((n - 1, n - 1))
     floats, indices = np.empty((3, n)), np.empty((3, n), dtype=np.intp)
     partners = np.empty(n, dtype=np.intp)
-    for step in range(step, step + n_steps):
-        sweep, place = divmod(step, n * n)
-        # costs may still be negative in the first round: nothing can be forbidden
-        gap = threshold - bound if sweep > 0 else np.inf
+    for at in range(step, step + n_steps):
+        sweep, place = divmod(at, n * n)
+        # costs may be negative in the first round and in soft ones: nothing can be forbidden
+        gap = threshold - bound if sweep > 0 and temperature == 0.0 else np.inf
         if place == 0 and sweep > 0:
             _spread(pairs, leader, gap)
         forward = sweep % 2 == 0
@@ -93,31 +93,30 @@ def ascend(
             gain = assign(leader, floats, indices, matching)
             bound += gain
             if gain * patience < threshold - bound:
-                return bound, step + 1, True
+                return bound, at + 1, True
         if bound >= threshold:
-            return bound, step + 1, True
-    return bound, step + 1, False
+            return bound, at + 1, True
+    return bound, step + n_steps, False
 
 
 @compiled()
 def _spread(pairs: Array, leader: Array, gap: float) -> None:
     """Move what is left in the leader to the pairs; forbid choices that would close the gap."""
     n = leader.shape[0]
+    large = FORBIDDEN * gap
+    shares = np.empty((n, n))
     for i in range(n):
         for a in range(n):
             forbidden = leader[i, a] >= gap
-            share = leader[i, a] / (n - 1)
-            if share <= 0.0:
-                continue
-            leader[i, a] = FORBIDDEN * gap if forbidden else 0.0
-            for j in range(n):
+            shares[i, a] = np.inf if forbidden else leader[i, a] / (n - 1)
+            leader[i, a] = large if forbidden else 0.0
+    for i in range(n):
+        for j in range(i + 1, n):
+            block = pairs[_block(i, j, n)]
+            for a in range(n):
                 for b in range(n):
-                    if j < i:
-                        k = _block(j, i, n)
-                        pairs[k, b, a] = FORBIDDEN * gap if forbidden else pairs[k, b, a] + share
-                    elif j > i:
-                        k = _block(i, j, n)
-                        pairs[k, a, b] = FORBIDDEN * gap if forbidden else pairs[k, a, b] + share
+                    share = shares[i, a] + shares[j, b]
+                    block[a, b] = block[a, b] + share if share < np.inf else large
 
 
 @compiled()

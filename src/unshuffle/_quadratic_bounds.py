@@ -19,6 +19,7 @@ from unshuffle._parallel import per_call, spans, wait_for
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 Check = Callable[[float, int], None]
+Line = list[tuple[float, int, int]]
 
 # More columns are bounded by Gilmore and Lawler only: pair costs take 4 m^4 bytes, 64 MiB here.
 LARGEST_ASCENT = 64
@@ -28,16 +29,21 @@ LARGEST_TREE = 36
 FEW_ROWS = 3
 MOST_ENUMERATED = 10_000_000
 # Rounds of ascent that may still be needed; beyond, it is faster to branch.
-PATIENCE_AT_ROOT = 100.0
+PATIENCE_AT_ROOT = 300.0
 PATIENCE = 5.0
-# Share of the gap that divides the number of nodes below a child by e; a guess that works.
+# Temperatures of soft rounds, as shares of the gap over m^2: they lower the bound by that share.
+TEMPERATURES = (0.3, 0.1)
+SOFT_ROUNDS = 20
+# Share of the gap that divides the number of nodes below a child by e; others do as well.
 FOLD = 0.2
 # Items tried per item in the search of a symmetry; beyond, it counts as absent.
 MOST_TRIED = 10
 # Rounding errors, as a share of the largest possible value.
 ROUNDING = 1e-11
+# Work of a soft round in hard ones.
+SOFT_WORK = 3.0
 # Nanoseconds of one entry: of an assignment, and of a scalar product.
-ENTRY = 6.0
+ENTRY = 9.0
 PRODUCT = 1.5
 
 
@@ -240,78 +246,123 @@ class _Tree:
         self.n_nodes += 1
         if self.check is not None:
             self.check(self.bound, self.n_nodes)
-        real = node.rows[node.rows < self.problem.A.shape[0]]
-        if real.size <= FEW_ROWS:
-            self.enumerate(node, real)
+        if self.real_rows(node).size <= FEW_ROWS:
+            self.enumerate(node)
         else:
-            self.ascend(node, real)
+            if len(self.waiting) > 1:
+                self.ascend(node)
+            else:
+                self.ascend_at_root(node)
             if node.bound < self.threshold:
-                self.branch(node, real)
+                self.branch(node)
         self.waiting.pop()
 
-    def enumerate(self, node: _Node, real: Index) -> None:
+    def real_rows(self, node: _Node) -> Index:
+        """Free rows of the problem."""
+        return node.rows[node.rows < self.problem.A.shape[0]]
+
+    def enumerate(self, node: _Node) -> None:
         """Find the best matching of a small node."""
         from unshuffle._quadratic_bound_loops import complete
 
         self.stop_if_spent()
-        self.work += node.columns.size ** (real.size + 1)
-        permutation = node.placed.copy()
-        complete(*self.problem.arrays, permutation, real, node.columns)
+        rows, permutation = self.real_rows(node), node.placed.copy()
+        self.work += node.columns.size**rows.size
+        complete(*self.problem.arrays, permutation, rows, node.columns)
         self.offer(permutation)
 
-    def ascend(self, node: _Node, real: Index) -> None:
+    def ascend_at_root(self, node: _Node) -> None:
+        """Raise the first bound as far as possible: all nodes inherit it."""
+        size = node.columns.size
+        self.ascend(node, PATIENCE_AT_ROOT, start=0)
+        gap = self.threshold - node.bound
+        for share in TEMPERATURES:
+            if node.bound < self.threshold:
+                self.ascend(node, temperature=share * gap / size**2, n_rounds=SOFT_ROUNDS)
+        if node.bound < self.threshold:
+            self.ascend(node, PATIENCE_AT_ROOT)
+
+    def ascend(
+        self,
+        node: _Node,
+        patience: float = PATIENCE,
+        *,
+        start: int = 1,
+        n_rounds: float = math.inf,
+        temperature: float = 0.0,
+    ) -> None:
         """Raise the bound of a node until it is clear whether it reaches the threshold."""
         from unshuffle._quadratic_bound_loops import ascend
 
         size = node.columns.size
-        is_root = len(self.waiting) == 1
-        patience = PATIENCE_AT_ROOT if is_root else PATIENCE
-        step, is_over = 0 if is_root else size**2, False
+        work = size**2 * (SOFT_WORK if temperature > 0.0 else 1.0)  # of one step
+        step, end, is_over = start * size**2, (start + n_rounds) * size**2, False
         matching = np.zeros(size, dtype=np.intp)
-        while not is_over:
+        while step < end and not is_over:
             self.stop_if_spent()
-            before, costs = step, (node.pairs, node.leader, node.bound)
+            n_steps = int(min(per_call(ENTRY * work), end - step))
+            limits = self.threshold, float(patience), temperature, step, n_steps
+            before = step
             node.bound, step, is_over = ascend(
-                *costs, self.threshold, patience, step, per_call(ENTRY * size**2), matching
+                node.pairs, node.leader, node.bound, *limits, matching
             )
-            self.work += (step - before) * size**2
+            self.work += (step - before) * work
             if step >= size**2:
-                self.waiting[-1] = node.bound
-        permutation = node.placed.copy()
-        permutation[real] = node.columns[matching[: real.size]]
-        self.offer(permutation)
+                self.waiting[-1] = max(self.waiting[-1], node.bound)
+        if temperature == 0.0:
+            rows, permutation = self.real_rows(node), node.placed.copy()
+            permutation[rows] = node.columns[matching[: rows.size]]
+            self.offer(permutation)
 
-    def branch(self, node: _Node, real: Index) -> None:
+    def branch(self, node: _Node) -> None:
         """Search the children that place one row, or fill one column, in each possible way."""
-        from unshuffle._quadratic_bound_loops import FORBIDDEN, look_ahead
-
-        size, gap = node.columns.size, self.threshold - node.bound
-        if size > LARGEST_TREE:
+        if node.columns.size > LARGEST_TREE:
             raise _Stopped
-        self.work += size**4
-        added = look_ahead(node.pairs, node.leader, gap)
-        node.leader[np.isinf(added)] = FORBIDDEN * gap
-        first_rows, first_columns = self.representatives(node, real)
-        symmetric = (not first_rows[: real.size].all(), not first_columns.all())
-        n_nodes = np.exp(-added / (FOLD * gap))  # below each child, up to a factor
-        by_row = n_nodes[: real.size] @ first_columns
-        by_column = first_rows @ n_nodes
-        if by_row.min() <= by_column.min():
-            i = int(by_row.argmin())
-            children = [
-                (node.bound + added[i, a], i, int(a)) for a in np.flatnonzero(first_columns)
-            ]
-        else:
-            a = int(by_column.argmin())
-            children = [(node.bound + added[i, a], int(i), a) for i in np.flatnonzero(first_rows)]
-        children.sort()
-        bounds = [bound for bound, _, _ in children] + [np.inf]
-        for k, (bound, i, a) in enumerate(children):
-            self.waiting[-1] = bounds[k + 1]
+        lines, symmetric = self.lines(node)
+        if len(self.waiting) == 1:  # a bad choice would cost most at the root
+            lines.sort(key=lambda line: self.probe(node, line, symmetric))
+        for k, (bound, i, a) in enumerate(lines[0]):
+            self.waiting[-1] = lines[0][k + 1][0] if k + 1 < len(lines[0]) else np.inf
             if bound < self.threshold:
                 child = self.child(node, i, a, symmetric)
                 if child.bound < self.threshold:  # forbidden choices may have raised it
                     self.explore(child)
+
+    def lines(self, node: _Node) -> tuple[list[Line], tuple[bool, bool]]:
+        """Children of the best row and of the best column, as (bound, row, column).
+
+        The best of the two comes first. Also returns what may be symmetric in children.
+        """
+        from unshuffle._quadratic_bound_loops import FORBIDDEN, look_ahead
+
+        size, gap = node.columns.size, self.threshold - node.bound
+        self.work += size**4
+        added = look_ahead(node.pairs, node.leader, gap)
+        node.leader[np.isinf(added)] = FORBIDDEN * gap
+        rows, columns = self.representatives(node)
+        n_real = self.real_rows(node).size
+        symmetric = (not rows[:n_real].all(), not columns.all())
+        n_nodes = np.exp(-added / (FOLD * gap))  # below each child, up to a factor
+        by_row, by_column = n_nodes[:n_real] @ columns, rows @ n_nodes
+        i, a = int(by_row.argmin()), int(by_column.argmin())
+        bounds = node.bound + added
+        row = sorted((float(bounds[i, b]), i, int(b)) for b in np.flatnonzero(columns))
+        column = sorted((float(bounds[j, a]), int(j), a) for j in np.flatnonzero(rows))
+        return [row, column] if by_row[i] <= by_column[a] else [column, row], symmetric
+
+    def probe(self, node: _Node, line: Line, symmetric: tuple[bool, bool]) -> float:
+        """Estimated number of nodes below some children, up to a factor."""
+        n_nodes = 0.0
+        for bound, i, a in line:
+            if bound < self.threshold:
+                child = self.child(node, i, a, symmetric)
+                if child.bound < self.threshold:
+                    self.waiting.append(child.bound)
+                    self.ascend(child)
+                    self.waiting.pop()
+                if (gap := self.threshold - child.bound) > 0.0:
+                    n_nodes += math.exp(gap / (self.threshold - node.bound) / FOLD)
+        return n_nodes
 
     def child(self, node: _Node, i: int, a: int, symmetric: tuple[bool, bool]) -> _Node:
         """Node in which the i-th free row is on the a-th free column."""
@@ -326,9 +377,10 @@ class _Tree:
         rows, columns = np.delete(node.rows, i), np.delete(node.columns, a)
         return _Node(rows, columns, placed, pairs, leader, bound, symmetric)
 
-    def representatives(self, node: _Node, real: Index) -> tuple[Array, Array]:
+    def representatives(self, node: _Node) -> tuple[Array, Array]:
         """1 for the rows and the columns to place, 0 for those that mirror one of them."""
         A, B, C, _ = self.problem.arrays
+        real = self.real_rows(node)
         rows, columns = np.zeros(node.rows.size), np.ones(node.columns.size)
         rows[: real.size + 1] = 1.0  # added rows are alike
         C = C[np.ix_(real, node.columns)]

@@ -7,6 +7,7 @@ rows i < j holds at [a, b] what it costs to put i on a and j on b. Entries [a, a
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._assign_loops import augment_rows, take_cheapest
 from unshuffle._compile import compiled
 
 Array = NDArray[np.float64]
@@ -233,76 +234,25 @@ def place(pairs: Array, leader: Array, i: int, a: int, few_pairs: Array, small: 
 def assign(cost: Array, floats: Array, indices: Index, column_of: Index) -> float:
     """Cheapest assignment by shortest augmenting paths; `cost` is left reduced and nonnegative.
 
-    `floats` and `indices`, three rows each, are scratch space: allocating it takes a quarter of
-    the time of a small problem.
+    `floats` and `indices`, of two rows or more, are scratch space.
     """
     n = cost.shape[0]
-    u, v = floats[0], floats[1]
-    row_of = indices[0]
+    price = floats[0, :n]
+    row_of, free = indices[0, :n], indices[1, :n]
     for j in range(n):
-        v[j] = cost[0, j]
-        row_of[j] = -1
+        price[j] = -cost[0, j]
     for i in range(1, n):
         for j in range(n):
-            v[j] = min(v[j], cost[i, j])
-    for i in range(n):
-        u[i] = np.inf
-        column_of[i] = -1
-        for j in range(n):
-            u[i] = min(u[i], cost[i, j] - v[j])
-        for j in range(n):
-            if row_of[j] < 0 and cost[i, j] - v[j] <= u[i]:
-                row_of[j] = i
-                column_of[i] = j
-                break
-    for i in range(n):
-        if column_of[i] < 0:
-            _augment(cost, floats, indices, column_of, i)
+            price[j] = max(price[j], -cost[i, j])
+    n_free = take_cheapest(cost, price, row_of, column_of, free)
+    augment_rows(cost, price, row_of, column_of, free[:n_free])
     total = 0.0
     for i in range(n):
-        total += u[i] + v[i]
+        u = cost[i, column_of[i]] + price[column_of[i]]
+        total += u - price[i]
         for j in range(n):
-            cost[i, j] = max(cost[i, j] - u[i] - v[j], 0.0)
+            cost[i, j] = max(cost[i, j] - u + price[j], 0.0)
     return total
-
-
-@compiled()
-def _augment(cost: Array, floats: Array, indices: Index, column_of: Index, start: int) -> None:
-    """Match one more row by Dijkstra's shortest path from it to a free column."""
-    n = cost.shape[0]
-    u, v, distance = floats[0], floats[1], floats[2]
-    row_of, before, reached = indices[0], indices[1], indices[2]
-    for j in range(n):
-        distance[j] = cost[start, j] - u[start] - v[j]
-        before[j] = start
-        reached[j] = 0
-    while True:
-        least, nearest = np.inf, 0
-        for j in range(n):
-            if not reached[j] and distance[j] < least:
-                least, nearest = distance[j], j
-        reached[nearest] = 1
-        i = row_of[nearest]
-        if i < 0:
-            break
-        base = least - u[i]
-        for j in range(n):
-            through = base + cost[i, j] - v[j]
-            if not reached[j] and through < distance[j]:
-                distance[j] = through
-                before[j] = i
-    u[start] += least
-    for j in range(n):
-        if reached[j] and j != nearest:
-            v[j] -= least - distance[j]
-            u[row_of[j]] += least - distance[j]
-    j = nearest
-    while True:
-        i = before[j]
-        row_of[j] = i
-        column_of[i], j = j, column_of[i]
-        if i == start:
-            break
 
 
 @compiled()

@@ -211,15 +211,17 @@ class QuadraticProblem:
         return permutation
 
 
-def as_hermitian(A: Array, B: Array) -> tuple[Array, Array]:
+def as_hermitian(A: Array, B: Array, *, squares: bool = False) -> tuple[Array, Array]:
     """Two Hermitian matrices whose matched products have the same sum as those of A and B.
 
     The sum of A[i, j] B[p(i), p(j)] is that of the symmetric parts plus that of the skew ones.
     H = symmetric + 1j * skew holds both, and the real part of H[i, j] conj(J[p(i), p(j)]) adds
-    them up. If A or B is symmetric, the skew parts do not count, and the result is real.
+    them up. If A or B is symmetric, the skew parts do not count, and the result is real, unless
+    `squares` of entries will be needed too.
     """
     symmetric = [(S + S.T) / 2 for S in (A, B)]
-    if np.array_equal(A, A.T) or np.array_equal(B, B.T):
+    n_skew = sum(not np.array_equal(S, S.T) for S in (A, B))
+    if n_skew == 0 or (n_skew == 1 and not squares):
         return symmetric[0], symmetric[1]
     K, L = (part + 0.5j * (S - S.T) for part, S in zip(symmetric, (A, B), strict=True))
     return K, L

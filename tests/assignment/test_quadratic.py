@@ -68,7 +68,7 @@ def tasks(draw):
     return A, B, options
 
 
-@settings(max_examples=150)
+@settings(max_examples=400)
 @given(tasks())
 def test_small_tasks_are_solved_and_proved(task):
     A, B, options = task

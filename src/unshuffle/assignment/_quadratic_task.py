@@ -59,7 +59,8 @@ class Task:
             instead='KernelizedSorting matches similar items with less, method="low_rank".',
         )
         sign = 1.0 if maximize else -1.0
-        K, L = as_hermitian(sign * A.astype(np.float64), B.astype(np.float64))
+        squares = maximize and sizes[0] != sizes[1]
+        K, L = as_hermitian(sign * A.astype(np.float64), B.astype(np.float64), squares=squares)
         linear = None if cost is None else -sign * cost.astype(np.float64)
         if swapped := sizes[0] > sizes[1]:
             # Signs belong to the first matrix. The squares of the larger one are subtracted.

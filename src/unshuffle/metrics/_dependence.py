@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._arrays import check_same_items
+from unshuffle._arrays import check_magnitude, check_same_items
 from unshuffle._grams import Kernel, check_centered_norm, count_items, gram_copies
 from unshuffle._parameters import check_flag, check_memory, check_option
 from unshuffle.kernels import center, combined_gram
@@ -192,6 +192,8 @@ def _gram_matrices(
     # Dependence does not change with the origin, and centering keeps digits.
     K = combined_gram(X, kernel, gamma=gamma, name="X", center=True)
     L = combined_gram(y, second, gamma=gamma, name="y", center=True)
+    check_magnitude(K, "The kernel matrix of X")
+    check_magnitude(L, "The kernel matrix of y")
     check_same_items(K.shape[0], L.shape[0], "X", "y")
     return K, L
 

@@ -22,8 +22,9 @@ from unshuffle.assignment._quadratic_task import (
 )
 
 METHODS = ("faq", "2opt", "exact")
-# Without other limits: searches in a row that find nothing better, and searches in all.
-PATIENCE, MOST_SEARCHES = 48, 480
+# Without other limits: searches in a row that find nothing better, from 150 for few items (whose
+# searches are short) to 48; and how many times as many in all.
+FEWEST, MOST, PER_ITEM, TIMES = 48, 150, 6000, 10
 NO_LIMIT = 10**18
 # Costs that the proof reads, 5 ns each, without a limit of time.
 PROOF_WORK = 1e7
@@ -77,8 +78,9 @@ def quadratic_assignment(
     frozen : array-like of shape (n_frozen, 2) or None, default=None
         Pairs (item of A, item of B) to keep, in any order.
     n_init : int or None, default=None
-        Number of searches. Larger values take longer and find better results. None searches until
-        48 in a row find nothing better, 480 times at most, or as long as `max_time` allows.
+        Number of searches. Larger values take longer and find better results. None searches as
+        long as `max_time` allows, or until 150 in a row find nothing better (fewer above 40 items,
+        48 above 125), and ten times as many at most.
     max_time : float or None, default=None
         Seconds after which to return the best matching so far. Larger values find better results.
         With None, the same seed always gives the same result.
@@ -160,7 +162,8 @@ def quadratic_assignment(
         return task.result(np.empty(0, dtype=np.intp), 0, 0.0)
 
     search: Search[Permutation] = Search(callback)
-    n_first = MOST_SEARCHES if n_init is None else n_init
+    patience = min(max(PER_ITEM // max(task.free.shape[1], 1), FEWEST), MOST)
+    n_first = TIMES * patience if n_init is None else n_init
     bound = -np.inf
 
     def report(permutation: Permutation, stage: str, done: float) -> None:
@@ -181,7 +184,7 @@ def quadratic_assignment(
     deep = DeepSearch(task.free, starts, rng, deadline=deadline, report=report_search)
     limited = max_time is not None and n_init is None  # by nothing but time
     try:
-        deep.run(n_first, n_jobs, patience=PATIENCE if n_init is None else None)
+        deep.run(n_first, n_jobs, patience=patience if n_init is None else None)
         if task.free.shape[1] <= LARGEST_BOUND:
             work, until = _proof_limits(task, method, deadline, max_time if limited else None)
             proof = prove(

@@ -51,7 +51,7 @@ class QuadraticProblem:
             object.__setattr__(self, "squared_L", (self.L * self.L.conj()).real)
 
     @classmethod
-    def with_diagonals(
+    def with_linear_diagonals(
         cls,
         K: Array,
         L: Array,
@@ -230,9 +230,8 @@ def as_hermitian(A: Array, B: Array, *, squares: bool = False) -> tuple[Array, A
 def _far_constant(S: Array) -> float:
     """Median entry of S if it is much larger than the median deviation from it, else 0."""
     n_rows, n_columns = S.shape
-    sample = S.real.ravel()[
-        1 :: max(1, n_rows * n_columns // 1009)
-    ]  # skips the first diagonal entry
+    # Without the first entry, which is on the diagonal.
+    sample = S.real.ravel()[1 :: max(1, n_rows * n_columns // 1009)]
     if sample.size == 0:
         return 0.0
     constant = float(middle(sample[:, None])[0])
@@ -292,9 +291,8 @@ def swap_ascent(
     gradient is then updated for the items that moved. If the second collection is larger, an item
     may also move to an unused partner.
 
-    `slopes` is the gradient at `permutation`, if known, and
-    is updated to that at the result. Returns the matching, never worse than the start, and the
-    number of swaps.
+    `slopes` is the gradient at `permutation`, if known, and is updated to that at the result.
+    Returns the matching, never worse than the start, and the number of swaps.
     """
     from unshuffle._quadratic_loops import NO_COST, apply_replacements, apply_swaps
 

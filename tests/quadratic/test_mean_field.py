@@ -201,7 +201,7 @@ def test_frank_wolfe_climbs_the_objective_of_soft_matchings(hermitian):
     K, L = as_hermitian(*random.normal(size=(2, 8, 8)))
     if not hermitian:
         K, L = K.real, L.real
-    problem = QuadraticProblem.with_diagonals(K, L, random.normal(size=(8, 8)))
+    problem = QuadraticProblem.with_linear_diagonals(K, L, random.normal(size=(8, 8)))
     values = []
     shares, converged = frank_wolfe(
         problem,

@@ -161,7 +161,9 @@ def test_hermitian_matrices_have_the_same_sum(seed, symmetric):
     p = random.permutation(6)
     expected = (A * B[np.ix_(p, p)]).sum()
     assert QuadraticProblem(K, L).value(p) == pytest.approx(expected, abs=1e-9)
-    assert QuadraticProblem.with_diagonals(K, L).value(p) == pytest.approx(expected, abs=1e-9)
+    assert QuadraticProblem.with_linear_diagonals(K, L).value(p) == pytest.approx(
+        expected, abs=1e-9
+    )
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 4), st.booleans(), st.booleans())
@@ -172,7 +174,7 @@ def test_frozen_pairs_become_a_cost_of_the_others(seed, n_frozen, hermitian, squ
         K, L = K.real, L.real
     cost = random.normal(size=(6, 8))
     frozen = np.column_stack([random.permutation(6)[:n_frozen], random.permutation(8)[:n_frozen]])
-    problem = QuadraticProblem.with_diagonals(K, L, cost, frozen, subtract_squares=squares)
+    problem = QuadraticProblem.with_linear_diagonals(K, L, cost, frozen, subtract_squares=squares)
     free = problem.without_frozen()
     assert free.shape == (6 - n_frozen, 8 - n_frozen)
     assert free.frozen.size == 0
@@ -193,7 +195,7 @@ def test_diagonals_are_linear_in_the_matching(subtract_squares):
     K, L = K + K.T, L + L.T
     plain, moved = (
         make(K, L, subtract_squares=subtract_squares)
-        for make in (QuadraticProblem, QuadraticProblem.with_diagonals)
+        for make in (QuadraticProblem, QuadraticProblem.with_linear_diagonals)
     )
     assert not np.diag(moved.K).any()
     assert not np.diag(moved.L).any()

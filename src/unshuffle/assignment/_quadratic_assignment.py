@@ -26,7 +26,7 @@ METHODS = ("faq", "2opt", "exact")
 # searches are short) to 48; and how many times as many in all.
 FEWEST, MOST, PER_ITEM, TIMES = 48, 150, 6000, 10
 NO_LIMIT = 10**18
-# Costs that the proof reads, 5 ns each, without a limit of time.
+# Costs that the proof reads, 10 ns each, without a limit of time.
 PROOF_WORK = 1e7
 # Share of the time that goes to the proof at most, by the number of items.
 SMALL, SHARE_IF_SMALL, SHARE_IF_LARGE = 20, 0.5, 0.15

@@ -66,7 +66,7 @@ class Task:
             # Signs belong to the first matrix. The squares of the larger one are subtracted.
             K, L, pairs = sign * L, sign * K, pairs[:, ::-1]
             linear = None if linear is None else np.ascontiguousarray(linear.T)
-        problem = QuadraticProblem.with_diagonals(
+        problem = QuadraticProblem.with_linear_diagonals(
             K, L, linear, frozen=pairs, subtract_squares=maximize
         )
         return cls(A, B, cost, maximize, problem, swapped)

@@ -440,15 +440,14 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         ----------
         max_time : float or None, default=10.0
             Seconds for the proof. Larger values give a smaller gap. None continues until the
-            highest objective is known, which takes forever for more than about 20 items.
+            highest objective is known, which may take days for more than 20 items.
 
         Returns
         -------
         certificate : scipy.optimize.OptimizeResult
             fun : float
                 Objective of the matching found: `objective_`, less the costs of its pairs, counted
-                from the median cost.
-                Of collections of different sizes, see Notes.
+                from the median cost. For collections of different sizes, see Notes.
             upper_bound : float
                 No matching has a higher one.
             gap : float

@@ -196,7 +196,7 @@ def climb_hsic(
 def problem_for_one(others: list[Array], K: Array) -> QuadraticProblem:
     """Multiway HSIC as a function of the order of one collection, the others fixed."""
     weights = multiway_weights(others) / K.shape[0] ** 2
-    return QuadraticProblem.with_diagonals(weights, K)
+    return QuadraticProblem.with_linear_diagonals(weights, K)
 
 
 def aligned(kernels: list[Array], permutations: Permutations) -> list[Array]:

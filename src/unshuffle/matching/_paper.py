@@ -155,7 +155,9 @@ def _make_entropy(search: MatchSearch, max_iter: int, tol: float) -> Ascent:
 
     def tangent(permutation: Permutation) -> QuadraticProblem:
         weights = entropy_weights(pair.K, pair.L, permutation, ridge=ridge)
-        return QuadraticProblem.with_diagonals(-weights, pair.L, pair.cost, frozen=pair.frozen)
+        return QuadraticProblem.with_linear_diagonals(
+            -weights, pair.L, pair.cost, frozen=pair.frozen
+        )
 
     def ascent(start: Permutation, record: Record) -> tuple[float, Permutation, bool]:
         permutation, value = start, value_of(start)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,6 +20,7 @@ from unshuffle.matching._paper import (
     entropy_ridge,
     needs_positive_kernels,
 )
+from unshuffle.matching._shared_columns import NEARLY, SharedColumns
 
 Permutations = NDArray[np.intp]
 Report = Callable[[float, Permutations], None]
@@ -41,6 +42,7 @@ class Alignment:
     permutations: Permutations  # items of the T collections in the common order, (T, m)
     path: list[float]  # objective after each step; empty if the search was stopped
     converged: bool
+    decided_by_columns: bool = False  # preferred to an alignment with a higher objective
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +52,7 @@ class Ensemble:
     kernels: list[Array]  # for comparing two collections
     factors: list[Array]  # factors of the product over all collections, for multiway HSIC
     entropy_factors: list[Array] | None  # for the joint entropy; None maximizes multiway HSIC
+    columns: SharedColumns | None = None  # to choose between rivals
 
     @cached_property
     def ridge(self) -> float:
@@ -68,12 +71,17 @@ class Ensemble:
             aligned(self.kernels, items),
             aligned(self.factors, items),
             None if by_entropy is None else aligned(by_entropy, items),
+            None if self.columns is None else self.columns.part(items),
         )
+
+    def hsic(self, permutations: Permutations) -> float:
+        """Multiway HSIC, whatever the objective."""
+        return multiway_hsic(aligned(self.factors, permutations))
 
     def value(self, permutations: Permutations) -> float:
         """Multiway HSIC, or minus the joint entropy; larger is better."""
         if self.entropy_factors is None:
-            return multiway_hsic(aligned(self.factors, permutations))
+            return self.hsic(permutations)
         return -multiway_entropy(aligned(self.entropy_factors, permutations), ridge=self.ridge)
 
 
@@ -107,21 +115,32 @@ def solve_multiway(
     n_jobs: int | None,
     rng: np.random.RandomState,
 ) -> Alignment:
-    """Climb from starts that match all collections to one of them; keep the best."""
+    """Climb from starts that match all collections to one of them; keep the best.
+
+    Shared columns give one more start, and may decide between the best and its rivals.
+    """
     ensemble = search.ensemble
     n_collections, _ = ensemble.shape
     seeds = rng.randint(np.iinfo(np.int32).max, size=n_init)
+    columns = ensemble.columns
+    n_runs = n_init if columns is None else n_init + 1
 
-    def run(number: int) -> Alignment:
-        path: list[float] = []
-        record = search.make_recorder(path, (number + 1) / n_init, "climbing")
+    def start(number: int) -> Permutations:
+        if columns is not None and number == n_init:
+            return columns.match_to_first()
         n_rounds, reference = divmod(number, n_collections)
         # Matching pairs takes most of the time, so it reports steps too.
-        seen = search.make_recorder([], (number + 0.5) / n_init, "starting")
+        seen = search.make_recorder([], (number + 0.5) / n_runs, "starting")
         n_starts = N_STARTS * (1 + n_rounds)
         permutations = match_to_reference(search, reference, n_starts, seeds[number], seen)
         if n_rounds == 0:
             search.starts[reference] = onto_first(permutations)
+        return permutations
+
+    def run(number: int) -> Alignment:
+        path: list[float] = []
+        record = search.make_recorder(path, (number + 1) / n_runs, "climbing")
+        permutations = start(number)
         if ensemble.entropy_factors is None:
             record(ensemble.value(permutations), permutations)
             ended = climb_hsic(search, permutations, record, max_iter=max_iter, tol=tol)
@@ -141,8 +160,25 @@ def solve_multiway(
 
     by_entropy = ensemble.entropy_factors is not None
     with needs_positive_kernels("objective", "hsic") if by_entropy else nullcontext():
-        runs = map_parallel(run, range(n_init), n_jobs=n_jobs)
-    return max(runs, key=lambda each: each.path[-1])
+        runs = map_parallel(run, range(n_runs), n_jobs=n_jobs)
+    return choose(ensemble, runs)
+
+
+def choose(ensemble: Ensemble, runs: Sequence[Alignment]) -> Alignment:
+    """The best alignment or, if its columns do not agree, its best rival whose columns do."""
+    best = max(runs, key=lambda each: each.path[-1])
+    columns = ensemble.columns
+    if columns is None or columns.agree(best.permutations):
+        return best
+    enough = NEARLY * ensemble.hsic(best.permutations)
+    rivals = [
+        each
+        for each in runs
+        if ensemble.hsic(each.permutations) >= enough and columns.agree(each.permutations)
+    ]
+    if not rivals:
+        return best
+    return replace(max(rivals, key=lambda each: each.path[-1]), decided_by_columns=True)
 
 
 def match_to_reference(

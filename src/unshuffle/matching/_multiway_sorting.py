@@ -38,6 +38,7 @@ from unshuffle.matching._multiway import (
     onto_first,
     solve_multiway,
 )
+from unshuffle.matching._shared_columns import find_shared_columns
 from unshuffle.matching._trust import (
     COVERAGE,
     FEWEST_PAIRS,
@@ -179,6 +180,7 @@ class MultiwaySorting(BaseEstimator):
         # Beyond this, rounding takes what the kernels tell.
         "offset": [number(least=0, most=1e4), None],
         "trust": [FLAG],
+        "compare_columns": [FLAG],
     }
 
     def __init__(
@@ -195,6 +197,7 @@ class MultiwaySorting(BaseEstimator):
         *,
         offset: float | None = None,
         trust: bool = True,
+        compare_columns: bool = True,
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
@@ -207,6 +210,7 @@ class MultiwaySorting(BaseEstimator):
         self.callback = callback
         self.offset = offset
         self.trust = trust
+        self.compare_columns = compare_columns
 
     def fit(self, X: Any, y: Any = None) -> "MultiwaySorting":
         """Find the partners of each item of the first collection in the others.
@@ -315,7 +319,12 @@ class MultiwaySorting(BaseEstimator):
         ]
         offset = n_collections if self.offset is None else self.offset
         factors = [(K + offset) / (1.0 + offset) for K in kernels] if offset > 0 else roots
-        return Ensemble(kernels, factors, roots if self.objective == "entropy" else None)
+        return Ensemble(
+            kernels,
+            factors,
+            roots if self.objective == "entropy" else None,
+            find_shared_columns(collections, specs) if self.compare_columns else None,
+        )
 
     def _solve(
         self, search: AlignmentSearch, n_init: int, rng: np.random.RandomState
@@ -335,6 +344,7 @@ class MultiwaySorting(BaseEstimator):
         self.objective_path_ = np.array(found.path or [self.objective_])
         self.n_iter_ = search.n_assignments
         self.converged_ = found.converged
+        self.decided_by_columns_ = found.decided_by_columns
         self.expected_accuracy_ = np.nan
         self.expected_accuracy_interval_ = np.full(2, np.nan)
         self.doubts_: list[str] = []

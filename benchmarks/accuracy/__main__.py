@@ -25,6 +25,7 @@ from benchmarks.accuracy import (
     _set_kernels,
     _trust,
     _unseen,
+    _zeros,
 )
 from unshuffle.matching import DoubtWarning
 
@@ -49,6 +50,7 @@ REPORTS = {
     "known-pairs": _known_pairs.report,
     "questions": _questions.report,
     "unseen": _unseen.report,
+    "zeros": _zeros.report,
     "content": _content.report,
     "qaplib": _quadratic.report,
     "qaplib-10s": partial(_quadratic.report, seconds=10.0),

@@ -127,7 +127,7 @@ def solve_multiway(
 
     def start(number: int) -> Permutations:
         if columns is not None and number == n_init:
-            return columns.match_to_first()
+            return columns.match_to(0)
         n_rounds, reference = divmod(number, n_collections)
         # Matching pairs takes most of the time, so it reports steps too.
         seen = search.make_recorder([], (number + 0.5) / n_runs, "starting")
@@ -198,6 +198,18 @@ def match_to_reference(
         search.count(sum(end.n_assignments for end in ends))
         permutations[t] = max(ends, key=lambda end: end.value).permutation
         report(search.ensemble.value(permutations), permutations)
+    return permutations
+
+
+def match_near_columns(ensemble: Ensemble, columns: SharedColumns, reference: int) -> Permutations:
+    """Match every collection to one of them, by ascents from the order of their columns."""
+    permutations = columns.match_to(reference)
+    for t, K in enumerate(ensemble.kernels):
+        pair = KernelPair(ensemble.kernels[reference], K, None, NOTHING_FROZEN)
+        if t == reference:
+            permutations[t] = np.arange(len(K))
+        else:
+            permutations[t] = climb(pair.full_problem, permutations[t]).permutation
     return permutations
 
 
@@ -280,21 +292,29 @@ class AlignmentEvidence:
     persistence: float  # share of the tuples that halves of the collections give again
     excesses: Array  # agreement of each collection with the others beyond chance, at most 1
     consistency: float  # share of the tuples that matchings in pairs give too
+    by_columns: bool = False  # whether the columns decided against a higher objective
 
     @property
     def expected_accuracy(self) -> float:
         """Share of the tuples believed right: consistent ones, if the whole is right."""
         measures = np.array([self.persistence, self.excesses.min(), 1.0])
-        return self.consistency / (1.0 + float(np.exp(-(measures @ LOG_ODDS))))
+        whole = 1.0 / (1.0 + float(np.exp(-(measures @ LOG_ODDS))))
+        # Of two alignments that are about equally good, one is right at most.
+        return self.consistency * (whole / 2 if self.by_columns else whole)
 
 
 def gather_alignment_evidence(
-    search: AlignmentSearch, permutations: Permutations, solve: Callable[[Ensemble], Permutations]
+    search: AlignmentSearch,
+    permutations: Permutations,
+    solve: Callable[[Ensemble], Permutations],
+    *,
+    by_columns: bool,
 ) -> AlignmentEvidence | None:
     """Align two halves of the tuples again, then different halves of the collections.
 
     Different halves hold items of the same kind, but no right tuple: what they reach is chance.
-    None if all items of a half of some collection are alike.
+    `by_columns` says that the columns decided. None if all items of a half of some collection are
+    alike.
     """
     ensemble = search.ensemble
     n_collections, n_items = ensemble.shape
@@ -321,7 +341,8 @@ def gather_alignment_evidence(
     chance = float(np.mean(chances))
     excess = (np.mean(agreements, axis=0) - chance) / max(1.0 - chance, 1e-9)
     others = (excess.sum(axis=1) - np.diag(excess)) / (n_collections - 1)
-    return AlignmentEvidence(float(np.mean(kept)), others, consistency(search, permutations))
+    consistent = consistency(search, permutations, by_columns=by_columns)
+    return AlignmentEvidence(float(np.mean(kept)), others, consistent, by_columns)
 
 
 def correlations(kernels: list[Array]) -> Array:
@@ -331,20 +352,25 @@ def correlations(kernels: list[Array]) -> Array:
     return np.asarray(units @ units.T)
 
 
-def consistency(search: AlignmentSearch, permutations: Permutations) -> float:
+def consistency(search: AlignmentSearch, permutations: Permutations, *, by_columns: bool) -> float:
     """Share of the tuples found by matching all collections to one, for two choices of that one.
 
-    Two collections are matched again with more weight on fine differences instead; since many
-    wrong pairs stay too, the share is counted from one half.
+    If the columns decided, these matchings start from the columns too, since others may be mirror
+    images. Two collections are matched again with more weight on fine differences instead; since
+    many wrong pairs stay too, the share is counted from one half.
     """
     kernels = search.ensemble.kernels
     if len(kernels) == 2:
         pair = KernelPair(kernels[0], kernels[1], None, NOTHING_FROZEN)
         again = climb(pair.problem(REWEIGHTED_AT), permutations[1]).permutation
         return max(0.0, 2.0 * float((again == permutations[1]).mean()) - 1.0)
-    starts = dict(search.starts)
+    columns = search.ensemble.columns
+    starts = {} if by_columns else dict(search.starts)
     for reference in range(2):  # if n_init=1, there is one start
-        if reference not in starts:
+        if by_columns and columns is not None:
+            matched = match_near_columns(search.ensemble, columns, reference)
+            starts[reference] = onto_first(matched)
+        elif reference not in starts:
             matched = match_to_reference(search, reference, N_STARTS, 0, lambda *_: None)
             starts[reference] = onto_first(matched)
     n_found = sum((start == permutations).all(axis=0).astype(int) for start in starts.values())

@@ -43,10 +43,10 @@ class SharedColumns:
     def _standardized(self) -> list[Array]:
         return [SCALINGS["standardized"](X) for X in self.tables]
 
-    def match_to_first(self) -> Permutations:
-        """Alignment that brings the standardized rows of each table closest to the first's."""
-        first = self._standardized[0]
-        return np.array([nearest_order(first, X) for X in self._standardized])
+    def match_to(self, reference: int) -> Permutations:
+        """Alignment that brings the standardized rows of each table closest to those of one."""
+        target = self._standardized[reference]
+        return np.array([nearest_order(target, X) for X in self._standardized])
 
     def agree(self, permutations: Permutations) -> bool:
         """Whether the columns of every aligned table correlate with those of the others."""

@@ -113,6 +113,7 @@ estimator(
         objective=s.option("hsic", "entropy"),
         n_init=s.count(1, 2),
         offset=s.real(None, 0, 0.5),
+        compare_columns=s.flag(),
     ),
     check=_check_multiway,
     gaps=NOT_ESTIMATED,

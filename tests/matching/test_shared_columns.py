@@ -83,7 +83,7 @@ def test_the_estimator_says_whether_the_columns_decided():
 
 def test_a_decision_by_columns_is_a_doubt():
     copies, orders = symmetric_copies(4, seed=0)
-    with pytest.warns(DoubtWarning, match="higher objective, and only the columns decided"):
+    with pytest.warns(DoubtWarning, match="at least as good, and only the columns decided"):
         sorting = MultiwaySorting().fit(copies)
     assert share_right(sorting, orders) == 1.0
     assert 0.4 < sorting.expected_accuracy_ < 0.5  # one of two alignments that are equally good

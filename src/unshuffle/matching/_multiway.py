@@ -42,7 +42,7 @@ class Alignment:
     permutations: Permutations  # items of the T collections in the common order, (T, m)
     path: list[float]  # objective after each step; empty if the search was stopped
     converged: bool
-    decided_by_columns: bool = False  # preferred to an alignment with a higher objective
+    decided_by_columns: bool = False  # preferred to one that is at least as good
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,13 +203,11 @@ def match_to_reference(
 
 def match_near_columns(ensemble: Ensemble, columns: SharedColumns, reference: int) -> Permutations:
     """Match every collection to one of them, by ascents from the order of their columns."""
+    kernels = ensemble.kernels
     permutations = columns.match_to(reference)
-    for t, K in enumerate(ensemble.kernels):
-        pair = KernelPair(ensemble.kernels[reference], K, None, NOTHING_FROZEN)
-        if t == reference:
-            permutations[t] = np.arange(len(K))
-        else:
-            permutations[t] = climb(pair.full_problem, permutations[t]).permutation
+    for t, start in enumerate(permutations):
+        pair = KernelPair(kernels[reference], kernels[t], None, NOTHING_FROZEN)
+        permutations[t] = climb(pair.full_problem, start).permutation
     return permutations
 
 
@@ -292,7 +290,7 @@ class AlignmentEvidence:
     persistence: float  # share of the tuples that halves of the collections give again
     excesses: Array  # agreement of each collection with the others beyond chance, at most 1
     consistency: float  # share of the tuples that matchings in pairs give too
-    by_columns: bool = False  # whether the columns decided against a higher objective
+    by_columns: bool = False  # whether columns decided against one that is at least as good
 
     @property
     def expected_accuracy(self) -> float:

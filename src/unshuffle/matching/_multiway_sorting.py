@@ -129,8 +129,8 @@ class MultiwaySorting(BaseEstimator):
     converged_ : bool
         Whether the ascent that led to the result converged before `max_iter`.
     decided_by_columns_ : bool
-        Whether an alignment with a higher objective was found but rejected, since its columns do
-        not agree.
+        Whether another alignment, with an objective at least as high, was rejected since its
+        columns do not agree.
     expected_accuracy_ : float
         Share of the items believed to be matched rightly in all collections (see Notes). Below
         0.5, `DoubtWarning` is issued. NaN if not estimated: `trust=False`, fewer than 16 items, or
@@ -156,7 +156,7 @@ class MultiwaySorting(BaseEstimator):
     collection have a mean correlation of at least 0.8 with those of the others. If the columns of
     the best alignment do not agree, the best one is taken whose columns do, provided that it
     reaches 95 % of the multiway HSIC. If equal numbers of columns are a coincidence, there rarely
-    is one.
+    is one, unless the collections hardly depend on each other.
 
     Trust: the tuples found are halved, and each half is aligned again; right tuples come back.
     Different halves of the collections are aligned too, which hold items of the same kind but no
@@ -431,7 +431,7 @@ def list_doubts(evidence: AlignmentEvidence) -> list[str]:
     doubts = []
     if evidence.by_columns:
         doubts.append(
-            "another alignment has a higher objective, and only the columns decided against it"
+            "another alignment is at least as good, and only the columns decided against it"
         )
     low = np.flatnonzero(evidence.excesses < LOW_EXCESS)
     if low.size:

@@ -41,15 +41,15 @@ SYMMETRIES = list(product((1.0, -1.0), repeat=2))
 
 def report(folder: Path) -> Iterator[str]:
     """One line for each model, then copies whose columns mean the same or not."""
-    halves = _groups(folder)
+    both = _groups(folder)
     for name, kernel in KERNELS.items():
-        chosen, held_out = (_compare(groups, kernel) for groups in halves)
+        chosen, held_out = (_compare(groups, kernel) for groups in both)
         yield f"{name}: {chosen}; held out: {held_out}"
     for name, criterion in CRITERIA.items():
-        chosen, held_out = (_prefer_upright(groups, rbf_kernel, criterion) for groups in halves)
+        chosen, held_out = (_prefer_upright(groups, rbf_kernel, criterion) for groups in both)
         yield f"{name}: {chosen}; held out: {held_out}"
     for name, options in OPTIONS.items():
-        chosen, held_out = (_share_upright(groups, options) for groups in halves)
+        chosen, held_out = (_share_upright(groups, options) for groups in both)
         yield f"{name}: {chosen}; held out: {held_out}"
     for name, noise in product(("same", "permuted", "rotated"), (0.05, 0.2, 0.5)):
         yield f"copies, {name} columns, noise {noise}: {_share_right(name, noise)}"

@@ -32,6 +32,7 @@ def mean_field(
     temperature: float = 0.2,
     max_iter: int = 12,
     tol: float = 1e-2,
+    slopes: Callable[[Array], Array] | None = None,
     report: Callable[[Array], None] | None = None,
 ) -> Array:
     """Soft matching (n, m): share of each possible partner, by mean-field iteration.
@@ -43,19 +44,21 @@ def mean_field(
 
     `temperature` is in standard deviations of the gradient, without its linear cost and its row
     and column means; larger values spread the shares. Stops when shares change by less than `tol`
-    per item on average. `report` receives the shares after each round, and may raise to stop.
+    per item on average. `slopes` replaces the gradient without the cost, as a function of shares
+    in single precision. `report` receives the shares after each round, and may raise to stop.
     """
     rows, columns = problem.free_rows, problem.free_columns
     if rows.size == 0:
         return shares
     everyone = rows.size == problem.K.shape[0]
     shares = shares.copy()
-    problem = _of_order_one(problem.about_middle()[0])
-    # A few digits suffice for the shares; only the scaling needs double precision.
-    half = problem.in_single_precision()
+    if slopes is None:
+        problem = _of_order_one(problem.about_middle()[0])
+        # A few digits suffice for the shares; only the scaling needs double precision.
+        slopes = problem.in_single_precision().gradient_at
     scaling: Array | None = None
     for _ in range(max_iter):
-        gradient = half.gradient_at(shares.astype(np.float32)).astype(np.float64)
+        gradient = slopes(shares.astype(np.float32)).astype(np.float64)
         # Without the linear cost, whose size must not raise the temperature.
         spread = interaction_spread(gradient)
         if problem.cost is not None:

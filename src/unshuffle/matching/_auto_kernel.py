@@ -14,9 +14,10 @@ from unshuffle._quadratic import climb
 from unshuffle._scalings import SCALINGS
 from unshuffle.kernels import center, zero_diagonal
 from unshuffle.matching._kernel_pair import (
+    WIDTHS,
     Array,
     KernelPair,
-    compute_gram,
+    compute_views,
     match_by_annealing,
     match_profiles,
 )
@@ -55,7 +56,10 @@ def kernel_for(collection: Any) -> Any:
 class Tables:
     """Two dense tables that may be scaled in several ways."""
 
-    def __init__(self, X: Any, y: Any, *, in_place: bool = False) -> None:
+    def __init__(
+        self, X: Any, y: Any, *, widths: tuple[float, ...] = WIDTHS, in_place: bool = False
+    ) -> None:
+        self.widths = widths
         self.X = check_vectors(X, "X", in_place=in_place)
         self.y = check_vectors(y, "y", in_place=in_place)
         for table, name in ((self.X, "X"), (self.y, "y")):
@@ -74,8 +78,13 @@ class Tables:
     def grams(self, choice: Choice) -> tuple[Array, Array]:
         """Both kernel matrices."""
         scale = SCALINGS[choice.scaling]
-        K = compute_gram(scale(self.X), choice.kernel, gamma=None, name="X")
-        return K, compute_gram(scale(self.y), choice.kernel, gamma=None, name="y")
+        K, L = (
+            compute_views(
+                scale(table), choice.kernel, gamma=None, name=name, widths=self.widths
+            )[0]
+            for table, name in ((self.X, "X"), (self.y, "y"))
+        )
+        return K, L
 
     def sample(self, known: NDArray[np.intp], rng: np.random.RandomState) -> "Tables":
         """All rows of small tables, else `MOST_ITEMS` of both; the known pairs first."""
@@ -85,7 +94,7 @@ class Tables:
         for table, items in ((self.X, known[:, 0]), (self.y, known[:, 1])):
             others = rng.permutation(np.setdiff1d(np.arange(len(table)), items))
             parts.append(table[np.concatenate([items, others])[:size]])
-        return Tables(*parts)
+        return Tables(*parts, widths=self.widths)
 
     def other_choices(self, first: Choice) -> list[Choice]:
         """Candidates, except those that change nothing."""
@@ -101,14 +110,16 @@ class Tables:
         return found
 
 
-def tables_of(X: Any, y: Any, *, in_place: bool = False) -> Tables | None:
+def tables_of(
+    X: Any, y: Any, *, widths: tuple[float, ...] = WIDTHS, in_place: bool = False
+) -> Tables | None:
     """Both collections as tables, or None if one is something else.
 
     `in_place` leaves arrays in their own precision, where a copy would take much memory.
     """
     if any(sparse.issparse(each) or kernel_for(each) != "rbf" for each in (X, y)):
         return None
-    return Tables(X, y, in_place=in_place)
+    return Tables(X, y, widths=widths, in_place=in_place)
 
 
 def choose_by_known_pairs(

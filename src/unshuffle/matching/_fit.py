@@ -13,7 +13,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from unshuffle._arrays import as_numbers, as_rows, middle
-from unshuffle._grams import check_frozen, check_shape, count_items
+from unshuffle._grams import (
+    check_frozen,
+    check_kernel_weights,
+    check_no_weights,
+    check_shape,
+    count_items,
+)
 from unshuffle._mean_field import interaction_spread
 from unshuffle._parallel import count_threads
 from unshuffle._parameters import check_memory
@@ -28,7 +34,14 @@ from unshuffle.matching._auto_kernel import (
     kernel_for,
     tables_of,
 )
-from unshuffle.matching._kernel_pair import Array, KernelPair, Permutation, compute_gram
+from unshuffle.matching._kernel_pair import (
+    ONE_WIDTH,
+    WIDTHS,
+    Array,
+    KernelPair,
+    Permutation,
+    compute_views,
+)
 from unshuffle.matching._known_pairs import (
     FEWEST,
     Hints,
@@ -127,6 +140,7 @@ class Fit(ABC):
         device: Any = None,
     ) -> None:
         self.sorting, self.X, self.y, self.device = sorting, X, y, device
+        self.widths = ONE_WIDTH if sorting.method in PAPER_METHODS else WIDTHS
         self.frozen, self.cost, self.hints = frozen, cost, hints
         self.automatic = _is_auto(sorting.kernel) and (
             sorting.kernel_y is None or _is_auto(sorting.kernel_y)
@@ -161,7 +175,7 @@ class Fit(ABC):
 
     def _choose_first(self) -> None:
         """Take two tables as given, or as their known pairs suggest."""
-        self.tables = tables_of(self.X, self.y, in_place=self.in_place)
+        self.tables = tables_of(self.X, self.y, widths=self.widths, in_place=self.in_place)
         if self.tables is None:
             return
         self.choice = self.tables.first_choice
@@ -284,22 +298,39 @@ class DenseFit(Fit):
     def _build_pair(self) -> KernelPair:
         """Kernels, cost and frozen pairs, checked."""
         sorting = self.sorting
+        weights = [np.ones(1), np.ones(1)]
         if self.tables is not None and self.choice is not None:
-            K, L = self.tables.grams(self.choice)
+            views = [[K] for K in self.tables.grams(self.choice)]
         else:
-            K, L = (
-                compute_gram(each, kernel, gamma=sorting.gamma, weights=weights, name=name)
-                for each, kernel, weights, name in self.sides()
-            )
-        fixed = check_frozen(self.frozen, K.shape[0], L.shape[0])
-        linear = self.check_linear_term(K.shape[0], L.shape[0])
-        if sorting.method == "entropy" and K.shape != L.shape:
+            views = []
+            for side, (each, kernel, factors, name) in enumerate(self.sides()):
+                if isinstance(kernel, list | tuple):
+                    weights[side] = check_kernel_weights(factors, len(kernel))
+                else:
+                    check_no_weights(factors)
+                views.append(
+                    compute_views(
+                        each, kernel, gamma=sorting.gamma, name=name, widths=self.widths
+                    )
+                )
+        sizes = len(views[0][0]), len(views[1][0])
+        fixed = check_frozen(self.frozen, *sizes)
+        linear = self.check_linear_term(*sizes)
+        if sorting.method == "entropy" and sizes[0] != sizes[1]:
             raise ValueError(
-                f"method={sorting.method!r} needs collections of one size, got {K.shape[0]} and "
-                f'{L.shape[0]} items. Use method="refined", which matches all items of the '
+                f"method={sorting.method!r} needs collections of one size, got {sizes[0]} and "
+                f'{sizes[1]} items. Use method="refined", which matches all items of the '
                 "smaller one."
             )
-        return KernelPair.of(K, L, linear, fixed, self._linear_kernels(len(fixed)))
+        return KernelPair.of_views(
+            views[0],
+            views[1],
+            (weights[0], weights[1]),
+            linear,
+            fixed,
+            self._linear_kernels(len(fixed)),
+            fixed=sorting.kernel_weights is not None,
+        )
 
     def _linear_kernels(self, n_known: int) -> tuple[Array, Array] | None:
         """Linear kernels, if a linear map has fewer unknowns than there are known pairs."""
@@ -339,8 +370,7 @@ class DenseFit(Fit):
         """What was found, in the user's order of collections."""
         pair = self.search.pair
         # The full spectrum for soft matches, fine differences to rank candidates.
-        problems = pair.full_problem, outcome.problem
-        slopes = [problem.gradient(outcome.permutation) for problem in problems]
+        slopes = [pair.full_problem.gradient(outcome.permutation), outcome.gradient()]
         linear = 0.0 if pair.cost is None else pair.cost
         spreads = [interaction_spread(each + linear) for each in slopes]
         if pair.swapped:

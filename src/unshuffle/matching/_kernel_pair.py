@@ -10,11 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from unshuffle._arrays import check_same_items
+from unshuffle._grams import check_kernel_list, check_per_kernel, collection_for_each
 from unshuffle._mean_field import anneal_shares, soften
 from unshuffle._parallel import spans
 from unshuffle._progress import Callback, Search, Solution
-from unshuffle._quadratic import Array, Permutation, QuadraticProblem, assign_free, matched_sums
-from unshuffle.kernels import SpectralPower, center, combined_gram, zero_diagonal
+from unshuffle._quadratic import (
+    NOTHING_FROZEN,
+    Array,
+    Permutation,
+    QuadraticProblem,
+    assign_free,
+    matched_sums,
+)
+from unshuffle.kernels import SpectralPower, center, combined_gram, unit_norm, zero_diagonal
 
 Start = Callable[[], Permutation]  # computes a first matching
 
@@ -22,6 +31,11 @@ LONGEST_PROFILE = 512  # longer profiles are resampled to limit the cost of a st
 RESAMPLED_PROFILE = 192
 EMBEDDING_RANK = 6  # eigenvectors that `match_embeddings` uses
 SOFT_START = 0.3  # softness that annealing starts from, in deviations of the profile cost
+# Kernels exp(-gamma d), and the factors of gamma that are summed if it is left open. Wide ones
+# tell fine differences between distant items, narrow ones those between neighbors.
+EXPONENTIAL = ("rbf", "laplacian", "chi2", "geodesic")
+WIDTHS = (1.0, 0.3, 0.1)
+ONE_WIDTH = (1.0,)  # of the paper's methods
 
 
 class CountingSearch(Search[Solution]):
@@ -37,13 +51,48 @@ class CountingSearch(Search[Solution]):
             self.n_assignments += n_assignments
 
 
-def compute_gram(
-    collection: Any, kernel: Any, *, gamma: Any, name: str, weights: Any = None
-) -> Array:
-    """Kernel matrix of a collection whose similarities are not all equal."""
-    K = combined_gram(collection, kernel, gamma=gamma, weights=weights, name=name, center=True)
+def compute_gram(collection: Any, kernel: Any, *, gamma: Any, name: str) -> Array:
+    """Kernel matrix of a collection whose similarities are not all equal; a list is summed."""
+    K = combined_gram(collection, kernel, gamma=gamma, name=name, center=True)
     check_unequal(K, name)
     return K
+
+
+def compute_views(
+    collection: Any, kernel: Any, *, gamma: Any, name: str, widths: tuple[float, ...] = WIDTHS
+) -> list[Array]:
+    """Kernel matrices of a collection, one for each kernel of a list, of unit centered norm.
+
+    Kernels exp(-gamma d) with gamma None are means over several widths.
+    """
+    if not isinstance(kernel, list | tuple):
+        return [_in_several_widths(collection, kernel, gamma, name, widths)]
+    kernels = check_kernel_list(kernel)
+    parts = collection_for_each(collection, len(kernels), name)
+    gammas = check_per_kernel(gamma, len(kernels))
+    apart = len({id(part) for part in parts}) > 1
+    names = [f"{name}[{k}]" if apart else name for k in range(len(kernels))]
+    views: list[Array] = []
+    for part, spec, width, label in zip(parts, kernels, gammas, names, strict=True):
+        K = _in_several_widths(part, spec, width, label, widths)
+        views.append(unit_norm(K, name=label))
+        check_same_items(len(views[0]), len(views[-1]), names[0], label)
+    return views
+
+
+def _in_several_widths(
+    collection: Any, kernel: Any, gamma: Any, name: str, widths: tuple[float, ...]
+) -> Array:
+    """Kernel matrix; a mean over widths if the kernel is exp(-gamma d) and gamma is left open."""
+    K = compute_gram(collection, kernel, gamma=gamma, name=name)
+    is_open = gamma is None and isinstance(kernel, str) and kernel in EXPONENTIAL
+    if not is_open or len(widths) == 1:
+        return K
+    total = np.zeros_like(K)
+    for width in widths:
+        total += unit_norm(K**width, name=name)
+    total *= float(np.linalg.norm(center(K))) / len(widths)
+    return total
 
 
 def check_unequal(K: Array, name: str) -> None:
@@ -73,6 +122,8 @@ class KernelPair:
     unit: float = 1.0  # factor to the user's objective
     swapped: bool = False  # whether the user's first collection is L
     linear: tuple[Array, Array] | None = None  # linear kernels of both, if they may teach a map
+    views: "tuple[KernelPair, ...]" = ()  # kernels that K and L are sums of, if in equal numbers
+    weights: Array | None = None  # of the views, if the user passed them
 
     @classmethod
     def of(
@@ -82,6 +133,8 @@ class KernelPair:
         cost: Array | None,
         frozen: NDArray[np.intp],
         linear: tuple[Array, Array] | None = None,
+        views: "tuple[KernelPair, ...]" = (),
+        weights: Array | None = None,
     ) -> "KernelPair":
         """Pair of kernels with entries of order one, the larger collection second."""
         if swapped := K.shape[0] > L.shape[0]:
@@ -101,7 +154,36 @@ class KernelPair:
                 "and sums of their products do not fit into a float. Divide each collection by "
                 "its largest value first."
             )
-        return cls(K / scale_K, L / scale_L, cost, frozen, scale_K * scale_L, swapped, linear)
+        unit = scale_K * scale_L
+        K, L = K / scale_K, L / scale_L
+        return cls(K, L, cost, frozen, unit, swapped, linear, views, weights)
+
+    @classmethod
+    def of_views(
+        cls,
+        first: list[Array],
+        second: list[Array],
+        weights: tuple[Array, Array],
+        cost: Array | None = None,
+        frozen: NDArray[np.intp] = NOTHING_FROZEN,
+        linear: tuple[Array, Array] | None = None,
+        *,
+        fixed: bool = False,
+    ) -> "KernelPair":
+        """Pair of sums of kernels, which are kept as views if both sides have as many.
+
+        `fixed` keeps the weights of the views as they are.
+        """
+        K, L = (_weighted_sum(*side) for side in zip((first, second), weights, strict=True))
+        views: tuple[KernelPair, ...] = ()
+        if len(first) == len(second) > 1:
+            views = tuple(
+                cls.of(own, other, None, NOTHING_FROZEN)
+                for own, other, factor in zip(first, second, weights[0], strict=True)
+                if factor > 0
+            )
+        kept = weights[0][weights[0] > 0] if fixed and views else None
+        return cls.of(K, L, cost, frozen, linear, views, kept)
 
     def part(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> "KernelPair":
         """Some items of both collections, with the frozen pairs among them.
@@ -119,7 +201,17 @@ class KernelPair:
         if self.linear is not None:
             first, second = self.linear
             linear = first[np.ix_(rows, rows)], second[np.ix_(columns, columns)]
-        return KernelPair(K, L, cost, np.column_stack(frozen), self.unit, self.swapped, linear)
+        return KernelPair(
+            K,
+            L,
+            cost,
+            np.column_stack(frozen),
+            self.unit,
+            self.swapped,
+            linear,
+            tuple(view.part(rows, columns) for view in self.views),
+            self.weights,
+        )
 
     def with_linear_term(self, cost: Array | None, frozen: NDArray[np.intp]) -> "KernelPair":
         """The same kernels with another cost and other frozen pairs; keeps what was computed."""
@@ -161,12 +253,6 @@ class KernelPair:
         return spectra
 
     @cached_property
-    def _path_spectra(self) -> tuple[SpectralPower, SpectralPower]:
-        if self.same_size:
-            return self.spectra
-        return SpectralPower(self.K, centered=False), SpectralPower(self.L, centered=False)
-
-    @cached_property
     def zeroed(self) -> tuple[Array, Array]:
         """Both kernels centered, then with zeroed diagonals, in that order."""
         return zero_diagonal(center(self.K)), zero_diagonal(center(self.L))
@@ -202,14 +288,24 @@ class KernelPair:
         return QuadraticProblem(K, L, self.cost, self.frozen)
 
     def problem(self, exponent: float) -> QuadraticProblem:
-        """Like `full_problem`, with eigenvalues raised to `exponent`; not cached."""
-        first, second = self._path_spectra
+        """Problem of the centered kernels, with eigenvalues raised to `exponent`; not cached."""
+        first, second = self.spectra
         K, L = zero_diagonal(first(exponent)), zero_diagonal(second(exponent))
         return QuadraticProblem(*self._rescaled(K, L), self.cost, self.frozen)
 
     def _rescaled(self, K: Array, L: Array) -> tuple[Array, Array]:
         first, second = self._scales
         return K * (first / root_mean_square(K)), L * (second / root_mean_square(L))
+
+
+def _weighted_sum(grams: list[Array], weights: Array) -> Array:
+    """Sum of kernel matrices; a single one is returned as it is."""
+    if len(grams) == 1:
+        return grams[0]
+    total = np.zeros_like(grams[0])
+    for K, weight in zip(grams, weights, strict=True):
+        total += weight * K
+    return total
 
 
 def root_mean_square(S: Array) -> float:

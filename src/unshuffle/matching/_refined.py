@@ -10,7 +10,6 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._mean_field import mean_field, one_hot
 from unshuffle._parallel import map_parallel, product
 from unshuffle._progress import Callback
 from unshuffle._quadratic import QuadraticProblem, assign_free, climb, matched_sums
@@ -24,6 +23,7 @@ from unshuffle.matching._kernel_pair import (
     list_starts,
     root_mean_square,
 )
+from unshuffle.matching._views import Views, choose_partners
 
 # Spectral powers of the stages. Small powers give fine differences as much weight as broad ones.
 POWERS = (0.75, 0.5, 0.35, 0.25, 0.15)
@@ -64,13 +64,28 @@ class Outcome:
     converged: bool  # whether every ascent that led to it converged
     objective_path: list[float]  # full-spectrum objective after each step
     ends: list[Permutation]  # final candidates, the chosen one first
-    problem: QuadraticProblem  # the problem of the last stage
+    problem: QuadraticProblem  # of all kernels together, at the smallest power that was climbed
+    views: Views | None = None  # that chose the partners, if the search ended
     released: Permutation | None = None  # with -1 for released items; None if not asked for
 
     @property
     def matching(self) -> Permutation:
         """The matching with released pairs, if the user asked for that."""
         return self.permutation if self.released is None else self.released
+
+    def gradient(self, rows: Permutation | None = None) -> Array:
+        """Gradient that chose the partners, from all matched pairs or those of some rows."""
+        if rows is None:
+            rows = np.arange(self.permutation.size)
+        if self.views is not None:
+            return self.views.gradient(self.permutation, rows)
+        problem, partners = self.problem, self.permutation[rows]
+        gradient: Array = 2.0 * product(problem.K[:, rows], problem.L[partners])
+        if problem.squared_L is not None:
+            gradient -= problem.squared_L[partners].sum(axis=0)
+        if problem.cost is not None:
+            gradient -= problem.cost * (rows.size / self.permutation.size)
+        return gradient
 
 
 class MatchSearch(CountingSearch[Outcome]):
@@ -166,12 +181,14 @@ def solve_refined(
         run = partial(climb_stage, problem=problem, level=level)
         leaders = map_parallel(run, leaders, n_jobs=n_jobs)
     best = _choose_end(leaders, n_best, problem)
+    permutation, views = _choose_partners(problem, best, search)
     return Outcome(
-        permutation=_refine_by_shares(problem, best, search),
+        permutation=permutation,
         converged=best.converged,
         objective_path=best.path,
         ends=[run.permutation for run in (best, *leaders)],
         problem=problem,
+        views=views,
     )
 
 
@@ -205,18 +222,23 @@ def _choose_end(leaders: list[Run], n_best: int, problem: QuadraticProblem) -> R
     return highest if highest.value - floor > RIVAL_MARGIN * (best.value - floor) else best
 
 
-def _refine_by_shares(problem: QuadraticProblem, best: Run, search: MatchSearch) -> Permutation:
+def _choose_partners(
+    problem: QuadraticProblem, best: Run, search: MatchSearch
+) -> tuple[Permutation, Views]:
     """Maximize the expected number of right pairs, by soft shares around the best matching."""
     if agreement(problem, best.permutation) > AGREE_EXACTLY:
-        return best.permutation
+        return best.permutation, Views(search.pair, POWERS[-1], best.permutation)
     record = search.make_recorder(
         "choosing partners", level=N_LEVELS, fraction=1.0, path=best.path
     )
-    shares = mean_field(problem, one_hot(best.permutation, problem.L.shape[0]))
-    permutation, _ = assign_free(problem, shares)
-    search.count(1)
-    record(problem.value(permutation), permutation)
-    return permutation
+
+    def report(permutation: Permutation) -> None:
+        search.count(1)
+        record(problem.value(permutation), permutation)
+
+    permutation, views = choose_partners(search.pair, best.permutation, report)
+    report(permutation)
+    return permutation, views
 
 
 def agreement(problem: QuadraticProblem, permutation: Permutation) -> float:
@@ -304,12 +326,7 @@ def confidence(outcome: Outcome, *, n_resamples: int, n_jobs: int | None) -> Arr
         rows = matched[chosen]
         if rows.size == 0:
             return np.zeros(permutation.size, dtype=bool)
-        benefit = 2.0 * product(problem.K[:, rows], problem.L[permutation[rows]])
-        if problem.squared_L is not None:
-            benefit -= problem.squared_L[permutation[rows]].sum(axis=0)
-        if problem.cost is not None:
-            benefit -= problem.cost * (rows.size / permutation.size)
-        found, _ = assign_free(problem, benefit)
+        found, _ = assign_free(problem, outcome.gradient(rows))
         return np.asarray(found == permutation)
 
     return np.mean(map_parallel(agrees, seeds, n_jobs=n_jobs), axis=0)

@@ -163,6 +163,7 @@ def test_large_sets_are_described_in_pieces(kernel, monkeypatch):
         ({"base_kernel": "poly"}, sets(3), "`base_kernel` must be"),
         ({"n_landmarks": 0}, sets(3), "`n_landmarks` must be"),
         ({"gamma": 0.0}, sets(3), "`gamma` must be"),
+        ({"base_kernel": lambda x, z: 1e300}, sets(3), "too large to square: up to 1e"),
         ({"base_kernel": lambda x, z: np.nan}, sets(3), "returned NaN or infinity"),
     ],
 )

@@ -16,7 +16,7 @@ from unshuffle._distances import (
     squared_distances,
 )
 from unshuffle._grams import check_points_for_width
-from unshuffle._kernel_features import PointKernel
+from unshuffle._kernel_features import PointKernel, kernel_name
 from unshuffle._parameters import FUNCTION, Constraints, count, number, option
 from unshuffle.kernels.sets import _set_vectors
 from unshuffle.kernels.sets._set_kernel import SetKernel
@@ -28,6 +28,8 @@ from unshuffle.kernels.sets._set_vectors import (
 )
 
 Array = NDArray[np.float64]
+# Sums of squares of smaller numbers are finite.
+LARGEST = 1e150
 
 
 class MaxMapKernel(SetKernel):
@@ -192,7 +194,13 @@ class MaxMapModel:
             nearest = partial(self._in_pieces, squared_distances, np.minimum)
             return describe_sets(nearest, sets, len(self.landmarks), n_jobs=n_jobs)
         largest = partial(self._in_pieces, self.kernel, np.maximum)
-        return describe_sets(largest, sets, len(self.landmarks), n_jobs=n_jobs)
+        found = describe_sets(largest, sets, len(self.landmarks), n_jobs=n_jobs)
+        if not np.all(np.abs(found) < LARGEST):
+            raise ValueError(
+                f"The kernel {kernel_name(self.kernel.kind)} returned similarities too large to "
+                f"square: up to {np.abs(found).max():.3g}. Divide them by a common number."
+            )
+        return found
 
     def scaled(self, extremes: Array) -> Array:
         """Vectors of sets from what `extremes` returns, which is overwritten."""

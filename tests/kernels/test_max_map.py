@@ -11,7 +11,7 @@ from unshuffle.kernels import MaxMapKernel, MeanMapKernel, SetKernelSum, rbf_ker
 
 KERNELS = [
     MaxMapKernel(),
-    MaxMapKernel(gamma=0.5, n_landmarks=7, outer="linear"),
+    MaxMapKernel(gamma=0.5, n_landmarks=7, outer="rbf"),
     MaxMapKernel("linear"),
     SetKernelSum([MaxMapKernel(), MeanMapKernel()]),
 ]
@@ -29,42 +29,46 @@ def double_loop(bags, landmarks, similarity):
 
 def test_a_set_is_described_by_its_largest_similarity_to_each_landmark():
     bags = sets(6)
-    kernel = MaxMapKernel(gamma=0.7, outer="linear").fit(bags)
+    kernel = MaxMapKernel(gamma=0.7, outer_gamma=2.0).fit(bags)
     assert {tuple(z) for z in kernel.landmarks_} == {tuple(x) for bag in bags for x in bag}
     vectors = double_loop(
         bags, kernel.landmarks_, lambda x, z: np.exp(-0.7 * np.sum((x - z) ** 2))
     )
-    np.testing.assert_allclose(kernel.transform(bags), vectors @ vectors.T, rtol=1e-12)
+    np.testing.assert_allclose(kernel.transform(bags), 2.0 * vectors @ vectors.T, rtol=1e-12)
 
 
 def test_the_outer_kernel_falls_off_with_the_distance_of_descriptions():
     bags = sets()
-    K = MaxMapKernel(gamma=0.7, outer="linear").fit_transform(bags)
+    kernel = MaxMapKernel(gamma=0.7, outer_gamma=1.0)
+    K = kernel.fit_transform(bags)
     D = np.diag(K)[:, None] + np.diag(K) - 2 * K
-    kernel = MaxMapKernel(gamma=0.7)
-    found = kernel.fit_transform(bags)
     above = np.triu_indices(len(bags), 1)
-    assert kernel.outer_gamma_ == pytest.approx(1 / np.median(D[above]))
+    scaled = MaxMapKernel(gamma=0.7).fit(bags)
+    assert scaled.outer_gamma_ == pytest.approx(1 / np.median(D[above]))
+    np.testing.assert_allclose(scaled.transform(bags), scaled.outer_gamma_ * K, rtol=1e-12)
+    kernel = MaxMapKernel(gamma=0.7, outer="rbf")
+    found = kernel.fit_transform(bags)
+    assert kernel.outer_gamma_ == scaled.outer_gamma_
     np.testing.assert_allclose(found, np.exp(-kernel.outer_gamma_ * D), atol=1e-10)
     np.testing.assert_array_equal(np.diag(found), 1.0)
 
 
 def test_the_linear_kernel_compares_the_extremes_of_columns():
     bags = sets(width=3)
-    kernel = MaxMapKernel("linear", outer_gamma=0.3)
+    kernel = MaxMapKernel("linear", outer="rbf", outer_gamma=0.3)
     extremes = np.array([np.append(bag.max(axis=0), bag.min(axis=0)) for bag in bags])
     np.testing.assert_allclose(kernel.fit_transform(bags), rbf_kernel(extremes, gamma=0.3))
     assert kernel.landmarks_.shape == (0, 3)
-    K = MaxMapKernel("linear", outer="linear").fit_transform([[[-1.0], [2.0]], [[0.0]], [[1.0]]])
+    kernel = MaxMapKernel("linear", outer_gamma=1.0)
+    K = kernel.fit_transform([[[-1.0], [2.0]], [[0.0]], [[1.0]]])
     # The median of all points, 0, is subtracted first.
     np.testing.assert_allclose(K, [[5, 0, 1], [0, 0, 0], [1, 0, 2]])
 
 
-def test_the_default_width_is_the_median_distance_to_the_nearest_point():
+def test_the_default_width_is_the_upper_quartile_of_distances_to_the_nearest_point():
     bags = [np.array([[0.0], [1.0]]), np.array([[3.0]])]
-    kernel = MaxMapKernel().fit(bags)
-    # 3 is 2 away from the first set, 0 and 1 are 3 and 2 away from the second.
-    assert kernel.gamma_ == pytest.approx(1 / 4)
+    # 3 is 2 away from the first set, 0 and 1 are 3 and 2 away from the second: squares 4, 4, 9.
+    assert MaxMapKernel().fit(bags).gamma_ == pytest.approx(1 / 6.5)
 
 
 def test_kernels_of_ones_own_take_arrays_or_points_and_need_not_be_positive_definite():
@@ -77,7 +81,7 @@ def test_kernels_of_ones_own_take_arrays_or_points_and_need_not_be_positive_defi
         return -np.abs(X[:, None] - Y[None]).sum(axis=2)
 
     for kernel in (of_points, of_arrays):
-        fitted = MaxMapKernel(kernel, outer="linear").fit(bags)
+        fitted = MaxMapKernel(kernel, outer_gamma=1.0).fit(bags)
         vectors = double_loop(bags, fitted.landmarks_, of_points)
         np.testing.assert_allclose(fitted.transform(bags), vectors @ vectors.T, rtol=1e-12)
         assert fitted.gamma_ == 1.0

@@ -35,7 +35,7 @@ ESTIMATORS = [
     PermutationInvariantSVC(probability=True, max_iter=2),
     MeanMapKernel(),
     MaxMapKernel(),
-    MaxMapKernel("linear", outer="linear"),
+    MaxMapKernel("linear", outer="rbf"),
     SlicedWassersteinKernel(10),
     FisherVectorKernel(3),
     SetKernelSum([MeanMapKernel(), SlicedWassersteinKernel(10)]),

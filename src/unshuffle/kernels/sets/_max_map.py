@@ -9,12 +9,7 @@ from numpy.typing import NDArray
 
 from unshuffle._arrays import middle
 from unshuffle._bags import Bags, canonical_order
-from unshuffle._distances import (
-    exponential_of,
-    inner_products,
-    median_gamma,
-    squared_distances,
-)
+from unshuffle._distances import exponential_of, inner_products, squared_distances
 from unshuffle._grams import check_points_for_width
 from unshuffle._kernel_features import PointKernel, kernel_name
 from unshuffle._parameters import FUNCTION, Constraints, count, number, option
@@ -47,17 +42,19 @@ class MaxMapKernel(SetKernel):
         callable takes two arrays of points and returns a matrix, or two points and returns a
         number. It need not be positive definite.
     gamma : float or None, default=None
-        A larger value tells closer points apart. None is one over the median squared distance
-        from a landmark to the nearest point of a fitted set. Not used by other base kernels.
+        A larger value tells closer points apart. None is one over the upper quartile of the
+        squared distances from a landmark to the nearest point of a fitted set. Not used by other
+        base kernels.
     n_landmarks : int or None, default=2000
         Most landmarks, chosen among the fitted points and spread as they are. More resolve
         smaller regions, and take more time and memory. None takes all points.
-    outer : {"linear", "rbf"}, default="rbf"
-        Kernel between two descriptions: their inner product, or exp(-outer_gamma d^2) with their
-        distance d.
+    outer : {"linear", "rbf"}, default="linear"
+        Kernel between two descriptions a and b: outer_gamma a'b, with which a linear classifier
+        gives each landmark a weight, or exp(-outer_gamma |a - b|^2).
     outer_gamma : float or None, default=None
-        Width of the outer kernel "rbf". A larger value resolves finer differences. None is one
-        over the median d^2 of at most 500 of the fitted sets.
+        A larger value resolves finer differences; for "linear" it acts like a larger C of a
+        support vector machine. None is one over the median |a - b|^2 of at most 500 of the fitted
+        sets.
     n_jobs : int or None, default=None
         Threads; more are faster. The result does not depend on it.
 
@@ -68,7 +65,7 @@ class MaxMapKernel(SetKernel):
     gamma_ : float
         Value used for `gamma`; 1 for a base kernel without one.
     outer_gamma_ : float
-        Value used for `outer_gamma`; 1 for the linear one.
+        Value used for `outer_gamma`.
     n_features_in_ : int
         Columns of a point.
 
@@ -122,7 +119,7 @@ class MaxMapKernel(SetKernel):
         gamma: float | None = None,
         *,
         n_landmarks: int | None = 2000,
-        outer: str = "rbf",
+        outer: str = "linear",
         outer_gamma: float | None = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -141,14 +138,13 @@ class MaxMapKernel(SetKernel):
         width = 1.0 if self.outer_gamma is None else float(self.outer_gamma)
         model = MaxMapModel(similarity, landmarks, center, self.outer, width)
         inner_unknown = self.base_kernel == "rbf" and self.gamma is None
-        outer_unknown = self.outer == "rbf" and self.outer_gamma is None
-        if not (inner_unknown or outer_unknown):
+        if not (inner_unknown or self.outer_gamma is None):
             return model
         extremes = model.extremes(typical_sets(sets), self.n_jobs)
         if inner_unknown:
             check_points_for_width(len(sets.points), "gamma")
             model = replace(model, kernel=PointKernel("rbf", nearest_width(extremes), 1))
-        if outer_unknown:
+        if self.outer_gamma is None:
             squares = squared_distances(model.scaled(extremes))
             model = replace(model, outer_gamma=median_width(squares, "outer_gamma"))
         return model
@@ -184,7 +180,7 @@ class MaxMapModel:
         """Kernel between vectors."""
         if self.outer == "rbf":
             return exponential_of(squared_distances(a, b), self.outer_gamma)
-        return inner_products(a, b)
+        return self.outer_gamma * inner_products(a, b)
 
     def extremes(self, sets: Bags, n_jobs: int | None) -> Array:
         """As `describe`, but smallest squared distances in place of "rbf" similarities."""
@@ -221,7 +217,7 @@ class MaxMapModel:
 
 
 def nearest_width(squares: Array) -> float:
-    """One over the median squared distance from a landmark to the nearest point of a set."""
+    """One over the upper quartile of squared distances of landmarks to the nearest points."""
     # Landmarks are points of the sets, so each is at distance 0 from at least one of them.
     apart = squares[squares > 0]
     if not apart.size:
@@ -230,4 +226,4 @@ def nearest_width(squares: Array) -> float:
             f"{len(squares)} set(s) with the same points. Pass different sets, or a number as "
             "gamma."
         )
-    return median_gamma(apart)
+    return 1.0 / float(np.quantile(apart, 0.75))

@@ -21,6 +21,7 @@ from unshuffle.kernels.sets._set_vectors import (
     median_width,
     typical_sets,
 )
+from unshuffle.kernels.sets._tensors import Place
 
 Array = NDArray[np.float64]
 # Sums of squares of smaller numbers are finite.
@@ -131,23 +132,25 @@ class MaxMapKernel(SetKernel):
         self.n_jobs = n_jobs
 
     def _build_model(self, sets: Bags) -> "MaxMapModel":
+        return self._learn(sets)[0]
+
+    def _learn(self, sets: Bags, place: Place | None = None) -> "tuple[MaxMapModel, Array]":
         linear = self.base_kernel == "linear"
         landmarks = np.empty((0, sets.width)) if linear else self._choose_landmarks(sets)
         center = middle(sets.points)
         similarity = PointKernel(self.base_kernel, 1.0 if self.gamma is None else self.gamma, 1)
         width = 1.0 if self.outer_gamma is None else float(self.outer_gamma)
         model = MaxMapModel(similarity, landmarks, center, self.outer, width)
-        inner_unknown = self.base_kernel == "rbf" and self.gamma is None
-        if not (inner_unknown or self.outer_gamma is None):
-            return model
-        extremes = model.extremes(typical_sets(sets), self.n_jobs)
-        if inner_unknown:
+        sample = typical_sets(sets)
+        extremes = model.extremes(sample, self.n_jobs)
+        if self.base_kernel == "rbf" and self.gamma is None:
             check_points_for_width(len(sets.points), "gamma")
             model = replace(model, kernel=PointKernel("rbf", nearest_width(extremes), 1))
+        vectors = model.scaled(extremes)
         if self.outer_gamma is None:
-            squares = squared_distances(model.scaled(extremes))
-            model = replace(model, outer_gamma=median_width(squares, "outer_gamma"))
-        return model
+            width = median_width(squared_distances(vectors), "outer_gamma")
+            model = replace(model, outer_gamma=width)
+        return model, vectors if sample is sets else model.describe(sets, self.n_jobs)
 
     def _choose_landmarks(self, sets: Bags) -> Array:
         """Distinct points, independent of the order of points and sets."""

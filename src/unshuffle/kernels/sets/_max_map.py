@@ -13,11 +13,11 @@ from unshuffle._distances import exponential_of, inner_products, squared_distanc
 from unshuffle._grams import check_points_for_width
 from unshuffle._kernel_features import PointKernel, kernel_name
 from unshuffle._parameters import FUNCTION, Constraints, count, number, option
-from unshuffle.kernels.sets import _set_vectors
 from unshuffle.kernels.sets._set_kernel import SetKernel
 from unshuffle.kernels.sets._set_vectors import (
     describe_sets,
     evenly_spaced,
+    extreme_in_pieces,
     median_width,
     typical_sets,
 )
@@ -89,7 +89,7 @@ class MaxMapKernel(SetKernel):
 
     Examples
     --------
-    Fifty points in each set. Every second set has one point near (1, 1, 1), where there are few
+    Fifty points in each set. Every second set has one point near (2, 2, 2), where there are few
     others:
 
     >>> import numpy as np
@@ -111,7 +111,7 @@ class MaxMapKernel(SetKernel):
         "base_kernel": [option("linear", "rbf"), FUNCTION],
         "n_landmarks": [count(), None],
         "outer": [option("linear", "rbf")],
-        "outer_gamma": [number(above=0), None],
+        "outer_gamma": [number(above=0, most=1e100), None],  # its products must be finite
     }
 
     def __init__(
@@ -138,14 +138,15 @@ class MaxMapKernel(SetKernel):
         linear = self.base_kernel == "linear"
         landmarks = np.empty((0, sets.width)) if linear else self._choose_landmarks(sets)
         center = middle(sets.points)
-        similarity = PointKernel(self.base_kernel, 1.0 if self.gamma is None else self.gamma, 1)
+        gamma = 1.0 if self.gamma is None else float(self.gamma)
+        similarity = PointKernel(self.base_kernel, gamma, degree=1)
         width = 1.0 if self.outer_gamma is None else float(self.outer_gamma)
         model = MaxMapModel(similarity, landmarks, center, self.outer, width)
         sample = typical_sets(sets)
         extremes = model.extremes(sample, self.n_jobs)
         if self.base_kernel == "rbf" and self.gamma is None:
             check_points_for_width(len(sets.points), "gamma")
-            model = replace(model, kernel=PointKernel("rbf", nearest_width(extremes), 1))
+            model = replace(model, kernel=PointKernel("rbf", nearest_width(extremes), degree=1))
         vectors = model.scaled(extremes)
         if self.outer_gamma is None:
             width = median_width(squared_distances(vectors), "outer_gamma")
@@ -161,7 +162,7 @@ class MaxMapKernel(SetKernel):
 
     def _store(self, model: "MaxMapModel", descriptions: Array) -> None:
         self.landmarks_ = model.landmarks
-        self.gamma_ = float(model.kernel.gamma) if self.base_kernel == "rbf" else 1.0
+        self.gamma_ = model.kernel.gamma if self.base_kernel == "rbf" else 1.0
         self.outer_gamma_ = model.outer_gamma
 
 
@@ -190,9 +191,9 @@ class MaxMapModel:
         if self.kernel.kind == "linear":
             return describe_sets(self._columns, sets, 2 * sets.width, n_jobs=n_jobs)
         if self.kernel.kind == "rbf":
-            nearest = partial(self._in_pieces, squared_distances, np.minimum)
+            nearest = partial(extreme_in_pieces, squared_distances, np.minimum, self.landmarks)
             return describe_sets(nearest, sets, len(self.landmarks), n_jobs=n_jobs)
-        largest = partial(self._in_pieces, self.kernel, np.maximum)
+        largest = partial(extreme_in_pieces, self.kernel, np.maximum, self.landmarks)
         found = describe_sets(largest, sets, len(self.landmarks), n_jobs=n_jobs)
         if not np.all(np.abs(found) < LARGEST):
             raise ValueError(
@@ -211,18 +212,11 @@ class MaxMapModel:
         centered = points - self.center
         return np.concatenate([centered.max(axis=0), centered.min(axis=0)])
 
-    def _in_pieces(self, compare: Any, extreme: np.ufunc, points: Array) -> Array:
-        """Extreme over points of their comparison with each landmark."""
-        step = max(1, _set_vectors.MAX_FEATURES // len(self.landmarks))
-        parts = (points[start : start + step] for start in range(0, len(points), step))
-        found = [extreme.reduce(compare(part, self.landmarks), axis=0) for part in parts]
-        return np.asarray(extreme.reduce(found, axis=0))
-
 
 def nearest_width(squares: Array) -> float:
     """One over the upper quartile of squared distances of landmarks to the nearest points."""
     # Landmarks are points of the sets, so each is at distance 0 from at least one of them.
-    apart = squares[squares > 0]
+    apart = squares[squares >= np.finfo(float).tiny]
     if not apart.size:
         raise ValueError(
             "`gamma` is set by how far the points of one set are from another set, but X holds "

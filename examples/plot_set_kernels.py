@@ -2,9 +2,9 @@
 Which differences does each set kernel detect?
 ==============================================
 
-Two sets may differ in position, spread or slant, or only in a hole in the middle. Each kernel
-between sets misses some of these differences. This example generates pairs of classes that differ
-in one respect each, and measures how well every kernel separates them.
+Two sets may differ in position, spread or slant, only in a hole in the middle, or in a single
+point. Each kernel between sets misses some of these differences. This example generates pairs of
+classes that differ in one respect each, and measures how well every kernel separates them.
 """
 
 import matplotlib.pyplot as plt
@@ -16,6 +16,7 @@ from unshuffle.kernels import (
     BhattacharyyaKernel,
     ExpectedLikelihoodKernel,
     FisherVectorKernel,
+    MaxMapKernel,
     MeanMapKernel,
     SlicedWassersteinKernel,
 )
@@ -45,12 +46,20 @@ def corners(n, *, n_corners):
     return points + 0.45 * rng.normal(size=(n, 2))
 
 
+def with_one_point(n):
+    # Not an outlier: in a small region at the edge of the others, replacing one of them.
+    points = gaussian(n)
+    points[0] = np.array([1.6, 1.6]) + 0.05 * rng.normal(size=2)
+    return points
+
+
 differences = {
     "position": (lambda n: gaussian(n), lambda n: gaussian(n, position=0.35)),
     "spread": (lambda n: gaussian(n), lambda n: gaussian(n, spread=1.2)),
     "slant": (lambda n: gaussian(n, slant=-0.25), lambda n: gaussian(n, slant=0.25)),
     "hole": (lambda n: ring(n, hole=0.0), lambda n: ring(n, hole=0.45)),
     "corners": (lambda n: corners(n, n_corners=3), lambda n: corners(n, n_corners=4)),
+    "one point": (lambda n: gaussian(n), with_one_point),
 }
 kinds = np.arange(N_SETS) % 2
 data = {
@@ -63,13 +72,13 @@ data = {
 # --------
 #
 # Two sets for each difference, with 50 to 100 points each, and the mixtures of Gaussians that
-# `ExpectedLikelihoodKernel` fits to them. In each of the last two pairs, both classes have the
-# same mean and covariance.
+# `ExpectedLikelihoodKernel` fits to them. With a hole or with corners, both classes have the same
+# mean and covariance. In the last pair, they differ in one point near (1.6, 1.6).
 
 shown = [bags[kind] for kind in (0, 1) for bags in data.values()]
 names = [f"{name} {side}" for side in "AB" for name in data]
 mixtures = ExpectedLikelihoodKernel(5, random_state=0).fit(shown)
-MixtureDisplay.from_estimator(mixtures, shown, names).plot(n_sets=10, n_columns=5)
+MixtureDisplay.from_estimator(mixtures, shown, names).plot(n_sets=12, n_columns=6)
 
 # %%
 # Accuracy of each kernel
@@ -85,6 +94,7 @@ kernels = {
     "mean map": MeanMapKernel(outer="rbf"),
     "sliced Wasserstein": SlicedWassersteinKernel(),
     "Fisher vectors": FisherVectorKernel(random_state=0),
+    "max map": MaxMapKernel(),
 }
 half = N_SETS // 2
 right = np.zeros((len(kernels), len(data)))
@@ -107,7 +117,36 @@ ax.set_title("Accuracy on test sets, percent", fontsize=11, pad=12)
 # Means alone detect a difference in position and nothing else. One Gaussian per set detects
 # changes of the mean or covariance. It does so best because it has the fewest parameters to
 # estimate. The other kernels also detect shape, each a little differently, so their sum
-# (`SetKernelSum`) is often better than any of them.
+# (`SetKernelSum`) is often better than any of them. A single point is lost in a mean over all
+# points. The max map finds it, because it describes a set by how close its points come to each of
+# many landmarks. In turn, it is worse at small differences of the whole set.
+#
+# Where does one point change the decision?
+# -----------------------------------------
+#
+# One point is added to a set without a telling point. The color shows how much it moves the
+# decision function toward the other class, by where it is added.
+
+bags = data["one point"]
+side = np.linspace(-3, 3, 41)
+added = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 1, 2)
+before = bags[0]
+fig, axes = plt.subplots(1, 2, figsize=(9.4, 4.4), layout="constrained", sharey=True)
+for ax, name in zip(axes, ("mean map", "max map"), strict=True):
+    model = make_pipeline(kernels[name], SVC(C=10, kernel="precomputed")).fit(bags, kinds)
+    after = [np.concatenate([before, point]) for point in added]
+    change = model.decision_function(after) - model.decision_function([before])
+    largest = np.abs(change).max()
+    ax.pcolormesh(side, side, change.reshape(41, 41), cmap="PuOr_r", vmin=-largest, vmax=largest)
+    ax.plot(*before.T, ".", color="black", markersize=3)
+    ax.plot(1.6, 1.6, "o", color="black", markersize=16, fillstyle="none")
+    ax.set(xlim=(-3, 3), ylim=(-3, 3), aspect="equal")
+    ax.set_title(f"{name}: change by up to {largest:.1f}", fontsize=11)
+
+# %%
+# Dots are the points of the set, and the circle is the region of the telling points. The max map
+# responds there and hardly anywhere else. With the mean map, one point changes less, and what
+# counts is whether it lies in a wide part of the plane.
 #
 # The Gram matrices
 # -----------------

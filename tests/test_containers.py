@@ -168,6 +168,7 @@ EXAMPLES: dict[str, Example] = {
     "kernels.FisherVectorKernel": set_kernel(
         kernels.FisherVectorKernel(n_components=2, random_state=0)
     ),
+    "kernels.MaxMapKernel": set_kernel(kernels.MaxMapKernel()),
     "kernels.MeanMapKernel": set_kernel(kernels.MeanMapKernel()),
     "kernels.SetKernelSum": set_kernel(
         kernels.SetKernelSum([kernels.MeanMapKernel(), kernels.SlicedWassersteinKernel()])

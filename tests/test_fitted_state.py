@@ -22,6 +22,7 @@ from unshuffle.kernels import (
     BhattacharyyaKernel,
     ExpectedLikelihoodKernel,
     FisherVectorKernel,
+    MaxMapKernel,
     MeanMapKernel,
     SetKernelSum,
     SlicedWassersteinKernel,
@@ -64,6 +65,7 @@ REFITS = {
         (SETS[:5, :, :1],),
         "_store",
     ),
+    "MaxMapKernel": (MaxMapKernel(), (SETS,), (SETS[:5, :, :1],), "_store"),
     "MeanMapKernel": (MeanMapKernel(), (SETS,), (SETS[:5, :, :1],), "_store"),
     "SetKernelSum": (
         SetKernelSum([MeanMapKernel(), SlicedWassersteinKernel()]),
@@ -148,6 +150,7 @@ PICKLED = {
         "transform",
     ),
     "FisherVectorKernel": (FisherVectorKernel(4), 1.7, "transform"),
+    "MaxMapKernel": (MaxMapKernel(), 2.5, "transform"),
     "MeanMapKernel": (MeanMapKernel(), 1.3, "transform"),
     "MeanMapKernel, narrow": (MeanMapKernel(gamma=10.0), 1.6, "transform"),
     "MeanMapKernel, waves": (MeanMapKernel(n_features=500, random_state=0), 1.3, "transform"),

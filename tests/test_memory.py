@@ -59,6 +59,7 @@ LARGE = {
     "pivoted_cholesky": lambda: kernels.pivoted_cholesky(X, N, kernel="rbf"),
     "nystroem_factors": lambda: kernels.nystroem_factors(X, "rbf", N),
     "MeanMapKernel": lambda: kernels.MeanMapKernel().fit_transform(SETS),
+    "MaxMapKernel": lambda: kernels.MaxMapKernel(n_landmarks=2).fit_transform(SETS),
     "SlicedWassersteinKernel": lambda: kernels.SlicedWassersteinKernel(2).gram(SETS),
     "hsic": lambda: metrics.hsic(X, X, kernel=never),
     "cka": lambda: metrics.cka(X, X, kernel="precomputed", kernel_y=never),

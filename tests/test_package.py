@@ -25,6 +25,7 @@ MODULES = {
     "ott-jax": {"ott", "jax"},
     "pillow": {"PIL"},
     "pot": {"ot"},
+    "sawmil[osqp]": {"sawmil"},
     "scikit-image": {"skimage"},
     "scikit-learn": {"sklearn"},
 }

@@ -47,6 +47,7 @@ ESTIMATORS = {
         (SETS,),
         {"base_kernel": "poly", "degree": 120, "n_features": None, "gamma": 0.01},
     ),
+    "MaxMapKernel": (kernels.MaxMapKernel, (SETS,), {"n_landmarks": 20}),
     "SlicedWassersteinKernel": (kernels.SlicedWassersteinKernel, (SETS,), {}),
     "FisherVectorKernel": (kernels.FisherVectorKernel, (SETS,), {"n_components": 2}),
     "ExpectedLikelihoodKernel": (

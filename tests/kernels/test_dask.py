@@ -11,6 +11,7 @@ from sklearn.base import clone
 from unshuffle.kernels import (
     ExpectedLikelihoodKernel,
     FisherVectorKernel,
+    MaxMapKernel,
     MeanMapKernel,
     SetKernelSum,
     SlicedWassersteinKernel,
@@ -20,6 +21,7 @@ pytest.importorskip("distributed")
 
 KERNELS = [
     MeanMapKernel(),
+    MaxMapKernel(n_landmarks=50),
     MeanMapKernel("poly", outer="rbf"),
     SlicedWassersteinKernel(5, random_state=0),
     FisherVectorKernel(3, random_state=0),

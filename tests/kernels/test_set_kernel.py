@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from unshuffle._bags import Bags
 from unshuffle.kernels import (
     FisherVectorKernel,
+    MaxMapKernel,
     MeanMapKernel,
     SetKernelSum,
     SlicedWassersteinKernel,
@@ -30,6 +31,9 @@ KERNELS = [
     FisherVectorKernel(2, random_state=0),
     FisherVectorKernel(2, gamma=1.0, random_state=0),
     SetKernelSum([MeanMapKernel(), SlicedWassersteinKernel(5, random_state=0)]),
+    MaxMapKernel(),
+    MaxMapKernel(n_landmarks=20, outer="rbf"),
+    SetKernelSum([MaxMapKernel(), MaxMapKernel("linear")]),
 ]
 
 
@@ -227,10 +231,11 @@ def test_one_set_is_not_taken_for_many(ragged):
     ("kernel", "changed"),
     [
         (MeanMapKernel(), {"normalize": False}),
+        (MaxMapKernel(), {"outer": "rbf"}),
         (FisherVectorKernel(2, random_state=0), {"power": 1.0}),
         (SlicedWassersteinKernel(5), {"n_quantiles": 3}),
     ],
-    ids=["mean map", "Fisher vectors", "sliced Wasserstein"],
+    ids=["mean map", "max map", "Fisher vectors", "sliced Wasserstein"],
 )
 def test_parameters_set_after_a_fit_wait_for_the_next(ragged, kernel, changed):
     bags = ragged[0][:10]

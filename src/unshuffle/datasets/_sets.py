@@ -147,7 +147,7 @@ def mixture_sets(
     n_features = check_count(n_features, "n_features")
     least_points = check_count(least_points, "least_points")
     most_points = check_count(most_points, "most_points", least=least_points)
-    difference = check_real(difference, "difference", least=0)
+    difference = check_real(difference, "difference", least=0, most=1e100)
     check_memory(
         8 * n_features * (n * most_points + n_components * (n_classes + n_features)),
         what=f"Drawing {n:,} sets of up to {most_points:,} points",

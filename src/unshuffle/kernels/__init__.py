@@ -23,6 +23,7 @@ from unshuffle.kernels._text import text_features, text_kernel
 from unshuffle.kernels.sets._bhattacharyya import BhattacharyyaKernel
 from unshuffle.kernels.sets._expected_likelihood import ExpectedLikelihoodKernel
 from unshuffle.kernels.sets._fisher_vectors import FisherVectorKernel
+from unshuffle.kernels.sets._max_map import MaxMapKernel
 from unshuffle.kernels.sets._mean_map import MeanMapKernel
 from unshuffle.kernels.sets._mixtures import Mixture
 from unshuffle.kernels.sets._set_kernel import SetKernel
@@ -33,6 +34,7 @@ __all__ = [
     "BhattacharyyaKernel",
     "ExpectedLikelihoodKernel",
     "FisherVectorKernel",
+    "MaxMapKernel",
     "MeanMapKernel",
     "Mixture",
     "SetKernel",

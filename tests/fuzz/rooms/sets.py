@@ -175,6 +175,14 @@ _SET_KERNELS: dict[str, dict[str, Kind]] = {
         "n_jobs": s.jobs(),
         **{key: _MIXTURE[key] for key in ("max_iter", "tol", "random_state")},
     },
+    "MaxMapKernel": {
+        "base_kernel": s.kernel("rbf", "linear", "laplacian"),
+        "gamma": s.real(None, 0.5),
+        "n_landmarks": s.count(None, 3, 100),
+        "outer": s.option("linear", "rbf"),
+        "outer_gamma": s.real(None, 0.5),
+        "n_jobs": s.jobs(),
+    },
     "MeanMapKernel": {
         "base_kernel": s.kernel("rbf", "linear", "poly", "laplacian"),
         "gamma": s.real(None, 0.5),

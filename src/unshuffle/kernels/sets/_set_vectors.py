@@ -64,6 +64,16 @@ def mean_in_pieces(mean: Callable[[Array], Array], length: int, points: Array) -
     return np.asarray(sum(len(part) * mean(part) for part in parts) / len(points))
 
 
+def extreme_in_pieces(
+    compare: Callable[[Array, Array], Array], extreme: np.ufunc, landmarks: Array, points: Array
+) -> Array:
+    """Smallest or largest comparison of points with each landmark, in pieces that fit."""
+    step = max(1, MAX_FEATURES // len(landmarks))
+    parts = (points[start : start + step] for start in range(0, len(points), step))
+    found = [extreme.reduce(compare(part, landmarks), axis=0) for part in parts]
+    return np.asarray(extreme.reduce(found, axis=0))
+
+
 def typical_sets(sets: Bags) -> Bags:
     """At most `TYPICAL` sets, evenly spread by their means; independent of the order of sets."""
     if len(sets) <= TYPICAL:

@@ -49,6 +49,15 @@ def complete_algebra(space: MatrixSpace, generators: Array, wanted: int) -> Arra
     return generators if closed and len(generators) == wanted else None
 
 
+def describe_open(n_determined: int, n_generators: int) -> str:
+    """Warning that the data and commutators leave generators open."""
+    return (
+        f"The data determine {n_determined} of the {n_generators} generators asked for, and their "
+        "commutators do not supply the others, which may lead away from the data. Pass "
+        f"n_generators={n_determined}, or a `structure` that leaves less open."
+    )
+
+
 def _brackets(generators: Array) -> Array:
     products = generators[:, None] @ generators[None, :]
     return np.asarray(products - np.swapaxes(products, 0, 1))

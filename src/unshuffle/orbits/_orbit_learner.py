@@ -27,7 +27,7 @@ from unshuffle._parameters import (
     option,
 )
 from unshuffle._progress import Callback, fit_by_search
-from unshuffle.orbits._algebra import structure_constants
+from unshuffle.orbits._algebra import describe_open, structure_constants
 from unshuffle.orbits._least_squares import connect, order_generators
 from unshuffle.orbits._likelihood import PairDensity, pair_with_nearest
 from unshuffle.orbits._locate import check_coefficients, check_orbit_vector, locate
@@ -56,7 +56,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     ----------
     n_generators : int or None, default=None
         Number of generators. Larger values fit more closely and may fit noise. None uses the
-        number that `spectrum_` suggests.
+        number that `spectrum_` suggests, without those that only fit noise.
     loss : {"squared", "logtrace"}, default="squared"
         "squared" minimizes the sum of |x - exp(sum c V) x'|^2 over all pairs. "logtrace" is the
         paper's loss: the volume of one matrix A for each pair, plus the errors
@@ -301,15 +301,13 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Returns
         -------
         coefficients : ndarray of shape (n_samples, k)
-            The c that minimize |x - exp(sum c V) prototype_|; the smallest of several that are
-            equally close, up to the errors of the fit. With n_components, distances are taken
-            within the principal directions.
+            The c that minimize |x - exp(sum c V) prototype_|, the smallest if several are equally
+            close. With n_components, distances are taken within the principal directions.
 
         Notes
         -----
-        One generator is followed for a period, or until lengths change by a factor of 1e10, but
-        at most for 40 turns. With several, 4,000 samples reach two turns and less the more there
-        are; farther vectors may end in a local optimum. Time and memory grow as n_samples * d^2.
+        One generator is followed for a period or up to 40 turns, several for two turns or less;
+        farther vectors may end in a local optimum. Time and memory grow as n_samples * d^2.
         """
         return self._locate(self._inside(self._check_rows(X)))
 
@@ -401,10 +399,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return self.inverse_transform(drawn)
 
     def score(self, X: ArrayLike, y: Any = None) -> float:
-        """Mean log-likelihood of vectors, given vectors that they come from.
-
-        It does not always rise with the number of generators, so that `GridSearchCV` can choose
-        `n_generators` by it.
+        """Mean log-likelihood of vectors that come from others; can choose `n_generators`.
 
         Parameters
         ----------
@@ -427,10 +422,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if targets is not None:
             onto, sources = self._inside(targets), inner
         elif self._inner_rows is None:
-            raise ValueError(
-                "The learner was fitted to targets, so that rows alone cannot be scored. Pass y, "
-                "the target of each row of X."
-            )
+            raise ValueError("The learner was fitted to targets. Pass y, the target of each row.")
         elif isinstance(self.pairs, str) and self.pairs == "prototype":
             start = np.broadcast_to(self._inside(self.prototype_[None]), inner.shape)
             return self._density.mean_log(self._locate(inner), inner, start)
@@ -465,8 +457,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             self.__dict__.pop(name, None)
         if problem.subspace is not None:
             self.mean_, self.components_ = problem.subspace.mean, problem.subspace.components
-        pairs = problem.pairs
-        self.pairs_ = pairs.indices
+        pairs, self.pairs_ = problem.pairs, problem.pairs.indices
         self.prototype_ = problem.prototype.vector.copy()
         run = order_generators(found.descent)
         self.generators_ = problem.space.matrices(run.generators)
@@ -491,14 +482,8 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 stacklevel=4,
             )
         if self._n_open:
-            warnings.warn(
-                f"The data determine {self.n_determined_} of the {self.n_generators_} generators "
-                "asked for, and their commutators do not supply the others, which may lead away "
-                f"from the data. Pass n_generators={self.n_determined_}, or a `structure` that "
-                "leaves less open.",
-                UserWarning,
-                stacklevel=4,
-            )
+            message = describe_open(self.n_determined_, self.n_generators_)
+            warnings.warn(message, UserWarning, stacklevel=4)
 
     def _inside(self, rows: Array) -> Array:
         """Coordinates in the subspace, if there is one."""

@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import expm, subspace_angles
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GridSearchCV
 
 from unshuffle import OrbitLearner
 
@@ -89,6 +90,13 @@ def report(folder: Path, seeds: tuple[int, ...] = tuple(range(100, 110))) -> Ite
         yield _extrapolation(f"sphere wedge, noise {noise}", wedges, 2)
     pairs = [pair_of(SYMMETRIC, seed) for seed in seeds]
     yield _extrapolation("symmetric pair", pairs, 2, **symmetric)
+    for structure in ("symmetric", "general"):
+        title = f"symmetric pair from neighbors, {structure}"
+        yield _extrapolation(title, pairs, 2, structure=structure)
+    yield _spiral()
+    for noise in (0.0, 0.01, 0.03):
+        yield _three_asked([sphere(seed, noise) for seed in seeds], noise)
+        yield from _chosen_numbers(seeds, noise)
     for solver in ("mm", "lbfgs"):
         yield _papers_experiment("scaling", scaling[0], "diagonal", solver)
         yield _papers_experiment("sphere", sphere(seeds[0]), "symmetric", solver)
@@ -104,7 +112,7 @@ def _extrapolation(
         start = time.process_time()
         learner = _fitted(problem.given, k, prototype=problem.prototype, seed=seed, **options)
         seconds.append(time.process_time() - start)
-        errors.append(np.sqrt(-learner.score(problem.unseen)))
+        errors.append(_error(learner, problem.unseen))
         if truth is not None:
             spans = truth.reshape(len(truth), -1), learner.generators_.reshape(k, -1)
             angles.append(subspace_angles(spans[0].T, spans[1].T).max())
@@ -114,6 +122,65 @@ def _extrapolation(
         f"{title}: error beyond the data {np.mean(errors):.4f} (worst of {len(errors)} draws "
         f"{np.max(errors):.4f}, spread {spread:.2f}){turned}, {np.max(seconds):.1f} s of CPU"
     )
+
+
+def _error(learner: OrbitLearner, X: Array) -> float:
+    """Root mean squared distance of vectors from the orbit."""
+    missed = X - learner.inverse_transform(learner.transform(X))
+    return float(np.sqrt(np.mean(np.sum(missed**2, axis=1))))
+
+
+def _spiral() -> str:
+    def at(t: Array) -> Array:
+        return np.exp(-0.15 * t)[:, None] * np.stack([np.cos(t), np.sin(t)], axis=1)
+
+    learner = _fitted(at(np.linspace(0, 2, 80)), 1)
+    errors = [_error(learner, at(np.linspace(0, last, 400))) for last in (8.0, 25.0)]
+    return (
+        f"spiral, learned for t up to 2: error {errors[0]:.1e} up to 8, {errors[1]:.1e} up to 25"
+    )
+
+
+def _three_asked(patches: list[Problem], noise: float) -> str:
+    """Radius of orbits of three generators, moved by coefficients of length up to 3."""
+    errors, named = [], 0
+    for seed, patch in enumerate(patches):
+        rng = np.random.default_rng(seed)
+        c = rng.normal(size=(200, 3))
+        c *= 3 * rng.random((200, 1)) / np.linalg.norm(c, axis=1, keepdims=True)
+        with warnings.catch_warnings(record=True) as issued:
+            warnings.simplefilter("always")
+            learner = OrbitLearner(3, random_state=seed).fit(patch.given)
+        if any("Pass n_generators=2" in str(each.message) for each in issued):
+            named += 1
+        else:
+            lengths = np.linalg.norm(learner.orbit(patch.prototype, c), axis=1)
+            errors.append(np.abs(lengths - 1).max())
+    worst = f"radius off by at most {np.max(errors):.1e} otherwise" if errors else "none completed"
+    return f"sphere wedge, noise {noise}, three asked: {named} of {len(patches)} warn, {worst}"
+
+
+def _chosen_numbers(seeds: tuple[int, ...], noise: float) -> Iterator[str]:
+    """Numbers of generators that `score` chooses by threefold cross-validation."""
+    makers: dict[str, tuple[int, Callable[[int], Problem]]] = {
+        "circle": (1, circle),
+        "sphere wedge": (2, sphere),
+        "scaling": (2, lambda seed: pair_of(SCALING, seed)),
+        "symmetric pair": (2, lambda seed: pair_of(SYMMETRIC, seed)),
+    }
+    for title, (number, make) in makers.items():
+        chosen = []
+        for seed in seeds:
+            X = make(seed).given
+            X = X + noise * np.random.default_rng(seed).normal(size=X.shape)
+            grid = {"n_generators": [1, 2, 3][: X.shape[1]]}
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                learner = OrbitLearner(random_state=seed, n_init=2, tol=1e-4, max_iter=60)
+                search = GridSearchCV(learner, grid, cv=3, refit=False).fit(X)
+            chosen.append(search.best_params_["n_generators"])
+        right = chosen.count(number)
+        yield f"number by score, {title}, noise {noise}: right in {right} of {len(chosen)}"
 
 
 def _papers_experiment(title: str, wedge: Problem, structure: str, solver: str) -> str:

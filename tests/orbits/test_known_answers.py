@@ -16,7 +16,8 @@ SYMMETRIC = np.array(
 
 
 def beyond(learner, points):
-    return float(np.sqrt(-learner.score(points)))
+    missed = points - learner.inverse_transform(learner.transform(points))
+    return float(np.sqrt(np.mean(np.sum(missed**2, axis=1))))
 
 
 @pytest.mark.parametrize("structure", ["general", "skew"])
@@ -205,6 +206,46 @@ def test_vectors_are_found_far_beyond_the_data(moved):
     far = np.array([[np.exp(20.0), 1.2], [np.exp(-15.0), 1.2]])
     found = learner.inverse_transform(learner.transform(far))
     np.testing.assert_allclose(found, far, rtol=1e-6, atol=1e-8)
+
+
+def spiral(t):
+    return np.exp(-0.15 * t)[:, None] * np.column_stack([np.cos(t), np.sin(t)])
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 8), (0, 25), (-15, 0)])
+def test_a_spiral_is_followed_for_many_turns(first, last):
+    learner = OrbitLearner(1, prototype=0, random_state=0).fit(spiral(np.linspace(0, 2, 80)))
+    t = np.linspace(first, last, 60)
+    found = learner.transform(spiral(t))
+    np.testing.assert_allclose(learner.inverse_transform(found), spiral(t), rtol=1e-8, atol=1e-8)
+    # a unit of t is a coefficient of the norm of the generator
+    norm = np.linalg.norm([[-0.15, -1], [1, -0.15]])
+    np.testing.assert_allclose(np.abs(found[:, 0]), np.abs(t) * norm, atol=1e-6)
+
+
+def test_the_shorter_way_around_a_circle_is_taken(arc):
+    learner = OrbitLearner(1, prototype=0, random_state=0).fit(arc)
+    start = np.arctan2(arc[0, 1], arc[0, 0])
+    away = np.linspace(-3.1, 3.1, 40)
+    found = learner.transform(np.column_stack([np.cos(start + away), np.sin(start + away)]))
+    np.testing.assert_allclose(np.abs(found[:, 0]), np.abs(away) * np.sqrt(2), atol=1e-6)
+
+
+def test_a_vector_beside_the_orbit_goes_to_the_closest_point(arc):
+    learner = OrbitLearner(1, random_state=0).fit(arc)
+    angle = np.linspace(-3, 3, 30)
+    beside = 1.7 * np.column_stack([np.cos(angle), np.sin(angle)])
+    np.testing.assert_allclose(
+        learner.inverse_transform(learner.transform(beside)), beside / 1.7, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("structure", ["general", "skew"])
+def test_the_far_side_of_a_sphere_is_found(wedge, structure):
+    learner = OrbitLearner(2, structure=structure, random_state=0).fit(wedge())
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    assert beyond(learner, X) < 1e-6
 
 
 def test_a_constraint_that_lies_far_away_is_met(moved):

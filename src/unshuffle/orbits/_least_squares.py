@@ -13,6 +13,7 @@ from unshuffle.orbits._problem import MatrixSpace, Pairs
 EXACT = 1e-26  # cost per pair, relative to squared lengths, that counts as zero
 _MOST_UNKNOWNS = 300  # largest dense system, in numbers over all generators
 _MOST_DERIVATIVES = 20_000_000  # largest Jacobian
+_BLOCK = 2_000_000  # numbers in a stack of matrices
 _MAX_NORM = 12.0  # largest 1-norm of a matrix; the time of its exponential grows with it
 
 
@@ -69,22 +70,6 @@ def order_generators(run: Descent) -> Descent:
     largest = np.abs(generators).argmax(axis=1)
     signs = np.where(generators[np.arange(len(generators)), largest] < 0, -1.0, 1.0)
     return Descent(generators * signs[:, None], coefficients * signs, run.path, run.converged)
-
-
-def structure_constants(generators: Array) -> tuple[Array, float]:
-    """Structure constants, and the share of the commutators outside the span of the generators.
-
-    [V_i, V_j] = sum_c constants[i, j, c] V_c + rest. The share is 0 if the generators span a Lie
-    algebra and 1 if no commutator has a component in their span.
-    """
-    products = generators[:, None] @ generators[None, :]
-    brackets = np.asarray(products - np.swapaxes(products, 0, 1))
-    constants = np.einsum("ijab,cab->ijc", brackets, generators)
-    whole = float(np.linalg.norm(brackets))
-    if whole <= 1e-8 * len(generators):  # they commute up to rounding
-        return constants, 0.0
-    rest = brackets - np.einsum("ijc,cab->ijab", constants, generators)
-    return constants, float(np.linalg.norm(rest)) / whole
 
 
 def _levenberg_marquardt(
@@ -205,6 +190,17 @@ def _lbfgs(
     found = minimize(cost, start, jac=True, method="L-BFGS-B", callback=step, options=options)
     run.converged = bool(found.success) or run.cost <= EXACT * n
     return run
+
+
+def connect(generators: Array, targets: Array, sources: Array) -> Array:
+    """Coefficients that move the source of each pair closest to its target, a local optimum."""
+    block = max(1, _BLOCK // targets.shape[1] ** 2)
+    parts = []
+    for first in range(0, len(targets), block):
+        x, z = targets[first : first + block], sources[first : first + block]
+        start = _linear_coefficients(generators, x, z)
+        parts.append(fit_coefficients(generators, x, z, start)[0])
+    return np.concatenate(parts)
 
 
 def fit_coefficients(

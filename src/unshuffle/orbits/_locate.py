@@ -3,18 +3,30 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+from scipy.special import gamma
 
 from unshuffle._arrays import as_numbers, kind_of
-from unshuffle._matrix_exponentials import Array, matrices_of, matrix_norms, moved_by
+from unshuffle._matrix_exponentials import Array, exponentials, matrices_of, moved_by
 from unshuffle.orbits._least_squares import fit_coefficients
 
-_N_SAMPLES = 300  # points of the orbit among which starts are chosen
-_N_STARTS = 4  # nearest samples to start from, for each vector
-_LARGER_NORMS = (24.0, 48.0)  # limits for vectors whose matrix reached the last limit
+_N_SAMPLES = 4000  # points of the orbit among which starts are chosen
+_MOST_WORK = 2_000_000_000  # samples times d^3, above which fewer samples are taken
+_N_STARTS = 8  # of each vector
+_STEP = 0.25  # angle in radians, or logarithm of a factor, between samples along one generator
+_SPACING = 0.5  # the same for several generators
+_MOST_STRETCH = 23.0  # logarithm of the longest and shortest vectors compared
+_MAX_NORM = 100.0  # largest 1-norm of a matrix
 
 
-def locate(generators: Array, prototype: Array, X: Array, *, seed: int) -> Array:
-    """Coefficients that move the prototype closest to each row, the best of several starts."""
+def locate(generators: Array, prototype: Array, X: Array, *, slack: float, seed: int) -> Array:
+    """Coefficients that move the prototype closest to each row.
+
+    The orbit is sampled far out. Each sample that is closer to the row than its neighbors starts
+    a descent, the closest samples first. Among the ends whose squared distance exceeds the
+    smallest by at most `slack`, the one with the smallest coefficients is returned.
+    """
     scale, largest = float(np.linalg.norm(prototype)), float(np.abs(X).max(initial=0.0))
     if largest > 1e10 * scale:  # squared distances would be lost in rounding
         raise ValueError(
@@ -23,27 +35,31 @@ def locate(generators: Array, prototype: Array, X: Array, *, seed: int) -> Array
         )
     X, prototype = X / scale, prototype / scale
     coefficients, samples = _sample_orbit(generators, prototype, seed=seed)
-    n = len(X)
+    neighbors = _neighbors(coefficients)
+    spans = np.linalg.norm(samples[neighbors] - samples[:, None], axis=2).max(axis=1)
     # one row at a time, so that the result for a row does not depend on the others
-    nearest = np.stack(
-        [np.argsort(np.sum((samples - row) ** 2, axis=1), kind="stable")[:_N_STARTS] for row in X]
-    )
-    start = coefficients[nearest].reshape(n * _N_STARTS, -1)
-    targets = np.repeat(X, _N_STARTS, axis=0)
-    sources = np.broadcast_to(prototype, targets.shape)
-    found, squares = fit_coefficients(generators, targets, sources, start)
-    best = squares.reshape(n, _N_STARTS).argmin(axis=1)
-    found = found.reshape(n, _N_STARTS, -1)[np.arange(n), best]
-    for max_norm in _LARGER_NORMS:
-        stuck = matrix_norms(generators, found) > 0.49 * max_norm  # at the last limit
-        if not stuck.any():
-            break
-        rest = X[stuck]
-        sources = np.broadcast_to(prototype, rest.shape)
-        found[stuck], _ = fit_coefficients(
-            generators, rest, sources, found[stuck], max_norm=max_norm
+    found = [_starts(np.linalg.norm(samples - row, axis=1), neighbors) for row in X]
+    chosen, distances = (np.stack(each) for each in zip(*found, strict=True))
+    slack = slack / scale**2 + 1e-20 * np.sum(X**2, axis=1)
+    ends, squares = coefficients[chosen], np.full(chosen.shape, np.inf)
+
+    def descend(rows: NDArray[np.intp], starts: NDArray[np.intp]) -> None:
+        targets, start = X[rows], ends[rows, starts]
+        sources = np.broadcast_to(prototype, targets.shape)
+        ends[rows, starts], squares[rows, starts] = fit_coefficients(
+            generators, targets, sources, start, max_norm=_MAX_NORM
         )
-    return found
+
+    everywhere = np.arange(len(X))
+    descend(everywhere, np.zeros_like(everywhere))
+    lengths, reached = np.linalg.norm(ends, axis=2), squares[:, 0] <= slack
+    promising = np.maximum(distances - spans[chosen], 0.0) ** 2 <= (squares[:, 0] + slack)[:, None]
+    # a vector that was reached already can only be reached by smaller coefficients
+    promising &= ~reached[:, None] | (lengths < lengths[:, :1])
+    descend(*np.nonzero(promising & np.isinf(squares)))
+    tied = squares <= (squares.min(axis=1) + slack)[:, None]
+    lengths = np.where(tied, np.linalg.norm(ends, axis=2), np.inf)
+    return np.asarray(ends[everywhere, lengths.argmin(axis=1)])
 
 
 def check_coefficients(c: Any, k: int) -> Array:
@@ -79,18 +95,66 @@ def check_orbit_vector(x: Any, n_features: int) -> Array:
     return values
 
 
+def _starts(distances: Array, neighbors: NDArray[np.intp]) -> tuple[NDArray[np.intp], Array]:
+    """Samples closer to a vector than all their neighbors, closest first, then any others."""
+    valley = distances <= distances[neighbors].min(axis=1)
+    order = np.argsort(distances, kind="stable")
+    chosen = np.concatenate([order[valley[order]], order[~valley[order]]])[:_N_STARTS]
+    return chosen, distances[chosen]
+
+
+def _neighbors(coefficients: Array) -> NDArray[np.intp]:
+    """Nearest samples of each sample, in coefficients: two for one generator, more for several."""
+    n, k = coefficients.shape
+    count = min(2 * k + 2 * (k > 1), n - 1)
+    return np.asarray(cKDTree(coefficients).query(coefficients, count + 1)[1][:, 1:])
+
+
 def _sample_orbit(generators: Array, prototype: Array, *, seed: int) -> tuple[Array, Array]:
-    """Coefficients spread over the orbit and the points there, the prototype first."""
-    random, k = np.random.RandomState(seed), len(generators)
-    directions = random.normal(size=(_N_SAMPLES, k))
+    """Coefficients spread over the orbit and the points there, which are finite."""
+    if len(generators) == 1:
+        coefficients, samples = _scan(generators[0], prototype)
+    else:
+        coefficients = _fill_ball(generators, seed=seed)
+        samples = moved_by(generators, coefficients, prototype)
+    finite = np.abs(samples).max(axis=1) < np.exp(_MOST_STRETCH)  # false for NaN
+    return coefficients[finite], samples[finite]
+
+
+def _scan(generator: Array, prototype: Array) -> tuple[Array, Array]:
+    """Regular steps along one generator: a period, or as far as lengths can be compared."""
+    values = np.linalg.eigvals(generator)
+    fastest = max(float(np.abs(values).max()), 1e-2)  # eigenvalues of a shear are 0
+    rates = np.concatenate([np.abs(values.real) / _MOST_STRETCH, np.abs(values.imag) / np.pi])
+    slowest = rates[rates > 1e-6 * fastest].min(initial=fastest)
+    count = min(int(np.ceil(fastest / (slowest * _STEP))), _N_SAMPLES // 4)
+    step = _STEP / fastest
+    onward, back = exponentials(np.stack([generator * step, generator * -step]))
+    samples = np.empty((2 * count + 1, prototype.size))
+    samples[count] = prototype
+    with np.errstate(over="ignore", invalid="ignore"):
+        for i in range(count, 2 * count):
+            samples[i + 1] = onward @ samples[i]
+        for i in range(count, 0, -1):
+            samples[i - 1] = back @ samples[i]
+    return np.arange(-count, count + 1.0)[:, None] * step, samples
+
+
+def _fill_ball(generators: Array, *, seed: int) -> Array:
+    """Random coefficients, half of them near and half as far out as their number allows."""
+    random, (k, d, _) = np.random.RandomState(seed), generators.shape
+    n = int(np.clip(_MOST_WORK // d**3, 300, _N_SAMPLES))
+    directions = random.normal(size=(n, k))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     values = np.linalg.eigvals(matrices_of(generators, directions))
-    turning = np.abs(values.imag).max(axis=1)
-    stretching = np.abs(values.real).max(axis=1)
-    tiny = 1e-9
-    # to half a turn, a factor of 20, or (for shears) a matrix of norm 10
-    reach = np.minimum(np.pi / np.maximum(turning, tiny), 3.0 / np.maximum(stretching, tiny))
-    shares = random.uniform(size=_N_SAMPLES) ** (1.0 / k)
-    coefficients = directions * (np.minimum(reach, 10.0) * shares)[:, None]
+    turning, stretching = np.abs(values.imag).max(axis=1), np.abs(values.real).max(axis=1)
+    ball = np.pi ** (k / 2) / gamma(k / 2 + 1)
+    far = np.clip(_SPACING * (n / ball) ** (1 / k), np.pi, 12.0)
+    # half a turn is enough where nothing grows
+    near = (stretching < 1e-6 * turning) | (np.arange(n) % 2 == 0)
+    reach = np.where(near, np.pi, far)
+    reach = np.minimum(reach / np.maximum(np.maximum(turning, stretching), 0.1), 10.0 * far)
+    shares = random.uniform(size=n) ** (1.0 / k)
+    coefficients = directions * (reach * shares)[:, None]
     coefficients[0] = 0.0
-    return coefficients, moved_by(generators, coefficients, prototype)
+    return np.asarray(coefficients)

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from unshuffle._arrays import as_numbers, as_rows, check_column_names, check_magnitude
+from unshuffle._arrays import check_column_names
 from unshuffle._matrix_exponentials import Array, Motion
 from unshuffle._parallel import check_n_jobs, one_blas_thread
 from unshuffle._parameters import (
@@ -27,20 +27,18 @@ from unshuffle._parameters import (
     option,
 )
 from unshuffle._progress import Callback, fit_by_search
-from unshuffle.orbits._least_squares import order_generators, structure_constants
+from unshuffle.orbits._algebra import describe_open, structure_constants
+from unshuffle.orbits._least_squares import connect, order_generators
+from unshuffle.orbits._likelihood import PairDensity, pair_with_nearest
 from unshuffle.orbits._locate import check_coefficients, check_orbit_vector, locate
 from unshuffle.orbits._paper import learn_log_trace
 from unshuffle.orbits._problem import (
-    MatrixSpace,
     Problem,
-    check_learning_memory,
+    as_targets,
+    build_problem,
     check_loss,
-    check_n_generators,
     check_targets,
-    fit_subspace,
-    pair_with_targets,
-    select_pairs,
-    select_prototype,
+    check_vectors,
 )
 from unshuffle.orbits._search import OrbitSearch, SearchOptions, Solution, learn_squared
 
@@ -58,7 +56,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     ----------
     n_generators : int or None, default=None
         Number of generators. Larger values fit more closely and may fit noise. None uses the
-        number that `spectrum_` suggests.
+        number that `spectrum_` suggests, without those that only fit noise.
     loss : {"squared", "logtrace"}, default="squared"
         "squared" minimizes the sum of |x - exp(sum c V) x'|^2 over all pairs. "logtrace" is the
         paper's loss: the volume of one matrix A for each pair, plus the errors
@@ -126,6 +124,9 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         matrices of a relaxed fit.
     n_generators_ : int
         Number of generators.
+    n_determined_ : int
+        Number of generators that the pairs determine. If fewer than asked for, the others are
+        commutators of these, or a warning says that they are arbitrary.
     structure_constants_ : ndarray of shape (k, k, k)
         V_i V_j - V_j V_i = sum_c structure_constants_[i, j, c] V_c + rest. All zero if the
         transformations commute.
@@ -264,13 +265,25 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         check_parameters(self)
         check_n_jobs(self.n_jobs)
         check_loss(self.loss, self.structure, self.constraints)
-        rows = _orbit_rows(X).copy()  # kept, so it must not change with X
+        rows = check_vectors(X).copy()  # kept, so it must not change with X
         targets = check_targets(y, rows)
         check_column_names(X, "X")
         k = None if self.n_generators is None else int(self.n_generators)
         options = SearchOptions(k, int(self.n_init), int(self.max_iter), self.tol, self.n_jobs)
+        seed = int(check_random_state(self.random_state).randint(2**31))
         with one_blas_thread():
-            problem = self._build_problem(rows, targets)
+            problem = build_problem(
+                rows,
+                targets,
+                structure=self.structure,
+                pattern=self.pattern,
+                pairs=self.pairs,
+                prototype=self.prototype,
+                n_neighbors=int(self.n_neighbors),
+                n_components=self.n_components,
+                seed=seed,
+            )
+            problem.check_n_generators(k)
             search = OrbitSearch(self.callback, problem.space, options)
             solve = partial(self._solve, problem, options, search)
             store, judge = partial(self._store, X, problem), partial(self._judge, search)
@@ -288,11 +301,15 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Returns
         -------
         coefficients : ndarray of shape (n_samples, k)
-            The c that minimize |x - exp(sum c V) prototype_|: local optima, the best of several
-            starts. With n_components, distances are taken within the principal directions.
+            The c that minimize |x - exp(sum c V) prototype_|, the smallest if several are equally
+            close. With n_components, distances are taken within the principal directions.
+
+        Notes
+        -----
+        One generator is followed for a period or up to 40 turns, several for two turns or less;
+        farther vectors may end in a local optimum. Time and memory grow as n_samples * d^2.
         """
-        rows = self._check_rows(X)
-        return self._locate(rows if self._subspace is None else self._subspace.inside(rows))
+        return self._locate(self._inside(self._check_rows(X)))
 
     def inverse_transform(self, c: ArrayLike) -> Array:
         """Points on the orbit of the prototype.
@@ -382,24 +399,38 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return self.inverse_transform(drawn)
 
     def score(self, X: ArrayLike, y: Any = None) -> float:
-        """Minus the mean squared distance between the rows and the orbit of the prototype.
+        """Mean log-likelihood of vectors that come from others; can choose `n_generators`.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Vectors.
-        y : None
-            Not used.
+            Vectors. Without `y`, each comes from its nearest fitted rows, `n_neighbors` of them,
+            or from the prototype with pairs="prototype".
+        y : array-like of shape (n_samples, n_features) or None, default=None
+            Targets, which come from the rows of X. Labels, one for each row, are ignored.
 
         Returns
         -------
         score : float
-            Larger is better; 0 if all rows lie on the orbit. More generators always score
-            better, so do not choose `n_generators` by it.
+            Larger is better. Moves along the orbit and errors across it are taken as normally
+            distributed, each with its variance among the fitted pairs. Compare scores only of
+            vectors in the same units and, with n_components, of the same number of components.
         """
         rows = self._check_rows(X)
-        moved = self.inverse_transform(self.transform(X))
-        return 0.0 - float(np.mean(np.sum((rows - moved) ** 2, axis=1)))
+        targets = None if y is None else as_targets(y, rows)
+        inner = self._inside(rows)
+        if targets is not None:
+            onto, sources = self._inside(targets), inner
+        elif self._inner_rows is None:
+            raise ValueError("The learner was fitted to targets. Pass y, the target of each row.")
+        elif isinstance(self.pairs, str) and self.pairs == "prototype":
+            start = np.broadcast_to(self._inside(self.prototype_[None]), inner.shape)
+            return self._density.mean_log(self._locate(inner), inner, start)
+        else:
+            onto, sources = pair_with_nearest(inner, self._inner_rows, int(self.n_neighbors))
+        with one_blas_thread():
+            coefficients = connect(self.generators_, onto, sources)
+            return self._density.mean_log(coefficients, onto, sources)
 
     @property
     def _motion(self) -> Motion:
@@ -407,31 +438,10 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _check_rows(self, X: ArrayLike) -> Array:
         check_is_fitted(self, "generators_")
-        rows = _orbit_rows(X)
+        rows = check_vectors(X)
         check_column_names(X, "X")
         validate_data(self, X, reset=False, skip_check_array=True)  # compares the columns
         return rows
-
-    def _build_problem(self, X: Array, targets: Array | None) -> Problem:
-        seed = int(check_random_state(self.random_state).randint(2**31))
-        subspace = None
-        if self.n_components is not None:
-            whole = X if targets is None else np.concatenate([X, targets])
-            subspace = fit_subspace(whole, int(self.n_components))
-        inner = X if subspace is None else subspace.inside(X)
-        prototype = select_prototype(self.prototype, X, inner, subspace)
-        if targets is None:
-            pairs = select_pairs(self.pairs, inner, prototype, int(self.n_neighbors))
-        else:
-            inner_targets = targets if subspace is None else subspace.inside(targets)
-            pairs = pair_with_targets(inner, inner_targets)
-        n, d = pairs.targets.shape
-        space = MatrixSpace.of(d, self.structure, self.pattern)
-        if self.n_generators is not None:
-            check_n_generators(int(self.n_generators), len(X), n, space.n_dimensions)
-        check_learning_memory(n, d, space.n_dimensions)
-        rows = inner if targets is None else None
-        return Problem(rows, subspace, prototype, pairs.scaled(), space, seed)
 
     def _solve(self, problem: Problem, options: SearchOptions, search: OrbitSearch) -> Solution:
         if self.loss == "squared":
@@ -442,18 +452,21 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _store(self, X: ArrayLike, problem: Problem, found: Solution) -> None:
         validate_data(self, X, reset=True, skip_check_array=True)  # records the columns
         self._seed, self._subspace = problem.seed, problem.subspace
-        self._inner_rows = problem.rows
+        self._inner_rows, self._n_open = problem.rows, found.n_open
         for name in ("mean_", "components_"):  # an earlier fit may have set them
             self.__dict__.pop(name, None)
         if problem.subspace is not None:
             self.mean_, self.components_ = problem.subspace.mean, problem.subspace.components
-        self.pairs_ = problem.pairs.indices
+        pairs, self.pairs_ = problem.pairs, problem.pairs.indices
         self.prototype_ = problem.prototype.vector.copy()
         run = order_generators(found.descent)
         self.generators_ = problem.space.matrices(run.generators)
         self.coefficients_ = run.coefficients
+        ends = (pairs.scale * each for each in (pairs.targets, pairs.sources))
+        self._density = PairDensity.fitted(self.generators_, self.coefficients_, *ends)
         self.spectrum_ = found.spectrum[:_MOST_VALUES]
         self.n_generators_ = len(self.generators_)
+        self.n_determined_ = found.n_determined
         self.structure_constants_, self.closure_ = structure_constants(self.generators_)
         self.objective_path_ = np.minimum.accumulate(np.array(run.path)) * found.scale
         self.objective_ = float(self.objective_path_[-1])
@@ -468,21 +481,20 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 ConvergenceWarning,
                 stacklevel=4,
             )
+        if self._n_open:
+            message = describe_open(self.n_determined_, self.n_generators_)
+            warnings.warn(message, UserWarning, stacklevel=4)
+
+    def _inside(self, rows: Array) -> Array:
+        """Coordinates in the subspace, if there is one."""
+        return rows if self._subspace is None else self._subspace.inside(rows)
 
     def _locate(self, inner: Array) -> Array:
-        start = self.prototype_
-        if self._subspace is not None:
-            start = self._subspace.inside(start[None])[0]
+        start = self._inside(self.prototype_[None])[0]
         with one_blas_thread():
-            return locate(self.generators_, start, inner, seed=self._seed)
+            slack = self._density.across
+            return locate(self.generators_, start, inner, slack=slack, seed=self._seed)
 
     @property
     def _n_features_out(self) -> int:
         return len(self.generators_)
-
-
-def _orbit_rows(X: Any) -> Array:
-    """Finite rows whose squares are finite too."""
-    rows: Array = as_rows(as_numbers(X, "X"), "X")
-    check_magnitude(rows, "X")
-    return rows

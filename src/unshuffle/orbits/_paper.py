@@ -88,7 +88,7 @@ def learn_log_trace(
         values, directions = principal_spectrum(run.matrices)
         generators = directions[: options.choose_n_generators(values, problem)]
         found = Descent(generators, run.matrices @ generators.T, [*run.path], converged)
-        return Solution(found, values, 1.0)
+        return Solution(found, values, 1.0, n_determined=len(generators))
 
     def report(run: _MatrixDescent) -> None:
         so_far = solution(run, converged=False)

@@ -7,7 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
-from unshuffle._arrays import check_finite, check_magnitude, check_plain, middle
+from unshuffle._arrays import (
+    as_numbers,
+    as_rows,
+    check_finite,
+    check_magnitude,
+    check_plain,
+    middle,
+)
 from unshuffle._distances import squared_distances
 from unshuffle._matrix_exponentials import Array, Subspace
 from unshuffle._parameters import check_memory
@@ -125,6 +132,53 @@ class Problem:
     pairs: Pairs  # scaled
     space: MatrixSpace
     seed: int  # of random starts
+    n_points: int  # rows of X
+
+    def check_n_generators(self, wanted: int | None) -> None:
+        """Limit the generators by the numbers of points, pairs and independent matrices."""
+        limits = {
+            "points": self.n_points,
+            "pairs": len(self.pairs.targets),
+            "independent matrices": self.space.n_dimensions,
+        }
+        for what, count in limits.items():
+            if wanted is not None and wanted > count:
+                raise ValueError(
+                    f"n_generators={wanted} is more than the {count} {what}. Ask for fewer, pass "
+                    "more points, or choose a more general structure."
+                )
+
+
+def build_problem(
+    X: Array,
+    targets: Array | None,
+    *,
+    structure: str,
+    pattern: Any,
+    pairs: Any,
+    prototype: Any,
+    n_neighbors: int,
+    n_components: int | None,
+    seed: int,
+) -> Problem:
+    """The problem that the parameters of the estimator describe, if it fits into memory."""
+    subspace = None
+    if n_components is not None:
+        whole = X if targets is None else np.concatenate([X, targets])
+        subspace = _fit_subspace(whole, int(n_components))
+    inner = X if subspace is None else subspace.inside(X)
+    start = _select_prototype(prototype, X, inner, subspace)
+    if targets is None:
+        chosen = _select_pairs(pairs, inner, start, n_neighbors)
+    else:
+        chosen = _pair_with_targets(
+            inner, targets if subspace is None else subspace.inside(targets)
+        )
+    n, d = chosen.targets.shape
+    space = MatrixSpace.of(d, structure, pattern)
+    _check_learning_memory(n, d, space.n_dimensions)
+    rows = inner if targets is None else None
+    return Problem(rows, subspace, start, chosen.scaled(), space, seed, len(X))
 
 
 def check_loss(loss: str, structure: str, constraints: Any) -> None:
@@ -142,6 +196,13 @@ def check_loss(loss: str, structure: str, constraints: Any) -> None:
         )
 
 
+def check_vectors(X: Any) -> Array:
+    """Finite rows whose squares are finite too."""
+    rows: Array = as_rows(as_numbers(X, "X"), "X")
+    check_magnitude(rows, "X")
+    return rows
+
+
 def check_targets(y: Any, X: Array) -> Array | None:
     """Targets of the rows of X; None for no `y` or labels, and X must then not be constant."""
     if len(X) < 2:
@@ -149,97 +210,13 @@ def check_targets(y: Any, X: Array) -> Array | None:
             f"X has {len(X)} row(s) (n_samples = {len(X)}), which is too few to learn from. "
             "Pass at least two points of an orbit."
         )
-    targets = None if y is None else _as_targets(y, X)
+    targets = None if y is None else as_targets(y, X)
     if targets is None:
         _check_rows_differ(X)
     return targets
 
 
-def fit_subspace(X: Array, n_components: int) -> Subspace:
-    """Principal directions of the rows, if the rows have that many."""
-    n, n_features = X.shape
-    most = min(n - 1, n_features)
-    if n_components > most:
-        raise ValueError(
-            f"n_components={n_components} is more than the {most} directions in which {n} rows of "
-            f"{n_features} columns vary. Ask for {most} or fewer."
-        )
-    return Subspace.of(X, n_components)
-
-
-def select_prototype(given: Any, X: Array, inner: Array, subspace: Subspace | None) -> Prototype:
-    """The row or vector that the user passed, or the medoid of the nonzero rows."""
-    if given is None:
-        lengths = np.abs(inner).max(axis=1)
-        moving = np.flatnonzero(lengths > 1e-14 * lengths.max())
-        row = int(moving[_medoid(inner[moving])]) if moving.size else 0
-        return Prototype(row, X[row], inner[row])
-    found = _check_prototype(given, *X.shape)
-    if isinstance(found, int):
-        prototype = Prototype(found, X[found], inner[found])
-    else:
-        start = found if subspace is None else subspace.inside(found[None])[0]
-        prototype = Prototype(PROTOTYPE, found, start)
-    length, scale = float(np.abs(prototype.inner).max()), float(np.abs(inner).max())
-    if not 1e-14 * scale < length < 1e14 * scale:
-        raise ValueError(
-            f"The prototype has entries of at most {length:.3g} and the data of {scale:.3g} (both "
-            "about the mean with n_components), so they cannot lie on one orbit. Pass a "
-            "`prototype` of the size of the data, or None for the medoid."
-        )
-    return prototype
-
-
-def select_pairs(which: Any, X: Array, prototype: Prototype, n_neighbors: int) -> Pairs:
-    """Pairs of rows, or of rows and the prototype, as the parameter `pairs` says."""
-    n = len(X)
-    if not isinstance(which, str):
-        indices = _check_pairs(which, n)
-    elif which == "knn":
-        indices = _neighbor_pairs(X, n_neighbors)
-    elif which == "all":
-        check_learning_memory(n * (n - 1) // 2, X.shape[1], X.shape[1])
-        indices = np.stack(np.triu_indices(n, k=1), axis=1).astype(np.intp)
-    else:
-        rows = np.flatnonzero(np.arange(n) != prototype.row)
-        indices = np.stack([rows, np.full(rows.size, prototype.row)], axis=1).astype(np.intp)
-    from_outside = (indices[:, 1] == PROTOTYPE)[:, None]
-    sources = np.where(from_outside, prototype.inner, X[indices[:, 1]])
-    targets = X[indices[:, 0]]
-    _check_moving(sources, targets, "X")
-    return Pairs(indices, targets, sources)
-
-
-def pair_with_targets(X: Array, onto: Array) -> Pairs:
-    """Each row of X with its target."""
-    _check_moving(X, onto, "X and y")
-    rows = np.arange(len(X))
-    return Pairs(np.stack([rows, rows], axis=1), onto, X)
-
-
-def check_n_generators(wanted: int, n_points: int, n_pairs: int, n_dimensions: int) -> None:
-    """Limit the generators by the numbers of points, pairs and independent matrices."""
-    limits = {"points": n_points, "pairs": n_pairs, "independent matrices": n_dimensions}
-    for what, count in limits.items():
-        if wanted > count:
-            raise ValueError(
-                f"n_generators={wanted} is more than the {count} {what}. Ask for fewer, pass "
-                "more points, or choose a more general structure."
-            )
-
-
-def check_learning_memory(n_pairs: int, n_columns: int, n_dimensions: int) -> None:
-    """Check that matrices and their derivatives fit into memory."""
-    maps = min(n_pairs * n_columns * n_dimensions, 30_000_000)
-    check_memory(
-        8 * (6 * n_pairs * n_columns**2 + 3 * maps + 3 * n_dimensions**2),
-        what=f"Learning {n_columns} x {n_columns} matrices from {n_pairs:,} pairs",
-        instead='Pass fewer pairs (pairs="knn" with fewer neighbors, or your own), or set '
-        "n_components to work in fewer dimensions.",
-    )
-
-
-def _as_targets(y: Any, X: Array) -> Array | None:
+def as_targets(y: Any, X: Array) -> Array | None:
     """Targets as an array; None for labels, which are ignored."""
     check_plain(y, "`y`")
     try:
@@ -264,6 +241,79 @@ def _as_targets(y: Any, X: Array) -> Array | None:
     check_finite(targets, "y")
     check_magnitude(targets, "y")
     return targets
+
+
+def _fit_subspace(X: Array, n_components: int) -> Subspace:
+    """Principal directions of the rows, if the rows have that many."""
+    n, n_features = X.shape
+    most = min(n - 1, n_features)
+    if n_components > most:
+        raise ValueError(
+            f"n_components={n_components} is more than the {most} directions in which {n} rows of "
+            f"{n_features} columns vary. Ask for {most} or fewer."
+        )
+    return Subspace.of(X, n_components)
+
+
+def _select_prototype(given: Any, X: Array, inner: Array, subspace: Subspace | None) -> Prototype:
+    """The row or vector that the user passed, or the medoid of the nonzero rows."""
+    if given is None:
+        lengths = np.abs(inner).max(axis=1)
+        moving = np.flatnonzero(lengths > 1e-14 * lengths.max())
+        row = int(moving[_medoid(inner[moving])]) if moving.size else 0
+        return Prototype(row, X[row], inner[row])
+    found = _check_prototype(given, *X.shape)
+    if isinstance(found, int):
+        prototype = Prototype(found, X[found], inner[found])
+    else:
+        start = found if subspace is None else subspace.inside(found[None])[0]
+        prototype = Prototype(PROTOTYPE, found, start)
+    length, scale = float(np.abs(prototype.inner).max()), float(np.abs(inner).max())
+    if not 1e-14 * scale < length < 1e14 * scale:
+        raise ValueError(
+            f"The prototype has entries of at most {length:.3g} and the data of {scale:.3g} (both "
+            "about the mean with n_components), so they cannot lie on one orbit. Pass a "
+            "`prototype` of the size of the data, or None for the medoid."
+        )
+    return prototype
+
+
+def _select_pairs(which: Any, X: Array, prototype: Prototype, n_neighbors: int) -> Pairs:
+    """Pairs of rows, or of rows and the prototype, as the parameter `pairs` says."""
+    n = len(X)
+    if not isinstance(which, str):
+        indices = _check_pairs(which, n)
+    elif which == "knn":
+        indices = _neighbor_pairs(X, n_neighbors)
+    elif which == "all":
+        _check_learning_memory(n * (n - 1) // 2, X.shape[1], X.shape[1])
+        indices = np.stack(np.triu_indices(n, k=1), axis=1).astype(np.intp)
+    else:
+        rows = np.flatnonzero(np.arange(n) != prototype.row)
+        indices = np.stack([rows, np.full(rows.size, prototype.row)], axis=1).astype(np.intp)
+    from_outside = (indices[:, 1] == PROTOTYPE)[:, None]
+    sources = np.where(from_outside, prototype.inner, X[indices[:, 1]])
+    targets = X[indices[:, 0]]
+    _check_moving(sources, targets, "X")
+    return Pairs(indices, targets, sources)
+
+
+def _pair_with_targets(X: Array, onto: Array) -> Pairs:
+    """Each row of X with its target."""
+    _check_moving(X, onto, "X and y")
+    rows = np.arange(len(X))
+    return Pairs(np.stack([rows, rows], axis=1), onto, X)
+
+
+def _check_learning_memory(n_pairs: int, n_columns: int, n_dimensions: int) -> None:
+    """Check that matrices and their derivatives fit into memory."""
+    maps = min(n_pairs * n_columns * n_dimensions, 30_000_000)
+    check_memory(
+        8 * (6 * n_pairs * n_columns**2 + 3 * maps + 3 * n_dimensions**2),
+        what=f"Learning {n_columns} x {n_columns} matrices from {n_pairs:,} pairs",
+        instead='Pass fewer pairs (pairs="knn" with fewer neighbors, or your own), or set '
+        "n_components to work in fewer dimensions.",
+    )
 
 
 def _check_rows_differ(X: Array) -> None:

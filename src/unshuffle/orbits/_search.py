@@ -3,12 +3,14 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unshuffle._parallel import map_parallel
 from unshuffle._progress import Callback, Search
+from unshuffle.orbits._algebra import complete_algebra
 from unshuffle.orbits._least_squares import EXACT, Descent, descend, start_descent
+from unshuffle.orbits._likelihood import PairDensity
 from unshuffle.orbits._problem import Array, MatrixSpace, Pairs, Problem
+from unshuffle.orbits._surface_flows import fit_flows
 
 _NO_PERMUTATION = np.empty(0, dtype=np.intp)
 # Descents.
@@ -17,6 +19,9 @@ _TRIAL_STEPS = 30  # steps of each start before the best are continued
 # pieces of four spheres.
 _ALLOWANCE = 3.0  # of surface flows over free generators
 _SMOOTHING = 0.5  # of smoother surface flows over the best surface flows
+# Fewer generators that explain the pairs as well.
+_ROUNDING = 1e-6  # difference of mean log densities that counts as zero
+_TOLERATED = 3.0  # ratio of their error variance, which an extra generator lowers by fitting noise
 # Relaxed fit.
 _SMALLEST = 1e-8  # last ridge as a share of the first
 _N_STEPS = 100  # more steps span fewer directions
@@ -26,11 +31,6 @@ _LARGEST = 30_000_000  # size of the linear maps above which pairs are left out
 _RELATIVE_ERROR = 1e-2  # share of the squared displacements attributed to noise
 _GAP = 10.0  # ratio of successive spectrum values that separates signal from noise
 _MOST_SUGGESTED = 10
-# Surface flows.
-_MOST_POINTS = 400  # points to fit surfaces to
-_MOST_TANGENTS = 4
-_MOST_DIMENSIONS = 200  # largest space of matrices
-_FADING = 0.7  # decay of weights with squared distance; chosen on noisy pieces of twenty spheres
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,8 @@ class Solution:
     descent: Descent
     spectrum: Array  # mean squares of the matrices of all pairs along principal directions
     scale: float  # factor from costs to the user's units
+    n_determined: int  # generators that the pairs determine
+    n_open: int = 0  # others that do not follow from these by commutators
 
 
 class OrbitSearch(Search[Solution]):
@@ -84,36 +86,54 @@ class OrbitSearch(Search[Solution]):
 def learn_squared(problem: Problem, options: SearchOptions, search: OrbitSearch) -> Solution:
     """Generators of least squared error, or surface flows that explain the pairs as well.
 
-    The first start comes from a relaxed fit, the second from surface flows (`_fit_flows`), and the
-    others are random. Each is tried for a few steps; the best of the first two and the best of the
-    others are continued to the end. Surface flows are returned at once if free generators gain no
-    more over them than fitting noise would explain: they use all points and extrapolate further.
+    If fewer generators explain the pairs as well, the data do not determine the others. These are
+    then completed by commutators, if the determined ones and their commutators span an algebra of
+    the right dimension. If not, they are dropped, unless the user asked for them.
     """
     values, directions = principal_spectrum(_fit_relaxed(problem.space, problem.pairs))
     k = options.choose_n_generators(values, problem)
-    descents = _Descents(problem, options, search, values)
-    random = np.random.RandomState(problem.seed)
-    shape = (k, problem.space.n_dimensions)
-    # with fewer pairs than generators, random directions fill the span
-    rest = random.normal(size=(max(0, k - len(directions)), shape[1]))
-    informed = [_orthonormalize(np.concatenate([directions[:k], rest]))]
-    best = descents.attempt(informed[0])
-    if descents.is_exact(best):
-        return descents.solution(best)
-    smooth = descents.fit_surface_flows(k)
-    if smooth and options.n_init > 1:
-        informed.append(min(smooth, key=lambda run: run.cost).generators)
-        best = min(best, descents.attempt(informed[1]), key=lambda run: run.cost)
-    kept = None if descents.is_exact(best) else _choose_smooth(problem.pairs, smooth, best)
-    if kept is not None:
-        return descents.solution(kept)
-    n_random = options.n_init - len(informed)
-    starts = [_orthonormalize(random.normal(size=shape)) for _ in range(n_random)]
-    tried = map_parallel(descents.attempt, starts, n_jobs=options.n_jobs)
+    descents = _Descents(problem, options, search, values, directions, k)
+    found = _learn(descents, k)
+    fewer = _learn_fewer(descents, found)
+    m = len(fewer.generators)
+    if m == k:
+        return descents.solution(found)
+    completed = complete_algebra(problem.space, fewer.generators, k)
+    if completed is not None:
+        run = start_descent(problem.space, problem.pairs, completed)
+        run.converged = True
+        return replace(descents.solution(run), n_determined=m)
+    if options.n_generators is None:
+        return descents.solution(fewer)
+    return replace(descents.solution(found), n_determined=m, n_open=k - m)
+
+
+def _learn(descents: "_Descents", k: int) -> Descent:
+    """The best of informed and random starts.
+
+    Each is tried for a few steps; the best informed and the best random one are continued to the
+    end.
+    """
+    best, n_informed, done = descents.try_informed(k, n_init=descents.options.n_init)
+    if done:
+        return best
+    n_init, n_jobs = descents.options.n_init, descents.options.n_jobs
+    starts = [descents.random_start(k, seed) for seed in range(n_init - n_informed)]
+    tried = map_parallel(descents.attempt, starts, n_jobs=n_jobs)
     # an informed start may be slow at first and still end lower
     finalists = [best, min(tried, key=lambda run: run.cost)] if tried else [best]
-    ends = map_parallel(descents.finish, finalists, n_jobs=options.n_jobs)
-    return descents.solution(min(ends, key=lambda run: run.cost))
+    return min(map_parallel(descents.finish, finalists, n_jobs=n_jobs), key=lambda run: run.cost)
+
+
+def _learn_fewer(descents: "_Descents", found: Descent) -> Descent:
+    """The fewest generators that explain the pairs as well as those found."""
+    kept = found
+    while len(kept.generators) > 1:
+        fewer, _, done = descents.try_informed(len(kept.generators) - 1, n_init=1)
+        if not descents.is_as_good(fewer, kept):
+            break
+        kept = fewer if done else descents.finish(fewer)
+    return kept
 
 
 @dataclass(frozen=True)
@@ -124,10 +144,41 @@ class _Descents:
     options: SearchOptions
     search: OrbitSearch
     spectrum: Array
+    directions: Array  # principal directions of the relaxed fit, in coordinates
+    wanted: int  # number of generators
 
     def solution(self, descent: Descent) -> Solution:
         """A descent with what the estimator stores beside it."""
-        return Solution(descent, self.spectrum, self.problem.pairs.scale**2)
+        scale, k = self.problem.pairs.scale**2, len(descent.generators)
+        return Solution(descent, self.spectrum, scale, n_determined=k)
+
+    def random_start(self, k: int, seed: int) -> Array:
+        """Random orthonormal generators."""
+        random = np.random.RandomState((self.problem.seed + seed) % 2**32)
+        return _orthonormalize(random.normal(size=(k, self.problem.space.n_dimensions)))
+
+    def try_informed(self, k: int, *, n_init: int) -> tuple[Descent, int, bool]:
+        """The best of two starts, the number of starts tried, and whether the search can end.
+
+        The first start comes from the relaxed fit, the second, if `n_init` allows it, from surface
+        flows. These are returned themselves if free generators gain no more over them than fitting
+        noise would explain: they use all points and extrapolate further.
+        """
+        start = self.directions[:k]
+        if len(start) < k:  # fewer pairs than generators
+            rest = self.random_start(k, 0)[len(start) :]
+            start = _orthonormalize(np.concatenate([start, rest]))
+        best, n_tried = self.attempt(start), 1
+        if self._is_exact(best):
+            return best, n_tried, True
+        smooth = self._fit_surface_flows(k)
+        if smooth and n_init > 1:
+            second = self.attempt(min(smooth, key=lambda run: run.cost).generators)
+            best, n_tried = min(best, second, key=lambda run: run.cost), 2
+            if self._is_exact(best):
+                return best, n_tried, True
+        kept = _choose_smooth(self.problem.pairs, smooth, best)
+        return (best, n_tried, False) if kept is None else (kept, n_tried, True)
 
     def attempt(self, generators: Array) -> Descent:
         """Take the first steps from a start."""
@@ -140,25 +191,38 @@ class _Descents:
         n_left = self.options.max_iter - (len(run.path) - 2)
         return run if run.converged else self._continue(run, n_left)
 
-    def fit_surface_flows(self, k: int) -> list[Descent]:
+    def _fit_surface_flows(self, k: int) -> list[Descent]:
         """Surface flows with fitted coefficients, the smoothest first."""
         space, pairs, rows = self.problem.space, self.problem.pairs, self.problem.rows
         if rows is None:
             return []
-        found = _fit_flows(space, rows, k, seed=self.problem.seed)
+        found = fit_flows(space, rows, k, seed=self.problem.seed)
         return [start_descent(space, pairs, each) for each in found if len(each) == k]
 
-    def is_exact(self, run: Descent) -> bool:
+    def _is_exact(self, run: Descent) -> bool:
         """Whether the cost is zero up to rounding."""
         return run.cost <= 100 * EXACT * len(self.problem.pairs.targets)
+
+    def is_as_good(self, fewer: Descent, found: Descent) -> bool:
+        """Whether fewer generators explain the pairs about as well as those found."""
+        space, x, z = self.problem.space, self.problem.pairs.targets, self.problem.pairs.sources
+        densities, logs = [], []
+        for run in (fewer, found):
+            V, c = space.matrices(run.generators), run.coefficients
+            densities.append(PairDensity.fitted(V, c, x, z))
+            logs.append(densities[-1].mean_log(c, x, z))
+        saturated = len(found.generators) >= x.shape[1]  # then any pairs fit
+        close = densities[0].across <= _TOLERATED * densities[1].across
+        return logs[0] >= logs[1] - _ROUNDING and (saturated or close)
 
     def _continue(self, run: Descent, max_iter: int) -> Descent:
         space, pairs, tol = self.problem.space, self.problem.pairs, self.options.tol
         return descend(space, pairs, run, max_iter=max_iter, tol=tol, report=self._report)
 
     def _report(self, run: Descent) -> None:
-        so_far = replace(run, path=[*run.path], converged=False)
-        self.search.offer(self.solution(so_far), -run.cost)
+        if len(run.generators) == self.wanted:
+            so_far = replace(run, path=[*run.path], converged=False)
+            self.search.offer(self.solution(so_far), -run.cost)
         self.search.report(-run.cost * self.problem.pairs.scale**2, run.generators)
 
 
@@ -250,98 +314,3 @@ def _ridge_regression(
     weights = np.linalg.solve(S, shift[:, :, None])[:, :, 0]
     kept = np.einsum("ndr,nd->nr", low, weights) @ factor.T
     return np.asarray(kept + ridge * np.einsum("ndp,nd->np", maps, weights))
-
-
-def _fit_flows(space: MatrixSpace, X: Array, n_generators: int, *, seed: int) -> list[Array]:
-    """Surface flows: generators V whose flow V x is tangent to the surface of the points.
-
-    A quadratic surface is fitted around each point; with its normals n, the generators are the
-    null space of all n'V x. Wide neighborhoods average out noise and narrow ones follow curvature,
-    so several widths are tried, the widest first. Returns orthonormal coordinates for each width;
-    an empty list if there are too few points or too many dimensions.
-    """
-    points = np.unique(X, axis=0)
-    d = points.shape[1]
-    n_tangents = min(n_generators, d - 1)
-    n_terms = 1 + n_tangents + n_tangents * (n_tangents + 1) // 2
-    if not (1 <= n_tangents <= _MOST_TANGENTS and space.n_dimensions <= _MOST_DIMENSIONS):
-        return []
-    if len(points) > _MOST_POINTS:
-        chosen = np.random.RandomState(seed).permutation(len(points))[:_MOST_POINTS]
-        points = points[np.sort(chosen)]
-    widths, width = [], len(points)
-    while width >= 3 * n_terms:
-        widths.append(width)
-        width //= 2
-    squares = np.sum((points[:, None, :] - points[None, :, :]) ** 2, axis=2)
-    nearest = np.argsort(squares, axis=1, kind="stable")
-    fitted = (_fit_surfaces(points, nearest[:, :width], n_tangents) for width in widths)
-    return [_solve_flows(space, *surfaces, n_generators) for surfaces in fitted]
-
-
-def _fit_surfaces(
-    points: Array, nearest: NDArray[np.intp], n_tangents: int
-) -> tuple[Array, Array, Array]:
-    """Points projected onto quadratic surfaces through their neighbors, normals, and weights.
-
-    `nearest` holds the neighbors of each point, itself first. The weights are inverse variances
-    of the slopes, which are smaller at the boundary of the data.
-    """
-    around = points[nearest] - points[:, None, :]
-    squares = np.sum(around**2, axis=2)
-    weights = 1.0 - _FADING * squares / squares.max(axis=1, keepdims=True)
-    frame = _principal_frame(around, weights)
-    for _ in range(2):  # the second time in the frame of the fitted surface
-        tangents, normals = frame[:, :, :n_tangents], frame[:, :, n_tangents:]
-        coefficients, precision = _quadratic_fit(around @ tangents, around @ normals, weights)
-        projected = points + np.einsum("ndj,nj->nd", normals, coefficients[:, 0])
-        slopes = np.swapaxes(coefficients[:, 1 : 1 + n_tangents], 1, 2)
-        tilted = tangents + normals @ slopes
-        frame = np.linalg.qr(np.concatenate([tilted, normals], axis=2))[0]
-    return projected, frame[:, :, n_tangents:], precision
-
-
-def _solve_flows(
-    space: MatrixSpace, projected: Array, normals: Array, precision: Array, n_generators: int
-) -> Array:
-    """Coordinates of the matrices V with the smallest n'V x, the smallest first."""
-    d = projected.shape[1]
-    # n'V x is the inner product of V and n x'
-    leaving = np.einsum("n,nia,nj->naij", np.sqrt(precision), normals, projected).reshape(-1, d, d)
-    rows = space.coordinates(leaving)
-    moving = space.coordinates(np.einsum("ai,nj->naij", np.eye(d), projected).reshape(-1, d, d))
-    # leave out matrices that move no point: they are tangent to any surface
-    values, axes = np.linalg.eigh(moving.T @ moving)
-    axes = axes[:, values > 1e-9 * values[-1]]
-    _, directions = np.linalg.eigh(axes.T @ (rows.T @ rows) @ axes)
-    return np.asarray((axes @ directions[:, :n_generators]).T)
-
-
-def _principal_frame(around: Array, weights: Array) -> Array:
-    """Principal axes of weighted neighborhoods, widest first, as columns."""
-    middle = np.einsum("nk,nkd->nd", weights, around) / weights.sum(axis=1)[:, None]
-    centered = around - middle[:, None, :]
-    scatter = np.swapaxes(centered * weights[:, :, None], 1, 2) @ centered
-    return np.asarray(np.linalg.eigh(scatter)[1][:, :, ::-1])
-
-
-def _quadratic_fit(along: Array, across: Array, weights: Array) -> tuple[Array, Array]:
-    """Coefficients of `across` as a quadratic function of `along`, and precision of the slopes."""
-    n_tangents = along.shape[2]
-    first, second = np.triu_indices(along.shape[2])
-    scale = np.sqrt(np.mean(along**2, axis=(1, 2), keepdims=True)) + np.finfo(float).tiny
-    unit = along / scale
-    terms = np.concatenate(
-        [np.ones((*along.shape[:2], 1)), unit, unit[:, :, first] * unit[:, :, second]], axis=2
-    )
-    weighted = np.swapaxes(terms * weights[:, :, None], 1, 2)
-    H = weighted @ terms
-    H += 1e-12 * np.trace(H, axis1=1, axis2=2)[:, None, None] * np.eye(H.shape[1])
-    inverse = np.linalg.inv(H)
-    found = inverse @ (weighted @ across)
-    spread = inverse @ (weighted * weights[:, None, :]) @ terms
-    slopes = slice(1, 1 + n_tangents)
-    variances = np.trace((spread @ inverse)[:, slopes, slopes], axis1=1, axis2=2)
-    found[:, slopes] /= scale
-    precision = scale[:, 0, 0] ** 2 / np.maximum(variances, np.finfo(float).tiny)
-    return np.asarray(found), np.asarray(precision / precision.max())

@@ -46,7 +46,7 @@ def _learner() -> Any:
 
 _three = eight_rows(v.table("n", "three"))
 method("orbits.OrbitLearner.transform", _learner, {"X": _three})
-method("orbits.OrbitLearner.score", _learner, {"X": _three})
+method("orbits.OrbitLearner.score", _learner, {"X": _three, "y": _three})
 method("orbits.OrbitLearner.flow", _learner, {"x": v.stack("three")}, words={"X"})
 _ONE_COEFFICIENT = Kind(
     lambda case, rng: v.numbers(rng, (case.sizes["n"], 1)), v.table("n", "k").hostile, needed=True

@@ -17,9 +17,9 @@ def two_collections(n_first, n_second, seed=0):
 @pytest.mark.parametrize("seed", range(3))
 def test_the_bound_is_the_highest_objective_of_all_matchings(seed):
     X, y = two_collections(7, 7, seed)
-    sorting = KernelizedSorting(kernel="rbf").fit(X, y)
+    sorting = KernelizedSorting(kernel="rbf", gamma=0.3).fit(X, y)
     certificate = sorting.certificate()
-    K, L = (zero_diagonal(center(rbf_kernel(each))) for each in (X, y))
+    K, L = (zero_diagonal(center(rbf_kernel(each, gamma=0.3))) for each in (X, y))
     values = {p: (K * L[np.ix_(p, p)]).sum() for p in itertools.permutations(range(7))}
     assert certificate.upper_bound == pytest.approx(max(values.values()))
     assert values[tuple(certificate.col_ind)] == pytest.approx(max(values.values()))

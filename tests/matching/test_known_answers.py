@@ -58,8 +58,8 @@ def test_documents_are_matched_across_languages():
 
 def test_precomputed_kernels_give_what_their_features_give(paired_points):
     X, y, _ = paired_points(25, 1, noise=0.1)
-    by_features = KernelizedSorting("rbf").fit(X, y)
-    K, L = gram_matrix(X, "rbf"), gram_matrix(y, "rbf")
+    by_features = KernelizedSorting("rbf", gamma=0.3).fit(X, y)
+    K, L = gram_matrix(X, "rbf", gamma=0.3), gram_matrix(y, "rbf", gamma=0.3)
     by_kernels = KernelizedSorting("precomputed").fit(K, L)
     assert np.array_equal(by_kernels.permutation_, by_features.permutation_)
     assert by_kernels.objective_ == pytest.approx(by_features.objective_)
@@ -67,8 +67,8 @@ def test_precomputed_kernels_give_what_their_features_give(paired_points):
 
 def test_the_objective_is_the_centered_trace_with_zeroed_diagonals(paired_points):
     X, y, _ = paired_points(25, 2, noise=0.2)
-    sorting = KernelizedSorting().fit(X, y)
-    K, L = (zero_diagonal(center(gram_matrix(each, "rbf"))) for each in (X, y))
+    sorting = KernelizedSorting("rbf", gamma=0.3).fit(X, y)
+    K, L = (zero_diagonal(center(gram_matrix(each, "rbf", gamma=0.3))) for each in (X, y))
     p = sorting.permutation_
     explicit = sum(K[i, j] * L[p[i], p[j]] for i in range(25) for j in range(25))
     assert sorting.objective_ == pytest.approx(explicit)
@@ -101,9 +101,9 @@ def test_two_kernels_on_one_collection_or_one_collection_for_each(paired_points)
 
 def test_lists_of_kernel_matrices_are_summed(paired_points):
     X, y, truth = paired_points(30, 6)
-    grams = [[gram_matrix(each, kernel) for kernel in ("rbf", "linear")] for each in (X, y)]
+    grams = [[gram_matrix(each, "rbf", gamma=0.3), gram_matrix(each, "linear")] for each in (X, y)]
     given = KernelizedSorting(["precomputed", "precomputed"]).fit(*grams)
-    named = KernelizedSorting(["rbf", "linear"]).fit(X, y)
+    named = KernelizedSorting(["rbf", "linear"], gamma=[0.3, None]).fit(X, y)
     assert np.array_equal(given.permutation_, truth)
     assert given.objective_ == pytest.approx(named.objective_)
 

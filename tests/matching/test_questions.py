@@ -146,17 +146,19 @@ def test_answers_are_taken_as_frozen_and_not_asked_again(paired_points, method):
 def test_both_methods_ask_about_the_same_items(paired_points, trust):
     X, y, _ = paired_points(60, 4)
     dense, low = (
-        sort(X, y, method=method, trust=trust).questions(8) for method in ("refined", "low_rank")
+        sort(X, y, kernel="rbf", gamma=0.3, method=method, trust=trust).questions(8)
+        for method in ("refined", "low_rank")
     )
     assert np.isin(dense[:, 0], low[:, 0]).sum() >= 6
 
 
 def test_kinds_of_collections(paired_points):
     X, y, _ = paired_points(30, 5)
-    table = sort(X, y, kernel="rbf").questions(4)
-    grams = sort(rbf_kernel(X), rbf_kernel(y), kernel="precomputed").questions(4)
-    assert np.array_equal(grams, table)
-    assert np.array_equal(sort([X, X], [y, y], kernel=["rbf", "rbf"]).questions(4), table)
+    table = sort(X, y, kernel="rbf", gamma=0.3).questions(4)
+    K, L = (rbf_kernel(each, gamma=0.3) for each in (X, y))
+    assert np.array_equal(sort(K, L, kernel="precomputed").questions(4), table)
+    twice = sort([X, X], [y, y], kernel=["rbf", "rbf"], gamma=0.3)
+    assert np.array_equal(twice.questions(4), table)
     rng = np.random.default_rng(0)
     texts = [" ".join(rng.choice(["sea", "law", "tax", "road", "vote"], 9)) for _ in range(20)]
     assert sort(texts, texts[::-1], kernel="text").questions(4).shape == (4, 2)

@@ -79,9 +79,9 @@ class Tables:
         """Both kernel matrices."""
         scale = SCALINGS[choice.scaling]
         K, L = (
-            compute_views(
-                scale(table), choice.kernel, gamma=None, name=name, widths=self.widths
-            )[0]
+            compute_views(scale(table), choice.kernel, gamma=None, name=name, widths=self.widths)[
+                0
+            ]
             for table, name in ((self.X, "X"), (self.y, "y"))
         )
         return K, L

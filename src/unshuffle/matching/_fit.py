@@ -309,9 +309,7 @@ class DenseFit(Fit):
                 else:
                     check_no_weights(factors)
                 views.append(
-                    compute_views(
-                        each, kernel, gamma=sorting.gamma, name=name, widths=self.widths
-                    )
+                    compute_views(each, kernel, gamma=sorting.gamma, name=name, widths=self.widths)
                 )
         sizes = len(views[0][0]), len(views[1][0])
         fixed = check_frozen(self.frozen, *sizes)

@@ -66,7 +66,9 @@ def compute_views(
     Kernels exp(-gamma d) with gamma None are means over several widths.
     """
     if not isinstance(kernel, list | tuple):
-        return [_in_several_widths(collection, kernel, gamma, name, widths)]
+        K = _in_several_widths(collection, kernel, gamma, name, widths)
+        check_unequal(K, name)
+        return [K]
     kernels = check_kernel_list(kernel)
     parts = collection_for_each(collection, len(kernels), name)
     gammas = check_per_kernel(gamma, len(kernels))
@@ -84,7 +86,7 @@ def _in_several_widths(
     collection: Any, kernel: Any, gamma: Any, name: str, widths: tuple[float, ...]
 ) -> Array:
     """Kernel matrix; a mean over widths if the kernel is exp(-gamma d) and gamma is left open."""
-    K = compute_gram(collection, kernel, gamma=gamma, name=name)
+    K = combined_gram(collection, kernel, gamma=gamma, name=name, center=True)
     is_open = gamma is None and isinstance(kernel, str) and kernel in EXPONENTIAL
     if not is_open or len(widths) == 1:
         return K

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from unshuffle._parallel import map_parallel, product
 from unshuffle._progress import Callback
-from unshuffle._quadratic import QuadraticProblem, assign_free, climb, matched_sums
+from unshuffle._quadratic import QuadraticProblem, assign_free, climb
 from unshuffle.assignment import solve_assignment
 from unshuffle.matching._kernel_pair import (
     Array,
@@ -23,7 +23,7 @@ from unshuffle.matching._kernel_pair import (
     list_starts,
     root_mean_square,
 )
-from unshuffle.matching._views import Views, choose_partners
+from unshuffle.matching._views import Views, agreement, choose_partners
 
 # Spectral powers of the stages. Small powers give fine differences as much weight as broad ones.
 POWERS = (0.75, 0.5, 0.35, 0.25, 0.15)
@@ -65,7 +65,7 @@ class Outcome:
     objective_path: list[float]  # full-spectrum objective after each step
     ends: list[Permutation]  # final candidates, the chosen one first
     problem: QuadraticProblem  # of all kernels together, at the smallest power that was climbed
-    views: Views | None = None  # that chose the partners, if the search ended
+    views: Views | None = None  # that chose the partners; None if `problem` did
     released: Permutation | None = None  # with -1 for released items; None if not asked for
 
     @property
@@ -224,10 +224,10 @@ def _choose_end(leaders: list[Run], n_best: int, problem: QuadraticProblem) -> R
 
 def _choose_partners(
     problem: QuadraticProblem, best: Run, search: MatchSearch
-) -> tuple[Permutation, Views]:
+) -> tuple[Permutation, Views | None]:
     """Maximize the expected number of right pairs, by soft shares around the best matching."""
     if agreement(problem, best.permutation) > AGREE_EXACTLY:
-        return best.permutation, Views(search.pair, POWERS[-1], best.permutation)
+        return best.permutation, None
     record = search.make_recorder(
         "choosing partners", level=N_LEVELS, fraction=1.0, path=best.path
     )
@@ -239,12 +239,6 @@ def _choose_partners(
     permutation, views = choose_partners(search.pair, best.permutation, report)
     report(permutation)
     return permutation, views
-
-
-def agreement(problem: QuadraticProblem, permutation: Permutation) -> float:
-    """Correlation of the similarities of both sides over the matched pairs."""
-    trace, square = matched_sums(problem.K, problem.L, permutation)
-    return trace / (float(np.linalg.norm(problem.K)) * np.sqrt(square) or 1.0)
 
 
 def release(

@@ -12,11 +12,13 @@ from scipy.optimize import nnls
 
 from unshuffle._mean_field import interaction_spread, mean_field, one_hot
 from unshuffle._parallel import product
-from unshuffle._quadratic import QuadraticProblem, assign_free
+from unshuffle._quadratic import QuadraticProblem, assign_free, matched_sums
 from unshuffle.matching._kernel_pair import Array, KernelPair, Permutation
 
-# Spectral powers of the stages, and the temperature of the shares in all of them.
+# Spectral powers of the stages, those between the full spectrum and the first of them, and the
+# temperature of the shares in all.
 FINE_POWERS = (0.35, 0.25, 0.15, 0.1)
+BROAD_POWERS = (0.75, 0.5)
 TEMPERATURE = 0.15
 # Fine differences must lead halves of the pairs to this share of the same partners.
 LEAST_CONFIRMED = 1 / 3
@@ -62,6 +64,11 @@ class Views:
             gradient -= self.cost * (rows.size / permutation.size)
         return gradient
 
+    def agreement(self, permutation: Permutation) -> float:
+        """Correlations of the similarities of both sides over the matched pairs, weighted."""
+        each = [agreement(problem, permutation) for problem in self.problems]
+        return float(self.weights @ each)
+
     def _combine(self, slopes: list[Array]) -> Array:
         if len(slopes) == 1:
             return slopes[0]
@@ -71,6 +78,12 @@ class Views:
         )
         scale = 1.0 if self.unit is None else self.unit / interaction_spread(np.asarray(total))
         return np.asarray(scale * total)
+
+
+def agreement(problem: QuadraticProblem, permutation: Permutation) -> float:
+    """Correlation of the similarities of both sides over the matched pairs."""
+    trace, square = matched_sums(problem.K, problem.L, permutation)
+    return trace / (float(np.linalg.norm(problem.K)) * np.sqrt(square) or 1.0)
 
 
 def _slopes_at(problem: QuadraticProblem, shares: Array) -> Array:
@@ -123,29 +136,30 @@ def choose_partners(
 ) -> tuple[Permutation, Views]:
     """Partners by soft shares around a matching, and the views that chose them.
 
-    Shares follow the spectral powers down to fine differences. If these lead halves of the pairs
-    to other partners, they are noise, and the shares of the full spectrum decide.
+    Shares follow the spectral powers down to fine differences, from the matching itself and from
+    the broad shares of the full spectrum; the better end is kept. If fine differences lead halves
+    of the pairs to other partners, they are noise, and the broad shares decide.
     """
     start = one_hot(permutation, len(pair.L))
-    shares, views = _follow(pair, start, permutation, report)
-    fine = assign_free(pair.full_problem, shares)[0]
-    whole = Views(pair, 1.0, permutation)
-    broad_shares = mean_field(
-        pair.full_problem, start, temperature=TEMPERATURE, slopes=whole.slopes
-    )
-    if _confirmed(pair, fine, broad_shares, report) >= LEAST_CONFIRMED:
-        return fine, views
-    return assign_free(pair.full_problem, broad_shares)[0], whole
+    broad, whole = _follow(pair, start, (1.0,), permutation, report)
+    ends = [_follow(pair, start, FINE_POWERS, permutation, report)]
+    ends.append(_follow(pair, broad, BROAD_POWERS + FINE_POWERS, permutation, report))
+    found = [assign_free(pair.full_problem, shares)[0] for shares, _ in ends]
+    best = int(ends[0][1].agreement(found[1]) > ends[0][1].agreement(found[0]))
+    if _confirmed(pair, found[best], broad, report) >= LEAST_CONFIRMED:
+        return found[best], ends[best][1]
+    return assign_free(pair.full_problem, broad)[0], whole
 
 
 def _follow(
     pair: KernelPair,
     shares: Array,
+    powers: tuple[float, ...],
     permutation: Permutation,
     report: Callable[[Permutation], None],
 ) -> tuple[Array, Views]:
-    """Shares after all fine powers, and the views of the last."""
-    for power in FINE_POWERS:
+    """Shares after all spectral powers, and the views of the last."""
+    for power in powers:
         report(permutation)
         views = Views(pair, power, permutation)
         shares = mean_field(
@@ -174,6 +188,7 @@ def _confirmed(
             again, _ = _follow(
                 part,
                 start,
+                FINE_POWERS,
                 np.searchsorted(columns, matching[rows]),
                 lambda _: report(matching),
             )

@@ -14,6 +14,7 @@ from unshuffle._quadratic import climb
 from unshuffle._scalings import SCALINGS
 from unshuffle.kernels import center, zero_diagonal
 from unshuffle.matching._kernel_pair import (
+    ONE_WIDTH,
     WIDTHS,
     Array,
     KernelPair,
@@ -94,7 +95,7 @@ class Tables:
         for table, items in ((self.X, known[:, 0]), (self.y, known[:, 1])):
             others = rng.permutation(np.setdiff1d(np.arange(len(table)), items))
             parts.append(table[np.concatenate([items, others])[:size]])
-        return Tables(*parts, widths=self.widths)
+        return Tables(*parts, widths=ONE_WIDTH)  # wide kernels agree under any scaling
 
     def other_choices(self, first: Choice) -> list[Choice]:
         """Candidates, except those that change nothing."""

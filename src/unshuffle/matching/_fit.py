@@ -62,9 +62,9 @@ from unshuffle.matching._refined import (
 )
 from unshuffle.matching._trust import LARGEST_CERTIFIED, Evidence, gather_evidence
 
-# Peak memory in matrices of n^2 numbers: base, for each further thread, with a linear term, to
-# match halves again, and if tables may be scaled and matched a second time.
-N_MATRICES, PER_THREAD, WITH_COST, WITH_TRUST, RESCALED = 17, 4, 6, 6, 5
+# Peak memory in matrices of n^2 numbers: base, for each further thread, with a linear term, for
+# each kernel of a list, to match halves again, and if tables may be scaled and matched again.
+N_MATRICES, PER_THREAD, WITH_COST, PER_VIEW, WITH_TRUST, RESCALED = 23, 4, 6, 10, 1, 5
 # Seconds for 1,000 items, and the power of their number that time grows with.
 SECONDS, GROWTH = 12.0, 2.3
 # Fits that take longer than this are announced, to the callback and by a warning.
@@ -90,6 +90,7 @@ class Answer:
     converged: bool
     shares: Any  # with `candidates`, `soft_matches` and `components`
     pair: KernelPair | None = None  # of small collections, for `certify`
+    weights: Array | None = None  # of kernels that were compared one by one
 
 
 class Fit(ABC):
@@ -280,6 +281,8 @@ class DenseFit(Fit):
         n_matrices = N_MATRICES + PER_THREAD * (n_threads - 1)
         given = self.cost, self.frozen, self.hints
         n_matrices += WITH_COST * any(each is not None for each in given)
+        lists = [each for each in self.kernels if isinstance(each, list | tuple)]
+        n_matrices += PER_VIEW * max(map(len, lists), default=0)
         if sorting.trust:
             n_matrices += WITH_TRUST + RESCALED * self.automatic
         starts = 0.3 + 0.7 * sorting.n_init / 8 / n_threads
@@ -384,7 +387,17 @@ class DenseFit(Fit):
             converged=outcome.converged,
             shares=DenseShares(slopes, spreads, frozen, components.astype(np.float32)),
             pair=pair if len(pair.L) <= LARGEST_CERTIFIED else None,
+            weights=self._view_weights(outcome),
         )
+
+    def _view_weights(self, outcome: Outcome) -> Array | None:
+        """Weights of all kernels of a list, if they were compared one by one; they sum to 1."""
+        if not self.pair.views:
+            return None
+        weights = check_kernel_weights(self.sorting.kernel_weights, len(self.kernels[0]))
+        if outcome.views is not None:
+            weights[weights > 0] = outcome.views.weights
+        return weights / weights.sum()
 
     def judge(self, interrupted: bool) -> tuple[float, Array]:
         """Ambiguity of the matching and, for each item of X, how often its partner comes back."""

@@ -66,20 +66,22 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         matrices), or a callable. "linear" is taken about the median of each column. "auto" is
         "text" for texts and "rbf" for tables; where that answer cannot be trusted, other scalings
         of both tables (standardized, rows normalized, ranks, log counts) and kernels are tried on
-        a sample, and `scaling_` and `kernel_` say which was taken. A list is summed, each kernel
-        scaled to unit centered norm; the collection is then a list with one entry for each kernel,
-        or one array for all. Kernels on different features can match far more than the best of
-        them alone.
+        a sample, and `scaling_` and `kernel_` say which was taken. For a list of kernels, the
+        collection is a list with one entry for each kernel, or one array for all. Their sum leads
+        the search, each kernel scaled to unit centered norm. If both lists have the same length,
+        "refined" then compares the first kernels of both sides with each other, the second, and
+        so on. Kernels on different features can match far more than the best of them alone.
     kernel_y : str, callable, list of these, or None, default=None
         Similarity inside the second collection. None uses `kernel`.
     gamma : float, list of these, or None, default=None
         Inverse width of "rbf" (exp(-gamma d^2)), "laplacian", "chi2" and "geodesic". Larger
         values resolve finer differences. None uses one over the median off-diagonal (squared)
-        distance.
+        distance; "refined" uses the mean of three kernels, with 1, 0.3 and 0.1 times that value.
     method : {"auto", "refined", "low_rank", "classic", "unbiased", "entropy"}, default="auto"
         "auto" is "refined" up to 1,500 items and "low_rank" if either collection has more.
         "refined" holds all similarities, climbs from `n_init` starts by assignments and swaps,
-        then gives more and more weight to fine differences. "low_rank" holds the leading
+        then gives more and more weight to fine differences, unless halves of the pairs show that
+        these are noise. "low_rank" holds the leading
         principal components of both kernels, so that memory does not limit the number of items.
         The others are the paper's: "classic" takes full steps from the leading eigenvectors,
         "unbiased" leaves out the diagonals and takes partial steps, "entropy" minimizes the joint
@@ -109,7 +111,8 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         first step (iteration 0, an empty permutation; its answer is ignored) says in `stage` how
         long and how much memory.
     kernel_weights : array-like of shape (n_kernels,) or None, default=None
-        Weights of a list of kernels; larger weights count more. None weighs them equally.
+        Weights of a list of kernels; larger weights count more. None weighs them equally in the
+        sum; "refined" then finds the weights that tell partners from other pairs best.
     trust : bool, default=True
         Whether to estimate how many pairs are right, by matching halves of the collections again
         (samples of at most 1,024 pairs with "low_rank"), or by leaving known pairs out in turn.
@@ -151,14 +154,17 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         Method used, "auto" resolved.
     kernel_, kernel_y_ : str, callable or list of these
         Kernels of both collections, "auto" resolved.
+    kernel_weights_ : ndarray of shape (n_kernels,)
+        Weights of the kernels in the choice of partners, which sum to 1. Only set by "refined",
+        for lists of the same length on both sides.
     scaling_ : str
         Scaling that "auto" chose for both tables: "as given", "standardized", "rows normalized",
         "ranks" or "log counts".
     scaling_reason_ : str
         Why "auto" preferred another scaling or kernel, empty if it did not.
     objective_ : float
-        Sum of K[i, j] L[p(i), p(j)] over matched pairs; kernels centered, diagonals zeroed, and
-        of low rank with "low_rank".
+        Sum of K[i, j] L[p(i), p(j)] over matched pairs; K and L are the kernels, or sums of
+        lists, centered, with zeroed diagonals, and of low rank with "low_rank".
     objective_path_ : ndarray of shape (n_steps,)
         Objective after each step that led to the result. It rises while starts are climbed;
         "refined" then trades some of it for finer differences. Of "low_rank", after each
@@ -177,9 +183,15 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
     The result is a local optimum; the best matching is NP-hard to find. Time and memory are
     checked or announced first. With "refined", time grows as n^3 for the matrix products and about
     n^2 for each assignment: two seconds for 320 items, two minutes for 2,000 on two cores. Memory:
-    about 28 matrices of n^2 numbers and 4 more for each further thread; a fitted estimator keeps
-    two of n_X * n_y, and up to 64 principal components of X. With "low_rank", time grows about as
-    n^2 with a small constant, memory as n.
+    about 29 matrices of n^2 numbers, 10 more for each kernel of a list and 4 for each further
+    thread; a fitted estimator keeps two of n_X * n_y, and up to 64 principal components of X. With
+    "low_rank", time grows about as n^2 with a small constant, memory as n.
+
+    The last steps of "refined" add up log-likelihoods of pairs, kernel by kernel, so that a weak
+    kernel does not blur a strong one: weights are those of the linear discriminant that tells the
+    current partners from all other pairs. Partners then maximize the expected number of right
+    pairs, at a small spectral power. If fewer than a third of them come back from halves of the
+    pairs, the similarities at the full spectrum choose the partners.
 
     "low_rank" passes from step to step only the correlations between the principal components (at
     most 112) of both sides. Under a Gaussian model they give the likelihood of every pair, by
@@ -645,8 +657,13 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         self.expected_accuracy_interval_ = np.full(2, np.nan)
         self.doubts_: list[str] = []
         self.kernel_, self.kernel_y_ = fit.kernels
-        for name in ("scaling_", "scaling_reason_", "n_features_in_", "feature_names_in_"):
+        for name in (
+            *("scaling_", "scaling_reason_", "kernel_weights_"),
+            *("n_features_in_", "feature_names_in_"),
+        ):
             self.__dict__.pop(name, None)
+        if answer.weights is not None:
+            self.kernel_weights_ = answer.weights
         if fit.choice is not None:
             self.scaling_reason_ = fit.reason
             self.scaling_, self.kernel_ = fit.choice

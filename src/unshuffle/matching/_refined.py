@@ -35,6 +35,8 @@ FOLLOWED_WITHIN = 0.02
 # win by this factor.
 N_RIVALS = 2
 RIVAL_MARGIN = 1.05
+# Each kernel of a list is also matched alone, from this many starts.
+N_VIEW_STARTS = 4
 # Two matchings differ clearly if their partners lie this far apart (random partners: 1).
 CLEARLY_DIFFERENT = 0.5
 # Above this correlation of the matched kernels there is no noise to average over.
@@ -236,9 +238,24 @@ def _choose_partners(
         search.count(1)
         record(problem.value(permutation), permutation)
 
-    permutation, views = choose_partners(search.pair, best.permutation, report)
+    starts = [best.permutation, *_match_views(search)]
+    permutation, views = choose_partners(search.pair, starts, report)
     report(permutation)
     return permutation, views
+
+
+def _match_views(search: MatchSearch) -> list[Permutation]:
+    """The best matching by each view alone, of a few starts; none if there is one view."""
+    found = []
+    for view in search.pair.views:
+        pair = replace(view, cost=search.pair.cost, frozen=search.pair.frozen)
+        runs = [
+            climb(pair.full_problem, start())
+            for start in list_starts(pair, N_VIEW_STARTS, np.random.RandomState(0))
+        ]
+        search.count(sum(run.n_assignments for run in runs))
+        found.append(max(runs, key=lambda run: run.value).permutation)
+    return found
 
 
 def release(

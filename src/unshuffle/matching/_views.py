@@ -25,6 +25,7 @@ LEAST_CONFIRMED = 1 / 3
 # Added to the correlations between views, which are of unit size; larger values even out weights.
 RIDGE = 1.0
 SMALLEST_SHARE = 1e-9
+LARGEST_CORRELATION = 1 - 1e-9
 
 
 class Views:
@@ -64,10 +65,13 @@ class Views:
             gradient -= self.cost * (rows.size / permutation.size)
         return gradient
 
-    def agreement(self, permutation: Permutation) -> float:
-        """Correlations of the similarities of both sides over the matched pairs, weighted."""
-        each = [agreement(problem, permutation) for problem in self.problems]
-        return float(self.weights @ each)
+    def information(self, permutation: Permutation) -> float:
+        """Information of both sides about each other in all views, if similarities are Gaussian.
+
+        A matching that fits one view well has more of it than one that fits several by chance.
+        """
+        each = np.array([agreement(problem, permutation) for problem in self.problems])
+        return float(-np.log1p(-(np.clip(each, 0.0, LARGEST_CORRELATION) ** 2)).sum())
 
     def _combine(self, slopes: list[Array]) -> Array:
         if len(slopes) == 1:
@@ -132,22 +136,28 @@ def _discriminant(slopes: list[Array], shares: Array) -> Array:
 
 
 def choose_partners(
-    pair: KernelPair, permutation: Permutation, report: Callable[[Permutation], None]
+    pair: KernelPair, starts: list[Permutation], report: Callable[[Permutation], None]
 ) -> tuple[Permutation, Views]:
-    """Partners by soft shares around a matching, and the views that chose them.
+    """Partners by soft shares around one of several matchings, and the views that chose them.
 
-    Shares follow the spectral powers down to fine differences, from the matching itself and from
-    the broad shares of the full spectrum; the better end is kept. If fine differences lead halves
-    of the pairs to other partners, they are noise, and the broad shares decide.
+    From each matching, shares follow the spectral powers down to fine differences; from the first
+    also by way of the broad shares of the full spectrum. The end of most information is kept. If
+    fine differences lead halves of its pairs to other partners, they are noise, and the broad
+    shares around it decide.
     """
-    start = one_hot(permutation, len(pair.L))
-    broad, whole = _follow(pair, start, (1.0,), permutation, report)
-    ends = [_follow(pair, start, FINE_POWERS, permutation, report)]
-    ends.append(_follow(pair, broad, BROAD_POWERS + FINE_POWERS, permutation, report))
-    found = [assign_free(pair.full_problem, shares)[0] for shares, _ in ends]
-    best = int(ends[0][1].agreement(found[1]) > ends[0][1].agreement(found[0]))
-    if _confirmed(pair, found[best], broad, report) >= LEAST_CONFIRMED:
-        return found[best], ends[best][1]
+    ends: list[tuple[Permutation, Permutation, Views]] = []
+    for start in starts:
+        shares = one_hot(start, len(pair.L))
+        fine, views = _follow(pair, shares, FINE_POWERS, start, report)
+        ends.append((start, assign_free(pair.full_problem, fine)[0], views))
+    first = starts[0]
+    broad, _ = _follow(pair, one_hot(first, len(pair.L)), (1.0,), first, report)
+    fine, views = _follow(pair, broad, BROAD_POWERS + FINE_POWERS, first, report)
+    ends.append((first, assign_free(pair.full_problem, fine)[0], views))
+    start, found, views = max(ends, key=lambda end: end[2].information(end[1]))
+    broad, whole = _follow(pair, one_hot(start, len(pair.L)), (1.0,), start, report)
+    if _confirmed(pair, found, broad, report) >= LEAST_CONFIRMED:
+        return found, views
     return assign_free(pair.full_problem, broad)[0], whole
 
 

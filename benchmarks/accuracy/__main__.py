@@ -33,6 +33,7 @@ from unshuffle.matching import DoubtWarning
 
 REPORTS = {
     "photos": _photos.report,
+    "kernel-weights": _photos.weigh,
     "documents": _documents.report,
     "cells": _cells.report,
     "attributes": _attributes.report,

@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 from unshuffle import KernelizedSorting
+from unshuffle.datasets import photo_halves
 from unshuffle.images import color_histogram, lab_pixels
+from unshuffle.kernels import combined_gram
 
 N_DRAWS = 5
 
@@ -28,6 +30,52 @@ def report(folder: Path) -> Iterator[str]:
         yield _unequal(flickr, n_right)
     for unmatched_cost in (None, 0.3, 0.4, 0.5):
         yield _partial(flickr, unmatched_cost)
+
+
+def weigh(folder: Path) -> Iterator[str]:
+    """Right pairs by two and by four kernels: the best alone, their sum, equal and found weights.
+
+    Edges and the means of rows are weak kernels.
+    """
+    flickr = np.load(folder / "flickr320.npz")["images"]
+    cifar = np.load(folder / "cifar10_1000.npz")["images"]
+    objects = np.load(folder / "aloi1000.npz")["images"]
+    crops = photo_halves(240, random_state=0)
+    problems = {"demo": (crops.X, crops.y[crops.truth]), "flickr320": halves(flickr)}
+    for first in (0, 400, 700):
+        problems[f"cifar10 {first}..{first + 300}"] = halves(cifar[first : first + 300])
+        problems[f"aloi1000 {first}..{first + 300}"] = halves(objects[first : first + 300])
+    for title, (left, right) in problems.items():
+        order = np.random.RandomState(0).permutation(len(left))
+        X, y = _four_features(left), _four_features(right[order])
+        for n_kernels in (2, 4):
+            first_views, second_views = X[:n_kernels], y[:n_kernels]
+            names = ["rbf"] * n_kernels
+
+            def count(fitted: KernelizedSorting, order: NDArray[Any] = order) -> int:
+                return int((order[fitted.permutation_] == np.arange(order.size)).sum())
+
+            alone = [
+                count(KernelizedSorting("rbf", trust=False).fit(*pair))
+                for pair in zip(first_views, second_views, strict=True)
+            ]
+            grams = [combined_gram(views, names) for views in (first_views, second_views)]
+            summed = count(KernelizedSorting("precomputed", trust=False).fit(*grams))
+            even = KernelizedSorting(names, kernel_weights=np.ones(n_kernels), trust=False)
+            equal = count(even.fit(first_views, second_views))
+            open_ = KernelizedSorting(names, trust=False).fit(first_views, second_views)
+            yield (
+                f"{title}, {n_kernels} kernels: alone {alone}, one sum {summed}, equal weights "
+                f"{equal}, weights found {count(open_)} of {order.size} "
+                f"{open_.kernel_weights_.round(2).tolist()}"
+            )
+
+
+def _four_features(images: NDArray[np.uint8]) -> list[NDArray[Any]]:
+    gray = images.astype(float).mean(axis=-1)
+    edges = np.hypot(*np.gradient(gray, axis=(1, 2))).reshape(len(images), -1)
+    rows = images.astype(float).mean(axis=2).reshape(len(images), -1)
+    return [lab_pixels(images), color_histogram(images), edges, rows]
 
 
 def _features(images: NDArray[np.uint8], n_kernels: int) -> list[NDArray[Any]]:

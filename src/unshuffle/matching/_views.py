@@ -145,17 +145,17 @@ def choose_partners(
     fine differences lead halves of its pairs to other partners, they are noise, and the broad
     shares around it decide.
     """
-    ends: list[tuple[Permutation, Permutation, Views]] = []
+    ends: list[tuple[Permutation, Views]] = []
     for start in starts:
         shares = one_hot(start, len(pair.L))
         fine, views = _follow(pair, shares, FINE_POWERS, start, report)
-        ends.append((start, assign_free(pair.full_problem, fine)[0], views))
+        ends.append((assign_free(pair.full_problem, fine)[0], views))
     first = starts[0]
     broad, _ = _follow(pair, one_hot(first, len(pair.L)), (1.0,), first, report)
     fine, views = _follow(pair, broad, BROAD_POWERS + FINE_POWERS, first, report)
-    ends.append((first, assign_free(pair.full_problem, fine)[0], views))
-    start, found, views = max(ends, key=lambda end: end[2].information(end[1]))
-    broad, whole = _follow(pair, one_hot(start, len(pair.L)), (1.0,), start, report)
+    ends.append((assign_free(pair.full_problem, fine)[0], views))
+    found, views = max(ends, key=lambda end: end[1].information(end[0]))
+    broad, whole = _follow(pair, one_hot(found, len(pair.L)), (1.0,), found, report)
     if _confirmed(pair, found, broad, report) >= LEAST_CONFIRMED:
         return found, views
     return assign_free(pair.full_problem, broad)[0], whole

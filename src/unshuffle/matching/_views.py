@@ -145,37 +145,37 @@ def choose_partners(
     fine differences lead halves of its pairs to other partners, they are noise, and the broad
     shares around it decide.
     """
-    ends: list[tuple[Permutation, Views]] = []
-    for start in starts:
-        shares = one_hot(start, len(pair.L))
-        fine, views = _follow(pair, shares, FINE_POWERS, start, report)
-        ends.append((assign_free(pair.full_problem, fine)[0], views))
-    first = starts[0]
-    broad, _ = _follow(pair, one_hot(first, len(pair.L)), (1.0,), first, report)
-    fine, views = _follow(pair, broad, BROAD_POWERS + FINE_POWERS, first, report)
-    ends.append((assign_free(pair.full_problem, fine)[0], views))
-    found, views = max(ends, key=lambda end: end[1].information(end[0]))
-    broad, whole = _follow(pair, one_hot(found, len(pair.L)), (1.0,), found, report)
-    if _confirmed(pair, found, broad, report) >= LEAST_CONFIRMED:
+    first, m = starts[0], len(pair.L)
+    broad, _, _ = _follow(pair, [one_hot(first, m)], (1.0, *BROAD_POWERS), first, report)
+    paths = [one_hot(start, m) for start in starts] + broad
+    paths, weights, views = _follow(pair, paths, FINE_POWERS, first, report)
+    ends = [assign_free(pair.full_problem, shares)[0] for shares in paths]
+    best = int(np.argmax([views.information(end) for end in ends]))
+    found, views.weights = ends[best], weights[best]
+    broad, _, whole = _follow(pair, [one_hot(found, m)], (1.0,), found, report)
+    if _confirmed(pair, found, broad[0], report) >= LEAST_CONFIRMED:
         return found, views
-    return assign_free(pair.full_problem, broad)[0], whole
+    return assign_free(pair.full_problem, broad[0])[0], whole
 
 
 def _follow(
     pair: KernelPair,
-    shares: Array,
+    paths: list[Array],
     powers: tuple[float, ...],
     permutation: Permutation,
     report: Callable[[Permutation], None],
-) -> tuple[Array, Views]:
-    """Shares after all spectral powers, and the views of the last."""
+) -> tuple[list[Array], list[Array], Views]:
+    """Shares of each path after all spectral powers, weights of the views, and the last views."""
     for power in powers:
         report(permutation)
         views = Views(pair, power, permutation)
-        shares = mean_field(
-            pair.full_problem, shares, temperature=TEMPERATURE, slopes=views.slopes
-        )
-    return shares, views
+        weights = []
+        for k, shares in enumerate(paths):
+            paths[k] = mean_field(
+                pair.full_problem, shares, temperature=TEMPERATURE, slopes=views.slopes
+            )
+            weights.append(views.weights)
+    return paths, weights, views
 
 
 def _confirmed(
@@ -195,16 +195,11 @@ def _confirmed(
         start /= start.sum(axis=1, keepdims=True)
         try:
             part = pair.part(rows, columns)
-            again, _ = _follow(
-                part,
-                start,
-                FINE_POWERS,
-                np.searchsorted(columns, matching[rows]),
-                lambda _: report(matching),
-            )
+            own = np.searchsorted(columns, matching[rows])
+            again, _, _ = _follow(part, [start], FINE_POWERS, own, lambda _: report(matching))
         except ValueError:  # all items of a half are alike
             return 0.0
-        found = columns[assign_free(part.full_problem, again)[0]]
+        found = columns[assign_free(part.full_problem, again[0])[0]]
         same.append((found == matching[rows])[~frozen[rows]])
     together = np.concatenate(same)
     return float(together.mean()) if together.size else 1.0

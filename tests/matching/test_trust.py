@@ -218,7 +218,7 @@ def test_the_printed_summary_says_how_many_why_and_what_to_do():
     size, believed, advice = lines.splitlines()
     assert size == "40 pairs of 40 and 40 items."
     assert believed.startswith("About ")
-    assert "of the partners were found again when halves were matched" in believed
+    assert "the two collections agree hardly more than halves of them" in believed
     assert advice.startswith("Next: ")
 
 

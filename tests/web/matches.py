@@ -14,7 +14,7 @@ from unshuffle.datasets import photo_halves
 
 def write_halves(folder: Path, n: int) -> np.ndarray:
     """Halves of photos in two folders; right slot of each left one."""
-    halves = photo_halves(n, light=3)
+    halves = photo_halves(n, light=1.5, random_state=2)
     for side, pictures, letter in (("left", halves.X, "a"), ("right", halves.y, "b")):
         (folder / side).mkdir(parents=True)
         for k, picture in enumerate(pictures):

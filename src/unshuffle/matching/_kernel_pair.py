@@ -27,6 +27,7 @@ from unshuffle.kernels import SpectralPower, center, combined_gram, unit_norm, z
 
 Start = Callable[[], Permutation]  # computes a first matching
 
+FEW_FROZEN = 10  # fewer count less than sorted profiles
 LONGEST_PROFILE = 512  # longer profiles are resampled to limit the cost of a start
 RESAMPLED_PROFILE = 192
 EMBEDDING_RANK = 6  # eigenvectors that `match_embeddings` uses
@@ -93,6 +94,8 @@ def _in_several_widths(
     total = np.zeros_like(K)
     for width in widths:
         total += unit_norm(K**width, name=name)
+    # Wide kernels have a large mean, which no two collections share exactly.
+    total -= total.mean()
     total *= float(np.linalg.norm(center(K))) / len(widths)
     return total
 
@@ -390,12 +393,12 @@ def profile_cost(pair: KernelPair, similarities: Sequence[Array], metric: str) -
         length = n_first - 1
     cost: Array = _distances(profiles(K, length), profiles(L, length), metric) / length
     if pair.frozen.size:
-        # Similarities to the frozen items are comparable one by one.
+        # Similarities to the frozen items are comparable one by one; a few may mislead.
         known = [
             S[:, column] / root_mean_square(zero_diagonal(S))
             for S, column in zip((K, L), pair.frozen.T, strict=True)
         ]
-        cost += _distances(known[0], known[1], metric) / pair.frozen.shape[0]
+        cost += _distances(known[0], known[1], metric) / max(len(pair.frozen), FEW_FROZEN)
     return cost
 
 

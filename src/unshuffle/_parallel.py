@@ -1,11 +1,11 @@
-"""Threads, and long work in pieces that Ctrl-C can interrupt."""
+"""Threads, calls in other processes, and long work in pieces that Ctrl-C can interrupt."""
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import copy_context
-from functools import cached_property
+from functools import cached_property, partial
 from numbers import Integral
 from types import TracebackType
 from typing import Any, TypeVar
@@ -14,6 +14,8 @@ import numpy as np
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
+
+from unshuffle._cluster import joblib_shares_memory, runs_elsewhere, send_calls
 
 Result = TypeVar("Result")
 
@@ -98,7 +100,11 @@ def check_n_jobs(n_jobs: Any) -> None:
 def count_threads(n_jobs: int | None, n_tasks: int | None = None) -> int:
     """Threads to start for `n_jobs`: at most one per task and a few per core."""
     check_n_jobs(n_jobs)
-    n_threads = int(effective_n_jobs(n_jobs))
+    if not joblib_shares_memory():  # its own count is that of a cluster
+        n_jobs = 1 if n_jobs is None else n_jobs
+        n_threads = int(n_jobs) if n_jobs > 0 else max(1, cpu_count() + 1 + int(n_jobs))
+    else:
+        n_threads = int(effective_n_jobs(n_jobs))
     if n_tasks is not None:
         n_threads = max(1, min(n_threads, n_tasks))
     if n_threads > THREADS_PER_CORE:  # counting the cores takes a millisecond
@@ -108,9 +114,8 @@ def count_threads(n_jobs: int | None, n_tasks: int | None = None) -> int:
 
 def all_cores(n_jobs: int | None) -> int:
     """Threads for work that uses every core unless the user says otherwise."""
-    if n_jobs is None and effective_n_jobs(None) == 1:
-        return int(cpu_count())
-    return count_threads(n_jobs)
+    n_threads = count_threads(n_jobs)
+    return int(cpu_count()) if n_jobs is None and n_threads == 1 else n_threads
 
 
 def map_parallel(
@@ -118,25 +123,44 @@ def map_parallel(
     arguments: Iterable[Any],
     *,
     n_jobs: int | None = None,
-    in_place: bool = False,
+    anywhere: bool = False,
+    done: Callable[[], object] | None = None,
 ) -> list[Result]:
     """Apply `function` to each of `arguments`, in order, on `n_jobs` threads.
 
     Threads, not processes: the work is BLAS and compiled loops that release the interpreter lock,
     and kernel matrices are shared, not copied. Results are in the order of the arguments and do
     not depend on `n_jobs`: BLAS uses one thread in each, since its sums round differently on two.
-    A user's joblib backend, such as Dask, may send the calls to other processes unless they write
-    to shared arrays, `in_place`.
+    With `anywhere`, for long calls that write to nothing shared, a user's joblib backend, such as
+    Dask, may run them in other processes. `done` is called here after each.
     """
+    if anywhere and runs_elsewhere(n_jobs):
+        return [_then(done, result) for result in stream_elsewhere(function, arguments)]
     n_tasks = len(arguments) if isinstance(arguments, Sized) else None
+    n_threads = count_threads(n_jobs, n_tasks)
     with one_blas_thread():
-        return list(
-            Parallel(
-                n_jobs=count_threads(n_jobs, n_tasks),
-                prefer="threads",
-                require="sharedmem" if in_place else None,
-            )(delayed(function)(each) for each in arguments)
-        )
+        if n_threads == 1:  # joblib would take a tenth of a millisecond
+            return [_then(done, function(each)) for each in arguments]
+        calls = (delayed(lambda one: _then(done, function(one)))(each) for each in arguments)
+        return list(Parallel(n_jobs=n_threads, require="sharedmem")(calls))
+
+
+def stream_elsewhere(
+    function: Callable[..., Result], arguments: Iterable[Any]
+) -> Generator[Result, None, None]:
+    """Results of calls in other processes, in order, each as soon as it is there."""
+    return send_calls(partial(_call_with_one_blas_thread, function), arguments)
+
+
+def _then(done: Callable[[], object] | None, result: Result) -> Result:
+    if done is not None:
+        done()
+    return result
+
+
+def _call_with_one_blas_thread(function: Callable[..., Result], argument: Any) -> Result:
+    with one_blas_thread():
+        return function(argument)
 
 
 class _Blas:

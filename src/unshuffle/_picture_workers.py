@@ -65,7 +65,7 @@ def read_pictures(
     with warnings.catch_warnings():
         # Decoders warn about oddities in files; readings tell what matters.
         warnings.simplefilter("ignore")
-        map_parallel(read, left, n_jobs=n_jobs, in_place=True)
+        map_parallel(read, left, n_jobs=n_jobs)
 
 
 def can_start_processes() -> bool:

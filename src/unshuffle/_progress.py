@@ -1,16 +1,20 @@
 """Progress reports, callbacks that stop a solver, and fits that survive an interruption."""
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._cluster import runs_elsewhere
+from unshuffle._parallel import map_parallel, stream_elsewhere
 from unshuffle._printing import short_repr
 
+Result = TypeVar("Result")
 Solution = TypeVar("Solution")
 
 
@@ -88,7 +92,8 @@ class Search(Generic[Solution]):
     """Counts the steps of a solver, calls the user's callback, and keeps the best solution.
 
     Solvers call `offer` with each solution that could be stored, and `step` to report progress.
-    Both may be called from several threads.
+    Both may be called from several threads, and from calls that `map` runs in other processes.
+    There they are made to a copy, which keeps a list of them to be repeated here.
     """
 
     def __init__(self, callback: Callback | None = None) -> None:
@@ -99,9 +104,51 @@ class Search(Generic[Solution]):
         self._rank: Any = None
         self._fraction = 0.0
         self._lock = threading.Lock()
+        self._told: list[tuple[str, tuple[Any, ...], dict[str, Any]]] | None = None
+
+    def map(
+        self,
+        function: Callable[..., Result],
+        arguments: Iterable[Any],
+        *,
+        n_jobs: int | None = None,
+    ) -> list[Result]:
+        """`map_parallel` for calls that report to this search, here or in other processes.
+
+        What is reported in another process is repeated here when its call and those before it
+        have ended.
+        """
+        if not runs_elsewhere(n_jobs):
+            return map_parallel(function, arguments, n_jobs=n_jobs)
+        results = []
+        with closing(stream_elsewhere(partial(_with_reports, self, function), arguments)) as ended:
+            for result, told in ended:
+                for name, positional, named in told:
+                    getattr(self, name)(*positional, **named)
+                results.append(result)
+        return results
+
+    def __getstate__(self) -> dict[str, Any]:
+        """State of a copy for another process."""
+        state = vars(self).copy()
+        del state["_lock"]
+        callback = None if self.callback is None else _never_stop
+        return {**state, "callback": callback, "best": None, "_rank": None, "_told": []}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.Lock())
+
+    def _is_kept(self, name: str, *positional: Any, **named: Any) -> bool:
+        """In another process, keep a call of a method to be repeated, and return True."""
+        if self._told is None:
+            return False
+        self._told.append((name, positional, named))
+        return True
 
     def offer(self, solution: Solution, rank: Any) -> None:
         """Keep a solution if its rank, a number or a tuple, is above that of the best so far."""
+        if self._is_kept("offer", solution, rank):
+            return
         with self._lock:
             if self._rank is None or rank > self._rank:
                 self.best, self._rank = solution, rank
@@ -116,6 +163,17 @@ class Search(Generic[Solution]):
         generators: NDArray[np.float64] | None = None,
     ) -> None:
         """Count one step and call the callback; raise `Stopped` if it returns True."""
+        if self._told is not None:
+            if self.callback is None:  # nobody will see them
+                permutation, generators = permutation[:0], None
+            self._told.append(
+                (
+                    "step",
+                    (objective, permutation.copy()),
+                    {"stage": stage, "fraction": fraction, "generators": generators},
+                )
+            )
+            return
         with self._lock:
             if self.stopped:
                 raise Stopped
@@ -136,6 +194,15 @@ class Search(Generic[Solution]):
             if isinstance(answer, bool | np.bool_) and answer:
                 self.stopped = True
                 raise Stopped
+
+
+def _never_stop(state: SearchState) -> None:
+    """Stands for the user's callback in other processes."""
+
+
+def _with_reports(search: Search[Any], function: Callable[..., Any], argument: Any) -> Any:
+    """Result of a call in another process, and all that it reported to the search."""
+    return function(argument), search._told
 
 
 def fit_by_search(

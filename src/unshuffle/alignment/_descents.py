@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from unshuffle._arrays import as_array
 from unshuffle._bags import MISSING, Bags, check_gap, gathered
 from unshuffle._kernel_features import PointFeatures, kernel_name
-from unshuffle._parallel import map_parallel
 from unshuffle._progress import Callback, Search
 from unshuffle.alignment._paper import variational_sweep
 from unshuffle.alignment._sweeps import (
@@ -91,7 +90,7 @@ class Descents(Search[Run]):
 
     def solve(self, starts: list[int | Order], n_jobs: int | None) -> Run:
         """Descend from all starts, and return the best run."""
-        runs = map_parallel(self._descend, starts, n_jobs=n_jobs)
+        runs = self.map(self._descend, starts, n_jobs=n_jobs)
         return max(runs, key=lambda run: run.rank)  # the first of ties, whatever n_jobs
 
     def _descend(self, start: int | Order) -> Run:
@@ -143,15 +142,21 @@ class Descents(Search[Run]):
             self._report(run, share=1.0 if converged else (k + 1) / self.options.max_iter)
             if converged:
                 break
-        with self._lock:
-            self._n_done += 1
+        self._end_stage()
         return replace(run, converged=converged)
+
+    def _end_stage(self) -> None:
+        if not self._is_kept("_end_stage"):
+            with self._lock:
+                self._n_done += 1
 
     def _volume(self, bags: Arrangement) -> float:
         return log_volume(filled(bags), ridge=self.options.ridge)
 
     def _report(self, run: Run, *, share: float) -> None:
         """Offer a run to the search, and call the callback."""
+        if self._is_kept("_report", run, share=share):
+            return
         self.offer(run, run.rank)
         stage, objective = run.rank
         order = np.take_along_axis(self.sized.chosen, run.order, axis=1)

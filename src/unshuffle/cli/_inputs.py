@@ -494,7 +494,7 @@ class PictureFolder:
         def draw(i: int) -> None:
             tiles[i] = central_part(_open_largest(pictures, i), side, side)
 
-        map_parallel(draw, range(len(pictures)), n_jobs=self.options.jobs, in_place=True)
+        map_parallel(draw, range(len(pictures)), n_jobs=self.options.jobs)
         return tiles
 
 

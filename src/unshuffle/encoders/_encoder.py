@@ -1,9 +1,11 @@
 """Encoders: what they share, and how they are found by their names."""
 
 import hashlib
+import platform
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unshuffle._arrays import is_text
+from unshuffle._cluster import runs_elsewhere
 from unshuffle._grids import check_images
+from unshuffle._parallel import stream_elsewhere
 from unshuffle._parameters import check_memory
 
 Progress = Callable[[int, int], object]
@@ -28,6 +32,7 @@ _REFUSED = {
 }
 # Pictures that one core encodes at a time: the layers of more do not fit into its cache.
 _PIECE = 2
+_SENT = 32  # items of one call elsewhere
 _LIBRARIES = ("timm", "open_clip", "sentence-transformers")
 
 
@@ -59,6 +64,7 @@ class Encoder(ABC):
     """
 
     items: str = "images"
+    _asked: Any = None  # `device` that it was loaded with
     # A tenth of a second of work on two cores: Ctrl-C is noticed between batches.
     batch_size: int = 8
 
@@ -93,15 +99,32 @@ class Encoder(ABC):
             raise ValueError(f"`on_progress` must be a function or None, got {on_progress!r}.")
         checked = check_images(items) if self.items == "images" else _check_texts(items)
         n_items, vectors = len(checked), np.empty((0, 0), dtype=np.float32)
-        for start in range(0, n_items, self.batch_size):
-            batch = checked[start : start + self.batch_size]
-            found = self._check_vectors(self._encode_batch(batch), len(batch), start)
+        start = 0
+        for encoded in self._encode_batches(checked):
+            found = self._check_vectors(encoded, min(self.batch_size, n_items - start), start)
             if start == 0:
                 vectors = self._room_for(n_items, found.shape[1])
-            vectors[start : start + len(batch)] = found
+            vectors[start : start + len(found)] = found
+            start += len(found)
             if on_progress is not None:
-                on_progress(start + len(batch), n_items)
+                on_progress(start, n_items)
         return vectors
+
+    def _encode_batches(self, items: Any) -> Iterator[NDArray[Any]]:
+        """Vectors of each batch, made here or where the user's joblib backend runs."""
+        size = self.batch_size
+        if not runs_elsewhere(None):
+            for start in range(0, len(items), size):
+                yield self._encode_batch(items[start : start + size])
+            return
+        step = size * max(1, _SENT // size)
+        parts = (items[start : start + step] for start in range(0, len(items), step))
+        for batches in stream_elsewhere(partial(_encode_part, self, size), parts):
+            yield from batches
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process loads the network itself, once."""
+        return _load_again, (self.name, self._asked, self.key)
 
     def _check_vectors(self, vectors: NDArray[Any], n_items: int, start: int) -> NDArray[Any]:
         if vectors.ndim != 2 or len(vectors) != n_items or vectors.shape[1] == 0:
@@ -176,6 +199,29 @@ def load_encoder(name: str, device: Any = None) -> Encoder:
     """
     if not isinstance(name, str):
         raise TypeError(f"The name of an encoder must be a str, got {type(name).__name__}.")
+    encoder = _load(name, device)
+    encoder._asked = device
+    return encoder
+
+
+@lru_cache(maxsize=2)
+def _load_again(name: str, device: Any, key: str) -> Encoder:
+    """The encoder that another process loaded."""
+    encoder = load_encoder(name, device)
+    if encoder.key != key:
+        raise ValueError(
+            f"{name} is not the same network on {platform.node()}: its weights or libraries "
+            "differ. Install the same versions and files on all machines."
+        )
+    return encoder
+
+
+def _encode_part(encoder: Encoder, size: int, items: Any) -> list[NDArray[Any]]:
+    starts = range(0, len(items), size)
+    return [encoder._encode_batch(items[start : start + size]) for start in starts]
+
+
+def _load(name: str, device: Any) -> Encoder:
     kind, _, rest = name.partition(":")
     if kind == "content":
         from unshuffle.encoders._efficientnet import load_content

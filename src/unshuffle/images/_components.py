@@ -1,13 +1,15 @@
 """Vectors of many pictures in little memory: the leading components of a sample of them."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from unshuffle._parallel import map_parallel, one_blas_thread
+from unshuffle._cluster import runs_elsewhere
+from unshuffle._parallel import map_parallel, one_blas_thread, stream_elsewhere
 
 # Fewer pictures are described by all their numbers.
 MANY = 10_000
@@ -17,26 +19,43 @@ N_COMPONENTS = 256
 _SAMPLE = 2000
 _BLOCK = 256  # pictures at a time
 Rows = Callable[[NDArray[np.intp]], NDArray[Any]]
+Describe = Callable[[Any], NDArray[Any]]
 
 
 def leading_components(
-    rows: Rows, n_items: int, *, n_jobs: int | None = None
+    rows: Rows, n_items: int, *, describe: Describe | None = None, n_jobs: int | None = None
 ) -> NDArray[np.float32]:
     """Items on the leading principal components of a sample of them, which is always the same.
 
-    `rows` makes the vectors of some items. Those of all are never in memory at once.
+    `rows` gives the vectors of some items, or the items themselves for `describe`, which then
+    makes their vectors, here or where the user's joblib backend runs. Those of all are never in
+    memory at once.
     """
     sample = np.sort(np.random.RandomState(0).permutation(n_items)[:_SAMPLE])
     with one_blas_thread():
-        mean, basis = _find_components(np.asarray(rows(sample), dtype=np.float64))
+        some = rows(sample) if describe is None else describe(rows(sample))
+        mean, basis = _find_components(np.asarray(some, dtype=np.float64))
     found = np.empty((n_items, basis.shape[1]), dtype=np.float32)
+    blocks = [np.arange(i, min(i + _BLOCK, n_items)) for i in range(0, n_items, _BLOCK)]
+    project = partial(_project, describe, mean, basis)
+    if describe is not None and runs_elsewhere(n_jobs):
+        parts = stream_elsewhere(project, map(rows, blocks))
+        for block, part in zip(blocks, parts, strict=True):
+            found[block] = part
+        return found
 
-    def project(start: int) -> None:
-        block = np.arange(start, min(start + _BLOCK, n_items))
-        found[block] = (rows(block) - mean) @ basis
+    def fill(block: NDArray[np.intp]) -> None:
+        found[block] = project(rows(block))
 
-    map_parallel(project, range(0, n_items, _BLOCK), n_jobs=n_jobs, in_place=True)
+    map_parallel(fill, blocks, n_jobs=n_jobs)
     return found
+
+
+def _project(
+    describe: Describe | None, mean: NDArray[Any], basis: NDArray[Any], items: NDArray[Any]
+) -> NDArray[Any]:
+    vectors = items if describe is None else describe(items)
+    return np.asarray((vectors - mean) @ basis)
 
 
 def _find_components(

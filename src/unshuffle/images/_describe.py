@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._arrays import check_finite
+from unshuffle._cluster import runs_elsewhere
 from unshuffle._decoding import decode, explain
 from unshuffle._files import check_regular_file, load_array, split_kinds
 from unshuffle._grids import check_images
@@ -31,8 +32,9 @@ _KNOWN = (
     "such as model.onnx or timm:NAME; several joined by +"
 )
 Vectors = NDArray[np.floating]
-# Pictures that are read before they are encoded.
-_AT_A_TIME = 128
+# Pictures that are read before they are encoded, here or by a cluster.
+_AT_A_TIME, _AT_A_TIME_ELSEWHERE = 128, 1024
+_SENT = 256  # pictures of one call elsewhere; a multiple of those that features take at once
 _STEPS = 1000  # of the progress of one kind among several
 _WEIGHED = 2000  # pictures by which kinds are scaled to weigh alike
 
@@ -193,9 +195,14 @@ def _describe_by(
 def _by_each(function: Callable[[Any], Vectors], images: ArrayLike, n_jobs: int | None) -> Vectors:
     """Vectors by a function of each picture alone; of many, their leading components."""
     arrays = check_images(images)
-    if len(arrays) <= MANY:
+    if len(arrays) > MANY:
+        return leading_components(
+            arrays.__getitem__, len(arrays), describe=function, n_jobs=n_jobs
+        )
+    if not runs_elsewhere(n_jobs):
         return function(arrays)
-    return leading_components(lambda rows: function(arrays[rows]), len(arrays), n_jobs=n_jobs)
+    blocks = [arrays[start : start + _SENT] for start in range(0, len(arrays), _SENT)]
+    return np.concatenate(map_parallel(function, blocks, n_jobs=n_jobs, anywhere=True))
 
 
 def _roots_of_shares(counts: Vectors) -> Vectors:
@@ -277,8 +284,9 @@ def _encode_files(
     map_parallel(find, range(len(paths)), n_jobs=n_jobs)
     missing = [i for i, vector in enumerate(vectors) if vector is None]
     n_found = len(paths) - len(missing)
-    for begin in range(0, len(missing), _AT_A_TIME):
-        some = missing[begin : begin + _AT_A_TIME]
+    at_a_time = _AT_A_TIME_ELSEWHERE if runs_elsewhere(n_jobs) else _AT_A_TIME
+    for begin in range(0, len(missing), at_a_time):
+        some = missing[begin : begin + at_a_time]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of decoders, about oddities in files
             arrays = np.stack(map_parallel(read, some, n_jobs=n_jobs))

@@ -119,9 +119,7 @@ class Pyramid:
         counts = [count_sheets(self.cells.shape, level) for level in self.levels]
         root = next(k for k, (down, across) in enumerate(counts) if down * across <= _MOST_ROOTS)
         roots = list(np.ndindex(counts[root]))
-        drawn = map_parallel(
-            lambda place: self._draw(root, *place), roots, n_jobs=n_jobs, in_place=True
-        )
+        drawn = map_parallel(lambda place: self._draw(root, *place), roots, n_jobs=n_jobs)
         halves = dict(zip(roots, drawn, strict=True))
         for level in range(root + 1, len(self.levels)):
             finer = halves

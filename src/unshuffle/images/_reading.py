@@ -5,7 +5,6 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import count
 from numbers import Integral
 from pathlib import Path
@@ -26,7 +25,6 @@ FITS = ("stretch", "crop")
 MAX_SIDE = 4096
 
 Progress = Callable[[int, int], object]
-Worker = Callable[[Any], Any]
 
 
 def check_progress(on_progress: Any) -> None:
@@ -35,23 +33,17 @@ def check_progress(on_progress: Any) -> None:
         raise ValueError(f"`on_progress` must be a function or None, got {on_progress!r}.")
 
 
-def progress_counter(on_progress: Progress | None, total: int) -> Callable[[Worker], Worker]:
-    """Decorator that reports each finished call, one at a time, also from several threads."""
+def progress_counter(on_progress: Progress | None, total: int) -> Callable[[], None]:
+    """Function that reports one more step, one at a time, also from several threads."""
     check_progress(on_progress)
-    if on_progress is None:
-        return lambda function: function
-    report, lock, numbers = on_progress, threading.Lock(), count(1)
+    lock, numbers = threading.Lock(), count(1)
 
-    def counted(function: Worker) -> Worker:
-        def step(argument: Any) -> Any:
-            result = function(argument)
+    def step() -> None:
+        if on_progress is not None:
             with lock:
-                report(next(numbers), total)
-            return result
+                on_progress(next(numbers), total)
 
-        return step
-
-    return counted
+    return step
 
 
 @dataclass(frozen=True)
@@ -281,7 +273,7 @@ def _read_all(
 ) -> _Found:
     """Read every file, and keep copies of those that are new."""
     found = _Found(len(paths), reader.task.size)
-    step = partial(progress_counter(on_progress, len(paths))(lambda _: None), None)
+    step = progress_counter(on_progress, len(paths))
     read_pictures(paths, reader, found.take, step, n_jobs=n_jobs)
     if reader.cache is not None and found.any_new:
         reader.cache.prune()

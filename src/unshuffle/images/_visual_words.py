@@ -83,12 +83,13 @@ def visual_words(
         for start in range(0, n_drawn, CHUNK)
     ]
     chunks = [images[start : start + CHUNK] for start in range(0, len(images), CHUNK)]
-    counted = progress_counter(on_progress, len(batches) + len(chunks))
-    sample = counted(partial(_sample_patches, per_image=ceil(_SAMPLE_PATCHES / n_drawn)))
-    sampled = map_parallel(sample, batches, n_jobs=n_jobs)
+    step = progress_counter(on_progress, len(batches) + len(chunks))
+    sample = partial(_sample_patches, per_image=ceil(_SAMPLE_PATCHES / n_drawn))
+    sampled = map_parallel(sample, batches, n_jobs=n_jobs, anywhere=True, done=step)
     words = _learn_vocabulary(np.concatenate(sampled), n_words, rng)
-    count = counted(partial(_count_words, words=words, n_words=n_words))
-    return np.concatenate(map_parallel(count, chunks, n_jobs=n_jobs))
+    count = partial(_count_words, words=words, n_words=n_words)
+    counts = map_parallel(count, chunks, n_jobs=n_jobs, anywhere=True, done=step)
+    return np.concatenate(counts)
 
 
 def patch_descriptors(

@@ -153,7 +153,7 @@ class Wall:
         Pyramid(self.pictures, self.grid, plan.levels, plan.suffix, save).draw(n_jobs)
         if plan.picture_suffix:
             starts = range(0, len(self.items), _IN_FOLDER)
-            map_parallel(write_pictures, starts, n_jobs=n_jobs, in_place=True)
+            map_parallel(write_pictures, starts, n_jobs=n_jobs)
         (folder / "data").mkdir()
         for name, value in self._parts():
             (folder / "data" / f"{name}.js").write_bytes(data_script(name, value))

@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from unshuffle._parallel import map_parallel
 from unshuffle._progress import Callback, Search
 from unshuffle.orbits._algebra import complete_algebra
 from unshuffle.orbits._least_squares import EXACT, Descent, descend, start_descent
@@ -74,6 +73,8 @@ class OrbitSearch(Search[Solution]):
 
     def report(self, objective: float, generators: Array) -> None:
         """Report one step; `generators` are coordinates."""
+        if self._is_kept("report", objective, generators):
+            return
         self.step(
             objective,
             _NO_PERMUTATION,
@@ -119,10 +120,11 @@ def _learn(descents: "_Descents", k: int) -> Descent:
         return best
     n_init, n_jobs = descents.options.n_init, descents.options.n_jobs
     starts = [descents.random_start(k, seed) for seed in range(n_init - n_informed)]
-    tried = map_parallel(descents.attempt, starts, n_jobs=n_jobs)
+    tried = descents.search.map(descents.attempt, starts, n_jobs=n_jobs)
     # an informed start may be slow at first and still end lower
     finalists = [best, min(tried, key=lambda run: run.cost)] if tried else [best]
-    return min(map_parallel(descents.finish, finalists, n_jobs=n_jobs), key=lambda run: run.cost)
+    ended = descents.search.map(descents.finish, finalists, n_jobs=n_jobs)
+    return min(ended, key=lambda run: run.cost)
 
 
 def _learn_fewer(descents: "_Descents", found: Descent) -> Descent:

@@ -134,7 +134,7 @@ def ordered_gram(
         for k in range(a.shape[1]):
             K[rows] += kernel(a[rows, k], b[:, k])
 
-    map_parallel(fill, range(0, len(a), ROWS), n_jobs=n_jobs, in_place=True)
+    map_parallel(fill, range(0, len(a), ROWS), n_jobs=n_jobs)
     return K
 
 

@@ -221,7 +221,7 @@ def nearest_candidates(
             target = template if template.ndim == 2 else template[i]
             orders[i] = _rectangular(slot_distances(target, features[i]))
 
-    map_parallel(assign_portion, range(0, n_sets, PORTION), n_jobs=n_jobs, in_place=True)
+    map_parallel(assign_portion, range(0, n_sets, PORTION), n_jobs=n_jobs)
     return orders
 
 

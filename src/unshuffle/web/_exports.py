@@ -126,7 +126,7 @@ def _make_picture(job: Job, folder: Path, wall: Wall) -> tuple[Path, str]:
         done += 1
         job.count(done, len(wall.names))
 
-    map_parallel(draw, range(len(wall.names)), n_jobs=-1, in_place=True)
+    map_parallel(draw, range(len(wall.names)), n_jobs=-1)
     path = folder / "wall.png"
     save_sheet(grid_sheet(tiles, wall.grid, tile=side, gap=gap), path)
     return path, "image/png"

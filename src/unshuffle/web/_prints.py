@@ -110,7 +110,7 @@ def _draw(job: Job, what: Print) -> Image.Image:
                 drawn.paste(tile.crop(box), (left[column], top[row]))
             job.count(next(numbers), len(slots))
 
-    map_parallel(put, slots, n_jobs=_AT_ONCE, in_place=True)
+    map_parallel(put, slots, n_jobs=_AT_ONCE)
     return drawn
 
 

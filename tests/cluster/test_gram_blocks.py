@@ -1,12 +1,12 @@
+"""Gram matrices of sets in blocks, as Dask arrays."""
+
 import os
-import signal
 import sys
-import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.base import clone
+from tests.cluster.marked import Marked
 
 from unshuffle.kernels import (
     ExpectedLikelihoodKernel,
@@ -18,6 +18,7 @@ from unshuffle.kernels import (
 )
 
 pytest.importorskip("distributed")
+pytestmark = pytest.mark.xdist_group("cluster")
 
 KERNELS = [
     MeanMapKernel(),
@@ -33,54 +34,6 @@ KERNELS = [
 def sets(n, seed=0):
     rng = np.random.default_rng(seed)
     return [rng.normal(rng.normal(size=2), 1.0, size=(rng.integers(5, 15), 2)) for _ in range(n)]
-
-
-class Marked:
-    """Gaussian similarity of points that leaves a mark at each call, and once ends its process.
-
-    Each call leaves an empty file in a folder. The call that finds `deadly` of them, and is the
-    first to do so, kills the worker that it runs on.
-    """
-
-    def __init__(self, folder, deadly):
-        self.folder = str(folder)
-        self.deadly = deadly
-
-    def __call__(self, X, Y):
-        if len(os.listdir(self.folder)) >= self.deadly and self.first():
-            os.kill(os.getpid(), signal.SIGKILL)
-        Path(self.folder, f"{os.getpid()}-{time.monotonic_ns()}").touch()
-        return np.exp(-0.5 * ((X[:, None] - Y[None]) ** 2).sum(axis=2))
-
-    def first(self):
-        try:
-            os.close(os.open(f"{self.folder}.killed", os.O_CREAT | os.O_EXCL))
-        except FileExistsError:
-            return False
-        return True
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    """Client of two worker processes."""
-    import cloudpickle
-    from distributed import Client, LocalCluster
-
-    # Workers cannot import the tests.
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    with (
-        # Port 0 is any that is free: other clusters may run on this machine.
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
-        ) as workers,
-        Client(workers) as client,
-    ):
-        yield client
-    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
-
-
-def processes(client):
-    return set(client.run(os.getpid).values())
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: type(kernel).__name__)
@@ -107,7 +60,7 @@ def test_half_of_the_blocks_are_computed(monkeypatch):
         return compute(self, a, b)
 
     monkeypatch.setattr(MeanMapKernel, "_gram", counted)
-    MeanMapKernel(gamma=1.0).dask_gram(sets(150), block_size=64).compute()
+    MeanMapKernel(gamma=1.0).dask_gram(sets(150), block_size=64).compute(scheduler="threads")
     expected = [(64, None), (64, 64), (64, 22), (64, None), (64, 22), (22, None)]
     assert sorted(map(str, pairs)) == sorted(map(str, expected))
 
@@ -126,7 +79,6 @@ def test_tasks_hold_the_points_of_their_block_alone():
 
 def test_nothing_is_computed_before_it_is_asked_for(tmp_path):
     folder = tmp_path / "marks"
-    folder.mkdir()
     MeanMapKernel(Marked(folder, 10**9)).dask_gram(sets(150), block_size=64)
     assert os.listdir(folder) == []
 
@@ -153,18 +105,16 @@ def test_two_workers_give_the_same_numbers_to_the_last_bit(cluster, kernel):
 
 
 @pytest.mark.slow
-def test_a_worker_killed_midway_changes_nothing(cluster, tmp_path):
-    bags, before = sets(200), processes(cluster)
+def test_a_worker_killed_midway_changes_nothing(cluster, processes, tmp_path):
+    bags, before = sets(200), processes()
     assert len(before) == 2
-    # 4 blocks of up to 64 sets: 200 calls for the lengths of mean maps, and for each of 10 pairs
-    # of blocks one or two for each set of the first. The deadly one comes when some are done.
-    (tmp_path / "marks").mkdir()
-    deadly = MeanMapKernel(Marked(tmp_path / "marks", 500))
+    # 4 blocks of up to 64 sets, each in three groups: 10 calls for the lengths of mean maps, and
+    # up to six for each of 10 pairs of blocks. The deadly one comes when some are done.
+    deadly = MeanMapKernel(Marked(tmp_path / "marks", 25))
     found = deadly.dask_gram(bags, block_size=64).compute()
     assert (tmp_path / "marks.killed").exists()
-    assert len(before - processes(cluster)) == 1
+    assert len(before - processes()) == 1
 
-    (tmp_path / "harmless").mkdir()
     harmless = MeanMapKernel(Marked(tmp_path / "harmless", 10**9))
     np.testing.assert_array_equal(found, harmless.gram(bags))
-    assert len(os.listdir(tmp_path / "harmless")) >= 1000  # the deadly one was not the last
+    assert len(os.listdir(tmp_path / "harmless")) >= 50  # the deadly one was not the last

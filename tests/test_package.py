@@ -22,12 +22,14 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 # Modules of distributions that are named otherwise.
 MODULES = {
     "dask[distributed]": {"dask", "distributed"},
+    "lapx": {"lap"},
     "ott-jax": {"ott", "jax"},
     "pillow": {"PIL"},
     "pot": {"ot"},
     "sawmil[osqp]": {"sawmil"},
     "scikit-image": {"skimage"},
     "scikit-learn": {"sklearn"},
+    "umap-learn": {"umap"},
 }
 RUN_NOT_IMPORTED = {"codespell", "import-linter", "mypy", "pytest-xdist", "ruff"}
 # Encoders, which are found by names that the user gives.

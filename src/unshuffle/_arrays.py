@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
+# The square of a larger number may not fit into a float.
+LARGEST = 1e150
 # Next to a number this many times larger, the square of another is lost to rounding.
 _OUTLIER_FACTOR = 2.0**26
 _TIMES = (date, time, timedelta, np.datetime64, np.timedelta64)
@@ -319,7 +321,7 @@ def check_magnitude(X: Any, name: str) -> None:
     """Refuse numbers whose squares do not fit into a float."""
     values = X.data if sparse.issparse(X) else X
     largest = max(float(values.max()), -float(values.min())) if values.size else 0.0
-    if largest > 1e150:
+    if largest > LARGEST:
         raise ValueError(
             f"{name} holds {largest:.3g}, whose square is too large for a float. "
             "Divide the values by a common number first."

@@ -81,6 +81,8 @@ def assign(
     if solver == "auto":
         smallest = SMALLEST_COLD if prices is None else SMALLEST_WARM
         fewer, more = sorted((n_rows, n_cols))
+        if prices is not None and n_rows == n_cols and fewer < smallest and _auction():
+            return _by_paths(benefit, prices) or _exact(benefit)
         if fewer < smallest or fewer < THINNEST * more:
             solver = "exact"
     if solver == "exact" or _auction() is None:
@@ -105,6 +107,19 @@ def _exact(benefit: NDArray[Any]) -> Assignment:
     columns[rows] = cols
     value = float(benefit[rows, cols].sum(dtype=np.float64))
     return Assignment(columns, value, None, 0.0, "exact")
+
+
+def _by_paths(benefit: NDArray[Any], prices: NDArray[np.float64]) -> Assignment | None:
+    """Exact result for few items, from given prices; None if a benefit is infinite."""
+    from unshuffle._assign_loops import assign_each
+
+    n = len(benefit)
+    final = prices[None].copy()
+    columns = np.empty((1, n), dtype=np.intp)
+    if not assign_each(-benefit[None].astype(np.float64), final, columns):
+        return None
+    value = float(benefit[np.arange(n), columns[0]].sum(dtype=np.float64))
+    return Assignment(columns[0], value, final[0], 0.0, "exact")
 
 
 def _by_auction(

@@ -29,15 +29,48 @@ def assign_each(costs: Array, prices: Array, columns: Index) -> bool:
 
 @compiled()
 def augment_rows(cost: Array, price: Array, row_of: Index, column_of: Index, free: Index) -> bool:
-    """Match the free rows one after the other; False if a cost is not finite."""
+    """Match the free rows one after the other; False if a cost is not finite.
+
+    Dijkstra's shortest path leads from each to a free column.
+    """
     n = cost.shape[0]
     before = np.empty(n, dtype=np.intp)
     distance = np.empty(n)
     reached = np.empty(n, dtype=np.bool_)
     for place in range(free.shape[0]):
         start = free[place]
-        if not _augment(cost, price, row_of, column_of, start, distance, before, reached):
-            return False
+        for j in range(n):
+            distance[j] = cost[start, j] + price[j]
+            before[j] = start
+            reached[j] = False
+        while True:
+            least, nearest = np.inf, -1
+            for j in range(n):
+                if not reached[j] and distance[j] < least:
+                    least, nearest = distance[j], j
+            if nearest < 0:  # all remaining costs are infinite or NaN
+                return False
+            reached[nearest] = True
+            i = row_of[nearest]
+            if i < 0:
+                break
+            behind = least - cost[i, nearest] - price[nearest]
+            for j in range(n):
+                if not reached[j]:
+                    through = behind + cost[i, j] + price[j]
+                    if through < distance[j]:
+                        distance[j] = through
+                        before[j] = i
+        for j in range(n):
+            if reached[j]:
+                price[j] += least - distance[j]
+        j = nearest
+        while True:
+            i = before[j]
+            row_of[j] = i
+            column_of[i], j = j, column_of[i]
+            if i == start:
+                break
     return True
 
 
@@ -63,50 +96,3 @@ def take_cheapest(cost: Array, price: Array, row_of: Index, column_of: Index, fr
             free[n_free] = i
             n_free += 1
     return n_free
-
-
-@compiled()
-def _augment(
-    cost: Array,
-    price: Array,
-    row_of: Index,
-    column_of: Index,
-    start: int,
-    distance: Array,
-    before: Index,
-    reached: NDArray[np.bool_],
-) -> bool:
-    """Match one more row by Dijkstra's shortest path from it to a free column."""
-    n = cost.shape[0]
-    for j in range(n):
-        distance[j] = cost[start, j] + price[j]
-        before[j] = start
-        reached[j] = False
-    while True:
-        least, nearest = np.inf, -1
-        for j in range(n):
-            if not reached[j] and distance[j] < least:
-                least, nearest = distance[j], j
-        if nearest < 0:  # all remaining costs are infinite or NaN
-            return False
-        reached[nearest] = True
-        i = row_of[nearest]
-        if i < 0:
-            break
-        behind = least - cost[i, nearest] - price[nearest]
-        for j in range(n):
-            if not reached[j]:
-                through = behind + cost[i, j] + price[j]
-                if through < distance[j]:
-                    distance[j] = through
-                    before[j] = i
-    for j in range(n):
-        if reached[j]:
-            price[j] += least - distance[j]
-    j = nearest
-    while True:
-        i = before[j]
-        row_of[j] = i
-        column_of[i], j = j, column_of[i]
-        if i == start:
-            return True

@@ -412,13 +412,12 @@ def _cheapest_two(keys: Any, heap: Any, prices: Any) -> tuple[int, float, float]
 
     Keys lag behind prices, which never fall, so an entry with a current key is in place.
     """
-    while keys[0] < prices[heap[0]]:
-        _sift(keys, heap, prices, 0)
     second = np.inf
-    for child in range(1, min(3, heap.shape[0])):
-        while keys[child] < prices[heap[child]]:
-            _sift(keys, heap, prices, child)
-        second = min(second, keys[child])
+    for at in range(min(3, heap.shape[0])):
+        while keys[at] < prices[heap[at]]:
+            _sift(keys, heap, prices, at)
+        if at > 0:
+            second = min(second, keys[at])
     return heap[0], keys[0], second
 
 

@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.utils.validation import validate_data
 
 from unshuffle._arrays import (
+    LARGEST,
     as_numbers,
     check_column_names,
     check_magnitude,
@@ -79,7 +80,7 @@ class Bags:
     def sorted(self) -> "Bags":
         """Same bags with the points of each in canonical order."""
         holder = np.repeat(np.arange(len(self)), self.sizes)
-        return Bags(self.points[np.lexsort((*self.points.T[::-1], holder))], self.offsets)
+        return Bags(self.points[canonical_order(self.points, holder)], self.offsets)
 
     def check_outliers(self) -> None:
         """Refuse a point so far from the others that their squares are lost to rounding."""
@@ -101,9 +102,23 @@ class Bags:
         return int(self.points.shape[1])
 
 
-def canonical_order(points: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Indices that sort the points by their coordinates, whatever their original order."""
-    return np.lexsort(points.T[::-1])
+def canonical_order(
+    points: NDArray[np.float64], holder: NDArray[np.intp] | None = None
+) -> NDArray[np.intp]:
+    """Indices that sort points by holder, then coordinates, whatever their original order."""
+    first = () if holder is None else (holder,)
+    n_columns = 1
+    while True:
+        # A few columns often tell all points apart; sorting by all of them takes longer.
+        keys = (*first, *points.T[:n_columns])
+        order = np.lexsort(keys[::-1])
+        equal = np.ones(max(0, len(order) - 1), dtype=bool)
+        for key in keys:
+            ordered = key[order]
+            equal &= ordered[1:] == ordered[:-1]
+        if n_columns >= points.shape[1] or not equal.any():
+            return order
+        n_columns *= 4
 
 
 def equal_sizes(bags: Bags, n_points: int, *, missing: bool, seed: int) -> NDArray[np.intp]:
@@ -305,6 +320,10 @@ def _shape(bags: Any, name: str) -> tuple[int, ...]:
 
 def _stack(bags: list[Any], name: str) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     """Points of a list of bags, stacked, and the offset of each bag."""
+    if all(_is_plain(bag) and bag.shape[1] == bags[0].shape[1] for bag in bags):
+        together = np.ascontiguousarray(np.concatenate(bags))
+        if float(np.abs(together).max()) <= LARGEST:  # False for NaN
+            return together, _offsets([len(bag) for bag in bags])
     points = []
     for i, bag in enumerate(bags):
         n_axes = _dimensions(bag)
@@ -324,8 +343,16 @@ def _stack(bags: list[Any], name: str) -> tuple[NDArray[np.float64], NDArray[np.
                 f"Points of bag {i} of {name} have {points[i].shape[1]} columns, those of bag 0 "
                 f"have {points[0].shape[1]}. Describe the points of all bags by the same columns."
             )
-    sizes = [len(each) for each in points]
-    return np.concatenate(points), np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
+    return np.concatenate(points), _offsets([len(each) for each in points])
+
+
+def _is_plain(bag: Any) -> bool:
+    """Whether a bag needs no conversion, and no error message unless for its numbers."""
+    return type(bag) is np.ndarray and bag.dtype == np.float64 and bag.ndim == 2 and bag.size > 0
+
+
+def _offsets(sizes: list[int]) -> NDArray[np.intp]:
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
 
 
 def _check_points(bag: Any, *, holder: str) -> NDArray[np.float64]:

@@ -1,6 +1,7 @@
 """Distances between rows, and kernels that decrease with distance."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NoReturn
 
 import numpy as np
@@ -57,18 +58,27 @@ def mirror_upper(D: NDArray[np.float64]) -> NDArray[np.float64]:
     for start in range(0, n_items, _BLOCK):
         stop = min(start + _BLOCK, n_items)
         D[stop:, start:stop] = D[start:stop, stop:].T
-        block = np.triu(D[start:stop, start:stop])
-        D[start:stop, start:stop] = block + np.triu(block, 1).T
+        block = D[start:stop, start:stop]
+        np.copyto(block, block.T.copy(), where=_below_diagonal()[: stop - start, : stop - start])
     return D
+
+
+@cache
+def _below_diagonal() -> NDArray[np.bool_]:
+    """Mask of a block's entries below the diagonal."""
+    return np.tri(_BLOCK, k=-1, dtype=bool)
 
 
 def inner_products(X: Any, Y: Any = None) -> NDArray[np.float64]:
     """Inner products of the rows of X with those of Y (with each other if Y is None)."""
     same = Y is None
-    X, Y = _alike(X, Y)
+    products = _products(*_alike(X, Y))
+    return mirror_upper(products) if same else products
+
+
+def _products(X: Any, Y: Any) -> NDArray[np.float64]:
     products = X @ Y.T
-    dense: NDArray[np.float64] = products.toarray() if sparse.issparse(products) else products
-    return mirror_upper(dense) if same else dense
+    return np.asarray(products.toarray() if sparse.issparse(products) else products)
 
 
 def products_about_middle(X: Any) -> NDArray[np.float64]:
@@ -104,7 +114,7 @@ def squared_distances(X: Any, Y: Any = None) -> NDArray[np.float64]:
         near_X = X - center
         near_Y = near_X if same else Y - center
     x_norms, y_norms = _squared_norms(near_X), _squared_norms(near_Y)
-    D = inner_products(near_X, None if same else near_Y)
+    D = _products(near_X, near_Y)
     D *= -2.0
     D += x_norms[:, None]
     D += y_norms
@@ -219,8 +229,11 @@ def _recompute_cancelled(
     y_norms: NDArray[np.float64],
 ) -> None:
     n_pairs = _pairs_per_block(X)
+    most = _CANCELED * (x_norms.max(initial=0.0) + y_norms.max(initial=0.0))
     for start in range(0, D.shape[0], _BLOCK):
         stop = min(start + _BLOCK, D.shape[0])
+        if D[start:stop].min(initial=np.inf) > most:
+            continue
         limit = _CANCELED * (x_norms[start:stop, None] + y_norms)
         rows, columns = np.nonzero(D[start:stop] <= limit)
         rows += start

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._parallel import per_call
 from unshuffle._quadratic import Array, Permutation, QuadraticProblem, assign_free
 
 SINKHORN_ITERATIONS = 60
@@ -14,6 +15,7 @@ SMALLEST_MASS = 1e-150  # the product of two inverses stays finite
 LARGEST_ENTRY = 1e6  # sums of its cubes fit into single precision
 LARGEST_SPREAD = 1e300
 COLDEST = 1e-100  # as a share of the largest slope
+SMALLEST = 5e-324  # above zero
 COOLING = (0.5, 0.35, 0.25, 0.15, 0.1)
 ROUNDS_PER_STEP = 4
 
@@ -65,9 +67,7 @@ def mean_field(
             gradient -= problem.cost
         if not everyone:
             gradient = gradient[np.ix_(rows, columns)]
-        # A temperature near 0 would overflow.
-        softness = max(temperature * spread, COLDEST * float(np.abs(gradient).max(initial=1e-300)))
-        found, scaling = _scaled(gradient / softness, scaling)
+        found, scaling = _scaled(gradient, temperature * spread, scaling)
         if everyone:
             moved = float(np.abs(found - shares).sum()) / rows.size
             shares = found
@@ -150,7 +150,7 @@ def soften(problem: QuadraticProblem, benefit: Array, *, temperature: float) -> 
     shares[problem.frozen[:, 0], problem.frozen[:, 1]] = 1.0
     if rows.size:
         free = benefit[np.ix_(rows, columns)]
-        found, _ = _scaled(free / (temperature * interaction_spread(free)), None)
+        found, _ = _scaled(free, temperature * interaction_spread(free), None)
         shares[np.ix_(rows, columns)] = found
     return shares
 
@@ -160,12 +160,16 @@ def interaction_spread(benefit: Array) -> float:
 
     Only this part affects an assignment; constants added to rows or columns do not.
     """
-    largest = float(np.abs(benefit).max(initial=0.0))
-    if not 1e-100 < largest < 1e100 and largest > 0.0:
+    from unshuffle._mean_field_loops import measure_spread  # numba is slow to load
+
+    if benefit.size == 0:
+        return 1.0
+    largest = max(float(benefit.max()), -float(benefit.min()))
+    if not 1e-100 < largest < 1e100 and 0.0 < largest < np.inf:
         # Squares and sums would overflow or underflow.
         return min(interaction_spread(benefit / largest) * largest, LARGEST_SPREAD)
-    rest = benefit - benefit.mean(axis=0) - benefit.mean(axis=1)[:, None] + benefit.mean()
-    return float(rest.std()) or 1.0
+    matrix = np.ascontiguousarray(benefit, dtype=np.float64)
+    return float(measure_spread(matrix, np.empty(matrix.shape[1]))) or 1.0
 
 
 def _of_order_one(problem: QuadraticProblem) -> QuadraticProblem:
@@ -180,30 +184,34 @@ def _of_order_one(problem: QuadraticProblem) -> QuadraticProblem:
 
 
 def _scaled(
-    benefit: Array, scaling: NDArray[np.float64] | None
+    benefit: Array, temperature: float, scaling: NDArray[np.float64] | None
 ) -> tuple[Array, NDArray[np.float64]]:
-    """Entropic assignment at temperature 1 by Sinkhorn scaling; warm start if `scaling` is given.
+    """Entropic assignment by Sinkhorn scaling; warm start if `scaling` is given.
 
     Rows have mass 1; columns too if the matrix is square, else at most 1.
     """
+    from unshuffle._mean_field_loops import scale  # numba is slow to load
+
     n_rows, n_columns = benefit.shape
-    # Largest entry of each row at 1: nothing overflows, and underflow is a share of 0.
-    kernel = np.exp(benefit - benefit.max(axis=1, keepdims=True))
-    columns = np.ones(n_columns) if scaling is None else scaling
-    square = n_rows == n_columns
-    for _ in range(SINKHORN_ITERATIONS):
-        rows = 1.0 / np.maximum(kernel @ columns, SMALLEST_MASS)
-        mass = kernel.T @ rows
-        updated = 1.0 / np.maximum(mass, SMALLEST_MASS)
-        if square:
-            error = float(np.add.reduce(np.abs(columns * mass - 1.0)))
-            updated /= np.maximum.reduce(updated)  # rows absorb the common factor
-        else:
-            updated = np.minimum(updated, 1.0)
-            error = float(np.add.reduce(np.abs(updated - columns)))
-        columns = updated
-        if error < SINKHORN_TOL * n_columns:
+    # Largest entry of each row at 0: nothing overflows, and underflow is a share of 0.
+    benefit = benefit - benefit.max(axis=1, keepdims=True)
+    # A temperature near 0 would overflow.
+    benefit /= max(temperature, -COLDEST * float(benefit.min()), SMALLEST)
+    kernel = np.exp(benefit)
+    columns = np.ones(n_columns) if scaling is None else scaling.copy()
+    mass = np.empty(n_columns)
+    left = SINKHORN_ITERATIONS
+    at_once = min(left, per_call(0.5 * kernel.size))
+    while left > 0:
+        square, n_rounds = n_rows == n_columns, min(at_once, left)
+        if scale(kernel, columns, mass, square, SMALLEST_MASS, SINKHORN_TOL, n_rounds):
             break
+        left -= n_rounds
+    kernel *= columns
+    totals = kernel.sum(axis=1, keepdims=True)
+    if totals.min() > SMALLEST_MASS:
+        kernel /= totals
+        return kernel, columns
     # In the log domain, so that rows sum to 1 even if the scaling was clipped.
     shares = benefit + np.log(np.maximum(columns, SMALLEST_MASS))
     shares = np.exp(shares - shares.max(axis=1, keepdims=True))

@@ -3,12 +3,13 @@
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._arrays import middle
-from unshuffle._assign import assign
+from unshuffle._assign import SMALLEST_WARM, assign
 from unshuffle._parallel import per_call, product, spans
 
 Array = NDArray[np.float64]  # some are complex: see `QuadraticProblem`
@@ -79,12 +80,12 @@ class QuadraticProblem:
         """Numbers of items of both collections."""
         return self.K.shape[0], self.L.shape[0]
 
-    @property
+    @cached_property
     def free_rows(self) -> NDArray[np.intp]:
         """Items of the first collection that may move."""
         return np.delete(np.arange(self.K.shape[0]), self.frozen[:, 0])
 
-    @property
+    @cached_property
     def free_columns(self) -> NDArray[np.intp]:
         """Items of the second collection that they may be matched to."""
         return np.delete(np.arange(self.L.shape[0]), self.frozen[:, 1])
@@ -269,12 +270,15 @@ def matched_sums(K: Array, L: Array, permutation: Permutation) -> tuple[float, f
     from unshuffle import _quadratic_loops  # numba is slow to load
 
     n = permutation.size
+    if K.dtype == np.float32:
+        K, L = K.astype(np.float64), L.astype(np.float64)  # one signature fewer to compile
     trace = square = 0.0
-    for start, stop in spans(n, READ * n):
+    pieces = [(0, n)] if per_call(READ * n) >= n else spans(n, READ * n)
+    for start, stop in pieces:
         trace, square = _quadratic_loops.matched_sums(
             K, L, permutation, start, stop, trace, square
         )
-    return float(trace), float(square)
+    return trace, square
 
 
 def swap_ascent(
@@ -442,6 +446,9 @@ def climb(
     value = problem.value(permutation)
     slopes = problem.gradient(permutation)
     prices: NDArray[np.float64] | None = None
+    if problem.shape[0] == problem.shape[1] < SMALLEST_WARM:
+        # Even prices of zero make `assign` return those of the solution, for the next step.
+        prices = np.zeros(problem.free_columns.size)
     n_assignments = 0
     while True:
         rose = False

@@ -328,8 +328,10 @@ def complete(
                 k += 1
             elif costs[n] < least:
                 least = float(costs[n])
-                best[:] = chosen
-    permutation[rows] = columns[best]
+                for i in range(n):
+                    best[i] = chosen[i]
+    for i in range(n):
+        permutation[rows[i]] = columns[best[i]]
 
 
 @compiled()

@@ -81,8 +81,10 @@ def tabu_swaps(
         _take_back(gains, x, y, a, b)
         if current > best + least_gain:
             best = current
-            best_order[:] = order
-    order[:] = best_order
+            for k in range(m):  # whole arrays would take half a second longer to compile
+                best_order[k] = order[k]
+    for k in range(m):
+        order[k] = best_order[k]
     return best
 
 

@@ -118,17 +118,19 @@ def test_both_descriptions_count(check_layout):
 
 @pytest.mark.parametrize("kernel", ["rbf", "chi2"])
 def test_thin_factors_come_close_to_whole_matrices(digits, monkeypatch, kernel):
-    whole = GridLayout(kernel=kernel, random_state=0).fit(digits)
-    monkeypatch.setattr(_problem, "DENSE_UP_TO", 50)
-    monkeypatch.setattr(_problem, "N_LANDMARKS", 60)
-    thin = GridLayout(kernel=kernel, random_state=0).fit(digits)
     K = gram_matrix(digits, kernel)
-    scores = []
-    for layout in (whole, thin):
+
+    def score(seed):
+        layout = GridLayout(kernel=kernel, random_state=seed).fit(digits)
         judge = GridLayout(layout.grid_.shape, kernel="precomputed", callback=lambda _: True)
         frozen = np.column_stack([layout.grid_.ravel(), np.arange(120)])
-        scores.append(judge.fit(K, frozen=frozen).score_)
-    assert scores[1] > scores[0] - 0.03
+        return judge.fit(K, frozen=frozen).score_
+
+    whole = [score(seed) for seed in range(5)]
+    monkeypatch.setattr(_problem, "DENSE_UP_TO", 50)
+    monkeypatch.setattr(_problem, "N_LANDMARKS", 60)
+    thin = [score(seed) for seed in range(5)]
+    assert np.mean(thin) > np.mean(whole) - 0.02
 
 
 def test_leading_components_of_many_items_and_features_keep_the_layout_good(monkeypatch):

@@ -10,11 +10,11 @@ from scipy.ndimage import gaussian_filter1d
 from scipy.optimize import linear_sum_assignment
 
 from unshuffle._parallel import Workers
-from unshuffle.layout import _surface_loops, _surfaces
+from unshuffle.layout import _surfaces
 from unshuffle.layout._anneal import GROUP, draw_groups
 from unshuffle.layout._group_loops import assign_groups, exchange_neighbors
-from unshuffle.layout._surface_loops import LONGEST_SHIFT, NOISE_OFFSETS, OWN_SHARE, swap_passes
-from unshuffle.layout._surfaces import Passes, Raster, Scatter
+from unshuffle.layout._surface_loops import NOISE_OFFSETS, swap_passes
+from unshuffle.layout._surfaces import LONGEST_SHIFT, OWN_SHARE, Passes, Raster, Scatter
 
 some = settings(deadline=None, max_examples=40, derandomize=True)
 sides = st.integers(1, 13)
@@ -30,18 +30,30 @@ def smoothed(planes, bandwidth, wrap):
     return planes
 
 
+@pytest.fixture
+def long_sides(monkeypatch):
+    """Small boards are averaged as large ones are, by compiled loops."""
+    monkeypatch.setattr(_surfaces, "SMALL_SIDE", 0)
+
+
+@pytest.mark.parametrize("small_side", [0, 64])
 @some
 @given(rows=sides, columns=sides, bandwidth=st.floats(0.5, 3.9), wrap=st.booleans(), seed=seeds)
-def test_averages_of_every_cell_equal_a_gaussian_filter(rows, columns, bandwidth, wrap, seed):
+def test_averages_of_every_cell_equal_a_gaussian_filter(
+    small_side, rows, columns, bandwidth, wrap, seed
+):
     planes = np.random.default_rng(seed).normal(size=(3, rows, columns)).astype(np.float32)
     surface = Raster(rows, columns, wrap)
-    found = surface.average(planes.reshape(3, -1), bandwidth, ONE).reshape(planes.shape)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_surfaces, "SMALL_SIDE", small_side)
+        found = surface.average(planes.reshape(3, -1), bandwidth, ONE).reshape(planes.shape)
     expected = smoothed(planes.astype(float), bandwidth, wrap)
     np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("wrap", [False, True])
 @pytest.mark.parametrize("bandwidth", [4.0, 6.5, 12.0, 24.0])
+@pytest.mark.usefixtures("long_sides")
 def test_averages_sampled_coarsely_stay_within_a_tenth_of_how_they_vary(wrap, bandwidth):
     planes = np.random.default_rng(0).normal(size=(2, 64, 47)).astype(np.float32)
     surface = Raster(64, 47, wrap)
@@ -53,12 +65,14 @@ def test_averages_sampled_coarsely_stay_within_a_tenth_of_how_they_vary(wrap, ba
 
 @pytest.mark.parametrize("wrap", [False, True])
 @pytest.mark.parametrize("bandwidth", [0.8, 4.0, 30.0])
+@pytest.mark.usefixtures("long_sides")
 def test_averages_of_a_constant_are_that_constant(wrap, bandwidth):
     surface = Raster(33, 5, wrap)
     found = surface.average(np.full((1, 165), 2.5, dtype=np.float32), bandwidth, ONE)
     np.testing.assert_allclose(found, 2.5, rtol=1e-5)
 
 
+@pytest.mark.usefixtures("long_sides")
 def test_averages_do_not_depend_on_how_the_work_is_split(monkeypatch):
     planes = np.random.default_rng(0).normal(size=(2, 40 * 30)).astype(np.float32)
     surface = Raster(40, 30, wrap=False)
@@ -70,14 +84,13 @@ def test_averages_do_not_depend_on_how_the_work_is_split(monkeypatch):
 
 
 @pytest.mark.parametrize("wrap", [False, True])
-def test_averages_over_a_short_side_take_cells_together(monkeypatch, wrap):
+def test_averages_over_a_short_side_take_cells_together(wrap):
     planes = np.random.default_rng(0).normal(size=(2, 3, 4000)).astype(np.float32)
     surface = Raster(3, 4000, wrap)
     found = surface.average(planes.reshape(2, -1), 1500.0, ONE).reshape(planes.shape)
-    index, weights = _surface_loops.gaussian_taps(3, 1500.0, 1, wrap)
-    assert index.shape[1] > _surface_loops.MANY_TAPS  # 9,003 taps for three cells
-    cells, sums = _surface_loops._sum_taps(index, weights, 3)
-    assert cells.tolist() == [[0, 1, 2]]
+    index, weights = _surfaces.gaussian_taps(3, 1500.0, 1, wrap)
+    assert index.shape[1] > _surfaces.MANY_TAPS  # 9,003 taps for three cells
+    sums = _surfaces._sum_taps(index, weights, 3)
     np.testing.assert_allclose(sums, np.bincount(index[0], weights[0], 3)[None], rtol=1e-4)
     expected = smoothed(planes.mean(axis=1, keepdims=True).astype(float), 1500.0, wrap)
     np.testing.assert_allclose(found, np.repeat(expected, 3, axis=1), atol=2e-3)
@@ -105,6 +118,7 @@ def test_averages_over_points_lie_within_what_is_averaged(n_points, bandwidth, s
     np.testing.assert_allclose(found[1], 3.0, rtol=1e-5)
 
 
+@pytest.mark.usefixtures("long_sides")
 def test_averages_over_points_of_a_grid_equal_those_of_the_grid_away_from_its_edges():
     rows, columns = 40, 40
     places = np.stack(np.mgrid[:rows, :columns], axis=-1).reshape(-1, 2).astype(float)
@@ -188,7 +202,8 @@ def test_a_pass_of_swaps_equals_the_slow_one(rows, columns, bandwidth, locks, ow
         columns,
         2 if own_share else 0,
         draws,
-        bandwidth,
+        max(1, int(LONGEST_SHIFT * bandwidth)),
+        _surfaces.own_share(bandwidth),
         np.zeros(n_cells + NOISE_OFFSETS, np.float32),
         0.0,
     )
@@ -441,6 +456,7 @@ def test_neighbors_count_each_other_alike_and_never_themselves(kind):
 def test_typical_gains_of_equal_items_are_zero():
     planes = np.ones((2, 12), dtype=np.float32)
     items = np.arange(12, dtype=np.int32)
-    assert _surface_loops.typical_gain(planes, planes, 2, items, 3, 4, 1) == 0.0
+    surface = Raster(3, 4, wrap=False)
+    assert surface.typical_gain(planes, planes, 2, items, 1.0) == 0.0
     nothing = np.full(12, -1, dtype=np.int32)
-    assert _surface_loops.typical_gain(planes, planes, 2, nothing, 3, 4, 1) == 0.0
+    assert surface.typical_gain(planes, planes, 2, nothing, 1.0) == 0.0

@@ -158,3 +158,12 @@ def test_one_item_needs_no_matrix_of_all_cells(colors, check_layout, monkeypatch
 
     monkeypatch.setattr(_parameters, "available_memory", lambda: 10**7)
     check_layout(GridLayout((100, 100), quality="classic").fit(colors(1)), 1)
+
+
+def test_squared_differences_of_neighbors_are_twice_the_trace():
+    rng = np.random.default_rng(0)
+    x, G = rng.normal(size=(6, 3)), rng.random((6, 6))
+    G = G + G.T
+    laplacian = np.diag(G.sum(axis=1)) - G
+    differences = ((x[:, None] - x[None]) ** 2).sum(axis=-1)
+    assert np.sum(G * differences) == pytest.approx(2 * np.trace(x @ x.T @ laplacian))  # eq. (19)

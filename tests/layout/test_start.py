@@ -110,14 +110,19 @@ def test_whoever_makes_way_is_lost_only_to_a_new_item(n_cells, n_placed, seed):
     assert lost.size <= np.setdiff1d(frozen[:, 0], placed).size
 
 
-@pytest.mark.parametrize(("quality", "most"), [("fast", 0.5), ("balanced", 0.25), ("best", 0.1)])
-def test_a_good_layout_hardly_changes(colors, quality, most):
-    X = colors(400)
-    layout = GridLayout((20, 20), quality=quality, random_state=0).fit(X)
-    grid, score = layout.grid_.copy(), layout.score_
-    layout.set_params(random_state=1).fit(X, start=grid)
-    assert share_moved(grid, layout.grid_) < most
-    assert layout.score_ > score - 0.005
+@pytest.mark.parametrize(("quality", "most"), [("fast", 0.25), ("balanced", 0.12), ("best", 0.06)])
+def test_a_good_layout_hardly_changes(quality, most):
+    moved, gained = [], []
+    for seed in range(5):
+        X = np.random.default_rng(seed).random((400, 3))
+        layout = GridLayout((20, 20), quality=quality, random_state=0).fit(X)
+        grid, score = layout.grid_.copy(), layout.score_
+        layout.set_params(random_state=1).fit(X, start=grid)
+        moved.append(share_moved(grid, layout.grid_))
+        gained.append(layout.score_ - score)
+    assert np.mean(moved) < most
+    assert np.mean(gained) > -0.001
+    assert min(gained) > -0.005
 
 
 def test_a_random_start_gets_better_but_not_as_good_as_a_new_layout(colors):

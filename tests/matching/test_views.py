@@ -6,6 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unshuffle import KernelizedSorting
+from unshuffle._quadratic import assign_free
+from unshuffle.datasets import photo_halves
+from unshuffle.images import color_histogram, lab_pixels
 from unshuffle.kernels import gram_matrix
 from unshuffle.matching import _views
 from unshuffle.matching._kernel_pair import KernelPair
@@ -47,6 +50,17 @@ def test_two_kernels_find_more_than_either():
     X, y, truth = features(80, 3, noise=(0.3, 0.2))
     shares = [right(KernelizedSorting("rbf").fit(X[k], y[k]), truth) for k in range(2)]
     assert right(KernelizedSorting(["rbf", "rbf"]).fit(X, y), truth) > max(shares) + 0.05
+
+
+def test_true_pairs_of_odd_items_do_not_mislead_the_search():
+    photos = photo_halves(40, random_state=7)
+    X, y = ([lab_pixels(side), color_histogram(side)] for side in (photos.X, photos.y))
+    before = KernelizedSorting(["rbf", "rbf"], trust=False).fit(X, y).permutation_ == photos.truth
+    odd = np.flatnonzero(~before)[:2]
+    frozen = np.column_stack([odd, photos.truth[odd]])
+    after = KernelizedSorting(["rbf", "rbf"], trust=False).fit(X, y, frozen=frozen)
+    assert odd.size == 2
+    assert (after.permutation_ == photos.truth).sum() >= before.sum() + 2
 
 
 def test_given_weights_are_kept_and_kernels_without_weight_left_out():
@@ -118,8 +132,11 @@ def test_fine_differences_that_halves_do_not_confirm_are_ignored(monkeypatch):
     broad, whole = choose_partners(pair, [truth], lambda _: None)
     monkeypatch.setattr(_views, "_confirmed", lambda *_: 1.0)
     fine, _ = choose_partners(pair, [truth], lambda _: None)
-    np.testing.assert_allclose(whole.problems[0].K, pair.problem(1.0).K, atol=1e-6)
-    assert whole.information(broad) > whole.information(fine)
+    power = _views.DOUBTFUL_POWER
+    np.testing.assert_allclose(whole.problems[0].K, pair.problem(power).K, atol=1e-6)
+    shares, _, _ = _views._follow(pair, [np.eye(60)[fine]], (power,), fine, lambda _: None)
+    assert (broad != fine).any()
+    assert (broad == assign_free(pair.full_problem, shares[0])[0]).all()
 
 
 def test_halves_confirm_what_is_real_and_not_what_is_noise():

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unshuffle._quadratic import QuadraticProblem, as_hermitian, matched_sums
+from unshuffle._quadratic import QuadraticProblem, as_hermitian, climb, matched_sums
 
 
 def kernel(n_items, seed, n_features=3):
@@ -94,6 +94,24 @@ def test_the_gradient_and_the_curvature_give_the_value_at_any_other_permutation(
         + np.trace(K @ D @ L @ D.T)
     )
     assert trace_value(K, L, there) == pytest.approx(expanded)
+
+
+def test_full_steps_may_return_to_a_matching_of_equal_value():
+    # Two pairs of equal items: every assignment of the gradient ties.
+    points = np.array([[-0.5], [-0.5], [0.5], [0.5]])
+    K = points @ points.T
+    first, second = np.array([0, 1, 2, 3]), np.array([1, 0, 3, 2])
+    gradient = {tuple(p): QuadraticProblem(K, K).gradient(p) for p in (first, second)}
+    values = [QuadraticProblem(K, K).value(p) for p in (first, second)]
+    assert values[0] == pytest.approx(values[1])
+    items = np.arange(4)
+    for here, there in ((first, second), (second, first)):
+        slope = gradient[tuple(here)]
+        best = max(slope[items, list(p)].sum() for p in itertools.permutations(range(4)))
+        assert slope[items, there].sum() == pytest.approx(best)  # a step may go either way
+    climbed = climb(QuadraticProblem(K, K), first, max_iter=10)
+    assert climbed.converged
+    assert climbed.n_assignments <= 2
 
 
 def test_squared_value_is_the_double_sum_and_half_the_squared_distance():

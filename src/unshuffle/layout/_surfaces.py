@@ -6,7 +6,9 @@ cells, and finds tiles and neighbors.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
+from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +18,6 @@ from scipy.spatial import cKDTree
 from unshuffle._parallel import Workers
 from unshuffle.layout import _surface_loops
 from unshuffle.layout._shape import Shape
-from unshuffle.layout._surface_loops import LONGEST_SHIFT
 
 Planes = NDArray[np.float32]
 Rng = np.random.Generator
@@ -35,6 +36,18 @@ NOISE_CELLS = TILE * TILE
 N_NEIGHBORS, NEIGHBOR_BANDWIDTH = 8, 0.8
 # An average over points uses a grid if that has at most so many cells for each point.
 GRID_CELLS_PER_POINT, LEAST_GRID = 16, 4096
+# Taps along an axis, and taps for each of its cells, above which those of one cell are summed: a
+# wide kernel wraps around a short side many times.
+MANY_TAPS, MANY_LAPS = 4096, 8
+REACH = 3.0  # bandwidths after which the kernel is cut off, with 0.3 % of its mass
+# A shift is at most this many bandwidths along each axis.
+LONGEST_SHIFT = 2.5
+# Part of an item's own weight in the field that the gain of an exchange counts.
+OWN_SHARE = 0.5
+# Up to this side, averages are products with matrices, which are kept: nothing to compile, and
+# most of the time would go into setting up the taps.
+SMALL_SIDE = 64
+N_SAMPLED = 128  # cells of a raster that tell the scale of gains
 
 
 @dataclass(frozen=True)
@@ -62,17 +75,27 @@ class Raster:
     def average(self, planes: Planes, bandwidth: float, workers: Workers) -> Planes:
         """Gaussian averages of planes (n_planes, n_cells), sampled coarsely if wide."""
         rows, columns, wrap = self.rows, self.columns, self.wrap
+        if self.extent <= SMALL_SIDE:
+            lines = planes.reshape(-1, rows, columns) @ _averages(columns, bandwidth, wrap).T
+            smooth: Planes = _averages(rows, bandwidth, wrap) @ lines
+            return smooth.reshape(len(planes), -1)
         spacing = max(1.0, bandwidth / SAMPLES_PER_BANDWIDTH)
         n_down, n_across = max(1, round(rows / spacing)), max(1, round(columns / spacing))
         if spacing < 2:
             n_down, n_across = rows, columns
         samples = np.empty((len(planes), n_down, n_across), dtype=np.float32)
-        task = planes, rows, columns, bandwidth, wrap, samples
+        across = gaussian_taps(columns, bandwidth, n_across, wrap)
+        down = gaussian_taps(rows, bandwidth, n_down, wrap)
+        if down[0].shape[1] > max(MANY_TAPS, MANY_LAPS * rows):
+            every = np.arange(rows, dtype=np.int32)
+            down = np.tile(every, (n_down, 1)), _sum_taps(*down, rows)
+        task = planes, columns, *down, *across, samples
         workers.each(_surface_loops.average, [(*task, *piece) for piece in self._pieces(n_down)])
         if (n_down, n_across) == (rows, columns):
             return samples.reshape(len(planes), -1)
         full = np.empty((len(planes), rows, columns), dtype=np.float32)
-        pieces = [(samples, wrap, full, *piece) for piece in self._pieces(rows)]
+        between = *_between(rows, n_down, wrap), *_between(columns, n_across, wrap)
+        pieces = [(samples, *between, full, *piece) for piece in self._pieces(rows)]
         workers.each(_surface_loops.enlarge, pieces)
         return full.reshape(len(planes), -1)
 
@@ -91,7 +114,9 @@ class Raster:
         draws = rng.random((len(tiles), passes.n_passes, 3))
         shape = self.rows, self.columns, passes.n_features
         task = board.reshape(-1), field.reshape(-1), passes.free, *shape
-        how = passes.bandwidth, passes.noise, passes.heat
+        width = passes.bandwidth / stride
+        longest = max(1, int(LONGEST_SHIFT * width))
+        how = longest, own_share(width), passes.noise, passes.heat
         if len(tiles) == 1 and not self.wrap:
             _surface_loops.swap_passes(*task, draws[0], *how)
             return
@@ -114,8 +139,15 @@ class Raster:
         self, planes: Planes, field: Planes, n_features: int, items: Bits, bandwidth: float
     ) -> float:
         """Scale of the gains of exchanges a bandwidth apart: root mean squares over some cells."""
-        where = self.rows, self.columns, max(1, round(bandwidth))
-        return float(_surface_loops.typical_gain(planes, field, n_features, items, *where))
+        cells, others = _sampled_cells(self.rows, self.columns, max(1, round(bandwidth)))
+        held = items[cells] >= 0
+        if not held.all():
+            cells, others = cells[held], others[held]
+        here = field[:n_features].take(cells, axis=1)
+        slope = here - field[:n_features].take(others, axis=1)
+        stray = planes[:n_features].take(cells, axis=1) - here
+        product = float(np.vdot(slope, slope)) * float(np.vdot(stray, stray))
+        return float(np.sqrt(product)) / max(cells.size, 1)
 
     def tiles(self, side: float, rng: Rng) -> Cells:
         """Tile of each cell: squares of the given side at a random offset."""
@@ -143,6 +175,75 @@ class Raster:
             found[:, k] = np.where(there, y * self.columns + x, -1)
             weights[:, k] = np.exp(-0.5 * (down**2 + right**2) / NEIGHBOR_BANDWIDTH**2)
         return found, weights
+
+
+@lru_cache(maxsize=256)
+def _sampled_cells(rows: int, columns: int, step: int) -> tuple[Cells, Cells]:
+    """Some cells of a raster, and for each the cell `step` further down and right."""
+    n_cells = rows * columns
+    cells = np.arange(0, n_cells, n_cells // N_SAMPLED | 1)  # odd: visits all rows and columns
+    y, x = np.divmod(cells, columns)
+    down = np.where(y + step < rows, y + step, np.maximum(y - step, 0))
+    right = np.where(x + step < columns, x + step, np.maximum(x - step, 0))
+    return cells, down * columns + right
+
+
+def gaussian_taps(size: int, bandwidth: float, n_samples: int, wrap: bool) -> tuple[Bits, Planes]:
+    """Cells that each evenly spaced sample of an axis averages over, and their weights.
+
+    Both have shape (n_samples, n_taps). Cells are mirrored at the ends, or with `wrap` repeated.
+    """
+    every_cell = n_samples == size
+    reach = ceil(REACH * bandwidth) + (0 if every_cell else 1)
+    taps = np.arange(-reach, reach + 1)
+    centers = (np.arange(n_samples) + 0.5) * (size / n_samples) - 0.5
+    nearest = np.floor(centers + 0.5)
+    # All samples have the same weights if there is one for each cell.
+    apart = (nearest - centers)[: 1 if every_cell else None, np.newaxis] + taps
+    weights = np.exp(-0.5 * (apart / bandwidth) ** 2)
+    weights /= weights.sum(axis=1, keepdims=True)
+    cells = nearest[:, np.newaxis].astype(np.int32) + taps.astype(np.int32)
+    cells %= size if wrap else 2 * size
+    if not wrap:
+        np.minimum(cells, 2 * size - 1 - cells, out=cells)
+    shares = weights.astype(np.float32)
+    return cells, np.repeat(shares, n_samples, axis=0) if every_cell else shares
+
+
+@lru_cache(maxsize=256)
+def _averages(size: int, bandwidth: float, wrap: bool) -> Planes:
+    """Weights of all cells of a short axis in the average around each, shape (size, size)."""
+    return _sum_taps(*gaussian_taps(size, bandwidth, size, wrap), size)
+
+
+def _sum_taps(cells: Bits, weights: Planes, size: int) -> Planes:
+    """Weights of `size` cells, shape (n_samples, size), each the sum of its taps."""
+    sums = np.zeros((len(cells), size), dtype=np.float32)
+    np.add.at(sums, (np.arange(len(cells))[:, np.newaxis], cells), weights)
+    return sums
+
+
+def _between(size: int, n_samples: int, wrap: bool) -> tuple[Bits, Bits, Planes]:
+    """Samples on both sides of each cell of an axis, and its position between them, 0 to 1."""
+    places = (np.arange(size) + 0.5) * n_samples / size - 0.5
+    first = np.floor(places)
+    share = (places - first).astype(np.float32)
+    near = first.astype(np.int32)
+    if wrap:
+        return near % n_samples, (near + 1) % n_samples, share
+    return np.maximum(near, 0), np.minimum(near + 1, n_samples - 1), share
+
+
+@lru_cache(maxsize=256)
+def own_share(bandwidth: float) -> Planes:
+    """Weight of a cell in the average of the cell 0, 1, 2, ... away, along one axis; the last 0.
+
+    The share of an item in the field moves with it. The exact gain of one exchange counts it in
+    full, but then many exchanges at once overshoot.
+    """
+    own = np.exp(-0.5 * (np.arange(ceil(REACH * bandwidth) + 2) / bandwidth) ** 2)
+    own[-1] = 0.0
+    return np.asarray(own * (np.sqrt(OWN_SHARE) / (2.0 * own.sum() - own[0])), dtype=np.float32)
 
 
 def _cut(size: int, rng: Rng) -> list[tuple[int, int]]:

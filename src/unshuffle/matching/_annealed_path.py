@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from unshuffle._cluster import runs_elsewhere
 from unshuffle._device import in_double, namespace, take
-from unshuffle._parallel import map_parallel
+from unshuffle._parallel import all_cores, map_parallel
 from unshuffle._tiles import Tiles, tiles_for
 from unshuffle.matching._factor_pair import (
     Array,
@@ -141,7 +142,8 @@ class AnnealedPath:
             axes = _principal_axes(self.tiles, D, E)
             tasks.append((part, *axes, how, self.rank, self.tiles.device))
         if self.tiles.device is None:
-            annealed = map_parallel(_anneal, tasks, n_jobs=self.n_jobs)
+            n_jobs = self.n_jobs if runs_elsewhere(self.n_jobs) else all_cores(self.n_jobs)
+            annealed = map_parallel(_anneal, tasks, n_jobs=n_jobs, anywhere=True)
         else:
             annealed = [_anneal(task) for task in tasks]
         # Only the agreement of a matching counts: soft shares of unbalanced columns overstate it.

@@ -94,7 +94,7 @@ class Table:
         def copy(rows: slice) -> None:
             points[rows] = self._read_single(rows)
 
-        map_parallel(copy, blocks(*points.shape), n_jobs=n_jobs, in_place=True)
+        map_parallel(copy, blocks(*points.shape), n_jobs=n_jobs)
         return points
 
     def check_outliers(self, name: str, n_jobs: int | None) -> None:
@@ -193,6 +193,6 @@ def add_parts(
     second: Any = 0.0
     for start in range(0, len(parts), PARTS_HELD):
         some = parts[start : start + PARTS_HELD]
-        for added, also in map_parallel(function, some, n_jobs=n_jobs, in_place=True):
+        for added, also in map_parallel(function, some, n_jobs=n_jobs):
             first, second = first + added, second + also
     return first, second

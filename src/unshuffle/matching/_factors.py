@@ -239,7 +239,7 @@ def principal_components(features: Features, effort: Effort) -> Components:
     def rotate(rows: slice) -> None:
         scores[rows, : len(shift)] = scores[rows] @ rotation - shift
 
-    map_parallel(rotate, parts, n_jobs=n_jobs, in_place=True)
+    map_parallel(rotate, parts, n_jobs=n_jobs)
     if len(shift) < scores.shape[1]:
         scores = scores[:, : len(shift)] + 0.0  # contiguous
     return Components(scores, variances, norm)

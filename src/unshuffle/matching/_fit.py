@@ -3,6 +3,7 @@
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -21,7 +22,7 @@ from unshuffle._grams import (
     count_items,
 )
 from unshuffle._mean_field import interaction_spread
-from unshuffle._parallel import count_threads
+from unshuffle._parallel import count_threads, one_blas_thread
 from unshuffle._parameters import check_memory
 from unshuffle._printing import duration
 from unshuffle._progress import SearchState
@@ -67,6 +68,8 @@ from unshuffle.matching._trust import LARGEST_CERTIFIED, Evidence, gather_eviden
 N_MATRICES, PER_THREAD, WITH_COST, PER_VIEW, WITH_TRUST, RESCALED = 23, 4, 6, 10, 1, 5
 # Seconds for 1,000 items, and the power of their number that time grows with.
 SECONDS, GROWTH = 12.0, 2.3
+# Up to this many items, one BLAS thread is as fast as two.
+FEW_FOR_THREADS = 1000
 # Fits that take longer than this are announced, to the callback and by a warning.
 NOTABLE, LONG = 10.0, 300.0
 # Starts of the fits that only check an answer, and of those with a learned map, where other starts
@@ -254,18 +257,21 @@ class Fit(ABC):
 
     def _run(self, search: MatchSearch, n_init: int, rng: np.random.RandomState) -> Outcome:
         sorting, max_iter = self.sorting, int(self.sorting.max_iter)
-        if sorting.method in PAPER_METHODS:
-            return solve_by_paper(
-                search,
-                method=sorting.method,
-                max_iter=max_iter,
-                tol=sorting.tol,
-                step=sorting.step,
-                n_jobs=sorting.n_jobs,
+        # Threads that share small products mostly wait, and for long if a core has other work.
+        few = len(search.pair.L) <= FEW_FOR_THREADS
+        with one_blas_thread() if few else nullcontext():
+            if sorting.method in PAPER_METHODS:
+                return solve_by_paper(
+                    search,
+                    method=sorting.method,
+                    max_iter=max_iter,
+                    tol=sorting.tol,
+                    step=sorting.step,
+                    n_jobs=sorting.n_jobs,
+                )
+            return solve_refined(
+                search, n_init=n_init, max_iter=max_iter, n_jobs=sorting.n_jobs, rng=rng
             )
-        return solve_refined(
-            search, n_init=n_init, max_iter=max_iter, n_jobs=sorting.n_jobs, rng=rng
-        )
 
 
 class DenseFit(Fit):

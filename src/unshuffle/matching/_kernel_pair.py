@@ -28,6 +28,8 @@ from unshuffle.kernels import SpectralPower, center, combined_gram, unit_norm, z
 Start = Callable[[], Permutation]  # computes a first matching
 
 FEW_FROZEN = 10  # fewer count less than sorted profiles
+# Up to this many items, kernels are kept at all spectral powers.
+FEW_ITEMS = 300
 LONGEST_PROFILE = 512  # longer profiles are resampled to limit the cost of a start
 RESAMPLED_PROFILE = 192
 EMBEDDING_RANK = 6  # eigenvectors that `match_embeddings` uses
@@ -48,6 +50,8 @@ class CountingSearch(Search[Solution]):
 
     def count(self, n_assignments: int) -> None:
         """Add to the number of assignments solved."""
+        if self._is_kept("count", n_assignments):
+            return
         with self._lock:
             self.n_assignments += n_assignments
 
@@ -129,6 +133,7 @@ class KernelPair:
     linear: tuple[Array, Array] | None = None  # linear kernels of both, if they may teach a map
     views: "tuple[KernelPair, ...]" = ()  # kernels that K and L are sums of, if in equal numbers
     weights: Array | None = None  # of the views, if the user passed them
+    related: bool = True  # False if no item has its right partner, so that all agreement is chance
 
     @classmethod
     def of(
@@ -190,7 +195,9 @@ class KernelPair:
         kept = weights[0][weights[0] > 0] if fixed and views else None
         return cls.of(K, L, cost, frozen, linear, views, kept)
 
-    def part(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> "KernelPair":
+    def part(
+        self, rows: NDArray[np.intp], columns: NDArray[np.intp], *, related: bool = True
+    ) -> "KernelPair":
         """Some items of both collections, with the frozen pairs among them.
 
         `rows` and `columns` are sorted, and no fewer columns than rows.
@@ -216,6 +223,7 @@ class KernelPair:
             linear,
             tuple(view.part(rows, columns) for view in self.views),
             self.weights,
+            related,
         )
 
     def with_linear_term(self, cost: Array | None, frozen: NDArray[np.intp]) -> "KernelPair":
@@ -293,10 +301,21 @@ class KernelPair:
         return QuadraticProblem(K, L, self.cost, self.frozen)
 
     def problem(self, exponent: float) -> QuadraticProblem:
-        """Problem of the centered kernels, with eigenvalues raised to `exponent`; not cached."""
-        first, second = self.spectra
-        K, L = zero_diagonal(first(exponent)), zero_diagonal(second(exponent))
-        return QuadraticProblem(*self._rescaled(K, L), self.cost, self.frozen)
+        """Problem of the centered kernels, with eigenvalues raised to `exponent`."""
+        powers = self._powers.get(exponent)
+        if powers is None:
+            K, L = (spectrum(exponent) for spectrum in self.spectra)
+            for S in (K, L):
+                np.fill_diagonal(S, 0.0)
+            powers = self._rescaled(K, L)
+            if len(L) <= FEW_ITEMS:  # larger ones would take too much memory
+                self._powers[exponent] = powers
+        return QuadraticProblem(*powers, self.cost, self.frozen)
+
+    @cached_property
+    def _powers(self) -> dict[float, tuple[Array, Array]]:
+        """Kernels at the spectral powers used so far, if there are few items."""
+        return {}
 
     def _rescaled(self, K: Array, L: Array) -> tuple[Array, Array]:
         first, second = self._scales

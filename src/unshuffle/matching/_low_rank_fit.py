@@ -180,7 +180,7 @@ class LowRankFit(Fit):
 
     def solve(self) -> Found:
         """Search, and release pairs of the result even if the search was stopped."""
-        sorting, n_jobs = self.sorting, all_cores(self.sorting.n_jobs)
+        sorting, n_jobs = self.sorting, self.sorting.n_jobs
         rng = check_random_state(sorting.random_state)
         with self.tiles() as tiles:
             try:
@@ -228,7 +228,7 @@ class LowRankFit(Fit):
     def check(self, ambiguity: float) -> tuple[Evidence | None, LeftOut | None]:
         """Leave known pairs out if there are enough, else match samples again."""
         pair, found = self.pair, self.search.found
-        n_jobs = all_cores(self.sorting.n_jobs)
+        n_jobs = self.sorting.n_jobs
         with self.tiles() as tiles:
             if len(pair.frozen) >= FEWEST:
                 return None, leave_out(pair, tiles, found)

@@ -8,7 +8,6 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._parallel import map_parallel
 from unshuffle._progress import Callback
 from unshuffle._quadratic import NOTHING_FROZEN, Array, QuadraticProblem, climb
 from unshuffle.kernels import SpectralPower, zero_diagonal
@@ -95,6 +94,11 @@ class AlignmentSearch(CountingSearch[Alignment]):
         # All collections matched to one, by the number of that one.
         self.starts: dict[int, Permutations] = {}
 
+    def keep_start(self, reference: int, permutations: Permutations) -> None:
+        """Keep how all collections were matched to one."""
+        if not self._is_kept("keep_start", reference, permutations):
+            self.starts[reference] = permutations
+
     def make_recorder(self, path: list[float], fraction: float, stage: str) -> Report:
         """Make a function that records each accepted step of one ascent."""
 
@@ -134,7 +138,7 @@ def solve_multiway(
         n_starts = N_STARTS * (1 + n_rounds)
         permutations = match_to_reference(search, reference, n_starts, seeds[number], seen)
         if n_rounds == 0:
-            search.starts[reference] = onto_first(permutations)
+            search.keep_start(reference, onto_first(permutations))
         return permutations
 
     def run(number: int) -> Alignment:
@@ -160,7 +164,7 @@ def solve_multiway(
 
     by_entropy = ensemble.entropy_factors is not None
     with needs_positive_kernels("objective", "hsic") if by_entropy else nullcontext():
-        runs = map_parallel(run, range(n_runs), n_jobs=n_jobs)
+        runs = search.map(run, range(n_runs), n_jobs=n_jobs)
     return choose(ensemble, runs)
 
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from functools import cache, partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 
 import numpy as np
 from scipy.linalg import LinAlgError
 
 from unshuffle._mean_field import best_step, frank_wolfe, one_hot
-from unshuffle._parallel import eigh, map_parallel
+from unshuffle._parallel import eigh
 from unshuffle._quadratic import QuadraticProblem, assign_free, climb
 from unshuffle.kernels import center
 from unshuffle.matching._entropy import (
@@ -47,13 +48,15 @@ def solve_by_paper(
     else:
         ascent = _make_entropy(search, max_iter, tol)
 
-    def run(start: Start) -> Run:
+    starts = _spectral_starts(search.pair)
+
+    def run(number: int) -> Run:
         path: list[float] = []
         record = search.make_recorder("climbing", level=0, fraction=0.5, path=path)
-        return Run(*ascent(start(), record), path)
+        return Run(*ascent(starts[number](), record), path)
 
     with needs_positive_kernels("method", "refined") if method == "entropy" else nullcontext():
-        runs = map_parallel(run, _spectral_starts(search.pair), n_jobs=n_jobs)
+        runs = search.map(run, range(len(starts)), n_jobs=n_jobs)
     best = max(runs, key=lambda each: each.value)
     return Outcome(
         permutation=best.permutation,
@@ -70,19 +73,28 @@ def _spectral_starts(pair: KernelPair) -> list[Start]:
     The paper takes the first of the centered kernels. Of plain kernels, the first follows the mean
     and the second is near the first principal component.
     """
-
-    @cache
-    def plain_vectors() -> tuple[Array, Array]:
-        return eigh(pair.K)[1][:, -2:], eigh(pair.L)[1][:, -2:]
-
-    def match_plain_eigenvectors(number: int, sign: float) -> Permutation:
-        first, second = (vectors[:, -number] for vectors in plain_vectors())
-        return match_ranks(pair, first, sign * second)
-
+    plain = _PlainVectors(pair)
     return [
         *(partial(match_leading_eigenvectors, pair, sign) for sign in (1.0, -1.0)),
-        *(partial(match_plain_eigenvectors, k, sign) for k in (2, 1) for sign in (1.0, -1.0)),
+        *(partial(plain.match, k, sign) for k in (2, 1) for sign in (1.0, -1.0)),
     ]
+
+
+@dataclass(frozen=True)
+class _PlainVectors:
+    """The two leading eigenvectors of plain kernels."""
+
+    pair: KernelPair
+
+    @cached_property
+    def both(self) -> tuple[Array, Array]:
+        """Those of both collections, computed once."""
+        return eigh(self.pair.K)[1][:, -2:], eigh(self.pair.L)[1][:, -2:]
+
+    def match(self, number: int, sign: float) -> Permutation:
+        """Match by rank along one of them."""
+        first, second = (vectors[:, -number] for vectors in self.both)
+        return match_ranks(self.pair, first, sign * second)
 
 
 def _make_classic(search: MatchSearch, max_iter: int, tol: float) -> Ascent:

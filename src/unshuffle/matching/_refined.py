@@ -15,11 +15,11 @@ from unshuffle._progress import Callback
 from unshuffle._quadratic import QuadraticProblem, assign_free, climb
 from unshuffle.assignment import solve_assignment
 from unshuffle.matching._kernel_pair import (
+    NOTHING_FROZEN,
     Array,
     CountingSearch,
     KernelPair,
     Permutation,
-    Start,
     list_starts,
     root_mean_square,
 )
@@ -35,8 +35,10 @@ FOLLOWED_WITHIN = 0.02
 # win by this factor.
 N_RIVALS = 2
 RIVAL_MARGIN = 1.05
-# Each kernel of a list is also matched alone, from this many starts.
+# Each kernel of a list is also matched alone, from this many starts, and all without the frozen
+# pairs if there are no more of them than this.
 N_VIEW_STARTS = 4
+MOST_MISLEADING = 5
 # Two matchings differ clearly if their partners lie this far apart (random partners: 1).
 CLEARLY_DIFFERENT = 0.5
 # Above this correlation of the matched kernels there is no noise to average over.
@@ -121,11 +123,17 @@ class MatchSearch(CountingSearch[Outcome]):
             objective = self.pair.objective(permutation)
             path.append(objective)
             kept = permutation.copy()
-            seen = Outcome(kept, False, [objective], [kept], self.pair.full_problem)
-            self.offer(seen, (level, value))
+            self.see(kept, objective, (level, value))
             self.step(objective, self.pair.to_user(kept), stage=stage, fraction=fraction)
 
         return record
+
+    def see(self, permutation: Permutation, objective: float, rank: tuple[int, float]) -> None:
+        """Offer a matching of the full problem, which other processes do not send back."""
+        if self._is_kept("see", permutation, objective, rank):
+            return
+        problem = self.pair.full_problem
+        self.offer(Outcome(permutation, False, [objective], [permutation], problem), rank)
 
     def release_pairs(self, unmatched_cost: float | None) -> None:
         """Release doubtful pairs of the best matching, which then is final."""
@@ -154,13 +162,13 @@ def solve_refined(
     """
     pair, full = search.pair, search.pair.full_problem
     starts = list_starts(pair, n_init, rng)
+    _ = pair.spectra  # once, not in each of the calls that run elsewhere
 
-    def climb_start(numbered: tuple[int, Start]) -> Run:
-        number, compute_start = numbered
+    def climb_start(number: int) -> Run:
         path: list[float] = []
         fraction = 0.6 * (number + 1) / len(starts)
         record = search.make_recorder("climbing", level=0, fraction=fraction, path=path)
-        start = compute_start()
+        start = starts[number]()
         record(full.value(start), start)
         climbed = climb(full, start, max_iter=max_iter, report=record)
         search.count(climbed.n_assignments)
@@ -176,12 +184,12 @@ def solve_refined(
         converged = leader.converged and climbed.converged
         return Run(climbed.value, climbed.permutation, converged, path)
 
-    runs = map_parallel(climb_start, enumerate(starts), n_jobs=n_jobs)
+    runs = search.map(climb_start, range(len(starts)), n_jobs=n_jobs)
     leaders, n_best = _select_leaders(runs, pair.L)
     for level, power in enumerate(POWERS, start=1):
         problem = pair.problem(power)
         run = partial(climb_stage, problem=problem, level=level)
-        leaders = map_parallel(run, leaders, n_jobs=n_jobs)
+        leaders = search.map(run, leaders, n_jobs=n_jobs)
     best = _choose_end(leaders, n_best, problem)
     permutation, views = _choose_partners(problem, best, search)
     return Outcome(
@@ -228,7 +236,7 @@ def _choose_partners(
     problem: QuadraticProblem, best: Run, search: MatchSearch
 ) -> tuple[Permutation, Views | None]:
     """Maximize the expected number of right pairs, by soft shares around the best matching."""
-    if agreement(problem, best.permutation) > AGREE_EXACTLY:
+    if not search.pair.related or agreement(problem, best.permutation) > AGREE_EXACTLY:
         return best.permutation, None
     record = search.make_recorder(
         "choosing partners", level=N_LEVELS, fraction=1.0, path=best.path
@@ -238,17 +246,27 @@ def _choose_partners(
         search.count(1)
         record(problem.value(permutation), permutation)
 
-    starts = [best.permutation, *_match_views(search)]
-    permutation, views = choose_partners(search.pair, starts, report)
+    pair = search.pair
+    starts = [best.permutation, *_match_each(_single_views(pair), search)]
+    if 0 < len(pair.frozen) <= MOST_MISLEADING:
+        # Frozen pairs of odd items may mislead a search from afar.
+        free = pair.with_linear_term(pair.cost, NOTHING_FROZEN)
+        afar = _match_each([free, *_single_views(free)], search)
+        starts.append(pair.full_problem.keep_frozen(choose_partners(free, afar, report)[0]))
+    permutation, views = choose_partners(pair, starts, report)
     report(permutation)
     return permutation, views
 
 
-def _match_views(search: MatchSearch) -> list[Permutation]:
-    """The best matching by each view alone, of a few starts; none if there is one view."""
+def _single_views(pair: KernelPair) -> list[KernelPair]:
+    """Each view alone with the linear term of all; none if there is one view."""
+    return [replace(view, cost=pair.cost, frozen=pair.frozen) for view in pair.views]
+
+
+def _match_each(pairs: list[KernelPair], search: MatchSearch) -> list[Permutation]:
+    """The best matching of each pair of kernels, of a few starts."""
     found = []
-    for view in search.pair.views:
-        pair = replace(view, cost=search.pair.cost, frozen=search.pair.frozen)
+    for pair in pairs:
         runs = [
             climb(pair.full_problem, start())
             for start in list_starts(pair, N_VIEW_STARTS, np.random.RandomState(0))

@@ -109,7 +109,7 @@ def gather_evidence(
         same = np.searchsorted(columns, matching[rows])
         kept.append(float((again.permutation == same).mean()))
         elsewhere = np.sort(np.concatenate([matching[halves[1 - number]], others]))
-        unrelated = solve(pair.part(rows, elsewhere))
+        unrelated = solve(pair.part(rows, elsewhere, related=False))
         chance = agreement(unrelated.problem, unrelated.permutation)
         excess.append((agreement(again.problem, same) - chance) / max(1.0 - chance, 1e-9))
     return Evidence(float(np.mean(kept)), float(np.mean(excess)), ambiguity)

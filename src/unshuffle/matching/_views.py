@@ -6,6 +6,7 @@ each kernel with the others.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from scipy.optimize import nnls
@@ -20,11 +21,14 @@ from unshuffle.matching._kernel_pair import Array, KernelPair, Permutation
 FINE_POWERS = (0.35, 0.25, 0.15, 0.1)
 BROAD_POWERS = (0.75, 0.5)
 TEMPERATURE = 0.15
-# Fine differences must lead halves of the pairs to this share of the same partners.
+# Fine differences must lead halves of the pairs to this share of the same partners, or else this
+# power decides.
 LEAST_CONFIRMED = 1 / 3
+DOUBTFUL_POWER = 0.75
 # Added to the correlations between views, which are of unit size; larger values even out weights.
 RIDGE = 1.0
 SMALLEST_SHARE = 1e-9
+TOL = 1e-2  # change per item below which shares are the same
 LARGEST_CORRELATION = 1 - 1e-9
 
 
@@ -141,9 +145,10 @@ def choose_partners(
     """Partners by soft shares around one of several matchings, and the views that chose them.
 
     From each matching, shares follow the spectral powers down to fine differences; from the first
-    also by way of the broad shares of the full spectrum. The end of most information is kept. If
-    fine differences lead halves of its pairs to other partners, they are noise, and the broad
-    shares around it decide.
+    also by way of the broad shares of the full spectrum. The end of most information is kept.
+    Weights found from few views are noisy, so shares by equal weights around it count too, unless
+    a view is poor. If fine differences lead halves of the pairs to other partners, they are noise,
+    and broad shares around it decide.
     """
     first, m = starts[0], len(pair.L)
     broad, _, _ = _follow(pair, [one_hot(first, m)], (1.0, *BROAD_POWERS), first, report)
@@ -152,7 +157,12 @@ def choose_partners(
     ends = [assign_free(pair.full_problem, shares)[0] for shares in paths]
     best = int(np.argmax([views.information(end) for end in ends]))
     found, views.weights = ends[best], weights[best]
-    broad, _, whole = _follow(pair, [one_hot(found, m)], (1.0,), found, report)
+    if pair.views and pair.weights is None:
+        even = replace(pair, weights=np.ones(len(pair.views)))
+        others, _, _ = _follow(even, [one_hot(found, m)], FINE_POWERS, found, report)
+        evenness = len(pair.views) * float(views.weights.min())
+        found = assign_free(pair.full_problem, paths[best] + evenness * others[0])[0]
+    broad, _, whole = _follow(pair, [one_hot(found, m)], (DOUBTFUL_POWER,), found, report)
     if _confirmed(pair, found, broad[0], report) >= LEAST_CONFIRMED:
         return found, views
     return assign_free(pair.full_problem, broad[0])[0], whole
@@ -165,16 +175,23 @@ def _follow(
     permutation: Permutation,
     report: Callable[[Permutation], None],
 ) -> tuple[list[Array], list[Array], Views]:
-    """Shares of each path after all spectral powers, weights of the views, and the last views."""
+    """Shares of each path after all spectral powers, weights of the views, and the last views.
+
+    Of paths that meet, the first is kept.
+    """
     for power in powers:
         report(permutation)
         views = Views(pair, power, permutation)
+        met: list[Array] = []
         weights = []
-        for k, shares in enumerate(paths):
-            paths[k] = mean_field(
+        for shares in paths:
+            found = mean_field(
                 pair.full_problem, shares, temperature=TEMPERATURE, slopes=views.slopes
             )
-            weights.append(views.weights)
+            if all(np.abs(found - other).sum() > TOL * len(found) for other in met):
+                met.append(found)
+                weights.append(views.weights)
+        paths = met
     return paths, weights, views
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._arrays import middle
+from unshuffle._arrays import LARGEST, middle
 from unshuffle._bags import Bags, canonical_order
 from unshuffle._distances import exponential_of, inner_products, squared_distances
 from unshuffle._grams import check_points_for_width
@@ -24,8 +24,6 @@ from unshuffle.kernels.sets._set_vectors import (
 from unshuffle.kernels.sets._tensors import Place
 
 Array = NDArray[np.float64]
-# Sums of squares of smaller numbers are finite.
-LARGEST = 1e150
 
 
 class MaxMapKernel(SetKernel):

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 from math import comb
 from typing import Any, ClassVar
 
@@ -78,35 +77,43 @@ class PairMeans:
         block = self._exponentials(a, b) or (lambda i, j: self.kernel(a.points[i], b.points[j]))
         sums = np.zeros((len(a), len(b.points)))
         with np.errstate(under="ignore"):
-            for s, (first, last) in enumerate(pairwise(a.offsets)):
-                for start in range(first, last, ROWS):
-                    rows = slice(start, min(start + ROWS, last))
+            for start, stop in _groups(a, ROWS):
+                first, last = a.offsets[start], a.offsets[stop]
+                for row in range(first, last, ROWS):
+                    rows = slice(row, min(row + ROWS, last))
                     for column in range(0, len(b.points), COLUMNS):
                         columns = slice(column, min(column + COLUMNS, len(b.points)))
-                        sums[s, columns] += block(rows, columns).sum(axis=0)
+                        found = block(rows, columns)
+                        if stop - start == 1:
+                            sums[start, columns] += found.sum(axis=0)
+                        else:
+                            within = a.offsets[start:stop] - first
+                            sums[start:stop, columns] = np.add.reduceat(found, within)
         totals = np.add.reduceat(sums, b.offsets[:-1], axis=1)
         return np.asarray(totals / (a.sizes[:, None] * b.sizes))
 
     def lengths(self, sets: Bags, *, n_jobs: int | None) -> Array:
         """Lengths of mean maps: roots of the mean similarity inside each set."""
 
-        def squared(i: int) -> float:
-            one = sets.part(i, i + 1)
-            return float(self.means(one, one)[0, 0])
+        def squared(group: tuple[int, int]) -> Array:
+            some = sets.part(*group)
+            return np.diag(self.means(some, some))
 
-        squares = map_parallel(squared, range(len(sets)), n_jobs=n_jobs)
-        return np.sqrt(np.maximum(np.array(squares), 0.0))
+        # All pairs of a group are compared, and only those inside a set used: smaller groups.
+        squares = map_parallel(squared, _groups(sets, ROWS // 4), n_jobs=n_jobs)
+        return np.sqrt(np.maximum(np.concatenate(squares), 0.0))
 
     def _exponentials(self, a: Bags, b: Bags) -> Callable[[slice, slice], Array] | None:
         """Blocks of "rbf" by matrix products; None for other kernels, or if digits are lost."""
         if self.kernel.kind != "rbf":
             return None
         left, right = self._lifted(a.points), self._lifted(b.points)
-        if min(left[:, a.width].min(), right[:, b.width].min()) < -WIDE:
+        if min(left[:, -2].min(), right[:, -2].min()) < -WIDE:
             return None
-        right = np.ascontiguousarray(right[:, ::-1].T)
+        right[:, [-2, -1]] = right[:, [-1, -2]]
+        right = np.ascontiguousarray(right.T)
         # One buffer for all: allocating it anew takes as long as the exponentials.
-        buffer = np.empty((min(ROWS, int(a.sizes.max())), min(COLUMNS, len(b.points))))
+        buffer = np.empty((min(ROWS, len(a.points)), min(COLUMNS, len(b.points))))
 
         def block(rows: slice, columns: slice) -> Array:
             part = buffer[: rows.stop - rows.start, : columns.stop - columns.start]
@@ -116,15 +123,23 @@ class PairMeans:
         return block
 
     def _lifted(self, points: Array) -> Array:
-        """Vectors u of points: u(x) times the reverse of u(y) is -gamma |x - y|^2."""
+        """Vectors u of points: u(x)'u(y) is -gamma |x - y|^2 with the last two of u(y) swapped."""
         scaled = np.sqrt(self.kernel.gamma) * (points - self.center)
-        n, width = scaled.shape
-        lifted = np.empty((n, 2 * width + 2))
-        lifted[:, :width] = scaled
-        lifted[:, width] = -np.einsum("ij,ij->i", scaled, scaled)
-        lifted[:, width + 1] = 1.0
-        lifted[:, width + 2 :] = scaled[:, ::-1]
+        lifted = np.empty((len(points), points.shape[1] + 2))
+        np.multiply(scaled, np.sqrt(2.0), out=lifted[:, :-2])
+        lifted[:, -2] = -np.einsum("ij,ij->i", scaled, scaled)
+        lifted[:, -1] = 1.0
         return lifted
+
+
+def _groups(sets: Bags, most: int) -> list[tuple[int, int]]:
+    """Ranges of sets: several small ones of at most `most` points in all, or a larger one."""
+    groups, start = [], 0
+    for stop in range(1, len(sets) + 1):
+        if stop == len(sets) or sets.offsets[stop + 1] - sets.offsets[start] > most:
+            groups.append((start, stop))
+            start = stop
+    return groups
 
 
 class MeanMapKernel(SetKernel):
@@ -381,7 +396,7 @@ class MeanMapModel:
             if distances:
                 np.fill_diagonal(block, 0.0)
             return mirror_upper(block)
-        if b.outside.any():
+        if b.outside.any() and not a.outside.all():
             block[:, b.outside] = self._by_pairs(b, np.flatnonzero(b.outside), a, distances).T
         return block
 

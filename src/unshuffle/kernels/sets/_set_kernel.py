@@ -17,6 +17,7 @@ from unshuffle._bags import (
     check_gap,
     listed,
 )
+from unshuffle._cluster import to_bytes
 from unshuffle._parallel import check_n_jobs, map_parallel, one_blas_thread
 from unshuffle._parameters import Constraints, check_count, check_memory, check_parameters
 from unshuffle._progress import refitting
@@ -341,7 +342,7 @@ class SetKernel(
             if b is None:
                 K[columns, rows] = K[rows, columns].T
 
-        map_parallel(compute, corners, n_jobs=self.n_jobs, in_place=True)
+        map_parallel(compute, corners, n_jobs=self.n_jobs)
         return K
 
     @property
@@ -380,15 +381,13 @@ def check_set_gram_memory(n_rows: int, n_columns: int, place: Place | None = Non
 def dask_gram(kernel: SetKernel, a: Bags, b: Bags | None, block_size: int) -> Any:
     """Kernel between sorted sets as a Dask array, not computed yet."""
     try:
-        import cloudpickle
         from dask import array, delayed
     except ImportError as error:
         raise ImportError(
             "Gram matrices in blocks on a cluster need Dask: pip install 'unshuffle[dask]'"
         ) from error
-    # Everything is sent as plain bytes: arrays sent as such arrive at addresses for which BLAS
-    # takes other code paths, and round differently.
-    shared = delayed(cloudpickle.dumps(kernel), pure=False)
+    # As plain bytes, for the reason in `send_calls`.
+    shared = delayed(to_bytes(kernel), pure=False)
     describe, compare = delayed(_describe_block, pure=False), delayed(_compare_blocks, pure=False)
 
     def described(sets: Bags) -> tuple[list[Any], list[int]]:

@@ -51,7 +51,7 @@ def describe_sets(
         for i in range(start, min(start + SETS_PER_TASK, len(sets))):
             vectors[i] = function(sets[i])
 
-    map_parallel(fill, range(0, len(sets), SETS_PER_TASK), n_jobs=n_jobs, in_place=True)
+    map_parallel(fill, range(0, len(sets), SETS_PER_TASK), n_jobs=n_jobs)
     return vectors
 
 

@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 
-from benchmarks.accuracy._set_tasks import Bag, Task
+from benchmarks.papers._set_tasks import Bag, Task
 from unshuffle import PermutationInvariantSVC
 from unshuffle.kernels import (
     BhattacharyyaKernel,

@@ -19,8 +19,8 @@ from scipy.optimize import minimize
 from sklearn import datasets
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.accuracy._attributes import load_table
-from benchmarks.accuracy._photos import halves
+from benchmarks.papers._kernelized_sorting import halves
+from benchmarks.papers._set_tasks import load_table
 from unshuffle import KernelizedSorting
 from unshuffle.images import color_histogram, lab_pixels
 from unshuffle.metrics import foscttm

@@ -220,3 +220,64 @@ def test_coordinates_keep_all_distances(shape):
     np.testing.assert_allclose(coordinates @ basis, rows, atol=1e-12)
     np.testing.assert_allclose(basis @ basis.T, np.eye(len(basis)), atol=1e-12)
     assert (np.diff((coordinates**2).sum(axis=0)) <= 1e-12).all()
+
+
+def root_of(w):
+    """R with X R R' X' the covariance of the columns of X by weights w."""
+    return (np.eye(len(w)) - np.outer(w, np.ones(len(w)))) * np.sqrt(w)
+
+
+def test_the_printed_determinant_is_the_reciprocal():
+    rng = np.random.default_rng(0)
+    X, R = rng.normal(size=(7, 3)), rng.normal(size=(3, 3))
+    G = X.T @ X
+    values = np.linalg.eigvalsh(X @ R @ R.T @ X.T)[-3:]  # the others are zero
+    assert np.prod(values) == pytest.approx(np.linalg.det(R.T @ G @ R))
+    printed = np.linalg.inv(R.T @ G)  # R~ of Lemma 1
+    assert np.linalg.det(printed.T @ G @ printed) == pytest.approx(1 / np.prod(values))
+
+
+def test_without_a_floor_distances_depend_on_weights_alone():
+    rng = np.random.default_rng(0)
+    w = rng.dirichlet(np.ones(6))
+    R = root_of(w)
+    np.testing.assert_allclose(np.ones(6) @ R, 0.0, atol=1e-15)  # so eq. (16) is singular
+    for points in rng.normal(size=(2, 6, 2)):
+        G = rbf_kernel(points, gamma=1.0)
+        inverse = np.linalg.pinv(R.T @ G @ R, rcond=1e-10)
+        v = R.T @ G @ (np.eye(6) - w[:, None])
+        np.testing.assert_allclose(np.sum((inverse @ v) ** 2, axis=0), 1 / w - 1, rtol=1e-6)
+
+
+def test_the_printed_kernel_in_feature_space_exceeds_one():
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(12, 2))
+
+    def log_product(scale, first, second):  # eq. (18), one Gaussian per set
+        values, vectors = np.linalg.eigh(scale * rbf_kernel(points, gamma=1.0))
+        features = vectors * np.sqrt(values)
+        sides = [features[first], features[second]]
+
+        def pseudo(C):
+            values, vectors = np.linalg.eigh(C)
+            kept = values > 1e-9 * values.max()
+            inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
+            return inverse, np.log(values[kept]).sum()
+
+        inverses = [pseudo(np.cov(each.T, bias=True)) for each in sides]
+        means = [each.mean(axis=0) for each in sides]
+        joint, log_joint = pseudo(inverses[0][0] + inverses[1][0])
+        mean = sum(P @ m for (P, _), m in zip(inverses, means, strict=True))
+        log = -log_joint + mean @ joint @ mean
+        for (P, log_own), m in zip(inverses, means, strict=True):
+            log -= log_own + m @ P @ m
+        return log / 2
+
+    one, other = slice(0, 6), slice(6, 12)
+    found = []
+    for scale in (1.0, 10.0):
+        own = (log_product(scale, one, one) + log_product(scale, other, other)) / 2
+        found.append(log_product(scale, one, other) - own)
+    # ranks are 5, 5 and 10: the normalized similarity grows with scale^(5/2)
+    assert found[1] - found[0] == pytest.approx(2.5 * np.log(10.0), abs=1e-4)
+    assert found[1] > 0

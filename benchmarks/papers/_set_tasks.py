@@ -1,11 +1,7 @@
-"""Classification tasks on sets, split by a seed into training and test parts.
-
-Every function returns a `Task`. Choose parameters on its training part only.
-"""
+"""Classification tasks on sets, drawn by a seed."""
 
 import csv
 import gzip
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,29 +32,25 @@ class Task(NamedTuple):
 
 
 def digit_pairs(
-    folder: Path,
-    seed: int,
-    *,
-    digits: Sequence[int] = (3, 9),
-    n_train: int = 100,
-    n_points: int = 70,
+    folder: Path, seed: int, *, n_train: int = 100, n_points: int = 70, images: bool = False
 ) -> Task:
-    """Two digits as sets of dark pixels: `n_train` of each for training, all others for testing.
+    """3s and 9s as sets of dark pixels: `n_train` of each for training, all others for testing.
 
     As in the paper, pixels are drawn at random from the dark region, without repetition if there
-    are enough. The seed determines the pixels and the split. Pairs of digits other than the scored
-    one can be used for choices that the training part cannot decide.
+    are enough. The seed determines the pixels and the split. With `images`, the same digits as
+    vectors of pixels.
     """
     data = np.load(folder / "mnist3000.npz")
     rng = np.random.default_rng(seed)
     parts: list[tuple[list[Bag], list[Bag]]] = []
-    for digit in digits:
-        images = data["images"][data["labels"] == digit]
-        order = rng.permutation(len(images))
-        clouds = [drawn_pixels(images[i] > 127, n_points, rng) / N_PIXELS for i in order]
-        parts.append((clouds[:n_train], clouds[n_train:]))
+    for digit in (3, 9):
+        found = data["images"][data["labels"] == digit]
+        order = rng.permutation(len(found))
+        clouds = [drawn_pixels(found[i] > 127, n_points, rng) / N_PIXELS for i in order]
+        shown = [found[i].ravel() / 255.0 for i in order] if images else clouds
+        parts.append((shown[:n_train], shown[n_train:]))
     train, test = ([each for part in parts for each in part[side]] for side in (0, 1))
-    y_train, y_test = (np.repeat(digits, [len(part[side]) for part in parts]) for side in (0, 1))
+    y_train, y_test = (np.repeat((3, 9), [len(part[side]) for part in parts]) for side in (0, 1))
     return Task(train, y_train, test, y_test)
 
 
@@ -79,58 +71,64 @@ def mnist_images(folder: Path, seed: int, *, first: int = 0) -> Task:
     return _split([image.ravel() / 255.0 for image in images], labels, 300, seed)
 
 
-def permuted_table(folder: Path, name: str, seed: int, *, n_test: int | float = 0.3) -> Task:
-    """Rows of a table as sets of single numbers: the features of each row are permuted.
+def permuted_table(
+    folder: Path, name: str, seed: int | None
+) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Rows of a table as sets of single numbers, in random order, and their labels.
 
     `name` is "ionosphere", "pima" or "heart". Features are first scaled to [0, 1] over the whole
-    table, without using labels, so that numbers of different features are comparable.
+    table, without using labels, so that numbers of different features are comparable. Without a
+    seed they stay in their order.
     """
-    with gzip.open(folder / "uci" / f"{name}.csv.gz", "rt", newline="") as file:
-        records = list(csv.reader(file))[1:]
-    X = np.array([record[:-1] for record in records], dtype=float)
-    y = np.array([record[-1] for record in records])
+    X, y = load_table(folder / "uci" / f"{name}.csv.gz")
     X = (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), np.finfo(float).tiny)
-    X = np.random.default_rng(seed).permuted(X, axis=1)
-    return _split(list(X[:, :, np.newaxis]), y, n_test, seed)
+    if seed is not None:
+        X = np.random.default_rng(seed).permuted(X, axis=1)
+    return X[:, :, np.newaxis], y
 
 
-def plane_dart(
-    folder: Path,
-    seed: int,
-    *,
-    objects: Sequence[int] = (411, 421),
-    n_views: int = 12,
-    n_train: int = 3,
-    n_points: int = 120,
-    most_shift: int = 4,
-) -> Task:
-    """Two objects as sets of bright pixels: three views of each for training, nine for testing.
+class Views(NamedTuple):
+    """Two objects: views as sets of bright pixels and as images, and which are for training."""
 
-    Views are consecutive, 5 degrees apart, from a random starting angle. Each is shifted by up to
-    `most_shift` pixels in both directions, so that position carries no information. Mugs are 259
-    and 262, dolls 139 and 145.
+    sets: NDArray[np.float64]
+    images: NDArray[np.float64]
+    labels: NDArray[np.intp]
+    trained: NDArray[np.bool_]
+
+
+def object_views(
+    folder: Path, objects: tuple[int, int], seed: int, *, halved: bool, n_points: int = 120
+) -> Views:
+    """Twelve views of two objects: three of each for training, nine for testing.
+
+    Views are consecutive, 5 degrees apart, from a random starting angle. Each is moved by up to
+    four pixels in both directions, so that position carries no information. `halved` images have
+    36 x 48 pixels.
     """
     data = np.load(folder / "aloi_pairs.npz")
     rng = np.random.default_rng(seed)
-    bags: dict[str, list[Bag]] = {"train": [], "test": []}
-    for each in objects:
-        views = data["images"][data["object_id"] == each].mean(axis=3)
-        turned = (rng.integers(len(views)) + np.arange(n_views)) % len(views)
+    sets, images, labels, trained = [], [], [], []
+    for label, each in enumerate(objects):
+        shown = data["images"][data["object_id"] == each].mean(axis=3)
+        if halved:
+            shown = shown.reshape(len(shown), 36, 2, 48, 2).mean(axis=(2, 4))
+        turned = (rng.integers(len(shown)) + np.arange(12)) % len(shown)
         for place, view in enumerate(rng.permutation(turned)):
-            points = drawn_pixels(views[view] > 30, n_points, rng)
-            points += rng.integers(-most_shift, most_shift + 1, size=2)
-            bags["train" if place < n_train else "test"].append(points / views.shape[2])
-    y_train, y_test = (np.repeat(objects, n) for n in (n_train, n_views - n_train))
-    return Task(bags["train"], y_train, bags["test"], y_test)
+            moved = rng.integers(-4, 5, size=2)
+            bright = np.roll(shown[view] > 30, moved, axis=(0, 1))
+            sets.append(drawn_pixels(bright, n_points, rng) / shown.shape[2])
+            images.append(bright.ravel().astype(float))
+            labels.append(label)
+            trained.append(place < 3)
+    return Views(np.array(sets), np.array(images), np.array(labels), np.array(trained))
 
 
-def score_line(task: str, method: str, scores: Sequence[float]) -> str:
-    """One line with the scores of a method over several draws."""
-    error = np.std(scores, ddof=1) / np.sqrt(len(scores)) if len(scores) > 1 else np.nan
-    return (
-        f"{task}: {method} {100 * np.mean(scores):.1f} % (standard error {100 * error:.1f}, "
-        f"{len(scores)} draws, worst {100 * min(scores):.1f})"
-    )
+def load_table(path: Path) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Numbers of a table whose last column is the target, and that column."""
+    with gzip.open(path, "rt", newline="") as file:
+        records = list(csv.reader(file))[1:]
+    X = np.array([record[:-1] for record in records], dtype=float)
+    return X, np.array([record[-1] for record in records])
 
 
 def drawn_pixels(shown: NDArray[np.bool_], n_points: int, rng: np.random.Generator) -> Bag:

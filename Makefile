@@ -8,11 +8,11 @@ OLDEST_TESTS := src tests/cli tests/images tests/plotting tests/assignment \
 	$(addprefix tests/test_,compile.py import.py package.py parallel.py) \
 	$(filter-out tests/orbits/%, $(wildcard tests/*/test_scikit_learn.py)) \
 	$(wildcard tests/*/test_known_answers.py) \
-	$(addprefix tests/kernels/test_,dask.py gram.py mixtures.py text.py) \
+	$(addprefix tests/kernels/test_,gram.py mixtures.py text.py) tests/cluster \
 	tests/svm/test_set_aligner.py \
 	$(addprefix tests/web/test_,security.py serve.py session.py)
 
-.PHONY: demo test test-fast test-oldest fuzz lint format bench clean
+.PHONY: demo test test-fast test-oldest fuzz lint format bench bench-check papers clean
 
 demo: $(VENV)/base.stamp
 	$(BIN)/unshuffle demo
@@ -47,6 +47,13 @@ format: $(VENV)/dev.stamp
 
 bench: $(VENV)/bench.stamp
 	$(BIN)/python -m benchmarks $(ARGS)
+
+papers: $(VENV)/dev.stamp
+	$(BIN)/python -m benchmarks.papers $(ARGS)
+
+# Fails if a ratio to another library fell by more than a third since it was recorded.
+bench-check: $(VENV)/bench.stamp
+	$(BIN)/python -m benchmarks --check $(ARGS)
 
 $(VENV)/venv.stamp:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "unshuffle needs Python 3.11 or newer; run e.g. make PYTHON=python3.12 demo")'

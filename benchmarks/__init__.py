@@ -1,4 +1,4 @@
-"""Speed and accuracy relative to other libraries, measured in the same run.
+"""Speed, memory and accuracy relative to other libraries, measured in the same run.
 
-Run with ``make bench``, or ``python -m benchmarks [--quick] [--json FILE]``.
+Run with ``make bench``, or ``python -m benchmarks [AREA ...] [--quick]``.
 """

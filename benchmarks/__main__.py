@@ -1,144 +1,255 @@
-"""Print the benchmark tables and optionally write them as JSON."""
+"""Measure speed, memory and quality beside other libraries, and write them to docs/benchmarks.
+
+A full run writes a page, a figure and the records of each area, an index, and the figures in
+README and guides. A quick run prints. Areas that are done are kept if you stop a run.
+"""
 
 import argparse
-import json
+import os
 import platform
+import re
+import subprocess
 import sys
-from collections.abc import Mapping
-from dataclasses import asdict
-from functools import partial
+import time
+from collections.abc import Iterator, Sequence
+from datetime import date
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
-from rich.console import Console
-from rich.table import Table
+from benchmarks import _docs, _render
+from benchmarks._measure import FULL, PACKAGES, QUICK, Bench, Problem, import_area
+from benchmarks._records import Record, Run, falls, ratios
 
-from benchmarks._measure import Row
-
-NAMES = (
-    *("assignment", "matching", "layout", "growth", "alignment", "sweeps", "sets", "orbits"),
+AREAS = (
+    *("small", "assignment", "quadratic", "matching", "layout", "alignment", "sets", "orbits"),
     "encoders",
 )
-PEERS = {"ot": "POT", "vc_flas": "FLAS", "pycpd": "pycpd", "torch": "PyTorch"}
+GPU_AREAS = ("gpu.matching", "gpu.layouts", "gpu.sets")
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
 
 
-def main() -> int:
-    if sys.argv[1:2] == ["pages"]:
+def main(arguments: Sequence[str] | None = None) -> int:
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    if arguments[:1] == ["pages"]:
         from benchmarks.pages.__main__ import main as measure_pages
 
-        return measure_pages(sys.argv[2:])
-    options = parsed()
-    try:
-        from benchmarks import (
-            alignment,
-            assignment,
-            encoders,
-            growth,
-            layout,
-            matching,
-            orbits,
-            sets,
-        )
-    except ModuleNotFoundError as error:
-        if error.name not in PEERS:
-            raise
-        print(
-            f"The benchmarks compare with {PEERS[error.name]}, which is not installed. "
-            "Run: pip install 'unshuffle[bench]'",
-            file=sys.stderr,
-        )
+        return measure_pages(arguments[1:])
+    options = parsed(arguments)
+    if options.docs:
+        return write_docs()
+    if options.gpu and not has_gpu():
+        say("--gpu needs PyTorch and a CUDA device, and there is none here.")
         return 2
-    measured = {
-        "assignment": (assignment.TOPIC, partial(assignment.rows, quick=options.quick), {}),
-        "matching": (matching.TOPIC, partial(matching.rows, quick=options.quick), {}),
-        "layout": (layout.TOPIC, partial(layout.rows, quick=options.quick), layout.FORMATS),
-        "growth": (
-            growth.TOPIC,
-            partial(growth.rows, quick=options.quick, full=options.full),
-            growth.FORMATS,
-        ),
-        "alignment": (
-            alignment.TOPIC,
-            partial(alignment.rows, quick=options.quick),
-            alignment.FORMATS,
-        ),
-        "sweeps": (
-            alignment.SWEEPS,
-            partial(alignment.sweep_rows, quick=options.quick),
-            alignment.SWEEP_FORMATS,
-        ),
-        "sets": (sets.TOPIC, partial(sets.rows, quick=options.quick), sets.FORMATS),
-        "orbits": (orbits.TOPIC, partial(orbits.rows, quick=options.quick), orbits.FORMATS),
-        "encoders": (
-            encoders.TOPIC,
-            partial(encoders.rows, quick=options.quick),
-            encoders.FORMATS,
-        ),
-    }
-    # files and pipes have no width; the widest row needs about 130 columns
-    console = Console(width=None if sys.stdout.isatty() else 140)
-    rows: list[Row] = []
-    for name in options.names or NAMES:
-        topic, measure, formats = measured[name]
-        with console.status(f"{topic} ..."):
-            found = list(measure())
-        console.print(table(found, formats))
-        rows += found
-    if options.json is not None:
-        options.json.write_text(json.dumps(report(rows), indent=2) + "\n")
-    return 0
+    areas = options.areas or (GPU_AREAS if options.gpu else AREAS)
+    if options.check:
+        return check(areas, options.output or _docs.FOLDER)
+    output = options.output or (None if options.quick else _docs.FOLDER)
+    try:
+        failed = measure(areas, quick=options.quick, output=output)
+    finally:
+        if output == _docs.FOLDER:
+            write_docs()
+    return 1 if failed else 0
 
 
-def parsed() -> argparse.Namespace:
+def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks",
         description=__doc__,
         epilog="`python -m benchmarks pages --help`: large walls, and how they open in a browser.",
     )
-    parser.add_argument("names", nargs="*", choices=[*NAMES, []], help="default: all")
-    sizes = parser.add_mutually_exclusive_group()
-    sizes.add_argument("--quick", action="store_true", help="smaller sizes: under two minutes")
-    sizes.add_argument(
-        "--full", action="store_true", help="a million items by every method: minutes longer"
+    parser.add_argument(
+        "areas", nargs="*", metavar="AREA", help=f"{', '.join((*AREAS, *GPU_AREAS))}; default: all"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows here")
-    return parser.parse_args()
+    parser.add_argument("--quick", action="store_true", help="the smaller problems, printed")
+    parser.add_argument("--gpu", action="store_true", help="what runs on a GPU")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="compare a quick run with the recorded figures; exit with 1 if a ratio fell by more "
+        "than a third",
+    )
+    parser.add_argument("--docs", action="store_true", help="write pages from recorded figures")
+    parser.add_argument("--output", type=Path, metavar="FOLDER", help="where figures are recorded")
+    options = parser.parse_args(arguments)
+    unknown = [each for each in options.areas if each not in (*AREAS, *GPU_AREAS)]
+    if unknown:
+        parser.error(f"unknown area {unknown[0]!r}: choose from {', '.join((*AREAS, *GPU_AREAS))}")
+    options.gpu = options.gpu or not set(options.areas).isdisjoint(GPU_AREAS)
+    return options
 
 
-def table(rows: list[Row], formats: Mapping[str, str]) -> Table:
-    """Table of the rows of one topic; the ratio is how many times faster than the peer."""
-    result = Table(title=rows[0].topic)
-    result.add_column("problem")
-    result.add_column("peer")
-    for name in ("ratio", "seconds", "peer's", *rows[0].details):
-        result.add_column(name, justify="right")
-    for row in rows:
-        result.add_row(
-            row.problem,
-            row.peer,
-            written(row.ratio, "" if row.ratio is None or row.ratio < 1 else ".1f"),
-            written(row.seconds, ".3g"),
-            written(row.peer_seconds, ".3g"),
-            *(written(value, formats.get(name, "")) for name, value in row.details.items()),
-        )
-    return result
+def measure(areas: Sequence[str], *, quick: bool, output: Path | None) -> list[str]:
+    """Measure, print or write each area, and return those that failed."""
+    failed: list[str] = []
+    done: list[str] = []
+    try:
+        for name in areas:
+            run = measured_area(name, quick=quick)
+            if run is None:
+                failed.append(name)
+                continue
+            done.append(name)
+            if output is None:
+                print(_render.page(run), flush=True)
+            else:
+                _docs.write(run, output)
+    except KeyboardInterrupt:
+        say(f"Stopped. Done: {', '.join(done) or 'nothing'}.")
+        raise SystemExit(130) from None
+    if failed:
+        say(f"Not measured: {', '.join(failed)}.")
+    return failed
 
 
-def written(value: float | int | str | None, specified: str = "") -> str:
-    """Format as specified, else two digits if small and no decimals if large."""
-    if value is None:
-        return "-"
-    if not isinstance(value, float):
-        return str(value)
-    return format(value, specified or (".0f" if abs(value) >= 10 else ".2g"))
+def measured_area(name: str, *, quick: bool) -> Run | None:
+    """One area, or None if it cannot be measured; the reason is printed."""
+    start = time.perf_counter()
+    try:
+        area = import_area(name)
+        machine = described(quick=quick)
+        records = tuple(records_of(name, area, quick=quick))
+    except Exception as error:  # the others are still worth measuring
+        say(f"{name} failed: {type(error).__name__}: {error}")
+        return None
+    if not records:
+        say(f"{name}: nothing to measure.")
+        return None
+    say(f"{name}: {time.perf_counter() - start:.0f} s in all")
+    title = name.replace("gpu.", "gpu-")
+    return Run(title, area.TITLE, area.ABOUT, area.SIZE, machine, records)
 
 
-def report(rows: list[Row]) -> dict[str, object]:
-    """Rows, and the Python version and processor they were measured with."""
+def records_of(name: str, area: Any, *, quick: bool) -> Iterator[Record]:
+    problems = [each for each in area.problems() if each.quick or not quick]
+    with Bench(name, QUICK if quick else FULL, say) as bench:
+        for number, problem in enumerate(problems, start=1):
+            start = time.perf_counter()
+            found = list(bench.measure(problem))
+            taken = time.perf_counter() - start
+            say(
+                f"{name} {number}/{len(problems)}: {problem.name}, {problem.size:,} {area.SIZE}, "
+                f"{taken:.1f} s{failures(found)}"
+            )
+            yield from found
+
+
+def failures(records: Sequence[Record]) -> str:
+    return "".join(f"; {each.method}: {each.failed}" for each in records if each.failed)
+
+
+def check(areas: Sequence[str], folder: Path) -> int:
+    """Compare the ratios of a quick run with those recorded."""
+    fallen: list[str] = []
+    n_compared = 0
+    for name in areas:
+        path = folder / f"{name.replace('gpu.', 'gpu-')}.json"
+        if not path.exists():
+            say(f"{name} is not recorded in {folder}.")
+            continue
+        recorded = Run.read(path).records
+        try:
+            area = import_area(name)
+        except ModuleNotFoundError as error:
+            say(f"{name} is left out: {error.name} is not installed.")
+            continue
+        with Bench(name, QUICK, say) as bench:
+            for problem in (each for each in area.problems() if each.quick):
+                found, n_ratios = still_fallen(bench, problem, recorded)
+                n_compared += n_ratios
+                fallen += [f"{name}, {each}" for each in found]
+                say(f"{name}: {problem.name}, {problem.size:,}: {n_ratios} ratios")
+    if not n_compared:
+        say("Nothing to compare with. `make bench` records figures.")
+        return 2
+    for each in fallen:
+        print(each)
+    print(f"{len(fallen)} of {n_compared} ratios fell by more than a third.")
+    return 1 if fallen else 0
+
+
+def still_fallen(
+    bench: Bench, problem: Problem, recorded: Sequence[Record]
+) -> tuple[list[str], int]:
+    """Ratios that fell in two measurements, and the number of ratios that are recorded."""
+    known = [(each.problem, each.size) for each in recorded]
+    if (problem.name, problem.size) not in known:
+        return [], 0
+    records = list(bench.measure(problem))
+    found = falls(recorded, records)
+    if found:
+        again = {now.key for _, now in falls(recorded, list(bench.measure(problem)))}
+        found = [each for each in found if each[1].key in again]
+    lines = [f"{now}: {now.value:.2g} times as fast, was {was.value:.2g}" for was, now in found]
+    kept = {each.key for each in ratios(recorded)}
+    return lines, sum(each.key in kept for each in ratios(records))
+
+
+def described(*, quick: bool) -> dict[str, Any]:
+    """Machine, versions, date and commit."""
     return {
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "rows": [asdict(row) | {"ratio": row.ratio} for row in rows],
+        "date": date.today().isoformat(),
+        "commit": commit(),
+        "quick": quick,
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "gigabytes": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9),
+        "load": round(os.getloadavg()[0], 1),
+        "versions": versions(),
     }
+
+
+def versions() -> dict[str, str]:
+    found = {"Python": platform.python_version()}
+    for name in (*LIBRARIES, *PACKAGES.values()):
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def processor() -> str:
+    """The processor, and the GPU if there is one."""
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text() if path.exists() else ""
+    model = re.search(r"model name\s*: (.*)", lines)
+    name = model[1].strip() if model else platform.processor() or platform.machine()
+    if "torch" in sys.modules and has_gpu():
+        import torch
+
+        name += f", {torch.cuda.get_device_name()}"
+    return name
+
+
+def has_gpu() -> bool:
+    try:
+        import torch
+    except ModuleNotFoundError:
+        return False
+    return bool(torch.cuda.is_available())
+
+
+def commit() -> str:
+    """Short name of the commit, and whether the library differs from it."""
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(_docs.ROOT), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+    changed = " with changes" if git("status", "--porcelain", "src") else ""
+    return (git("rev-parse", "--short", "HEAD") or "no commit") + changed
+
+
+def write_docs() -> int:
+    for path in _docs.write_all():
+        say(f"written: {path.relative_to(_docs.ROOT)}")
+    return 0
+
+
+def say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,147 +1,99 @@
-"""Alignment of bags: quality compared with coherent point drift, and time per sweep."""
+"""Alignment of bags, compared with coherent point drift."""
 
-import os
-import time
-import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pycpd import DeformableRegistration, RigidRegistration
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from sklearn.decomposition import PCA
 
-from benchmarks._measure import Row, timed
+from benchmarks._measure import Method, Problem, data_folder
 from unshuffle import MinimumVolumePCA
 from unshuffle._color import draw_points
 from unshuffle.datasets import digit_sets
 
-TOPIC = "Aligning bags of points"
-SWEEPS = "One sweep over all bags, one core"
-FORMATS = {"for 95 %": ".0f", "peer's ": ".0f", "error": ".4f", "peer's  ": ".4f"}
-SWEEP_FORMATS = {"growth": ".1f"}
-MNIST = "mnist3000.npz"
+TITLE = "Aligning bags of points"
+ABOUT = (
+    "One core. Handwritten 3s and 9s as bags of 70 points: those of scikit-learn, and of MNIST if "
+    "the data folder has them. pycpd registers each bag onto the first, and closest points are "
+    "then assigned one to one. Components are those that 95 % of the variance of the aligned bags "
+    "need; the error is the share of the variance of 20 new bags that ten of them miss. Growth is "
+    "that of the whole fit."
+)
+SIZE = "bags"
+CORES = 1
 KEPT = 10
 ROUNDS = 10
+N_NEW = 20
 
 Stack = NDArray[np.float64]
-Aligner = Callable[[Stack], Stack]
 
 
-def rows(*, quick: bool) -> Iterator[Row]:
-    """Both methods against registration of each bag onto the first, on the same bags."""
-    peers: dict[str, Aligner] = {
-        "pycpd rigid, onto the first": by_registration(RigidRegistration),
-        "pycpd deformable, onto the first": by_registration(DeformableRegistration),
-    }
-    for problem, train, new in problems(quick=quick):
-        theirs = {peer: timed(partial(align, train)) for peer, align in peers.items()}
-        for estimator in ("mean", "covariance"):
-            ours, seconds = timed(partial(by_volume(estimator), train))
-            for peer, (aligned, peer_seconds) in theirs.items():
-                yield Row(
-                    TOPIC,
-                    f"{problem}, {estimator}",
-                    f"MinimumVolumePCA, {estimator}",
-                    seconds,
-                    peer,
-                    peer_seconds,
-                    {
-                        "bags": len(train),
-                        "for 95 %": float(n_components(ours)),
-                        "peer's ": float(n_components(aligned)),
-                        "error": new_error(ours, new),
-                        "peer's  ": new_error(aligned, new),
-                    },
-                )
+class Bags(NamedTuple):
+    """Bags to align, and new ones."""
+
+    train: Stack
+    new: Stack
 
 
-def sweep_rows(*, quick: bool) -> Iterator[Row]:
-    """Seconds per sweep as the number of bags, of points or the kernel rank doubles."""
-    bags, points = 100, 70
-    doubled = (1, 2) if quick else (1, 2, 4)
-    for estimator in ("mean", "covariance"):
-        for name, sizes in (
-            ("bags", [(bags * k, points, None) for k in doubled]),
-            ("points", [(bags, points * k, None) for k in doubled]),
-            ("rank", [(bags, points, 15 * k) for k in doubled]),
-        ):
-            before = None
-            for n_bags, n_points, rank in sizes:
-                seconds = sweep_seconds(estimator, n_bags, n_points, rank)
-                growth = None if before is None else seconds / before
-                before = seconds
-                yield Row(
-                    SWEEPS,
-                    f"{estimator}, more {name}",
-                    f"MinimumVolumePCA, {estimator}",
-                    seconds,
-                    "-",
-                    None,
-                    {"bags": n_bags, "points": n_points, "rank": rank, "growth": growth},
-                )
+def problems() -> Iterator[Problem]:
+    methods = (
+        Method("MinimumVolumePCA, mean", partial(by_volume, method="mean"), "ours"),
+        Method("MinimumVolumePCA, covariance", partial(by_volume, method="covariance"), "ours"),
+        Method("pycpd, rigid", partial(by_registration, method="Rigid"), needs="pycpd"),
+        Method("pycpd, deformable", partial(by_registration, method="Deformable"), needs="pycpd"),
+    )
+    for n in (20, 40, 100, 200):
+        yield Problem("digits", n, partial(digits, n), methods, judge, quick=n == 20)
+    if data_folder() is not None:
+        yield Problem("MNIST", 100, partial(mnist, 100), methods, judge)
 
 
-def sweep_seconds(estimator: str, n_bags: int, n_points: int, rank: int | None) -> float:
-    """Shortest time between two progress reports of this method's own stage."""
-    clouds = digit_sets(n_bags, digits=(0, 3, 6, 9), n_points=n_points).sets
-    kernel = "linear" if rank is None else "rbf"
-    seen: list[tuple[str, float]] = []
-
-    def watch(state: object) -> None:
-        seen.append((state.stage, time.perf_counter()))  # type: ignore[attr-defined]
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a few sweeps are enough, so the fit does not converge
-        MinimumVolumePCA(
-            method=estimator, kernel=kernel, n_landmarks=rank or 1, max_iter=4, callback=watch
-        ).fit(clouds)
-    last = [when for stage, when in seen if stage == seen[-1][0]]
-    return float(np.diff(last).min())
+def digits(n: int) -> Bags:
+    return standardized(np.asarray(digit_sets(n + N_NEW).sets), n)
 
 
-def problems(*, quick: bool) -> Iterator[tuple[str, Stack, Stack]]:
-    """Bags to align and new bags: scikit-learn's digits, and MNIST if available."""
-    n_train, n_new = (40, 20) if quick else (100, 60)
-    clouds = digit_sets(n_train + n_new).sets
-    yield "digits 3 and 9", *standardized(clouds[:n_train], clouds[n_train:])
-    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
-    path = Path(os.environ.get("UNSHUFFLE_DATA", beside)) / MNIST
-    if path.exists():
-        clouds = mnist_clouds(path, n_train + n_new)
-        yield "MNIST 3 and 9", *standardized(clouds[:n_train], clouds[n_train:])
-
-
-def mnist_clouds(path: Path, n: int) -> Stack:
-    """Digits as bags of points, from larger pictures than scikit-learn's."""
-    data, rng = np.load(path), np.random.RandomState(0)
-    kinds = [np.flatnonzero(data["labels"] == digit)[: n // 2] for digit in (3, 9)]
+def mnist(n: int) -> Bags:
+    """Bags of points from larger pictures than scikit-learn's."""
+    folder = data_folder()
+    assert folder is not None
+    data, rng = np.load(folder / "mnist3000.npz"), np.random.RandomState(0)
+    n_each = (n + N_NEW) // 2
+    kinds = [np.flatnonzero(data["labels"] == digit)[:n_each] for digit in (3, 9)]
     images = data["images"][np.stack(kinds, axis=1).ravel()].astype(float)
-    return np.stack([draw_points(each, 70, rng) for each in images])
+    return standardized(np.stack([draw_points(each, 70, rng) for each in images]), n)
 
 
-def standardized(train: Stack, new: Stack) -> tuple[Stack, Stack]:
+def standardized(clouds: Stack, n: int) -> Bags:
+    train, new = clouds[:n], clouds[n:]
     middle, scale = train.mean(axis=(0, 1)), (train - train.mean(axis=(0, 1))).std()
-    return (train - middle) / scale, (new - middle) / scale
+    return Bags((train - middle) / scale, (new - middle) / scale)
 
 
-def by_volume(estimator: str) -> Aligner:
-    def align(bags: Stack) -> Stack:
-        found = MinimumVolumePCA(method=estimator).fit(bags)
-        return np.take_along_axis(bags, found.permutations_[:, :, np.newaxis], axis=1)
+def by_volume(bags: Bags, *, method: str) -> Callable[[], Stack]:
+    MinimumVolumePCA(method=method).fit(bags.train[:3])  # compile
+
+    def align() -> Stack:
+        found = MinimumVolumePCA(method=method).fit(bags.train)
+        return np.take_along_axis(bags.train, found.permutations_[:, :, np.newaxis], axis=1)
 
     return align
 
 
-def by_registration(method: type) -> Aligner:
+def by_registration(bags: Bags, *, method: str) -> Callable[[], Stack]:
     """Register each bag onto the first, then assign closest points one to one."""
+    import pycpd
 
-    def align(bags: Stack) -> Stack:
-        moved = [bags[0], *(method(X=bags[0], Y=bag).register()[0] for bag in bags[1:])]
-        return np.stack([bag[nearest(bags[0], on)] for bag, on in zip(bags, moved, strict=True)])
+    register = getattr(pycpd, f"{method}Registration")
+    first, *others = bags.train
+
+    def align() -> Stack:
+        moved = [first, *(register(X=first, Y=bag).register()[0] for bag in others)]
+        pairs = zip(bags.train, moved, strict=True)
+        return np.stack([bag[nearest(first, on)] for bag, on in pairs])
 
     return align
 
@@ -150,14 +102,16 @@ def nearest(targets: Stack, points: Stack) -> NDArray[np.intp]:
     return np.asarray(linear_sum_assignment(cdist(targets, points, "sqeuclidean"))[1])
 
 
-def n_components(bags: Stack, share: float = 0.95) -> int:
-    held = PCA().fit(bags.reshape(len(bags), -1)).explained_variance_ratio_
-    return int(np.searchsorted(np.cumsum(held), share) + 1)
+def judge(bags: Bags, aligned: Stack) -> dict[str, float]:
+    flat = aligned.reshape(len(aligned), -1)
+    held = PCA().fit(flat).explained_variance_ratio_
+    n_components = int(np.searchsorted(np.cumsum(held), 0.95) + 1)
+    return {"error": new_error(flat, bags.new), "components": n_components}
 
 
-def new_error(bags: Stack, new: Stack) -> float:
+def new_error(flat: Stack, new: Stack) -> float:
     """Share of the variance of new bags that a few components of the aligned bags miss."""
-    pca = PCA(KEPT).fit(bags.reshape(len(bags), -1))
+    pca = PCA(KEPT).fit(flat)
     missed = total = 0.0
     for bag in new:
         points = bag[nearest(pca.mean_.reshape(bag.shape), bag)]

@@ -1,59 +1,71 @@
 """The encoder "content" against the same network as it is usually written in PyTorch."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from benchmarks._measure import Row, timed
+from benchmarks._measure import Method, Problem
 from unshuffle.encoders import load_encoder
 from unshuffle.encoders._efficientnet import read_weights
 
-TOPIC = "Encoders of pictures"
-FORMATS = {"photos/s": ".0f", "of floor": ".1f", "agree": ".6f"}
+TITLE = "Encoders of pictures"
+ABOUT = (
+    "Random pixels at the size of the network, on all cores. The peer is the same network of "
+    "unfused convolutions and normalizations, in batches of 2 (larger ones are slower). Agreement "
+    "is the least cosine with the vectors of the peer."
+)
+SIZE = "photos"
+CORES = None
 # Blocks and stride of each stage; depth and side of each network.
 STAGES = ((1, 1), (2, 2), (2, 2), (3, 2), (3, 1), (4, 2), (1, 1))
 NETWORKS = {"lite0": (1.0, 224), "lite1": (1.1, 240), "lite2": (1.2, 260)}
-PEER_BATCHES = (1, 2, 8)  # larger ones are slower; the fastest counts
-PHOTOS = {True: 32, False: 128}
+PEER_BATCH = 2
 
 
-def rows(*, quick: bool) -> Iterator[Row]:
-    """One row for each network, photos at its own size; the floor is one matrix product."""
-    speed = product_speed()
-    for size_name in ("lite0", "lite2"):
-        encoder = load_encoder(f"content:{size_name}")
-        network = plain_network(size_name)
-        side = encoder.side
-        photos = np.random.default_rng(0).integers(
-            256, size=(PHOTOS[quick], side, side, 3), dtype=np.uint8
-        )
-        # In turn, so that other work on this machine disturbs both alike.
-        seconds, peer_seconds = float("inf"), float("inf")
-        for _ in range(4):
-            vectors, own = timed(partial(encoder.encode, photos))
-            seconds = min(seconds, own)
-            for batch_size in PEER_BATCHES:
-                means, peers = timed(partial(encode_plainly, network, photos, batch_size))
-                peer_seconds = min(peer_seconds, peers)
-        expected = torch.nn.functional.normalize(means.sqrt()).numpy()
-        floor = len(photos) * multiplications(network, side) / speed
-        yield Row(
-            TOPIC,
-            f"{size_name}, {len(photos)} photos, {side} pixels, {torch.get_num_threads()} cores",
-            "unshuffle",
-            seconds,
-            "plain PyTorch",
-            peer_seconds,
-            {
-                "photos/s": len(photos) / seconds,
-                "of floor": seconds / floor,
-                "agree": float((vectors * expected).sum(axis=1).min()),
-            },
-        )
+class Photos(NamedTuple):
+    """Pictures, and the network that reads them."""
+
+    pixels: np.ndarray
+    network: str
+
+
+def problems() -> Iterator[Problem]:
+    methods = (Method("unshuffle", ours, "ours"), Method("plain PyTorch", plainly))
+    for network in ("lite0", "lite2"):
+        for n in (8, 32, 128):
+            make = partial(photos, network, n)
+            yield Problem(network, n, make, methods, judge, quick=(network, n) == ("lite0", 8))
+
+
+def photos(network: str, n: int) -> Photos:
+    side = load_encoder(f"content:{network}").side
+    pixels = np.random.default_rng(0).integers(256, size=(n, side, side, 3), dtype=np.uint8)
+    return Photos(pixels, network)
+
+
+def ours(data: Photos) -> Callable[[], np.ndarray]:
+    encoder = load_encoder(f"content:{data.network}")
+    return lambda: encoder.encode(data.pixels)
+
+
+def plainly(data: Photos) -> Callable[[], np.ndarray]:
+    network = plain_network(data.network)
+
+    def encode() -> np.ndarray:
+        means = encode_plainly(network, data.pixels, PEER_BATCH)
+        return torch.nn.functional.normalize(means.sqrt()).numpy()
+
+    return encode
+
+
+def judge(data: Photos, vectors: np.ndarray) -> dict[str, float]:
+    """Agreement with the plain network on the first photos."""
+    expected = plainly(Photos(data.pixels[:8], data.network))()
+    return {"agreement": float((vectors[: len(expected)] * expected).sum(axis=1).min())}
 
 
 def encode_plainly(network: Any, photos: np.ndarray, batch_size: int) -> Any:
@@ -130,29 +142,3 @@ def _add(
             mine.copy_(theirs)
     layers += [convolution, norm, *([torch.nn.ReLU6()] if active else [])]
     return ceil(side / stride)
-
-
-def multiplications(network: torch.nn.Module, side: int) -> int:
-    """Multiplications of all convolutions for one picture."""
-    counts = []
-
-    def count(layer: Any, _: Any, output: Any) -> None:
-        counts.append(output.numel() * layer.weight[0].numel())
-
-    hooks = [
-        layer.register_forward_hook(count)
-        for layer in network.modules()
-        if isinstance(layer, torch.nn.Conv2d)
-    ]
-    with torch.inference_mode():
-        network(torch.zeros(1, 3, side, side))
-    for hook in hooks:
-        hook.remove()
-    return sum(counts)
-
-
-def product_speed(n: int = 2048) -> float:
-    """Multiplications a second in a product of two large matrices, the most the cores can do."""
-    square = torch.rand(n, n)
-    _, seconds = timed(lambda: square @ square, repeats=5)
-    return n**3 / seconds

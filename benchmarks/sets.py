@@ -1,129 +1,164 @@
-"""Set kernels: Gram matrices against batched NumPy, mixtures against scikit-learn.
+"""Set kernels: Gram matrices against batched NumPy, mixtures against scikit-learn."""
 
-Times are processor time on one core, so other processes do not count.
-"""
-
-import time
-import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
-from threadpoolctl import threadpool_limits
 
-from benchmarks._measure import Row
+from benchmarks._measure import Method, Problem
 from unshuffle.datasets import digit_sets, mixture_sets
-from unshuffle.kernels import BhattacharyyaKernel, ExpectedLikelihoodKernel, Mixture
+from unshuffle.kernels import (
+    BhattacharyyaKernel,
+    ExpectedLikelihoodKernel,
+    MeanMapKernel,
+    Mixture,
+    SlicedWassersteinKernel,
+)
 
-TOPIC = "Kernels between sets, one core"
-FORMATS = {"ns per pair": ".0f", "gap": ".0e", "likelihood": ".3f", "peer's ": ".3f"}
+TITLE = "Kernels between sets"
+ABOUT = (
+    "One core. Gram matrices by five full Gaussians of each set, after fitting, beside the same "
+    "formula in NumPy, in blocks of 16 by 16 sets: with its batched decompositions, and with the "
+    "elimination unrolled. Mixtures of all sets beside scikit-learn's `GaussianMixture` with one "
+    "start and with as many as ours. Strokes are handwritten digits as sets of 70 points with "
+    "four columns: all pairs of points, or 2,000 random features. Feature space is that of an RBF "
+    "kernel."
+)
+SIZE = "sets"
+CORES = 1
 COMPONENTS = 5
-REPEATS = 3
 # Sets per NumPy block on either side, found by trial: larger blocks do not fit the cache.
 BLOCK = 16
 
 Array = NDArray[np.float64]
+Bags = list[Array]
 Stacked = tuple[Array, Array, Array]
 Log = Callable[[Stacked, Stacked], Array]
-Result = TypeVar("Result")
 
 
-def rows(*, quick: bool) -> Iterator[Row]:
-    """Gram matrices, then mixtures."""
-    with threadpool_limits(limits=1), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        yield from gram_rows(200 if quick else 1000)
-        yield from fit_rows(30 if quick else 100)
-        yield from feature_rows(100 if quick else 300)
+class Fitted(NamedTuple):
+    """A kernel, and the sets that it is fitted to."""
+
+    kernel: ExpectedLikelihoodKernel
+    bags: Bags
 
 
-def gram_rows(n: int) -> Iterator[Row]:
-    """Normalized expected likelihood after fitting, against NumPy."""
+def problems() -> Iterator[Problem]:
     for d in (2, 5, 10):
-        bags = mixture_sets(n, n_features=d).sets
-        kernel = ExpectedLikelihoodKernel(COMPONENTS, random_state=0).fit(bags)
-        ours, seconds = spent(partial(kernel._gram, kernel._fitted_sets), repeats=REPEATS)
-        found = stacked(kernel.mixtures(bags))
-        peers: dict[str, Log] = {
-            "NumPy, LAPACK in batches": by_lapack,
-            "NumPy, unrolled": unrolled,
-        }
-        for peer, log in peers.items():
-            theirs, peer_seconds = spent(partial(numpy_gram, found, log))
-            yield Row(
-                TOPIC,
-                f"Gram matrix of {n} sets, M={COMPONENTS}, d={d}",
-                "ExpectedLikelihoodKernel",
-                seconds,
-                peer,
-                peer_seconds,
-                {
-                    "ns per pair": 1e9 * seconds / (n * (n + 1) / 2 * COMPONENTS**2),
-                    "gap": float(np.abs(ours - theirs).max()),
-                    "likelihood": None,
-                    "peer's ": None,
-                },
+        for n in (50, 100, 200, 500, 1000) if d == 5 else (200,):
+            yield Problem(
+                f"Gram matrix, d = {d}",
+                n,
+                partial(fitted, n, d),
+                (
+                    Method("ExpectedLikelihoodKernel", our_gram, "ours"),
+                    Method("NumPy, LAPACK in batches", partial(numpy_gram, log=by_lapack)),
+                    Method("NumPy, unrolled", partial(numpy_gram, log=unrolled)),
+                ),
+                difference,
+                quick=n == 200,
             )
+    for n in (30, 100, 300):
+        methods = (
+            Method("ExpectedLikelihoodKernel", our_mixtures, "ours"),
+            Method("scikit-learn, 1 start", partial(their_mixtures, starts=1)),
+            Method("scikit-learn, as many starts", partial(their_mixtures, starts=None)),
+        )
+        yield Problem("mixtures, d = 5", n, partial(bags_of, n), methods, likelihood, n == 30)
+    for n in (100, 300, 1000):
+        methods = (
+            Method("MeanMapKernel", partial(gram_of, MeanMapKernel(outer="rbf")), "ours"),
+            Method(
+                "MeanMapKernel, random features",
+                partial(gram_of, MeanMapKernel(outer="rbf", n_features=2000, random_state=0)),
+                "ours",
+            ),
+            Method(
+                "SlicedWassersteinKernel",
+                partial(gram_of, SlicedWassersteinKernel(random_state=0)),
+                "ours",
+            ),
+        )
+        yield Problem("strokes", n, partial(strokes, n), methods)
+    for n in (100, 300):
+        spaces = {
+            "one Gaussian": ExpectedLikelihoodKernel(
+                1, base_kernel="rbf", gamma=1.0, random_state=0
+            ),
+            "three Gaussians": ExpectedLikelihoodKernel(
+                3, base_kernel="rbf", gamma=1.0, random_state=0
+            ),
+            "Bhattacharyya": BhattacharyyaKernel(base_kernel="rbf", gamma=1.0),
+        }
+        methods = tuple(
+            Method(name, partial(gram_of, kernel), "ours") for name, kernel in spaces.items()
+        )
+        yield Problem("feature space", n, partial(digits, n), methods)
 
 
-def fit_rows(n: int) -> Iterator[Row]:
-    """One mixture per set: time and mean log-likelihood per point."""
-    bags = mixture_sets(n).sets
+def fitted(n: int, d: int) -> Fitted:
+    """Mixtures from few rounds: how good they are does not change the time of a Gram matrix."""
+    bags = list(mixture_sets(n, n_features=d).sets)
+    kernel = ExpectedLikelihoodKernel(COMPONENTS, random_state=0, n_init=1, max_iter=5)
+    return Fitted(kernel.fit(bags), bags)
+
+
+def bags_of(n: int) -> Bags:
+    return list(mixture_sets(n).sets)
+
+
+def digits(n: int) -> Bags:
+    return list(digit_sets(n).sets)
+
+
+def strokes(n: int) -> Bags:
+    """Points of digits with the direction and the straightness of the stroke at each."""
+    from unshuffle.preprocessing import NeighborhoodShape
+
+    base = digit_sets(min(n, 300)).sets
+    random = np.random.default_rng(0)
+    # There are few digits: later ones are earlier ones with a little noise.
+    bags = [base[i % len(base)] + 0.01 * random.normal(size=base[0].shape) for i in range(n)]
+    return list(NeighborhoodShape().fit_transform(bags))
+
+
+def gram_of(kernel: Any, bags: Bags) -> Callable[[], Any]:
+    kernel.fit_transform(bags[:2])  # compile
+    return lambda: kernel.fit_transform(bags)
+
+
+def our_gram(data: Fitted) -> Callable[[], Array]:
+    return lambda: data.kernel._gram(data.kernel._describe_fitted())
+
+
+def numpy_gram(data: Fitted, *, log: Log) -> Callable[[], Array]:
+    mixtures = stacked(data.kernel.mixtures(data.bags))
+    return lambda: in_blocks(mixtures, log)
+
+
+def difference(data: Fitted, K: Array) -> dict[str, float]:
+    return {"differs from ours by": float(np.abs(K - our_gram(data)()).max())}
+
+
+def our_mixtures(bags: Bags) -> Callable[[], ExpectedLikelihoodKernel]:
     kernel = ExpectedLikelihoodKernel(COMPONENTS, regularization=1e-3, random_state=0)
-    kernel.fit(bags[:2])
-    _, seconds = spent(partial(kernel.fit, bags), repeats=REPEATS)
-    ours = kernel.mixtures(bags)
-    points = np.concatenate(bags)
-    floor = 1e-3 * float(points.var(axis=0).mean())
-    for starts in (1, kernel.n_init):
-        peer = GaussianMixture(COMPONENTS, reg_covar=floor, n_init=starts, random_state=0)
-        theirs, peer_seconds = spent(partial(all_mixtures, peer, bags))
-        yield Row(
-            TOPIC,
-            f"Mixtures of {n} sets, M={COMPONENTS}, d=5",
-            "ExpectedLikelihoodKernel",
-            seconds,
-            f"scikit-learn, {starts} start(s)",
-            peer_seconds,
-            {
-                "ns per pair": None,
-                "gap": None,
-                "likelihood": mean_likelihood(bags, ours),
-                "peer's ": mean_likelihood(bags, theirs),
-            },
-        )
+    kernel.fit(bags[:2])  # compile
+    return lambda: kernel.fit(bags)
 
 
-def feature_rows(n: int) -> Iterator[Row]:
-    """Gaussians in the feature space of an RBF kernel: fit and Gram matrix."""
-    bags = digit_sets(n).sets
-    for kernel in (
-        ExpectedLikelihoodKernel(1, base_kernel="rbf", gamma=1.0, random_state=0),
-        ExpectedLikelihoodKernel(3, base_kernel="rbf", gamma=1.0, random_state=0),
-        BhattacharyyaKernel(base_kernel="rbf", gamma=1.0),
-    ):
-        kernel.fit_transform(bags[:2])
-        _, seconds = spent(partial(kernel.fit_transform, bags))
-        name = type(kernel).__name__
-        M = getattr(kernel, "n_components", 1)
-        details = dict.fromkeys(FORMATS)
-        yield Row(
-            TOPIC, f"{n} sets, feature space, {name}, M={M}", name, seconds, "-", None, details
-        )
+def their_mixtures(bags: Bags, *, starts: int | None) -> Callable[[], list[Mixture]]:
+    floor = 1e-3 * float(np.concatenate(bags).var(axis=0).mean())
+    starts = starts or ExpectedLikelihoodKernel().n_init
+    model = GaussianMixture(COMPONENTS, reg_covar=floor, n_init=starts, random_state=0)
 
+    def fit() -> list[Mixture]:
+        found = (model.fit(bag) for bag in bags)
+        return [Mixture(each.weights_, each.means_, each.covariances_) for each in found]
 
-def spent(function: Callable[[], Result], *, repeats: int = 1) -> tuple[Result, float]:
-    """Result of a call and its least processor time."""
-    best = float("inf")
-    for _ in range(repeats):
-        start = time.process_time()
-        result = function()
-        best = min(best, time.process_time() - start)
-    return result, best
+    return fit
 
 
 def stacked(mixtures: list[Mixture]) -> Stacked:
@@ -131,7 +166,7 @@ def stacked(mixtures: list[Mixture]) -> Stacked:
     return np.log(weights), means, covariances
 
 
-def numpy_gram(mixtures: Stacked, log: Log) -> Array:
+def in_blocks(mixtures: Stacked, log: Log) -> Array:
     """Compute the upper triangle in blocks, mirror it and scale the diagonal to 1."""
     n = len(mixtures[0])
     K = np.zeros((n, n))
@@ -187,14 +222,11 @@ def _weights(a: Stacked, b: Stacked) -> Array:
     return np.asarray(a[0][:, :, np.newaxis, np.newaxis] + b[0])
 
 
-def all_mixtures(model: GaussianMixture, bags: list[Array]) -> list[Mixture]:
-    found = (model.fit(bag) for bag in bags)
-    return [Mixture(each.weights_, each.means_, each.covariances_) for each in found]
-
-
-def mean_likelihood(bags: list[Array], mixtures: list[Mixture]) -> float:
+def likelihood(bags: Bags, fit: Any) -> dict[str, float]:
     """Mean log-likelihood per point under the mixture of its set."""
-    return float(np.mean([_likelihood(*each) for each in zip(bags, mixtures, strict=True)]))
+    mixtures = fit if isinstance(fit, list) else fit.mixtures(bags)
+    found = [_likelihood(*each) for each in zip(bags, mixtures, strict=True)]
+    return {"log-likelihood": float(np.mean(found))}
 
 
 def _likelihood(points: Array, mixture: Mixture) -> float:

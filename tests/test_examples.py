@@ -87,10 +87,13 @@ def test_example_asks_a_question_and_ends_with_what_to_try(path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["matching.md", "trust.md", "layout.md", "alignment.md", "sets.md", "orbits.md"]
+    "name",
+    ["matching.md", "trust.md", "layout.md", "alignment.md", "sets.md", "orbits.md", "cluster.md"],
 )
 def test_the_guide_runs_from_top_to_bottom(name, tmp_path):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    if name == "cluster.md":
+        pytest.importorskip("distributed", reason="Dask is not installed")
     blocks = code_blocks(ROOT / "docs" / name)
     assert len(blocks) > 1
     done = run("\n".join(blocks), folder=tmp_path)

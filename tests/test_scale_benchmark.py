@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if not (ROOT / "benchmarks").exists():
     pytest.skip("a source archive holds no benchmarks", allow_module_level=True)
 
-from benchmarks.scale import _fit, _growth, _problems, _records, _score  # noqa: E402
+from benchmarks.scale import _problems, _records, _score  # noqa: E402
 from benchmarks.scale.__main__ import costs, spread  # noqa: E402
 
 
@@ -91,14 +91,6 @@ def test_fits_beyond_a_limit_are_stopped_and_failures_named():
     assert "KeyError: 'hill'" in unknown.failed
 
 
-def test_peers_assign_their_plans():
-    pytest.importorskip("ot")
-    problem = _problems.load("cloud_60_0.01_0")
-    solve, read = _fit.PEERS["POT, distances"](problem.X, problem.y)
-    found, _ = read(solve())
-    np.testing.assert_array_equal(np.sort(found), np.arange(60))
-
-
 def test_tables_name_the_worst_draw_and_what_failed(tmp_path):
     records = [
         _records.Record(f"cloud_9_0.1_{seed}", "default", right=right, seconds=2.0, megabytes=1e3)
@@ -109,15 +101,3 @@ def test_tables_name_the_worst_draw_and_what_failed(tmp_path):
     failed = _records.Record("cloud_9_0.1_3", "default", failed="over 9 s")
     assert spread([failed], "right") == "over 9 s"
     assert spread([*records, failed], "right").endswith(", 1 failed")
-
-
-def test_exponents_and_the_figure_of_growth(tmp_path):
-    assert _growth.exponent([10, 100, 1000], [3e2, 3e4, 3e6]) == pytest.approx(2.0)
-    curve = [
-        _records.Record(
-            f"cloud_{n}_0.1_0", "default", seconds=n / 100, megabytes=float(n), right=1.0
-        )
-        for n in (100, 1000)
-    ]
-    _growth.draw({"default": curve}, tmp_path / "growth.svg")
-    assert "<svg" in (tmp_path / "growth.svg").read_text()

@@ -1,1 +1,1 @@
-"""What a GPU reaches; one module for each kind of work, run by `python -m benchmarks.gpu.NAME`."""
+"""Areas that run on a GPU, where numba need not be: `python -m benchmarks --gpu`."""

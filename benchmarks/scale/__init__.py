@@ -1,4 +1,4 @@
-"""Matching of large collections: right pairs, time and memory, beside other libraries.
+"""Matching of large collections: right pairs, time and memory over several draws.
 
-Run with `python -m benchmarks.scale [cloud|networks|switch|growth|peers ...]`.
+Run with `python -m benchmarks.scale [cloud|networks|switch ...]`.
 """

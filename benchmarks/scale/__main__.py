@@ -1,7 +1,8 @@
-"""Print tables of large matchings, and draw how time and memory grow.
+"""Print tables of large matchings.
 
 Medians of five draws; the worst draw is named. The draws are made with NumPy unless --folder has
 files of the same names (see `benchmarks.scale._problems`). Every fit runs in its own process.
+`python -m benchmarks matching` compares with other libraries and draws how time and memory grow.
 """
 
 import argparse
@@ -12,8 +13,6 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.scale._fit import PEERS
-from benchmarks.scale._growth import draw, exponent
 from benchmarks.scale._problems import REAL, named
 from benchmarks.scale._records import Bench, Record
 
@@ -22,10 +21,7 @@ CLOUDS = (("cloud", 2000), ("cloud", 5000), ("cloud", 16384), ("cloud", 65536), 
 NETWORKS = (("even", 0.1), ("even", 0.3), ("tree", 0.1))
 N_NETWORK = 10_000
 N_FROZEN, FAILS = 10, 0.99  # known pairs, given where fewer clusters are right
-SIZES = (1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
-LIBRARIES = ("POT", "ott-jax, rank", "ott-jax, full")
-# Peers are stopped here.
-SECONDS, MEGABYTES = 300.0, 8000.0
+LARGEST = 65536
 
 Row = list[str]
 
@@ -39,23 +35,13 @@ def main() -> int:
         real=Path(os.environ.get("UNSHUFFLE_DATA", beside)),
         file=options.records,
         jobs=options.jobs,
-        python=options.ott,
         **{name: value for name, value in limits.items() if value},
-    )
-    peers = Bench(
-        folder=options.folder,
-        file=options.records,
-        python=options.ott,
-        seconds=options.seconds or SECONDS,
-        megabytes=options.megabytes or MEGABYTES,
     )
     seeds = options.draws
     tables: dict[str, Callable[[], Iterator[str]]] = {
         "cloud": lambda: cloud_table(bench, seeds, options.largest),
         "networks": lambda: network_table(bench, seeds, min(N_NETWORK, options.largest)),
         "switch": lambda: switch_table(bench, options.largest),
-        "growth": lambda: growth_table(bench, peers, options.largest, options.figure),
-        "peers": lambda: peer_table(bench, peers, options.largest),
     }
     for name in options.names or tables:
         for line in tables[name]():
@@ -66,17 +52,15 @@ def main() -> int:
 
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
-    names = ["cloud", "networks", "switch", "growth", "peers"]
+    names = ["cloud", "networks", "switch"]
     parser.add_argument("names", nargs="*", choices=[*names, []], help="default: all")
     parser.add_argument("--draws", type=int, nargs="+", default=list(range(N_DRAWS)))
-    parser.add_argument("--largest", type=int, default=max(SIZES), help="leave out more items")
+    parser.add_argument("--largest", type=int, default=LARGEST, help="leave out more items")
     parser.add_argument("--folder", type=Path, help="draws to prefer to new ones (.npz)")
     parser.add_argument(
         "--records", type=Path, help="file to add each fit to; those it has are not run again"
     )
-    parser.add_argument("--figure", type=Path, help="where growth draws its figure")
     parser.add_argument("--jobs", type=int, help="threads of our method; default: as the library")
-    parser.add_argument("--ott", default=sys.executable, help="Python interpreter with ott-jax")
     parser.add_argument("--seconds", type=float, help="limit of one fit")
     parser.add_argument("--megabytes", type=float, help="limit of one process")
     return parser.parse_args()
@@ -167,79 +151,6 @@ def switch_table(bench: Bench, largest: int) -> Iterator[str]:
         )
 
 
-def growth_table(bench: Bench, peers: Bench, largest: int, figure: Path | None) -> Iterator[str]:
-    """Draw 0 of the cloud at rising sizes, until a limit is passed, and the exponents."""
-    yield from header("method", "items", "right", "rank error", "seconds", "GB")
-    curves = {}
-    for method in ("default", *best_settings(peers)):
-        curve = climb(bench if method == "default" else peers, method, largest)
-        yield from (line(method, *growth_cells(one)) for one in curve)
-        curves[method] = [one for one in curve if not one.failed]
-    yield ""
-    yield from header("method", "exponent of time", "of memory", "sizes")
-    for method, curve in curves.items():
-        if len(curve) > 1:
-            sizes = [size_of(one) for one in curve]
-            exponents = [
-                exponent(sizes, [getattr(one, name) for one in curve])
-                for name in ("seconds", "megabytes")
-            ]
-            span = f"{min(sizes):,} to {max(sizes):,}"
-            yield line(method, *(f"{value:.2f}" for value in exponents), span)
-    if figure is not None:
-        draw({name: curve for name, curve in curves.items() if curve}, figure)
-
-
-def climb(bench: Bench, method: str, largest: int) -> list[Record]:
-    """Fits at rising sizes; the last one may have failed."""
-    curve: list[Record] = []
-    for n_items in SIZES:
-        if n_items <= largest and not (curve and curve[-1].failed):
-            curve.append(bench.fit(named("cloud", n_items, 0.1, 0), method))
-    return curve
-
-
-def growth_cells(one: Record) -> Row:
-    return [
-        f"{size_of(one):,}",
-        one.failed or share(one.right),
-        share(one.rank_error),
-        *costs([one]),
-    ]
-
-
-def peer_table(bench: Bench, peers: Bench, largest: int) -> Iterator[str]:
-    """All settings of the peers on a small draw, then the better ones on larger data."""
-    yield from header("data", "method", "right", "clusters", "rank error", "seconds", "GB")
-    first = named("cloud", SIZES[0], 0.1, 0)
-    for method in PEERS:
-        yield line(first, method, *peer_cells(peers.fit(first, method)))
-    names = [named("cloud", n_items, 0.1, 0) for n_items in (2000, 5000, 16384)]
-    names += [named(kind, N_NETWORK, noise, 0) for kind, noise in NETWORKS]
-    for name in names:
-        if int(name.split("_")[1]) <= largest:
-            yield line(name, "ours", *peer_cells(bench.fit(name, "default")))
-            for method in best_settings(peers):
-                yield line(name, method, *peer_cells(peers.fit(name, method)))
-
-
-def peer_cells(one: Record) -> Row:
-    right = one.failed or share(one.right)
-    return [right, share(one.clusters), share(one.rank_error), *costs([one])]
-
-
-def best_settings(peers: Bench) -> Iterator[str]:
-    """Settings of each peer with the least rank error on a small cloud, the fastest if equal."""
-    for library in LIBRARIES:
-        tried = [method for method in PEERS if method.startswith(library)]
-        found = [peers.fit(named("cloud", SIZES[0], 0.1, 0), method) for method in tried]
-        yield min(found, key=_error_and_time).method
-
-
-def _error_and_time(one: Record) -> tuple[float, float]:
-    return (1.0, np.inf) if one.failed else (round(one.rank_error, 3), one.seconds)
-
-
 def header(*titles: str) -> Iterator[str]:
     yield line(*titles)
     yield "|" + "---|" * len(titles)
@@ -247,10 +158,6 @@ def header(*titles: str) -> Iterator[str]:
 
 def line(*cells: str) -> str:
     return f"| {' | '.join(cells)} |"
-
-
-def size_of(one: Record) -> int:
-    return int(one.problem.split("_")[1])
 
 
 def median(records: Iterable[Record], name: str) -> float | None:

@@ -1,11 +1,7 @@
 """One matching in a process of its own.
 
-The process needs only NumPy, SciPy and the library it measures, so that a peer can run in another
-environment. It writes the partner of each item to a file and prints the rest as one line of JSON:
-seconds, megabytes above those held before, and what the library says of its answer.
-
-Plans of peers become pairs by one exact assignment, beyond `MOST_ASSIGNED` items by the largest
-entry of each row. This is not counted in their time and memory.
+It writes the partner of each item to a file and prints the rest as one line of JSON: seconds,
+megabytes above those held before, and what the library says of its answer.
 """
 
 import argparse
@@ -15,7 +11,6 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,10 +21,7 @@ from benchmarks._measure import with_memory
 from benchmarks.scale._problems import Problem, load
 
 WARM_UP = 200  # items matched first, so that imports and compilation are not measured
-MOST_ASSIGNED = 5000
-BLOCK = 256  # rows of a plan at a time
 
-Array = NDArray[Any]
 Found = tuple[NDArray[np.intp], dict[str, Any]]  # partners, and what the library says of them
 
 
@@ -42,7 +34,7 @@ class Steps(NamedTuple):
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale._fit", description=__doc__)
-    parser.add_argument("method", choices=[*OURS, *PEERS])
+    parser.add_argument("method", choices=[*OURS])
     parser.add_argument("problem")
     parser.add_argument("result", type=Path)
     parser.add_argument("--folder", type=Path)
@@ -51,11 +43,8 @@ def main() -> None:
     options = parser.parse_args()
     real = Path(os.environ["UNSHUFFLE_DATA"]) if "UNSHUFFLE_DATA" in os.environ else None
     problem = load(options.problem, options.folder, real)
-    if options.method in OURS:
-        frozen = known_pairs(problem, options.frozen)
-        steps = ours(OURS[options.method], problem, frozen, options.jobs)
-    else:
-        steps = PEERS[options.method](problem.X, problem.y)
+    frozen = known_pairs(problem, options.frozen)
+    steps = ours(OURS[options.method], problem, frozen, options.jobs)
     start = time.perf_counter()
     result, megabytes, _ = with_memory(steps.solve)
     seconds = time.perf_counter() - start
@@ -105,102 +94,10 @@ def ours(
     return Steps(solve, read)
 
 
-def pot(X: Array, y: Array, *, squared: bool = False, epsilon: float | None = None) -> Steps:
-    """Gromov-Wasserstein by POT, entropic (proximal steps) if `epsilon` is given."""
-    import ot
-
-    def distances(points: Array) -> Array:
-        apart = ot.dist(points, metric="sqeuclidean" if squared else "euclidean")
-        return apart / np.median(apart)
-
-    def solve() -> Array:
-        first, second = distances(X.astype(float)), distances(y.astype(float))
-        if epsilon is None:
-            return np.asarray(ot.gromov.gromov_wasserstein(first, second))
-        plan = ot.gromov.entropic_gromov_wasserstein(
-            first, second, epsilon=epsilon, solver="PPA", max_iter=50
-        )
-        return np.asarray(plan)
-
-    return Steps(solve, assigned)
-
-
-def ott(X: Array, y: Array, *, rank: int, gamma: float, epsilon: float) -> Steps:
-    """Low-rank Gromov-Wasserstein by ott-jax; compiled before time is taken."""
-    import jax
-    from ott.geometry.pointcloud import PointCloud
-    from ott.problems.quadratic.quadratic_problem import QuadraticProblem
-    from ott.solvers.quadratic.gromov_wasserstein_lr import LRGromovWasserstein
-
-    solver = LRGromovWasserstein(
-        rank=rank,
-        gamma=gamma,
-        epsilon=epsilon,
-        inner_iterations=100,
-        min_iterations=100,
-        max_iterations=5000,
-    )
-
-    def factors(X: Array, y: Array) -> Any:
-        clouds = (PointCloud(points, scale_cost="mean") for points in (X, y))
-        output = solver(QuadraticProblem(*clouds))
-        return output.q / output.g, output.r
-
-    compiled = jax.jit(factors).lower(X, y).compile()
-
-    def read(result: tuple[Array, Array]) -> Found:
-        left, right = result
-        if len(left) <= MOST_ASSIGNED:
-            return assigned(left @ right.T)
-        blocks = [left[i : i + BLOCK] for i in range(0, len(left), BLOCK)]
-        return np.concatenate([(block @ right.T).argmax(axis=1) for block in blocks]), {}
-
-    return Steps(lambda: tuple(np.asarray(each) for each in compiled(X, y)), read)
-
-
-def ott_entropic(X: Array, y: Array, *, epsilon: float) -> Steps:
-    """Entropic Gromov-Wasserstein by ott-jax; compiled before time is taken."""
-    import jax
-    from ott.geometry.pointcloud import PointCloud
-    from ott.problems.quadratic.quadratic_problem import QuadraticProblem
-    from ott.solvers.linear.sinkhorn import Sinkhorn
-    from ott.solvers.quadratic.gromov_wasserstein import GromovWasserstein
-
-    solver = GromovWasserstein(Sinkhorn(), epsilon=epsilon, max_iterations=20)
-
-    def plan(X: Array, y: Array) -> Any:
-        clouds = (PointCloud(points, scale_cost="mean") for points in (X, y))
-        return solver(QuadraticProblem(*clouds)).matrix
-
-    compiled = jax.jit(plan).lower(X, y).compile()
-    return Steps(lambda: np.asarray(compiled(X, y)), assigned)
-
-
-def assigned(plan: Array) -> Found:
-    from scipy.optimize import linear_sum_assignment
-
-    if len(plan) > MOST_ASSIGNED:
-        return np.asarray(plan.argmax(axis=1)), {}
-    # A plan that is not finite has not converged: no pair of it is right.
-    finite = np.nan_to_num(plan, posinf=0.0, neginf=0.0)
-    return np.asarray(linear_sum_assignment(finite, maximize=True)[1]), {}
-
-
 OURS: dict[str, dict[str, str]] = {
     "default": {},
     "refined": {"method": "refined"},
     "low_rank": {"method": "low_rank"},
-}
-PEERS: dict[str, Callable[[Array, Array], Steps]] = {
-    "POT, distances": pot,
-    "POT, squared distances": partial(pot, squared=True),
-    "POT, entropic .05": partial(pot, epsilon=0.05),
-    "POT, entropic .005": partial(pot, epsilon=0.005),
-    "ott-jax, rank 20": partial(ott, rank=20, gamma=100.0, epsilon=0.0),
-    "ott-jax, rank 20, entropic": partial(ott, rank=20, gamma=10.0, epsilon=0.01),
-    "ott-jax, rank 100": partial(ott, rank=100, gamma=10.0, epsilon=0.0),
-    "ott-jax, full rank, .01": partial(ott_entropic, epsilon=0.01),
-    "ott-jax, full rank, .001": partial(ott_entropic, epsilon=0.001),
 }
 
 if __name__ == "__main__":

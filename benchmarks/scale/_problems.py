@@ -117,7 +117,9 @@ def _clusters(kind: str, n_items: int, rng: np.random.Generator) -> tuple[Array,
 
 
 def _real(name: str, folder: Path | None) -> Problem:
-    from benchmarks.accuracy import _attributes, _trust  # need scikit-learn, and peers do not
+    # need scikit-learn, and peers do not
+    from benchmarks.accuracy import _trust
+    from benchmarks.papers._set_tasks import load_table
 
     if folder is None or not folder.is_dir():
         raise FileNotFoundError(f"No data at {folder}. Set UNSHUFFLE_DATA to the folder.")
@@ -125,7 +127,7 @@ def _real(name: str, folder: Path | None) -> Problem:
         digits = np.load(folder / "mfeat.npz")
         task = _trust.Task(name, *(_trust.scaled(digits[view]) for view in ("pix", "kar")))
     elif name.startswith("optdigits"):
-        X, _ = _attributes.load_table(folder / "uci" / "optdigits.csv.gz")
+        X, _ = load_table(folder / "uci" / "optdigits.csv.gz")
         task = _trust.split(name, X, n_rows=5000)
     else:
         task = next(task for task in _trust.panel(folder) if task.name == name)

@@ -74,8 +74,6 @@ class Bench:
         Limits of one process; the second counts all its memory.
     jobs : int or None
         Threads of our method.
-    python : str
-        Interpreter that has ott-jax.
     """
 
     def __init__(
@@ -87,11 +85,10 @@ class Bench:
         seconds: float = 3600.0,
         megabytes: float = 16_000.0,
         jobs: int | None = None,
-        python: str = sys.executable,
     ) -> None:
         self.folder, self.real, self.file = folder, real, file
         self.seconds, self.megabytes = seconds, megabytes
-        self.jobs, self.python = jobs, python
+        self.jobs = jobs
         self.problem = lru_cache(maxsize=1)(self._load)
         lines = file.read_text().splitlines() if file is not None and file.exists() else []
         self.known = {_key(record): record for record in (Record(**json.loads(x)) for x in lines)}
@@ -123,10 +120,9 @@ class Bench:
         return {"right": right, "kept": kept}
 
     def _fit(self, wanted: Record) -> dict[str, Any]:
-        python = self.python if wanted.method.startswith("ott") else sys.executable
         with tempfile.TemporaryDirectory() as place:
             found = Path(place) / "partner.npy"
-            command = [python, "-m", "benchmarks.scale._fit"]
+            command = [sys.executable, "-m", "benchmarks.scale._fit"]
             command += [wanted.method, wanted.problem, str(found)]
             command += ["--frozen", str(wanted.n_frozen)]
             command += ["--folder", str(self.folder)] if self.folder else []
@@ -148,7 +144,7 @@ class Bench:
                     while process.poll() is None:
                         if time.monotonic() - start > self.seconds:
                             return {}, f"over {self.seconds:.0f} s"
-                        if _memory(process.pid) > self.megabytes:
+                        if resident("VmRSS", process.pid) > self.megabytes:
                             return {}, f"over {self.megabytes / 1000:.0f} GB"
                         time.sleep(POLL)
                 finally:
@@ -162,10 +158,3 @@ class Bench:
 
 def _key(record: Record) -> tuple[str, str, int]:
     return record.problem, record.method, record.n_frozen
-
-
-def _memory(process: int) -> float:
-    try:
-        return resident("VmRSS", process)
-    except OSError:  # it has just ended, or this is not Linux
-        return 0.0

@@ -13,10 +13,12 @@ __all__ = [
     "PermutationInvariantSVC",
     "SetAligner",
     "__version__",
+    "show_versions",
     "sort_grid",
 ]
 
 if TYPE_CHECKING:
+    from unshuffle._environment import show_versions
     from unshuffle.alignment import MinimumVolumePCA
     from unshuffle.layout import Collage, GridLayout, sort_grid
     from unshuffle.matching import KernelizedSorting, MultiwaySorting
@@ -34,6 +36,7 @@ else:
         "OrbitLearner": "unshuffle.orbits",
         "PermutationInvariantSVC": "unshuffle.svm",
         "SetAligner": "unshuffle.svm",
+        "show_versions": "unshuffle._environment",
         "sort_grid": "unshuffle.layout",
     }
     _ROOMS = (

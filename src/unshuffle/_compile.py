@@ -97,6 +97,29 @@ def _folders(function: Callable[..., Any]) -> str:
     return ", ".join(filter(None, [os.environ.get("NUMBA_CACHE_DIR"), package, home]))
 
 
+def storage_folders() -> list[tuple[str, list[str]]]:
+    """Folders in which numba tries to store the code of this package, in order.
+
+    Each comes with the folders in it that hold the code, one for each folder of sources.
+    """
+    from numba.core.caching import _CacheLocator  # private: only reports need it
+
+    package = os.path.dirname(os.path.abspath(__file__))
+    sources = [folder for folder, _, files in os.walk(package) if "__init__.py" in files]
+    beside = [os.path.join(folder, "__pycache__") for folder in sources]
+    # As numba names them in a folder that several packages share.
+    inside = [
+        _CacheLocator.get_suitable_cache_subpath(os.path.join(folder, "__init__.py"))
+        for folder in sources
+    ]
+    home = AppDirs(appname="numba", appauthor=False).user_cache_dir
+    tried = [(package, beside), (home, [os.path.join(home, name) for name in inside])]
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    if chosen:
+        tried.insert(0, (chosen, [os.path.join(chosen, name) for name in inside]))
+    return tried
+
+
 _warned: list[str] = []
 
 

@@ -5,7 +5,6 @@ import os
 import re
 import stat
 import struct
-import sys
 import tempfile
 import time
 from contextlib import suppress
@@ -16,6 +15,7 @@ import PIL
 from numpy.typing import NDArray
 
 from unshuffle._decoding import Decoded
+from unshuffle._user_folders import thumbnails_folder
 
 # The least recently used files are removed beyond this: some 100,000 pictures with previews.
 MAX_CACHE_BYTES = 4 * 2**30
@@ -54,17 +54,7 @@ def default_cache() -> Path:
     >>> default_cache().name
     'thumbnails'
     """
-    home = Path.home()
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = home / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
-        if not base.is_absolute():
-            # The XDG specification says to ignore relative paths.
-            base = home / ".cache"
-    return base / "unshuffle" / "thumbnails"
+    return thumbnails_folder()
 
 
 class PictureCache:

@@ -4,6 +4,8 @@ import sys
 
 __all__ = ["main"]
 
+# Exit status of `doctor` if a check fails.
+CHECK_FAILED = 1
 # Exit status if a result is not where it was asked for.
 NOT_IN_PLACE = 3
 # Exit status of --strict if an answer cannot be trusted.

@@ -29,10 +29,10 @@ class NotWritten(Exception):
 app = typer.Typer(
     name="unshuffle",
     help="Find the order your data lost.",
-    epilog="Exit status: 0 success; 2 invalid options or input, nothing was written; 3 a result "
-    "is not where it was asked for, the message says where it is, or, with --strict, an answer "
-    "that cannot be trusted, it was written; 130 interrupted by Ctrl-C, any result so far was "
-    "written.",
+    epilog="Exit status: 0 success; 1 a check of doctor failed; 2 invalid options or input, "
+    "nothing was written; 3 a result is not where it was asked for, the message says where it is, "
+    "or, with --strict, an answer that cannot be trusted, it was written; 130 interrupted by "
+    "Ctrl-C, any result so far was written.",
     invoke_without_command=True,
     add_completion=False,
     rich_markup_mode="markdown",
@@ -104,7 +104,7 @@ def _add(name: str, options: type, *examples: str, stopped: str = NOTHING_WRITTE
     # Typer reads the options from the signature, and the help from the docstring.
     command.__signature__ = signature(options)  # type: ignore[attr-defined]
     command.__doc__ = options.__doc__
-    lines = ["Examples:", *(f"unshuffle {name} {each}" for each in examples)]
+    lines = ["Examples:", *(f"unshuffle {name} {each}".rstrip() for each in examples)]
     app.command(name, epilog="\n\n".join(lines))(command)
 
 
@@ -152,6 +152,7 @@ _add(
     stopped="Stopped.",
 )
 _add("demo", _options.DemoOptions, "-o pictures", stopped="Interrupted; the demo is incomplete.")
+_add("doctor", _options.DoctorOptions, "", "--json", stopped="Interrupted; not all was checked.")
 
 
 def one_line(message: object) -> str:

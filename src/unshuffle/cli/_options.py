@@ -448,6 +448,21 @@ class DemoOptions:
 
 
 @dataclass(frozen=True)
+class DoctorOptions:
+    """Show what is installed and check in seconds that it works.
+
+    Versions, extras, cores, GPU and folders come first, then small checks of matching, layouts,
+    sets, orbits and pictures. Include the output in a report of a problem. The first run takes
+    longer: it compiles the loops.
+    """
+
+    as_json: AsJson = False
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print only what fails, and what to do.")
+    ] = False
+
+
+@dataclass(frozen=True)
 class ServeOptions:
     """Arrange pictures, match two collections or make a collage, on a page in the browser."""
 

@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -13,6 +12,7 @@ from typing import Any, TypeVar
 
 from unshuffle._files import check_regular_file
 from unshuffle._saving import encode_text, replace_file
+from unshuffle._user_folders import walls_folder
 from unshuffle.web._album import Dropped, is_own_name
 from unshuffle.web._arrangement import Arrangement
 
@@ -28,22 +28,14 @@ _MOST_BYTES = 256 * 2**20
 
 def default_state(folder: Path | None = None, other: Path | None = None) -> Path:
     """Where the work on a folder or two is kept: with the data of the user, not in the folder."""
-    home = Path.home()
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = home / "Library" / "Application Support"
-    else:
-        base = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share")
-        if not base.is_absolute():
-            base = home / ".local" / "share"
+    walls = walls_folder()
     if folder is None:
-        return base / "unshuffle" / "walls" / "dropped.json"
+        return walls / "dropped.json"
     place = os.path.realpath(folder)
     both = place if other is None else f"{place}\0{os.path.realpath(other)}"
     digest = hashlib.sha256(os.fsencode(both)).hexdigest()[:12]
     name = re.sub(r"[^A-Za-z0-9-]+", "-", os.path.basename(place))[:40].strip("-") or "folder"
-    return base / "unshuffle" / "walls" / f"{name}-{digest}.json"
+    return walls / f"{name}-{digest}.json"
 
 
 @dataclass(frozen=True)

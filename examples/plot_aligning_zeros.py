@@ -50,8 +50,8 @@ draw_morphs(zeros, "Input order: no correspondence")
 #
 # All five are aligned at once, by distances within each zero. Each point keeps its color from the
 # first zero, so the last column shows the partners. Neighbors stay neighbors. But a zero looks
-# much the same mirrored or upside down, and distances within it cannot tell the difference. Some
-# zeros are matched to a flipped copy, and the morphs fold up halfway.
+# much the same mirrored or upside down, and distances within it cannot tell the difference. Zeros
+# are matched to flipped copies, and the morphs fold up halfway.
 
 # No point of one zero is the same in another, so trust=False.
 plain = MultiwaySorting(compare_columns=False, trust=False).fit(zeros)

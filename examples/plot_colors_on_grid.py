@@ -24,6 +24,8 @@ layout = GridLayout(quality="best", random_state=0).fit(colors)
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 4.5), layout="constrained")
 LayoutDisplay.from_predictions(unsorted, values=colors).plot(left)
 LayoutDisplay.from_estimator(layout, values=colors).plot(right)
+left.set_title("unsorted")
+right.set_title("sorted")
 
 # %%
 # More time, better neighbors

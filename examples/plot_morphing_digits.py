@@ -29,7 +29,8 @@ display = AlignmentDisplay.from_estimator(aligned, bags)
 display.plot_morph(12, 13)
 
 # %%
-# Arrows show the correspondence. Neighbors move together, so strokes stay intact.
+# Lines join points (filled) to their partners (open). Neighbors move together, so strokes stay
+# intact.
 
 fig, axes = plt.subplots(1, 3, figsize=(11, 4), layout="constrained")
 for ax, (i, j) in zip(axes, [(12, 13), (12, 2), (11, 1)], strict=True):

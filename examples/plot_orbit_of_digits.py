@@ -46,6 +46,8 @@ new = np.array([turned(images[k], 0) for k in NEW])
 display = OrbitDisplay.from_estimator(learner, before[:20])
 for digit in new:
     display.plot_flow(digit, shape=(SIZE, SIZE), steps=step * np.arange(0, 25, 3))
+    for k, label in enumerate(display.ax_.texts[2:]):
+        label.set_text(f"{3 * STEP * k} degrees")
 
 # %%
 # How good are the views?

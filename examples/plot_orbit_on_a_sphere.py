@@ -25,7 +25,8 @@ def on_sphere(low, high, n):
 patch, unseen = on_sphere(20, 70, 200), on_sphere(-20, 110, 100)
 learner = OrbitLearner(random_state=0).fit(patch)
 display = OrbitDisplay.from_estimator(learner, patch, unseen=unseen)
-display.plot(reach=4)
+fig = plt.figure(figsize=(8, 5.2), layout="constrained")
+display.plot(fig.add_subplot(projection="3d"), reach=4)
 
 # %%
 # How many generators?

@@ -72,7 +72,7 @@ colors = ["#8aa29e"] * 3 + ["#0f6948"] * 3
 bars = ax.barh([" + ".join(names) for names in choices], counts, color=colors)
 ax.bar_label(bars, padding=3)
 ax.invert_yaxis()
-ax.set(xlabel=f"right pairs of {len(truth)}", xlim=(0, len(truth)))
+ax.set(xlabel=f"right pairs of {len(truth)}", xlim=(0, 1.06 * len(truth)))
 ax.spines[["top", "right"]].set_visible(False)
 
 # %%
@@ -84,7 +84,8 @@ ax.spines[["top", "right"]].set_visible(False)
 # get a small weight, which ``kernel_weights_`` shows, and hardly harm the others. On whole
 # photographs, whose halves share a horizon, pixels and histogram complement each other.
 
-print(dict(zip(choices[-1], sorting.kernel_weights_.round(2), strict=True)))
+for name, weight in zip(choices[-1], sorting.kernel_weights_, strict=True):
+    print(f"weight of {name}: {weight:.2f}")
 
 best = int(np.argmax(counts))
 sheet = matched_sheet(

@@ -2,7 +2,7 @@
 Can the features of two networks be matched without one known pair?
 ===================================================================
 
-Two networks describe the same 400 photos. Each turns a photo into 1,280 numbers, but the numbers
+Two networks describe the same 300 photos. Each turns a photo into 1,280 numbers, but the numbers
 mean different things: the two were trained apart, and column 7 of one has nothing to do with
 column 7 of the other. We shuffle the rows of the second table.
 
@@ -51,7 +51,7 @@ def load_photos(n, rng):
 
 
 rng = np.random.default_rng(0)
-photos = load_photos(400, rng)
+photos = load_photos(300, rng)
 order = rng.permutation(len(photos))
 truth = np.argsort(order)  # second[truth[i]] belongs to first[i]
 first, second = (describe(photos, encoder)[0] for encoder in encoders)
@@ -80,8 +80,8 @@ MatchDisplay.from_estimator(sorting, first, second).plot_kernels(labels=names)
 # -------------------
 #
 # Comparing the columns directly finds about as many photos as a guess. The matching finds nearly
-# all windows, some of which overlap so far that they look the same, and all 400 photos of
-# CIFAR-10. It also estimates its own share of right pairs, without knowing the truth.
+# all windows, some of which overlap so far that they look the same. It also estimates its own
+# share of right pairs, without knowing the truth.
 
 nearest = cdist(first, second).argmin(axis=1)
 right = sorting.permutation_ == truth

@@ -1,0 +1,72 @@
+"""Examples: each asks a question, runs, and answers with a figure."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from tests.docs.pages import ROOT
+
+EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
+
+COUNT_FIGURES = """
+import runpy, sys
+import matplotlib
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+runpy.run_path(sys.argv[1], run_name="__main__")
+for number in plt.get_fignums():
+    plt.figure(number).canvas.draw()
+print("figures:", len(plt.get_fignums()))
+"""
+
+
+def run(path, *, folder):
+    # A process of its own: examples choose a back end and warn, and a reader starts them alike.
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    return subprocess.run(
+        [sys.executable, "-c", COUNT_FIGURES, str(path)],
+        cwd=folder,
+        # Threads of PyTorch that wait in a loop slow down everything while other tests run.
+        env={**os.environ, "MPLBACKEND": "Agg", "OMP_WAIT_POLICY": "passive"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_there_are_examples_to_run():
+    assert len(EXAMPLES) >= 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example_finishes_with_a_figure(path, tmp_path):
+    done = run(path, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    figures = re.search(r"^figures: (\d+)$", done.stdout, re.MULTILINE)
+    if figures is None and "pip install" in done.stdout:
+        pytest.skip(done.stdout.strip())
+    assert figures is not None
+    assert int(figures[1]) >= 1
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in EXAMPLES if "encoders" in path.stem], ids=lambda path: path.stem
+)
+def test_example_without_pytorch_says_what_to_install(path, tmp_path):
+    (tmp_path / "torch.py").write_text("raise ImportError", encoding="utf-8")  # found first
+    done = run(path, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "pip install" in done.stdout
+    assert len(done.stdout.splitlines()) == 1
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example_asks_a_question_and_ends_with_what_to_try(path):
+    text = path.read_text("utf-8")
+    title = text.split("\n")[1]
+    assert title.endswith("?")
+    assert "# What to try next\n" in text

@@ -3,9 +3,11 @@
 A block is what stands between `<!-- benchmarks: NAME -->` and `<!-- end -->`.
 """
 
+import os
 import re
 from collections.abc import Callable, Container, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -58,7 +60,7 @@ def rendered() -> dict[Path, str]:
     for path in guides():
         text = path.read_text(encoding="utf-8")
         if BLOCK.search(text):
-            pages[path] = BLOCK.sub(lambda found: filled(found, figures), text)
+            pages[path] = BLOCK.sub(partial(filled, figures=figures, page=path), text)
     return pages
 
 
@@ -68,12 +70,17 @@ def runs(folder: Path = FOLDER) -> list[Run]:
 
 
 def guides() -> list[Path]:
-    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    """Pages that may hold blocks."""
+    docs = ROOT / "docs"
+    return [ROOT / "README.md", *sorted(docs.glob("*.md")), *sorted(docs.glob("how-to/*.md"))]
 
 
-def filled(found: re.Match[str], figures: "Figures") -> str:
+def filled(found: re.Match[str], figures: "Figures", page: Path) -> str:
+    """A block with its figures, and links as they are written on this page."""
     begin, name, _, end = found.groups()
-    return begin + "\n".join([*BLOCKS[name](figures), end])
+    folder = Path(os.path.relpath(FOLDER, page.parent)).as_posix()
+    lines = [line.replace("](benchmarks/", f"]({folder}/") for line in BLOCKS[name](figures)]
+    return begin + "\n".join([*lines, end])
 
 
 class Figures:

@@ -56,7 +56,7 @@ for number in range(20):
     Image.fromarray(pixels).resize((60, 48)).save(f"photos/{number}.jpg")
 """
 FRAGMENTS = {
-    "docs/gpu.md": _STAND_IN
+    "docs/how-to/use-a-gpu.md": _STAND_IN
     + """
 from unshuffle import GridLayout, KernelizedSorting
 from unshuffle.datasets import make_paired_views
@@ -94,7 +94,7 @@ NOT_RUN = {
     "cache=default_cache())": "weights that are not at hand without a network",
     'describe(photos, ["color", "model.onnx", my_function])': "a network of the reader's own",
 }
-NEEDS = {"docs/cluster.md": "distributed"}
+NEEDS = {"docs/how-to/use-a-cluster.md": "distributed"}
 
 CODE = {page: blocks(page) for page in PAGES}
 GUIDES = [

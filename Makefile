@@ -12,7 +12,7 @@ OLDEST_TESTS := src tests/cli tests/images tests/plotting tests/assignment \
 	tests/svm/test_set_aligner.py \
 	$(addprefix tests/web/test_,security.py serve.py session.py)
 
-.PHONY: demo test test-fast test-oldest fuzz lint format bench bench-check papers clean
+.PHONY: demo test test-fast test-oldest fuzz lint format bench bench-check papers docs package clean
 
 demo: $(VENV)/base.stamp
 	$(BIN)/unshuffle demo
@@ -55,6 +55,14 @@ papers: $(VENV)/dev.stamp
 bench-check: $(VENV)/bench.stamp
 	$(BIN)/python -m benchmarks --check $(ARGS)
 
+# The site, in docs/_build/html; examples that changed are run again for the gallery.
+docs: $(VENV)/docs.stamp
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet $(ARGS) docs docs/_build/html
+
+# Wheel, source archive and bill of materials in dist/, each checked; nothing is published.
+package: $(VENV)/test.stamp
+	$(BIN)/python .ci/package.py
+
 $(VENV)/venv.stamp:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "unshuffle needs Python 3.11 or newer; run e.g. make PYTHON=python3.12 demo")'
 	$(PYTHON) -m venv $(VENV)
@@ -64,8 +72,16 @@ $(VENV)/base.stamp: $(VENV)/venv.stamp pyproject.toml
 	$(BIN)/pip install --quiet --editable '.[plot]'
 	touch $@
 
+$(VENV)/test.stamp: $(VENV)/venv.stamp pyproject.toml
+	$(BIN)/pip install --quiet --editable '.[test]'
+	touch $@ $(VENV)/base.stamp
+
 $(VENV)/dev.stamp: $(VENV)/venv.stamp pyproject.toml
 	$(BIN)/pip install --quiet --editable '.[test,api,lint,gpu,content,encoders]'
+	touch $@ $(VENV)/base.stamp $(VENV)/test.stamp
+
+$(VENV)/docs.stamp: $(VENV)/venv.stamp pyproject.toml
+	$(BIN)/pip install --quiet --editable '.[docs]'
 	touch $@ $(VENV)/base.stamp
 
 $(VENV)/bench.stamp: $(VENV)/venv.stamp pyproject.toml
@@ -79,4 +95,4 @@ $(OLDEST)/dev.stamp: pyproject.toml .ci/oldest.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(OLDEST) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis unshuffle-demo
+	rm -rf $(VENV) $(OLDEST) build dist docs/_build docs/gallery docs/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis unshuffle-demo

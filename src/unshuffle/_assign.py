@@ -42,8 +42,8 @@ class Assignment:
         Dual price of each column. Pass it as `prices` to solve a similar problem faster. None if
         the solver returns none.
     gap : float
-        Upper bound on the relative loss against the best assignment, certified by the prices;
-        0.0 is optimal. The absolute loss is divided by |objective| or, if smaller, by the distance
+        Upper bound on the relative loss against the best assignment, certified by the prices; 0.0
+        is optimal. The absolute loss is divided by ``|objective|`` or, if smaller, by the distance
         of the objective from that of typical pairs (a constant added to all costs does not make
         the loss smaller), but at least by the spread of the costs in a row. The objective is
         `value` plus `unmatched_cost`, if given, for every unmatched item.

@@ -75,9 +75,9 @@ class MinimumVolumePCA(
         new bags are described about as well. "variational" uses the paper's bound instead, for
         comparison; it hardly improves on "mean".
     kernel : {"linear", "poly", "rbf"} or callable, default="linear"
-        Kernel between points. "poly" is (gamma x'y + 1)^degree, "rbf" is exp(-gamma |x - y|^2). A
-        callable takes two arrays of points and returns a matrix, or two points and returns a
-        number; it must be positive definite.
+        Kernel between points. "poly" is ``(gamma x'y + 1)^degree``, "rbf" is
+        ``exp(-gamma |x - y|^2)``. A callable takes two arrays of points and returns a matrix, or
+        two points and returns a number; it must be positive definite.
     gamma : float or None, default=None
         Scale of the "rbf" and "poly" kernels. Larger values resolve finer differences. None is one
         over the median squared distance between points for "rbf", one over the number of features
@@ -125,17 +125,17 @@ class MinimumVolumePCA(
 
     Attributes
     ----------
-    permutations_ : ndarray of shape (n_bags, n_points_)
+    permutations_ : ndarray of shape (n_bags, n_points)
         `X[i][permutations_[i]]` is bag i in the common order, which is the order of bag 0; -1 if a
         point is missing.
-    components_ : ndarray of shape (n_components, n_points_ * n_kernel_features)
+    components_ : ndarray of shape (n_components, n_points * n_kernel_features)
         Orthonormal directions of largest variance of the ordered bags. With the linear kernel,
         `components_.reshape(-1, n_points_, n_features_in_)` holds displacements of the points.
     explained_variance_ : ndarray of shape (n_components,)
         Variance of the fitted bags along each component.
     explained_variance_ratio_ : ndarray of shape (n_components,)
         Fraction of the total variance along each component.
-    mean_ : ndarray of shape (n_points_, n_features_in_)
+    mean_ : ndarray of shape (n_points, n_features)
         Mean of the ordered bags.
     objective_path_ : ndarray of shape (n_iter_ + 1,)
         Trace of the covariance of the bags at the start and after each sweep. Never rises for
@@ -339,7 +339,7 @@ class MinimumVolumePCA(
 
         Returns
         -------
-        permutations : ndarray of shape (n_bags, n_points_)
+        permutations : ndarray of shape (n_bags, n_points)
             `X[i][permutations[i]]` is bag i in the common order; -1 if a point is missing.
         """
         new, orders = self._aligned(X)
@@ -355,7 +355,7 @@ class MinimumVolumePCA(
 
         Returns
         -------
-        bags : ndarray of shape (n, n_points_, n_features_in_)
+        bags : ndarray of shape (n, n_points, n_features)
             Points in the common order. With a kernel other than "linear" these are pre-images, see
             Notes.
         """
@@ -377,7 +377,7 @@ class MinimumVolumePCA(
 
         Returns
         -------
-        points : ndarray of shape (n_points_, n_features_in_), or (n, n_points_, n_features_in_)
+        points : ndarray of shape (n_points, n_features), or (n, n_points, n_features)
             Point k moves on a line from the k-th point of one bag, in the common order, to the
             k-th of the other. A missing point is replaced by the mean of its position.
         """

@@ -58,10 +58,10 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Number of generators. Larger values fit more closely and may fit noise. None uses the
         number that `spectrum_` suggests, without those that only fit noise.
     loss : {"squared", "logtrace"}, default="squared"
-        "squared" minimizes the sum of |x - exp(sum c V) x'|^2 over all pairs. "logtrace" is the
-        paper's loss: the volume of one matrix A for each pair, plus the errors
-        log(x'exp(-A)x + x''exp(A)x'). It learns symmetric or diagonal matrices only (growth and
-        decay, not rotation), from pairs with a positive inner product.
+        "squared" minimizes the sum of ``|x - exp(sum c V) x'|^2`` over all pairs. "logtrace" is
+        the paper's loss: the volume of one matrix A for each pair, plus the errors
+        ``log(x'exp(-A)x + x''exp(A)x')``. It learns symmetric or diagonal matrices only (growth
+        and decay, not rotation), from pairs with a positive inner product.
     structure : {"general", "symmetric", "skew", "diagonal"}, default="general"
         Structure of the generators. "skew" learns rotations.
     pairs : {"knn", "prototype", "all"} or array-like of shape (n_pairs, 2), default="knn"
@@ -112,7 +112,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     ----------
     generators_ : ndarray of shape (k, d, d)
         The matrices V, orthonormal as vectors, ordered by mean squared coefficients. d is
-        n_features_in_, or n_components: they then act on the coordinates along `components_`.
+        `n_features_in_`, or `n_components`: they then act on the coordinates along `components_`.
     coefficients_ : ndarray of shape (n_pairs, k)
         Coefficients of each pair.
     pairs_ : ndarray of shape (n_pairs, 2)
@@ -301,8 +301,8 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Returns
         -------
         coefficients : ndarray of shape (n_samples, k)
-            The c that minimize |x - exp(sum c V) prototype_|, the smallest if several are equally
-            close. With n_components, distances are taken within the principal directions.
+            The c that minimize ``|x - exp(sum c V) prototype_|``, the smallest if several are
+            equally close. With n_components, distances are taken within the principal directions.
 
         Notes
         -----
@@ -322,7 +322,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Returns
         -------
         vectors : ndarray of shape (n_features,) or (n, n_features)
-            exp(sum c V) prototype_.
+            ``exp(sum c V) prototype_``.
         """
         check_is_fitted(self, "generators_")
         return self.orbit(self.prototype_, c)

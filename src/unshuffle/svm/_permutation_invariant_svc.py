@@ -64,9 +64,9 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
         either kind of template; at most 1e8. 0 aligns to the template only. Larger values push the
         classes further apart, but use labels that new sets do not have: see Notes.
     kernel : {"linear", "poly", "rbf"} or callable, default="linear"
-        Kernel between points. "poly" is (gamma x'y + 1)^degree, "rbf" is exp(-gamma |x - y|^2). A
-        callable takes two arrays of points and returns a matrix, or two points and returns a
-        number; it must be positive definite.
+        Kernel between points. "poly" is ``(gamma x'y + 1)^degree``, "rbf" is
+        ``exp(-gamma |x - y|^2)``. A callable takes two arrays of points and returns a matrix, or
+        two points and returns a number; it must be positive definite.
     gamma : float or None, default=None
         Scale of the "rbf" and "poly" kernels. Larger values resolve finer differences. None is one
         over the median squared distance between points for "rbf", one over the number of features
@@ -115,10 +115,10 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
     ----------
     classes_ : ndarray of shape (n_classes,)
         Class labels.
-    templates_ : ndarray of shape (n_templates, n_points_, n_features_in_)
+    templates_ : ndarray of shape (n_templates, n_points, n_features)
         Template points: the center of the ordered training sets. There is one template, or one for
         each class if margin_weight > 0 and there are three classes or more.
-    permutations_ : ndarray of shape (n_templates, n_sets, n_points_)
+    permutations_ : ndarray of shape (n_templates, n_sets, n_points)
         `X[i][permutations_[k, i]]` is training set i in the order of template k.
     support_ : ndarray of shape (n_support,)
         Indices of the sets that are support vectors of any of the classifiers.
@@ -375,7 +375,7 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
 
         Returns
         -------
-        permutations : ndarray of shape (n_sets, n_points_)
+        permutations : ndarray of shape (n_sets, n_points)
             `X[i][permutations[i]]` lies closest to the template or, for margin_weight > 0, to the
             template pushed to the side of the predicted class.
         """

@@ -37,9 +37,9 @@ class SetAligner(
         Center of the ordered sets: their mean, or the center of the smallest ball around them,
         which depends on the outermost sets only.
     kernel : {"linear", "poly", "rbf"} or callable, default="linear"
-        Kernel between points. "poly" is (gamma x'y + 1)^degree, "rbf" is exp(-gamma |x - y|^2). A
-        callable takes two arrays of points and returns a matrix, or two points and returns a
-        number; it must be positive definite.
+        Kernel between points. "poly" is ``(gamma x'y + 1)^degree``, "rbf" is
+        ``exp(-gamma |x - y|^2)``. A callable takes two arrays of points and returns a matrix, or
+        two points and returns a number; it must be positive definite.
     gamma : float or None, default=None
         Scale of the "rbf" and "poly" kernels. Larger values resolve finer differences. None is one
         over the median squared distance between points for "rbf", one over the number of features
@@ -75,12 +75,12 @@ class SetAligner(
 
     Attributes
     ----------
-    template_ : ndarray of shape (n_points_, n_features_in_)
+    template_ : ndarray of shape (n_points, n_features)
         Template points: the center of the ordered training sets.
-    permutations_ : ndarray of shape (n_sets, n_points_)
+    permutations_ : ndarray of shape (n_sets, n_points)
         `X[i][permutations_[i]]` is set i in the order of the template. If sizes differ, a point
         may appear several times or not at all.
-    objective_path_ : ndarray of shape (n_iter_,)
+    objective_path_ : ndarray of shape (n_iter,)
         Mean squared distance of the sets from the template after each round, in features; for
         template="ball", the squared radius plus the penalty of sets outside. Never rises.
     n_points_ : int
@@ -192,7 +192,7 @@ class SetAligner(
 
         Returns
         -------
-        vectors : ndarray of shape (n_sets, n_points_ * n_kernel_features)
+        vectors : ndarray of shape (n_sets, n_points * n_kernel_features)
             The same as from `transform`.
         """
         sets = self._fit(X)
@@ -208,7 +208,7 @@ class SetAligner(
 
         Returns
         -------
-        vectors : ndarray of shape (n_sets, n_points_ * n_kernel_features)
+        vectors : ndarray of shape (n_sets, n_points * n_kernel_features)
             Point after point: coordinates for the linear kernel, otherwise at most `n_landmarks`
             features each, whose inner products approximate the kernel.
         """
@@ -225,7 +225,7 @@ class SetAligner(
 
         Returns
         -------
-        permutations : ndarray of shape (n_sets, n_points_)
+        permutations : ndarray of shape (n_sets, n_points)
             `X[i][permutations[i]]` is set i in the order of the template.
         """
         return self._aligned(X)[1]

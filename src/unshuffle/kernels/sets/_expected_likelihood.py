@@ -246,9 +246,9 @@ class ExpectedLikelihoodKernel(DensityKernel):
         Whether to scale the kernel so that every set has similarity 1 with itself.
     base_kernel : {"linear", "poly", "rbf"}, callable or None, default=None
         Kernel between points in whose feature space mixtures are fitted; None fits them to the
-        points. "poly" is (gamma x'y + 1)^degree, "rbf" exp(-gamma |x - y|^2). A callable takes
-        two arrays of points and returns a matrix, or two points and returns a number. It must be
-        positive definite.
+        points. "poly" is ``(gamma x'y + 1)^degree``, "rbf" ``exp(-gamma |x - y|^2)``. A callable
+        takes two arrays of points and returns a matrix, or two points and returns a number. It
+        must be positive definite.
     eta : float, default=0.02
         With a base kernel: variance added in every direction, as a share of the mean variance of
         the fitted points in feature space. A larger value sees coarser differences. Choose it by

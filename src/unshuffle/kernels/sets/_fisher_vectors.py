@@ -109,9 +109,9 @@ class FisherVectorKernel(SetKernel):
     ----------
     weights_ : ndarray of shape (n_components,)
         Share of each Gaussian in the vocabulary.
-    means_ : ndarray of shape (n_components, n_features_in_)
+    means_ : ndarray of shape (n_components, n_features)
         Mean of each Gaussian.
-    deviations_ : ndarray of shape (n_components, n_features_in_)
+    deviations_ : ndarray of shape (n_components, n_features)
         Standard deviation of each Gaussian in each column.
     converged_ : bool
         Whether the mixture converged.

@@ -36,7 +36,7 @@ class MaxMapKernel(SetKernel):
     Parameters
     ----------
     base_kernel : {"linear", "rbf"} or callable, default="rbf"
-        Similarity of points. "rbf" is exp(-gamma |x - z|^2) with landmarks z. "linear" has no
+        Similarity of points. "rbf" is ``exp(-gamma |x - z|^2)`` with landmarks z. "linear" has no
         landmarks: it describes a set by the largest and the smallest value of each column. A
         callable takes two arrays of points and returns a matrix, or two points and returns a
         number. It need not be positive definite.
@@ -49,17 +49,17 @@ class MaxMapKernel(SetKernel):
         smaller regions, and take more time and memory. None takes all points.
     outer : {"linear", "rbf"}, default="linear"
         Kernel between two descriptions a and b: outer_gamma a'b, with which a linear classifier
-        gives each landmark a weight, or exp(-outer_gamma |a - b|^2).
+        gives each landmark a weight, or ``exp(-outer_gamma |a - b|^2)``.
     outer_gamma : float or None, default=None
         A larger value resolves finer differences; for "linear" it acts like a larger C of a
-        support vector machine. None is one over the median |a - b|^2 of at most 500 of the fitted
-        sets.
+        support vector machine. None is one over the median ``|a - b|^2`` of at most 500 of the
+        fitted sets.
     n_jobs : int or None, default=None
         Threads; more are faster. The result does not depend on it.
 
     Attributes
     ----------
-    landmarks_ : ndarray of shape (n_landmarks, n_features_in_)
+    landmarks_ : ndarray of shape (n_landmarks, n_features)
         Points that sets are compared with; none for "linear".
     gamma_ : float
         Value used for `gamma`; 1 for a base kernel without one.

@@ -152,9 +152,10 @@ class MeanMapKernel(SetKernel):
     Parameters
     ----------
     base_kernel : {"linear", "poly", "rbf"} or callable, default="rbf"
-        Similarity of points. "poly" is (gamma x'y + 1)^degree, "rbf" exp(-gamma |x - y|^2);
-        "linear" compares only the means of the sets. A callable takes two arrays of points and
-        returns a matrix, or two points and returns a number. It must be positive definite.
+        Similarity of points. "poly" is ``(gamma x'y + 1)^degree``, "rbf"
+        ``exp(-gamma |x - y|^2)``; "linear" compares only the means of the sets. A callable takes
+        two arrays of points and returns a matrix, or two points and returns a number. It must be
+        positive definite.
     gamma : float or None, default=None
         A larger value resolves finer differences between sets. None is one over the median
         squared distance of the fitted points for "rbf", one over the number of features for

@@ -58,7 +58,7 @@ class SlicedWassersteinKernel(SetKernel):
     ----------
     gamma_ : float
         Value used for `gamma`.
-    directions_ : ndarray of shape (n_directions, n_features_in_)
+    directions_ : ndarray of shape (n_directions, n_features)
         Unit vectors onto which points are projected.
     n_features_in_ : int
         Columns of a point.

@@ -1,0 +1,140 @@
+"""The site: `make docs` writes it to docs/_build/html.
+
+Pages are Markdown that reads well in the repository too. What only the site needs is done here:
+links to example scripts lead to their pages in the gallery, and public names lead to the reference.
+"""
+
+import re
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+
+import unshuffle
+
+DOCS = Path(__file__).resolve().parent
+sys.path.insert(0, str(DOCS))
+
+project = "unshuffle"
+author = "The unshuffle developers"
+copyright = "the unshuffle developers"
+version = release = unshuffle.__version__
+language = "en"
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build", "papers/results", "gallery/*.ipynb", "gallery/*.py"]
+templates_path = ["_templates"]
+default_role = "code"
+
+myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_heading_anchors = 4
+
+autosummary_generate = True
+autodoc_typehints = "none"  # numpydoc's sections name types
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False  # the template lists them
+# Names that several methods share are explained once, in the docstring of the class.
+numpydoc_xref_param_type = False
+
+html_theme = "pydata_sphinx_theme"
+html_title = "unshuffle"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_sidebars = {"index": [], "tutorial": [], "changelog": [], "gallery/index": []}
+html_theme_options = {
+    "logo": {"text": "unshuffle"},
+    "navbar_align": "left",
+    "navbar_end": ["theme-switcher"],
+    "header_links_before_dropdown": 7,
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+    "footer_start": ["copyright"],
+    "footer_center": [],
+    "footer_end": ["theme-version"],
+}
+
+sphinx_gallery_conf = {
+    "examples_dirs": str(DOCS.parent / "examples"),
+    "gallery_dirs": "gallery",
+    "backreferences_dir": "generated/backreferences",
+    "doc_module": ("unshuffle",),
+    "abort_on_example_error": True,
+    "capture_repr": (),
+    "download_all_examples": False,
+    "remove_config_comments": True,
+    "show_signature": False,
+    "thumbnail_size": (400, 280),
+}
+
+# Pages of the site for files that the repository has elsewhere.
+_ELSEWHERE = {
+    "README.md": "/index.md",
+    "CHANGELOG.md": "/changelog.md",
+    "CONTRIBUTING.md": "/contributing.md",
+}
+# Public names of the reference, by how pages call them.
+_PUBLIC = re.findall(r"^   (unshuffle\.[\w.]+)$", (DOCS / "reference.md").read_text("utf-8"), re.M)
+_BY_NAME = {name: full for full in _PUBLIC for name in (full, full.rpartition(".")[2])}
+_BY_NAME |= {full.removeprefix("unshuffle."): full for full in _PUBLIC}
+# Members that scikit-learn adds to its estimators, with texts that lead to its own site.
+_SCIKIT_LEARN = re.compile(r"set_\w+_request|set_output|get_metadata_routing")
+
+
+def lead_within_the_site(app: Sphinx, page: str, source: list[str]) -> None:
+    """Turn links to example scripts and to files at the root into links to pages of the site."""
+
+    def target(link: re.Match[str]) -> str:
+        path = link[1]
+        if path.endswith(".py"):
+            return f"](/gallery/{Path(path).stem}.rst)"
+        return f"]({_ELSEWHERE[path]})"
+
+    if not page.startswith(("gallery/", "generated/")):
+        files = "|".join(map(re.escape, _ELSEWHERE))
+        source[0] = re.sub(rf"\]\((?:\.\./)+(examples/plot_\w+\.py|{files})\)", target, source[0])
+
+
+def lead_to_reference(app: Sphinx, tree: nodes.document) -> None:
+    """Make links of the public names that stand in backticks on a page."""
+    page = app.env.docname
+    if page == "reference" or page.startswith("generated/"):
+        return
+    for code in list(tree.findall(nodes.literal)):
+        full = _BY_NAME.get(re.sub(r"\(.*\)$", "", code.astext(), flags=re.DOTALL))
+        if full and not isinstance(code.parent, nodes.reference | nodes.title):
+            link = addnodes.pending_xref(
+                refdomain="py", reftype="obj", reftarget=full, refdoc=page, refexplicit=True
+            )
+            code.replace_self(link)
+            link += code
+
+
+def skip_scikit_learn(
+    app: Sphinx, what: str, name: str, value: object, skip: bool, options: Any
+) -> bool | None:
+    """Leave out the methods for metadata and containers of output."""
+    return True if _SCIKIT_LEARN.fullmatch(name) else None
+
+
+def setup(app: Sphinx) -> None:
+    # Examples show warnings of ours on purpose; those of a build tool would hide them.
+    warnings.filterwarnings("ignore", category=DeprecationWarning)
+    app.connect("source-read", lead_within_the_site)
+    app.connect("doctree-read", lead_to_reference)
+    app.connect("autodoc-skip-member", skip_scikit_learn)

@@ -251,7 +251,7 @@ def test_demo_writes_pictures_and_says_so(run):
     text = "".join(page.read_text("utf-8") for page in pages)
     shown = re.findall(r"\((?:docs/)?images/([\w.-]+)\)", text)
     assert len(made) == 6
-    assert made <= set(shown)
+    assert made <= set(shown) or not (root / "docs").exists()  # in a source archive
     assert "unshuffle-demo/wall.html" in result.stdout
     with open("unshuffle-demo/wall.html", encoding="ascii") as page:
         assert "600 handwritten digits" in page.read()

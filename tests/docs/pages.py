@@ -5,13 +5,8 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-
-if not (DOCS / "index.md").exists():
-    pytest.skip("a source archive has neither docs nor examples", allow_module_level=True)
 
 # What building the site writes, and git ignores.
 BUILT = {"_build", "gallery", "generated"}

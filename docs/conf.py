@@ -44,6 +44,7 @@ myst_heading_anchors = 4
 autosummary_generate = True
 autodoc_typehints = "none"  # numpydoc's sections name types
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False  # the template lists them
 # Names that several methods share are explained once, in the docstring of the class.
 numpydoc_xref_param_type = False
@@ -62,8 +63,8 @@ html_theme_options = {
     "header_links_before_dropdown": 7,
     "show_toc_level": 2,
     "navigation_with_keys": False,
-    "pygments_light_style": "a11y-high-contrast-light",
-    "pygments_dark_style": "a11y-high-contrast-dark",
+    "pygments_light_style": "github-light",
+    "pygments_dark_style": "github-dark",
     "footer_start": ["copyright"],
     "footer_center": [],
     "footer_end": ["theme-version"],
@@ -116,7 +117,7 @@ def lead_to_reference(app: Sphinx, tree: nodes.document) -> None:
     if page == "reference" or page.startswith("generated/"):
         return
     for code in list(tree.findall(nodes.literal)):
-        full = _BY_NAME.get(re.sub(r"\(.*\)$", "", code.astext(), flags=re.DOTALL))
+        full = _BY_NAME.get(re.sub(r"\([^()]*\)$", "", code.astext()))
         if full and not isinstance(code.parent, nodes.reference | nodes.title):
             link = addnodes.pending_xref(
                 refdomain="py", reftype="obj", reftarget=full, refdoc=page, refexplicit=True

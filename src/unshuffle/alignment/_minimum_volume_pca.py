@@ -137,7 +137,7 @@ class MinimumVolumePCA(
         Fraction of the total variance along each component.
     mean_ : ndarray of shape (n_points, n_features)
         Mean of the ordered bags.
-    objective_path_ : ndarray of shape (n_iter_ + 1,)
+    objective_path_ : ndarray of shape (n_iter + 1,)
         Trace of the covariance of the bags at the start and after each sweep. Never rises for
         "mean"; the other methods may trade trace for volume.
     log_volume_path_ : ndarray of shape (n_volumes,)

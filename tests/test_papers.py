@@ -2,6 +2,7 @@
 
 import ast
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ if not (ROOT / "benchmarks").exists():
     pytest.skip("a source archive holds no benchmarks", allow_module_level=True)
 
 from benchmarks.papers import __main__ as papers  # noqa: E402
-from benchmarks.papers import _pages  # noqa: E402
+from benchmarks.papers import _minimum_volume_pca, _pages  # noqa: E402
 from benchmarks.papers._claims import (  # noqa: E402
     CHANGED,
     CHOSEN_LATER,
@@ -21,6 +22,7 @@ from benchmarks.papers._claims import (  # noqa: E402
     Claim,
     Quantity,
     Results,
+    Setting,
 )
 
 CLAIMS = {claim.id: claim for paper in papers.PAPERS for claim in paper.claims}
@@ -42,6 +44,68 @@ def test_pages_say_what_was_measured():
     assert {path.name for path in pages} == {path.name for path in _pages.FOLDER.glob("*.md")}
     for path, text in pages.items():
         assert path.read_text("utf-8") == text, f"run python -m benchmarks.papers --pages: {path}"
+
+
+def test_a_changed_digit_of_a_page_is_noticed(monkeypatch, tmp_path):
+    for path in _pages.FOLDER.glob("*.md"):
+        (tmp_path / path.name).write_text(path.read_text("utf-8"), "utf-8")
+    shutil.copytree(_pages.FOLDER / "results", tmp_path / "results")
+    assert list(_pages.write_all(papers.PAPERS, tmp_path)) == []
+    changed = tmp_path / "set-kernel.md"
+    text = changed.read_text("utf-8")
+    value = _pages.with_spread(RESULTS["mk-five"].values["five"])
+    changed.write_text(text.replace(value, value.replace("9", "8", 1)), "utf-8")
+    assert list(_pages.write_all(papers.PAPERS, tmp_path)) == [changed]
+    assert changed.read_text("utf-8") == text
+
+
+@pytest.mark.parametrize("paper", papers.PAPERS, ids=lambda paper: paper.name)
+def test_no_figure_is_typed_into_the_text(paper):
+    """What was found is quoted by its key; other numbers name a section, a protocol or a rule."""
+    text = (_pages.PROSE / f"{paper.name}.md").read_text("utf-8")
+    found = text.split("## What we found")[1].split("## What we ship")[0]
+    typed = set(numbers(_pages.PLACE.sub("", found)))
+    asked = {number for claim in paper.claims for number in numbers(described(claim))}
+    assert typed <= asked
+    for claim in paper.claims:
+        quoted = set(numbers(re.sub(r"\{\w+\}", "", claim.because)))
+        assert quoted <= set(numbers(described(claim))), claim.id
+
+
+def described(claim):
+    """What a claim says before anything is measured."""
+    labels = [each.label for each in claim.quantities]
+    return " ".join([claim.where, claim.says, claim.rule, claim.theirs, claim.ours, *labels])
+
+
+def numbers(text):
+    """Numbers of a text, without those in formulas such as 2 N^-2 or 1/e1."""
+    text = re.sub(r"\S*[\^/]\S*|\b[a-z]\d\b|\b\d N\b", " ", text)
+    return re.findall(r"(?<![\w.])\d*\.?\d+", text)
+
+
+def test_rules_can_be_applied_to_what_was_measured(tmp_path, monkeypatch):
+    paper = papers.PAPERS[0]
+    strict = replace(CLAIMS["ks-attributes-ours"], rule="under == 10")
+    monkeypatch.setattr(papers, "PAPERS", [replace(paper, claims=(strict,))])
+    recorded = _pages.results_of(paper)
+    values = dict(recorded.claims[strict.id].values)
+    counted = values.pop("under")
+    recorded.claims = {strict.id: replace(recorded.claims[strict.id], values=values)}
+    path = tmp_path / "results" / f"{paper.name}.json"
+    recorded.write(path)
+    papers.judge_again(tmp_path)
+    judged = Results.read(path).claims[strict.id]
+    assert judged.values["under"] == counted
+    assert judged.verdict == FAILS
+
+
+def test_a_locked_first_bag_stays_apart(tmp_path):
+    found = _minimum_volume_pca.lock(Setting(tmp_path, quick=True))  # generated points
+    locked, among, unlocked = (sum(found[key]) / len(found[key]) for key in found)
+    assert locked < 20
+    assert among > 80
+    assert unlocked > 80
 
 
 @pytest.mark.parametrize("name", CLAIMS)

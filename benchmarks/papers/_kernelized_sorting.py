@@ -79,7 +79,7 @@ def letter_layout(setting: Setting) -> Values:
 def draw_colors(
     setting: Setting, name: str, images: NDArray[np.uint8], grids: dict[str, Order]
 ) -> None:
-    """The mean color of each photo in its cell: the photos may not be shown."""
+    """The mean color of each photo in its cell: the photos are not published here."""
     means = images.reshape(len(images), -1, 3).mean(axis=1) / 255
     means = 0.5 + 1.6 * (means - 0.5)
     titles = {"random": "random", "classic": "the paper's objective", "balanced": "our default"}
@@ -130,10 +130,18 @@ def semantic(setting: Setting) -> Values:
     return {key: [neighbors_alike(each[key], labels) for each in grids] for key in keys}
 
 
+CIFAR_CLASSES = (
+    *("airplane", "automobile", "bird", "cat", "deer"),
+    *("dog", "frog", "horse", "ship", "truck"),
+)
+KINDS = ("machines", "animals")
+
+
 def draw_classes(setting: Setting, grids: dict[str, Order], labels: NDArray[Any]) -> None:
     import matplotlib as mpl
+    from matplotlib.patches import Patch
 
-    with setting.figure("kernelized-sorting-4.png", (8.4, 4.6)) as fig:
+    with setting.figure("kernelized-sorting-4.png", (8.4, 4.4)) as fig:
         axes = fig.subplots(2, 2).ravel()
         titles = {
             "random": "random",
@@ -146,14 +154,32 @@ def draw_classes(setting: Setting, grids: dict[str, Order], labels: NDArray[Any]
             ax.imshow(colors(labels[grids[key]]), interpolation="nearest")
             ax.set_title(title)
             ax.axis("off")
+        patches = [Patch(color=colors(k), label=name) for k, name in enumerate(CIFAR_CLASSES)]
+        fig.legend(handles=patches, loc="outside lower center", ncols=5, frameon=False)
 
 
 def album(setting: Setting) -> Values:
     """Neighbors that are both animals or both machines, by color and by visual words."""
     grids, labels = semantic_grids(setting)
     animals = np.isin(labels, (2, 3, 4, 5, 6, 7)).astype(float)
+    draw_album(setting, grids[0], animals)
     keys = ("random", "color", "words")
     return {key: [neighbors_alike(each[key], animals) for each in grids] for key in keys}
+
+
+def draw_album(setting: Setting, grids: dict[str, Order], animals: Array) -> None:
+    from matplotlib.colors import ListedColormap
+    from matplotlib.patches import Patch
+
+    colors = ListedColormap(["#0b6e99", "#f2b134"])
+    with setting.figure("kernelized-sorting-5.png", (8.4, 2.4)) as fig:
+        titles = {"color": "(a) by color", "words": "(b) by visual words"}
+        for ax, (key, title) in zip(fig.subplots(1, 2), titles.items(), strict=True):
+            ax.imshow(animals[grids[key]], cmap=colors, interpolation="nearest")
+            ax.set_title(title)
+            ax.axis("off")
+        patches = [Patch(color=colors(k), label=name) for k, name in enumerate(KINDS)]
+        fig.legend(handles=patches, loc="outside lower center", ncols=2, frameon=False)
 
 
 # Figure 3: halves of photos
@@ -323,6 +349,19 @@ ATTRIBUTES = {
     "abalone": (417, 13.9, 18.7, 6.44),
     "bodyfat": (252, 4.5, 7.20, 3.80),
 }
+# Standard deviations printed with the lower bound.
+BOUND_SPREADS = {
+    "australian": 0.04,
+    "breast-cancer": 0.03,
+    "dermatology": 0.0,
+    "optdigits": 0.0,
+    "wdbc": 0.02,
+    "satimage": 0.04,
+    "segment": 0.02,
+    "vehicle": 0.07,
+    "abalone": 3.14,
+    "bodyfat": 0.76,
+}
 SQUARED_ERROR = {"abalone": 1.0, "bodyfat": 1e4}  # unit of the error
 
 
@@ -345,19 +384,25 @@ def split_columns(X: Array) -> tuple[list[int], list[int]]:
     return first, [*related[0::2], *unrelated[middle:]]
 
 
+def table(setting: Setting, name: str) -> tuple[Array, Any]:
+    """Columns and labels of one of the ten."""
+    X, target = load_table(setting.folder / "uci" / f"{name}.csv.gz")
+    if name == "optdigits":
+        kept = np.isin(target.astype(float), (0, 1))
+        X, target = X[kept], target[kept]
+    if name == "dermatology":
+        target = target.astype(float) == 1
+    if name in SQUARED_ERROR:
+        target = target.astype(float)
+    return X, target
+
+
 @cache
 def attributes(setting: Setting) -> dict[str, dict[str, list[float]]]:
     """Errors by table and method."""
     found: dict[str, dict[str, list[float]]] = {}
     for name, (n_rows, *_) in ATTRIBUTES.items():
-        X, target = load_table(setting.folder / "uci" / f"{name}.csv.gz")
-        if name == "optdigits":
-            kept = np.isin(target.astype(float), (0, 1))
-            X, target = X[kept], target[kept]
-        if name == "dermatology":
-            target = target.astype(float) == 1
-        if name in SQUARED_ERROR:
-            target = target.astype(float)
+        X, target = table(setting, name)
         found[name] = {key: [] for key in ("classic", "refined", "random", "bound")}
         for seed in setting.seeds(10, 1):
             for key, error in subsample(X, target, n_rows, name, seed).items():
@@ -366,40 +411,72 @@ def attributes(setting: Setting) -> dict[str, dict[str, list[float]]]:
 
 
 def subsample(X: Array, target: Any, n_rows: int, name: str, seed: int) -> dict[str, float]:
+    X, target, rng = some_rows(X, target, n_rows, seed)
+    columns_a, columns_b = split_columns(X)
+    order = rng.permutation(len(X))
+    first, second = X[:, columns_a], X[order][:, columns_b]
+    errors = {}
+    for method in ("classic", "refined"):
+        sorting = KernelizedSorting("rbf", method=method, trust=False).fit(first, second)
+        errors[method] = error_of(target[order[sorting.permutation_]], target, name)
+    if name in SQUARED_ERROR:
+        errors["random"] = float(2 * SQUARED_ERROR[name] * np.var(target))
+    else:
+        shares = np.unique(target, return_counts=True)[1] / len(target)
+        errors["random"] = float(1 - np.sum(shares**2))
+    errors["bound"] = unsplit_error(X, target, name)
+    return errors
+
+
+def some_rows(
+    X: Array, target: Any, n_rows: int, seed: int
+) -> tuple[Array, Any, np.random.RandomState]:
+    """80% of the rows, with standardized columns, and the generator that drew them."""
     rng = np.random.RandomState(seed)
     chosen = rng.permutation(len(X))[: min(n_rows, len(X))]
     chosen = chosen[: round(0.8 * chosen.size)]
     X, target = X[chosen], target[chosen]
     X = X[:, X.std(axis=0) > 0]
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
-    columns_a, columns_b = split_columns(X)
-    order = rng.permutation(len(X))
-    first, second = X[:, columns_a], X[order][:, columns_b]
-    unit = SQUARED_ERROR.get(name)
+    return (X - X.mean(axis=0)) / X.std(axis=0), target, rng
 
-    def error(guess: Any) -> float:
-        wrong = target != guess if unit is None else unit * (target - guess) ** 2
-        return float(np.mean(wrong))
 
-    errors = {}
-    for method in ("classic", "refined"):
-        sorting = KernelizedSorting("rbf", method=method, trust=False).fit(first, second)
-        errors[method] = error(target[order[sorting.permutation_]])
-    if unit is None:
-        shares = np.unique(target, return_counts=True)[1] / len(target)
-        errors["random"] = float(1 - np.sum(shares**2))
-        errors["bound"] = error(cross_val_predict(SVC(), X, target, cv=10))
-    else:
-        errors["random"] = float(2 * unit * np.var(target))
-        scaled = (target - target.mean()) / target.std()
-        errors["bound"] = error(
-            target.mean() + target.std() * cross_val_predict(SVR(), X, scaled, cv=10)
-        )
-    return errors
+def error_of(guess: Any, target: Any, name: str) -> float:
+    if name in SQUARED_ERROR:
+        return float(np.mean(SQUARED_ERROR[name] * (target - guess) ** 2))
+    return float(np.mean(target != guess))
+
+
+def unsplit_error(X: Array, target: Any, name: str) -> float:
+    """Error of an RBF SVM on all columns, by ten-fold cross-validation."""
+    if name not in SQUARED_ERROR:
+        return error_of(cross_val_predict(SVC(), X, target, cv=10), target, name)
+    scaled = (target - target.mean()) / target.std()
+    guess = cross_val_predict(SVR(), X, scaled, cv=10)
+    return error_of(target.mean() + target.std() * guess, target, name)
+
+
+def bounds(setting: Setting) -> Values:
+    """Errors of the tables before their columns are split."""
+    values: Values = {}
+    for name, (n_rows, *_) in ATTRIBUTES.items():
+        X, target = table(setting, name)
+        values[key_of(name)] = []
+        for seed in setting.seeds(10, 1):
+            rows, labels, _ = some_rows(X, target, n_rows, seed)
+            values[key_of(name)].append(unsplit_error(rows, labels, name))
+    return values
 
 
 def by_table(method: str, setting: Setting) -> Values:
     return {key_of(name): found[method] for name, found in attributes(setting).items()}
+
+
+def at_or_under(values: Values) -> Values:
+    """How many tables have a mean error that is at most the printed one."""
+    found = [
+        np.mean(values[key_of(name)]) <= printed for name, (_, printed, *_) in ATTRIBUTES.items()
+    ]
+    return {"under": [float(np.sum(found))]}
 
 
 def key_of(name: str) -> str:
@@ -488,28 +565,42 @@ def reversed_zeros(setting: Setting) -> Values:
 
 
 def draw_zeros(setting: Setting) -> None:
+    """Four pairs by the two methods of the paper, and two of them by our default."""
     each = zeros(setting)[0]
-    titles = {"hsic": "multiway HSIC", "mean": "mean estimator", "default": "our default"}
-    with setting.figure("kernelized-sorting-6.png", (9.6, 6.2)) as fig:
-        axes = fig.subplots(3, 7, width_ratios=[1] * 5 + [1.6, 1.6])
-        for panels, (key, title) in zip(axes, titles.items(), strict=True):
+    placed = [
+        (key, pair, pair - 1, block)
+        for block, key in enumerate(("hsic", "mean"))
+        for pair in (1, 2, 3, 4)
+    ]
+    placed += [("default", 1, 4, 0), ("default", 2, 4, 1)]
+    titles = {
+        (0, 0): "(a), (c) multiway HSIC",
+        (0, 1): "(b), (d) mean estimator",
+        (4, 0): "our default, first pair",
+        (4, 1): "our default, second pair",
+    }
+    with setting.figure("kernelized-sorting-6.png", (9.6, 5.0)) as fig:
+        axes = fig.subplots(5, 12, width_ratios=[1, 1, 1, 1, 1, 1.4] * 2)
+        for key, pair, row, block in placed:
             group, orders = each[key]
-            first, second, third = (group[k][orders[k]] for k in (0, 1, 2))
-            for ax, t in zip(panels[:5], np.linspace(0, 1, 5), strict=True):
-                ax.plot(*((1 - t) * first + t * second).T, ".", markersize=3, color="#0b4f6c")
-            for ax, other in ((panels[5], second), (panels[6], third)):
-                ax.quiver(
-                    *first.T,
-                    *(other - first).T,
-                    angles="xy",
-                    scale_units="xy",
-                    scale=1,
-                    width=0.006,
-                    color="#c8553d",
-                )
-            panels[2].set_title(title)
-            for ax in panels:
-                ax.set(xlim=(-1, 16), ylim=(-1, 16), aspect="equal", xticks=[], yticks=[])
+            panels = axes[row, 6 * block : 6 * block + 6]
+            first, other = (group[k][orders[k]] for k in (0, pair))
+            for ax, t in zip(panels, np.linspace(0, 1, 5), strict=False):
+                ax.plot(*((1 - t) * first + t * other).T, ".", markersize=1.5, color="#0b4f6c")
+            panels[5].quiver(
+                *first.T,
+                *(other - first).T,
+                angles="xy",
+                scale_units="xy",
+                scale=1,
+                width=0.01,
+                color="#c8553d",
+            )
+            if (row, block) in titles:
+                panels[2].set_title(titles[row, block])
+        for ax in axes.flat:
+            ax.set(xlim=(-1, 16), ylim=(-1, 16), aspect="equal", xticks=[], yticks=[])
+            ax.spines[:].set_color("#bbbbbb")
 
 
 # Statements
@@ -605,7 +696,7 @@ SITTINGS = (
     "selection, without Danish and Swedish."
 )
 TABLE_2 = (
-    "Columns split in two by correlation, RBF kernels of median width, 80 % of the rows ten "
+    "Columns split in two by correlation, RBF kernels of median width, 80% of the rows ten "
     "times; error of the partner's label, squared error for abalone and bodyfat."
 )
 OUR_TABLE_2 = (
@@ -632,7 +723,7 @@ CLAIMS = (
         changed="More starts than one, and a measure in place of the eye.",
         figure="kernelized-sorting-1a.png",
         caption="Mean color of each photo, with more contrast, in its cell, as in Figure 1 (a); "
-        "the photos themselves may not be shown",
+        "the photos themselves are not published here",
         measure=photo_layout,
     ),
     claim(
@@ -670,9 +761,9 @@ CLAIMS = (
         theirs="40 x 40 Lab pixels cut into halves, RBF kernels of median width.",
         ours="The same photos, three shuffles; of the two signs of an eigenvector, which are "
         "arbitrary, the one that ends higher.",
-        changed="Six starts: two leading eigenvectors of the kernels as they are, and the one of "
-        "the centered kernels, with both signs. From the last, which the paper describes, it "
-        "fails.",
+        changed="Six starts: the two leading eigenvectors of the kernels as they are and the "
+        "leading one of the centered kernels, each with both signs. The paper describes the last "
+        "one, and from there the search fails.",
         figure="kernelized-sorting-3.png",
         caption="Matched halves of crops of two photographs that ship with scikit-learn, right in "
         "green, as in Figure 3",
@@ -693,8 +784,8 @@ CLAIMS = (
         ours="570 images of CIFAR-10 (ten classes) on 15 x 38 cells, `visual_words`.",
         changed="CIFAR-10 in place of MSRC2, and a count in place of the eye.",
         figure="kernelized-sorting-4.png",
-        caption="Class of each image in its cell, as in Figure 4",
-        because="{words} % of the neighbors are of one class, {random} % in random order.",
+        caption="Class of each image in its cell; Figure 4 is the layout by visual words",
+        because="{words}% of the neighbors are of one class, {random}% in random order.",
         measure=semantic,
     ),
     claim(
@@ -710,8 +801,11 @@ CLAIMS = (
         rule="words > color + 2",
         theirs="Holiday photos of an author, by eye.",
         ours="570 images of CIFAR-10; the kinds are animals and machines.",
-        changed="Animals and machines in place of people and scenery.",
-        because="{words} % by visual words, {color} % by color.",
+        changed="Animals and machines in place of people and scenery, and a count in place of the "
+        "eye.",
+        figure="kernelized-sorting-5.png",
+        caption="Animals and machines laid out by color and by visual words, as in Figure 5",
+        because="{words}% by visual words, {color}% by color.",
         measure=album,
     ),
     claim(
@@ -778,11 +872,13 @@ CLAIMS = (
         "Matching documents by their length finds hardly any.",
         per_language(PRINTED_LENGTH),
         unit="right of 300",
-        rule="max(pt, es, fr, it, nl, de) < 75",
+        rule="max(pt, es, fr, it, nl, de) < 30",
         theirs=EUROPARL,
         ours=SITTINGS,
         changed="Another selection of documents.",
-        because="Lengths find a quarter or more.",
+        because="Lengths still find few, but {pt} in Portuguese and {nl} in Dutch are more than a "
+        "tenth of 300: whole sittings differ more in length than the documents of the paper seem "
+        "to.",
         measure=partial(by_language, "length"),
     ),
     claim(
@@ -805,31 +901,34 @@ CLAIMS = (
         "ks-attributes",
         "Table 2, KS",
         "The errors of ten tables whose halves of columns are matched.",
-        per_table(1),
+        [*per_table(1), ("under", "tables at or under the printed error, of ten")],
         unit="error of the paper's method",
         rule=" and ".join(
             f"{key_of(name)} <= 1.25 * {key_of(name)}_printed + 0.01" for name in ATTRIBUTES
         ),
         theirs=TABLE_2,
         ours=OUR_TABLE_2,
-        because="The others are reproduced. Where two answers nearly tie, the one that scores "
-        "higher may be wrong: australian {australian}, satimage {satimage}, abalone {abalone}.",
+        because="Some draws end in a matching that scores higher and is wrong, which shows in the "
+        "mean and in the spread: australian {australian}, satimage {satimage}. The other tables "
+        "are within the tolerance; {under} of the ten are at or under the printed error.",
         measure=partial(by_table, "classic"),
+        derive=at_or_under,
     ),
     claim(
         "ks-attributes-ours",
         "Table 2, KS",
         "The same errors can be reached with another search.",
-        per_table(1),
+        [*per_table(1), ("under", "tables at or under the printed error, of ten")],
         unit="error of our method",
-        rule=" and ".join(
-            f"{key_of(name)} <= 1.2 * {key_of(name)}_printed" for name in ATTRIBUTES
-        ),
+        rule="under >= 8 and "
+        + " and ".join(f"{key_of(name)} <= 1.2 * {key_of(name)}_printed" for name in ATTRIBUTES),
         theirs=TABLE_2,
         ours=OUR_TABLE_2,
         changed='`method="refined"`; its constants were chosen on other draws of these tables.',
-        because="One table or more is above 1.2 times the printed error.",
+        because="Of the ten tables {under} are at or under the printed error, and one or more may "
+        "be above 1.2 times the printed error.",
         measure=partial(by_table, "refined"),
+        derive=at_or_under,
     ),
     claim(
         "ks-attributes-random",
@@ -843,8 +942,29 @@ CLAIMS = (
         ),
         theirs=TABLE_2,
         ours=OUR_TABLE_2,
-        because="One table or more is off by over 15 %: its rows or its classes are others.",
+        because="A table or more differs by more than 0.15 of the printed error: its rows or its "
+        "classes are others.",
         measure=partial(by_table, "random"),
+    ),
+    claim(
+        "ks-attributes-bound",
+        "Table 2, LB",
+        "Before the columns are split, the tables have these errors.",
+        per_table(3),
+        unit="error by ten-fold cross-validation",
+        rule=" and ".join(
+            f"abs({key_of(name)} - {key_of(name)}_printed) <= {2 * spread + 0.01:.4g}"
+            for name, spread in BOUND_SPREADS.items()
+        ),
+        theirs="Classification or regression on the original table by ten-fold cross-validation; "
+        "the method is not named.",
+        ours="80% of the rows ten times; an RBF SVM with default parameters on standardized "
+        "columns. dermatology: class 1 against the rest; optdigits: 0 and 1; bodyfat in units of "
+        "1e-4. The rule allows two printed standard deviations and .01.",
+        changed="The classifier is ours.",
+        because="The other tables agree. The error of bodyfat is {bodyfat}, far below the printed "
+        "one: a column holds the share of fat, which is computed from the density, the target.",
+        measure=bounds,
     ),
     claim(
         "ks-attributes-restored",
@@ -854,7 +974,7 @@ CLAIMS = (
             ("below_random", "tables whose error is below that of random order, of ten"),
             ("halfway", "tables more than halfway from random order to the lower bound"),
         ],
-        rule="below_random == 10 and halfway >= 4",
+        rule="below_random == 10 and halfway >= 5",
         theirs=TABLE_2,
         ours=OUR_TABLE_2 + " The lower bound is that of an RBF SVM by ten-fold cross-validation.",
         changed="Six starts in place of one.",
@@ -876,7 +996,8 @@ CLAIMS = (
         because="Arrows of neighbors agree by {hsic} with HSIC and {mean} with the mean "
         "estimator, whose arrows are short.",
         figure="kernelized-sorting-6.png",
-        caption="Interpolations and arrows between zeros, as in Figure 6",
+        caption="The first zero and four others: interpolations, and arrows between matched "
+        "pixels, as in Figure 6; the last row is our default",
         measure=consistency,
     ),
     claim(
@@ -912,8 +1033,8 @@ CLAIMS = (
         rule="cycling == 0",
         theirs="Proved from the objective, which never falls.",
         ours="20 items of few different values, so that matchings tie; steps as printed.",
-        because="The objective may stay equal: {cycling} % of the runs return to a matching they "
-        "had left. Steps must gain strictly.",
+        because="The objective may stay equal: {cycling}% of the runs return to a matching they "
+        "had left. Each step must strictly improve the objective.",
         measure=cycles,
     ),
     claim(

@@ -91,7 +91,7 @@ def section(claim: Claim, result: Result) -> str:
     ]
     for each in claim.quantities:
         found = result.values[each.key]
-        printed = "" if each.printed is None else shown(each.printed)
+        printed = "" if each.printed is None else f"{each.printed:.4g}"
         name = f"{each.label} (`{each.key}`)"
         lines.append(row([name, printed, with_spread(found), str(len(found))]))
     if claim.figure:
@@ -116,8 +116,11 @@ def shown(value: float) -> str:
 
 def with_spread(found: Sequence[float]) -> str:
     """Mean and, of several repeats, standard deviation."""
-    mean = shown(float(np.mean(found)))
-    return mean if len(found) == 1 else f"{mean} ± {shown(float(np.std(found, ddof=1)))}"
+    mean = float(np.mean(found))
+    if len(found) == 1:
+        return shown(mean)
+    spread = float(np.std(found, ddof=1)) if np.ptp(found) > 0 else 0.0  # equal but for rounding
+    return f"{shown(mean)} ± {shown(spread)}"
 
 
 def verdicts(paper: Paper, results: Results) -> list[str]:

@@ -29,8 +29,9 @@ PICTURES = {
     *("halves.png", "digits.png", "collage.jpg"),
     *("digit-morph.png", "set-upright.png", "turned-digits.png"),
 }
+FOLDER = "unshuffle-package-"  # prefix of the temporary folder
 # Signs of this machine in a bill of materials: local files, and indexes other than PyPI.
-LOCAL = ("file:", "localhost", "127.0.0.1", "repository_url=", str(ROOT), str(Path.home()))
+LOCAL = ("file:", "localhost", "127.0.0.1", "repository_url=", str(ROOT), FOLDER)
 STARTED = time.monotonic()
 
 
@@ -164,7 +165,7 @@ def write_bill(tool: Path, python: Path, folder: Path) -> Path:
 
 def main() -> None:
     """Build, check, install, try out, and list the dependencies."""
-    with tempfile.TemporaryDirectory(prefix="unshuffle-package-") as name:
+    with tempfile.TemporaryDirectory(prefix=FOLDER) as name:
         folder = Path(name).resolve()
         say("tools")
         tools = folder / "tools" / "bin"

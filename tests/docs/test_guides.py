@@ -56,6 +56,15 @@ for number in range(20):
     Image.fromarray(pixels).resize((60, 48)).save(f"photos/{number}.jpg")
 """
 FRAGMENTS = {
+    "docs/how-to/match-cells.md": """
+from types import SimpleNamespace
+import numpy as np
+from unshuffle import KernelizedSorting
+from unshuffle.datasets import make_paired_views
+X, y, _ = make_paired_views(40, random_state=0)
+rna = SimpleNamespace(obsm={"X_pca": X}, obs_names=np.arange(40))
+atac = SimpleNamespace(obsm={"X_lsi": y}, obs_names=np.arange(40))
+""",
     "docs/how-to/use-a-gpu.md": _STAND_IN
     + """
 from unshuffle import GridLayout, KernelizedSorting

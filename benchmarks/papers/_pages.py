@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.__main__ import LIBRARIES
 from benchmarks._render import figure, row
 from benchmarks.papers._claims import (
     CHANGED,
@@ -147,7 +148,8 @@ def unchecked(paper: Paper) -> list[str]:
 def measured_on(results: Results) -> str:
     """One sentence on the machine of the last run."""
     machine = results.machine
-    versions = ", ".join(f"{name} {value}" for name, value in machine["versions"].items())
+    used = ("Python", *LIBRARIES)  # libraries that we only compare with play no part here
+    versions = ", ".join(f"{name} {machine['versions'][name]}" for name in used)
     seconds = sum(each.seconds for each in results.claims.values())
     return (
         f"All claims of this page took {seconds / 60:.1f} minutes on {machine['processor']}, "

@@ -66,8 +66,8 @@ def write_pictures(folder):
                 Image.fromarray(half).save(folder / name / f"{i:02}.png")
     flower = Image.fromarray(load_sample_image("flower.jpg"))
     rng = np.random.default_rng(0)
-    for name, n in (("photos", 40), ("album", 80), ("many", 480)):
-        (folder / name).mkdir()
+    for name, n in (("photos", 40), ("album/sea", 40), ("album/town", 40), ("many", 480)):
+        (folder / name).mkdir(parents=True)
         for i in range(n):
             x, y = rng.integers(0, 300, 2)
             flower.crop((x, y, x + 64, y + 48)).save(folder / name / f"{i:02}.jpg")

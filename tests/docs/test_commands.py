@@ -27,6 +27,7 @@ NOT_RUN = {
 # Options that stand alone in the text run with one of these at least.
 BASES = (
     "unshuffle layout photos/",
+    "unshuffle layout album/",
     "unshuffle match a.csv b.csv",
     "unshuffle match old.csv new.csv",
     "unshuffle match left/ right/",

@@ -6,7 +6,10 @@ import pytest
 from tests.docs.pages import BUILT, DOCS, PAGES, ROOT, contents, headings, links, name_of
 
 # Other sites that pages may send a reader to.
-HOSTS = {"keepachangelog.com", "docs.dask.org"}
+HOSTS = {
+    *("docs.dask.org", "github.com", "keepachangelog.com"),
+    *("pythonot.github.io", "umap-learn.readthedocs.io"),
+}
 PICTURES = [
     path
     for suffix in ("png", "jpg", "jpeg", "gif", "svg")

@@ -172,9 +172,11 @@ def some_digits(*keys: str) -> Any:
 
 
 def stability(setting: Setting) -> Values:
-    """How much accuracy varies over C from 1 to 1000, in points."""
+    """How much accuracy varies over C from 1 to 1000, and from .1 on, in points."""
     curves = digits(setting)[1]
-    return {key: np.ptp(found[:, 1:], axis=1).tolist() for key, found in curves.items()}
+    values = {key: np.ptp(found[:, 1:], axis=1).tolist() for key, found in curves.items()}
+    values["whole"] = np.max([np.ptp(found, axis=1) for found in curves.values()], axis=0).tolist()
+    return values
 
 
 # Formulas
@@ -465,12 +467,14 @@ CLAIMS = (
         "mk-stable",
         "Section 7.2",
         "Accuracy depends little on the penalty C.",
-        rows("bhattacharyya", "one", "three", "five"),
+        [
+            *rows("bhattacharyya", "one", "three", "five"),
+            ("whole", "largest of the four if C = .1 counts too"),
+        ],
         unit="largest minus smallest accuracy, C from 1 to 1,000",
         rule="max(bhattacharyya, one, three, five) <= 3",
         theirs="Said without figures.",
-        ours=OUR_MNIST
-        + " At C = .1, which is left out, all four are lower, as Figure 1 (b) shows.",
+        ours=OUR_MNIST,
         changed=FLOOR,
         because="It varies by {one} points for one Gaussian, {five} for five.",
         measure=stability,

@@ -230,3 +230,9 @@ def test_a_constant_kernel_is_named(X):
     constant = np.ones((20, 3))
     with pytest.raises(ValueError, match=r"X\[1\] \(kernel 1, 'linear'\) is zero after centering"):
         combined_gram([X, constant], ["rbf", "linear"])
+
+
+def test_a_function_that_returns_nan_is_blamed_and_not_the_rows():
+    X = np.random.default_rng(0).normal(size=(6, 2))
+    with pytest.raises(ValueError, match="it returns NaN or infinity, although all values of X"):
+        gram_matrix(X, lambda a, b: np.full((len(a), len(b)), np.nan))

@@ -121,3 +121,13 @@ def test_a_wrong_permutation_is_refused(views):
     X, y, _ = views
     with pytest.raises(ValueError, match="uses item 0 of y"):
         MatchDisplay.from_predictions(X, y, np.zeros(30, int))
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # small, so it may be ambiguous
+def test_from_estimator_names_collections_of_another_size(views):
+    from unshuffle import KernelizedSorting
+
+    X, y, _ = views
+    sorting = KernelizedSorting(trust=False).fit(X, y)
+    with pytest.raises(ValueError, match="X has 5 items, but the estimator was fitted to 30"):
+        MatchDisplay.from_estimator(sorting, X[:5], y)

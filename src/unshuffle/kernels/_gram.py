@@ -317,4 +317,9 @@ def _call(kernel: Callable[..., Any], X: Any, name: str) -> NDArray[np.float64]:
             f"The kernel {kernel_name(kernel)} failed on {name}: it returns text such as "
             f"{K[0][0]!r:.40}. Return a number from kernel(x, y) on two rows."
         )
+    if isinstance(K, np.ndarray) and K.dtype.kind == "f" and not np.all(np.isfinite(K)):
+        raise ValueError(
+            f"The kernel {kernel_name(kernel)} failed on {name}: it returns NaN or infinity, "
+            f"although all values of {name} are finite. Return finite numbers."
+        )
     return check_gram(K, f"{kernel_name(kernel)}({name}, {name})")

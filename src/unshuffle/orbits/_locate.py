@@ -67,8 +67,8 @@ def check_coefficients(c: Any, k: int) -> Array:
     values = _real_array(c, f"`c` must hold real numbers, {k} in every row")
     if values.ndim not in (1, 2) or values.shape[-1] != k:
         raise ValueError(
-            f"`c` must have shape ({k},) or (n, {k}), one coefficient for each of the {k} "
-            f"generators, got shape {values.shape}."
+            f"`c` must have shape ({k},) or (n, {k}), one coefficient for each generator, got "
+            f"shape {values.shape}."
         )
     if not np.all(np.isfinite(values)):
         raise ValueError("`c` contains NaN or infinity. Pass finite coefficients.")

@@ -88,6 +88,12 @@ class MatchDisplay(Display):
             "gamma": estimator.gamma,
             "kernel_weights": estimator.kernel_weights,
         }
+        n_items, n_fitted = count_items(X, estimator.kernel_), len(estimator.permutation_)
+        if n_items != n_fitted:
+            raise ValueError(
+                f"X has {n_items:,} items, but the estimator was fitted to {n_fitted:,}. Pass the "
+                "collections that it was fitted to."
+            )
         if hasattr(estimator, "scaling_"):
             scale = SCALINGS[estimator.scaling_]
             X, y = scale(check_vectors(X, "X")), scale(check_vectors(y, "y"))

@@ -72,7 +72,8 @@ def runs(folder: Path = FOLDER) -> list[Run]:
 def guides() -> list[Path]:
     """Pages that may hold blocks."""
     docs = ROOT / "docs"
-    return [ROOT / "README.md", *sorted(docs.glob("*.md")), *sorted(docs.glob("how-to/*.md"))]
+    folders = ("*.md", "how-to/*.md", "explanation/*.md")
+    return [ROOT / "README.md", *(page for each in folders for page in sorted(docs.glob(each)))]
 
 
 def filled(found: re.Match[str], figures: "Figures", page: Path) -> str:
@@ -190,6 +191,7 @@ def _cell(record: Record, quality: str) -> str:
 
 
 OUR_LAYOUTS = ("GridLayout, fast", "GridLayout, balanced", "GridLayout, best", "FLAS")
+OUR_MATCHINGS = ("KernelizedSorting", "KernelizedSorting, not checked")
 OUR_ALIGNMENTS = ("MinimumVolumePCA, mean", "MinimumVolumePCA, covariance")
 BLOCKS: dict[str, Callable[[Figures], list[str]]] = {
     "readme": readme,
@@ -200,6 +202,35 @@ BLOCKS: dict[str, Callable[[Figures], list[str]]] = {
         "layout", ("colors", {128**2, 512**2, 1024**2}, OUR_LAYOUTS)
     ),
     "alignment": lambda figures: figures.table("alignment", ("digits", ANY, OUR_ALIGNMENTS)),
+    "large-matching": lambda figures: figures.table(
+        "matching", ("rotated points", {5000, 10_000, 30_000, 100_000}, OUR_MATCHINGS[:1])
+    ),
+    "choosing-pot": lambda figures: figures.table(
+        "matching",
+        ("rotated points", {200}, (*OUR_MATCHINGS, "POT, distances")),
+        ("halves of photo crops", {240}, (*OUR_MATCHINGS, "POT, kernels")),
+    ),
+    "choosing-linear": lambda figures: figures.table(
+        "assignment",
+        ("smooth", {1024, 2025}, ("unshuffle", "SciPy")),
+        ("ties", {1024, 2025}, ("unshuffle", "SciPy")),
+    ),
+    "choosing-quadratic": lambda figures: figures.table(
+        "quadratic", ("noisy graphs", {25, 100, 200}, ("quadratic_assignment", "SciPy, faq"))
+    ),
+    "choosing-logarithm": lambda figures: figures.table(
+        "orbits", ("72 turns", {10}, ("OrbitLearner", "SciPy, least squares and logm"))
+    ),
+    "choosing-flas": lambda figures: figures.table(
+        "layout", ("colors", {400, 4096, 1024**2}, ("GridLayout, fast", "FLAS"))
+    ),
+    "choosing-umap": lambda figures: figures.table(
+        "layout", ("colors", {4096}, ("GridLayout, balanced", "UMAP, assigned"))
+    ),
+    "choosing-pycpd": lambda figures: figures.table(
+        "alignment",
+        ("digits", {20, 100}, (*OUR_ALIGNMENTS[:1], "pycpd, rigid", "pycpd, deformable")),
+    ),
     "gpu-matching": lambda figures: figures.all("gpu-matching"),
     "gpu-layouts": lambda figures: figures.all("gpu-layouts"),
     "gpu-sets": lambda figures: figures.all("gpu-sets"),

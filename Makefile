@@ -95,4 +95,4 @@ $(OLDEST)/dev.stamp: pyproject.toml .ci/oldest.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(OLDEST) build dist docs/_build docs/gallery docs/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis unshuffle-demo
+	rm -rf $(VENV) $(OLDEST) .venv-release build dist docs/_build docs/gallery docs/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis unshuffle-demo

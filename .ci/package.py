@@ -1,8 +1,8 @@
 """Build the archives of a release and check them as a stranger would; `make package` runs this.
 
 Writes a wheel, a source archive and a bill of materials to dist/, and publishes nothing. The tools
-are those of the extra `release`, in an environment of their own. The first check that fails ends
-the run.
+are those of the extra `release`, in an environment of their own, .venv-release. The first check
+that fails ends the run.
 """
 
 import json
@@ -19,6 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 DIST = ROOT / "dist"
+TOOLS = ROOT / ".venv-release"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 NAME = f"{PROJECT['name']}-{PROJECT['version']}"
 
@@ -32,6 +33,7 @@ PICTURES = {
 FOLDER = "unshuffle-package-"  # prefix of the temporary folder
 # Signs of this machine in a bill of materials: local files, and indexes other than PyPI.
 LOCAL = ("file:", "localhost", "127.0.0.1", "repository_url=", str(ROOT), FOLDER)
+QUICKLY = ("--quiet", "--no-compile")  # most modules are never imported
 STARTED = time.monotonic()
 
 
@@ -100,6 +102,17 @@ def stop_at(faults: list[str]) -> None:
         sys.exit("\n".join(faults))
 
 
+def install_tools() -> Path:
+    """Folder of the programs of the extra `release`, which are kept until the list changes."""
+    wanted = PROJECT["optional-dependencies"]["release"]
+    stamp = TOOLS / "installed.json"
+    if not stamp.exists() or json.loads(stamp.read_text("utf-8")) != wanted:
+        run(sys.executable, "-m", "venv", "--clear", TOOLS, cwd=ROOT)
+        run(TOOLS / "bin" / "pip", "install", *QUICKLY, *wanted, cwd=ROOT)
+        stamp.write_text(json.dumps(wanted), "utf-8")
+    return TOOLS / "bin"
+
+
 def build(python: Path, folder: Path) -> tuple[Path, Path]:
     """Wheel and source archive in dist/; the same wheel must come from both sources."""
     shutil.rmtree(DIST, ignore_errors=True)
@@ -126,13 +139,13 @@ def collect_tests(source: Path, folder: Path) -> str:
     return run(*pytest, cwd=here, PYTHONPATH=str(here / "src")).splitlines()[-1]
 
 
-def try_out(pip: list[str | Path], wheel: Path, folder: Path) -> Path:
+def try_out(pip: Path, wheel: Path, folder: Path) -> Path:
     """Python of a fresh environment, in which the installed wheel did what it should."""
     # Without pip, so that the bill of materials lists only what the package needs.
     run(sys.executable, "-m", "venv", "--without-pip", folder / "fresh", cwd=folder)
     programs = folder / "fresh" / "bin"
     python = programs / "python"
-    run(*pip, "--python", python, "install", "--quiet", f"{wheel}[plot]", cwd=folder)
+    run(pip, "--python", python, "install", *QUICKLY, f"{wheel}[plot]", cwd=folder)
     work = folder / "work"
     work.mkdir()
     own = {"XDG_CACHE_HOME": str(folder / "cache"), "XDG_DATA_HOME": str(folder / "data")}
@@ -165,22 +178,19 @@ def write_bill(tool: Path, python: Path, folder: Path) -> Path:
 
 def main() -> None:
     """Build, check, install, try out, and list the dependencies."""
+    say("tools")
+    tools = install_tools()
     with tempfile.TemporaryDirectory(prefix=FOLDER) as name:
         folder = Path(name).resolve()
-        say("tools")
-        tools = folder / "tools" / "bin"
-        run(sys.executable, "-m", "venv", tools.parent, cwd=folder)
-        pip: list[str | Path] = [tools / "python", "-m", "pip", "--disable-pip-version-check"]
-        release = PROJECT["optional-dependencies"]["release"]
-        run(*pip, "install", "--quiet", *release, cwd=folder)
         say("wheel and source archive")
         wheel, source = build(tools / "python", folder)
         say("tests in the source archive")
         say(collect_tests(source, folder))
         say("a fresh environment with the wheel")
-        python = try_out(pip, wheel, folder)
+        python = try_out(tools / "pip", wheel, folder)
         say("bill of materials")
         bill = write_bill(tools / "cyclonedx-py", python, folder)
+        say("removal of the fresh environment")
     for path in (wheel, source, bill):
         say(f"{path.relative_to(ROOT)}, {path.stat().st_size / 1e6:.2f} MB")
 

@@ -1,7 +1,7 @@
 """The site: `make docs` writes it to docs/_build/html.
 
 Pages are Markdown that reads well in the repository too. What only the site needs is done here:
-links to example scripts lead to their pages in the gallery, and public names lead to the reference.
+links to example scripts lead to their pages in the gallery, public names to the reference.
 """
 
 import re
@@ -18,6 +18,7 @@ import unshuffle
 
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS))
+import _llms  # noqa: E402
 
 project = "unshuffle"
 author = "The unshuffle developers"
@@ -133,9 +134,17 @@ def skip_scikit_learn(
     return True if _SCIKIT_LEARN.fullmatch(name) else None
 
 
+def write_llms(app: Sphinx, error: Exception | None) -> None:
+    """Add llms.txt and llms-full.txt."""
+    if error is None and app.builder.name == "html":
+        _llms.write(Path(app.outdir))
+
+
 def setup(app: Sphinx) -> None:
+    """Connect all of these."""
     # Examples show warnings of ours on purpose; those of a build tool would hide them.
     warnings.filterwarnings("ignore", category=DeprecationWarning)
     app.connect("source-read", lead_within_the_site)
     app.connect("doctree-read", lead_to_reference)
     app.connect("autodoc-skip-member", skip_scikit_learn)
+    app.connect("build-finished", write_llms)

@@ -10,6 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ["src", "docs", "examples", "benchmarks", "README.md", "CHANGELOG.md", "CONTRIBUTING.md"]
 SUFFIXES = {".py", ".md", ".html", ".js"}
+BUILT = {"_build", "gallery", "generated"}  # folders that `make docs` writes
 
 # What must not be said, and what to say instead. A space stands for any white space.
 _COMPARED = "longer|more|less|larger|smaller|better|worse|faster|different"
@@ -59,7 +60,7 @@ def main() -> int:
         for path in (
             [ROOT / page] if (ROOT / page).is_file() else sorted((ROOT / page).rglob("*"))
         )
-        if path.suffix in SUFFIXES
+        if path.suffix in SUFFIXES and BUILT.isdisjoint(path.relative_to(ROOT).parts)
     ]
     n_faults = 0
     for path in files:

@@ -196,6 +196,7 @@ def test_a_pass_of_swaps_equals_the_slow_one(rows, columns, bandwidth, locks, ow
     draws = rng.random((1, 3))
     swap_passes(
         bits.reshape(-1),
+        bits.reshape(-1).view(np.float32),
         field.reshape(-1),
         np.empty(0, np.int32) if free is None else free,
         rows,
@@ -311,7 +312,15 @@ def test_auctions_come_within_a_raise_for_each_item_of_the_best_order(
     cells = rng.permutation(n_cells)
     starts = np.cumsum([0, *sizes])
     assign_groups(
-        bits.reshape(-1), field.reshape(-1), n_cells, cells, starts, prices, raise_by, 0.0
+        bits.reshape(-1),
+        bits.reshape(-1).view(np.float32),
+        field.reshape(-1),
+        n_cells,
+        cells,
+        starts,
+        prices,
+        raise_by,
+        0.0,
     )
     columns_of(bits, planes)
     assert np.isfinite(prices).all()
@@ -335,7 +344,15 @@ def test_auctions_of_equal_items_come_to_an_end(n_different, raise_by):
     starts = np.array([0, 256])
     cells = rng.permutation(256)
     assign_groups(
-        bits.reshape(-1), field.reshape(-1), 256, cells, starts, np.zeros(257), raise_by, 0.0
+        bits.reshape(-1),
+        bits.reshape(-1).view(np.float32),
+        field.reshape(-1),
+        256,
+        cells,
+        starts,
+        np.zeros(257),
+        raise_by,
+        0.0,
     )
     columns_of(bits, planes)
     benefit = field[:, cells].T.astype(float) @ planes[:, cells]
@@ -352,7 +369,15 @@ def test_items_stay_in_auctions_if_that_is_worth_more_than_any_other_cell(stay):
     starts = np.array([0, 25, 40])
     prices = np.zeros(41)
     assign_groups(
-        bits.reshape(-1), field.reshape(-1), 40, np.arange(40), starts, prices, 0.01, stay
+        bits.reshape(-1),
+        bits.reshape(-1).view(np.float32),
+        field.reshape(-1),
+        40,
+        np.arange(40),
+        starts,
+        prices,
+        0.01,
+        stay,
     )
     assert np.array_equal(bits[-1], np.arange(40)) == (stay > 0)
     assert np.array_equal(np.sort(bits[-1]), np.arange(40))
@@ -366,7 +391,15 @@ def test_empty_cells_share_one_price_that_stays():
     prices = np.zeros(21)
     starts = np.array([0, 30])
     assign_groups(
-        bits.reshape(-1), field.reshape(-1), 30, np.arange(30), starts, prices, 0.01, 0.0
+        bits.reshape(-1),
+        bits.reshape(-1).view(np.float32),
+        field.reshape(-1),
+        30,
+        np.arange(30),
+        starts,
+        prices,
+        0.01,
+        0.0,
     )
     assert np.array_equal(np.sort(bits[-1]), [-1] * 10 + list(range(20)))
     assert prices[-1] == 0.0

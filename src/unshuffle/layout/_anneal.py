@@ -303,7 +303,8 @@ def assign_all(
 ) -> None:  # fmt: skip
     """Assign the items of each group to its cells, some groups to a thread."""
     cells, starts = groups
-    flat = bits.reshape(-1), field.reshape(-1), bits.shape[1], cells
+    board = bits.reshape(-1)
+    flat = board, board.view(np.float32), field.reshape(-1), bits.shape[1], cells
     pieces = [
         (*flat, starts[k : k + GROUPS_PER_PIECE + 1], prices, raise_by, stay)
         for k in range(0, len(starts) - 1, GROUPS_PER_PIECE)

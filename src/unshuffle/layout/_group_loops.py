@@ -78,19 +78,18 @@ def _auction(
 
 @_compiled
 def assign_groups(
-    board: Any, field: Any, n_cells: int, cells: Any, starts: Any, prices: Any, raise_by: float,
-    stay: float,
+    board: Any, values: Any, field: Any, n_cells: int, cells: Any, starts: Any, prices: Any,
+    raise_by: float, stay: float,
 ) -> None:  # fmt: skip
     """Assign the items of each group of cells to these cells.
 
-    Board and field are those of `_surface_loops`. `starts` are the beginnings of the groups in
-    `cells`, and the end of the last. `prices` of the items, and last of empty cells, are kept
-    from call to call: they are a good start for the next auction. A larger `raise_by`, the least
-    raise of a bid, is faster and leaves a larger gap to the optimum. `stay` is an extra benefit
-    of each item in the cell where it is; larger values leave more items there.
+    Board, its values and the field are those of `_surface_loops`. `starts` are the beginnings of
+    the groups in `cells`, and the end of the last. `prices` of the items, and last of empty cells,
+    are kept from call to call: they are a good start for the next auction. A larger `raise_by`,
+    the least raise of a bid, is faster and leaves a larger gap to the optimum. `stay` is an extra
+    benefit of each item in the cell where it is; larger values leave more items there.
     """
     n_planes = field.shape[0] // n_cells
-    values = board.view(np.float32)
     largest = 0
     for group in range(starts.shape[0] - 1):
         largest = max(largest, starts[group + 1] - starts[group])

@@ -153,11 +153,12 @@ def _exchange(
 
 @_compiled
 def swap_passes(
-    board: Any, field: Any, free: Any, rows: int, columns: int, n_features: int, draws: Any,
-    longest: int, own: Any, noise: Any, heat: float,
+    board: Any, values: Any, field: Any, free: Any, rows: int, columns: int, n_features: int,
+    draws: Any, longest: int, own: Any, noise: Any, heat: float,
 ) -> None:  # fmt: skip
     """Exchange disjoint pairs of cells, in one pass over the board for each random shift.
 
+    `values` are the bits of the board as float32: to view them here takes time to compile.
     `free` has all bits set where a cell may change, or is empty if all may. Planes from
     `n_features` on have no share in the field of their own cell. Each row of `draws`, uniform
     from 0 to 1, gives the shift down, the shift right, and which cells are first in their pair.
@@ -167,7 +168,6 @@ def swap_passes(
     """
     n_cells = rows * columns
     n_planes = field.shape[0] // n_cells
-    values = board.view(np.float32)
     gains = np.empty(n_cells, np.float32)
     chosen = np.empty(n_cells, np.int32)
     spare = np.empty(n_cells, np.int32)
@@ -253,7 +253,18 @@ def swap_tile(
     for k in range(open_cells.shape[0]):
         open_cells[k] = free[cells[k]]
     swap_passes(
-        part, near, open_cells, height, width, n_features, draws, longest, own, noise, heat
+        part,
+        part.view(np.float32),
+        near,
+        open_cells,
+        height,
+        width,
+        n_features,
+        draws,
+        longest,
+        own,
+        noise,
+        heat,
     )
     for plane in range(n_planes + 1):
         for k in range(small):

@@ -113,15 +113,15 @@ class Raster:
         tiles = list(self._swap_tiles(stride, rng))
         draws = rng.random((len(tiles), passes.n_passes, 3))
         shape = self.rows, self.columns, passes.n_features
-        task = board.reshape(-1), field.reshape(-1), passes.free, *shape
+        flat, task = board.reshape(-1), (field.reshape(-1), passes.free, *shape)
         width = passes.bandwidth / stride
         longest = max(1, int(LONGEST_SHIFT * width))
         how = longest, own_share(width), passes.noise, passes.heat
         if len(tiles) == 1 and not self.wrap:
-            _surface_loops.swap_passes(*task, draws[0], *how)
+            _surface_loops.swap_passes(flat, flat.view(np.float32), *task, draws[0], *how)
             return
         parts = zip(tiles, draws, strict=True)
-        workers.each(_surface_loops.swap_tile, [(*task, *part, *how) for part in parts])
+        workers.each(_surface_loops.swap_tile, [(flat, *task, *part, *how) for part in parts])
 
     def _swap_tiles(self, stride: int, rng: Rng) -> Iterator[tuple[int, int, int, int, int]]:
         """Tiles of the grid: (top, left, rows, columns, stride), each cell in one of them."""

@@ -57,7 +57,7 @@ bench-check: $(VENV)/bench.stamp
 
 # The site, in docs/_build/html; examples that changed are run again for the gallery.
 docs: $(VENV)/docs.stamp
-	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet $(ARGS) docs docs/_build/html
+	$(BIN)/sphinx-build --fresh-env --fail-on-warning --keep-going --quiet $(ARGS) docs docs/_build/html
 
 # Wheel, source archive and bill of materials in dist/, each checked; nothing is published.
 package: $(VENV)/test.stamp

@@ -38,6 +38,7 @@ extensions = [
 exclude_patterns = ["_build", "papers/results", "gallery/*.ipynb", "gallery/*.py"]
 templates_path = ["_templates"]
 default_role = "code"
+highlight_language = "none"  # blocks without a language are commands and files, not Python
 
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 4
@@ -82,6 +83,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "show_signature": False,
     "thumbnail_size": (400, 280),
+    "within_subsection_order": "_gallery_order.ByTopic",  # a name, so that Sphinx can keep it
 }
 
 # Pages of the site for files that the repository has elsewhere.
@@ -94,6 +96,7 @@ _ELSEWHERE = {
 _PUBLIC = re.findall(r"^   (unshuffle\.[\w.]+)$", (DOCS / "reference.md").read_text("utf-8"), re.M)
 _BY_NAME = {name: full for full in _PUBLIC for name in (full, full.rpartition(".")[2])}
 _BY_NAME |= {full.removeprefix("unshuffle."): full for full in _PUBLIC}
+del _BY_NAME["center"]  # on the pages, a parameter of SetNormalizer
 # Members that scikit-learn adds to its estimators, with texts that lead to its own site.
 _SCIKIT_LEARN = re.compile(r"set_\w+_request|set_output|get_metadata_routing")
 
@@ -113,18 +116,23 @@ def lead_within_the_site(app: Sphinx, page: str, source: list[str]) -> None:
 
 
 def lead_to_reference(app: Sphinx, tree: nodes.document) -> None:
-    """Make links of the public names that stand in backticks on a page."""
+    """Make links of the public names and the examples that stand in backticks on a page."""
     page = app.env.docname
     if page == "reference" or page.startswith("generated/"):
         return
     for code in list(tree.findall(nodes.literal)):
-        full = _BY_NAME.get(re.sub(r"\([^()]*\)$", "", code.astext()))
-        if full and not isinstance(code.parent, nodes.reference | nodes.title):
-            link = addnodes.pending_xref(
-                refdomain="py", reftype="obj", reftarget=full, refdoc=page, refexplicit=True
-            )
-            code.replace_self(link)
-            link += code
+        if isinstance(code.parent, nodes.reference | nodes.title):
+            continue
+        text = code.astext()
+        if full := _BY_NAME.get(re.sub(r"\([^()]*\)$", "", text)):
+            target = {"refdomain": "py", "reftype": "obj", "reftarget": full}
+        elif example := re.fullmatch(r"(?:examples/)?(plot_\w+)\.py", text):
+            target = {"refdomain": "std", "reftype": "doc", "reftarget": f"/gallery/{example[1]}"}
+        else:
+            continue
+        link = addnodes.pending_xref(refdoc=page, refexplicit=True, **target)
+        code.replace_self(link)
+        link += code
 
 
 def skip_scikit_learn(

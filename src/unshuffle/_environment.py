@@ -125,7 +125,7 @@ class Environment:
 
 
 def show_versions() -> None:
-    """Print what a report of a problem should contain: versions, extras, cores, GPU and folders.
+    """Print what a bug report should include: versions, extras, cores, GPU and folders.
 
     Versions are those of unshuffle, Python and all libraries it requires. Each extra is installed
     or listed with the command that installs it. Folders are those of compiled loops, of cached

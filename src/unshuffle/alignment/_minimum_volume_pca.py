@@ -94,7 +94,7 @@ class MinimumVolumePCA(
         bags show.
     n_points : int or None, default=None
         Number of points of each bag in the common order; None is the size of the largest bag.
-        Larger bags lose points at random.
+        Larger values keep more of each bag and take longer. Larger bags lose points at random.
     unequal : {"resample", "missing"}, default="resample"
         How to treat smaller bags. "resample" copies points at random, which suits samples of a
         shape. "missing" leaves positions empty, which suits landmarks that were not all observed;
@@ -109,7 +109,8 @@ class MinimumVolumePCA(
         Number of bags to start from; `init` replaces the first. The best result is kept. More
         starts rarely help much.
     max_iter : int, default=100
-        Maximum number of sweeps over all bags, in each stage.
+        Maximum number of sweeps over all bags, in each stage. Larger values may find an order of
+        lower variance or volume.
     tol : float, default=1e-6
         Relative decrease of the trace, or decrease of the log-volume, below which to stop. Larger
         values stop sooner.

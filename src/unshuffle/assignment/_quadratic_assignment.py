@@ -48,7 +48,7 @@ def quadratic_assignment(
     n_jobs: int | None = None,
     callback: Callback | None = None,
 ) -> OptimizeResult:
-    """Match two sets of items so that products of their pairwise numbers have the smallest sum.
+    """Match two sets of items so that the products of their pairwise values have the least sum.
 
     Finds a permutation p with a small ``sum(A[i, j] * B[p[i], p[j]]) + sum(cost[i, p[i]])``, such
     as the transport between facilities (A: flows) at places (B: distances), and says how far it

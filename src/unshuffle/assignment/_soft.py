@@ -30,7 +30,7 @@ def soft_assignment(
     max_iter: int = 1000,
     tol: float = 1e-6,
 ) -> NDArray[np.float64]:
-    """Shares of the rows in the columns: near 1 for a clear match, spread out otherwise.
+    """Share of each row in each column: near 1 for a clear match, spread out otherwise.
 
     Parameters
     ----------

@@ -130,7 +130,7 @@ def morph_frames(
     size: int = 320,
     dot: float | None = None,
 ) -> list[Image.Image]:
-    """Draw moving points, one picture for each moment.
+    """Draw moving points, one picture for each time step.
 
     Parameters
     ----------

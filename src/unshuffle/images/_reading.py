@@ -358,7 +358,7 @@ def check_image_size(size: Any) -> tuple[int, int]:
 
 
 def visible_files(folder: str | Path) -> list[Path]:
-    """Files in `folder` in natural order, without sub-folders and hidden files.
+    """Files in `folder` in natural order, without subfolders and hidden files.
 
     Examples
     --------

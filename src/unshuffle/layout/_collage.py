@@ -58,7 +58,7 @@ class Found(NamedTuple):
 
 
 class Collage(BaseEstimator):
-    """Draw one picture with many: each tile goes where it resembles the template.
+    """Compose one picture from many: each tile goes where it resembles the template.
 
     From a distance the tiles form the template. From nearby, similar tiles sit side by side, more
     so with a larger `smoothness`.

@@ -44,7 +44,7 @@ EMPTY = -1
 
 
 class GridLayout(BaseEstimator):
-    """Lay out items so that similar ones sit side by side, one in each cell.
+    """Lay out items so that similar ones are side by side, one item in each cell.
 
     The cells form a rectangle, a torus or any mask, or lie at any points of the plane.
 

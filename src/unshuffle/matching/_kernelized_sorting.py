@@ -116,8 +116,9 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
     trust : bool, default=True
         Whether to estimate how many pairs are right, by matching halves of the collections again
         (samples of at most 1,024 pairs with "low_rank"), or by leaving known pairs out in turn.
-        Doubles the time of "refined". False leaves `expected_accuracy_` NaN and `confidence_`
-        uncalibrated, warns of rivals only, and makes "auto" keep the tables as given.
+        Takes up to half of the time of "refined". False leaves `expected_accuracy_` NaN and
+        `confidence_` uncalibrated, warns of rivals only, and makes "auto" keep the tables as
+        given.
     step : {"set", "line_search"}, default="set"
         Steps of "unbiased": the best of 0.1, 0.2, ..., 1.0, or the exact maximum on the line.
     device : str, torch.device or None, default=None
@@ -191,7 +192,7 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
     kernel does not blur a strong one: weights are those of the linear discriminant that tells the
     current partners from all other pairs. Partners then maximize the expected number of right
     pairs, at a small spectral power. If fewer than a third of them come back from halves of the
-    pairs, the similarities at the full spectrum choose the partners.
+    pairs, a larger power chooses the partners: coarser differences, with less noise.
 
     "low_rank" passes from step to step only the correlations between the principal components (at
     most 112) of both sides. Under a Gaussian model they give the likelihood of every pair, by

@@ -109,7 +109,7 @@ def distance_preservation_quality(
 
 
 def neighbor_distance(X: Any, grid: ArrayLike, *, wrap: bool = False) -> float:
-    """Mean distance between items side by side or one above the other.
+    """Mean distance between the items of neighboring cells, side by side or one above the other.
 
     Parameters
     ----------

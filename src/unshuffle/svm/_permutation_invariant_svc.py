@@ -98,7 +98,7 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
         Whether to enable `predict_proba`, which fits five more classifiers on parts of the sets.
     max_iter : int, default=50
         Maximum number of rounds of assigning all sets and moving the template and then, for
-        margin_weight > 0, of pushing them apart.
+        margin_weight > 0, of pushing them apart. Larger values may fit the template better.
     tol : float, default=1e-3
         Relative change of the squared radius, or of (radius / margin)^2, at which to stop. Larger
         values stop sooner.
@@ -127,8 +127,9 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
         features. Never rises for margin_weight = 0. For margin_weight > 0 it covers the rounds of
         pushing, with NaN where a class converged before the others.
     margin_path_ : ndarray of shape (n_rounds, n_classifiers)
-        Margins. For margin_weight = 0 a single row, with a column for each pair of classes;
-        otherwise one row for each row of `radius_path_`, with a column for each template.
+        Margins of the classifiers. For margin_weight = 0 a single row, with a column for each pair
+        of classes; otherwise one row for each row of `radius_path_`, with a column for each
+        template.
     gamma_ : float
         Scale of the kernel. Only with "rbf" and "poly".
     n_points_ : int

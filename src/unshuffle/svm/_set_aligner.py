@@ -61,7 +61,8 @@ class SetAligner(
         Fraction of the sets that may lie outside the ball. Larger values tolerate more outliers;
         None encloses all sets. Requires template="ball".
     max_iter : int, default=50
-        Maximum number of rounds of assigning all sets and moving the template.
+        Maximum number of rounds of assigning all sets and moving the template. Larger values may
+        fit the template better.
     tol : float, default=1e-3
         Relative decrease of the objective at which to stop. Larger values stop sooner.
     random_state : int, RandomState instance or None, default=None

@@ -83,7 +83,7 @@ def check_bag_estimator(
     expected_failed_checks: Mapping[str, str] | None = None,
     on_fail: str = "raise",
 ) -> list[BagCheckResult]:
-    """Check that an estimator of bags behaves as such estimators should.
+    """Check that an estimator of bags fulfills the contract of such estimators.
 
     The counterpart of scikit-learn's `check_estimator` for estimators whose samples are bags of
     points. The requirements are:

@@ -41,12 +41,12 @@ class MaxMapKernel(SetKernel):
         callable takes two arrays of points and returns a matrix, or two points and returns a
         number. It need not be positive definite.
     gamma : float or None, default=None
-        A larger value tells closer points apart. None is one over the upper quartile of the
-        squared distances from a landmark to the nearest point of a fitted set. Not used by other
-        base kernels.
+        Inverse width of "rbf". A larger value resolves smaller regions. None is one over the
+        upper quartile of the squared distances from a landmark to the nearest point of a fitted
+        set. Not used by other base kernels.
     n_landmarks : int or None, default=2000
-        Most landmarks, chosen among the fitted points and spread as they are. More resolve
-        smaller regions, and take more time and memory. None takes all points.
+        Largest number of landmarks, chosen among the fitted points and spread as they are. More
+        resolve smaller regions, and take more time and memory. None takes all points.
     outer : {"linear", "rbf"}, default="linear"
         Kernel between two descriptions a and b: outer_gamma a'b, with which a linear classifier
         gives each landmark a weight, or ``exp(-outer_gamma |a - b|^2)``.
@@ -66,7 +66,7 @@ class MaxMapKernel(SetKernel):
     outer_gamma_ : float
         Value used for `outer_gamma`.
     n_features_in_ : int
-        Columns of a point.
+        Number of columns of a point.
 
     Notes
     -----

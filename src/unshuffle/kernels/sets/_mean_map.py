@@ -157,14 +157,14 @@ class MeanMapKernel(SetKernel):
         two arrays of points and returns a matrix, or two points and returns a number. It must be
         positive definite.
     gamma : float or None, default=None
-        A larger value resolves finer differences between sets. None is one over the median
-        squared distance of the fitted points for "rbf", one over the number of features for
-        "poly".
+        Scale of "rbf" and "poly". A larger value resolves finer differences between sets. None
+        is one over the median squared distance of the fitted points for "rbf", one over the
+        number of features for "poly".
     degree : int, default=2
         Degree of the "poly" kernel. Higher degrees compare higher moments of the sets.
     n_features : int or None, default=None
         Number of random features for "rbf", rounded up to an even number. More are closer to the
-        kernel, with an error of 1 / sqrt(n_features), and take longer. None is exact.
+        kernel, with an error of about 1 / sqrt(n_features), and take longer. None is exact.
     normalize : bool, default=True
         Whether to divide by the lengths of the mean maps, so that every set has similarity 1 with
         itself. A set whose mean map is 0 has similarity 0 with all.
@@ -172,8 +172,8 @@ class MeanMapKernel(SetKernel):
         Kernel between two mean maps: their inner product, or exp(-outer_gamma d^2) with their
         distance d, the maximum mean discrepancy.
     outer_gamma : float or None, default=None
-        Width of the outer kernel "rbf". A larger value resolves finer differences. None is one
-        over the median d^2 of at most 500 of the fitted sets.
+        Inverse width of the outer kernel "rbf". A larger value resolves finer differences. None
+        is one over the median d^2 of at most 500 of the fitted sets.
     random_state : int, RandomState instance or None, default=None
         Draws the random features; not used by the exact kernel.
     n_jobs : int or None, default=None
@@ -189,7 +189,7 @@ class MeanMapKernel(SetKernel):
     outer_gamma_ : float
         Value used for `outer_gamma`; 1 for the linear one.
     n_features_in_ : int
-        Columns of a point.
+        Number of columns of a point.
 
     Notes
     -----

@@ -8,6 +8,7 @@ times distance over all pairs of machines: a quadratic assignment problem. This 
 machines, compares the result with SciPy's, and asks how much better any plan could be.
 """
 
+# sphinx_gallery_thumbnail_number = 2
 import matplotlib.pyplot as plt
 import numpy as np
 import scipy.optimize
@@ -49,7 +50,7 @@ plans = {
     "unshuffle": found.fun,
 }
 
-fig, axes = plt.subplots(1, 3, figsize=(13, 3.6), layout="constrained")
+fig, axes = plt.subplots(1, 3, figsize=(11, 3), layout="constrained")
 for ax, place_of, (name, way) in zip(
     axes, (by_number, theirs.col_ind, found.col_ind), plans.items(), strict=True
 ):

@@ -57,39 +57,45 @@ for method, counts in sizes.items():
     seconds[method] = [each[0] for each in fits]
 _, sorting, (first, second) = fits[-1]
 
-fig, axes = plt.subplots(1, 2, figsize=(10, 3.9), layout="constrained")
-colors = {"refined": "#e07a1f", "low_rank": "#0f6948"}
-for method, counts in sizes.items():
-    axes[0].loglog(counts, seconds[method], "o-", color=colors[method], label=method)
-axes[0].set(xlabel="items in each collection", ylabel="seconds")
+
+def draw_growth(lines, unit):
+    """Draw amounts by number of items, on logarithmic axes."""
+    ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")[1]
+    for (name, line), color in zip(lines.items(), ("#e07a1f", "#0f6948"), strict=True):
+        ax.loglog(*line, "o-", color=color, label=name)
+    ax.set(xlabel="items in each collection", ylabel=unit)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(which="major", color="0.9")
+    ax.legend(frameon=False)
+
+
+draw_growth({method: (sizes[method], seconds[method]) for method in sizes}, "seconds")
 
 # %%
 # Memory
 # ------
 #
-# The right panel compares what has to be held: one matrix of all similarities in double precision,
-# and the components of both collections, of which there are at most 112.
+# What each method has to hold: one matrix of all similarities in double precision, or the
+# components of both collections, of which there are at most 112.
 
 counts = np.array([125, 500, 2000, 8000, 20_000, 100_000])
-axes[1].loglog(counts, 8 * counts**2 / 1e9, color=colors["refined"], label="one matrix")
-axes[1].loglog(counts, 2 * 8 * 112 * counts / 1e9, color=colors["low_rank"], label="components")
-axes[1].set(xlabel="items in each collection", ylabel="GB")
-for ax in axes:
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.grid(which="major", color="0.9")
-    ax.legend(frameon=False)
+matrix, components = 8 * counts**2 / 1e9, 2 * 8 * 112 * counts / 1e9
+draw_growth({"one matrix": (counts, matrix), "components": (counts, components)}, "GB")
 
 # %%
 # The match of 20,000
 # -------------------
 #
-# The first columns of each collection, with the color of every point taken from its first column,
-# and handed on to its partner.
+# The first two columns. Each point has a color by its first column, and its partner has the same
+# color. Partners are drawn after the rotation is undone, which the fit did not know.
 
 fig, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
 hue = first[:, 0]
 for ax, points, title in zip(
-    axes, (first, second[sorting.permutation_]), ("first collection", "partners"), strict=True
+    axes,
+    (first, second[sorting.permutation_] @ turn.T),
+    ("first collection", "partners, rotated back"),
+    strict=True,
 ):
     ax.scatter(*points[:, :2].T, c=hue, s=1, cmap="turbo", linewidths=0)
     ax.set(xticks=[], yticks=[], title=title)

@@ -57,7 +57,7 @@ n_edges = graph.sum() // 2
 # the first graph, its edges go anywhere. Drawn where their partners are, they show the same map
 # again. Red nodes are wrong.
 
-fig, axes = plt.subplots(1, 3, figsize=(12, 4.5), layout="constrained")
+fig, axes = plt.subplots(1, 3, figsize=(10, 3.8), layout="constrained")
 draw(axes[0], places, graph, np.zeros(N_NODES, dtype=bool), f"first graph, {n_edges} edges")
 draw(axes[1], places, noisy, order != np.arange(N_NODES), "second graph, by number")
 reordered = noisy[np.ix_(found.col_ind, found.col_ind)]

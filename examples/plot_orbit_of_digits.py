@@ -37,17 +37,18 @@ learner = OrbitLearner(
 # What the generator does
 # -----------------------
 #
-# In the first picture of each row, red pixels darken and blue pixels fade as the rotation starts.
-# The others are views at steps of 45 degrees. They are slightly blurred because only 30 of 484
+# In the second picture of each row, red pixels darken and blue pixels fade as the rotation starts.
+# Those after it are views at steps of 45 degrees. They are slightly blurred because only 30 of 484
 # dimensions are kept.
 
 step = learner.coefficients_.mean()
 new = np.array([turned(images[k], 0) for k in NEW])
 display = OrbitDisplay.from_estimator(learner, before[:20])
-for digit in new:
-    display.plot_flow(digit, shape=(SIZE, SIZE), steps=step * np.arange(0, 25, 3))
-    for k, label in enumerate(display.ax_.texts[2:]):
-        label.set_text(f"{3 * STEP * k} degrees")
+fig, axes = plt.subplots(3, 1, figsize=(10, 3.6), layout="constrained")
+for digit, ax in zip(new, axes, strict=True):
+    display.plot_flow(digit, ax, shape=(SIZE, SIZE), steps=step * np.arange(0, 25, 3))
+    for k, label in enumerate(ax.texts[2:]):
+        label.set_text(f"{3 * STEP * k}°")
 
 # %%
 # How good are the views?

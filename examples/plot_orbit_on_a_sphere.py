@@ -27,6 +27,7 @@ learner = OrbitLearner(random_state=0).fit(patch)
 display = OrbitDisplay.from_estimator(learner, patch, unseen=unseen)
 fig = plt.figure(figsize=(8, 5.2), layout="constrained")
 display.plot(fig.add_subplot(projection="3d"), reach=4)
+display.ax_.legend(loc="center left", bbox_to_anchor=(1.05, 0.5), frameon=False)
 
 # %%
 # How many generators?

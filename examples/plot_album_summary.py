@@ -7,6 +7,7 @@ idea of all. A random sample shows the most common ones several times and misses
 `summarize` chooses pictures such that every other one has a similar one among them.
 """
 
+# sphinx_gallery_thumbnail_number = 2
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -42,7 +43,7 @@ drawn = rng.choice(len(tiles), K, replace=False)
 
 closest = cdist(features, features[drawn])
 stands_for = np.bincount(closest.argmin(axis=1), minlength=K)
-fig, axes = plt.subplots(2, K, figsize=(12, 2.7), layout="constrained")
+fig, axes = plt.subplots(2, K, figsize=(10, 2.4), layout="constrained")
 for row, items, counts in zip(
     axes, (summary.indices, drawn), (summary.counts, stands_for), strict=True
 ):

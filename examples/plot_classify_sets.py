@@ -8,6 +8,7 @@ Then it compares two ways to learn from sets: kernels that ignore order, and a t
 all sets into one order.
 """
 
+# sphinx_gallery_thumbnail_number = 3
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.model_selection import GridSearchCV

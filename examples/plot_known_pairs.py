@@ -60,8 +60,8 @@ print(f"right {share:.1%}, believed right {blind.expected_accuracy_:.1%}")
 # --------------------------------------------
 #
 # Known pairs are `frozen`. Six or more also teach a map from one side to the other. If a person
-# finds the partners, you can choose the items: ``questions(k)`` names those whose partners would
-# help most, from the first match. Known pairs are not counted among the right ones.
+# finds the partners, you can choose the items: ``questions(k)`` names those expected to help
+# most, from the first match. Known pairs are not counted among the right ones.
 
 counts = (5, 10, 20, 30)
 asked = blind.questions(max(counts))[:, 0]
@@ -89,6 +89,10 @@ for name in shares:
     print(f"{name:10}", *(f"{k}: {s:.0%}" for k, s in zip(counts, shares[name], strict=True)))
 
 plt.show()
+
+# %%
+# Five known pairs bring about one in seven of the others, thirty about 60%. On these digits,
+# questions are no better than pairs at random.
 
 # %%
 # What to try next

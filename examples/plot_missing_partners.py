@@ -8,6 +8,7 @@ Worse: wrong pairs mislead the search for the others. `unmatched_cost` releases 
 fit.
 """
 
+# sphinx_gallery_thumbnail_number = 2
 import warnings
 
 import matplotlib.pyplot as plt

@@ -7,6 +7,7 @@ point. Each kernel between sets misses some of these differences. This example g
 classes that differ in one respect each, and measures how well every kernel separates them.
 """
 
+# sphinx_gallery_thumbnail_number = 2
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.pipeline import make_pipeline

@@ -7,6 +7,7 @@ that region is not known: only whole shipments have labels. A mean over all poin
 one of 60. How many telling points does each kernel need, and can it say which points they are?
 """
 
+# sphinx_gallery_thumbnail_number = 2
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.pipeline import make_pipeline

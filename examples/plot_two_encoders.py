@@ -13,6 +13,7 @@ UNSHUFFLE_DATA names a folder with ``cifar10_1000.npz``, they are photos of CIFA
 The networks need ``pip install "unshuffle[content]"``.
 """
 
+# sphinx_gallery_thumbnail_number = 2
 import os
 import sys
 from pathlib import Path

@@ -10,6 +10,7 @@ another order.
 No dictionary is given, and the two languages share no word. Can each translation be found?
 """
 
+# sphinx_gallery_thumbnail_number = 2
 import re
 import warnings
 

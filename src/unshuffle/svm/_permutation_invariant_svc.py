@@ -153,9 +153,9 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
     paper's rule up to ties.
 
     Pushing rarely pays: training sets are aligned with labels that new sets lack. On 3s and 9s as
-    sets of 70 points, accuracy on new sets falls from 96.2 to 79.7 percent (linear) and from 97.5
-    to 95.6 (rbf) as margin_weight rises from 0 to 0.3. Contrary to the paper, radius and margin
-    need not improve in every round: moving one set moves the plane for all others.
+    sets of 70 points, 95.5 percent of the new sets are right with margin_weight=0, and 82.5 with
+    0.3 (MNIST, C = 0.3, linear kernel). Contrary to the paper, radius and margin need not improve
+    in every round: moving one set moves the plane for all others.
 
     Time: one assignment per set and round, between quadratic and cubic in the template points, and
     n_sets^2 n_points kernel values for the classifier. Memory: n_sets^2, and n_sets * n_points *

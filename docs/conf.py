@@ -57,7 +57,9 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {"index": [], "tutorial": [], "changelog": [], "gallery/index": []}
+html_sidebars = {  # pages that stand alone
+    page: [] for page in ("index", "tutorial", "changelog", "contributing", "gallery/index")
+}
 html_theme_options = {
     "logo": {"text": "unshuffle"},
     "navbar_align": "left",

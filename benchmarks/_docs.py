@@ -207,7 +207,7 @@ BLOCKS: dict[str, Callable[[Figures], list[str]]] = {
     ),
     "choosing-pot": lambda figures: figures.table(
         "matching",
-        ("rotated points", {200}, (*OUR_MATCHINGS, "POT, distances")),
+        ("rotated points", {100, 200, 500}, (*OUR_MATCHINGS, "POT, distances")),
         ("halves of photo crops", {240}, (*OUR_MATCHINGS, "POT, kernels")),
     ),
     "choosing-linear": lambda figures: figures.table(

@@ -71,7 +71,7 @@ def test_a_doubtful_answer_ends_with_reasons_and_remedies(run, circles):
     warning = result.stderr.splitlines()[-1]
     assert warning.startswith(
         "Warning: These pairs cannot be trusted: another matching with clearly different partners "
-        "reaches 100.0% of the best objective. Give known pairs with --frozen (30 help much), "
+        "reaches 100.0% of the best objective. Give known pairs with --frozen (30 help a lot), "
     )
     assert warning.endswith("or raise --n-init. Why: pairs.trust.json")
     quiet = run("match", *circles, "-q")
@@ -317,7 +317,7 @@ def test_advice_names_options_that_are_not_used_yet_and_exist(run, arrays, fitte
     said = run("match", *arrays[:2], *options.split(), "--no-trust", "-q").stderr
     assert said == (
         "Warning: These pairs cannot be trusted: it is an example. Give known pairs with --frozen "
-        f"(30 help much), or {ADVICE[options]}. Why: pairs.trust.json\n"
+        f"(30 help a lot), or {ADVICE[options]}. Why: pairs.trust.json\n"
     )
     advised = re.findall(r"--\w+ [\w+]+", ADVICE[options])
     assert run("match", *arrays[:2], *" ".join(advised).split(), "--no-trust").exit_code == 0

@@ -11,7 +11,13 @@ DOCS = ROOT / "docs"
 # What building the site writes, and git ignores.
 BUILT = {"_build", "gallery", "generated"}
 PAGES = [
-    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
+    *(
+        ROOT / name
+        for name in (
+            *("README.md", "CHANGELOG.md", "CONTRIBUTING.md"),
+            *("SECURITY.md", "CODE_OF_CONDUCT.md"),
+        )
+    ),
     *(page for page in sorted(DOCS.rglob("*.md")) if BUILT.isdisjoint(page.parts)),
 ]
 SHELLS = {"", "console", "sh", "bash", "shell"}

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from scipy.linalg import expm
+from scipy.linalg import expm, logm
 
 from unshuffle import OrbitLearner
 
@@ -254,3 +254,29 @@ def test_a_constraint_that_lies_far_away_is_met(moved):
     learner.fit(moved(np.diag([1.0, 0.0])[None]))
     A = np.tensordot(learner.coefficients_, learner.generators_, axes=1)
     assert A[:, 0, 0].min() >= 5e6 * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("d", [6, 20])
+def test_a_film_is_learned_about_as_well_as_by_the_logarithm_of_its_map(d):
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(d, d)) / np.sqrt(d)
+    step, vectors = expm(0.1 * (A - A.T)), [rng.normal(size=d)]
+    for _ in range(71):
+        vectors.append(step @ vectors[-1])
+    X = np.array(vectors) + 1e-3 * rng.normal(size=(72, d))
+    pairs = np.column_stack([np.arange(1, 72), np.arange(71)])
+    learner = OrbitLearner(1, pairs=pairs, random_state=0).fit(X)
+    by_logarithm = logm(np.linalg.lstsq(X[:-1], X[1:])[0].T).real
+    missed = np.sum((X[1:] - X[:-1] @ expm(by_logarithm).T) ** 2)
+    assert learner.objective_ < 2 * missed
+    assert learner.converged_
+
+
+def test_opposite_steps_are_not_taken_for_one_motion():
+    rng = np.random.default_rng(0)
+    angle = rng.uniform(0, 2 * np.pi, 40)
+    turn = np.where(np.arange(40) % 2, 0.3, -0.3)
+    X, y = (np.column_stack([np.cos(a), np.sin(a)]) for a in (angle, angle + turn))
+    learner = OrbitLearner(1, random_state=0).fit(X, y)
+    assert learner.objective_ < 1e-12
+    np.testing.assert_allclose(np.abs(learner.coefficients_[:, 0]), 0.3 * np.sqrt(2), rtol=1e-6)

@@ -282,7 +282,7 @@ def _explain_doubts(a: Collection, estimator: Any, options: MatchOptions) -> str
     """Why the pairs cannot be trusted, and which options may help; "" without doubts."""
     if not estimator.doubts_:
         return ""
-    ways = ["Give known pairs with --frozen (30 help much)"]
+    ways = ["Give known pairs with --frozen (30 help a lot)"]
     if options.frozen is not None:
         ways = ["Give more known pairs with --frozen"]
     left_out = (*a.features, *_FOR_COUNTS, *(() if has_content() else ("content",)))

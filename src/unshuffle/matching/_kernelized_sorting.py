@@ -305,7 +305,7 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
             Second collection. Its features and size may differ from those of X.
         frozen : array-like of shape (n_frozen, 2) or None, default=None
             Known pairs (index in X, index in y), in any order. They are kept and guide the rest.
-            10 help, 30 help much, and 6 or more also tell how many of the other pairs are right.
+            10 help, 30 help a lot, and 6 or more also tell how many of the other pairs are right.
         cost : array-like or sparse matrix of shape (n_X, n_y) or None, default=None
             Cost of each pair, in units of the gradient of the objective. Larger entries make a
             pair less likely. Costs of about twice `objective_` over the number of items weigh as
@@ -716,7 +716,7 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         if len(self._frozen) >= FEWEST:
             ways = ["Freeze more known pairs"]
         else:
-            ways = ["Freeze known pairs (30 help much)"]
+            ways = ["Freeze known pairs (30 help a lot)"]
         ways.append("add a kernel on other features")
         if self.kernel_ == "rbf" and self.kernel != "auto":
             ways.append('let kernel="auto" try other scalings')

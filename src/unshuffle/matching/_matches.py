@@ -122,7 +122,7 @@ class Matches:
         if self.doubts:
             lines.append(
                 "Next: check some pairs by eye, and give those that are right as known pairs "
-                "(30 help much), or compare other features."
+                "(30 help a lot), or compare other features."
             )
         elif n_matched and self.expected_accuracy < 0.995:
             worst = int(np.where(self.permutation >= 0, self.confidence, 2.0).argmin())

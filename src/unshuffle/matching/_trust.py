@@ -152,8 +152,8 @@ def _list_doubts(
     if left_out is not None:
         if expected < TRUSTED:
             doubts.append(
-                f"of {left_out.n_pairs} known pairs left out in turn, {left_out.n_found} were "
-                "found again"
+                f"of {left_out.n_pairs} known pairs left out in turn, {left_out.n_found} "
+                f"{'was' if left_out.n_found == 1 else 'were'} found again"
             )
     elif evidence is not None and expected < TRUSTED:
         if evidence.excess < LOW_EXCESS:

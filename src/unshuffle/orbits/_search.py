@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.linalg import logm
 
 from unshuffle._progress import Callback, Search
 from unshuffle.orbits._algebra import complete_algebra
@@ -18,6 +19,7 @@ _TRIAL_STEPS = 30  # steps of each start before the best are continued
 # pieces of four spheres.
 _ALLOWANCE = 3.0  # of surface flows over free generators
 _SMOOTHING = 0.5  # of smoother surface flows over the best surface flows
+_COMMON = 0.1  # share of the squared displacements that one common motion may leave
 # Fewer generators that explain the pairs as well.
 _ROUNDING = 1e-6  # difference of mean log densities that counts as zero
 _TOLERATED = 3.0  # ratio of their error variance, which an extra generator lowers by fitting noise
@@ -162,10 +164,14 @@ class _Descents:
     def try_informed(self, k: int, *, n_init: int) -> tuple[Descent, int, bool]:
         """The best of two starts, the number of starts tried, and whether the search can end.
 
-        The first start comes from the relaxed fit, the second, if `n_init` allows it, from surface
-        flows. These are returned themselves if free generators gain no more over them than fitting
-        noise would explain: they use all points and extrapolate further.
+        If all pairs share one motion, its generator is the answer. Otherwise, the first start
+        comes from the relaxed fit, the second, if `n_init` allows it, from surface flows. These
+        are returned themselves if free generators gain no more over them than fitting noise would
+        explain: they use all points and extrapolate further.
         """
+        common = _common_motion(self.problem.space, self.problem.pairs) if k == 1 else None
+        if common is not None:
+            return self.finish(self.attempt(common)), 1, True
         start = self.directions[:k]
         if len(start) < k:  # fewer pairs than generators
             rest = self.random_start(k, 0)[len(start) :]
@@ -242,6 +248,31 @@ def _choose_smooth(pairs: Pairs, smooth: list[Descent], best: Descent) -> Descen
     run = next(run for run in smooth if run.cost <= (1.0 + _SMOOTHING * gain) * least)
     run.converged = True
     return run
+
+
+def _common_motion(space: MatrixSpace, pairs: Pairs) -> Array | None:
+    """Generator of the linear map that takes all sources to their targets, if one does.
+
+    So it is in a film, in which each vector follows the one before: the generator is then the
+    logarithm of the least squares map. A ridge keeps directions at rest that the pairs leave open.
+    """
+    x, z = pairs.targets, pairs.sources
+    n, d = x.shape
+    shift, total = x - z, float(np.sum((x - z) ** 2))
+    if n <= d:  # then some map fits any pairs
+        return None
+    missed = float(np.sum((shift - z @ np.linalg.lstsq(z, shift)[0]) ** 2))
+    if missed > _COMMON * total:
+        return None
+    ridge = missed / (n - d) * float(np.sum(z**2)) / total  # variances of noise over motion
+    change = np.linalg.solve(z.T @ z + (ridge + 1e-12) * np.eye(d), z.T @ shift)
+    step = np.eye(d) + change.T
+    values = np.linalg.eigvals(step)
+    if np.any((values.real <= 0.0) & (np.abs(values.imag) <= 1e-8 * np.abs(values.real))):
+        return None  # no real logarithm
+    coordinates = space.coordinates(logm(step).real[np.newaxis])
+    norm = np.linalg.norm(coordinates)
+    return coordinates / norm if np.isfinite(norm) and norm > 1e-12 else None
 
 
 def _orthonormalize(coordinates: Array) -> Array:

@@ -563,7 +563,7 @@ def _advise(now: Pairs) -> str:
         return ""
     if now.answers:
         return "Answer more questions: each answer helps the other pairs."
-    return "Answer some questions: ten answers help, thirty help much."
+    return "Answer some questions: ten answers help, thirty help a lot."
 
 
 def _check_side(side: Any) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
 
 import unshuffle
 
@@ -151,6 +152,16 @@ def write_llms(app: Sphinx, error: Exception | None) -> None:
         _llms.write(Path(app.outdir))
 
 
+def check_gallery(app: Sphinx, error: Exception | None) -> None:
+    """Refuse examples without a picture."""
+    shown = {path.stem for path in (DOCS / "gallery" / "images").glob("sphx_glr_plot_*.png")}
+    names = [path.stem for path in (DOCS.parent / "examples").glob("plot_*.py")]
+    missing = [name for name in names if f"sphx_glr_{name}_001" not in shown]
+    runs = str(app.config.plot_gallery) not in ("0", "False")
+    if error is None and runs and missing:
+        raise ExtensionError(f"These examples draw no picture: {', '.join(missing)}.")
+
+
 def setup(app: Sphinx) -> None:
     """Connect all of these."""
     # Examples show warnings of ours on purpose; those of a build tool would hide them.
@@ -158,4 +169,5 @@ def setup(app: Sphinx) -> None:
     app.connect("source-read", lead_within_the_site)
     app.connect("doctree-read", lead_to_reference)
     app.connect("autodoc-skip-member", skip_scikit_learn)
+    app.connect("build-finished", check_gallery)
     app.connect("build-finished", write_llms)

@@ -87,10 +87,12 @@ def write_pictures(folder):
 
 def write_texts(folder):
     words = ("river boat water fish bridge", "bread oven flour salt baker")
-    (folder / "letters").mkdir()
-    for i in range(20):
-        some = words[i % 2].split()
-        (folder / "letters" / f"{i:02}.txt").write_text(" ".join(some[i % 5 :] + some) + f" {i}\n")
+    for name in ("letters", "english", "deutsch"):
+        (folder / name).mkdir()
+        for i in range(20):
+            some = words[i % 2].split()
+            text = " ".join(some[i % 5 :] + some)
+            (folder / name / f"{i:02}.txt").write_text(f"{text} {i}\n")
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,6 @@
-"""Examples: each asks a question, runs, and answers with a figure."""
+"""Examples: each asks a question and ends with what to try. `make docs` runs them all."""
 
 import os
-import re
 import subprocess
 import sys
 
@@ -10,26 +9,20 @@ from tests.docs.pages import ROOT
 
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 
-COUNT_FIGURES = """
-import runpy, sys
-import matplotlib
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
-runpy.run_path(sys.argv[1], run_name="__main__")
-for number in plt.get_fignums():
-    plt.figure(number).canvas.draw()
-print("figures:", len(plt.get_fignums()))
-"""
-
 
 def run(path, *, folder):
     # A process of its own: examples choose a back end and warn, and a reader starts them alike.
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     return subprocess.run(
-        [sys.executable, "-c", COUNT_FIGURES, str(path)],
+        [sys.executable, str(path)],
         cwd=folder,
         # Threads of PyTorch that wait in a loop slow down everything while other tests run.
-        env={**os.environ, "MPLBACKEND": "Agg", "OMP_WAIT_POLICY": "passive"},
+        env={
+            **os.environ,
+            "MPLBACKEND": "Agg",
+            "OMP_WAIT_POLICY": "passive",
+            "PYTHONPATH": str(folder),
+        },
         capture_output=True,
         text=True,
         timeout=300,
@@ -39,18 +32,6 @@ def run(path, *, folder):
 
 def test_there_are_examples_to_run():
     assert len(EXAMPLES) >= 4
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_example_finishes_with_a_figure(path, tmp_path):
-    done = run(path, folder=tmp_path)
-    assert done.returncode == 0, done.stderr
-    figures = re.search(r"^figures: (\d+)$", done.stdout, re.MULTILINE)
-    if figures is None and "pip install" in done.stdout:
-        pytest.skip(done.stdout.strip())
-    assert figures is not None
-    assert int(figures[1]) >= 1
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,7 @@ def test_version_and_help_are_printed():
     ("arguments", "words"),
     [
         ("shuffle", "No such command 'shuffle'."),
+        ("layuot", "No such command 'layuot'."),
         ("match a", "Missing argument 'B'."),
         ("match --zzz", "No such option: --zzz."),
         ("match a b --n-init 0", "'--n-init': give 1 or more, not 0."),
@@ -86,10 +87,10 @@ def test_wrong_use_is_one_line_and_exit_code_two(arguments, words, monkeypatch, 
     assert run_app() == 2
     done = capsys.readouterr()
     command = arguments.split()[0]
-    asked = "unshuffle" if command == "shuffle" else f"unshuffle {command}"
+    asked = "unshuffle" if command in ("shuffle", "layuot") else f"unshuffle {command}"
     assert done.out == ""
     assert words in done.err
-    assert re.fullmatch(rf"Error: .+[^.]\. Try '{asked} --help'\.\n", done.err)
+    assert re.fullmatch(rf"Error: .+([^.?]\.|\?) Try '{asked} --help'\.\n", done.err)
 
 
 @pytest.mark.parametrize("late", [False, True])

@@ -54,7 +54,8 @@ def run() -> int:
         # variable where there is none.
         why = error.format_message().replace("Value error, ", "").replace(" (env var: 'None')", "")
         why = why.strip().rstrip(".")
-        print_error(f"{why}. Try '{command} --help'.")
+        end = "" if why.endswith("?") else "."
+        print_error(f"{why}{end} Try '{command} --help'.")
         return int(error.exit_code)
     except (typer.Abort, KeyboardInterrupt):
         print_error(NOTHING_WRITTEN)

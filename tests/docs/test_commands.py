@@ -238,8 +238,8 @@ def test_the_readme_lists_every_extra_for_users():
 def test_dask_understands_its_arguments(command):
     name, *given = words(command)[1:]
     module = pytest.importorskip(f"distributed.cli.dask_{name}", reason="Dask is not installed")
-    with module.main.make_context(name, given):
-        pass
+    with module.main.make_context(name, given) as context:
+        assert context.info_name == name
 
 
 def test_every_command_is_checked_here():

@@ -261,7 +261,7 @@ def _common_motion(space: MatrixSpace, pairs: Pairs) -> Array | None:
     shift, total = x - z, float(np.sum((x - z) ** 2))
     if n <= d:  # then some map fits any pairs
         return None
-    missed = float(np.sum((shift - z @ np.linalg.lstsq(z, shift)[0]) ** 2))
+    missed = float(np.sum((shift - z @ np.linalg.lstsq(z, shift, rcond=None)[0]) ** 2))
     if missed > _COMMON * total:
         return None
     ridge = missed / (n - d) * float(np.sum(z**2)) / total  # variances of noise over motion

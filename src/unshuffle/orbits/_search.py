@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import logm
 
 from unshuffle._progress import Callback, Search
 from unshuffle.orbits._algebra import complete_algebra
@@ -20,6 +19,7 @@ _TRIAL_STEPS = 30  # steps of each start before the best are continued
 _ALLOWANCE = 3.0  # of surface flows over free generators
 _SMOOTHING = 0.5  # of smoother surface flows over the best surface flows
 _COMMON = 0.1  # share of the squared displacements that one common motion may leave
+_MOST_OBLIQUE = 1e8  # condition of eigenvectors above which a logarithm by them is not trusted
 # Fewer generators that explain the pairs as well.
 _ROUNDING = 1e-6  # difference of mean log densities that counts as zero
 _TOLERATED = 3.0  # ratio of their error variance, which an extra generator lowers by fitting noise
@@ -259,7 +259,7 @@ def _common_motion(space: MatrixSpace, pairs: Pairs) -> Array | None:
     x, z = pairs.targets, pairs.sources
     n, d = x.shape
     shift, total = x - z, float(np.sum((x - z) ** 2))
-    if n <= d:  # then some map fits any pairs
+    if n <= d or not total:  # some map fits any pairs, or nothing moves
         return None
     missed = float(np.sum((shift - z @ np.linalg.lstsq(z, shift, rcond=None)[0]) ** 2))
     if missed > _COMMON * total:
@@ -267,10 +267,13 @@ def _common_motion(space: MatrixSpace, pairs: Pairs) -> Array | None:
     ridge = missed / (n - d) * float(np.sum(z**2)) / total  # variances of noise over motion
     change = np.linalg.solve(z.T @ z + (ridge + 1e-12) * np.eye(d), z.T @ shift)
     step = np.eye(d) + change.T
-    values = np.linalg.eigvals(step)
+    values, vectors = np.linalg.eig(step)
     if np.any((values.real <= 0.0) & (np.abs(values.imag) <= 1e-8 * np.abs(values.real))):
         return None  # no real logarithm
-    coordinates = space.coordinates(logm(step).real[np.newaxis])
+    if np.linalg.cond(vectors) > _MOST_OBLIQUE:
+        return None
+    logarithm = (vectors * np.log(values.astype(complex))) @ np.linalg.inv(vectors)
+    coordinates = space.coordinates(logarithm.real[np.newaxis])
     norm = np.linalg.norm(coordinates)
     return coordinates / norm if np.isfinite(norm) and norm > 1e-12 else None
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from time import monotonic
 from typing import Any, TypeVar
+from uuid import uuid4
 
 from joblib import Parallel, delayed
 from joblib.parallel import get_active_backend
@@ -13,6 +14,8 @@ from joblib.parallel import get_active_backend
 Result = TypeVar("Result")
 # Seconds between looks at a cluster that works.
 LOOK_EVERY = 1.0
+# Name of the task whose result is the function to call.
+_SHARED = "unshuffle-function"
 # Errors by which Dask and joblib tell that a cluster is gone; some versions lack some of them.
 _SIGNS = {
     *("CommClosedError", "CancelledError", "ClosedClientError", "TimeoutError"),
@@ -82,7 +85,7 @@ def _share(content: bytes, backend: Any) -> Any:
 
     # Dask would warn about more than 10 MB, for which it recommends this.
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
-        return client.submit(bytes, content, pure=False)
+        return client.submit(bytes, content, pure=False, key=f"{_SHARED}-{uuid4().hex}")
 
 
 def _receive_call(function: Any, argument: bytes) -> bytes:
@@ -114,8 +117,9 @@ def _watched(backend: Any) -> Iterator[None]:
                     seen = monotonic()
                 elif monotonic() - seen > patience:
                     deserted.set()
-                    ours = [key for key in list(client.futures) if _receive_call.__name__ in key]
-                    client.cancel([Future(key, client) for key in ours])
+                    names = (_receive_call.__name__, _SHARED)
+                    keys = [key for key in list(client.futures) if any(n in key for n in names)]
+                    client.cancel([Future(key, client) for key in keys])
                     return
             except Exception:
                 return  # the connection is lost, and the calls fail without help

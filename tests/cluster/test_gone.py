@@ -5,8 +5,9 @@ import time
 import numpy as np
 import pytest
 from joblib import parallel_config
+from joblib.parallel import get_active_backend
 
-from unshuffle import KernelizedSorting
+from unshuffle import KernelizedSorting, _cluster
 from unshuffle.images import describe
 
 pytest.importorskip("distributed")
@@ -73,6 +74,17 @@ def test_workers_gone_during_the_work(mortal):
         pytest.raises(ConnectionError, match=DESERTED),
     ):
         sort(callback=once(lambda: workers.scale(0)))
+
+
+def test_a_call_made_here_does_not_wait_for_what_lost_workers_held(mortal):
+    workers, connected = mortal
+    with parallel_config("dask", wait_for_workers_timeout=2):
+        backend, _ = get_active_backend()
+        workers.scale(0)
+        while connected.nthreads():
+            time.sleep(0.1)
+        with pytest.raises(ConnectionError, match=DESERTED), _cluster._watched(backend):
+            _cluster._receive_call(_cluster._share(b"", backend), b"")
 
 
 def test_features_of_pictures_during_the_work(mortal):

@@ -253,7 +253,7 @@ def _choose_smooth(pairs: Pairs, smooth: list[Descent], best: Descent) -> Descen
 def _common_motion(space: MatrixSpace, pairs: Pairs) -> Array | None:
     """Generator of the linear map that takes all sources to their targets, if one does.
 
-    So it is in a film, in which each vector follows the one before: the generator is then the
+    This is the case in a film, where each vector follows the one before. The generator is then the
     logarithm of the least squares map. A ridge keeps directions at rest that the pairs leave open.
     """
     x, z = pairs.targets, pairs.sources

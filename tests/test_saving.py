@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unshuffle import _saving
-from unshuffle._saving import replace_file, replace_folder
+from unshuffle._saving import replace_file
 from unshuffle.layout import Positions
 from unshuffle.matching import Matches
 
@@ -128,59 +128,6 @@ def test_parts_of_a_living_run_and_files_of_others_stay(tmp_path, held):
     replace_file(tmp_path / "b.csv", b"new")
     names = {each.name for each in tmp_path.iterdir()}
     assert names == {part.name, *others, "b.csv"}
-
-
-def test_a_folder_appears_at_once_and_replaces_the_old_one(tmp_path):
-    target = tmp_path / "wall"
-
-    def fill(part):
-        (part / "inner").mkdir()
-        (part / "inner" / "new").write_text("new")
-        assert not (target / "inner").exists()
-        # Another run leaves the part of this one alone, and removes that of a killed one.
-        (tmp_path / f".unshuffle-{'1' * 32}.part").mkdir()
-        replace_file(tmp_path / "b.csv", b"meanwhile")
-        assert part.exists()
-
-    for _ in range(2):
-        replace_folder(target, fill)
-        assert sorted(each.name for each in tmp_path.iterdir()) == ["b.csv", "wall"]
-        assert (target / "inner" / "new").read_text() == "new"
-        (target / "old").write_text("old")
-        (target / "inner" / "new").unlink()
-        (target / "inner").rmdir()
-
-
-def test_a_folder_that_a_killed_run_moved_aside_comes_back(tmp_path):
-    target = tmp_path / "wall"
-    replace_folder(target, lambda part: (part / "old").write_text("old"))
-    target.rename(tmp_path / ".unshuffle-wall.old")
-
-    def fail(part):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with pytest.raises(OSError, match="No space"):
-        replace_folder(target, fail)
-    assert [each.name for each in tmp_path.iterdir()] == ["wall"]
-    assert (target / "old").read_text() == "old"
-    replace_folder(target, lambda part: (part / "new").write_text("new"))
-    assert [each.name for each in target.iterdir()] == ["new"]
-    assert [each.name for each in tmp_path.iterdir()] == ["wall"]
-
-
-def test_a_folder_that_cannot_be_filled_leaves_the_old_one(tmp_path):
-    target = tmp_path / "wall"
-    target.mkdir()
-    (target / "old").write_text("old")
-
-    def fill(part):
-        (part / "new").write_text("new")
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with pytest.raises(OSError, match=r"No space left on device: .*wall"):
-        replace_folder(target, fill)
-    assert [each.name for each in tmp_path.iterdir()] == ["wall"]
-    assert (target / "old").read_text() == "old"
 
 
 def test_where_files_cannot_be_locked_only_old_parts_are_removed(tmp_path, monkeypatch):

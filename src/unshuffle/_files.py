@@ -13,8 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 LEADS_OUT = "a link that leads out of the folder"
-# In the first bytes of index.html in a folder that may be replaced.
-PAGE_MARK = b'<meta name="generator" content="unshuffle">'
 
 
 class BadInput(ValueError):
@@ -146,29 +144,6 @@ def check_output_path(path: str | os.PathLike[str], suffixes: Sequence[str]) -> 
             f"Cannot write {target}: {error.strerror or error}. Choose another folder."
         ) from error
     return target
-
-
-def check_page_folder(path: str | os.PathLike[str]) -> Path:
-    """Path of a folder for a page that can be written: new, empty, or an earlier page."""
-    target = as_path(path, "`path`")
-    if not target.is_dir():
-        return check_output_path(target, ("",))
-    # It is replaced by a new folder beside it.
-    check_output_path(target.parent / f".unshuffle-{target.name}", ("",))
-    if any(target.iterdir()) and not _is_page(target):
-        raise ValueError(
-            f"Cannot write {target}: the folder holds other files, which would be lost. Give "
-            "another name."
-        )
-    return target
-
-
-def _is_page(folder: Path) -> bool:
-    try:
-        with open(folder / "index.html", "rb") as file:
-            return PAGE_MARK in file.read(4096)
-    except OSError:
-        return False
 
 
 @dataclass

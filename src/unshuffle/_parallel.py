@@ -6,6 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import copy_context
 from functools import cached_property, partial
+from itertools import count
 from numbers import Integral
 from types import TracebackType
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ from threadpoolctl import ThreadpoolController
 from unshuffle._cluster import joblib_shares_memory, runs_elsewhere, send_calls
 
 Result = TypeVar("Result")
+Progress = Callable[[int, int], object]  # of the steps done and their total
 
 # More threads per core would only wait for each other.
 THREADS_PER_CORE = 4
@@ -143,6 +145,18 @@ def map_parallel(
             return [_then(done, function(each)) for each in arguments]
         calls = (delayed(lambda one: _then(done, function(one)))(each) for each in arguments)
         return list(Parallel(n_jobs=n_threads, require="sharedmem")(calls))
+
+
+def step_counter(on_progress: Progress | None, total: int) -> Callable[[], None]:
+    """Function that reports one more step; threads that share it report one after another."""
+    lock, numbers = threading.Lock(), count(1)
+
+    def step() -> None:
+        if on_progress is not None:
+            with lock:
+                on_progress(next(numbers), total)
+
+    return step
 
 
 def stream_elsewhere(

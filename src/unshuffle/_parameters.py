@@ -104,6 +104,12 @@ def check_flag(value: Any, name: str) -> bool:
     return bool(value)
 
 
+def check_progress(on_progress: Any) -> None:
+    """Refuse what cannot be called."""
+    if on_progress is not None and not callable(on_progress):
+        raise ValueError(f"`on_progress` must be a function or None, got {on_progress!r}.")
+
+
 def check_callback(callback: Any) -> None:
     """Refuse what cannot be called."""
     _check_form(callback, "callback", SHARED["callback"])

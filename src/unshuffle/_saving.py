@@ -11,8 +11,8 @@ import shutil
 import stat
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -50,7 +50,7 @@ def replace_file(path: Path, data: bytes | Iterable[bytes]) -> None:
     """
     target = Path(os.path.realpath(path))
     try:
-        _remove_leftovers(target.parent)
+        remove_leftovers(target.parent)
         _write_and_move(target, data)
     except OSError as error:
         if error.errno is None:
@@ -80,47 +80,6 @@ def _write_and_move(target: Path, data: bytes | Iterable[bytes]) -> None:
         part.unlink(missing_ok=True)
 
 
-def replace_folder(path: Path, fill: Callable[[Path], object]) -> None:
-    """Write a folder at once: `fill` a part beside it, which is then moved into place.
-
-    An existing folder of that name is removed when the new one is complete. Parts left by killed
-    runs are removed; a folder that a killed run had moved aside comes back.
-    """
-    target = Path(os.path.realpath(path))
-    _remove_leftovers(target.parent)
-    part = target.parent / f".unshuffle-{uuid.uuid4().hex}.part"
-    old = target.with_name(f".unshuffle-{target.name}.old")
-    if old.exists() and not target.exists():
-        os.rename(old, target)
-    handle = None
-    try:
-        part.mkdir()
-        if fcntl is not None:
-            # While locked, no other run takes it for a leftover.
-            handle = os.open(part, os.O_RDONLY)
-            _lock(handle)
-        fill(part)
-        shutil.rmtree(old, ignore_errors=True)
-        if target.exists():
-            os.rename(target, old)
-        try:
-            os.rename(part, target)
-        except OSError:
-            if old.exists():
-                os.rename(old, target)
-            raise
-    except OSError as error:
-        if error.errno is None:
-            raise
-        raise OSError(error.errno, error.strerror, str(path)) from error
-    finally:
-        if handle is not None:
-            os.close(handle)
-        shutil.rmtree(part, ignore_errors=True)
-        if target.exists():
-            shutil.rmtree(old, ignore_errors=True)
-
-
 def _sync(handle: int) -> None:
     """Flush to disk, where some full disks and quotas are first noticed."""
     try:
@@ -146,12 +105,54 @@ def _open_part(folder: Path, mode: int) -> tuple[Path, int]:
     """New file in `folder`, locked while it is open."""
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     while True:
-        part = folder / f".unshuffle-{uuid.uuid4().hex}.part"
+        part = _part_path(folder)
         handle = os.open(part, flags, mode)
         if _lock(handle) is not False and os.fstat(handle).st_nlink > 0:
             return part, handle
         # Another run removed it as a leftover before it was locked.
         os.close(handle)
+
+
+@contextmanager
+def part_folder(folder: Path) -> Iterator[Path]:
+    """New folder in `folder`, locked as long as it is filled; removed unless it was moved."""
+    part, is_whole = _part_path(folder), False
+    while not is_whole:
+        part.mkdir()
+        with locked(part) as found:
+            # Another run may remove it as a leftover before it is locked.
+            is_whole = found is not False and part.exists()
+            if is_whole:
+                try:
+                    yield part
+                finally:
+                    shutil.rmtree(part, ignore_errors=True)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[bool | None]:
+    """Lock a folder: False if another run holds it, None if folders cannot be locked."""
+    if fcntl is None:
+        yield None
+        return
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except FileNotFoundError:
+        yield False
+        return
+    try:
+        yield _lock(handle)
+    finally:
+        os.close(handle)
+
+
+def is_part(name: str) -> bool:
+    """Whether a file or folder of this name is written by a run, or left by a killed one."""
+    return _PART_NAME.fullmatch(name) is not None
+
+
+def _part_path(folder: Path) -> Path:
+    return folder / f".unshuffle-{uuid.uuid4().hex}.part"
 
 
 def _lock(handle: int) -> bool | None:
@@ -165,18 +166,18 @@ def _lock(handle: int) -> bool | None:
     return True
 
 
-def _remove_leftovers(folder: Path) -> None:
+def remove_leftovers(folder: Path) -> None:
     """Remove parts of killed runs; those of running ones are locked."""
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            if _PART_NAME.fullmatch(entry.name) and not entry.is_symlink():
+            if is_part(entry.name) and not entry.is_symlink():
                 with suppress(OSError):
                     _remove_if_abandoned(entry.path)
 
 
 def _remove_if_abandoned(part: str) -> None:
     if os.path.isdir(part):
-        _remove_folder_if_abandoned(part)
+        _remove_folder_if_abandoned(Path(part))
         return
     handle = os.open(part, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
     try:
@@ -191,17 +192,15 @@ def _remove_if_abandoned(part: str) -> None:
         os.unlink(part)
 
 
-def _remove_folder_if_abandoned(part: str) -> None:
-    if fcntl is None:
-        if time.time() - os.stat(part).st_mtime > _ABANDONED_SECONDS:
+def _remove_folder_if_abandoned(part: Path) -> None:
+    with locked(part) as abandoned:
+        if is_old(part) if abandoned is None else abandoned:
             shutil.rmtree(part)
-        return
-    handle = os.open(part, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
-    try:
-        if _lock(handle):
-            shutil.rmtree(part)
-    finally:
-        os.close(handle)
+
+
+def is_old(path: Path) -> bool:
+    """Whether nothing changed for longer than writing takes, where locks cannot tell."""
+    return time.time() - os.stat(path).st_mtime > _ABANDONED_SECONDS
 
 
 def encode_text(text: str) -> bytes:

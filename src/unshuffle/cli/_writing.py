@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from unshuffle._color import MAX_SHEET_SIDE, SHEET_SUFFIXES
 from unshuffle._decoding import SUFFIXES
 from unshuffle._documents import TEXT_SUFFIXES
-from unshuffle._files import BadInput, check_output_path, check_page_folder, list_files
+from unshuffle._files import BadInput, check_output_path, list_files
+from unshuffle._folders import check_page_folder
 from unshuffle._saving import csv_pieces, encode_text, replace_file
 from unshuffle.cli import NOT_IN_PLACE
 from unshuffle.cli._app import print_error, print_output, progress_bar, say, warn

@@ -16,10 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from unshuffle._arrays import is_text
 from unshuffle._cluster import runs_elsewhere
 from unshuffle._grids import check_images
-from unshuffle._parallel import stream_elsewhere
-from unshuffle._parameters import check_memory
-
-Progress = Callable[[int, int], object]
+from unshuffle._parallel import Progress, stream_elsewhere
+from unshuffle._parameters import check_memory, check_progress
 
 FORMS = (
     '"content", "content:lite1", "content:lite2", a path of an ONNX file, "timm:NAME", '
@@ -95,8 +93,7 @@ class Encoder(ABC):
         vectors : ndarray of shape (n, n_features), float32
             One row for each item.
         """
-        if on_progress is not None and not callable(on_progress):
-            raise ValueError(f"`on_progress` must be a function or None, got {on_progress!r}.")
+        check_progress(on_progress)
         checked = check_images(items) if self.items == "images" else _check_texts(items)
         n_items, vectors = len(checked), np.empty((0, 0), dtype=np.float32)
         start = 0

@@ -16,14 +16,14 @@ from unshuffle._cluster import runs_elsewhere
 from unshuffle._decoding import decode, explain
 from unshuffle._files import check_regular_file, load_array, split_kinds
 from unshuffle._grids import check_images
-from unshuffle._parallel import map_parallel
-from unshuffle._parameters import check_count
+from unshuffle._parallel import Progress, map_parallel
+from unshuffle._parameters import check_count, check_progress
 from unshuffle._picture_cache import PictureCache, picture_key
 from unshuffle._scalings import unit_rows
 from unshuffle.encoders import Encoder, is_encoder, load_encoder
 from unshuffle.images._components import MANY, leading_components
 from unshuffle.images._features import color_texture, lab_pixels
-from unshuffle.images._reading import ImageCollection, Progress, check_progress
+from unshuffle.images._reading import ImageCollection
 from unshuffle.images._visual_words import visual_words
 
 _NAMED = ("color", "texture", "words")

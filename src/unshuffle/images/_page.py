@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from unshuffle._arrays import as_array
-from unshuffle._files import as_path, check_output_path, check_page_folder
+from unshuffle._files import as_path, check_output_path
+from unshuffle._folders import check_page_folder, replace_folder
 from unshuffle._grids import check_grid, check_images, check_names
-from unshuffle._parameters import check_count
-from unshuffle._saving import replace_file, replace_folder
+from unshuffle._parallel import Progress
+from unshuffle._parameters import check_count, check_progress
+from unshuffle._saving import replace_file
 from unshuffle.images._pyramid import Pictures
-from unshuffle.images._reading import ImageCollection, Progress, check_progress
+from unshuffle.images._reading import ImageCollection
 from unshuffle.images._wall import Wall
 
 _SUFFIXES = (".html", ".htm")
@@ -48,7 +50,8 @@ def write_page(
     ----------
     path : str or Path
         An .html file, or a name without suffix for a folder, whose ``index.html`` opens with a
-        double click. An existing file or wall is replaced when the new one is complete.
+        double click. An existing file or wall is replaced when the new one is complete. A folder
+        is refused if it holds anything else, such as a file that was added to a wall or changed.
     images : array of shape (n, h, w, 3) or (n, h, w), uint8, list of arrays, or ImageCollection
         The pictures. Those of a list may differ in size; the largest central part fills a square
         cell, and the whole picture is shown when it is opened. A collection that was read with
@@ -97,7 +100,7 @@ def write_page(
     ...     write_page(Path(folder) / "wall.html", images, [[0, 1]], ["a.png", "b.png"])
     ...     write_page(Path(folder) / "wall", images, [[0, 1]], ["a.png", "b.png"])
     ...     sorted(each.name for each in (Path(folder) / "wall").iterdir())
-    ['data', 'index.html', 'sheets', 'viewer.css', 'viewer.js']
+    ['files-...', 'index.html']
     """
     target = as_path(path, "`path`")
     if target.suffix:

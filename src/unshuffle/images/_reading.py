@@ -1,11 +1,9 @@
 """Folders of pictures: every readable file at one size, the others listed with a reason."""
 
 import os
-import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,8 @@ from numpy.typing import NDArray
 
 from unshuffle._decoding import decode, explain
 from unshuffle._files import as_path, by_reason, check_folder, list_files, natural_key, path_key
-from unshuffle._parameters import check_count, check_memory, check_option
+from unshuffle._parallel import Progress, step_counter
+from unshuffle._parameters import check_count, check_memory, check_option, check_progress
 from unshuffle._picture_previews import Previews, TemporaryFolder
 from unshuffle._picture_reading import PictureReader, Reading, Task
 from unshuffle._picture_workers import read_pictures
@@ -23,27 +22,6 @@ from unshuffle._printing import short_repr
 
 FITS = ("stretch", "crop")
 MAX_SIDE = 4096
-
-Progress = Callable[[int, int], object]
-
-
-def check_progress(on_progress: Any) -> None:
-    """Refuse what cannot be called."""
-    if on_progress is not None and not callable(on_progress):
-        raise ValueError(f"`on_progress` must be a function or None, got {on_progress!r}.")
-
-
-def progress_counter(on_progress: Progress | None, total: int) -> Callable[[], None]:
-    """Function that reports one more step, one at a time, also from several threads."""
-    check_progress(on_progress)
-    lock, numbers = threading.Lock(), count(1)
-
-    def step() -> None:
-        if on_progress is not None:
-            with lock:
-                on_progress(next(numbers), total)
-
-    return step
 
 
 @dataclass(frozen=True)
@@ -273,7 +251,8 @@ def _read_all(
 ) -> _Found:
     """Read every file, and keep copies of those that are new."""
     found = _Found(len(paths), reader.task.size)
-    step = progress_counter(on_progress, len(paths))
+    check_progress(on_progress)
+    step = step_counter(on_progress, len(paths))
     read_pictures(paths, reader, found.take, step, n_jobs=n_jobs)
     if reader.cache is not None and found.any_new:
         reader.cache.prune()

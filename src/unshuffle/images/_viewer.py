@@ -8,6 +8,8 @@ import re
 from importlib import resources
 from typing import Any
 
+from unshuffle._folders import FILES
+
 # Of the page, each after those that it uses: browsers load no modules from disk, so that they are
 # joined into one script.
 MODULES = (
@@ -36,7 +38,10 @@ def style_sheet() -> str:
 def fill_frame(
     title: str, noun: str, meta: dict[str, Any], *, in_file: bool
 ) -> tuple[bytes, bytes]:
-    """The page before and after the elements with all that a single file holds."""
+    """The page before and after the elements with all that a single file holds.
+
+    Otherwise its files are in a folder that `replace_folder` names.
+    """
     script, style = bundle_script(), style_sheet()
     if in_file:
         sources = f"script-src {_csp_hash(script)}; style-src {_csp_hash(style)}; img-src data:"
@@ -44,8 +49,8 @@ def fill_frame(
     else:
         sources = "script-src 'self'; style-src 'self'; img-src 'self'"
         parts = (
-            '<link rel="stylesheet" href="viewer.css">',
-            '<script src="viewer.js"></script>',
+            f'<link rel="stylesheet" href="{FILES}/viewer.css">',
+            f'<script src="{FILES}/viewer.js"></script>',
         )
     form = "One file" if in_file else "A folder"
     values = {

@@ -8,10 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.cluster import MiniBatchKMeans
 
 from unshuffle._grids import check_images
-from unshuffle._parallel import map_parallel
-from unshuffle._parameters import check_count, check_seed
+from unshuffle._parallel import Progress, map_parallel, step_counter
+from unshuffle._parameters import check_count, check_progress, check_seed
 from unshuffle.images._features import CHUNK, orientation_energy, working_lab
-from unshuffle.images._reading import Progress, progress_counter
 
 _DIRECTIONS = 8
 # A patch has 4 x 4 bins of edges, as in SIFT; side of a bin in pixels, at two scales.
@@ -83,7 +82,8 @@ def visual_words(
         for start in range(0, n_drawn, CHUNK)
     ]
     chunks = [images[start : start + CHUNK] for start in range(0, len(images), CHUNK)]
-    step = progress_counter(on_progress, len(batches) + len(chunks))
+    check_progress(on_progress)
+    step = step_counter(on_progress, len(batches) + len(chunks))
     sample = partial(_sample_patches, per_image=ceil(_SAMPLE_PATCHES / n_drawn))
     sampled = map_parallel(sample, batches, n_jobs=n_jobs, anywhere=True, done=step)
     words = _learn_vocabulary(np.concatenate(sampled), n_words, rng)

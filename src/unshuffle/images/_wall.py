@@ -1,7 +1,7 @@
 """A wall of pictures as the files of a page: sheets, larger pictures and data."""
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from math import sqrt
@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._parallel import map_parallel
+from unshuffle._parallel import Progress, map_parallel, step_counter
 from unshuffle.images._pyramid import Level, Pictures, Pyramid, count_sheets, plan_levels
-from unshuffle.images._reading import Progress
 from unshuffle.images._regions import find_regions
 from unshuffle.images._viewer import (
     bundle_script,
@@ -110,11 +109,11 @@ class Wall:
 
     def write_file(self, n_jobs: int | None, report: Progress | None) -> Iterator[bytes]:
         """The page of a single file in pieces; data come before the script that reads them."""
-        steps, sheets = _Steps(self, report), {}
+        step, sheets = self._count_steps(report), {}
 
         def keep(level: int, row: int, column: int, content: bytes) -> None:
             sheets[f"sheet-{level}-{row}-{column}"] = content
-            steps.count()
+            step()
 
         plan = self.plan
         Pyramid(self.pictures, self.grid, plan.levels, plan.suffix, keep).draw(n_jobs)
@@ -128,19 +127,19 @@ class Wall:
             for number, item in enumerate(self.items.tolist()):
                 content = self.pictures.encode(item, plan.picture_suffix)
                 yield _encoded_element(f"picture-{number}", content)
-                steps.count()
+                step()
         yield after
 
-    def write_folder(self, folder: Path, n_jobs: int | None, report: Progress | None) -> None:
-        """Write the files of a page into an empty folder."""
-        steps, plan = _Steps(self, report), self.plan
+    def write_folder(self, folder: Path, n_jobs: int | None, report: Progress | None) -> bytes:
+        """Write the files of a page into an empty folder and return the page."""
+        step, plan = self._count_steps(report), self.plan
         for level in range(len(plan.levels)):
             (folder / "sheets" / str(level)).mkdir(parents=True)
 
         def save(level: int, row: int, column: int, content: bytes) -> None:
             name = f"{row}-{column}.{plan.suffix}"
             (folder / "sheets" / str(level) / name).write_bytes(content)
-            steps.count()
+            step()
 
         def write_pictures(start: int) -> None:
             part = folder / "pictures" / str(start // _IN_FOLDER)
@@ -148,7 +147,7 @@ class Wall:
             for k, item in enumerate(self.items[start : start + _IN_FOLDER].tolist()):
                 content = self.pictures.encode(item, plan.picture_suffix)
                 (part / f"{k}.{plan.picture_suffix}").write_bytes(content)
-                steps.count()
+                step()
 
         Pyramid(self.pictures, self.grid, plan.levels, plan.suffix, save).draw(n_jobs)
         if plan.picture_suffix:
@@ -159,8 +158,13 @@ class Wall:
             (folder / "data" / f"{name}.js").write_bytes(data_script(name, value))
         (folder / "viewer.js").write_text(bundle_script(), "utf-8")
         (folder / "viewer.css").write_text(style_sheet(), "utf-8")
-        page = fill_frame(self.title, self.noun, self._describe(), in_file=False)
-        (folder / "index.html").write_bytes(b"".join(page))
+        return b"".join(fill_frame(self.title, self.noun, self._describe(), in_file=False))
+
+    def _count_steps(self, report: Progress | None) -> Callable[[], None]:
+        """Function that reports one more sheet or larger picture."""
+        sheets = [count_sheets(self.grid.shape, level) for level in self.plan.levels]
+        n_pictures = len(self.items) if self.plan.picture_suffix else 0
+        return step_counter(report, sum(down * across for down, across in sheets) + n_pictures)
 
     def _describe(self) -> dict[str, Any]:
         """What the viewer needs before anything else."""
@@ -199,23 +203,6 @@ class Wall:
                 yield f"neighbors-{k}", _encode_numbers(self.number[self.neighbors[some]])
             if self.links is not None:
                 yield f"links-{k}", [self.links[i] for i in chosen]
-
-
-class _Steps:
-    """Progress over sheets and larger pictures."""
-
-    def __init__(self, wall: Wall, report: Progress | None) -> None:
-        sheets = [count_sheets(wall.grid.shape, level) for level in wall.plan.levels]
-        self.total = sum(down * across for down, across in sheets)
-        self.total += len(wall.items) if wall.plan.picture_suffix else 0
-        self.done = 0
-        self.report = report
-
-    def count(self) -> None:
-        """Count one; a step that threads lose does no harm."""
-        self.done = min(self.done + 1, self.total)
-        if self.report is not None:
-            self.report(self.done, self.total)
 
 
 def _round_up(pixels: float) -> int:

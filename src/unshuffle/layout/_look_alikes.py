@@ -12,7 +12,13 @@ from unshuffle._arrays import as_rows, check_resolved, check_vectors, find_inlie
 from unshuffle._device import to_host
 from unshuffle._grams import Kernel
 from unshuffle._parallel import Workers, check_n_jobs, one_blas_thread, per_call, product, wait_for
-from unshuffle._parameters import check_count, check_memory, check_positive, check_seed
+from unshuffle._parameters import (
+    check_count,
+    check_memory,
+    check_positive,
+    check_progress,
+    check_seed,
+)
 from unshuffle.kernels import combined_gram
 from unshuffle.layout._problem import (
     FARTHEST,
@@ -141,8 +147,7 @@ def look_alikes(
     """
     k = check_count(k, "k")
     check_n_jobs(n_jobs)
-    if on_progress is not None and not callable(on_progress):
-        raise ValueError(f"`on_progress` must be a function or None, got {on_progress!r}.")
+    check_progress(on_progress)
     if not (isinstance(kernel, str | list | tuple) or callable(kernel)):
         raise ValueError(
             f"`kernel` must be a name, a callable or a list of these, got {kernel!r}."

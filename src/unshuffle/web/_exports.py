@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from unshuffle._decoding import central_part
-from unshuffle._parallel import map_parallel
+from unshuffle._parallel import map_parallel, step_counter
 from unshuffle.images import ImageCollection, grid_sheet, save_sheet, write_page
 from unshuffle.layout import Positions, look_alikes
 from unshuffle.web._jobs import Job
@@ -116,17 +116,14 @@ def _make_picture(job: Job, folder: Path, wall: Wall) -> tuple[Path, str]:
     if side < LEAST_SIDE:  # on a wall of many empty cells
         side, gap = max(side + GAP, 1), 0
     tiles = np.zeros((len(wall.names), side, side, 3), dtype=np.uint8)
-    done = 0
 
     def draw(i: int) -> None:
-        nonlocal done
         content = io.BytesIO(wall.pictures.previews[i])  # type: ignore[index]
         with Image.open(content, formats=("JPEG", "PNG")) as image:
             tiles[i] = central_part(image, side, side)
-        done += 1
-        job.count(done, len(wall.names))
 
-    map_parallel(draw, range(len(wall.names)), n_jobs=-1)
+    step = step_counter(job.count, len(wall.names))
+    map_parallel(draw, range(len(wall.names)), n_jobs=-1, done=step)
     path = folder / "wall.png"
     save_sheet(grid_sheet(tiles, wall.grid, tile=side, gap=gap), path)
     return path, "image/png"

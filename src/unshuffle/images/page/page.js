@@ -254,7 +254,7 @@ function follow() {
 
 function lost() {
   return meta.form === "folder"
-    ? "The pictures cannot be found. Keep this page together with its folders."
+    ? "The pictures cannot be found. Keep this page together with its folder."
     : "The pictures in this file are damaged. Create the page again.";
 }
 

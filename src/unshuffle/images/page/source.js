@@ -5,7 +5,7 @@
 const IN_FOLDER = 1000; // pictures in each sub-folder
 
 /**
- * Files in a folder, through image and script elements: pages from disk may not fetch.
+ * Files in the folder of this script, through image and script elements: pages from disk may not fetch.
  * @param {string} suffix of sheets
  * @param {string} pictureSuffix
  * @returns {Source}
@@ -13,15 +13,17 @@ const IN_FOLDER = 1000; // pictures in each sub-folder
 export function folderSource(suffix, pictureSuffix) {
   /** @type {Map<string, (value: any) => void>} */
   const waiting = new Map();
+  const viewer = /** @type {HTMLScriptElement} */ (document.currentScript);
+  const folder = new URL(".", viewer.src).href;
   // The scripts in the folder "data" call this with their content.
   Object.assign(window, {
     unshuffleData: (/** @type {string} */ name, /** @type {any} */ value) =>
       waiting.get(name)?.(value),
   });
   return {
-    sheet: (level, row, column) => `sheets/${level}/${row}-${column}.${suffix}`,
+    sheet: (level, row, column) => `${folder}sheets/${level}/${row}-${column}.${suffix}`,
     picture: async (item) =>
-      `pictures/${Math.floor(item / IN_FOLDER)}/${item % IN_FOLDER}.${pictureSuffix}`,
+      `${folder}pictures/${Math.floor(item / IN_FOLDER)}/${item % IN_FOLDER}.${pictureSuffix}`,
     read: (name) =>
       new Promise((resolve, reject) => {
         const script = document.createElement("script");
@@ -31,7 +33,7 @@ export function folderSource(suffix, pictureSuffix) {
           resolve(value);
         });
         script.onerror = () => reject(new Error(`data/${name}.js cannot be read`));
-        script.src = `data/${name}.js`;
+        script.src = `${folder}data/${name}.js`;
         document.head.append(script);
       }),
   };

@@ -1,0 +1,332 @@
+"""Folders that hold a page and its files, replaced file by file.
+
+A wall in a folder is a page, ``index.html``, and a folder of its files, whose name changes with
+its content::
+
+    wall/index.html
+    wall/files-5c0d2f1b9e6a4477/manifest.txt     SHA-256 and name of the page and of each file
+    wall/files-5c0d2f1b9e6a4477/viewer.js, ...
+
+The next wall is written beside these. Replacing the page, which is one step, changes from one wall
+to the other; then the files of the old one are removed. What is removed is found on disk and
+compared with a manifest. No path is ever taken from a manifest.
+"""
+
+import errno
+import hashlib
+import io
+import os
+import re
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from unshuffle._files import as_path, check_output_path, natural_key
+from unshuffle._saving import (
+    is_old,
+    is_part,
+    locked,
+    part_folder,
+    remove_leftovers,
+    replace_file,
+)
+
+# Stands in a page for the name of the folder of its files, which depends on the page.
+FILES = "files-0000000000000000"
+PAGE, MANIFEST = "index.html", "manifest.txt"
+# In the first bytes of a page.
+PAGE_MARK = b'<meta name="generator" content="unshuffle">'
+_FILES_NAME = re.compile("files-[0-9a-f]{16}")
+_LINE = re.compile("([0-9a-f]{64})  (.+)")
+# Of a manifest, for a few million files, and of a page beside its files.
+_MOST_BYTES, _MOST_PAGE_BYTES = 2**28, 2**26
+# Files that Finder and Explorer put into folders they show. They stay where they are.
+_OF_SYSTEMS = {".DS_Store", "Thumbs.db", "desktop.ini"}
+_SHOWN = 10  # names in an error
+_PATIENCE_SECONDS = 120.0
+
+
+def check_page_folder(path: str | os.PathLike[str]) -> Path:
+    """Path of a folder for a page that can be written: new, empty, or an unchanged wall."""
+    target = as_path(path, "`path`")
+    if not target.is_dir():
+        return check_output_path(target, ("",))
+    try:
+        with _one_writer(target):
+            _Survey.of(target).check(target)
+    except OSError as error:
+        raise ValueError(
+            f"Cannot write {target}: {error.strerror or error}. Choose another folder."
+        ) from error
+    check_output_path(target / PAGE, (".html",))
+    return target
+
+
+def replace_folder(path: Path, fill: Callable[[Path], bytes]) -> None:
+    """Write a wall: `fill` an empty folder with its files and return its page.
+
+    The page calls that folder `FILES`. An earlier wall stays until the new one is complete, and
+    is refused if a file in it was added or changed. Runs that write to one folder take turns; the
+    last one stays.
+    """
+    target = Path(os.path.realpath(path))
+    is_new = not target.exists()
+    try:
+        target.mkdir(exist_ok=True)
+        remove_leftovers(target)
+        with part_folder(target) as part:
+            page = fill(part)
+            name = _seal(part, page)
+            page = page.replace(FILES.encode(), name.encode())
+            with _one_writer(target) as is_alone:
+                _exchange(target, part, page, name, is_alone)
+    except OSError as error:
+        if error.errno is None:
+            raise
+        # Name the folder the user asked for, not the part.
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    finally:
+        if is_new:
+            with suppress(OSError):  # not empty
+                target.rmdir()
+
+
+@contextmanager
+def _one_writer(folder: Path) -> Iterator[bool]:
+    """Wait until no other run replaces this wall; False where folders cannot be locked."""
+    end = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        with locked(folder) as found:
+            if found is not False:
+                yield bool(found)
+                return
+        if time.monotonic() > end:
+            raise OSError(errno.EAGAIN, "Another run has been replacing it for two minutes")
+        time.sleep(0.02)
+
+
+def _exchange(target: Path, part: Path, page: bytes, name: str, is_alone: bool) -> None:
+    """Put a finished wall in place and remove the files of earlier ones."""
+    before = _Survey.of(target)
+    before.check(target)  # again: files may have been added while the wall was written
+    shown = _shown_files(target)
+    files, moved = target / name, False
+    try:
+        if files.exists():
+            # The same wall again; some of its files may be gone.
+            for each in _walk(part):
+                place = files / each.relative_to(part)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                if not place.exists():
+                    os.rename(each, place)
+        else:
+            os.rename(part, files)
+            moved = True
+        replace_file(target / PAGE, page)
+    except BaseException:
+        if moved and _shown_files(target) != name:
+            with suppress(OSError):
+                os.rename(files, part)
+        raise
+    for folder, own in before.own.items():
+        # Without locks, another run may have put files there that its page will show.
+        if folder != name and (is_alone or folder == shown or is_old(target / folder)):
+            _remove(target / folder, own)
+
+
+def _seal(part: Path, page: bytes) -> str:
+    """Write the manifest and return the name for the folder, which is a digest of it."""
+    digests = {each.relative_to(part).as_posix(): _digest(each) for each in _walk(part)}
+    digests[f"../{PAGE}"] = hashlib.sha256(page).hexdigest()
+    lines = [f"{digest}  {name}\n" for name, digest in sorted(digests.items())]
+    content = "".join(lines).encode()
+    (part / MANIFEST).write_bytes(content)
+    return _name_of(content)
+
+
+def _name_of(manifest: bytes) -> str:
+    return f"files-{hashlib.sha256(manifest).hexdigest()[:16]}"
+
+
+def _digest(path: str | Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _page_digest(page: bytes, files: str) -> str:
+    """As the manifest has it, which cannot hold its own digest."""
+    return hashlib.sha256(page.replace(files.encode(), FILES.encode())).hexdigest()
+
+
+# Size, time and number of a file, which change when it is written to or replaced.
+_Signature = tuple[int, int, int]
+
+
+def _signature(path: str | Path) -> _Signature:
+    found = os.lstat(path)
+    return found.st_size, found.st_mtime_ns, found.st_ino
+
+
+@dataclass
+class _Survey:
+    """What a folder holds: files of walls, by their folder, and the names of all others."""
+
+    own: dict[str, list[tuple[str, _Signature]]] = field(default_factory=dict)
+    others: list[str] = field(default_factory=list)
+    advice: str = ""
+
+    @classmethod
+    def of(cls, folder: Path) -> "_Survey":
+        """Compare every file with the manifests; links are not followed."""
+        found, manifests, has_page = cls(), {}, False
+        for entry in _entries(os.path.realpath(folder)):
+            if entry.is_folder and _FILES_NAME.fullmatch(entry.name):
+                manifest = _read_manifest(Path(entry.path))
+                manifests[entry.name] = manifest
+                found._compare(Path(entry.path), manifest)
+            elif entry.name == PAGE and entry.is_file:
+                has_page = True
+            else:
+                found.others.append(entry.shown)
+        if has_page:
+            found._compare_page(folder, manifests)
+        return found
+
+    def check(self, folder: Path) -> None:
+        """Refuse a folder with files that no wall wrote, or that were changed since."""
+        if not self.others:
+            return
+        names = sorted(self.others, key=natural_key)
+        more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+        raise ValueError(
+            f"Cannot write {folder}: the folder holds other files, which would be lost: "
+            f"{', '.join(names[:_SHOWN])}{more}. {self.advice}Give another name, or move them "
+            "away."
+        )
+
+    def _compare(self, files: Path, manifest: dict[str, str]) -> None:
+        """Divide the files in the folder of a wall into its own and others."""
+        if not manifest:
+            if any(each.name not in _OF_SYSTEMS for each in _walk(files)):
+                self.others.append(f"{files.name}/")
+                self.advice = (
+                    f"{files.name}/{MANIFEST}, by which the files of a wall are recognized, is "
+                    "missing or was changed. "
+                )
+            else:  # emptied by a killed run
+                self.own[files.name] = []
+            return
+        parents = {parent.as_posix() for name in manifest for parent in Path(name).parents}
+        own, pending = [], [str(files)]
+        while pending:
+            for entry in _entries(pending.pop()):
+                name = Path(entry.path).relative_to(files).as_posix()
+                if entry.is_folder and name in parents:
+                    pending.append(entry.path)
+                    continue
+                before = _signature(entry.path)
+                if name == MANIFEST:
+                    own.append((entry.path, before))
+                elif not entry.is_file or name not in manifest:
+                    self.others.append(
+                        f"{files.name}/{name.removesuffix(entry.name)}{entry.shown}"
+                    )
+                elif _digest(entry.path) != manifest[name]:
+                    self.others.append(f"{files.name}/{name} (changed since)")
+                else:
+                    own.append((entry.path, before))
+        # The manifest goes last, so that what a killed run leaves can be recognized.
+        self.own[files.name] = sorted(own, key=lambda each: Path(each[0]).name == MANIFEST)
+
+    def _compare_page(self, folder: Path, manifests: dict[str, dict[str, str]]) -> None:
+        """See whether the page is that of a wall with a manifest."""
+        with open(folder / PAGE, "rb") as file:
+            page = file.read(_MOST_PAGE_BYTES)
+        files = _files_shown_by(page)
+        is_ours = PAGE_MARK in page[:4096]
+        if is_ours and manifests.get(files, {}).get(f"../{PAGE}") == _page_digest(page, files):
+            return
+        self.others.append(f"{PAGE}{' (changed since)' if manifests.get(files) else ''}")
+        if is_ours and not manifests and (folder / "viewer.js").is_file():
+            self.advice = (
+                "It looks like a wall of unshuffle 0.2 or earlier, which wrote no manifest, so "
+                "its files cannot be told from yours. If none is yours, delete the folder. "
+            )
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """Something in a folder."""
+
+    name: str
+    path: str
+    is_file: bool  # a regular one
+    is_folder: bool
+
+    @property
+    def shown(self) -> str:
+        """Name for an error."""
+        return f"{self.name}/" if self.is_folder else self.name
+
+
+def _entries(folder: str) -> list[_Entry]:
+    """What a folder holds but for parts of runs and files of the system."""
+    found = []
+    with os.scandir(folder) as listed:
+        for entry in listed:
+            mode = entry.stat(follow_symlinks=False).st_mode
+            # Not the mode alone, which calls junctions on Windows folders.
+            real = stat.S_ISDIR(mode) and os.path.realpath(entry.path) == entry.path
+            one = _Entry(entry.name, entry.path, stat.S_ISREG(mode), real)
+            if not (is_part(entry.name) or (one.is_file and entry.name in _OF_SYSTEMS)):
+                found.append(one)
+    return found
+
+
+def _walk(folder: Path) -> list[Path]:
+    """All files under a folder."""
+    return [Path(place) / name for place, _, names in os.walk(folder) for name in names]
+
+
+def _read_manifest(files: Path) -> dict[str, str]:
+    """Digests of the files of a wall by their names; none if it is missing or was changed."""
+    path = files / MANIFEST
+    try:
+        found = os.lstat(path)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > _MOST_BYTES:
+            return {}
+        content = path.read_bytes()
+        if _name_of(content) != files.name:
+            return {}
+        lines = [_LINE.fullmatch(line.rstrip("\n")) for line in io.StringIO(content.decode())]
+    except (OSError, UnicodeDecodeError):
+        return {}
+    return {line[2]: line[1] for line in lines if line is not None}
+
+
+def _files_shown_by(page: bytes) -> str:
+    """Name of the folder of files that a page shows; "" if there is none."""
+    found = re.search(f'href="({_FILES_NAME.pattern})/'.encode(), page)
+    return "" if found is None else found[1].decode()
+
+
+def _shown_files(folder: Path) -> str:
+    """Name of the folder of files that the page of a wall shows; "" if there is none."""
+    try:
+        return _files_shown_by((folder / PAGE).read_bytes())
+    except FileNotFoundError:
+        return ""
+
+
+def _remove(files: Path, own: list[tuple[str, _Signature]]) -> None:
+    """Remove files that are still as they were compared, and folders that are then empty."""
+    for path, before in own:
+        with suppress(OSError):
+            if _signature(path) == before:
+                os.unlink(path)
+    for place, _, _ in os.walk(files, topdown=False):
+        with suppress(OSError):
+            os.rmdir(place)

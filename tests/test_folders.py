@@ -136,7 +136,7 @@ def test_added_files_are_named_and_kept(wall, place, shown):
     path.parent.mkdir(exist_ok=True)
     path.write_text("mine")
     assert f"would be lost: {shown.format(files=files)}. " in refused(wall)
-    assert "Give another name, or move them away." in refused(wall)
+    assert "Give the name of a new folder, or move these files away." in refused(wall)
     if path.parent.parent == wall.parent:
         path.unlink()
         write(wall)

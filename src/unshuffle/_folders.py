@@ -203,8 +203,8 @@ class _Survey:
         more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
         raise ValueError(
             f"Cannot write {folder}: the folder holds other files, which would be lost: "
-            f"{', '.join(names[:_SHOWN])}{more}. {self.advice}Give another name, or move them "
-            "away."
+            f"{', '.join(names[:_SHOWN])}{more}. {self.advice}Give the name of a new "
+            "folder, or move these files away."
         )
 
     def _compare(self, files: Path, manifest: dict[str, str]) -> None:

@@ -546,6 +546,7 @@ def test_folders_that_hold_something_else_are_not_replaced(run, album, tmp_path)
     ):
         result = run("layout", album, "-o", output)
         assert (result.exit_code, message in result.stderr) == (2, True), result.stderr
+    assert "letter.txt" in run("layout", album, "-o", "mine").stderr
     assert os.listdir(tmp_path / "mine") == ["letter.txt"]
     assert len(os.listdir(album)) == 40
 

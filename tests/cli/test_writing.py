@@ -187,6 +187,115 @@ def test_a_replaced_output_keeps_its_permissions(run, commands, tmp_path, comman
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+WALLS = ["layout.html", "collage.png"]
+
+
+def files_in(folder):
+    return {path: path.read_bytes() for path in Path(folder).rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("command", WALLS)
+def test_a_wall_in_a_folder_deletes_nothing_but_the_wall_before(run, commands, tmp_path, command):
+    arguments = commands[command][:-2]
+    (tmp_path / "site" / "photos").mkdir(parents=True)
+    (tmp_path / "site" / "thesis.txt").write_text("mine")
+    (tmp_path / "site" / "photos" / "a.jpg").write_text("mine")
+    assert run(*arguments, "-o", "site/index.html").exit_code == 0
+    before = files_in("site")
+    result = run(*arguments, "-o", "site")
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "Error: Cannot write site: the folder holds other files, which would be lost: "
+        "index.html, photos/, thesis.txt. Give the name of a new folder, or move these files "
+        "away.\n"
+    )
+    assert files_in("site") == before
+    assert run(*arguments, "-o", "wall").exit_code == 0
+    assert run(*arguments, "-o", "wall", "--seed", "1").exit_code == 0
+    (tmp_path / "wall" / "notes.txt").write_text("mine")
+    before = files_in("wall")
+    result = run(*arguments, "-o", "wall")
+    assert result.exit_code == 2
+    assert "would be lost: notes.txt." in result.stderr
+    assert files_in("wall") == before
+
+
+@pytest.mark.parametrize("command", WALLS)
+def test_a_folder_that_gets_a_file_during_the_work_keeps_it(
+    run, commands, tmp_path, monkeypatch, command
+):
+    estimator = "GridLayout" if command == "layout.html" else "Collage"
+    fit = getattr(unshuffle, estimator).fit
+
+    def slow(self, *arguments, **options):
+        (tmp_path / "wall" / "notes.txt").write_text("mine")
+        return fit(self, *arguments, **options)
+
+    arguments = commands[command][:-2]
+    assert run(*arguments, "-o", "wall").exit_code == 0
+    before = files_in("wall")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "elsewhere"))
+    monkeypatch.setattr(getattr(unshuffle, estimator), "fit", slow)
+    result = run(*arguments, "-o", "wall", "-q")
+    assert result.exit_code == 3
+    assert "would be lost: notes.txt." in result.stderr
+    kept = re.search(r"The result was kept in (\S+)\.\n", result.stderr)[1]
+    assert (Path(kept) / "index.html").exists()
+    assert files_in("wall") == {**before, Path("wall/notes.txt"): b"mine"}
+
+
+@pytest.mark.parametrize("command", WALLS)
+def test_the_working_folder_can_be_a_wall(run, commands, tmp_path, monkeypatch, command):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "photos" / "notes.png").write_text("no picture")
+    monkeypatch.chdir(tmp_path / "here")
+    for output in (".", "./"):
+        result = run(*commands[command][:-2], "-o", output)
+        assert result.exit_code == 0, result.output
+        assert "Page, to open in a browser: index.html\n" in result.stdout
+    assert "index.html" in os.listdir()
+    assert len(os.listdir()) == 2
+    # Beside the wall, like that of any other.
+    assert (tmp_path / "here.skipped.csv").exists()
+    for output in ("..", "/"):
+        result = run(*commands[command][:-2], "-o", output)
+        assert result.exit_code == 2
+        assert f"Cannot write {output}: the folder holds other files" in result.stderr
+
+
+def test_the_working_folder_on_a_full_disk_is_kept_under_its_name(
+    run, commands, tmp_path, monkeypatch
+):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+
+    def fail(change=os.rename):
+        def call(source, target):
+            if Path(target).parent == tmp_path / "here":
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return change(source, target)
+
+        return call
+
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "elsewhere"))
+    monkeypatch.setattr(os, "rename", fail())
+    result = run(*commands["layout.html"][:-2], "-o", ".", "-q")
+    assert result.exit_code == 3
+    assert os.listdir() == []
+    (kept,) = (tmp_path / "elsewhere").glob("*/here/index.html")
+    assert f"The result was kept in {kept.parent}." in result.stderr
+
+
+@pytest.mark.parametrize("command", ["match.png", "match.csv", "morph.gif"])
+def test_a_folder_is_no_name_for_a_file(run, commands, command):
+    for output in (".", "..", "/"):
+        result = run(*commands[command][:3], "-o", output)
+        assert result.exit_code == 2
+        assert f"Cannot write {output}: it is a folder. Give a file name in it." in result.stderr
+
+
 def test_exit_statuses_are_documented(run):
     assert "3 a result is not where it was asked for" in " ".join(run("--help").stdout.split())
 

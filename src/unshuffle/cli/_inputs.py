@@ -536,12 +536,19 @@ def list_skipped(skipped: list[tuple[str, str]], where: str) -> None:
 
 def skipped_list_path(output: Path) -> Path:
     """Path of the list of skipped files, beside the first output."""
-    return output.with_name(f"{output.stem}.skipped.csv")
+    return _beside(output, ".skipped.csv")
 
 
 def trust_path(output: Path) -> Path:
     """Path of the report beside pairs in a file that has no place for it."""
-    return output.with_name(f"{output.stem}.trust.json")
+    return _beside(output, ".trust.json")
+
+
+def _beside(output: Path, ending: str) -> Path:
+    """A file that is named after an output."""
+    # "." and ".." are folders by another name.
+    place = Path(os.path.abspath(output)) if output.name in ("", "..") else output
+    return place.parent / f"{place.stem}{ending}"
 
 
 def skipped_records(skipped: list[tuple[str, str]]) -> list[dict[str, str]]:

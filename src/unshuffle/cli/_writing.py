@@ -80,9 +80,10 @@ def save_with_fallback(path: Path, save: Callable[[Path], object]) -> Written:
         folder = Path(tempfile.mkdtemp(prefix="unshuffle-"))
     except OSError:
         return Written(path, None, reason)
+    kept = folder / Path(os.path.abspath(path)).name
     try:
-        save(folder / path.name)
-        return Written(path, folder / path.name, reason)
+        save(kept)
+        return Written(path, kept, reason)
     except (OSError, ValueError, MemoryError):
         with suppress(OSError):
             folder.rmdir()

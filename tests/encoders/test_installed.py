@@ -1,9 +1,12 @@
 """Tiny networks, made here and saved to folders; nothing is downloaded."""
 
 import json
+import logging
 import pickle
 import socket
 import sys
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -185,6 +188,61 @@ def test_unknown_names_and_a_missing_connection_are_one_sentence(
     with pytest.raises(ValueError, match=f"{kind} cannot load .*{told}"):
         load_encoder(name)
     assert constants.HF_HUB_OFFLINE in (False, None)  # as it was
+
+
+def log_elsewhere(words):
+    """Log from another thread."""
+    thread = threading.Thread(target=logging.getLogger("of.others").error, args=(words,))
+    thread.start()
+    thread.join()
+
+
+def test_only_the_messages_of_a_load_are_dropped(library, monkeypatch, caplog):
+    def fail(*arguments, **options):
+        logging.getLogger("timm.models").error("of the library")
+        logging.getLogger("timm.models").critical("of the library, critical")
+        logging.root.error("of the library too")
+        log_elsewhere("of another thread")
+        raise RuntimeError("no such network")
+
+    monkeypatch.setattr(library("timm"), "create_model", fail)
+    with pytest.raises(ValueError, match="no such network"):
+        load_encoder("timm:any")
+    logging.getLogger("of.others").error("later")
+    assert caplog.messages == ["of the library, critical", "of another thread", "later"]
+
+
+def test_loads_in_two_threads_leave_everything_as_it_was(library, monkeypatch, caplog):
+    constants, timm = library("huggingface_hub.constants"), library("timm")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    begun, ended = threading.Semaphore(0), []
+
+    def fail(name, **options):
+        begun.release()
+        # Until the other one began too, if it can.
+        for _ in range(20):
+            if len(ended) or begun._value > 1:
+                break
+            time.sleep(0.02)
+        time.sleep(0.1 if name == "late" else 0)
+        raise RuntimeError("no such network")
+
+    def load(name):
+        with pytest.raises(ValueError, match="no such network"):
+            load_encoder(f"timm:{name}")
+        ended.append(name)
+
+    monkeypatch.setattr(timm, "create_model", fail)
+    threads = [threading.Thread(target=load, args=(name,)) for name in ("early", "late")]
+    for thread in threads:
+        thread.start()
+        time.sleep(0.05)
+    for thread in threads:
+        thread.join()
+    assert sorted(ended) == ["early", "late"]
+    logging.getLogger("of.others").warning("later")
+    assert caplog.messages == ["later"]
+    assert not constants.HF_HUB_OFFLINE
 
 
 @pytest.mark.parametrize("name", ["timm", "open_clip", "sentence-transformers"])

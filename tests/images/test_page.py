@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import time
 from typing import NamedTuple
 
 import numpy as np
@@ -390,6 +391,37 @@ def test_a_failure_while_drawing_leaves_the_old_page(page):
         write_page(page, flat(RED), [[0]], ["a"], on_progress=stop)
     assert os.listdir(page.parent) == [page.name]
     assert saved(page) == before
+
+
+class OneByOne:
+    """Takes reports of progress, and notes when two come at once or out of order."""
+
+    def __init__(self):
+        self.done, self.n_inside, self.at_once = [], 0, False
+
+    def __call__(self, done, total):
+        self.n_inside += 1
+        self.at_once |= self.n_inside > 1
+        time.sleep(0.005)
+        self.n_inside -= 1
+        self.done.append((done, total))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_progress_of_several_threads_never_runs_backwards(tmp_path, form):
+    report = OneByOne()
+    write_page(
+        tmp_path / form,
+        np.zeros((1, 64, 64, 3), np.uint8),
+        np.zeros((40, 40), int),
+        ["a"],
+        n_jobs=4,
+        on_progress=report,
+    )
+    total = report.done[-1][1]
+    assert total > 20
+    assert report.done == [(k, total) for k in range(1, total + 1)]
+    assert not report.at_once
 
 
 def test_folders_with_other_files_are_not_replaced(tmp_path):

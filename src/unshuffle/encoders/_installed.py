@@ -3,6 +3,7 @@
 import hashlib
 import logging
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -27,6 +28,8 @@ _LIBRARIES = {
     "open_clip": ("open_clip_torch", "3.0.0"),
     "sentence-transformers": ("sentence-transformers", "6.0.0"),
 }
+# A setting of huggingface_hub holds for all threads while one of them loads.
+_one_load = threading.Lock()
 
 
 class PictureEncoder(Encoder):
@@ -108,14 +111,36 @@ def _one_error() -> Iterator[None]:
     """No messages besides the error, and no minutes of retries without a connection."""
     from huggingface_hub import constants
 
-    offline, logged = constants.HF_HUB_OFFLINE, logging.root.manager.disable
-    logging.disable(logging.ERROR)
-    constants.HF_HUB_OFFLINE = offline or not _finds_host(constants.ENDPOINT)
+    with _one_load, _silence():
+        offline = constants.HF_HUB_OFFLINE
+        constants.HF_HUB_OFFLINE = offline or not _finds_host(constants.ENDPOINT)
+        try:
+            yield
+        finally:
+            constants.HF_HUB_OFFLINE = offline
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Drop what this thread logs, up to errors; other threads log as ever."""
+    here = threading.get_ident()
+
+    def passes(record: logging.LogRecord) -> bool:
+        return record.thread != here or record.levelno > logging.ERROR
+
+    known = logging.root.manager.loggerDict.values()
+    loggers = [logging.root, *(each for each in known if isinstance(each, logging.Logger))]
+    # The root itself too: open_clip logs there, which makes a handler where there is none.
+    muted: list[logging.Filterer] = [logging.root]
+    muted += [handler for logger in loggers for handler in logger.handlers]
+    muted += [] if logging.lastResort is None else [logging.lastResort]
+    for each in muted:
+        each.addFilter(passes)
     try:
         yield
     finally:
-        constants.HF_HUB_OFFLINE = offline
-        logging.disable(logged)
+        for each in muted:
+            each.removeFilter(passes)
 
 
 def _finds_host(address: str) -> bool:

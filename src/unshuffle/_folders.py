@@ -14,12 +14,11 @@ compared with a manifest. No path is ever taken from a manifest.
 
 import errno
 import hashlib
-import io
 import os
 import re
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -94,6 +93,29 @@ def replace_folder(path: Path, fill: Callable[[Path], bytes]) -> None:
                 target.rmdir()
 
 
+def changed_files(folder: Path, names: Iterable[str]) -> list[str]:
+    """Those of some files that the manifest of a folder does not list as they are now."""
+    listed = _parse_manifest(_read_manifest(folder))
+    found = [name for name in names if os.path.lexists(folder / name)]
+    if os.path.lexists(folder / MANIFEST) and not listed:
+        found.append(MANIFEST)
+    return [name for name in found if not _is_listed(folder / name, listed.get(name))]
+
+
+def list_files_in(folder: Path, names: Iterable[str]) -> None:
+    """Write a manifest of some files of a folder, if they exist."""
+    paths = {name: folder / name for name in names}
+    digests = {name: _digest(path) for name, path in paths.items() if path.is_file()}
+    if digests:
+        replace_file(folder / MANIFEST, _manifest(digests))
+
+
+def _is_listed(path: Path, digest: str | None) -> bool:
+    return (
+        digest is not None and not path.is_symlink() and path.is_file() and _digest(path) == digest
+    )
+
+
 @contextmanager
 def _one_writer(folder: Path) -> Iterator[bool]:
     """Wait until no other run replaces this wall; False where folders cannot be locked."""
@@ -141,10 +163,13 @@ def _seal(part: Path, page: bytes) -> str:
     """Write the manifest and return the name for the folder, which is a digest of it."""
     digests = {each.relative_to(part).as_posix(): _digest(each) for each in _walk(part)}
     digests[f"../{PAGE}"] = hashlib.sha256(page).hexdigest()
-    lines = [f"{digest}  {name}\n" for name, digest in sorted(digests.items())]
-    content = "".join(lines).encode()
+    content = _manifest(digests)
     (part / MANIFEST).write_bytes(content)
     return _name_of(content)
+
+
+def _manifest(digests: Mapping[str, str]) -> bytes:
+    return "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items())).encode()
 
 
 def _name_of(manifest: bytes) -> str:
@@ -184,8 +209,10 @@ class _Survey:
         found, manifests, has_page = cls(), {}, False
         for entry in _entries(os.path.realpath(folder)):
             if entry.is_folder and _FILES_NAME.fullmatch(entry.name):
-                manifest = _read_manifest(Path(entry.path))
-                manifests[entry.name] = manifest
+                content = _read_manifest(Path(entry.path))
+                # A manifest that was changed does not belong to the name of its folder.
+                is_whole = _name_of(content) == entry.name
+                manifests[entry.name] = manifest = _parse_manifest(content) if is_whole else {}
                 found._compare(Path(entry.path), manifest)
             elif entry.name == PAGE and entry.is_file:
                 has_page = True
@@ -291,20 +318,23 @@ def _walk(folder: Path) -> list[Path]:
     return [Path(place) / name for place, _, names in os.walk(folder) for name in names]
 
 
-def _read_manifest(files: Path) -> dict[str, str]:
-    """Digests of the files of a wall by their names; none if it is missing or was changed."""
-    path = files / MANIFEST
-    try:
+def _read_manifest(folder: Path) -> bytes:
+    """The manifest in a folder; nothing if it is missing, no plain file or too large."""
+    path = folder / MANIFEST
+    with suppress(OSError):
         found = os.lstat(path)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > _MOST_BYTES:
-            return {}
-        content = path.read_bytes()
-        if _name_of(content) != files.name:
-            return {}
-        lines = [_LINE.fullmatch(line.rstrip("\n")) for line in io.StringIO(content.decode())]
-    except (OSError, UnicodeDecodeError):
+        if stat.S_ISREG(found.st_mode) and found.st_size <= _MOST_BYTES:
+            return path.read_bytes()
+    return b""
+
+
+def _parse_manifest(content: bytes) -> dict[str, str]:
+    """Digests of files by their names; none if anything else is in it."""
+    try:
+        lines = [_LINE.fullmatch(line) for line in content.decode().split("\n")[:-1]]
+    except UnicodeDecodeError:
         return {}
-    return {line[2]: line[1] for line in lines if line is not None}
+    return {line[2]: line[1] for line in lines if line is not None} if all(lines) else {}
 
 
 def _files_shown_by(page: bytes) -> str:

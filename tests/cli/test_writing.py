@@ -158,6 +158,45 @@ def test_a_demo_on_a_full_disk_is_an_error_of_its_own(run, monkeypatch):
     )
 
 
+def test_a_demo_replaces_only_what_a_demo_wrote(run, monkeypatch, tmp_path):
+    def make(folder, n_jobs, name="pairs.csv"):
+        (folder / name).write_text("of the demo")
+
+    monkeypatch.setattr(_demo, "_make_all", make)
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "notes.txt").write_text("mine")
+    for _ in range(2):
+        assert run("demo", "-o", "photos").exit_code == 0
+    for name in ("pairs.csv", "wall.html", "manifest.txt"):
+        (tmp_path / "photos" / name).write_text("mine")
+        before = files_in("photos")
+        named = "pairs.csv, manifest.txt" if name == "manifest.txt" else name
+        result = run("demo", "-o", "photos")
+        assert result.exit_code == 2
+        assert result.stderr == (
+            "Error: photos holds files that the demo would replace, and that it did not write or "
+            f"that were changed since: {named}. Choose another folder with -o.\n"
+        )
+        assert files_in("photos") == before
+        (tmp_path / "photos" / name).unlink()
+        if name == "manifest.txt":
+            assert "pairs.csv" in run("demo", "-o", "photos").stderr
+        else:
+            assert run("demo", "-o", "photos").exit_code == 0
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(errno.ENOSPC, "No space left")])
+def test_a_demo_can_be_repeated_after_a_failure(run, monkeypatch, error):
+    def fail(folder, n_jobs):
+        (folder / "pairs.csv").write_text("of the demo")
+        raise error
+
+    monkeypatch.setattr(_demo, "_make_all", fail)
+    first, again = run("demo"), run("demo")
+    assert first.exit_code == again.exit_code != 2
+    assert first.stderr == again.stderr
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 @pytest.mark.parametrize("options", [(), ("--json",)])
 def test_a_standard_output_that_takes_nothing_is_an_error(tables, options):

@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from sklearn.datasets import load_digits, load_sample_image
 from unshuffle import Collage, GridLayout, KernelizedSorting, MinimumVolumePCA, OrbitLearner
 from unshuffle._color import PAPER
 from unshuffle._files import BadInput, check_output_path
+from unshuffle._folders import MANIFEST, changed_files, list_files_in
 from unshuffle.cli._app import NotWritten, progress_bar, report_to, say
 from unshuffle.cli._options import DemoOptions
 from unshuffle.datasets import digit_sets, photo_halves, sample_digits
@@ -52,13 +54,22 @@ def demo(options: DemoOptions) -> int:
         raise BadInput(
             f"Cannot make the folder {folder}: {error.strerror or error}. Choose another with -o."
         ) from error
-    for name in OUTPUTS:
+    for name in (*OUTPUTS, MANIFEST):
         check_output_path(folder / name, (Path(name).suffix,))
+    changed = changed_files(folder, OUTPUTS)
+    if changed:
+        raise BadInput(
+            f"{folder} holds files that the demo would replace, and that it did not write or that "
+            f"were changed since: {', '.join(changed)}. Choose another folder with -o."
+        )
     try:
         _make_all(folder, options.jobs)
     except OSError as error:
         what = error.filename or folder
         raise NotWritten(f"{what} could not be written: {error.strerror or error}.") from error
+    finally:
+        with suppress(OSError):
+            list_files_in(folder, OUTPUTS)
     return 0
 
 

@@ -45,6 +45,7 @@ _MOST_BYTES, _MOST_PAGE_BYTES = 2**28, 2**26
 # Files that Finder and Explorer put into folders they show. They stay where they are.
 _OF_SYSTEMS = {".DS_Store", "Thumbs.db", "desktop.ini"}
 _SHOWN = 10  # names in an error
+_AT_ONCE = 2**20  # bytes of a file
 _PATIENCE_SECONDS = 120.0
 
 
@@ -177,8 +178,20 @@ def _name_of(manifest: bytes) -> str:
 
 
 def _digest(path: str | Path) -> str:
+    found = hashlib.sha256()
     with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        # Unlike hashlib.file_digest, this takes no large buffer for each of many small files.
+        while block := file.read(_AT_ONCE):
+            found.update(block)
+    return found.hexdigest()
+
+
+def _parents(names: Iterable[str]) -> set[str]:
+    """All folders on the way to some files."""
+    found = {name.rpartition("/")[0] for name in names}
+    for name in list(found):
+        found.update(parent.as_posix() for parent in Path(name).parents)
+    return found
 
 
 def _page_digest(page: bytes, files: str) -> str:
@@ -246,27 +259,27 @@ class _Survey:
             else:  # emptied by a killed run
                 self.own[files.name] = []
             return
-        parents = {parent.as_posix() for name in manifest for parent in Path(name).parents}
-        own, pending = [], [str(files)]
+        parents = _parents(manifest)
+        own, pending = [], [("", str(files))]
         while pending:
-            for entry in _entries(pending.pop()):
-                name = Path(entry.path).relative_to(files).as_posix()
+            prefix, place = pending.pop()
+            for entry in _entries(place):
+                name = prefix + entry.name
                 if entry.is_folder and name in parents:
-                    pending.append(entry.path)
+                    pending.append((f"{name}/", entry.path))
                     continue
                 before = _signature(entry.path)
                 if name == MANIFEST:
                     own.append((entry.path, before))
                 elif not entry.is_file or name not in manifest:
-                    self.others.append(
-                        f"{files.name}/{name.removesuffix(entry.name)}{entry.shown}"
-                    )
+                    self.others.append(f"{files.name}/{prefix}{entry.shown}")
                 elif _digest(entry.path) != manifest[name]:
                     self.others.append(f"{files.name}/{name} (changed since)")
                 else:
                     own.append((entry.path, before))
+        manifest_path = str(files / MANIFEST)
         # The manifest goes last, so that what a killed run leaves can be recognized.
-        self.own[files.name] = sorted(own, key=lambda each: Path(each[0]).name == MANIFEST)
+        self.own[files.name] = sorted(own, key=lambda each: each[0] == manifest_path)
 
     def _compare_page(self, folder: Path, manifests: dict[str, dict[str, str]]) -> None:
         """See whether the page is that of a wall with a manifest."""

@@ -292,7 +292,7 @@ class _Survey:
         self.others.append(f"{PAGE}{' (changed since)' if manifests.get(files) else ''}")
         if is_ours and not manifests and (folder / "viewer.js").is_file():
             self.advice = (
-                "It looks like a wall of unshuffle 0.2 or earlier, which wrote no manifest, so "
+                "It looks like a wall of unshuffle 0.2.0, which wrote no manifest, so "
                 "its files cannot be told from yours. If none is yours, delete the folder. "
             )
 

@@ -226,6 +226,30 @@ def test_a_replaced_output_keeps_its_permissions(run, commands, tmp_path, comman
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [("match.csv", "pairs.csv"), ("layout.csv", "wall.csv"), ("layout.html", "wall.html")],
+)
+def test_a_file_of_the_user_is_replaced_only_if_it_is_named(
+    run, commands, tmp_path, command, name
+):
+    arguments, path = commands[command][:-2], tmp_path / name
+    for _ in range(2):  # the second replaces the first
+        assert run(*arguments).exit_code == 0
+    path.write_text("mine")
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert result.stderr == (
+        f"Error: {name} is there, does not look like a result of unshuffle and would be lost. "
+        f"Give -o with another name, or -o {name} to replace it.\n"
+    )
+    assert path.read_text() == "mine"
+    assert run(*arguments, "-o", "other.csv" if "csv" in name else "other.html").exit_code == 0
+    assert path.read_text() == "mine"
+    assert run(*arguments, "-o", name).exit_code == 0
+    assert path.read_bytes() != b"mine"
+
+
 WALLS = ["layout.html", "collage.png"]
 
 

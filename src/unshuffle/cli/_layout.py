@@ -53,6 +53,7 @@ from unshuffle.cli._writing import (
     any_with_suffix,
     check_drawable,
     check_outputs,
+    default_output,
     deliver_wall,
     ignore_interrupts,
 )
@@ -137,7 +138,7 @@ def layout(options: LayoutOptions) -> int:
 def _choose_outputs(options: LayoutOptions, kind: str, table: TableOptions) -> list[Path]:
     """Files to write, checked."""
     default = "wall.csv" if kind == "table" else "wall.html"
-    outputs = options.output or ([] if options.as_json else [Path(default)])
+    outputs = options.output or ([] if options.as_json else [default_output(default)])
     if [options.shape, options.mask, options.text].count(None) < 2:
         raise BadInput("--shape, --mask and --text exclude each other. Give one of them.")
     if options.invert and options.mask is None:

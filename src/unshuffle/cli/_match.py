@@ -36,6 +36,7 @@ from unshuffle.cli._writing import (
     WITHOUT_REPORT,
     Written,
     check_outputs,
+    default_output,
     deliver,
     describe_outputs,
     ignore_interrupts,
@@ -66,7 +67,7 @@ def match(options: MatchOptions) -> int:
     """
     tables = table_options(options, 2)
     if options.output is None and not options.as_json:
-        options = replace(options, output=Path("pairs.csv"))
+        options = replace(options, output=default_output("pairs.csv"))
     companions = _check_early(options)
     a, b = _read(options, tables, companions)
     frozen, hints = None, None

@@ -19,7 +19,7 @@ from unshuffle._color import MAX_SHEET_SIDE, SHEET_SUFFIXES
 from unshuffle._decoding import SUFFIXES
 from unshuffle._documents import TEXT_SUFFIXES
 from unshuffle._files import BadInput, check_output_path, list_files
-from unshuffle._folders import check_page_folder
+from unshuffle._folders import PAGE_MARK, check_page_folder
 from unshuffle._saving import csv_pieces, encode_text, replace_file
 from unshuffle.cli import NOT_IN_PLACE
 from unshuffle.cli._app import print_error, print_output, progress_bar, say, warn
@@ -31,6 +31,12 @@ from unshuffle.layout import Positions
 SKIPPED_COLUMNS = ("collection", "name", "reason")
 # By this a report of trust is recognized.
 TRUST_KEY = b'"expected_accuracy"'
+# In the first bytes of outputs that are written where the user names none.
+_MARKS = {
+    "pairs.csv": b"index_x,name_x,index_y,name_y,confidence",
+    "wall.csv": b"item,name,row,column,cell",
+    "wall.html": PAGE_MARK,
+}
 # A name without a suffix is that of a folder.
 PAGE_SUFFIXES = (".html", ".htm", "")
 TABLE_SUFFIXES = (".csv", ".json")
@@ -129,6 +135,24 @@ def deliver(
     if not all(each.in_place for each in written):
         return NOT_IN_PLACE
     return 130 if report.get("interrupted") else 0
+
+
+def default_output(name: str) -> Path:
+    """The output where the user names none, which replaces only what looks like one of ours."""
+    path = Path(name)
+    mark = _MARKS.get(path.name)
+    # Other formats hold nothing to know them by.
+    if mark is not None and path.is_file() and mark not in _first_bytes(path):
+        raise BadInput(
+            f"{path} is there, does not look like a result of unshuffle and would be lost. Give "
+            f"-o with another name, or -o {path} to replace it."
+        )
+    return path
+
+
+def _first_bytes(path: Path) -> bytes:
+    with open(path, "rb") as file:
+        return file.read(4096)
 
 
 def check_outputs(
@@ -261,8 +285,8 @@ def write_trust(pairs: Written, report: Mapping[str, Any]) -> str | None:
 
 
 def _first_line(path: Path) -> str:
-    with suppress(OSError), open(path, "rb") as file:
-        return file.readline(200).decode("utf-8", "replace").rstrip()
+    with suppress(OSError):
+        return _first_bytes(path)[:200].decode("utf-8", "replace").partition("\n")[0].rstrip()
     return ""
 
 

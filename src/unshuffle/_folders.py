@@ -334,7 +334,7 @@ def _walk(folder: Path) -> list[Path]:
 def _read_manifest(folder: Path) -> bytes:
     """The manifest in a folder; nothing if it is missing, no plain file or too large."""
     path = folder / MANIFEST
-    with suppress(OSError):
+    with suppress(FileNotFoundError):
         found = os.lstat(path)
         if stat.S_ISREG(found.st_mode) and found.st_size <= _MOST_BYTES:
             return path.read_bytes()

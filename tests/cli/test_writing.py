@@ -174,8 +174,8 @@ def test_a_demo_replaces_only_what_a_demo_wrote(run, monkeypatch, tmp_path):
         result = run("demo", "-o", "photos")
         assert result.exit_code == 2
         assert result.stderr == (
-            "Error: photos holds files that the demo would replace, and that it did not write or "
-            f"that were changed since: {named}. Choose another folder with -o.\n"
+            "Error: photos holds files that the demo would replace and that may be yours: "
+            f"{named}. Choose another folder with -o, or move them away.\n"
         )
         assert files_in("photos") == before
         (tmp_path / "photos" / name).unlink()
@@ -305,6 +305,7 @@ def test_a_folder_that_gets_a_file_during_the_work_keeps_it(
     assert "would be lost: notes.txt." in result.stderr
     kept = re.search(r"The result was kept in (\S+)\.\n", result.stderr)[1]
     assert (Path(kept) / "index.html").exists()
+    assert "The old wall is still there." in result.stderr
     assert files_in("wall") == {**before, Path("wall/notes.txt"): b"mine"}
 
 

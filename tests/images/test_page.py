@@ -5,7 +5,9 @@ import io
 import json
 import os
 import re
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -393,6 +395,25 @@ def test_a_failure_while_drawing_leaves_the_old_page(page):
     assert saved(page) == before
 
 
+@pytest.mark.parametrize("exists", [True, False])
+def test_walls_that_are_written_to_one_folder_at_once_are_all_written(tmp_path, exists):
+    wall, n_runs = tmp_path / "wall", 3
+    if exists:
+        write_page(wall, flat(RED), [[0]], ["old"])
+
+    def write(name):
+        # All are drawn before the first replaces the wall.
+        write_page(wall, flat(RED), [[0]], [name], on_progress=lambda *_: drawn.wait(timeout=30))
+
+    for _ in range(5):
+        drawn = threading.Barrier(n_runs)
+        with ThreadPoolExecutor(n_runs) as threads:
+            list(threads.map(write, "abc"))
+        assert saved(wall).data["items-0"]["names"][0] in "abc"
+        assert len(list(wall.rglob("viewer.js"))) == 1
+    assert os.listdir(tmp_path) == ["wall"]
+
+
 class OneByOne:
     """Takes reports of progress, and notes when two come at once or out of order."""
 
@@ -435,6 +456,27 @@ def test_folders_with_other_files_are_not_replaced(tmp_path):
     with pytest.raises(ValueError, match="holds other files"):
         write_page(other, flat(RED), [[0]], ["a"])
     assert [each.name for each in other.iterdir()] == ["index.html"]
+
+
+def test_nothing_beside_a_wall_is_lost(tmp_path):
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "thesis.txt").write_text("mine")
+    write_page(site / "index.html", flat(RED), [[0]], ["a"])
+    with pytest.raises(ValueError, match=r"would be lost: index\.html, thesis\.txt\. Give"):
+        write_page(site, flat(RED), [[0]], ["a"])
+    assert sorted(os.listdir(site)) == ["index.html", "thesis.txt"]
+    wall = tmp_path / "wall"
+    write_page(wall, flat(RED), [[0]], ["a"])
+    script = next(wall.rglob("viewer.js"))
+    (script.parent / "data" / "notes.txt").write_text("mine")
+    with pytest.raises(ValueError, match=r"would be lost: files-\w{16}/data/notes\.txt\. Give"):
+        write_page(wall, flat(GREEN), [[0]], ["a"])
+    (script.parent / "data" / "notes.txt").rename(tmp_path / "notes.txt")
+    script.write_text("// mine")
+    with pytest.raises(ValueError, match=r"lost: files-\w{16}/viewer\.js \(changed since\)\. "):
+        write_page(wall, flat(GREEN), [[0]], ["a"])
+    assert script.read_text() == "// mine"
 
 
 @pytest.mark.parametrize(

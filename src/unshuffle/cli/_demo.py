@@ -59,8 +59,8 @@ def demo(options: DemoOptions) -> int:
     changed = changed_files(folder, OUTPUTS)
     if changed:
         raise BadInput(
-            f"{folder} holds files that the demo would replace, and that it did not write or that "
-            f"were changed since: {', '.join(changed)}. Choose another folder with -o."
+            f"{folder} holds files that the demo would replace and that may be yours: "
+            f"{', '.join(changed)}. Choose another folder with -o, or move them away."
         )
     try:
         _make_all(folder, options.jobs)

@@ -120,10 +120,12 @@ def deliver(
     # Failed outputs and, at the end, the warning are printed even with --quiet.
     for each in written:
         if not each.in_place:
-            old = " The old file is still there." if each.asked.exists() else ""
+            old = each.asked / "index.html" if each.asked.is_dir() else each.asked
+            still = f" The old {'wall' if old != each.asked else 'file'} is still there."
+            still = still if old.exists() else ""
             where = "could not be kept" if each.place is None else f"was kept in {each.place}"
             reason = each.reason.rstrip(".")
-            print_error(f"{each.asked} could not be written: {reason}.{old} The result {where}.")
+            print_error(f"{each.asked} could not be written: {reason}.{still} The result {where}.")
     try:
         if options.as_json:
             print_output(json.dumps({**report, **rows}, allow_nan=False))

@@ -10,7 +10,7 @@ import threading
 import unicodedata
 import warnings
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from io import BytesIO
@@ -144,13 +144,23 @@ class Album:
             for k, each in enumerate(self.dropped):
                 if each.file == file:
                     return first + k
+            if not (self.uploads / file).is_file():
+                raise Refused("The pictures were removed meanwhile. Add it again.", "upload", 409)
             shown = self._unique(tidy_name(name))
-            self.dropped.append(Dropped(file, shown))
-            # The state is saved some time later; a killed server would not know the name.
-            with suppress(OSError), open(self.uploads / _NOTES, "ab") as notes:
-                notes.write(_note(self.dropped[-1]))
+            new = Dropped(file, shown)
+            try:
+                self._write_note(new)
+            except OSError as error:
+                why = error.strerror or error
+                raise Refused(f"This file could not be added: {why}.", "upload", 507) from error
+            self.dropped.append(new)
             self._append([shown], [str(self.uploads / file)])
             return len(self) - 1
+
+    def _write_note(self, dropped: Dropped) -> None:
+        """Note a name: the state is saved some time later, and a killed server would not know."""
+        with open(self.uploads / _NOTES, "ab") as notes:
+            notes.write(_note(dropped))
 
     def _unique(self, name: str) -> str:
         """The name, numbered if it is taken."""
@@ -200,11 +210,25 @@ class Album:
 
     def clear(self) -> None:
         """Forget the dropped pictures and delete their copies."""
+        self.delete(self.forget())
+
+    def delete(self, files: Iterable[str]) -> None:
+        """Delete copies of pictures, except for those that were dropped again meanwhile."""
+        for file in files:
+            with self._lock:
+                if all(each.file != file for each in self.dropped):
+                    self.discard(file)
+        with self._lock:
+            self.discard(_NOTES)
+            with suppress(OSError):  # the state is saved too
+                for each in self.dropped:
+                    self._write_note(each)
+
+    def forget(self) -> list[str]:
+        """Forget the dropped pictures; the files of their copies, which are still there."""
         with self._lock:
             n = len(self) - len(self.dropped)
-            for each in self.dropped:
-                self.discard(each.file)
-            self.discard(_NOTES)
+            files = [each.file for each in self.dropped]
             self.dropped = []
             del self.names[n:], self._paths[n:], self._keys[n:]
             self._numbers = dict.fromkeys(self.names, 1)
@@ -215,6 +239,7 @@ class Album:
             self._sheets.clear()
             self.version += 1
             self._n_clears += 1
+            return files
 
     def give_up(self, reason: str) -> None:
         """Do not read the slots that wait."""

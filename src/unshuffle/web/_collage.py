@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,24 +23,23 @@ from unshuffle.web._prints import COLLAGE_MAKERS, DPI_LIMITS, MOST_PIXELS, Print
 from unshuffle.web._refusal import Refused
 from unshuffle.web._session import Session
 from unshuffle.web._sketch import MOST_TRIED, CollageSettings, Plan, Sketch, Template, plan
-from unshuffle.web._state_file import Companion
+from unshuffle.web._state_file import Companion, Content
 from unshuffle.web._workspace import Workspace, shown
 
 _CANCELED = "Composing was canceled. It starts again with the next change."
 
 
 class Studio(Workspace):
-    """A collage of the pictures of a wall; every method may be called from any thread.
+    """A collage of the pictures of a wall; every method may be called from any thread."""
 
-    While its lock is held, nothing may ask for that of the wall, which calls `_follow` inside it.
-    """
+    _file: Companion
 
     def __init__(self, wall: Session, companion: Companion) -> None:
-        super().__init__(("composing", "exporting"))
-        self._wall, self._file = wall, companion
+        super().__init__(("composing", "exporting"), companion)
+        self._wall = wall
         self._composer = Composer(wall.album, companion.files)
         self.exports = Exports(companion.files / ".exports", COLLAGE_MAKERS)
-        self._history = History([Sketch()])
+        self._history = self._opened = History.of([Sketch()])
         self._collage: Composition | None = None
         self._done: OrderedDict[Any, Composition] = OrderedDict()  # by what they are made of
         self._drawn: tuple[int, bytes] = (0, b"")  # the last preview, and its version
@@ -47,7 +47,7 @@ class Studio(Workspace):
         self._request = 0  # number of the collage that was asked for last
         self._problem: dict[str, Any] | None = None
         self._seen: Any = None  # the pictures that are known
-        self._saving, self._drawing = threading.Lock(), threading.Lock()
+        self._drawing = threading.Lock()
         self._is_open = False
         self._forget = lambda: None
 
@@ -55,12 +55,12 @@ class Studio(Workspace):
 
     def open(self) -> None:
         """Take up the collage of last time, and follow the wall."""
-        saved = self._file.load(_parse)
+        saved = self._file.read(_parse)
         if self._file.problem:
             self._tell(self._file.problem, "error")
         if saved is not None:
-            self._history = History(*saved)
-        if not self._file.problem:
+            self._history = self._opened = History.of(*saved)
+        if not self._file.has_damaged:  # which may need them
             self._tidy_up()
         self._is_open = True
         self._forget = self._wall.listen(self._follow)
@@ -70,9 +70,7 @@ class Studio(Workspace):
         """End all work and save."""
         was_open, self._is_open = self._is_open, False
         self._forget()
-        self.jobs.stop()
-        if was_open:
-            self._save()
+        self._close(save=was_open)
         self.exports.close()
 
     def _tidy_up(self) -> None:
@@ -122,6 +120,7 @@ class Studio(Workspace):
                 "undo": self._history.undone,
                 "redo": self._history.redone,
                 "notice": self._notice,
+                "unsaved": self.unsaved,
                 "downloads": self.exports.describe(),
             }
 
@@ -182,21 +181,31 @@ class Studio(Workspace):
         """Change some settings; with "merge", as part of the step before, if it changed them."""
         given = dict(given) if isinstance(given, dict) else given
         merge = isinstance(given, dict) and given.pop("merge", False) is True
-        with self._lock:
-            before = self.now
-            settings = before.settings.changed(given)
-            self._check(settings)
-            label = f"changing {', '.join(given) or 'nothing'}"
-            is_same = merge and self._history.undone == label and self._history.redone is None
-            if is_same:
-                self._history.set(self._history.number, settings=settings)
-            elif settings != before.settings:
-                self._history.push(replace(before, settings=settings, label=label))
+        while not self._change_settings(self._history, given, merge=merge):
+            pass  # another tab was faster
         self._changed()
 
-    def _check(self, settings: CollageSettings) -> None:
+    def _change_settings(self, seen: History[Sketch], given: Any, *, merge: bool) -> bool:
+        """Change settings of a history, unless it was left while they were checked."""
+        before = seen.now
+        settings = before.settings.changed(given)
+        self._check(settings, before.template)  # without the lock: it may read the template
+        label = f"changing {', '.join(given) or 'nothing'}"
+        if merge and seen.undone == label and seen.redone is None:
+            after = seen.changed(settings=settings)
+        elif settings != before.settings:
+            after = seen.pushed(replace(before, settings=settings, label=label))
+        else:
+            return True
+        with self._lock:
+            if self._history is not seen:
+                return False
+            self._history = after
+        return True
+
+    def _check(self, settings: CollageSettings, template: Template | None) -> None:
         """Refuse a grid that the pictures do not fill."""
-        n_pictures, template = len(self._slots()), self.now.template
+        n_pictures = len(self._slots())
         if template is None or not n_pictures:
             return
         try:
@@ -222,7 +231,8 @@ class Studio(Workspace):
         with self._lock:
             if template != self.now.template:
                 label = f"choosing {template.name}"
-                self._history.push(replace(self.now, template=template, label=label))
+                changed = replace(self.now, template=template, label=label)
+                self._history = self._history.pushed(changed)
         self._changed()
 
     def use_item(self, slot: Any) -> None:
@@ -241,8 +251,10 @@ class Studio(Workspace):
 
     def _go(self, by: int, problem: str) -> None:
         with self._lock:
-            if not self._history.go(by):
+            moved = self._history.moved(by)
+            if moved is None:
                 raise Refused(problem, status=409)
+            self._history = moved
         self._changed()
 
     def export(self, form: Any, width: Any = None, dpi: Any = None) -> Job:
@@ -281,14 +293,15 @@ class Studio(Workspace):
 
     def _follow(self) -> None:
         """Compose anew when pictures came or went; called after each change of the wall."""
-        if not self._is_open:
-            return
-        if not self._is_reading:
-            seen = self._wall.album.version, self._slots().tobytes()
-            if seen == self._seen:
+        with self._lock:
+            if not self._is_open:
                 return
-            self._seen = seen
-            self._compose()
+            if not self._is_reading:
+                seen = self._wall.album.version, self._slots().tobytes()
+                if seen == self._seen:
+                    return
+                self._seen = seen
+                self._compose()
         self.touch()
 
     def _changed(self) -> None:
@@ -297,28 +310,28 @@ class Studio(Workspace):
 
     def _compose(self) -> None:
         """Make the collage that is chosen, in the background, or take the one that is known."""
-        slots, album = self._slots(), self._wall.album
         with self._lock:
+            # Read with the lock held: of two calls, the later one knows the newest pictures.
+            slots, now, key = self._slots(), self.now, None
             self.jobs.cancel("composing")
-            now, key = self.now, None
             if now.template is not None and len(slots):
-                key = now.template.file, now.settings, album.version, slots.tobytes()
+                key = now.template.file, now.settings, self._wall.album.version, slots.tobytes()
             self._request, self._problem = self._request + 1, None
             number = self._request
-            if key is None:
-                self._show(number, None)
-            elif key in self._done:
-                self._show(number, self._done[key])
+            if key is None or key in self._done:
+                self._show(number, None if key is None else self._done[key])
             else:
 
                 def work(job: Job) -> None:
                     made = self._make(job, number, now, slots)
-                    self._done[key] = made
-                    while len(self._done) > MOST_STEPS:
-                        self._done.popitem(last=False)
-                    self._show(number, made)
+                    with self._lock:
+                        self._done[key] = made
+                        while len(self._done) > MOST_STEPS:
+                            self._done.popitem(last=False)
+                        self._show(number, made)
 
-                self._start("composing", "Composing", lambda job: self._guard(job, number, work))
+                guarded = partial(self._guard, number=number, work=work)
+                self._start("composing", "Composing", guarded, instead=True)
         self.touch()
 
     def _make(self, job: Job, number: int, now: Sketch, slots: Slots) -> Composition:
@@ -328,7 +341,7 @@ class Studio(Workspace):
             job, template, now.settings, slots, lambda each: self._show(number, each)
         )
 
-    def _guard(self, job: Job, number: int, work: Work) -> None:
+    def _guard(self, job: Job, *, number: int, work: Work) -> None:
         """Work, and say beside the settings what goes wrong."""
         try:
             work(job)
@@ -354,14 +367,13 @@ class Studio(Workspace):
                 self._problem = {"message": message, "field": field}
         self.touch()
 
-    def _save(self) -> None:
-        with self._saving:
-            with self._lock:
-                steps = [each.to_json() for each in self._history.steps]
-                position = self._history.position
-            problem = self._file.save({"position": position, "steps": steps})
-        if problem:
-            self._tell(problem, "error")
+    def _kept(self) -> Content | None:
+        if self._history is self._opened:
+            return None
+        steps, position = self._history.steps, self._history.position
+        return lambda: self._file.pieces(
+            {"position": position, "steps": [each.to_json() for each in steps]}
+        )
 
 
 def _parse(data: Any) -> tuple[list[Sketch], int]:

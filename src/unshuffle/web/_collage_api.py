@@ -19,7 +19,7 @@ from unshuffle.web._openapi import (
     record,
 )
 from unshuffle.web._prints import DPI_LIMITS
-from unshuffle.web._requests import Streams, answering, as_json, as_picture, fields
+from unshuffle.web._requests import Streams, answering, as_json, as_picture, changed, fields
 from unshuffle.web._sketch import MOST_DETAIL, NEIGHBORS
 
 _BASE = "/api/collage"
@@ -106,4 +106,4 @@ class _Files:
         name = request.query_params.get("name", "")
         template = await self.studio.keep_template(name, request.stream())
         await run_in_threadpool(self.studio.use_template, template)
-        return as_json({"version": self.studio.version})
+        return as_json(changed(self.studio))

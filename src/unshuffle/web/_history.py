@@ -1,10 +1,13 @@
 """The steps of a view, such as arrangements of a wall, of which each can come back."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Generic, Protocol, TypeVar
 
 MOST_STEPS = 60
+# Of steps and versions; never used twice, so that late work finds its step or none.
+_numbers = count(1)
 
 
 class Kept(Protocol):
@@ -26,23 +29,29 @@ class Kept(Protocol):
 T = TypeVar("T", bound=Kept)
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class _Step(Generic[T]):
-    """A place in the history; what is there may still be worked on."""
+    """A place in the history; the same number with another content is later work on it."""
 
     number: int
     now: T
 
 
+@dataclass(frozen=True, eq=False)
 class History(Generic[T]):
-    """Steps that can be undone, one of which is shown; others must see to locks."""
+    """Steps that can be undone, one of which is shown.
 
-    _numbers = count(1)  # never used twice, so that late work finds its step or none
+    A value: each change gives another history, so that a reader without a lock sees one moment.
+    """
 
-    def __init__(self, steps: list[T], position: int = 0) -> None:
-        self._steps = [_Step(next(self._numbers), each) for each in steps]
-        self.position = position
-        self.version = next(self._numbers)  # of what is shown
+    _steps: tuple[_Step[T], ...]
+    position: int
+    version: int  # of what is shown
+
+    @classmethod
+    def of(cls, steps: Sequence[T], position: int = 0) -> "History[T]":
+        """A history of these steps, the oldest first."""
+        return cls(tuple(_Step(next(_numbers), each) for each in steps), position, next(_numbers))
 
     @property
     def steps(self) -> list[T]:
@@ -74,35 +83,34 @@ class History(Generic[T]):
         """What a step holds that is still there."""
         return next((step.now for step in self._steps if step.number == number), None)
 
-    def push(self, new: T) -> None:
-        """Show a new one, which is not settled; what was undone is gone."""
-        shown = self._steps[self.position]
+    def pushed(self, new: T, *, settled: bool = False) -> "History[T]":
+        """With a new step that is shown; what was undone is gone."""
+        before = self._steps[self.position]
         # It stays as it is, unless there was nothing to show yet.
-        shown.now = _replace(shown.now, settled=shown.now.settled or not shown.now.raw)
-        del self._steps[self.position + 1 :]
-        self._steps.append(_Step(next(self._numbers), _replace(new, settled=False)))
-        del self._steps[: max(0, len(self._steps) - MOST_STEPS)]
-        self.position = len(self._steps) - 1
-        self.version = next(self._numbers)
+        left = replace(
+            before, now=_with(before.now, settled=before.now.settled or not before.now.raw)
+        )
+        added = _Step(next(_numbers), _with(new, settled=settled))
+        steps = (*self._steps[: self.position], left, added)[-MOST_STEPS:]
+        return History(steps, len(steps) - 1, next(_numbers))
 
-    def set(self, number: int, **changes: Any) -> bool:
-        """Change what a step holds; whether it is still there."""
-        for position, step in enumerate(self._steps):
-            if step.number == number:
-                step.now = _replace(step.now, **changes)
-                if position == self.position:
-                    self.version = next(self._numbers)
-                return True
-        return False
+    def changed(self, number: int | None = None, **changes: Any) -> "History[T]":
+        """With changes of a step that is still there, or of the one that is shown."""
+        wanted = self.number if number is None else number
+        steps = tuple(
+            replace(step, now=_with(step.now, **changes)) if step.number == wanted else step
+            for step in self._steps
+        )
+        return History(
+            steps, self.position, next(_numbers) if wanted == self.number else self.version
+        )
 
-    def go(self, by: int) -> bool:
-        """Show another step; whether there is one."""
+    def moved(self, by: int) -> "History[T] | None":
+        """With another step shown; None if there is none."""
         if not 0 <= self.position + by < len(self._steps):
-            return False
-        self.position += by
-        self.version = next(self._numbers)
-        return True
+            return None
+        return History(self._steps, self.position + by, next(_numbers))
 
 
-def _replace(step: T, **changes: Any) -> T:
+def _with(step: T, **changes: Any) -> T:
     return replace(step, **changes)  # type: ignore[type-var]

@@ -132,23 +132,32 @@ class Jobs:
         self._queues: dict[str, SimpleQueue[tuple[Job, Work]]] = {}
         for kind in kinds:
             self._queues[kind] = SimpleQueue()
-            # Of its own making: the program must not wait for it when it ends.
+            # A daemon thread, not an executor: exit must not wait for a running job.
             threading.Thread(target=self._serve, args=(self._queues[kind],), daemon=True).start()
 
     def start(
-        self, kind: str, words: str, work: Work, on_cancel: Callable[[], None] | None = None
+        self,
+        kind: str,
+        words: str,
+        work: Work,
+        on_cancel: Callable[[], None] | None = None,
+        *,
+        instead: bool = False,
     ) -> Job:
         """Begin work when that of the same kind is done; `TooMany` if too much waits.
 
-        A canceled job ends some time later; `on_cancel` is called at once.
+        A canceled job ends some time later; `on_cancel` is called at once. With `instead`, all
+        others of the kind are canceled, so that it is never too much.
         """
         with self._lock:
             waiting = [job for job in self._unfinished if job.kind == kind and not job.canceled]
-            if len(waiting) >= MOST_WAITING:
+            if len(waiting) >= MOST_WAITING and not instead:
                 raise TooMany
             job = Job(next(self._numbers), kind, words, self._changed, on_cancel)
             self._unfinished.append(job)
-        self._queues[kind].put((job, work))
+            self._queues[kind].put((job, work))  # in the order of the list
+        for each in waiting if instead else ():
+            each.cancel()
         self._changed()
         return job
 

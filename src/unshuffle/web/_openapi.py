@@ -42,7 +42,8 @@ def maybe(schema: Schema) -> Schema:
     return {"anyOf": [schema, NOTHING]}
 
 
-CHANGED = record("job", version=INTEGER, job=TEXT)
+CHANGED = record("job", version=INTEGER, unsaved=maybe(TEXT), job=TEXT)
+ADDED = record(slot=INTEGER, version=INTEGER, unsaved=maybe(TEXT))
 _JOB = record(
     id=TEXT, kind=TEXT, words=TEXT, done=INTEGER, total=INTEGER, fraction=NUMBER, left=TEXT
 )
@@ -52,6 +53,7 @@ _STATE = record(
     jobs=array(_JOB),
     undo=maybe(TEXT),
     redo=maybe(TEXT),
+    unsaved=maybe(TEXT),
     downloads=array(_DOWNLOAD),
 )
 _ERROR = record(error=record(message=TEXT, field=maybe(TEXT)))

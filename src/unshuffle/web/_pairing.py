@@ -1,9 +1,10 @@
 """A match of two collections that people correct: each answer helps the other pairs."""
 
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from unshuffle.web._pair_exports import PAIR_MAKERS, Table
 from unshuffle.web._pairs import Pairs, SavedMatch
 from unshuffle.web._refusal import Refused
 from unshuffle.web._sides import NOUNS, PictureSide, Side, kind_of, kind_of_name, make_side
-from unshuffle.web._state_file import Companion
+from unshuffle.web._state_file import Companion, Content
 from unshuffle.web._workspace import Workspace, shown
 
 # Seconds without an answer after which the match begins anew, and without a new file after which
@@ -33,15 +34,17 @@ _ADDING = "adding items"
 class Pairing(Workspace):
     """Two collections, their pairs and what people say of them."""
 
+    _file: Companion
+
     def __init__(self, paths: Sequence[Path] | None, kept: Companion, cache: Path) -> None:
-        super().__init__(("reading", "matching", "exporting"))
+        super().__init__(("reading", "matching", "exporting"), kept)
         self.exports = Exports(kept.files / ".exports", PAIR_MAKERS)
         self._paths = None if paths is None else tuple(paths)
-        self._file, self._cache = kept, cache
+        self._cache = cache
         self.kind: str | None = None
         self.sides: tuple[Side, ...] = ()
         self._automatic: bool | None = None  # None until people choose
-        self._history: History[Pairs] = History([Pairs.none()])
+        self._history: History[Pairs] = History.of([Pairs.none()])
         self._candidates: Candidates | None = None
         self._saved: SavedMatch | None = None  # of last time, until it is taken up
         self._added_at = -inf
@@ -59,7 +62,7 @@ class Pairing(Workspace):
                     f"{NOUNS[kinds[1]]}. Give two collections of the same kind."
                 )
             self.kind = kinds[0]
-        saved = self._file.load(SavedMatch.from_json)
+        saved = self._file.read(SavedMatch.from_json)
         if self._file.problem:
             self._tell(self._file.problem, "error")
         if saved is not None and self._paths is None:
@@ -77,9 +80,7 @@ class Pairing(Workspace):
     def close(self) -> None:
         """End all work and save."""
         was_open, self._is_open = self._is_open, False
-        self.jobs.stop()
-        if was_open and self.sides:
-            self._save()
+        self._close(save=was_open and bool(self.sides))
         self.exports.close()
 
     def _make_sides(self, kind: str, dropped: Sequence[list[Dropped]]) -> None:
@@ -97,7 +98,7 @@ class Pairing(Workspace):
         with self._lock:
             if self._saved is not None:
                 names = [side.names for side in self.sides]
-                self._history = History(self._saved.steps_for(names), self._saved.position)
+                self._history = History.of(self._saved.steps_for(names), self._saved.position)
                 self._saved = None
 
     # ---- what the page sees
@@ -155,6 +156,7 @@ class Pairing(Workspace):
                 "undo": history.undone,
                 "redo": history.redone,
                 "notice": self._notice,
+                "unsaved": self.unsaved,
                 "downloads": self.exports.describe(),
             }
 
@@ -311,7 +313,7 @@ class Pairing(Workspace):
             self._automatic = given["automatic"]
         self._save()
         self.touch()
-        if self._automatic and self.now.stale:
+        if self._automatic and self.now.stale and not self._missing():
             self.match_again()
 
     def match_again(self) -> None:
@@ -323,9 +325,10 @@ class Pairing(Workspace):
 
     def _go(self, by: int, problem: str) -> None:
         with self._lock:
-            before = self.now.partner
-            if not self._history.go(by):
+            before, moved = self.now.partner, self._history.moved(by)
+            if moved is None:
                 raise Refused(problem, status=409)
+            self._history = moved
             self.jobs.cancel("matching")
             now = self.now
             changed = frozenset(np.flatnonzero(now.partner != before).tolist())
@@ -362,7 +365,7 @@ class Pairing(Workspace):
         with self._lock:
             if self.kind == "table":  # another table has other rows
                 self.jobs.cancel("matching")
-                self._history, self._candidates = History([Pairs.none()]), None
+                self._history, self._candidates = History.of([Pairs.none()]), None
         self.touch()
         self._read()
 
@@ -371,12 +374,13 @@ class Pairing(Workspace):
         self.jobs.cancel()
         self.jobs.wait(timeout=30)
         with self._lock:
-            for side in self.sides:
-                side.clear()
-            self._history = History([Pairs.none()])
+            sides = self.sides
+            self._history, self._saved = History.of([Pairs.none()]), None
             self._candidates, self._automatic = None, None
             if self._paths is None:
                 self.kind, self.sides = None, ()
+        for side in sides:
+            side.clear()
         self._save()
         self.touch()
         if self.sides:
@@ -401,35 +405,33 @@ class Pairing(Workspace):
         """Show new pairs, after which the old ones can come back, and match the others anew."""
         with self._lock:
             self.jobs.cancel("matching")
-            self._history.push(replace(pairs, label=label))
-            if self.automatic and not self._missing():
-                self._work()
-            else:
-                self._set(self._history.number, settled=True)
-            self._save()
+            works = self.automatic and not self._missing()
+            self._history = self._history.pushed(replace(pairs, label=label), settled=not works)
+        self._save()
+        self.touch()
+        if works:
+            self._work()
+
+    def _set(self, number: int, **changes: Any) -> None:
+        with self._lock:
+            self._history = self._history.changed(number, **changes)
         self.touch()
 
-    def _set(self, number: int, **changes: Any) -> bool:
-        with self._lock:
-            found = self._history.set(number, **changes)
-        self.touch()
-        return found
+    def _kept(self) -> Content | None:
+        if self._saved is not None:  # of last time, not yet taken up
+            return partial(self._pieces, replace(self._saved, automatic=self._automatic))
+        saved = SavedMatch(
+            self.kind,
+            tuple(list(side.names) for side in self.sides) or ([], []),
+            tuple(side.kept() for side in self.sides) or ([], []),
+            self._automatic,
+            self._history.steps,
+            self._history.position,
+        )
+        return partial(self._pieces, saved)
 
-    def _save(self) -> None:
-        with self._lock:
-            if self._saved is not None:
-                return  # nothing has changed yet
-            saved = SavedMatch(
-                self.kind,
-                tuple(list(side.names) for side in self.sides) or ([], []),
-                tuple(side.kept() for side in self.sides) or ([], []),
-                self._automatic,
-                self._history.steps,
-                self._history.position,
-            )
-            problem = self._file.save(saved.to_json())
-        if problem:
-            self._tell(problem, "error")
+    def _pieces(self, saved: SavedMatch) -> Iterator[bytes]:
+        return self._file.pieces(saved.to_json())
 
     # ---- reading
 
@@ -477,7 +479,7 @@ class Pairing(Workspace):
                 is_new or not now.settled or (self.automatic and self._candidates is None)
             )
             if works and is_new and not now.raw and now.settled:
-                self._history.push(replace(now, label=_ADDING))
+                self._history = self._history.pushed(replace(now, label=_ADDING))
         self._save()
         self.touch()
         if works:
@@ -497,19 +499,19 @@ class Pairing(Workspace):
         """Match the pairs that are shown, in the background."""
         waits = _PAUSE if pause is None else pause
         with self._lock:
-            number = self._history.number
-            self.jobs.cancel("matching")
-        self._start("matching", "Matching", lambda job: self._match(job, number, waits))
+            wanted = self._history.number
+        work = partial(self._match, wanted=wanted, pause=waits)
+        self._start("matching", "Matching", work, instead=True)
 
-    def _match(self, job: Job, number: int, pause: float) -> None:
-        """Match for a step of the history, unless it is left or changed meanwhile."""
+    def _match(self, job: Job, *, wanted: int, pause: float) -> None:
+        """Match for the step that is shown when the work begins, which may be a later one."""
         end = time.monotonic() + pause
         while time.monotonic() < end:
             job.check()
             time.sleep(0.05)
         with self._lock:
-            now, sides = self._history.find(number), self.sides
-        if now is None or not sides:
+            number, now, sides = self._history.number, self._history.now, self.sides
+        if not sides or (now.settled and number != wanted):
             return
         found = match(job, now.grown(self._n_first()), sides)
         if job.canceled and not (now.raw and self._is_open):

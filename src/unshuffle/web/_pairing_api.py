@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from unshuffle.web._openapi import (
+    ADDED,
     FLAG,
     INTEGER,
     NUMBER,
@@ -27,6 +28,7 @@ from unshuffle.web._requests import (
     answering,
     as_json,
     as_picture,
+    changed,
     fields,
     number_in,
 )
@@ -83,7 +85,7 @@ def pairing_operations(pairing: Pairing, streams: Streams) -> list[Operation]:
         Operation(
             "PUT", f"{_BASE}/uploads", "Add a picture, a text or a table to a side", files.upload,
             query={"side": {"enum": ["0", "1"]}, "name": {**TEXT, "default": ""}}, status=201,
-            gives=record(slot=INTEGER, version=INTEGER),
+            gives=ADDED,
         ),
         change(
             "answer", "Keep pairs that you know: confirmed or corrected",
@@ -152,4 +154,4 @@ class _Files:
         number = {"0": 0, "1": 1}.get(side)
         slot = await self.pairing.add(number, name, request.stream())
         await run_in_threadpool(self.pairing.added)
-        return as_json({"slot": slot, "version": self.pairing.version}, 201)
+        return as_json({"slot": slot, **changed(self.pairing)}, 201)

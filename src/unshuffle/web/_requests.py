@@ -3,18 +3,20 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from unshuffle.web._exports import Exports
 from unshuffle.web._refusal import Refused
 from unshuffle.web._workspace import Workspace
 
-# Seconds between two states that are sent to a page, and after which it hears that all is well.
+# Minimum seconds between two states, and seconds of silence before a sign of life.
 BETWEEN_STATES, SIGN_OF_LIFE = 0.12, 10.0
 # Pages that listen at the same time.
 MOST_LISTENERS = 64
@@ -37,6 +39,11 @@ def answering(function: Callable[[], Any]) -> Endpoint:
     return answer
 
 
+def changed(workspace: Workspace) -> dict[str, Any]:
+    """The answer to a change: it was made, and whether it will be there next time."""
+    return {"version": workspace.version, "unsaved": workspace.unsaved}
+
+
 def changing(workspace: Workspace, function: Callable[[Any], object]) -> Endpoint:
     """Address that hands a body in JSON to a function, which may return the id of a job."""
 
@@ -46,7 +53,7 @@ def changing(workspace: Workspace, function: Callable[[Any], object]) -> Endpoin
         except (ValueError, RecursionError):
             raise Refused("The request is not valid JSON.") from None
         found = await run_in_threadpool(function, data)
-        answer = {"version": workspace.version}
+        answer = changed(workspace)
         return as_json(answer if found is None else {**answer, "job": found})
 
     return change
@@ -56,8 +63,8 @@ def canceling(workspace: Workspace) -> Endpoint:
     """Address that cancels a job."""
 
     async def cancel(request: Request) -> Response:
-        workspace.cancel(request.path_params["name"])
-        return as_json({"version": workspace.version})
+        await run_in_threadpool(workspace.cancel, request.path_params["name"])
+        return as_json(changed(workspace))
 
     return cancel
 
@@ -110,19 +117,19 @@ class Streams:
         async def answer(request: Request) -> Response:
             if self._n_listeners >= MOST_LISTENERS:
                 raise Refused("Too many pages are open. Close some.", status=503)
-            return StreamingResponse(
-                self._states(workspace),
-                media_type="text/event-stream",
-                headers={"x-accel-buffering": "no"},
-            )
+            # Counted now: many requests may be answered before the first stream begins.
+            self._n_listeners += 1
+            return _Stream(self._states(workspace), self._end)
 
         return answer
 
-    async def _states(self, workspace: Workspace) -> AsyncIterator[bytes]:
+    def _end(self) -> None:
+        self._n_listeners -= 1
+
+    async def _states(self, workspace: Workspace) -> AsyncGenerator[bytes, None]:
         loop, changed = asyncio.get_running_loop(), asyncio.Event()
         # However often it changes, only the newest state is sent.
         forget = workspace.listen(lambda: _wake(loop, changed))
-        self._n_listeners += 1
         try:
             while not self._stopping.is_set():
                 changed.clear()
@@ -134,7 +141,6 @@ class Streams:
                         yield b": still here\n\n"
         finally:
             forget()
-            self._n_listeners -= 1
 
     async def _happened(self, changed: asyncio.Event) -> bool:
         """Wait for a change or the end; whether one came before a sign of life is due."""
@@ -149,6 +155,24 @@ class Streams:
         return bool(done)
 
 
+class _Stream(StreamingResponse):
+    """Server-sent events; `end` is called once, even if the client leaves before the first one."""
+
+    def __init__(self, events: AsyncGenerator[bytes, None], end: Callable[[], None]) -> None:
+        headers = {"x-accel-buffering": "no"}
+        super().__init__(events, media_type="text/event-stream", headers=headers)
+        self._events, self._end = events, end
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events until they end or the client leaves."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._end()
+            await self._events.aclose()
+
+
 def _wake(loop: asyncio.AbstractEventLoop, event: asyncio.Event) -> None:
-    if not event.is_set() and not loop.is_closed():
-        loop.call_soon_threadsafe(event.set)
+    if not event.is_set():
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(event.set)

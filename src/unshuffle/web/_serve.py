@@ -5,6 +5,7 @@ import socket
 import threading
 import webbrowser
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,15 @@ def serve(
     on_start : callable or None, default=None
         Called with the address once the server listens.
 
+    Raises
+    ------
+    ValueError
+        If what is kept was written by a newer version of unshuffle, which is left as it is; or if
+        `folder`, `other`, `port` or `state` cannot be used.
+    OSError
+        When the server stops and the last changes could not be saved, because the disk is full,
+        say. The message says where they are instead.
+
     Notes
     -----
     Needs ``pip install 'unshuffle[web]'``. Memory grows with the pictures, 5 kB each for 100,000
@@ -77,14 +87,16 @@ def serve(
         raise ValueError(f"`state` must end in .json, got {path}.")
     prepare()
     with _listen(port) as listener:
-        kept, cache = StateFile(path), default_cache()
-        session = Session(paths[0] if len(paths) == 1 else None, kept, cache)
-        pairing = Pairing(paths if len(paths) == 2 else None, kept.companion("match"), cache)
-        studio = Studio(session, kept.companion("collage"))
-        try:
-            session.open()
-            pairing.open()
-            studio.open()
+        with ExitStack() as stack:  # each is closed, and so saved, whatever happens to the others
+            kept, cache = StateFile(path), default_cache()
+            stack.callback(kept.close)
+            match, collage = (kept.companion(view) for view in ("match", "collage"))
+            session = Session(paths[0] if len(paths) == 1 else None, kept, cache)
+            pairing = Pairing(paths if len(paths) == 2 else None, match, cache)
+            studio = Studio(session, collage)
+            for view in (session, pairing, studio):
+                stack.callback(view.close)
+                view.open()
             token, number = new_token(), listener.getsockname()[1]
             hosts = [f"{name}:{number}" for name in (HOST, "localhost")]
             address = f"http://{hosts[0]}/{'match' if len(paths) == 2 else ''}?token="
@@ -101,10 +113,9 @@ def serve(
                     threading.Thread(target=webbrowser.open, args=(once,), daemon=True).start()
 
             server(guard, app.state.streams.stop, listener, started)
-        finally:
-            studio.close()
-            pairing.close()
-            session.close()
+        lost = [view.lost for view in (session, pairing, studio) if view.lost]
+        if lost:
+            raise OSError(" ".join(lost))
 
 
 def _check_paths(folder: str | Path | None, other: str | Path | None) -> list[Path]:

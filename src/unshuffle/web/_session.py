@@ -7,7 +7,7 @@ be undone, and each is saved before it is confirmed.
 import base64
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count
@@ -33,7 +33,7 @@ from unshuffle.web._exports import N_ALIKE, WALL_MAKERS, Exports, Wall
 from unshuffle.web._history import History
 from unshuffle.web._jobs import Canceled, Job
 from unshuffle.web._refusal import Refused
-from unshuffle.web._state_file import Saved, StateFile
+from unshuffle.web._state_file import Content, Saved, StateFile, wall_pieces
 from unshuffle.web._workspace import Workspace, shown
 
 # Seconds between two saves of new pictures, and without a new one after which all have come.
@@ -44,15 +44,15 @@ _PAUSE = 0.6
 class Session(Workspace):
     """Pictures and their wall; every method may be called from any thread."""
 
+    _file: StateFile
+
     def __init__(self, folder: Path | None, state: StateFile, cache: Path) -> None:
-        super().__init__(("reading", "arranging", "exporting"))
+        super().__init__(("reading", "arranging", "exporting"), state)
         self.title = "Dropped pictures" if folder is None else folder.resolve().name or str(folder)
         self.album = Album(folder, state.pictures, cache)
         self.exports = Exports(state.pictures / ".exports", WALL_MAKERS)
         self.arranger = Arranger(self.album)
-        self._file = state
-        self._saving = threading.Lock()
-        self._history = History([Arrangement(Settings(), _nothing())])
+        self._history = History.of([Arrangement(Settings(), _nothing())])
         self._saved_at = self._added_at = -inf
         self._is_open = False
 
@@ -69,7 +69,7 @@ class Session(Workspace):
             self._start_over()
         else:
             self._take_up(saved)
-        if not self._file.problem:  # the wall that was put aside may need them
+        if not self._file.has_damaged:  # which may need them
             self.album.tidy_up(self._used())
         self._is_open = True
         self._read()
@@ -77,14 +77,12 @@ class Session(Workspace):
     def close(self) -> None:
         """End all work and save; a wall that could not be opened stays as it was."""
         was_open, self._is_open = self._is_open, False
-        self.jobs.stop()
-        if was_open:
-            self._save()
+        self._close(save=was_open)
         self.exports.close()
         self._file.close()
 
     def _start_over(self) -> None:
-        self._history = History([Arrangement(Settings(), _nothing())])
+        self._history = History.of([Arrangement(Settings(), _nothing())])
         self._show_in_order()
 
     def _take_up(self, saved: Saved) -> None:
@@ -95,7 +93,7 @@ class Session(Workspace):
         # The folder may hold a file by now that is called like a dropped one.
         place |= {each.name: dropped.get(each.file, -1) for each in saved.dropped}
         slots = np.array([place.get(name, -1) for name in saved.names], dtype=np.intp)
-        self._history = History(
+        self._history = History.of(
             [arrangement.renumbered(slots) for arrangement in saved.steps], saved.position
         )
 
@@ -106,7 +104,7 @@ class Session(Workspace):
         if slots.size:
             with suppress(Refused):
                 cells = Settings().cells(len(slots), self._file.pictures)
-        self._set(self._history.number, grid=in_order(slots, cells), settled=False, raw=True)
+        self._set(grid=in_order(slots, cells), settled=False, raw=True)
 
     # ---- what the page sees
 
@@ -143,6 +141,7 @@ class Session(Workspace):
                 "undo": history.undone,
                 "redo": history.redone,
                 "notice": self._notice,
+                "unsaved": self.unsaved,
                 "downloads": self.exports.describe(),
             }
 
@@ -183,15 +182,26 @@ class Session(Workspace):
 
     def change_settings(self, given: Any) -> None:
         """Choose another shape, other features or another quality, and arrange anew."""
-        settings = self.now.settings.changed(given)
-        self._arrange_anew(settings, f"changing {', '.join(given) or 'nothing'}")
+
+        def choose(now: Arrangement) -> Arrangement:
+            settings = now.settings.changed(given)
+            return replace(
+                now, settings=settings, label=f"changing {', '.join(given) or 'nothing'}"
+            )
+
+        self._arrange_anew(choose)
 
     def use_mask(self, name: str, file: str) -> None:
         """Use a picture that was kept as the shape of the wall."""
-        settings = replace(self.now.settings, shape="mask", mask=name, mask_file=file)
+
+        def choose(now: Arrangement) -> Arrangement:
+            shape = replace(now.settings, shape="mask", mask=name, mask_file=file)
+            return replace(now, settings=shape, label=f"choosing {name}")
+
         try:
-            settings.cells(1, self._file.pictures)  # whether it is a picture of a shape
-            self._arrange_anew(settings, f"choosing {name}")
+            # Whether it is a picture of a shape.
+            choose(self.now).settings.cells(1, self._file.pictures)
+            self._arrange_anew(choose)
         except Refused:
             if file not in self._used():
                 self.album.discard(file)
@@ -199,7 +209,8 @@ class Session(Workspace):
 
     def arrange_again(self) -> None:
         """Arrange anew from another start."""
-        self._arrange_anew(self.now.settings, "arranging again", seed=self.now.seed + 1)
+        again = "arranging again"
+        self._arrange_anew(lambda now: replace(now, seed=now.seed + 1, label=again))
 
     def move(self, slot: Any, cell: Any, rows: Any, columns: Any) -> None:
         """Put a picture into a cell, where it stays, and the others around it."""
@@ -218,7 +229,7 @@ class Session(Workspace):
             if held == OUTSIDE:
                 raise Refused("That cell is outside the shape.", status=409)
             moved = now.swapped(slot, cell)
-            # Whoever was frozen there has to leave.
+            # Unfreeze the picture that occupied the cell.
             frozen = (now.frozen - {held}) | {slot}
             label = f"moving {shown(self.album.names[slot])}"
             self._push(replace(moved, frozen=frozen, label=label))
@@ -230,9 +241,11 @@ class Session(Workspace):
             some = _check_slots(slots, self.now.placed)
             label = f"freezing {self._named(some)}"
             now = self.now
-            self._push(replace(now, frozen=now.frozen | some, label=label))
+            frozen = replace(now, frozen=now.frozen | some, label=label)
+            self._push(frozen, settled=now.settled)
         if now.settled:
-            self._finish()
+            self._save()
+            self._compare_anew()
         else:  # the rest settles around it
             self._work()
 
@@ -268,16 +281,18 @@ class Session(Workspace):
 
     def _go(self, by: int, problem: str) -> None:
         with self._lock:
-            if not self._history.go(by):
+            moved = self._history.moved(by)
+            if moved is None:
                 raise Refused(problem, status=409)
             self.jobs.cancel("arranging")
+            self._history = moved
             self._adopt()
+            self.touch()
             settled = self.now.settled
         if not settled:
             self._work()  # it was left before it was arranged
             return
         self._save()
-        self.touch()
         self._compare_anew()
 
     def _adopt(self) -> None:
@@ -289,7 +304,7 @@ class Session(Workspace):
         if gone or new:
             left = now.without(gone)
             out = left.out | frozenset(new)
-            self._set(self._history.number, grid=left.grid, frozen=left.frozen, out=out)
+            self._set(grid=left.grid, frozen=left.frozen, out=out)
 
     def added(self) -> None:
         """Show pictures that were dropped, and read them."""
@@ -303,7 +318,7 @@ class Session(Workspace):
                 new = [slot for slot in self.album.waiting().tolist() if slot not in known]
                 if new and self.now.label == _ADDING and not self.now.settled:
                     grown = self._grown(self.now, new)
-                    self._set(self._history.number, grid=grown.grid, raw=grown.raw)
+                    self._set(grid=grown.grid, raw=grown.raw)
                 elif new:
                     self._push(self._grown(replace(self.now, label=_ADDING), new))
         self._read()
@@ -318,9 +333,10 @@ class Session(Workspace):
         self.jobs.cancel()
         self.jobs.wait(timeout=30)
         with self._lock:
-            self.album.clear()
+            copies = self.album.forget()
             self.arranger.compared = None
             self._start_over()
+        self.album.delete(copies)
         self._save()
         self._read()
 
@@ -348,40 +364,24 @@ class Session(Workspace):
 
     # ---- history
 
-    def _push(self, arrangement: Arrangement) -> None:
+    def _push(self, arrangement: Arrangement, *, settled: bool = False) -> None:
         """Show a new arrangement, after which the old one can come back."""
         with self._lock:
             self.jobs.cancel("arranging")
-            self._history.push(arrangement)
-        self.touch()
+            self._history = self._history.pushed(arrangement, settled=settled)
+            self.touch()
 
-    def _set(self, number: int, **changes: Any) -> bool:
-        """Change the arrangement of a step; whether it is still in the history."""
+    def _set(self, number: int | None = None, **changes: Any) -> None:
+        """Change the arrangement of a step, by default of the one that is shown."""
         with self._lock:
-            found = self._history.set(number, **changes)
-        self.touch()
-        return found
+            self._history = self._history.changed(number, **changes)
+            self.touch()
 
-    def _finish(self) -> None:
-        """Keep the wall as it is."""
-        with self._lock:
-            self._set(self._history.number, settled=True)
-        self._save()
-        self._compare_anew()
-
-    def _save(self) -> None:
-        with self._saving:
-            with self._lock:
-                saved = Saved(
-                    list(self.album.names),
-                    self.album.kept(),
-                    self._history.steps,
-                    self._history.position,
-                )
-                self._saved_at = time.monotonic()
-            problem = self._file.save(saved)
-        if problem:
-            self._tell(problem, "error")
+    def _kept(self) -> Content:
+        history = self._history
+        saved = Saved(list(self.album.names), self.album.kept(), history.steps, history.position)
+        self._saved_at = time.monotonic()
+        return lambda: wall_pieces(saved)
 
     def _used(self) -> set[str]:
         """Files of dropped pictures and masks that can still be shown."""
@@ -443,13 +443,13 @@ class Session(Workspace):
             gone = frozenset(np.setdiff1d(now.placed, ready).tolist())
             if gone:
                 now = now.without(gone)
-                self._set(self._history.number, grid=now.grid, frozen=now.frozen)
+                self._set(grid=now.grid, frozen=now.frozen)
             new = np.setdiff1d(ready, [*now.placed.tolist(), *now.out])
             if new.size and now.settled:
                 self._push(self._grown(replace(now, label=_ADDING), new.tolist()))
             elif new.size:
                 grown = self._grown(now, new.tolist())
-                self._set(self._history.number, grid=grown.grid, raw=grown.raw)
+                self._set(grid=grown.grid, raw=grown.raw)
             done = now.settled and not new.size
         if not done:
             self._work()
@@ -471,19 +471,27 @@ class Session(Workspace):
 
     # ---- arranging
 
-    def _arrange_anew(self, settings: Settings, label: str, seed: int | None = None) -> None:
-        """Arrange all pictures, without regard to where they are, except for frozen ones."""
-        now = self.now
-        slots = self._to_place(now)
-        cells = now.grid != OUTSIDE
-        if not (now.frozen and now.settings.has_shape_of(settings) and cells.sum() >= len(slots)):
-            cells = self._cells(settings, len(slots))
-        with self._lock:
-            now = self.now
-            changed = replace(now, settings=settings, seed=seed or now.seed, label=label, raw=True)
-            if not np.array_equal(cells, now.grid != OUTSIDE):
-                changed = changed.poured(slots, cells)
-            self._push(changed)
+    def _arrange_anew(self, choose: Callable[[Arrangement], Arrangement]) -> None:
+        """Arrange all pictures, without regard to where they are, except for frozen ones.
+
+        `choose` gives what is shown another shape, other features or another seed, and a label.
+        """
+        known: dict[tuple[Settings, int], Any] = {}
+        while True:
+            with self._lock:
+                now = self.now
+                chosen, slots, cells = choose(now), self._to_place(now), now.grid != OUTSIDE
+                fits = cells.sum() >= len(slots)
+                keeps = now.frozen and now.settings.has_shape_of(chosen.settings) and fits
+                key = chosen.settings, len(slots)
+                if keeps or key in known:
+                    changed = replace(chosen, raw=True)
+                    if not (keeps or np.array_equal(known[key], cells)):
+                        changed = changed.poured(slots, known[key])
+                    self._push(changed)
+                    break
+            # Without the lock, since it may read a mask; another tab may leave out a picture now.
+            known[key] = self._cells(*key)
         if now.frozen and not changed.frozen:
             self._tell(
                 "The wall has a new shape, so frozen pictures were released. Undo takes it back."
@@ -498,61 +506,70 @@ class Session(Workspace):
     def _work(self) -> None:
         """Arrange the wall that is shown, in the background, from where the pictures are."""
         with self._lock:
-            number = self._history.number
-            self.jobs.cancel("arranging")
-            self._set(number, score=None)
-            wait = self.album.waiting().size and self.jobs.unfinished("reading")
+            works = not self.now.settled  # another tab may have gone to another step
+            if works:
+                self.jobs.cancel("arranging")
+                self._set(score=None)
+                # After the reading, which takes in what is not settled.
+                works = not (self.album.waiting().size and self.jobs.unfinished("reading"))
         self._save()
-        if wait:
-            return  # after the reading, which takes in what is not settled
-        self._start("arranging", "Arranging", lambda job: self._arrange(job, number))
+        if works:
+            self._start("arranging", "Arranging", self._arrange, instead=True)
 
     def _to_place(self, now: Arrangement) -> Slots:
         """Slots that belong on the wall."""
         return np.setdiff1d(self.album.ready(), sorted(now.out)).astype(np.intp)
 
-    def _arrange(self, job: Job, number: int) -> None:
-        """Work on a step of the history until it is settled or the job is canceled."""
+    def _arrange(self, job: Job) -> None:
+        """Work on the step that is shown until it is settled or the job is canceled."""
         with self._lock:
-            now = self._history.find(number)
-        if now is None:
+            number, now = self._history.number, self.now
+        if now.settled:
             return
-        slots = self._to_place(now)
+        seen, score, slots = now, None, self._to_place(now)
         # Cells for another number of pictures than have been read.
         if (now.grid != OUTSIDE).sum() < len(slots) or (now.raw and not now.frozen):
             cells = self._cells(now.settings, len(slots))
             if not np.array_equal(cells, now.grid != OUTSIDE):
                 now = now.poured(slots, cells)
+
+        def show(grid: Grid, **changes: Any) -> None:
+            nonlocal seen
+            seen = self._show(number, seen, grid=grid, frozen=now.frozen, **changes)
+
         try:
             if not slots.size:
-                self._set(number, grid=now.grid, frozen=now.frozen)
+                show(now.grid)
                 return
             layout, remarks = self.arranger.lay_out(
-                job,
-                now,
-                slots,
-                lambda grid: self._show(number, grid, now.frozen),
+                job, now, slots, lambda grid: show(grid, raw=False)
             )
+            score = float(layout.score_)
         finally:
             # Also after an error or when canceled: what there is, is kept. When the server stops,
             # the work goes on next time.
             if self._is_open:
-                self._settle(number)
+                self._settle(number, seen, score)
                 self._save()
         for remark in remarks:
             self._tell(remark)
-        self._set(number, score=float(layout.score_))
 
-    def _settle(self, number: int) -> None:
+    def _show(self, number: int, seen: Arrangement, **changes: Any) -> Arrangement:
+        """Change what a step holds and return it; `Canceled` if it was changed meanwhile."""
+        with self._lock:
+            if self._history.find(number) is not seen:
+                raise Canceled
+            self._set(number, **changes)
+            shown = self._history.find(number)
+        assert shown is not None
+        return shown
+
+    def _settle(self, number: int, seen: Arrangement, score: float | None) -> None:
         """Leave a step as it is, unless it was left before there was anything to show."""
         with self._lock:
-            step = self._history.find(number)
-            if step is not None and (number == self._history.number or not step.raw):
-                self._set(number, settled=True)
-
-    def _show(self, number: int, grid: Grid, frozen: frozenset[int]) -> None:
-        if not self._set(number, grid=grid, frozen=frozen, raw=False):
-            raise Canceled  # something else was done meanwhile
+            shown = number == self._history.number
+            if self._history.find(number) is seen and (shown or not seen.raw):
+                self._set(number, settled=True, score=score)
 
     def _compare_anew(self) -> None:
         """Compare the pictures of a settled wall, for look-alikes, unless that was done."""

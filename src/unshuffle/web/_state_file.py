@@ -4,9 +4,11 @@ import hashlib
 import json
 import os
 import re
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,7 +25,11 @@ except ImportError:  # Windows
 
 FORMAT = 1
 T = TypeVar("T")
+# Makes what a file is to hold, in pieces.
+Content = Callable[[], Iterable[bytes]]
 _MOST_BYTES = 256 * 2**20
+_HEAD = 100  # bytes at the start of a file, in which it says what it is and of which version
+_LOCK = ".lock"
 
 
 def default_state(folder: Path | None = None, other: Path | None = None) -> Path:
@@ -48,23 +54,128 @@ class Saved:
     position: int
 
 
-class StateFile:
+class _NewerError(ValueError):
+    """A file that a later version wrote."""
+
+
+class KeptFile:
+    """The file that one view is kept in. What cannot be read is put aside, never replaced."""
+
+    def __init__(self, path: Path, view: str) -> None:
+        self.path, self.view = path, view
+        self.problem = ""  # why what was kept could not be read
+        with suppress(FileNotFoundError), open(path, "rb") as file:
+            mark = rb'\s*\{\s*"unshuffle %s"\s*:\s*([0-9]{1,9})\s*[,}]' % view.encode()
+            if found := re.match(mark, file.read(_HEAD)):
+                self._check_version(int(found[1]))
+
+    def _check_version(self, version: int) -> None:
+        """Refuse what a later version wrote: this one would lose what it does not know."""
+        if version > FORMAT:
+            raise _NewerError(
+                f"{self.path} was written by a newer version of unshuffle (format {version}; this "
+                f"one reads {FORMAT}). It was left as it is. Update with pip install -U "
+                "unshuffle, or give another file with --state."
+            )
+
+    @property
+    def has_damaged(self) -> bool:
+        """Whether files that could not be read lie beside it, and may need what it does not."""
+        start = f"{self.path.stem}.damaged"
+        return any(name.startswith(start) for name in os.listdir(self.path.parent))
+
+    def read(self, parse: Callable[[Any], T]) -> T | None:
+        """What was kept last time; None if there is nothing, or for the reason in `problem`."""
+        self.problem = ""
+        try:
+            with open(self.path, "rb") as file:
+                content = file.read(_MOST_BYTES + 1)
+        except FileNotFoundError:
+            return None
+        try:
+            return self._parsed(content, parse)
+        except (MemoryError, _NewerError):
+            raise
+        except Exception as error:  # a damaged file may hold anything
+            self._put_aside(error)
+            return None
+
+    def _parsed(self, content: bytes, parse: Callable[[Any], T]) -> T:
+        if len(content) > _MOST_BYTES:
+            raise ValueError("it is too large")
+        data = json.loads(content)
+        version = data.get(f"unshuffle {self.view}") if isinstance(data, dict) else None
+        if type(version) is int:
+            self._check_version(version)
+        if version != FORMAT:
+            raise ValueError(f"it is not a {self.view}")
+        return parse(data)
+
+    def _put_aside(self, error: Exception) -> None:
+        """Rename the file to a name that is free, and say so in `problem`."""
+        names = (self.path.with_suffix(f".damaged-{number}") for number in count(1))
+        aside = next(name for name in names if not os.path.lexists(name))
+        why = str(error) or type(error).__name__
+        try:
+            os.rename(self.path, aside)
+        except OSError as failure:
+            raise ValueError(
+                f"{self.path} cannot be read ({why}) and could not be put aside: "
+                f"{failure.strerror or failure}. Move it away, or give another file with --state."
+            ) from failure
+        self.problem = (
+            f"The {self.view} of last time could not be read ({why}), so a new one begins. The "
+            f"old file is now called {aside.name}."
+        )
+
+    def write(self, content: Content) -> str:
+        """Replace the file at once; what went wrong, or nothing if it holds this content."""
+        try:
+            replace_file(self.path, content())
+        except (OSError, MemoryError) as error:
+            if self._holds(content):
+                return ""
+            why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            return f"The {self.view} could not be saved: {why}."
+        return ""
+
+    def _holds(self, content: Content) -> bool:
+        with suppress(OSError, MemoryError), open(self.path, "rb") as file:
+            return all(file.read(len(piece)) == piece for piece in content()) and not file.read(1)
+        return False
+
+    def rescue(self, content: Content) -> Path | None:
+        """Write a copy to the temporary folder; where it is, None if that fails too."""
+        try:
+            place = Path(tempfile.mkdtemp(prefix="unshuffle-"), self.path.name)
+        except OSError:
+            return None
+        try:
+            replace_file(place, content())
+        except (OSError, MemoryError):
+            with suppress(OSError):
+                place.parent.rmdir()
+            return None
+        return place
+
+
+class StateFile(KeptFile):
     """The file of one wall, which one server at a time may use; other views have companions."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
         self.pictures = path.with_suffix(".pictures")
-        self.problem = ""  # why the wall of last time could not be read
         if path.exists():
-            _check_own(path)
+            _check_own(path, self.pictures / _LOCK)
+        super().__init__(path, "wall")
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.pictures.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._lock = os.open(self.pictures / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+        handle = os.open(self.pictures / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        self._lock: int | None = handle
         if fcntl is not None:
             try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
-                os.close(self._lock)
+                self.close()
                 raise ValueError(
                     f"The wall in {path} is open in another unshuffle serve. Use that one, stop "
                     "it, or give another file with --state."
@@ -76,79 +187,49 @@ class StateFile:
 
     def close(self) -> None:
         """Let another server use it."""
-        with suppress(OSError):
-            os.close(self._lock)
+        handle, self._lock = self._lock, None
+        if handle is not None:
+            os.close(handle)
 
     def load(self) -> Saved | None:
         """The wall of last time; None if there is none, or for the reason in `problem`."""
-        found, self.problem = _load(self.path, _parse, "wall")
-        return found
-
-    def save(self, saved: Saved) -> str:
-        """Write the file at once; what went wrong, or nothing."""
-        return _save(self.path, _pieces(saved), "wall")
+        return self.read(_parse)
 
 
-class Companion:
+class Companion(KeptFile):
     """The file of a view beside that of the wall, and its folder of dropped files."""
 
     def __init__(self, path: Path, files: Path, view: str) -> None:
-        self.path, self.files, self._view = path, files, view
-        self.problem = ""  # why what was kept could not be read
+        super().__init__(path, view)
+        self.files = files
 
-    def load(self, parse: Callable[[Any], T]) -> T | None:
-        """What was kept last time; None if there is nothing, or for the reason in `problem`."""
-        found, self.problem = _load(self.path, parse, self._view)
-        return found
-
-    def save(self, data: dict[str, Any]) -> str:
-        """Write the file at once; what went wrong, or nothing."""
-        mark = {f"unshuffle {self._view}": FORMAT}
-        return _save(self.path, [encode_text(json.dumps({**mark, **data}) + "\n")], self._view)
+    def pieces(self, data: dict[str, Any]) -> Iterator[bytes]:
+        """The content of the file, from what it is to keep."""
+        yield encode_text(json.dumps({f"unshuffle {self.view}": FORMAT, **data}) + "\n")
 
 
-def _load(path: Path, parse: Callable[[Any], T], view: str) -> tuple[T | None, str]:
-    """What a file holds, or why it could not be read; such a file is put aside."""
-    try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise ValueError("it is too large")
-        data = json.loads(path.read_bytes())
-        if data.get(f"unshuffle {view}") != FORMAT:
-            raise ValueError(f"it is of another version, or not a {view}")
-        return parse(data), ""
-    except FileNotFoundError:
-        return None, ""
-    except Exception as error:  # a damaged file may hold anything
-        aside = path.with_suffix(".damaged")
-        with suppress(OSError):
-            os.replace(path, aside)
-        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        return None, (
-            f"The {view} of last time could not be read ({why}), so a new one begins. The old "
-            f"file is now called {aside.name}."
-        )
+def _check_own(path: Path, lock: Path) -> None:
+    """Refuse a file that was not written here, before it is put aside or replaced.
 
-
-def _save(path: Path, pieces: Iterable[bytes], view: str) -> str:
-    try:
-        replace_file(path, pieces)
-    except OSError as error:
-        return f"The {view} could not be saved: {error.strerror or error}."
-    return ""
-
-
-def _check_own(path: Path) -> None:
-    """Refuse a file that was not written here, before it is moved aside or replaced."""
+    A file in our own folder, or with the pictures of a wall beside it, is ours however damaged it
+    is; so is one that says nothing, such as the zeros that a crash of the machine leaves.
+    """
     with open(check_regular_file(path, "`state`"), "rb") as file:
-        head = file.read(100)
-    if head and not re.match(rb'\s*\{\s*"unshuffle wall"', head):
+        head = file.read(_HEAD)
+    if (
+        not re.match(rb'\s*\{\s*"unshuffle wall"', head)
+        and head.strip(b"\0 \t\r\n") not in (b"", b"[]", b"{}", b"null")
+        and not lock.exists()
+        and path.parent.resolve() != walls_folder().resolve()
+    ):
         raise ValueError(
             f"{path} (`state`) is not a wall of unshuffle serve. Give another name; a new file is "
             "made."
         )
 
 
-def _pieces(saved: Saved) -> Iterator[bytes]:
+def wall_pieces(saved: Saved) -> Iterator[bytes]:
+    """The content of the file of a wall."""
     data: dict[str, Any] = {
         "unshuffle wall": FORMAT,
         "position": saved.position,

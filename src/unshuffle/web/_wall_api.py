@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from unshuffle.web._album import tidy_name
 from unshuffle.web._openapi import (
+    ADDED,
     FLAG,
     INTEGER,
     TEXT,
@@ -26,6 +27,7 @@ from unshuffle.web._requests import (
     answering,
     as_json,
     as_picture,
+    changed,
     fields,
     number_in,
 )
@@ -79,7 +81,7 @@ def wall_operations(session: Session, streams: Streams) -> list[Operation]:
         ),
         Operation(
             "PUT", "/api/uploads", "Add a picture", files.upload, query=_NAME, status=201,
-            gives=record(slot=INTEGER, version=INTEGER),
+            gives=ADDED,
         ),
         Operation(
             "PUT", "/api/mask", "Use a picture as the shape of the wall", files.mask, query=_NAME
@@ -164,11 +166,11 @@ class _Files:
         name = request.query_params.get("name", "")
         slot = await self.session.album.add(name, request.stream())
         await run_in_threadpool(self.session.added)
-        return as_json({"slot": slot, "version": self.session.version}, 201)
+        return as_json({"slot": slot, **changed(self.session)}, 201)
 
     async def mask(self, request: Request) -> Response:
         """Use a picture as the shape of the wall."""
         name = tidy_name(request.query_params.get("name", ""))
         file, _ = await self.session.album.keep(name, request.stream())
         await run_in_threadpool(self.session.use_mask, name, file)
-        return as_json({"version": self.session.version})
+        return as_json(changed(self.session))

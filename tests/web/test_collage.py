@@ -338,7 +338,7 @@ def test_a_damaged_file_is_put_aside(open_studio, photos, ramp, tmp_path, damage
     studio = open_studio(photos)
     assert studio.state()["template"] is None
     assert "could not be read" in studio.state()["notice"]["message"]
-    assert (tmp_path / "wall.collage.damaged").exists()
+    assert (tmp_path / "wall.collage.damaged-1").exists()
     assert len(kept_templates(tmp_path)) == 1  # the file that was put aside may need it
 
 

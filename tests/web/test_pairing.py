@@ -411,7 +411,7 @@ def test_a_damaged_file_is_put_aside(open_pairing, halves, tmp_path, damage):
     pairing = open_pairing(halves[:2], wait=False)
     assert pairing.jobs.wait(timeout=120)
     assert "could not be read" in pairing.state()["notice"]["message"]
-    assert path.with_suffix(".damaged").exists()
+    assert path.with_suffix(".damaged-1").exists()
     assert sorted(pairing.pairs()["partner"]) == list(range(N))
 
 

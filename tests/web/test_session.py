@@ -416,7 +416,9 @@ def test_a_wall_follows_what_happened_to_the_folder_meanwhile(open_session, phot
         lambda text: text.replace('"position": 1', '"position": 7'),
         lambda text: text.replace('"file": "', '"file": "../../'),
         lambda text: text.replace('"mask_file": ""', '"mask_file": "/etc/passwd"'),
-        lambda text: text.replace('"unshuffle wall": 1', '"unshuffle wall": 99'),
+        lambda text: text.replace('"unshuffle wall": 1', '"unshuffle wall": 0'),
+        lambda text: "\0" * len(text),
+        lambda text: "[]",
         lambda text: text.replace('"shape": [', '"shape": [1'),
     ],
 )
@@ -429,8 +431,8 @@ def test_a_damaged_file_is_put_aside(open_session, photos, tmp_path, damage):
     path.write_text(damage(text))
     again = open_session(photos, wait=False)
     assert again.jobs.wait(timeout=60)
-    assert "wall.damaged" in again.state()["notice"]["message"]
-    assert (tmp_path / "wall.damaged").read_text() == damage(text)
+    assert "wall.damaged-1" in again.state()["notice"]["message"]
+    assert (tmp_path / "wall.damaged-1").read_text() == damage(text)
     assert is_whole(again, range(31))  # the dropped one too
     assert json.loads(path.read_text())["names"]
 
@@ -448,10 +450,11 @@ def test_canceled_arranging_keeps_what_there_is(open_session, photos, monkeypatc
     seen = threading.Event()
     real = session._show
 
-    def show(number, grid, frozen):
-        real(number, grid, frozen)
+    def show(*arguments, **changes):
+        after = real(*arguments, **changes)
         seen.set()
         session.jobs.cancel("arranging")
+        return after
 
     monkeypatch.setattr(session, "_show", show)
     session.change_settings({"quality": "best", "rows": 3})

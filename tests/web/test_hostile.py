@@ -608,6 +608,19 @@ def test_a_hundred_clients_at_once(server):
     server.settle()
 
 
+def test_of_many_pages_that_begin_to_listen_at_once_64_are_heard(server):
+    server.settle()
+    streams = [socket.create_connection((server.host, server.port), 60) for _ in range(120)]
+    try:
+        for each in streams:
+            each.sendall(server.request("GET", "/api/events"))
+        statuses = [each.makefile("rb").readline().split()[1] for each in streams]
+    finally:
+        for each in streams:
+            each.close()
+    assert (statuses.count(b"200"), statuses.count(b"503")) == (64, 56)
+
+
 def test_listeners_that_left_make_room_for_others(server):
     for _ in range(3):
         pairs = [server.listen() for _ in range(40)]

@@ -493,6 +493,21 @@ def test_a_notice_that_was_dismissed_stays_away(open_wall):
     expect(card).to_have_count(0)
 
 
+def test_changes_that_are_not_saved_are_said_until_they_are(open_wall):
+    shown = open_wall()
+    banner = shown.page.get_by_role("alert").filter(has_text="could not be saved")
+    expect(banner).to_have_count(0)
+    faked(shown, unsaved="The wall could not be saved: No space left on device.")
+    expect(banner).to_contain_text(
+        "No space left on device. Changes are lost when the server stops"
+    )
+    expect(shown.page.get_by_role("button", name="Dismiss")).to_have_count(0)
+    shown.page.unroute_all()
+    shown.page.reload()
+    shown.settle()
+    expect(banner).to_have_count(0)
+
+
 def test_a_hidden_tab_does_not_listen(open_wall):
     shown = open_wall()
     page = shown.page

@@ -39,6 +39,7 @@
  * @property {string | null} undo
  * @property {string | null} redo
  * @property {{id: number, kind: string, message: string} | null} notice
+ * @property {string | null} unsaved why the newest state is not on disk
  * @property {{id: string, name: string, bytes: number}[]} downloads
  */
 

@@ -51,8 +51,12 @@ export function setMarks(/** @type {Record<string, string>} */ marks) {
   }
 }
 
+const RETRIES =
+  "Changes are lost when the server stops, unless they can be saved before that. Saving is tried " +
+  "again every few seconds.";
+
 /**
- * Shows each state, and a banner while the server is gone.
+ * Shows each state, and a banner while the server is gone or cannot save.
  * @param {import("./server.js").Server} server
  * @param {() => void} show
  * @param {() => void} forget what an earlier server has sent
@@ -61,14 +65,18 @@ export function followServer(server, show, forget) {
   const banner = byId("lost");
   server.addEventListener("state", () => {
     if (!server.state) return;
-    banner.hidden = true;
+    const { unsaved } = server.state;
+    banner.hidden = !unsaved;
+    const words = unsaved ? `${unsaved} ${RETRIES}` : "";
+    if (banner.textContent !== words) banner.textContent = words; // an alert, read out each time
     show();
   });
   server.addEventListener("lost", () => {
     banner.hidden = false;
     banner.textContent = server.stranger
       ? "The server was started again. Open the address that unshuffle serve printed."
-      : "The server has stopped. Start unshuffle serve again and open the address that it prints.";
+      : `The server has stopped${server.state?.unsaved ? ", and the last changes are not saved" : ""}. ` +
+        "Start unshuffle serve again and open the address that it prints.";
     setMarks({ settled: "no" });
   });
   server.addEventListener("found", () => {

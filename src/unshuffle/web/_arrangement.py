@@ -184,10 +184,21 @@ class Arrangement:
         return replace(self, grid=grid, frozen=self.frozen - slots)
 
     def poured(self, slots: NDArray[np.intp], cells: NDArray[np.bool_]) -> "Arrangement":
-        """On other cells, in the same order; none is frozen, since their places are gone."""
+        """On other cells, in the same order; frozen ones stay where there still is such a cell.
+
+        A place is a row and a column. Those whose place is gone are released.
+        """
         order = self.grid[self.grid >= 0].astype(np.intp)
         both = np.concatenate([order[np.isin(order, slots)], np.setdiff1d(slots, order)])
-        return replace(self, grid=in_order(both, cells), frozen=frozenset(), raw=True)
+        places = np.argwhere(np.isin(self.grid, np.intersect1d(sorted(self.frozen), slots)))
+        places = places[(places < cells.shape).all(axis=1)]
+        rows, columns = places[cells[tuple(places.T)]].T
+        kept = self.grid[rows, columns]
+        grid = in_order(both[:0], cells)
+        grid[rows, columns] = kept
+        others = both[~np.isin(both, kept)]
+        grid.reshape(-1)[np.flatnonzero(grid == EMPTY)[: len(others)]] = others
+        return replace(self, grid=grid, frozen=frozenset(kept.tolist()), raw=True)
 
     def extended(self, slots: Sequence[int]) -> "Arrangement":
         """With more pictures: in empty cells, then in new rows below."""

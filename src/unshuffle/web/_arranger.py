@@ -77,7 +77,7 @@ class Arranger:
             cache=self._album.cache,
             random_state=0,
             n_jobs=-1,
-            on_progress=job.count,
+            on_progress=lambda done, total: job.count(done * len(slots) // total, len(slots)),
         )
         job.check()
         leading = _leading_components(vectors) if kernel == "linear" else vectors

@@ -119,7 +119,7 @@ class Studio(Workspace):
                 "jobs": [job.describe() for job in self.jobs.unfinished()],
                 "undo": self._history.undone,
                 "redo": self._history.redone,
-                "notice": self._notice,
+                "notice": self._notice_at(self._history.number),
                 "unsaved": self.unsaved,
                 "downloads": self.exports.describe(),
             }

@@ -155,7 +155,7 @@ class Pairing(Workspace):
                 "jobs": [job.describe() for job in self.jobs.unfinished()],
                 "undo": history.undone,
                 "redo": history.redone,
-                "notice": self._notice,
+                "notice": self._notice_at(history.number),
                 "unsaved": self.unsaved,
                 "downloads": self.exports.describe(),
             }

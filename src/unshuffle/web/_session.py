@@ -140,7 +140,7 @@ class Session(Workspace):
                 "jobs": [job.describe() for job in self.jobs.unfinished()],
                 "undo": history.undone,
                 "redo": history.redone,
-                "notice": self._notice,
+                "notice": self._notice_at(history.number),
                 "unsaved": self.unsaved,
                 "downloads": self.exports.describe(),
             }
@@ -489,13 +489,13 @@ class Session(Workspace):
                     if not (keeps or np.array_equal(known[key], cells)):
                         changed = changed.poured(slots, known[key])
                     self._push(changed)
+                    step = self._history.number
                     break
             # Without the lock, since it may read a mask; another tab may leave out a picture now.
             known[key] = self._cells(*key)
-        if now.frozen and not changed.frozen:
-            self._tell(
-                "The wall has a new shape, so frozen pictures were released. Undo takes it back."
-            )
+        if n_released := len(now.frozen - changed.frozen):
+            who = _released_words(n_released, len(now.frozen))
+            self._tell(f"{who} had no cell in the new shape, and can move again.", of_step=step)
         self._work()
 
     def _cells(self, settings: Settings, n: int) -> Any:
@@ -593,6 +593,12 @@ class Session(Workspace):
 
 
 _ADDING = "adding pictures"
+
+
+def _released_words(n: int, n_frozen: int) -> str:
+    if n_frozen == 1:
+        return "The frozen picture"
+    return f"{f'All {n:,}' if n == n_frozen else f'{n:,} of {n_frozen:,}'} frozen pictures"
 
 
 def _nothing() -> Grid:

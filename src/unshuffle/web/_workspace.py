@@ -61,6 +61,7 @@ class Workspace(ABC):
         self._listeners: set[Callable[[], None]] = set()
         self._version = 0
         self._notice: dict[str, Any] | None = None
+        self._noticed_step: int | None = None
         self._numbers = count(1)
         self._saving = threading.Lock()  # taken before `_lock`, never while it is held
         self._unsaved = ""
@@ -159,11 +160,19 @@ class Workspace(ABC):
             place = self._file.rescue(content)
             self.lost = f"{self._unsaved} {_explain_loss(self._file.path, place)}"
 
-    def _tell(self, message: str, kind: str = "note") -> None:
-        """Show a message on all pages."""
+    def _tell(self, message: str, kind: str = "note", *, of_step: int | None = None) -> None:
+        """Show a message on all pages; one of a step of the history goes when that is left."""
         with self._lock:
             self._notice = {"id": next(self._numbers), "kind": kind, "message": message}
+            self._noticed_step = of_step
         self.touch()
+
+    def _notice_at(self, step: int) -> dict[str, Any] | None:
+        """The last message, unless it is of another step; `undoes` if undo takes that back."""
+        of_step = self._noticed_step
+        if self._notice is None or of_step not in (None, step):
+            return None
+        return {**self._notice, "undoes": of_step is not None}
 
     def undo(self) -> None:
         """Go one step back."""

@@ -36,6 +36,11 @@ export function decodeNumbers(/** @type {string} */ text) {
   return new Int32Array(bytes.buffer);
 }
 
+/** Where a cell is, counted from 1; tables and programs count from 0. */
+export function placeWords(/** @type {number} */ cell, /** @type {number} */ columns) {
+  return `row ${Math.floor(cell / columns) + 1}, column ${(cell % columns) + 1}`;
+}
+
 export class Items {
   /**
    * @param {{n: number, rows: number, columns: number, chunk: number, headings: string[]}} meta

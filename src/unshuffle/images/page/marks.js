@@ -23,6 +23,8 @@ const DIMMED = 0.86; // share of the background over a dimmed cell
 const TINTED = 0.5;
 const LEAST_FRAMED = 16; // device pixels of a cell that can carry a frame; smaller ones are tinted
 const LEAST_GAPPED = 10;
+const EDGE = 4; // screen pixels between a label and the edge of the window
+const APART = 4; // half the least distance of two labels
 const LARGEST_LABELED = 150; // screen pixels of a cell above which labels would hide pictures
 
 /** Colors of groups, also for the color-blind; further groups share the last one. */
@@ -75,6 +77,16 @@ class CellLayer {
   }
 }
 
+/** A place as near as can be to another one, at least `half` from both ends; null if there is none. */
+function within(
+  /** @type {number} */ place,
+  /** @type {number} */ half,
+  /** @type {number} */ low,
+  /** @type {number} */ high,
+) {
+  return high - low < 2 * half ? null : clamp(place, low + half, high - half);
+}
+
 function packed(/** @type {string} */ color, /** @type {number} */ alpha) {
   const [red, green, blue] = channels(color);
   return ((Math.round(alpha * 255) << 24) | (blue << 16) | (green << 8) | red) >>> 0;
@@ -98,7 +110,9 @@ export class Marks {
     this.colors = { paper: "#ffffff", ink: "#000000", mark: "#008800" };
     /** @type {Uint8Array | null} items that are not dimmed; null for all */
     this.kept = null;
-    /** @type {number[]} cells of a few kept items, which get rings */
+    /** @type {Set<number> | null} items that get rings though no other is dimmed */
+    this.ringed = null;
+    /** @type {number[]} cells of a few items that get rings: those, or the kept ones */
     this.few = [];
     /** @type {Uint16Array | null} group of each item, for frames */
     this.groups = null;
@@ -146,9 +160,11 @@ export class Marks {
     const chosen = (/** @type {number} */ cell) => (selected && selected[cells[cell]] ? mark : 0);
     this.chosen.fill(selected && chosen);
     this.few = [];
-    if (!kept) return;
+    const { ringed } = this;
+    if (!kept && !ringed) return;
+    const rings = (/** @type {number} */ item) => (ringed ? ringed.has(item) : kept?.[item]);
     for (let cell = 0; cell < cells.length && this.few.length <= 300; cell++) {
-      if (cells[cell] >= 0 && kept[cells[cell]]) this.few.push(cell);
+      if (cells[cell] >= 0 && rings(cells[cell])) this.few.push(cell);
     }
     // Zoomed out, a few cells among thousands are invisible without a ring; many are not.
     if (this.few.length > 300) this.few = [];
@@ -164,7 +180,11 @@ export class Marks {
     }
     this.drawGaps(context, view);
     if (large) this.drawFrames(context, view);
-    for (const cell of this.few) this.ring(context, view, cell, this.colors.mark, 1.5);
+    for (const cell of this.few) {
+      // Beside pictures in full color, a ring needs an edge.
+      if (this.ringed) this.ring(context, view, cell, this.colors.paper, 6);
+      this.ring(context, view, cell, this.colors.mark, this.ringed ? 3.5 : 1.5);
+    }
   }
 
   drawGaps(/** @type {CanvasRenderingContext2D} */ context, /** @type {View} */ view) {
@@ -237,6 +257,9 @@ export class Marks {
     if (view.tileWidth * view.scale > LARGEST_LABELED) return;
     /** @type {{left: number, top: number, right: number, bottom: number}[]} */
     const taken = [];
+    const [first, last] = [view.screenOf(0, 0), view.screenOf(this.rows, this.columns)];
+    const [left, right] = [Math.max(0, first.x), Math.min(view.width, last.x)];
+    const [top, bottom] = [Math.max(0, first.y), Math.min(view.height, last.y)];
     context.textAlign = "center";
     context.textBaseline = "middle";
     context.lineJoin = "round";
@@ -248,17 +271,20 @@ export class Marks {
       const text = region.text.length > 40 ? region.text.slice(0, 39) + "\u2026" : region.text;
       const width = context.measureText(text).width / view.dots;
       if (width > across * 1.6) continue;
-      const { x: middle, y } = view.screenOf(region.row, region.column);
-      // A label of a region at the edge is moved into the window.
-      const inside = middle > 0 && middle < view.width;
-      const x = inside ? clamp(middle, width / 2 + 4, view.width - width / 2 - 4) : middle;
+      const { x: middle, y: center } = view.screenOf(region.row, region.column);
+      // Near an edge of the wall or of the window, a label moves inward; one that does not fit there
+      // is left out.
+      const away = middle < 0 || center < 0 || middle > view.width || center > view.height;
+      const [halfWidth, halfHeight] = [width / 2 + side / 4, side * 0.8];
+      const x = within(middle, halfWidth + EDGE, left, right);
+      const y = within(center, halfHeight + EDGE, top, bottom);
+      if (away || x === null || y === null) continue;
       const box = {
-        left: x - width / 2 - 4,
-        right: x + width / 2 + 4,
-        top: y - side * 0.7,
-        bottom: y + side * 0.7,
+        left: x - halfWidth - APART,
+        right: x + halfWidth + APART,
+        top: y - halfHeight - APART,
+        bottom: y + halfHeight + APART,
       };
-      if (box.right < 0 || box.bottom < 0 || box.left > view.width || box.top > view.height) continue;
       const hits = (/** @type {typeof box} */ other) =>
         box.left < other.right &&
         box.right > other.left &&

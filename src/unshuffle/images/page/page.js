@@ -1,6 +1,6 @@
 // The page of a saved wall: reads its description and joins wall, search, filters and panel.
 import { Filters } from "./filters.js";
-import { Items } from "./items.js";
+import { Items, placeWords } from "./items.js";
 import { Marks, readColors } from "./marks.js";
 import { Panel, addressOf, byId, itemOf, showBeside } from "./panel.js";
 import { Sheets } from "./sheets.js";
@@ -187,7 +187,7 @@ function listen(/** @type {Wall} */ wall) {
     const { cell } = detail(event);
     if (cell < 0) return;
     const item = items.cells[cell];
-    say(`${nameAt(cell)}, row ${items.row(item)}, column ${items.column(item)}`);
+    say(`${nameAt(cell)}, ${placeWords(items.cellOf[item], items.gridColumns)}`);
     if (panel.open && panel.item !== item) showItem(item);
     else if (!panel.open) showLabel(cell, wall.middleOf(cell));
   });

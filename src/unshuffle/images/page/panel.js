@@ -1,5 +1,5 @@
 // The larger picture, with what is known of it and its nearest look-alikes.
-import { decodeNumbers } from "./items.js";
+import { decodeNumbers, placeWords } from "./items.js";
 import { clamp } from "./view.js";
 
 /** @typedef {import("./items.js").Items} Items */
@@ -131,7 +131,7 @@ export class Panel {
       const value = items.value(item, j);
       if (value) add(column.name, value);
     });
-    add("place", `row ${items.row(item)}, column ${items.column(item)}`);
+    add("place", placeWords(items.cellOf[item], items.gridColumns));
     const address = /** @type {HTMLAnchorElement} */ (byId("address"));
     address.href = addressOf(items, item);
     byId("original").hidden = true;

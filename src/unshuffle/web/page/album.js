@@ -1,5 +1,5 @@
 // Pictures and their places on the wall, as the server last told and as they were moved since.
-import { decodeNumbers } from "../../images/page/items.js";
+import { decodeNumbers, placeWords } from "../../images/page/items.js";
 
 /** @typedef {import("./server.js").Server} Server */
 /** @typedef {import("./server.js").State} State */
@@ -68,7 +68,7 @@ export class Album extends EventTarget {
   }
 
   placeWords(/** @type {number} */ cell) {
-    return `row ${Math.floor(cell / this.columns)}, column ${cell % this.columns}`;
+    return placeWords(cell, this.columns);
   }
 
   inShape(/** @type {number} */ cell) {

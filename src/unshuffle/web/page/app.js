@@ -33,7 +33,12 @@ let wall = null;
 const tiles = new Tiles(album, () => wall?.ask());
 const canvas = /** @type {HTMLCanvasElement} */ (byId("wall"));
 const actions = new Actions(server, album, tell, say);
-const progress = new Progress([uploads], (job) => actions.cancel(job));
+const progress = new Progress(
+  [uploads],
+  (job) => actions.cancel(job),
+  "pictures",
+  () => actions.step("undo"),
+);
 const details = new Details(server, album, () => tiles.atlas, (item) => select(item, READABLE, true));
 const lightbox = new Lightbox(album, neighborOf, (item) => returnTo(item));
 const problems = new Problems();
@@ -91,15 +96,9 @@ function arrange() {
   );
 }
 
-/** Dims all but the selected picture and its look-alikes. */
+/** Rings the look-alikes of the selected picture. */
 function highlight() {
-  /** @type {Uint8Array | null} */
-  let kept = null;
-  if (details.open && details.alike) {
-    kept = new Uint8Array(album.total);
-    for (const slot of [details.item, ...details.alike]) kept[slot] = 1;
-  }
-  marks.kept = tiles.kept = kept;
+  marks.ringed = details.open && details.alike ? new Set([details.item, ...details.alike]) : null;
   marks.repaint();
   wall?.ask();
 }

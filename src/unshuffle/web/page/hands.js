@@ -272,8 +272,7 @@ export class Hands extends Wall {
     const inset = radius + Math.max(1.5, side * 0.04) * view.dots;
     for (const item of album.frozen) {
       const cell = album.cellOf[item] ?? -1;
-      const dimmed = marks.kept && !marks.kept[item];
-      if (cell < 0 || dimmed || item === this.load?.item) continue;
+      if (cell < 0 || item === this.load?.item) continue;
       const [row, column] = [Math.floor(cell / view.columns), cell % view.columns];
       const [x, y] = [view.edgeX(column + 1) - inset, view.edgeY(row) + inset];
       context.beginPath();

@@ -19,7 +19,7 @@
  * @property {Job[]} jobs
  * @property {string | null} undo
  * @property {string | null} redo
- * @property {{id: number, kind: string, message: string} | null} notice
+ * @property {import("./server.js").Notice | null} notice
  * @property {{id: string, name: string, bytes: number}[]} downloads
  * @property {{uploadBytes: number, items: number}} limits
  */

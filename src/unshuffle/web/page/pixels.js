@@ -5,7 +5,6 @@ const SIDES = [16, 8, 4]; // of a picture, largest first
 const ACROSS = 8; // pictures in a row of a sheet
 const IN_SHEET = ACROSS * ACROSS;
 const QUARTER = 0x3f3f3f3f; // the bits that are left of each channel after dividing it by 4
-const EIGHTH = 0x1f1f1f1f;
 const OPAQUE = 0xff000000;
 
 /** A color as a pixel, from CSS in the form #rrggbb. */
@@ -88,9 +87,8 @@ export class Pixels {
    * @param {number} y
    * @param {number} size
    * @param {number} blank color of a picture that is not there
-   * @param {number} veil color that covers most of it, or 0
    */
-  copy(target, slot, x, y, size, blank, veil) {
+  copy(target, slot, x, y, size, blank) {
     const { pixels, width, height } = target;
     const [left, right] = [Math.max(x, 0), Math.min(x + size, width)];
     const [top, bottom] = [Math.max(y, 0), Math.min(y + size, height)];
@@ -98,11 +96,9 @@ export class Pixels {
     let level = 0;
     while (level + 1 < SIDES.length && SIDES[level + 1] >= size) level++;
     const tiles = slot < 0 ? undefined : this.levels[level].get(Math.floor(slot / IN_SHEET));
-    const rest = (veil - ((veil >>> 3) & EIGHTH)) >>> 0;
     if (!tiles) {
-      const color = veil ? rest + ((blank >>> 3) & EIGHTH) : blank;
       for (let row = top; row < bottom; row++) {
-        pixels.fill(color, row * width + left, row * width + right);
+        pixels.fill(blank, row * width + left, row * width + right);
       }
       return;
     }
@@ -112,11 +108,7 @@ export class Pixels {
     for (let row = top; row < bottom; row++) {
       const from = start + steps[row - y] * side;
       let to = row * width + left;
-      if (veil) {
-        for (let k = left - x; k < right - x; k++, to++) {
-          pixels[to] = rest + ((tiles[from + steps[k]] >>> 3) & EIGHTH);
-        }
-      } else for (let k = left - x; k < right - x; k++, to++) pixels[to] = tiles[from + steps[k]];
+      for (let k = left - x; k < right - x; k++, to++) pixels[to] = tiles[from + steps[k]];
     }
   }
 }

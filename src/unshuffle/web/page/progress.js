@@ -1,4 +1,4 @@
-// Cards above the wall: what is under way, with count, time left and Cancel, and messages.
+// What is under way, with count, time left and Cancel, in cards over the wall; and messages above.
 import { byId, make } from "../../images/page/panel.js";
 
 /** @typedef {import("./server.js").Job} Job */
@@ -60,17 +60,21 @@ export class Progress {
    * @param {Uploads[]} uploads
    * @param {(id: string) => void} cancel
    * @param {string} noun of what is read and sent
+   * @param {() => void} undo
    */
-  constructor(uploads, cancel, noun = "pictures") {
+  constructor(uploads, cancel, noun = "pictures", undo = () => {}) {
     this.uploads = uploads;
     this.cancel = cancel;
     this.noun = noun;
+    this.undo = undo;
     /** @type {Map<string, Card>} */
     this.cards = new Map();
     /** @type {Job[]} */
     this.jobs = [];
     this.timer = 0;
     this.seen = sessionStorage.getItem("notice") ?? "";
+    /** @type {HTMLElement | null} the last message of the server, while it is about what is shown */
+    this.card = null;
     for (const each of uploads) each.addEventListener("change", () => this.show());
   }
 
@@ -78,12 +82,18 @@ export class Progress {
     this.jobs = state.jobs;
     this.show();
     const { notice } = state;
-    if (!notice) return;
+    // One about a step that was left is gone; its Undo would undo something else.
+    if (!notice) {
+      this.card?.remove();
+      this.card = null;
+      return;
+    }
     // A reload shows no message again that was dismissed.
     const key = `${notice.id} ${notice.message}`;
     if (key === this.seen) return;
     this.seen = key;
-    this.tell(notice.message, notice.kind, () => sessionStorage.setItem("notice", key));
+    const gone = () => sessionStorage.setItem("notice", key);
+    this.card = this.tell(notice.message, notice.kind, gone, notice.undoes);
   }
 
   /** @returns {Work[]} */
@@ -134,30 +144,47 @@ export class Progress {
   }
 
   /**
-   * Shows a message until it is dismissed.
+   * Shows a message until it is dismissed; one that reports no error goes by itself.
    * @param {string} message
    * @param {string} kind
-   * @param {() => void} dismissed
+   * @param {() => void} gone called when it is dismissed or goes
+   * @param {boolean} undoes whether to offer Undo
    */
-  tell(message, kind = "error", dismissed = () => {}) {
+  tell(message, kind = "error", gone = () => {}, undoes = false) {
     const all = byId("notices");
     for (const each of [...all.children]) {
       if (each.querySelector(".words")?.textContent === message) each.remove();
     }
-    const card = make("div", kind === "error" ? "card error-card" : "card");
+    const card = make("div", kind === "error" ? "notice error-card" : "notice");
     card.setAttribute("role", kind === "error" ? "alert" : "status");
-    const close = make("button", "", "\u00d7");
-    close.setAttribute("type", "button");
-    close.setAttribute("aria-label", `Dismiss: ${message}`);
-    close.addEventListener("click", () => {
+    const end = () => {
       card.remove();
-      dismissed();
-    });
-    const top = make("div", "top");
-    top.append(make("span", "words", message), close);
-    card.append(top);
+      gone();
+    };
+    card.append(make("span", "words", message));
+    const add = (/** @type {string} */ words, /** @type {string} */ label, /** @type {() => void} */ action) => {
+      const button = make("button", "", words);
+      button.setAttribute("type", "button");
+      button.setAttribute("aria-label", label);
+      button.addEventListener("click", () => {
+        end();
+        action();
+      });
+      card.append(button);
+    };
+    if (undoes) add("Undo", `Undo: ${message}`, this.undo);
+    add("\u00d7", `Dismiss: ${message}`, () => {});
     all.append(card);
-    if (kind !== "error") setTimeout(() => card.remove(), BRIEF);
+    if (kind !== "error") goLater(card, end);
     while (all.children.length > 3) all.firstElementChild?.remove();
+    return card;
   }
+}
+
+/** Ends a message after a while, but not while somebody points at it or its buttons have the focus. */
+function goLater(/** @type {HTMLElement} */ card, /** @type {() => void} */ end) {
+  setTimeout(() => {
+    if (card.matches(":hover, :focus-within")) goLater(card, end);
+    else if (card.isConnected) end();
+  }, BRIEF);
 }

@@ -12,6 +12,14 @@
  */
 
 /**
+ * @typedef {object} Notice
+ * @property {number} id
+ * @property {string} kind
+ * @property {string} message
+ * @property {boolean} undoes whether undo takes back what it is about
+ */
+
+/**
  * @typedef {object} Settings
  * @property {"rectangle" | "torus" | "letters" | "mask"} shape
  * @property {number | null} rows
@@ -38,7 +46,7 @@
  * @property {Job[]} jobs
  * @property {string | null} undo
  * @property {string | null} redo
- * @property {{id: number, kind: string, message: string} | null} notice
+ * @property {Notice | null} notice
  * @property {string | null} unsaved why the newest state is not on disk
  * @property {{id: string, name: string, bytes: number}[]} downloads
  */

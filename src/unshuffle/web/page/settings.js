@@ -8,6 +8,8 @@ import { Refused } from "./server.js";
 /** @typedef {import("./server.js").State} State */
 
 /** Names of errors, and the controls that they concern. */
+/** @type {("rows" | "columns")[]} */
+const SIZE = ["rows", "columns"];
 const FIELDS = ["shape", "rows", "columns", "letters", "mask", "features", "quality"];
 
 function input(/** @type {string} */ id) {
@@ -24,6 +26,10 @@ function typedCount(/** @type {string} */ id) {
   const text = input(id).value.trim();
   if (text === "") return null;
   return /^\d{1,9}$/.test(text) ? Number(text) : text;
+}
+
+function sideWords(/** @type {number | string} */ n, /** @type {string} */ noun) {
+  return `${n.toLocaleString("en")} ${n === 1 ? noun : `${noun}s`}`;
 }
 
 /** Shows an error beside the control it concerns, or takes it away; false if there is none. */
@@ -55,6 +61,7 @@ export class SettingsForm {
     this.actions = actions;
     /** @type {string | null} a shape that waits for its letters or its mask */
     this.pending = null;
+    this.size = ""; // rows and columns that were chosen, when last shown
     this.shownOut = "";
     this.listen();
   }
@@ -72,11 +79,14 @@ export class SettingsForm {
         this.send({ features: chosen.map((box) => box.value) }, "features");
       });
     }
-    for (const id of ["rows", "columns"]) {
-      input(id).addEventListener("change", () => {
-        this.send({ rows: typedCount("rows"), columns: typedCount("columns") }, id);
+    for (const id of SIZE) {
+      input(id).addEventListener("input", () => this.showSize());
+      input(id).addEventListener("keydown", (event) => {
+        if (event.key === "Enter") this.useSize(id);
+        else if (event.key === "Escape" && this.typed) this.forgetSize(event);
       });
     }
+    byId("use-size").addEventListener("click", () => this.useSize("rows"));
     input("letters").addEventListener("change", () => {
       this.send({ shape: "letters", letters: input("letters").value }, "letters");
     });
@@ -92,6 +102,47 @@ export class SettingsForm {
     byId("put-back-all").addEventListener("click", () => {
       this.actions.post("/api/put-back", { items: [] });
     });
+  }
+
+  /** Whether rows and columns were typed that the wall does not have: they wait to be used. */
+  get typed() {
+    const known = this.server.state?.settings;
+    return !!known && SIZE.some((id) => typedCount(id) !== known[id]);
+  }
+
+  /** Says what the rows and columns that are typed come to, and offers to use them. */
+  showSize() {
+    const { state } = this.server;
+    if (!state) return;
+    const [rows, columns] = SIZE.map(typedCount);
+    const other = (/** @type {number | string | null} */ side) =>
+      typeof side === "number" && side > 0 ? Math.ceil(state.wall.nPlaced / side) : null;
+    const found = {
+      rows: rows ?? other(columns) ?? (this.typed ? null : state.wall.rows),
+      columns: columns ?? other(rows) ?? (this.typed ? null : state.wall.columns),
+    };
+    for (const id of SIZE) input(id).placeholder = found[id] ? `auto (${found[id]})` : "auto";
+    const button = byId("use-size");
+    button.hidden = !this.typed;
+    button.textContent =
+      found.rows && found.columns
+        ? `Use ${sideWords(found.rows, "row")}, ${sideWords(found.columns, "column")}`
+        : "Choose rows and columns for me";
+  }
+
+  useSize(/** @type {string} */ field) {
+    const [rows, columns] = SIZE.map(typedCount);
+    this.send({ rows, columns }, field);
+  }
+
+  /** Puts the rows and columns of the wall back. */
+  forgetSize(/** @type {KeyboardEvent} */ event) {
+    event.stopPropagation();
+    for (const id of SIZE) {
+      input(id).value = String(this.server.state?.settings[id] ?? "");
+      showError(id, "");
+    }
+    this.showSize();
   }
 
   /** A shape that needs more waits for it. */
@@ -160,10 +211,13 @@ export class SettingsForm {
     this.showParts(shape);
     const free = (/** @type {HTMLInputElement} */ each) =>
       document.activeElement !== each && !each.hasAttribute("aria-invalid");
-    for (const id of /** @type {const} */ (["rows", "columns", "letters"])) {
-      const value = settings[id];
-      if (free(input(id))) input(id).value = value === null ? "" : String(value);
+    if (free(input("letters"))) input("letters").value = settings.letters;
+    const size = JSON.stringify([settings.rows, settings.columns]);
+    if (size !== this.size) {
+      this.size = size;
+      for (const id of SIZE) input(id).value = String(settings[id] ?? "");
     }
+    this.showSize();
     input("invert").checked = settings.invert;
     byId("mask-name").textContent = settings.mask;
     for (const each of inputs("feature")) {
@@ -183,9 +237,9 @@ export class SettingsForm {
     facts.replaceChildren();
     const add = (/** @type {string} */ key, /** @type {string} */ value) =>
       facts.append(make("dt", "", key), make("dd", "", value));
-    facts.title = "Match: how similar neighbors are; 100 is best";
+    facts.title = "How similar the pictures are that hang side by side; 100 is best";
     add("size", `${wall.rows} rows, ${wall.columns} columns`);
-    if (wall.score !== null) add("match", `${Math.round(100 * wall.score)} of 100`);
+    if (wall.score !== null) add("neighbors", `similarity ${Math.round(100 * wall.score)} of 100`);
     add("frozen", wall.nFrozen ? wall.nFrozen.toLocaleString("en") : "none");
     byId("unfreeze-all").hidden = wall.nFrozen === 0;
   }

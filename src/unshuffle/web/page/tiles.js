@@ -10,7 +10,6 @@ import { Frame, pixelOf } from "./pixels.js";
 
 const MOST_BASE = 4.5e6; // pixels of all cells together
 const MOST_DRAWN = 3000; // pictures that are drawn one by one
-const DIMMED = 0.14;
 
 export class Tiles {
   /**
@@ -25,8 +24,6 @@ export class Tiles {
     this.paper = pixelOf("#ffffff");
     this.blankColor = "#dddddd"; // of pictures that are not there yet
     this.blank = pixelOf(this.blankColor);
-    /** @type {Uint8Array | null} pictures that are not dimmed; null for all */
-    this.kept = null;
     this.chunks = new Chunks();
     this.base = new Frame(); // the whole wall in small pixels
     this.window = new Frame(); // what is in sight while pictures glide
@@ -132,7 +129,7 @@ export class Tiles {
       if (slot < 0 || (!stale && !fresh.has(Math.floor(slot / inSheet)))) continue;
       if (!atlas.hasSmall(slot)) continue;
       const [x, y] = [(cell % columns) * side, Math.floor(cell / columns) * side];
-      atlas.pixels.copy(base, slot, x, y, side, this.blank, 0);
+      atlas.pixels.copy(base, slot, x, y, side, this.blank);
       this.inBase[slot] = cell;
       [top, bottom] = [Math.min(top, y), Math.max(bottom, y + side)];
     }
@@ -153,7 +150,7 @@ export class Tiles {
 
   /** Draws many pictures, on their way or at rest. */
   drawPixels(/** @type {CanvasRenderingContext2D} */ context, /** @type {View} */ view) {
-    const { window, atlas, kept, paper } = this;
+    const { window, atlas, paper } = this;
     window.resize(context.canvas.width, context.canvas.height);
     window.pixels.fill(paper);
     const scale = view.cellDots;
@@ -164,8 +161,7 @@ export class Tiles {
     this.places.each((slot, row, column) => {
       const [x, y] = [Math.round((column - left) * scale), Math.round((row - top) * scale)];
       const shown = atlas.hasSmall(slot) ? slot : -1;
-      const veil = moving && kept && !kept[slot] ? paper : 0;
-      atlas.pixels.copy(window, shown, x, y, size, this.blank, veil);
+      atlas.pixels.copy(window, shown, x, y, size, this.blank);
     });
     context.putImageData(window.image, 0, 0);
   }
@@ -177,7 +173,7 @@ export class Tiles {
    * @param {number} n how many are in sight
    */
   drawSharp(context, view, n) {
-    const { atlas, album, kept } = this;
+    const { atlas, album } = this;
     const { moving } = this.places;
     const close = view.cellDots > LARGE * 1.2 && n <= MOST_PICTURES;
     /** @type {Set<number>} */
@@ -190,10 +186,8 @@ export class Tiles {
         if (moving) this.drawRough(context, slot, x, y, width);
         return;
       }
-      if (moving && kept && !kept[slot]) context.globalAlpha = DIMMED;
       const from = atlas.draw(context, slot, x, y, width, height);
       if (!from && moving) this.drawRough(context, slot, x, y, width);
-      context.globalAlpha = 1;
       if (from !== "picture") sheets.add(Math.floor(slot / album.inSheet));
       if (close && from !== "picture") pictures.push(String(slot));
       if (!from || (close && from !== "picture")) all = false;

@@ -49,7 +49,7 @@ class Settings:
             "columns": lambda value: _count(value, "columns"),
             "letters": _text,
             "invert": lambda value: _one_of(value, (True, False), "invert"),
-            "features": _features,
+            "features": check_features,
             "quality": lambda value: _one_of(value, QUALITIES, "quality"),
         }
         for name in given:
@@ -131,17 +131,24 @@ def _text(value: Any) -> str:
     return value
 
 
-def _features(value: Any) -> tuple[str, ...]:
+def check_features(value: Any, known: Sequence[str] = FEATURES) -> tuple[str, ...]:
+    """What pictures are compared by, each once and in the usual order."""
     if not isinstance(value, list) or not value:
         raise Refused("Choose at least one thing to compare pictures by.", "features")
     for each in value:
-        _one_of(each, FEATURES, "features")
+        _one_of(each, known, "features")
     if "content" in value and not has_content():
         raise Refused(CONTENT_MISSING, "features")
-    return tuple(each for each in FEATURES if each in value)
+    return tuple(each for each in known if each in value)
 
 
 CONTENT_MISSING = "Content needs pip install 'unshuffle[content]'."
+
+
+def describe_content() -> dict[str, Any]:
+    """Whether pictures can be compared by content here, and if not, why."""
+    has = has_content()
+    return {"available": has, "why": "" if has else CONTENT_MISSING}
 
 
 @dataclass(frozen=True, eq=False)

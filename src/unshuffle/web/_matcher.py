@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from unshuffle._progress import Stopped
 from unshuffle.base import SearchState
@@ -20,6 +21,8 @@ from unshuffle.web._sides import Side
 
 N_QUESTIONS, N_CANDIDATES = 10, 12
 FEWEST = 2  # items of a side
+_APART = 1e6  # cost of a pair that is ruled out: far above all similarities
+_MOST_DENSE = 4000  # items of matrices of costs; the search for more of them takes sparse ones
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,9 @@ def match(job: Job, now: Pairs, sides: Sequence[Side]) -> Found:
     if min(map(len, slots)) < FEWEST:
         raise Refused(f"Too few are left to match: each side needs at least {FEWEST}.")
     job.say("Comparing")
-    (X, kernel), (y, _) = (side.describe(some) for side, some in zip(sides, slots, strict=True))
+    (X, kernel), (y, _) = (
+        side.describe(some, now.features) for side, some in zip(sides, slots, strict=True)
+    )
     job.check()
     job.say("Matching")
     began = time.monotonic()
@@ -55,7 +60,7 @@ def match(job: Job, now: Pairs, sides: Sequence[Side]) -> Found:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # `doubts_` has what matters
         try:
-            sorting.fit(X, y, frozen=_frozen(now, slots))
+            sorting.fit(X, y, frozen=_frozen(now, slots), cost=_cost(now, slots))
         except Stopped:
             raise Canceled from None
     return Found(_changes(now, sorting, slots, time.monotonic() - began), _best(sorting, slots))
@@ -70,6 +75,10 @@ def _changes(
     matched = sorting.permutation_ >= 0
     found.partner[first[matched]] = second[sorting.permutation_[matched]]
     found.confidence[first] = sorting.confidence_
+    # Where all partners of an item are ruled out, one of them comes back.
+    for x, y in now.wrong:
+        if found.partner[x] == y:
+            found.partner[x], found.confidence[x] = -1, 0.0
     moved = np.flatnonzero((found.partner != now.partner) & (now.partner >= 0))
     n_free = len(sorting.pairs_) - len(now.answers)
     asked = sorting.questions(min(N_QUESTIONS, n_free))[:, :1].ravel() if n_free > 0 else first[:0]
@@ -102,6 +111,18 @@ def _frozen(now: Pairs, slots: Sequence[Slots]) -> NDArray[np.intp] | None:
         return None
     columns = zip(slots, zip(*known, strict=True), strict=True)
     return np.column_stack([np.searchsorted(some, items) for some, items in columns])
+
+
+def _cost(now: Pairs, slots: Sequence[Slots]) -> Any:
+    """Costs that keep apart what people ruled out; None if that is nothing."""
+    known = [(x, y) for x, y in now.wrong if x in slots[0] and y in slots[1]]
+    if not known:
+        return None
+    columns = zip(slots, zip(*known, strict=True), strict=True)
+    places = tuple(np.searchsorted(some, items) for some, items in columns)
+    shape = len(slots[0]), len(slots[1])
+    cost = sparse.csr_matrix((np.full(len(known), _APART), places), shape=shape)
+    return cost.toarray() if max(shape) <= _MOST_DENSE else cost
 
 
 def _follow(job: Job) -> Callable[[SearchState], bool]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from unshuffle.web._album import MOST_PICTURES, MOST_UPLOADED, Dropped
+from unshuffle.web._arrangement import check_features, describe_content
 from unshuffle.web._exports import Exports
 from unshuffle.web._history import History
 from unshuffle.web._jobs import Canceled, Job
@@ -19,7 +20,15 @@ from unshuffle.web._matcher import FEWEST, Candidates, match
 from unshuffle.web._pair_exports import PAIR_MAKERS, Table
 from unshuffle.web._pairs import Pairs, SavedMatch
 from unshuffle.web._refusal import Refused
-from unshuffle.web._sides import NOUNS, PictureSide, Side, kind_of, kind_of_name, make_side
+from unshuffle.web._sides import (
+    NOUNS,
+    PICTURE_FEATURES,
+    PictureSide,
+    Side,
+    kind_of,
+    kind_of_name,
+    make_side,
+)
 from unshuffle.web._state_file import Companion, Content
 from unshuffle.web._workspace import Workspace, shown
 
@@ -142,15 +151,17 @@ class Pairing(Workspace):
                     "nAnswered": len(now.answers),
                     "nChanged": len(now.changed),
                     "nAside": sum(map(len, now.aside)),
+                    "nWrong": len(now.wrong),
                     "expected": now.expected,
                     "interval": now.interval,
                     "doubts": list(now.doubts),
                     "summary": _summarize(now),
-                    "advice": _advise(now),
+                    "advice": _advise(now, self.kind),
                     "seconds": now.seconds,
                     "stale": now.stale,
                 },
-                "settings": {"automatic": self.automatic},
+                "settings": {"automatic": self.automatic, "features": list(now.features)},
+                "content": describe_content(),
                 "limits": {"uploadBytes": MOST_UPLOADED, "items": MOST_PICTURES},
                 "jobs": [job.describe() for job in self.jobs.unfinished()],
                 "undo": history.undone,
@@ -277,13 +288,29 @@ class Pairing(Workspace):
             self._push(now.answered(known), f"{verb} {self._named(0, [x for x, _ in known])}")
 
     def release(self, items: Any) -> None:
-        """Take answers back; all if none are named."""
+        """Take answers back; all if none are named, and then also what was ruled out."""
         with self._lock:
-            some = self._check_items(0, items) or set(self.now.answers)
-            some &= set(self.now.answers)
-            if not some:
+            now = self.now
+            named = self._check_items(0, items)
+            some = (named or set(now.answers)) & set(now.answers)
+            wrong = frozenset() if named else now.wrong
+            if not some and not wrong:
                 raise Refused("None of these is confirmed.", status=409)
-            self._push(self.now.released(some), f"releasing {self._named(0, some)}")
+            what = self._named(0, some) if some else "what was ruled out"
+            left = replace(now.released(some), wrong=now.wrong - wrong)
+            self._push(left, f"releasing {what}")
+
+    def rule_out(self, pairs: Any) -> None:
+        """Say that pairs are wrong, without knowing what is right, and match the others anew."""
+        if not isinstance(pairs, list) or not pairs:
+            raise Refused("Give pairs of items.")
+        known = [self._check_pair(each) for each in pairs]
+        with self._lock:
+            now = self.now
+            if set(known) <= now.wrong:
+                raise Refused("That is ruled out already.", status=409)
+            label = f"ruling out a partner of {self._named(0, {x for x, _ in known})}"
+            self._push(now.ruled_out(known), label)
 
     def set_aside(self, side: Any, items: Any) -> None:
         """Say that items have no partner."""
@@ -306,15 +333,37 @@ class Pairing(Workspace):
             self._push(self.now.taken_back(side, frozenset(some)), label)
 
     def change_settings(self, given: Any) -> None:
-        """Choose whether to match again after each answer."""
-        if not isinstance(given, dict) or not isinstance(given.get("automatic"), bool):
+        """Choose whether to match again after each answer, or what pictures are compared by."""
+        if not isinstance(given, dict) or not given.keys() & {"automatic", "features"}:
+            raise Refused("The request must say automatic or features.", "automatic")
+        if not isinstance(given.get("automatic", True), bool):
             raise Refused("The request must say automatic: true or false.", "automatic")
+        if "features" in given:
+            self._compare_by(check_features(given["features"], PICTURE_FEATURES))
+        if "automatic" not in given:
+            return
         with self._lock:
             self._automatic = given["automatic"]
         self._save()
         self.touch()
         if self._automatic and self.now.stale and not self._missing():
             self.match_again()
+
+    def _compare_by(self, features: tuple[str, ...]) -> None:
+        """Match anew by other features, which can be undone like an answer."""
+        if self.kind in ("texts", "table"):
+            raise Refused("Only pictures are compared by features that you choose.", "features")
+        with self._lock:
+            now = self.now
+            if features == now.features:
+                return
+            if now.raw:
+                self._set(self._history.number, features=features)
+            else:
+                changed = replace(now, features=features, changed=frozenset())
+                self._push(changed, f"comparing by {' and '.join(features)}")
+        if not self._missing():
+            self._work(pause=0.0)
 
     def match_again(self) -> None:
         """Match now."""
@@ -491,7 +540,8 @@ class Pairing(Workspace):
             np.setdiff1d(side.ready(), sorted(aside)).size
             for side, aside in zip(self.sides, now.aside, strict=True)
         ]
-        return int(min(free) - (now.partner >= 0).sum())
+        waiting = {x for x, _ in now.wrong if now.partner[x] < 0}  # for people or the next match
+        return int(min(free) - (now.partner >= 0).sum()) - len(waiting)
 
     # ---- matching
 
@@ -559,13 +609,16 @@ def _summarize(now: Pairs) -> str:
     )
 
 
-def _advise(now: Pairs) -> str:
+def _advise(now: Pairs, kind: str | None) -> str:
     """What to do about doubts."""
     if not now.doubts:
         return ""
+    advice = "Answer some questions: ten answers help, thirty help a lot."
     if now.answers:
-        return "Answer more questions: each answer helps the other pairs."
-    return "Answer some questions: ten answers help, thirty help a lot."
+        advice = "Answer more questions: each answer helps the other pairs."
+    if kind == "pictures" and "texture" not in now.features:
+        advice += " Or compare by texture too, in the settings."
+    return advice
 
 
 def _check_side(side: Any) -> int:

@@ -32,6 +32,7 @@ from unshuffle.web._requests import (
     fields,
     number_in,
 )
+from unshuffle.web._sides import PICTURE_FEATURES
 
 _BASE = "/api/match"
 _SIDE: Schema = {"enum": [0, 1]}
@@ -93,6 +94,11 @@ def pairing_operations(pairing: Pairing, streams: Streams) -> list[Operation]:
             record(pairs=array(array(INTEGER, minItems=2, maxItems=2), minItems=1)),
         ),
         change(
+            "wrong", "Rule pairs out without saying what is right",
+            lambda data: pairing.rule_out(*fields(data, "pairs")),
+            record(pairs=array(array(INTEGER, minItems=2, maxItems=2), minItems=1)),
+        ),
+        change(
             "release", "Take answers back, all if none are named",
             lambda data: pairing.release(*fields(data, "items")), record(items=array(INTEGER)),
         ),
@@ -108,8 +114,13 @@ def pairing_operations(pairing: Pairing, streams: Streams) -> list[Operation]:
         ),
         change("again", "Match again now", lambda data: pairing.match_again()),
         change(
-            "settings", "Choose whether each answer starts a match", pairing.change_settings,
-            record(automatic=FLAG),
+            "settings", "Choose whether each answer starts a match, and what pictures are "
+            "compared by", pairing.change_settings,
+            record(
+                *("automatic", "features"),
+                automatic=FLAG,
+                features=array({"enum": list(PICTURE_FEATURES)}, minItems=1),
+            ),
         ),
         change("clear", "Forget answers and dropped files", lambda data: pairing.clear()),
         change(

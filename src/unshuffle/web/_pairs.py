@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle.encoders import has_content
 from unshuffle.web._album import Dropped, Slots, is_own_name
 from unshuffle.web._refusal import Refused
+from unshuffle.web._sides import PICTURE_FEATURES
 
 Aside = tuple[frozenset[int], frozenset[int]]
 NOBODY: Aside = (frozenset(), frozenset())
@@ -25,6 +27,8 @@ class Pairs:
     confidence: NDArray[np.float64]  # of the machine
     answers: Mapping[int, int] = field(default_factory=dict)  # pairs that people know
     aside: Aside = NOBODY  # items without a partner, of both sides
+    wrong: frozenset[tuple[int, int]] = frozenset()  # pairs that people ruled out
+    features: tuple[str, ...] = ("pixels", "color")  # that pictures are compared by
     changed: frozenset[int] = frozenset()  # by the last match, or by the last answer
     questions: tuple[int, ...] = ()  # the most helpful first
     expected: float | None = None  # share of the other pairs believed right
@@ -84,8 +88,25 @@ class Pairs:
             confidence=confidence,
             answers={**self.answers, **dict(pairs)},
             aside=aside,
+            wrong=self.wrong - set(pairs),
             changed=frozenset(moved - items),
             questions=tuple(each for each in self.questions if each not in items),
+            stale=self.stale + len(pairs),
+        )
+
+    def ruled_out(self, pairs: Sequence[tuple[int, int]]) -> "Pairs":
+        """Without pairs that are wrong, whatever is right; both items wait for another partner."""
+        lost = {x for x, y in pairs if self.partner[x] == y}
+        partner, confidence = self.partner.copy(), self.confidence.copy()
+        partner[list(lost)], confidence[list(lost)] = -1, 0.0
+        return replace(
+            self,
+            partner=partner,
+            confidence=confidence,
+            answers={x: y for x, y in self.answers.items() if x not in lost},
+            wrong=self.wrong | set(pairs),
+            changed=frozenset(),
+            questions=tuple(each for each in self.questions if each not in lost),
             stale=self.stale + len(pairs),
         )
 
@@ -147,6 +168,9 @@ class Pairs:
             confidence=confidence,
             answers={x[0]: y[0] for x, y in answers if x and y},
             aside=(frozenset(some(self.aside[0], 0)), frozenset(some(self.aside[1], 1))),
+            wrong=frozenset(
+                (x, y) for pair in self.wrong for x in some(pair[:1], 0) for y in some(pair[1:], 1)
+            ),
             changed=frozenset(some(self.changed, 0)),
             questions=tuple(some(self.questions, 0)),
         )
@@ -158,6 +182,8 @@ class Pairs:
             "confidence": self.confidence.round(_DIGITS).tolist(),
             "answers": sorted(self.answers.items()),
             "aside": [sorted(each) for each in self.aside],
+            "wrong": sorted(self.wrong),
+            "features": list(self.features),
             "changed": sorted(self.changed),
             "questions": list(self.questions),
             "expected": self.expected,
@@ -184,6 +210,9 @@ class Pairs:
         if any(not 0 <= x < len(partner) or partner[x] != y for x, y in answers.items()):
             raise ValueError("an answer is not among the pairs")
         first, second = (frozenset(map(int, each)) for each in data["aside"])
+        wrong = frozenset((int(x), int(y)) for x, y in data.get("wrong", ()))
+        if any(not 0 <= x < len(partner) or y < 0 or partner[x] == y for x, y in wrong):
+            raise ValueError("a pair was ruled out and is there")
         numbers = [data["expected"], data["seconds"], *(data["interval"] or ())]
         if not all(each is None or isfinite(each) for each in numbers):
             raise ValueError("a number is missing")
@@ -192,6 +221,8 @@ class Pairs:
             confidence,
             answers,
             (first, second),
+            wrong,
+            known_features(data.get("features", ["pixels", "color"])),
             frozenset(map(int, data["changed"])),
             tuple(map(int, data["questions"])),
             data["expected"],
@@ -203,6 +234,12 @@ class Pairs:
             bool(data["raw"]),
             str(data["label"]),
         )
+
+
+def known_features(names: Sequence[str]) -> tuple[str, ...]:
+    """Of what pictures were compared by, all that they can be compared by here."""
+    there = [each for each in PICTURE_FEATURES if each != "content" or has_content()]
+    return tuple(each for each in there if each in names) or Pairs.features
 
 
 @dataclass(frozen=True)

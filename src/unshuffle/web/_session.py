@@ -17,15 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from unshuffle.encoders import has_content
 from unshuffle.web._album import MOST_PICTURES, MOST_UPLOADED, Album, Slots
 from unshuffle.web._arrangement import (
-    CONTENT_MISSING,
     EMPTY,
     OUTSIDE,
     Arrangement,
     Grid,
     Settings,
+    describe_content,
     in_order,
 )
 from unshuffle.web._arranger import Arranger
@@ -118,7 +117,6 @@ class Session(Workspace):
         with self._lock:
             now, history = self.now, self._history
             settled = not self.jobs.unfinished("arranging")
-            has = has_content()
             return {
                 "version": self._version,
                 "title": self.title,
@@ -135,7 +133,7 @@ class Session(Workspace):
                     "score": now.score if settled else None,
                 },
                 "settings": now.settings.describe(),
-                "content": {"available": has, "why": "" if has else CONTENT_MISSING},
+                "content": describe_content(),
                 "limits": {"uploadBytes": MOST_UPLOADED, "pictures": MOST_PICTURES},
                 "jobs": [job.describe() for job in self.jobs.unfinished()],
                 "undo": history.undone,

@@ -1,18 +1,19 @@
 """The two collections of a match: pictures or texts, a file each, or the rows of a table."""
 
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from unshuffle._documents import TEXT_SUFFIXES, read_document
 from unshuffle._files import list_files
 from unshuffle._tables import ANNDATA, SUFFIXES, Table, read_table
-from unshuffle.images import color_histogram, lab_pixels
+from unshuffle.images import color_histogram, color_texture, describe, lab_pixels, visual_words
 from unshuffle.web._album import (
     FAILED,
     MOST_PICTURES,
@@ -30,6 +31,9 @@ from unshuffle.web._refusal import Refused
 TABLES = (*SUFFIXES, ANNDATA)
 # What the items of a kind are called.
 NOUNS = {"pictures": "pictures", "texts": "texts", "table": "rows"}
+# Features that pictures can be matched by, and those that are worth keeping.
+PICTURE_FEATURES = ("pixels", "color", "texture", "words", "content")
+_SLOW = ("texture", "words", "content")
 _EXCERPT, _LONGEST_TEXT = 200, 20_000  # letters
 _FEW_CELLS, _MOST_CELLS = 4, 200
 
@@ -72,8 +76,8 @@ class Side(Protocol):
     def clear(self) -> None:
         """Delete dropped files."""
 
-    def describe(self, slots: Slots) -> tuple[Any, Any]:
-        """Items for the estimator, and their kernel."""
+    def describe(self, slots: Slots, features: Sequence[str]) -> tuple[Any, Any]:
+        """Items for the estimator, and their kernel; `features` are for pictures alone."""
 
     def words(self) -> list[str] | None:
         """A few words about each item; None for pictures."""
@@ -90,6 +94,7 @@ class PictureSide:
     def __init__(self, album: Album) -> None:
         self.album = album
         self.fixed = album.folder is not None
+        self._described: dict[str, tuple[Slots, NDArray[Any]]] = {}  # by features that take long
 
     def __len__(self) -> int:
         return len(self.album)
@@ -144,11 +149,27 @@ class PictureSide:
     def clear(self) -> None:
         """Delete dropped files."""
         self.album.clear()
+        self._described = {}
 
-    def describe(self, slots: Slots) -> tuple[Any, Any]:
-        """Pixels and colors, as `unshuffle match` compares pictures."""
-        arrays = self.album.collection(slots).arrays
-        return [lab_pixels(arrays), color_histogram(arrays)], ["rbf", "rbf"]
+    def describe(self, slots: Slots, features: Sequence[str]) -> tuple[Any, Any]:
+        """Each of the features on its own, as `unshuffle match` compares pictures."""
+        pictures, known = self.album.collection(slots), self._described
+        compute: dict[str, Callable[[], NDArray[Any]]] = {
+            "pixels": lambda: lab_pixels(pictures.arrays),
+            "color": lambda: color_histogram(pictures.arrays),
+            "texture": lambda: color_texture(pictures.arrays),
+            "words": lambda: visual_words(pictures.arrays, random_state=0, n_jobs=-1),
+            "content": lambda: describe(pictures, "content", cache=self.album.cache, n_jobs=-1)[0],
+        }
+        found = {}
+        for each in features:
+            before, vectors = known.get(each, (slots[:0], None))
+            if vectors is None or not np.array_equal(before, slots):
+                vectors = compute[each]()
+            found[each] = slots, vectors
+        # An answer matches anew, and has nothing to do with what takes long to compute.
+        self._described = {each: found[each] for each in features if each in _SLOW}
+        return [found[each][1] for each in features], ["rbf" for _ in features]
 
     def words(self) -> list[str] | None:
         """Pictures speak for themselves."""
@@ -213,7 +234,7 @@ class TextSide(PictureSide):
         super().__init__(album)
         self._texts = album
 
-    def describe(self, slots: Slots) -> tuple[Any, Any]:
+    def describe(self, slots: Slots, features: Sequence[str]) -> tuple[Any, Any]:
         """Texts are compared by their words."""
         return [self._texts.texts[slot] for slot in slots.tolist()], "text"
 
@@ -318,7 +339,7 @@ class TableSide:
             (self._uploads / self._dropped.file).unlink(missing_ok=True)
             self._dropped, self._table, self._problem, self.names = None, None, "", []
 
-    def describe(self, slots: Slots) -> tuple[Any, Any]:
+    def describe(self, slots: Slots, features: Sequence[str]) -> tuple[Any, Any]:
         """Numbers, whose scaling and kernel are chosen by the estimator."""
         table = self._table
         if table is None or len(slots) > len(table.names):

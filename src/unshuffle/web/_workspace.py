@@ -161,18 +161,17 @@ class Workspace(ABC):
             self.lost = f"{self._unsaved} {_explain_loss(self._file.path, place)}"
 
     def _tell(self, message: str, kind: str = "note", *, of_step: int | None = None) -> None:
-        """Show a message on all pages; one of a step of the history goes when that is left."""
+        """Show a message on all pages; one of a step of the history ends when that is left."""
+        undoes = of_step is not None  # so that the message can offer Undo
         with self._lock:
-            self._notice = {"id": next(self._numbers), "kind": kind, "message": message}
+            number = next(self._numbers)
+            self._notice = {"id": number, "kind": kind, "message": message, "undoes": undoes}
             self._noticed_step = of_step
         self.touch()
 
     def _notice_at(self, step: int) -> dict[str, Any] | None:
-        """The last message, unless it is of another step; `undoes` if undo takes that back."""
-        of_step = self._noticed_step
-        if self._notice is None or of_step not in (None, step):
-            return None
-        return {**self._notice, "undoes": of_step is not None}
+        """The last message, unless it is about another step than this."""
+        return self._notice if self._noticed_step in (None, step) else None
 
     def undo(self) -> None:
         """Go one step back."""

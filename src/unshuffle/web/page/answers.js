@@ -50,6 +50,13 @@ export class Answers {
     return this.attempt(words, () => pairing.answer(left, right));
   }
 
+  /** Says that a pair is wrong, without knowing what is right. */
+  ruleOut(/** @type {number} */ left, /** @type {number} */ right) {
+    const { pairing } = this;
+    const names = `${pairing.nameOf(0, left)} and ${pairing.nameOf(1, right)}`;
+    return this.attempt(`${names} are ruled out`, () => pairing.ruleOut(left, right));
+  }
+
   /** Sets an item aside. */
   noPartner(/** @type {Side} */ side, /** @type {number} */ slot) {
     const { pairing } = this;

@@ -44,6 +44,7 @@ export class Asking {
     const on = (/** @type {string} */ id, /** @type {() => void} */ action) =>
       byId(id).addEventListener("click", action);
     on("yes", () => this.yes());
+    on("no", () => this.no());
     on("no-partner", () => this.none());
     on("skip", () => this.next());
     on("asked-done", () => this.box.close());
@@ -117,6 +118,11 @@ export class Asking {
     this.answered(this.answers.choose(this.slot, this.item));
   }
 
+  /** The pair is wrong, whatever is right. */
+  no() {
+    this.answered(this.answers.ruleOut(this.slot, this.item));
+  }
+
   none() {
     this.answered(this.answers.noPartner(0, this.slot));
   }
@@ -174,6 +180,7 @@ export class Asking {
     const key = event.key.toLowerCase();
     const item = this.candidates.numbered(key);
     if (key === "y") this.yes();
+    else if (key === "x") this.no();
     else if (key === "n") this.none();
     else if (key === "s") this.next();
     else if (item >= 0) this.candidates.choose(item);

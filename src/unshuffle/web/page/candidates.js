@@ -184,6 +184,7 @@ export class PartnerPanel {
         if (over) this.preview(Number(over.dataset.item));
       });
     }
+    byId("rule-out").addEventListener("click", () => this.ruleOut());
     byId("left-aside").addEventListener("click", () => this.setAside(0));
     byId("right-aside").addEventListener("click", () => this.setAside(1));
     this.root.addEventListener("keydown", (event) => {
@@ -213,6 +214,9 @@ export class PartnerPanel {
     const [side, slot] = entry.left >= 0 ? [0, entry.left] : [1, entry.right];
     byId("panel-title").textContent = `Which belongs to ${pairing.nameOf(side, slot)}?`;
     this.preview(side ? entry.left : entry.right);
+    const { left, right } = entry;
+    byId("rule-out").hidden = left < 0 || right < 0;
+    byId("rule-out").textContent = `Not ${pairing.nameOf(1, right)}, and I do not know which`;
     for (const [each, id, item] of /** @type {[Side, string, number][]} */ ([
       [0, "left-aside", entry.left],
       [1, "right-aside", entry.right],
@@ -249,6 +253,13 @@ export class PartnerPanel {
     if (!entry) return;
     if (entry.left >= 0) this.answers.choose(entry.left, item);
     else this.answers.choose(item, entry.right);
+    this.done(entry.key);
+  }
+
+  ruleOut() {
+    const { entry } = this;
+    if (!entry || entry.left < 0 || entry.right < 0) return;
+    this.answers.ruleOut(entry.left, entry.right);
     this.done(entry.key);
   }
 

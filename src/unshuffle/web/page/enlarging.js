@@ -46,7 +46,7 @@ export class Enlarging {
     }
     const open = entry.left >= 0 && entry.right >= 0 && !entry.answered;
     const right = /** @type {HTMLButtonElement} */ (byId("large-right"));
-    right.textContent = entry.answered ? "Confirmed" : "Right";
+    right.textContent = entry.answered ? "\u2713 Confirmed" : "Correct";
     right.disabled = !open;
     byId("large-wrong").hidden = entry.aside;
     byId("large-wrong").textContent = open ? "Wrong" : entry.answered ? "Change" : "Find its partner";

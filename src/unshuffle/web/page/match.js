@@ -7,10 +7,12 @@ import { Problems, anyDialog, ask, makeHelp } from "./dialogs.js";
 import { Enlarging } from "./enlarging.js";
 import { Exports } from "./exports.js";
 import { Faces } from "./faces.js";
+import { Features } from "./features.js";
 import { Pairing } from "./pairing.js";
 import { PairList } from "./pairs.js";
 import { Progress } from "./progress.js";
-import { Server } from "./server.js";
+import { Refused, Server } from "./server.js";
+import { showError } from "./settings.js";
 import { followServer, say, setMarks, showHistory } from "./status.js";
 import { Summary, counted, nounOf, pairsWords } from "./summary.js";
 import { Uploads } from "./uploads.js";
@@ -37,6 +39,7 @@ const openHelp = makeHelp();
 const summary = new Summary();
 const zones = new Zones(uploads);
 const exporting = new Exports(server, tell, say, (state) => state.matching.nPairs === 0);
+const features = new Features(compareBy);
 let nRefused = 0; // files that people were told of
 
 /** Shows what went wrong; while the server is gone, its banner says so. */
@@ -59,6 +62,18 @@ function isBusy() {
 function chosen(/** @type {number} */ key) {
   if (matchMedia(NARROW).matches) panel.close();
   list.focus(list.nextToCheck(key) ?? key);
+}
+
+async function compareBy(/** @type {string[]} */ features) {
+  showError("features", "");
+  try {
+    await server.post("/api/match/settings", { features });
+  } catch (error) {
+    const words = error instanceof Error ? error.message : String(error);
+    if (!(error instanceof Refused) || error.field !== "features") tell(error);
+    else showError("features", words);
+    if (pairing.state) showState(pairing.state);
+  }
 }
 
 function openPanel() {
@@ -132,17 +147,20 @@ function showState(/** @type {MatchState} */ state) {
   exporting.follow(state);
 }
 
-/** The part of the settings that takes answers back. */
-function showAnswers(/** @type {MatchState} */ { matching, settings, kind }) {
+/** The settings, and the part of them that takes answers back. */
+function showAnswers(/** @type {MatchState} */ { matching, settings, kind, content }) {
+  byId("compare-by").hidden = kind !== "pictures";
+  features.show(settings.features, content);
   const automatic = /** @type {HTMLInputElement} */ (byId("automatic"));
   if (document.activeElement !== automatic || !pairing.nSending) automatic.checked = settings.automatic;
-  const { nAnswered, nAside } = matching;
-  byId("answers").hidden = nAnswered + nAside === 0;
+  const { nAnswered, nAside, nWrong } = matching;
+  byId("answers").hidden = nAnswered + nAside + nWrong === 0;
   const parts = [];
   if (nAnswered) parts.push(`${pairsWords(nAnswered)} confirmed`);
+  if (nWrong) parts.push(`${pairsWords(nWrong)} ruled out`);
   if (nAside) parts.push(`${counted(nAside, kind)} set aside`);
   byId("about-answers").textContent = parts.join(", ");
-  byId("release-all").hidden = nAnswered === 0;
+  byId("release-all").hidden = nAnswered + nWrong === 0;
   byId("back-all").hidden = nAside === 0;
 }
 

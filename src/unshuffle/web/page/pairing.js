@@ -12,10 +12,11 @@
  * @property {{title: string, fixed: boolean, total: number, nReady: number, nFailed: number}[]} sides
  * @property {string} missing why nothing can be matched yet
  * @property {{version: number, settled: boolean, nPairs: number, nAnswered: number,
- *   nChanged: number, nAside: number, expected: number | null,
+ *   nChanged: number, nAside: number, nWrong: number, expected: number | null,
  *   interval: [number, number] | null, doubts: string[], summary: string, advice: string,
  *   seconds: number | null, stale: number}} matching
- * @property {{automatic: boolean}} settings
+ * @property {{automatic: boolean, features: string[]}} settings
+ * @property {{available: boolean, why: string}} content
  * @property {Job[]} jobs
  * @property {string | null} undo
  * @property {string | null} redo
@@ -274,6 +275,15 @@ export class Pairing extends EventTarget {
     this.partner[left] = right;
     this.changed.add(left);
     if (right >= 0) this.holder[right] = left;
+  }
+
+  /** Takes a pair apart that is wrong; it does not come again. */
+  ruleOut(/** @type {number} */ left, /** @type {number} */ right) {
+    return this.change("wrong", { pairs: [[left, right]] }, () => {
+      this.partner[left] = -1;
+      this.holder[right] = -1;
+      this.answered.delete(left);
+    });
   }
 
   release(/** @type {number} */ left) {

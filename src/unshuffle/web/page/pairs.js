@@ -294,6 +294,10 @@ export class PairList extends EventTarget {
     if (name === "right" && isPair(entry) && !entry.answered) {
       answers.choose(entry.left, entry.right);
       this.focus(this.nextToCheck(entry.key) ?? entry.key, button ? "right" : "", scroll);
+    } else if (name === "wrong" && isPair(entry)) {
+      const next = this.nextToCheck(entry.key);
+      answers.ruleOut(entry.left, entry.right);
+      this.focus(next ?? entry.key, "", scroll);
     } else if (name === "none" && !entry.aside) {
       const next = this.nextToCheck(entry.key);
       answers.noPartner(side, slot);
@@ -322,7 +326,7 @@ export class PairList extends EventTarget {
     if (!row || !entry) return;
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     /** @type {Record<string, string>} */
-    const acts = { y: "right", c: "open", n: "none", u: "back", l: "enlarge" };
+    const acts = { y: "right", x: "wrong", c: "open", n: "none", u: "back", l: "enlarge" };
     if (event.target === row.element) acts.Enter = "open";
     if (acts[key]) this.act(acts[key], entry);
     else if (!this.walk(key, row.key)) return;

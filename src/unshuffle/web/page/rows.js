@@ -52,7 +52,7 @@ function actsOf(/** @type {Entry} */ entry) {
   if (entry.aside) return [["back", "Put back"]];
   if (!isPair(entry)) return [["open", "Find its partner"], ["none", "Set aside"]];
   if (entry.answered) return [["back", "Take back"], ["open", "Change"]];
-  return [["right", "Right"], ["open", "Wrong"]];
+  return [["right", "Correct"], ["open", "Wrong"]];
 }
 
 export class Row {
@@ -145,7 +145,7 @@ export class Row {
     const focused = before.findIndex((each) => each === document.activeElement);
     const acts = actsOf(entry).map(([act, words]) => {
       const kept = before.find((each) => each.dataset.act === act && each.textContent === words);
-      const element = kept ?? button(act, words, act === "right" ? "yes" : "");
+      const element = kept ?? button(act, words);
       element.setAttribute("aria-label", `${words}: ${names}`);
       return element;
     });

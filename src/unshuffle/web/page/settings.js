@@ -1,5 +1,6 @@
 // The settings: shape, features and quality, each applied as soon as it is changed.
 import { byId, make, pictureButton } from "../../images/page/panel.js";
+import { Features } from "./features.js";
 import { Refused } from "./server.js";
 
 /** @typedef {import("./album.js").Album} Album */
@@ -63,6 +64,7 @@ export class SettingsForm {
     this.pending = null;
     this.size = ""; // rows and columns that were chosen, when last shown
     this.shownOut = "";
+    this.features = new Features((features) => this.send({ features }, "features"));
     this.listen();
   }
 
@@ -72,12 +74,6 @@ export class SettingsForm {
     }
     for (const each of inputs("quality")) {
       each.addEventListener("change", () => this.send({ quality: each.value }, "quality"));
-    }
-    for (const each of inputs("feature")) {
-      each.addEventListener("change", () => {
-        const chosen = inputs("feature").filter((box) => box.checked);
-        this.send({ features: chosen.map((box) => box.value) }, "features");
-      });
     }
     for (const id of SIZE) {
       input(id).addEventListener("input", () => this.showSize());
@@ -220,11 +216,7 @@ export class SettingsForm {
     this.showSize();
     input("invert").checked = settings.invert;
     byId("mask-name").textContent = settings.mask;
-    for (const each of inputs("feature")) {
-      if (!each.hasAttribute("aria-invalid")) each.checked = settings.features.includes(each.value);
-      if (each.value === "content") each.disabled = !state.content.available;
-    }
-    if (!state.content.available) byId("why-not").textContent = state.content.why;
+    this.features.show(settings.features, state.content);
     for (const each of inputs("quality")) each.checked = each.value === settings.quality;
     /** @type {HTMLButtonElement} */ (byId("again")).disabled = wall.nPlaced === 0;
     this.showFacts(state);

@@ -44,6 +44,7 @@ export class Summary {
     this.showBelieved(matching);
     const counts = [pairsWords(matching.nPairs), `${matching.nAnswered.toLocaleString("en")} confirmed`];
     if (matching.nChanged) counts.push(`${matching.nChanged.toLocaleString("en")} changed`);
+    if (matching.nWrong) counts.push(`${matching.nWrong.toLocaleString("en")} ruled out`);
     if (matching.nAside) counts.push(`${matching.nAside.toLocaleString("en")} set aside`);
     if (matching.seconds !== null) counts.push(`matched in ${seconds(matching.seconds)}`);
     byId("summary-counts").textContent = counts.join(" \u00b7 ");

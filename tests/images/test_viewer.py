@@ -157,7 +157,9 @@ def test_enter_leads_from_one_found_picture_to_the_next(page):
     for item in [*order, order[0]]:
         page.locator("#search").press("Enter")
         row, column = cell_of(item)
-        expect(page.locator("#said")).to_have_text(f"{NAMES[item]}, row {row}, column {column}")
+        expect(page.locator("#said")).to_have_text(
+            f"{NAMES[item]}, row {row + 1}, column {column + 1}"
+        )
     page.locator("#previous").click()
     expect(page.locator("#said")).to_contain_text(NAMES[order[-1]])
     page.locator("#next").click()
@@ -351,7 +353,7 @@ def test_a_click_opens_the_larger_picture_with_all_that_is_known(page, seen):
     assert facts.locator("dt").all_inner_texts() == ["kind", "year", "place"]
     assert facts.locator("dd").all_inner_texts() == [
         *("bird", "2008"),
-        f"row {row}, column {column}",
+        f"row {row + 1}, column {column + 1}",
     ]
     link = page.locator("#original")
     expect(link).to_have_attribute("href", LINKS[8])

@@ -55,7 +55,8 @@ def said(page, words):
 
 
 def place_words(item):
-    return "{}, row {}, column {}".format(NAMES[item], *cell_of(item))
+    row, column = cell_of(item)
+    return f"{NAMES[item]}, row {row + 1}, column {column + 1}"
 
 
 def focused(page):

@@ -74,12 +74,15 @@ class Shown:
         if drop:
             mouse.up()
 
-    def colors(self, places):
-        """Colors at places on the screen."""
+    def colors(self, places, reach=None):
+        """Colors at places on the screen, or with `reach` those of the pixels left to right there."""
         with Image.open(io.BytesIO(self.page.screenshot())) as image:
             shot = np.asarray(image.convert("RGB")).astype(int)
         found = []
         for x, y in (map(round, place) for place in places):
+            if reach is not None:
+                found.append(shot[y, x - reach : x + reach + 1])
+                continue
             found.append(np.median(shot[y - 2 : y + 3, x - 2 : x + 3].reshape(-1, 3), axis=0))
         return np.array(found)
 

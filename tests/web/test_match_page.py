@@ -126,7 +126,7 @@ def test_pairs_are_confirmed_undone_and_redone_by_keyboard_alone(open_match):
     with matched.change("answer"):
         page.keyboard.press("Tab")
         page.keyboard.press("Enter")  # the button, which leads to the next one
-    expect(matched.button(third, "Right")).to_be_focused()
+    expect(matched.button(third, "Correct")).to_be_focused()
     assert matched.pairs()["answered"] == sorted([first, second])
     with matched.change("undo"):
         page.keyboard.press("Control+z")
@@ -264,9 +264,9 @@ def test_what_the_server_refuses_goes_back_and_says_why(open_match):
     answer = {"error": {"message": "That item was taken.", "field": None}}
     page.route("**/api/match/answer", lambda route: route.fulfill(status=409, json=answer))
     left = matched.order()[0]
-    matched.button(left, "Right").click()
+    matched.button(left, "Correct").click()
     expect(page.get_by_role("alert").filter(has_text="That item was taken.")).to_be_visible()
-    expect(matched.button(left, "Right")).to_be_visible()
+    expect(matched.button(left, "Correct")).to_be_visible()
     matched.settle()
     assert matched.pairs()["answered"] == []
 
@@ -276,7 +276,7 @@ def test_an_answer_is_shown_before_the_server_has_it(open_match):
     held = []
     matched.page.route("**/api/match/answer", lambda route: held.append(route))
     left = matched.order()[0]
-    matched.button(left, "Right").click()
+    matched.button(left, "Correct").click()
     expect(matched.row(left)).to_contain_text("confirmed")
     expect(matched.filter("confirmed")).to_contain_text("1")
     assert matched.pairs()["answered"] == []
@@ -360,7 +360,7 @@ def test_the_list_is_sorted_filtered_and_searched(open_match):
     page.locator("#search").fill(f"b{right:02}")
     assert matched.order() == [25]
     with matched.change("answer"):
-        matched.button(25, "Right").click()
+        matched.button(25, "Correct").click()
     page.locator("#search").fill("")
     for name, n in (("all", N), ("check", N - 1), ("confirmed", 1), ("lonely", 0)):
         expect(matched.filter(name).locator(".number")).to_have_text(str(n))
@@ -399,13 +399,13 @@ def test_two_tabs_follow_each_other(open_match, open_page):
     other = Matched(open_page(address_of(one.server)), one.server)
     left = one.order()[0]
     with one.change("answer"):
-        one.button(left, "Right").click()
+        one.button(left, "Correct").click()
     other.settle()
     expect(other.row(left)).to_contain_text("confirmed")
     with other.change("undo"):
         other.page.locator("#undo").click()
     one.settle()
-    expect(one.button(left, "Right")).to_be_visible()
+    expect(one.button(left, "Correct")).to_be_visible()
 
 
 def test_matching_again_is_offered_and_says_what_changed(open_match):
@@ -450,6 +450,92 @@ def test_both_items_are_shown_large(open_match):
     expect(page.locator("#large")).to_be_visible()
     page.locator("#large-wrong").click()
     expect(page.locator("#panel-title")).to_have_text(f"Which belongs to a{second:02}.png?")
+
+
+def test_a_pair_looks_confirmed_only_once_it_is(open_match):
+    matched = open_match()
+    left = matched.order()[0]
+
+    def look(name):
+        return matched.button(left, name).evaluate(
+            """(button) => {
+              const own = getComputedStyle(button);
+              const sign = getComputedStyle(button, "::before").content;
+              return [own.borderTopColor, own.color, own.backgroundColor, own.fontWeight, sign];
+            }"""
+        )
+
+    assert look("Correct") == look("Wrong")
+    with matched.change("answer"):
+        matched.button(left, "Correct").click()
+    expect(matched.row(left)).to_contain_text("confirmed")
+
+
+def test_a_pair_is_ruled_out_without_knowing_the_right_one(open_match):
+    matched = open_match(automatic=True)
+    page = matched.page
+    left = wrong_ones(matched)[0]
+    wrong = int(matched.partners()[left])
+    matched.row(left).scroll_into_view_if_needed()
+    matched.button(left, "Wrong").click()
+    with matched.change("wrong"):
+        page.get_by_role("button", name=f"Not b{wrong:02}.png, and I do not know which").click()
+    assert matched.partners()[left] not in (-1, wrong)
+    expect(page.locator("#summary-counts")).to_contain_text("1 ruled out")
+    second = wrong_ones(matched)[-1]
+    partner = int(matched.partners()[second])
+    matched.row(second).focus()
+    with matched.change("wrong"):
+        page.keyboard.press("x")
+    partners = matched.partners()
+    assert partners[left] != wrong
+    assert partners[second] != partner
+    with matched.change("undo"):
+        page.locator("#undo").click()
+    assert matched.partners()[second] == partner
+    with matched.change("release"):
+        page.get_by_role("button", name="Take all answers back").click()
+    assert matched.state()["matching"]["nWrong"] == 0
+
+
+def test_a_question_can_be_answered_by_no(open_match):
+    matched = open_match()
+    page = matched.page
+    left = matched.pairs()["questions"][0]
+    partner = int(matched.partners()[left])
+    page.locator("#ask").click()
+    with matched.change("wrong"):
+        page.get_by_role("button", name="No X").click()
+    expect(page.locator("#asking-title")).to_contain_text("Question 2 of")
+    assert matched.partners()[left] == -1  # until it is matched again
+    page.keyboard.press("Escape")
+    with matched.change("again"):
+        page.locator("#match-again").click()
+    assert matched.partners()[left] not in (-1, partner)
+
+
+def test_features_of_pictures_are_chosen_and_undone(open_match):
+    matched = open_match(forgiven=[REFUSED])
+    page = matched.page
+    before = matched.partners()
+    pixels, texture = page.get_by_label("Pixels"), page.get_by_label("Texture")
+    expect(pixels).to_be_checked()
+    expect(texture).not_to_be_checked()
+    with matched.change("settings"):
+        texture.check()
+    assert matched.state()["settings"]["features"] == ["pixels", "color", "texture"]
+    assert (matched.partners() != before).any()
+    expect(page.locator("#undo")).to_have_attribute(
+        "title", "Undo comparing by pixels and color and texture (Ctrl+Z)"
+    )
+    with matched.change("undo"):
+        page.locator("#undo").click()
+    np.testing.assert_array_equal(matched.partners(), before)
+    expect(texture).not_to_be_checked()
+    with matched.change("settings"):
+        page.get_by_label("Color").uncheck()
+    pixels.uncheck()
+    expect(page.locator("#error-features")).to_contain_text("at least one")
 
 
 def test_files_that_could_not_be_read_are_listed(open_match):

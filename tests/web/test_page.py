@@ -19,6 +19,7 @@ pytestmark = pytest.mark.xdist_group(__name__)
 
 N = len(COLORS)  # 24
 OUTSIDE = -2
+MARK = (0x0F, 0x69, 0x48)  # color of rings
 DEFAULTS = {
     "shape": "rectangle",
     "rows": None,
@@ -163,18 +164,25 @@ def test_names_appear_below_the_mouse(open_wall):
     expect(shown.page.locator("#label")).to_be_hidden()
 
 
-def test_a_click_shows_details_and_dims_all_but_the_look_alikes(open_wall):
+def test_a_click_shows_details_and_rings_the_look_alikes_beside_bright_pictures(open_wall):
     shown = open_wall()
     page = shown.page
     page.mouse.click(*shown.place(shown.cell_of(4)))
     expect(page.locator("#name")).to_have_text("04.png")
     expect(page.locator("#near button")).to_have_count(8)
     expect(page.locator("#frame img")).to_have_attribute("alt", "04.png")
+    place = "row {}, column {}".format(*(np.argwhere(shown.server.grid() == 4)[0] + 1))
+    expect(page.locator("#facts dd")).to_have_text(place)
     alike = shown.server.get("/api/alike/4")["alike"]
     grid = shown.server.grid().ravel()
-    colors = shown.colors([shown.place(cell) for cell in range(N)])
-    bright = np.abs(colors - np.array(COLORS)[grid]).max(axis=1) <= 10
-    assert set(grid[bright].tolist()) == {4, *alike}
+    places = np.array([shown.place(cell) for cell in range(N)])
+    colors = shown.colors(places)
+    np.testing.assert_allclose(colors, np.array(COLORS)[grid], atol=10)  # all are bright
+    half = (places[1] - places[0])[0] / 2
+    off = np.abs(shown.colors(places - (half, 0), reach=3) - MARK).max(axis=2).min(axis=1)
+    ringed = off <= 20  # or the one on the left is
+    assert set(grid[ringed].tolist()) >= {4, *alike}
+    assert not ringed.all()
     first = page.locator("#near button").first
     expect(first).to_have_attribute("title", f"{alike[0]:02}.png")
     first.click()
@@ -358,6 +366,83 @@ def test_settings_are_applied_at_once(open_wall):
     with shown.change("undo"):
         page.locator("#undo").click()
     expect(page.locator('input[value="torus"]')).to_be_checked()
+
+
+def test_rows_and_columns_wait_until_they_are_used(open_wall):
+    shown = open_wall()
+    page = shown.page
+    before, version = shown.server.grid(), shown.server.state()["wall"]["version"]
+    use = page.locator("#use-size")
+    expect(use).to_be_hidden()
+    page.locator("#rows").fill("2")
+    page.keyboard.press("Tab")
+    expect(page.locator("#columns")).to_be_focused()
+    expect(page.locator("#columns")).to_have_attribute("placeholder", "auto (12)")
+    expect(use).to_have_text("Use 2 rows, 12 columns")
+    page.mouse.click(*shown.place(7))  # at work elsewhere
+    page.keyboard.press("Escape")
+    assert shown.settle()["wall"]["version"] == version
+    np.testing.assert_array_equal(shown.server.grid(), before)
+    page.locator("#rows").focus()
+    page.keyboard.press("Escape")
+    expect(page.locator("#rows")).to_have_value("")
+    expect(use).to_be_hidden()
+    page.locator("#rows").fill("3")
+    page.locator("#columns").fill("9")
+    with shown.change("settings"):
+        use.click()
+    assert shown.server.grid().shape == (3, 9)
+    expect(use).to_be_hidden()
+    page.locator("#rows").fill("")
+    page.locator("#columns").fill("")
+    expect(use).to_have_text("Choose rows and columns for me")
+    with shown.change("settings"):
+        page.keyboard.press("Enter")
+    np.testing.assert_array_equal(shown.server.grid().shape, before.shape)
+
+
+def test_a_message_about_a_new_shape_hides_no_picture_and_ends_with_its_step(open_wall):
+    shown = open_wall()
+    page, server = shown.page, shown.server
+    notice = page.locator("#notices .notice")
+    grid = server.grid()
+    kept, released = int(grid[0, 0]), int(grid[-1, 0])
+
+    def flatten():
+        page.locator("#rows").fill("2")
+        with shown.change("settings"):
+            page.keyboard.press("Enter")
+        expect(notice).to_contain_text("1 of 2 frozen pictures had no cell in the new shape")
+
+    server.post("/api/freeze", items=[kept, released])
+    shown.settle()
+    flatten()
+    assert server.get("/api/wall")["frozen"] == [kept]
+    assert server.grid()[0, 0] == kept
+    box, wall = notice.bounding_box(), page.locator("#wall").bounding_box()
+    assert box["y"] + box["height"] <= wall["y"]
+    with shown.change("undo"):
+        notice.get_by_role("button", name="Undo").click()
+    expect(notice).to_have_count(0)
+    assert sorted(server.get("/api/wall")["frozen"]) == sorted([kept, released])
+    flatten()
+    server.post("/api/freeze", items=[released])  # undo would now undo this
+    shown.settle()
+    expect(notice).to_have_count(0)
+    page.reload()
+    shown.settle()
+    expect(notice).to_have_count(0)
+
+
+def test_the_settings_call_the_score_what_it_is_and_features_by_their_names(open_wall):
+    shown = open_wall()
+    facts = shown.page.locator("#wall-facts")
+    assert facts.locator("dt").all_inner_texts() == ["size", "neighbors", "frozen"]
+    expect(facts.locator("dd").nth(1)).to_have_text(re.compile(r"^similarity \d+ of 100$"))
+    names = shown.page.locator('input[name="feature"]').evaluate_all(
+        "(boxes) => boxes.map((box) => [box.value, box.getAttribute('aria-label')])"
+    )
+    assert all(value in label.lower() for value, label in names), names
 
 
 def test_a_mask_is_the_shape_of_the_wall(open_wall, tmp_path):

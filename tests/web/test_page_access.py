@@ -93,7 +93,7 @@ def press(page, *keys):
 def words_at(shown, cell):
     item = int(shown.server.grid().ravel()[cell])
     row, column = divmod(cell, shown.server.grid().shape[1])
-    return f"{item:02}.png, row {row}, column {column}"
+    return f"{item:02}.png, row {row + 1}, column {column + 1}"
 
 
 def test_every_control_is_reached_by_tab_in_order(open_wall):
@@ -192,7 +192,7 @@ def test_a_picture_is_carried_frozen_and_left_out_by_keyboard(open_wall):
     press(page, "m")
     expect(said).to_contain_text(f"{name} is picked up")
     press(page, "ArrowDown", "ArrowRight")
-    expect(said).to_have_text(f"row 1, column 1, {grid[1, 1]:02}.png")
+    expect(said).to_have_text(f"row 2, column 2, {grid[1, 1]:02}.png")
     press(page, "Escape")
     expect(said).to_have_text(f"{name} is back in its place")
     assert focused(page) == "wall"

@@ -3,6 +3,7 @@
 import asyncio
 import csv
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -158,6 +159,65 @@ def test_answers_are_kept_and_the_others_are_matched_anew(open_pairing, halves):
     assert not set(wrong) & set(pairs["questions"])
     assert sorted(pairs["partner"]) == list(range(N))
     assert pairing.state()["matching"]["stale"] == 0
+
+
+def test_what_is_ruled_out_never_comes_back(open_pairing, halves):
+    left, right, order = halves
+    pairing = open_pairing([left, right])
+    true, ruled_out = np.argsort(order), set()
+    for _ in range(3):
+        partner = np.array(pairing.pairs()["partner"])
+        wrong = np.flatnonzero(partner != true)[:3]
+        if not wrong.size:
+            break
+        some = [[int(x), int(partner[x])] for x in wrong]
+        pairing.rule_out(some)
+        ruled_out |= set(map(tuple, some))
+        settle(pairing)
+        assert not ruled_out & set(enumerate(pairing.pairs()["partner"]))
+        assert sorted(pairing.pairs()["partner"]) == list(range(N))
+    assert pairing.state()["matching"]["nWrong"] == len(ruled_out) > 0
+    assert refusal(pairing.rule_out, [list(next(iter(ruled_out)))])[1] == 409
+    pairing.close()
+    again = open_pairing([left, right])
+    assert again.state()["matching"]["nWrong"] == len(ruled_out)
+    x, y = next(iter(ruled_out))
+    again.answer([[x, y]])  # people may change their minds
+    assert (x, y) not in again.now.wrong
+
+
+def test_an_item_whose_partners_are_all_ruled_out_has_none(open_pairing, halves, tmp_path):
+    for side in (0, 1):
+        folder = tmp_path / f"few{side}"
+        folder.mkdir()
+        for file in sorted(halves[side].iterdir())[:3]:
+            shutil.copy(file, folder)
+    pairing = open_pairing([tmp_path / "few0", tmp_path / "few1"])
+    pairing.rule_out([[0, 0], [0, 1], [0, 2]])
+    settle(pairing)
+    partner = pairing.pairs()["partner"]
+    assert partner[0] == -1
+    assert len({each for each in partner[1:] if each >= 0}) == 2
+
+
+def test_pictures_are_matched_by_the_features_that_are_chosen(open_pairing, halves):
+    pairing = open_pairing(halves[:2])
+    assert pairing.state()["settings"]["features"] == ["pixels", "color"]
+    before = pairing.pairs()["partner"]
+    pairing.change_settings({"features": ["words", "pixels"]})
+    settle(pairing)
+    assert pairing.state()["settings"]["features"] == ["pixels", "words"]
+    assert pairing.state()["undo"] == "comparing by pixels and words"
+    assert pairing.pairs()["partner"] != before
+    pairing.undo()
+    settle(pairing)
+    assert pairing.pairs()["partner"] == before
+    assert pairing.state()["settings"]["features"] == ["pixels", "color"]
+    for wrong in ([], ["shape"], "color"):
+        refusal(pairing.change_settings, {"features": wrong})
+    pairing.redo()
+    pairing.close()
+    assert open_pairing(halves[:2]).state()["settings"]["features"] == ["pixels", "words"]
 
 
 def test_who_loses_a_partner_gets_that_of_the_other(open_pairing, halves):
@@ -423,7 +483,7 @@ def test_steps_keep_partners_unique_and_answers_true(data):
     pairs = Pairs(rng.permutation(n), rng.random(n), raw=False)
     slots = st.integers(0, n - 1)
     for _ in range(data.draw(st.integers(1, 6))):
-        kind = data.draw(st.sampled_from(["answer", "aside", "back", "release"]))
+        kind = data.draw(st.sampled_from(["answer", "aside", "back", "release", "wrong"]))
         side, item, other = data.draw(st.integers(0, 1)), data.draw(slots), data.draw(slots)
         if kind == "answer":
             taken = {y for x, y in pairs.answers.items() if x != item}
@@ -436,6 +496,9 @@ def test_steps_keep_partners_unique_and_answers_true(data):
         elif kind == "aside":
             pairs = pairs.put_aside(side, frozenset([item]))
             assert item not in (pairs.partner if side else np.flatnonzero(pairs.partner >= 0))
+        elif kind == "wrong":
+            pairs = pairs.ruled_out([(item, other)])
+            assert pairs.partner[item] != other
         elif kind == "back":
             pairs = pairs.taken_back(side, frozenset([item]))
         else:
@@ -449,6 +512,8 @@ def test_steps_keep_partners_unique_and_answers_true(data):
         copy = Pairs.from_json(json.loads(json.dumps(pairs.to_json())))
         assert copy.partner.tolist() == pairs.partner.tolist()
         assert (copy.answers, copy.aside) == (dict(pairs.answers), pairs.aside)
+        assert copy.wrong == pairs.wrong
+        assert all(pairs.partner[x] != y for x, y in pairs.wrong)
 
 
 @pytest.mark.parametrize("kind", ["pictures", "texts"])

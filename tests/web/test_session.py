@@ -195,6 +195,46 @@ def test_freezing_changes_nothing_else_and_unfreezing_lets_go(open_session, phot
     assert refusal(session.unfreeze, []) == ("No picture is frozen.", None, 400)
 
 
+def test_frozen_pictures_keep_their_row_and_column_where_the_new_shape_has_them(
+    open_session, photos
+):
+    session = open_session(photos)
+    rows, columns = session.now.grid.shape
+    corner, last = int(session.now.grid[0, 0]), int(session.now.grid[-1, -1])
+    session.freeze([corner, last])
+    session.change_settings({"rows": rows + 1, "columns": columns + 1})
+    settle(session)
+    assert session.now.frozen == {corner, last}
+    assert session.now.grid[rows - 1, columns - 1] == last
+    session.change_settings({"rows": 2, "columns": 20})
+    session.jobs.wait(timeout=60)
+    assert session.now.grid[0, 0] == corner
+    assert session.now.frozen == {corner}
+    assert is_whole(session, range(30))
+    notice = session.state()["notice"]
+    assert notice["undoes"]
+    assert "1 of 2 frozen pictures had no cell in the new shape" in notice["message"]
+    session.arrange_again()
+    assert session.state()["notice"] is None  # undo is about something else now
+    session.jobs.wait(timeout=60)
+
+
+def test_comparing_counts_pictures_whatever_the_features_count(open_session, photos):
+    session = open_session(photos)
+    counts = []
+
+    class Watched:
+        def say(self, words): ...
+        def check(self): ...
+        def count(self, done, total):
+            counts.append((done, total))
+
+    session.arranger.compare(Watched(), ("words",), np.arange(30))
+    assert {total for _, total in counts} == {30}
+    assert [done for done, _ in counts] == sorted(done for done, _ in counts)
+    assert counts[-1] == (30, 30)
+
+
 def test_pictures_are_left_out_and_put_back(open_session, photos):
     session = open_session(photos)
     session.freeze([4, 9])
@@ -218,20 +258,22 @@ def test_pictures_are_left_out_and_put_back(open_session, photos):
 
 def test_shapes(open_session, photos, tmp_path):
     session = open_session(photos)
+
+    def arranged(session):
+        session.jobs.wait(timeout=60)
+        return session.now.grid
+
     session.freeze([0])
     session.change_settings({"shape": "letters", "letters": "AB"})
     session.jobs.wait(timeout=60)
-    assert "frozen" in session.state()["notice"]["message"]
-    assert session.now.frozen == frozenset()
-    session._notice = None
     grid = session.now.grid
     assert (grid == OUTSIDE).any()
     assert is_whole(session, range(30))
     session.change_settings({"shape": "torus", "rows": 3, "columns": None})
-    assert settle(session).now.grid.shape == (3, 10)
+    assert arranged(session).shape == (3, 10)
     assert session.wall()["wrap"] is True
     session.change_settings({"shape": "rectangle", "rows": None, "columns": 8})
-    assert settle(session).now.grid.shape == (4, 8)
+    assert arranged(session).shape == (4, 8)
     assert is_whole(session, range(30))
     for _ in range(3):
         session.undo()

@@ -72,13 +72,10 @@ def _changes(
     """Pairs, questions and trust, and which pairs are others than before."""
     first, second = slots
     found = Pairs.none(len(now.partner))
-    matched = sorting.permutation_ >= 0
-    found.partner[first[matched]] = second[sorting.permutation_[matched]]
-    found.confidence[first] = sorting.confidence_
-    # Where all partners of an item are ruled out, one of them comes back.
-    for x, y in now.wrong:
-        if found.partner[x] == y:
-            found.partner[x], found.confidence[x] = -1, 0.0
+    permutation, judged = _without_ruled_out(now, sorting, slots)
+    matched = permutation >= 0
+    found.partner[first[matched]] = second[permutation[matched]]
+    found.confidence[first] = np.where(judged, sorting.confidence_, 0.0)
     moved = np.flatnonzero((found.partner != now.partner) & (now.partner >= 0))
     n_free = len(sorting.pairs_) - len(now.answers)
     asked = sorting.questions(min(N_QUESTIONS, n_free))[:, :1].ravel() if n_free > 0 else first[:0]
@@ -109,20 +106,55 @@ def _frozen(now: Pairs, slots: Sequence[Slots]) -> NDArray[np.intp] | None:
     known = [(x, y) for x, y in now.answers.items() if x in slots[0] and y in slots[1]]
     if not known:
         return None
-    columns = zip(slots, zip(*known, strict=True), strict=True)
-    return np.column_stack([np.searchsorted(some, items) for some, items in columns])
+    return _positions(known, slots)
 
 
 def _cost(now: Pairs, slots: Sequence[Slots]) -> Any:
     """Costs that keep apart what people ruled out; None if that is nothing."""
-    known = [(x, y) for x, y in now.wrong if x in slots[0] and y in slots[1]]
-    if not known:
+    places = _ruled_out(now, slots)
+    if not len(places):
         return None
-    columns = zip(slots, zip(*known, strict=True), strict=True)
-    places = tuple(np.searchsorted(some, items) for some, items in columns)
     shape = len(slots[0]), len(slots[1])
-    cost = sparse.csr_matrix((np.full(len(known), _APART), places), shape=shape)
+    cost = sparse.csr_matrix((np.full(len(places), _APART), places.T), shape=shape)
     return cost.toarray() if max(shape) <= _MOST_DENSE else cost
+
+
+def _ruled_out(now: Pairs, slots: Sequence[Slots]) -> NDArray[np.intp]:
+    """Pairs that people ruled out, as positions among the items that are matched."""
+    return _positions([(x, y) for x, y in now.wrong if x in slots[0] and y in slots[1]], slots)
+
+
+def _positions(pairs: Sequence[tuple[int, int]], slots: Sequence[Slots]) -> NDArray[np.intp]:
+    columns = zip(slots, np.reshape(pairs, (-1, 2)).astype(np.intp).T, strict=True)
+    return np.column_stack([np.searchsorted(some, items) for some, items in columns])
+
+
+def _without_ruled_out(
+    now: Pairs, sorting: KernelizedSorting, slots: Sequence[Slots]
+) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """The matching without pairs that are ruled out, and which of its items were judged.
+
+    A cost cannot forbid a pair: of partners that are all implausible, it may be chosen. Its item
+    then exchanges partners with the holder of its best candidate, or has none.
+    """
+    permutation = sorting.permutation_.copy()
+    judged = np.ones(len(permutation), dtype=bool)
+    wrong = set(map(tuple, _ruled_out(now, slots).tolist()))
+    known = frozenset(_positions([*now.answers.items()], slots)[:, 0].tolist())
+    candidates = sorting.candidates(min(N_CANDIDATES, len(slots[1]))) if wrong else None
+    for x in [x for x, y in enumerate(permutation.tolist()) if (x, y) in wrong]:
+        y, judged[x] = int(permutation[x]), False
+        holders = {int(each): k for k, each in enumerate(permutation)}
+        permutation[x] = -1
+        for other in candidates[x].tolist() if candidates is not None else ():
+            holder = holders.get(other, -1)
+            if (x, other) in wrong or holder in known or (holder, y) in wrong:
+                continue
+            permutation[x] = other
+            if holder >= 0:
+                permutation[holder], judged[holder] = y, False
+            break
+    return permutation, judged
 
 
 def _follow(job: Job) -> Callable[[SearchState], bool]:

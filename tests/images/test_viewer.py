@@ -157,9 +157,8 @@ def test_enter_leads_from_one_found_picture_to_the_next(page):
     for item in [*order, order[0]]:
         page.locator("#search").press("Enter")
         row, column = cell_of(item)
-        expect(page.locator("#said")).to_have_text(
-            f"{NAMES[item]}, row {row + 1}, column {column + 1}"
-        )
+        place = f"row {row + 1}, column {column + 1}"
+        expect(page.locator("#said")).to_have_text(f"{NAMES[item]}, {place}")
     page.locator("#previous").click()
     expect(page.locator("#said")).to_contain_text(NAMES[order[-1]])
     page.locator("#next").click()

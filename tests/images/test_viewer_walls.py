@@ -224,6 +224,54 @@ def test_labels_stand_on_their_regions_until_pictures_are_large(open_page, path)
     assert page.locator("b").count() == 0
 
 
+@pytest.mark.parametrize("width", [390, 1000])
+def test_labels_stay_apart_and_on_the_wall(open_page, path, width):
+    rows, columns = np.indices((24, 24))
+    words = np.array(
+        ["far in the north", "a place in the east", "the coast", "a town in the west"]
+    )
+    kinds = words[(rows // 6 + columns // 6) % 4]
+    images = np.full((576, 40, 40, 3), (60, 120, 200), np.uint8)
+    names = [str(k) for k in range(576)]
+    where = {"where": kinds.ravel().tolist()}
+    grid = np.arange(576).reshape(24, 24)
+    write_page(path, images, grid, names, columns=where, labels="where")
+    page = open_page(opened_at(path), width=width, height=900)
+    page.evaluate(
+        """() => {
+          window.written = [];
+          const context = document.querySelector("#wall").getContext("2d");
+          const write = context.strokeText.bind(context);
+          context.strokeText = (text, x, y) => {
+            const half = (context.measureText(text).width + context.lineWidth) / 2;
+            const high = (parseFloat(context.font.split(" ")[1]) * 1.2 + context.lineWidth) / 2;
+            window.written.push([x - half, y - high, x + half, y + high]);
+            write(text, x, y);
+          };
+        }"""
+    )
+    stage = page.locator("#stage").bounding_box()
+    right, bottom = stage["width"], stage["height"]
+    page.locator("#wall").focus()
+    n_seen = 0
+    for key in ("0", "+", "+", "+", "+"):
+        page.evaluate("() => { window.written = []; }")
+        page.keyboard.press(key)
+        page.wait_for_timeout(150)
+        drawn = np.array(page.evaluate("() => window.written")).reshape(-1, 4)
+        boxes = np.unique(drawn, axis=0)  # of all frames
+        n_seen += len(boxes)
+        side = min(right, bottom) - 48 if key == "0" else np.inf  # of the fitted wall
+        edges = [max(0, (length - side) / 2) for length in (right, bottom)]
+        assert (boxes[:, :2] >= edges).all()
+        assert (boxes[:, 2:] <= np.array([right, bottom]) - edges).all()
+        for k, (left, top, end, foot) in enumerate(boxes):
+            others = np.delete(boxes, k, axis=0)
+            across = (others[:, 0] < end) & (left < others[:, 2])
+            assert not (across & (others[:, 1] < foot) & (top < others[:, 3])).any()
+    assert n_seen > 4
+
+
 def test_walls_whose_files_are_gone_say_so(browser, tmp_path):
     write_page(tmp_path / "wall", plain(4), [[0, 1], [2, 3]], list("abcd"))
     for each in (tmp_path / "wall").rglob("sheets/*/*.jpg"):

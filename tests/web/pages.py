@@ -75,7 +75,7 @@ class Shown:
             mouse.up()
 
     def colors(self, places, reach=None):
-        """Colors at places on the screen, or with `reach` those of the pixels left to right there."""
+        """Colors at places on the screen; with `reach`, those of so many pixels on both sides."""
         with Image.open(io.BytesIO(self.page.screenshot())) as image:
             shot = np.asarray(image.convert("RGB")).astype(int)
         found = []

@@ -24,6 +24,7 @@ expect = sync.expect
 pytestmark = pytest.mark.xdist_group(__name__)
 
 N = 40
+NAMED = ("Pixels", "Color", "Texture")  # features
 
 
 @pytest.fixture(scope="module")
@@ -518,7 +519,7 @@ def test_features_of_pictures_are_chosen_and_undone(open_match):
     matched = open_match(forgiven=[REFUSED])
     page = matched.page
     before = matched.partners()
-    pixels, texture = page.get_by_label("Pixels"), page.get_by_label("Texture")
+    pixels, color, texture = (page.get_by_role("checkbox", name=each) for each in NAMED)
     expect(pixels).to_be_checked()
     expect(texture).not_to_be_checked()
     with matched.change("settings"):
@@ -526,14 +527,14 @@ def test_features_of_pictures_are_chosen_and_undone(open_match):
     assert matched.state()["settings"]["features"] == ["pixels", "color", "texture"]
     assert (matched.partners() != before).any()
     expect(page.locator("#undo")).to_have_attribute(
-        "title", "Undo comparing by pixels and color and texture (Ctrl+Z)"
+        "title", "Undo comparing by pixels, color, texture (Ctrl+Z)"
     )
     with matched.change("undo"):
         page.locator("#undo").click()
     np.testing.assert_array_equal(matched.partners(), before)
     expect(texture).not_to_be_checked()
     with matched.change("settings"):
-        page.get_by_label("Color").uncheck()
+        color.uncheck()
     pixels.uncheck()
     expect(page.locator("#error-features")).to_contain_text("at least one")
 

@@ -358,6 +358,19 @@ def test_a_phone_has_room_for_everything(open_wall, width, height):
     assert focused(page) == "show-settings"
 
 
+@pytest.mark.parametrize("width", [360, 390])
+def test_the_header_of_a_phone_is_two_rows_in_which_the_name_can_be_read(open_wall, width):
+    page = open_wall(width=width, height=844, touch=True).page
+    views, heading, tools = (
+        page.locator(each).bounding_box() for each in ("nav", ".heading", "header .tools")
+    )
+    assert heading["y"] >= views["y"] + views["height"]
+    assert abs(heading["y"] - tools["y"]) <= 10  # in one row
+    for each in ("#title", "#count"):
+        assert page.locator(each).evaluate("(each) => each.scrollWidth <= each.clientWidth + 1")
+    expect(page.get_by_role("button", name="Add pictures")).to_be_visible()
+
+
 def test_names_are_text_whatever_they_hold(open_page, serve, tmp_path):
     name = "<img src=x onerror=alert(1)>&amp;'\".png"
     folder = write_colors(tmp_path / "colors", 3)

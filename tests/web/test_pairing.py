@@ -207,7 +207,7 @@ def test_pictures_are_matched_by_the_features_that_are_chosen(open_pairing, halv
     pairing.change_settings({"features": ["words", "pixels"]})
     settle(pairing)
     assert pairing.state()["settings"]["features"] == ["pixels", "words"]
-    assert pairing.state()["undo"] == "comparing by pixels and words"
+    assert pairing.state()["undo"] == "comparing by pixels, words"
     assert pairing.pairs()["partner"] != before
     pairing.undo()
     settle(pairing)

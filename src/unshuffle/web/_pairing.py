@@ -361,7 +361,7 @@ class Pairing(Workspace):
                 self._set(self._history.number, features=features)
             else:
                 changed = replace(now, features=features, changed=frozenset())
-                self._push(changed, f"comparing by {' and '.join(features)}")
+                self._push(changed, f"comparing by {', '.join(features)}")
         if not self._missing():
             self._work(pause=0.0)
 

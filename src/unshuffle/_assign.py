@@ -1,6 +1,6 @@
 """Linear assignment without input checks, for loops that solve many problems."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from types import ModuleType
 from typing import Any
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
+from unshuffle._certificates import NEGLIGIBLE, are_useful, certified, rounding_error
 from unshuffle._parallel import spans, wait_for
 from unshuffle._printing import short_repr
 
@@ -40,13 +41,14 @@ class Assignment:
         Total of the matched pairs in the caller's sign, without the cost of unmatched items.
     prices : ndarray of shape (n_cols,) or None
         Dual price of each column. Pass it as `prices` to solve a similar problem faster. None if
-        the solver returns none.
+        all rows or all columns are frozen.
     gap : float
-        Upper bound on the relative loss against the best assignment, certified by the prices; 0.0
-        is optimal. The absolute loss is divided by ``|objective|`` or, if smaller, by the distance
-        of the objective from that of typical pairs (a constant added to all costs does not make
-        the loss smaller), but at least by the spread of the costs in a row. The objective is
-        `value` plus `unmatched_cost`, if given, for every unmatched item.
+        Upper bound on the relative loss against the best assignment, computed from the prices
+        whichever solver ran; 0.0 is optimal up to rounding. The absolute loss is divided by
+        ``|objective|`` or, if smaller, by the distance of the objective from that of typical pairs
+        (a constant added to all costs does not make the loss smaller), but at least by the spread
+        of the costs in a row. The objective is `value` plus `unmatched_cost`, if given, for every
+        unmatched item.
     solver : str
         "exact" or "auction".
 
@@ -76,7 +78,11 @@ def assign(
     solver: str = "auto",
     offset: float = 0.0,
 ) -> Assignment:
-    """Assignment that maximizes the total benefit; `solve_assignment` without its checks."""
+    """Assignment that maximizes the total benefit; `solve_assignment` without its checks.
+
+    `prices` that are out of proportion to the benefits are ignored. Exact results have a gap of
+    NaN and may lack prices: see `with_certificate`.
+    """
     n_rows, n_cols = benefit.shape
     if solver == "auto":
         smallest = SMALLEST_COLD if prices is None else SMALLEST_WARM
@@ -87,6 +93,8 @@ def assign(
             solver = "exact"
     if solver == "exact" or _auction() is None:
         return _exact(benefit)
+    if prices is not None and not are_useful(prices, benefit):
+        prices = None
     if n_rows <= n_cols:
         return _by_auction(benefit, prices, tol, offset) or _exact(benefit)
     # The auction needs the smaller side in rows: swap the sides and their prices.
@@ -100,26 +108,51 @@ def assign(
     return Assignment(columns, found.value, _worth(swapped, found.prices), found.gap, found.solver)
 
 
+def with_certificate(
+    found: Assignment, benefit: NDArray[Any], *, offset: float = 0.0
+) -> Assignment:
+    """The same assignment with prices that prove it, and a gap computed from them."""
+    if not np.isnan(found.gap):
+        return found
+    n_rows, n_cols = benefit.shape
+    if n_rows <= n_cols:
+        prices, gap = certified(benefit, found.columns, offset=offset)
+        return replace(found, prices=prices, gap=gap)
+    swapped = np.ascontiguousarray(benefit.T)
+    rows = np.empty(n_cols, dtype=np.intp)
+    matched = np.flatnonzero(found.columns >= 0)
+    rows[found.columns[matched]] = matched
+    row_prices, gap = certified(swapped, rows, offset=offset)
+    return replace(found, prices=_worth(swapped, row_prices), gap=gap)
+
+
 def _exact(benefit: NDArray[Any]) -> Assignment:
     solve = partial(linear_sum_assignment, maximize=True)
     rows, cols = wait_for(solve, benefit) if benefit.size > LONG else solve(benefit)
     columns = np.full(benefit.shape[0], -1, dtype=np.intp)
     columns[rows] = cols
     value = float(benefit[rows, cols].sum(dtype=np.float64))
-    return Assignment(columns, value, None, 0.0, "exact")
+    return Assignment(columns, value, None, np.nan, "exact")
 
 
 def _by_paths(benefit: NDArray[Any], prices: NDArray[np.float64]) -> Assignment | None:
-    """Exact result for few items, from given prices; None if a benefit is infinite."""
-    from unshuffle._assign_loops import assign_each
+    """Exact result for few items, from given prices.
+
+    None if a benefit is infinite, or if the prices took digits from the benefits.
+    """
+    from unshuffle._assign_loops import assign_each, judge
 
     n = len(benefit)
-    final = prices[None].copy()
+    costs = -benefit[None].astype(np.float64)
+    final = prices[None] - prices.min()  # only differences count
     columns = np.empty((1, n), dtype=np.intp)
-    if not assign_each(-benefit[None].astype(np.float64), final, columns):
+    if not assign_each(costs, final, columns):
+        return None
+    loss, largest, typical = judge(costs[0], final[0], columns[0])
+    if not loss <= rounding_error(n, largest) <= NEGLIGIBLE * n * typical:
         return None
     value = float(benefit[np.arange(n), columns[0]].sum(dtype=np.float64))
-    return Assignment(columns[0], value, final[0], 0.0, "exact")
+    return Assignment(columns[0], value, final[0], np.nan, "exact")
 
 
 def _by_auction(

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._certificates import LossScale, relative_gap, rounding_error
 from unshuffle._compile import compiled
 
 # Columns of the rows, total benefit, prices of the columns, and relative gap.
@@ -48,8 +49,6 @@ COARSE_FROM = 900  # rows from which prices are first found on a sample
 COARSENING = 6  # one in this many rows and columns is sampled
 COARSE_TOL = 3e-3  # gap of the auction on the sample
 COARSE_EPS = 0.02  # first eps after it, as a share of the mean value of a pair
-SURVEYED = 16  # rows sampled for the typical benefit
-LARGEST_SPREAD = 64.0  # of all benefits, relative to that of the better ones of a row
 WORK_PER_CALL = 20_000_000  # entries read before Python may see Ctrl-C: about 20 ms
 
 
@@ -86,10 +85,11 @@ def auction(
                 eps = max(eps, min(eps * EPS_DIVISOR, coarsest))
         loss = sale.certify()
         value = sale.value()
-        scale = sale.scale(value, offset)
-        if loss <= tol * scale:
+        scale = sale.scale.at(value, offset)
+        gap = relative_gap(loss, sale.rounding_error(), scale)
+        if gap <= tol:
             columns = sale.column_of[: benefit.shape[0]].copy()
-            return (columns, value, sale.prices, loss / scale), sale.n_bids
+            return (columns, value, sale.prices, gap), sale.n_bids
         finest = sale.finest_eps()
         if eps <= finest:
             return None, sale.n_bids
@@ -130,7 +130,7 @@ class _Sale:
         self.low = min(low for low, _ in ends)
         self.high = max(high for _, high in ends)
         self.spread = self.high - self.low or max(abs(self.high), 1.0)
-        self.typical, self.differ = _typical(benefit, self.spread)
+        self.scale = LossScale.of(benefit, self.spread)
 
     def _spans(self, n_rows: int) -> Iterator[tuple[int, int]]:
         """Ranges of rows small enough for one compiled call."""
@@ -165,19 +165,20 @@ class _Sale:
         self.n_waiting = unhappy.size
         self.waiting[: unhappy.size] = unhappy
 
+    def held(self) -> NDArray[Any]:
+        """Benefit of each row from the column it holds."""
+        n_rows = self.benefit.shape[0]
+        held: NDArray[Any] = self.benefit[np.arange(n_rows), self.column_of[:n_rows]]
+        return held
+
     def value(self) -> float:
         """Total benefit of the assignment."""
-        n_rows = self.benefit.shape[0]
-        held = self.benefit[np.arange(n_rows), self.column_of[:n_rows]]
-        return float(held.sum(dtype=np.float64))
+        return float(self.held().sum(dtype=np.float64))
 
-    def scale(self, value: float, offset: float) -> float:
-        """Scale of the loss: the total, or its distance from a typical total if smaller.
-
-        A constant added to all benefits thus does not shrink the gap. At least their spread.
-        """
-        apart = abs(value - self.benefit.shape[0] * self.typical)
-        return max(min(abs(value + offset), apart), self.differ)
+    def rounding_error(self) -> float:
+        """Largest rounding error of the loss."""
+        held, prices = np.abs(self.held()), np.abs(self.prices)
+        return rounding_error(prices.size, float(held.max()) + float(prices.max()))
 
     def bound_on_value(self) -> float:
         """Upper bound on the best total, before the first bid."""
@@ -197,21 +198,6 @@ class _Sale:
         for start, stop in self._spans(n_rows):
             survey(*self._rows(), margins, start, stop)
         return np.unique(self.likely[:, 0]).size / n_rows, float(np.median(margins))
-
-
-def _typical(benefit: NDArray[Any], spread: float) -> tuple[float, float]:
-    """Median benefit and spread in a sample of the rows, robust to very low benefits.
-
-    A very low benefit often means "not this pair" and must not inflate the scale of the loss.
-    """
-    rows = []
-    for row in benefit[:: max(1, benefit.shape[0] // SURVEYED)]:
-        allowed = np.sort(row[row > -np.inf]).astype(np.float64)
-        if allowed.size:
-            rows.append(allowed[[-1, -1 - allowed.size // 8, (allowed.size - 1) // 2]])
-    best, good, median = np.median(rows, axis=0) if rows else np.zeros(3)
-    differ = min(spread, LARGEST_SPREAD * float(best - good)) or spread
-    return max(float(median), float(best) - differ), differ
 
 
 def _open(

@@ -385,7 +385,7 @@ BAD = {
     "not square": ((FLOWS[:3], DISTANCES), {}, "`A` must be square"),
     "one row": ((FLOWS, DISTANCES[0]), {}, "`B` must be 2-D"),
     "empty": ((np.empty((0, 0)), DISTANCES), {}, "`A` is empty"),
-    "text": (([["a"]], DISTANCES), {}, "A holds text"),
+    "text": (([["a"]], DISTANCES), {}, "`A` holds text"),
     "complex": ((FLOWS * 1j, DISTANCES), {}, "Complex"),
     "too large": ((FLOWS * 1e200, DISTANCES), {}, "too large"),
     "cost": ((FLOWS, DISTANCES), {"cost": np.ones((4, 3))}, "`cost` must have shape"),

@@ -14,7 +14,7 @@ from scipy.spatial.distance import cdist
 
 from unshuffle import _assign
 from unshuffle._assign import assign
-from unshuffle.assignment import solve_assignment
+from unshuffle.assignment import soft_assignment, solve_assignment
 
 SOLVERS = ["exact", "auction", "auto"]
 
@@ -411,3 +411,27 @@ def test_a_huge_unmatched_cost_does_not_hide_the_costs(unmatched_cost, dtype):
     assert found.value == pytest.approx(best_value(cost), rel=1e-6)
     huge = solve_assignment(cost * dtype(3e38), unmatched_cost=unmatched_cost * 1e-300)
     assert huge.columns.shape == (40,)
+
+
+@pytest.mark.parametrize("function", [solve_assignment, soft_assignment])
+@pytest.mark.parametrize(
+    ("cost", "message"),
+    [
+        ([["1", "2"], ["3", "4"]], "`cost` holds text: '1'"),
+        (np.array([["a", "b"]]), "`cost` holds text: 'a'"),
+        (np.array([[1, b"2"]], dtype=object), "`cost` holds text: b'2'"),
+        ("costs.csv", "`cost` holds text: 'costs.csv'"),
+        (None, "`cost` is None"),
+        ([1.0, 2.0], r"must be 2-D.*shape \(2,\). Pass \[cost\] for a single row"),
+        (np.ones((2, 2, 2)), r"must be 2-D.*3 dimension"),
+        (np.float32([1.0, 2.0]), r"must be 2-D.*shape \(2,\)"),
+    ],
+)
+def test_costs_that_are_no_matrix_of_numbers_are_explained(function, cost, message):
+    with pytest.raises(ValueError, match=message):
+        function(cost)
+
+
+def test_prices_as_text_are_refused():
+    with pytest.raises(ValueError, match="`prices` holds text: '1'"):
+        solve_assignment(np.eye(2), prices=["1", "2"])

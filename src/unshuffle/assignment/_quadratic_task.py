@@ -22,6 +22,7 @@ from unshuffle._parameters import (
 from unshuffle._quadratic import Permutation, QuadraticProblem, as_hermitian
 from unshuffle._quadratic_bounds import BoundProblem
 from unshuffle._quadratic_search import Start, relaxed
+from unshuffle.assignment._solve import as_matrix
 
 # SciPy's names of arguments, of starts, and of settings that have no effect here.
 RENAMED = {"maximize": "maximize", "partial_match": "frozen", "rng": "random_state"}
@@ -153,14 +154,12 @@ def _exact_sum(first: NDArray[Any], second: NDArray[Any]) -> float | int:
 
 def check_numbers(values: Any, name: str) -> NDArray[Any]:
     """Finite matrix, of integers as they are or of float64."""
-    numbers: NDArray[Any] = as_numbers(values, name)
+    numbers: NDArray[Any] = as_matrix(values, name)
     plain = values.to_numpy() if hasattr(values, "to_numpy") else values
     if isinstance(plain, np.ndarray | list | tuple):
         plain = np.asarray(plain)
         if plain.dtype.kind in "biu":
             numbers = plain.astype(np.int64) if plain.dtype.kind == "b" else plain
-    if numbers.ndim != 2:
-        raise ValueError(f"`{name}` must be 2-D, got shape {numbers.shape}.")
     check_finite(numbers, name)
     check_magnitude(numbers, name)
     return numbers

@@ -102,8 +102,7 @@ def take_cheapest(cost: Array, price: Array, row_of: Index, column_of: Index, fr
 def judge(cost: Array, price: Array, column_of: Index) -> tuple[float, float, float]:
     """What a matching loses at most by these prices, and the largest numbers behind it.
 
-    These are the sum of the largest cost and the largest price, and the largest of the lowest costs
-    of each row.
+    These are the largest cost plus the largest price, and the largest of the rows' lowest costs.
     """
     n = cost.shape[0]
     loss, held, lowest = 0.0, 0.0, 0.0

@@ -73,21 +73,21 @@ def moved_by(generators: Array, coefficients: Array, vector: Array) -> Array:
 
 @dataclass(frozen=True)
 class Subspace:
-    """Coordinates along orthonormal directions about a mean, which no matrix moves."""
+    """Coordinates along orthonormal directions about a center, which no matrix moves."""
 
-    mean: Array  # (n_features,)
+    mean: Array  # the center, (n_features,)
     components: Array  # (n_components, n_features)
 
     @classmethod
-    def of(cls, X: Array, n_components: int) -> "Subspace":
-        """Mean of the rows and their principal directions."""
-        start = middle(X)
-        near = X - start
-        mean = near.mean(axis=0)
-        directions = np.linalg.svd(near - mean, full_matrices=False)[2][:n_components]
+    def of(cls, X: Array, n_components: int, center: Array | None = None) -> "Subspace":
+        """Principal directions of the rows about a center; None is their mean."""
+        if center is None:
+            start = middle(X)
+            center = start + (X - start).mean(axis=0)
+        directions = np.linalg.svd(X - center, full_matrices=False)[2][:n_components]
         largest = np.abs(directions).argmax(axis=1)
         signs = np.sign(directions[np.arange(len(directions)), largest])
-        return cls(start + mean, directions * signs[:, None])
+        return cls(center, directions * signs[:, None])
 
     def inside(self, X: Array) -> Array:
         """Coordinates of rows."""

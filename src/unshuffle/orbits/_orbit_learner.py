@@ -76,8 +76,12 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         Neighbors of each row with pairs="knn". Larger values include more distant pairs, which
         noise affects less.
     n_components : int or None, default=None
-        Number of principal directions to work in, about the mean; for long vectors such as
+        Number of principal directions to work in, about `center`; for long vectors such as
         images. Larger values keep more detail and take longer. None uses the vectors themselves.
+    center : {"auto", "mean", "origin"} or array-like of shape (n_features,), default="auto"
+        With n_components, the point that is at rest: the mean of the vectors, zero, or a vector of
+        your own. "auto" uses the mean, unless lengths from it change along the pairs while those
+        from zero do not, as for part of a turn of an image.
     n_init : int, default=5
         Starts of loss="squared". Larger values find better optima. The first start is enough if
         it fits exactly.
@@ -195,6 +199,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         "prototype": [WHOLE, ARRAY, None],
         "n_neighbors": [count()],
         "n_components": [count(), None],
+        "center": [option("auto", "mean", "origin"), ARRAY],
         # beyond, products of the three would overflow
         "error_weight": [number(least=1e-50, most=1e50)],
         "eps1": [number(least=1e-50, most=1e50)],
@@ -213,6 +218,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         prototype: Any = None,
         n_neighbors: int = 8,
         n_components: int | None = None,
+        center: Any = "auto",
         n_init: int = 5,
         max_iter: int = 200,
         tol: float = 1e-7,
@@ -233,6 +239,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.prototype = prototype
         self.n_neighbors = n_neighbors
         self.n_components = n_components
+        self.center = center
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
@@ -281,6 +288,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 prototype=self.prototype,
                 n_neighbors=int(self.n_neighbors),
                 n_components=self.n_components,
+                center=self.center,
                 seed=seed,
             )
             problem.check_n_generators(k)

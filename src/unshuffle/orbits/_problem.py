@@ -21,6 +21,7 @@ from unshuffle._parameters import check_memory
 
 PROTOTYPE = -1  # index of a prototype that is not a row of X
 _BLOCK = 1000
+_MOVING_MEAN = 0.005  # change of lengths about the mean from which it may not be at rest
 _MIRROR = {"general": 0.0, "diagonal": 0.0, "symmetric": 1.0, "skew": -1.0}
 
 
@@ -83,6 +84,14 @@ class MatrixSpace:
             across = self.mirror * matrices[:, self.columns, self.rows]
             entries = np.where(self.rows == self.columns, entries, entries + across)
         return np.asarray(entries * self.scale)
+
+    def rotations(self) -> "MatrixSpace | None":
+        """All skew matrices, if the space holds them."""
+        n_skew = self.n_rows * (self.n_rows - 1) // 2
+        general = self.n_dimensions == self.n_rows**2
+        if n_skew and (general or (self.mirror < 0.0 and self.n_dimensions == n_skew)):
+            return MatrixSpace.of(self.n_rows, "skew", None)
+        return None
 
     def basis(self) -> Array:
         """The orthonormal basis, shape (p, d, d)."""
@@ -159,13 +168,15 @@ def build_problem(
     prototype: Any,
     n_neighbors: int,
     n_components: int | None,
+    center: Any,
     seed: int,
 ) -> Problem:
     """The problem that the parameters of the estimator describe, if it fits into memory."""
     subspace = None
     if n_components is not None:
         whole = X if targets is None else np.concatenate([X, targets])
-        subspace = _fit_subspace(whole, int(n_components))
+        resting = _select_center(center, X, targets, pairs)
+        subspace = _fit_subspace(whole, int(n_components), resting)
     inner = X if subspace is None else subspace.inside(X)
     start = _select_prototype(prototype, X, inner, subspace)
     if targets is None:
@@ -243,7 +254,37 @@ def as_targets(y: Any, X: Array) -> Array | None:
     return targets
 
 
-def _fit_subspace(X: Array, n_components: int) -> Subspace:
+def _select_center(center: Any, X: Array, targets: Array | None, pairs: Any) -> Array | None:
+    """Point about which vectors move; None is the mean of the rows.
+
+    The mean of part of an orbit is not at rest. Rotations keep the distance from the point at rest:
+    if distances from the origin change much less between the vectors of a pair than those from the
+    mean, "auto" takes the origin.
+    """
+    origin = np.zeros(X.shape[1])
+    if not isinstance(center, str):
+        return _check_center(center, X)
+    if center != "auto":
+        return origin if center == "origin" else None
+    if targets is not None:
+        x, z = targets, X
+    elif isinstance(pairs, str):
+        x, z = X, np.roll(X, 1, axis=0)
+    else:
+        x, z = X[_check_pairs(pairs, len(X)).T]
+    mean = X.mean(axis=0) if targets is None else 0.5 * (X.mean(axis=0) + targets.mean(axis=0))
+    changes = [_change_of_lengths(x - point, z - point) for point in (mean, origin)]
+    return origin if changes[0] > _MOVING_MEAN and changes[1] < changes[0] / 4.0 else None
+
+
+def _change_of_lengths(x: Array, z: Array) -> float:
+    """Squared change of the lengths between vectors of pairs, as a share of the squared moves."""
+    moved = float(np.sum((x - z) ** 2))
+    changed = float(np.sum((np.linalg.norm(x, axis=1) - np.linalg.norm(z, axis=1)) ** 2))
+    return changed / moved if moved else 0.0
+
+
+def _fit_subspace(X: Array, n_components: int, center: Array | None) -> Subspace:
     """Principal directions of the rows, if the rows have that many."""
     n, n_features = X.shape
     most = min(n - 1, n_features)
@@ -252,7 +293,7 @@ def _fit_subspace(X: Array, n_components: int) -> Subspace:
             f"n_components={n_components} is more than the {most} directions in which {n} rows of "
             f"{n_features} columns vary. Ask for {most} or fewer."
         )
-    return Subspace.of(X, n_components)
+    return Subspace.of(X, n_components, center)
 
 
 def _select_prototype(given: Any, X: Array, inner: Array, subspace: Subspace | None) -> Prototype:
@@ -409,6 +450,19 @@ def _check_prototype(prototype: Any, n: int, n_features: int) -> int | Array:
     if not np.all(np.isfinite(values)) or not np.any(values):
         what = "only zeros" if not np.any(values) else "NaN or infinity"
         raise ValueError(f"`prototype` holds {what}. Pass a finite, nonzero vector.")
+    return values.astype(np.float64)
+
+
+def _check_center(center: Any, X: Array) -> Array:
+    """Finite vector with as many numbers as the rows."""
+    values = _as_array(center)
+    if values.shape != X.shape[1:] or values.dtype.kind not in "biuf":
+        raise ValueError(
+            f'`center` must be "auto", "mean", "origin" or {X.shape[1]} numbers, got '
+            f"{_describe(center, values)}."
+        )
+    if not np.isfinite(values).all():
+        raise ValueError("`center` holds NaN or infinity. Pass a finite vector.")
     return values.astype(np.float64)
 
 

@@ -4,10 +4,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from unshuffle._matrix_exponentials import matrices_of
 from unshuffle._progress import Callback, Search
 from unshuffle.orbits._algebra import complete_algebra
+from unshuffle.orbits._exponential_derivatives import action
 from unshuffle.orbits._least_squares import EXACT, Descent, descend, start_descent
 from unshuffle.orbits._likelihood import PairDensity
+from unshuffle.orbits._locate import locate
 from unshuffle.orbits._problem import Array, MatrixSpace, Pairs, Problem
 from unshuffle.orbits._surface_flows import fit_flows
 
@@ -19,6 +22,9 @@ _TRIAL_STEPS = 30  # steps of each start before the best are continued
 _ALLOWANCE = 3.0  # of surface flows over free generators
 _SMOOTHING = 0.5  # of smoother surface flows over the best surface flows
 _COMMON = 0.1  # share of the squared displacements that one common motion may leave
+_COMMON_TURN = 0.25  # the same of a rotation, which has fewer parameters to fit them
+_WORSE = 2.0  # ratio of squared errors up to which a rotation is preferred to a general matrix
+_MOST_LOCATED = 50  # rows whose distance from an orbit is computed
 _MOST_OBLIQUE = 1e8  # condition of eigenvectors above which a logarithm by them is not trusted
 # Fewer generators that explain the pairs as well.
 _ROUNDING = 1e-6  # difference of mean log densities that counts as zero
@@ -48,7 +54,10 @@ class SearchOptions:
         """The number the user asked for, or the number that the spectrum suggests."""
         if self.n_generators is not None:
             return self.n_generators
-        most = min(problem.space.n_dimensions, len(problem.pairs.targets), _MOST_SUGGESTED)
+        space, pairs = problem.space, problem.pairs
+        most = min(space.n_dimensions, len(pairs.targets), _MOST_SUGGESTED)
+        # More generators than equations determine would fit any pairs.
+        most = min(most, max(1, pairs.targets.size // space.n_dimensions))
         return _suggest_number(spectrum, most)
 
 
@@ -94,6 +103,11 @@ def learn_squared(problem: Problem, options: SearchOptions, search: OrbitSearch)
     the right dimension. If not, they are dropped, unless the user asked for them.
     """
     values, directions = principal_spectrum(_fit_relaxed(problem.space, problem.pairs))
+    if options.n_generators is None:
+        descents = _Descents(problem, options, search, values, directions, 1)
+        common = descents.follow_common_motion()
+        if common is not None:
+            return descents.solution(common)
     k = options.choose_n_generators(values, problem)
     descents = _Descents(problem, options, search, values, directions, k)
     found = _learn(descents, k)
@@ -169,9 +183,9 @@ class _Descents:
         are returned themselves if free generators gain no more over them than fitting noise would
         explain: they use all points and extrapolate further.
         """
-        common = _common_motion(self.problem.space, self.problem.pairs) if k == 1 else None
+        common = self.follow_common_motion() if k == 1 else None
         if common is not None:
-            return self.finish(self.attempt(common)), 1, True
+            return common, 1, True
         start = self.directions[:k]
         if len(start) < k:  # fewer pairs than generators
             rest = self.random_start(k, 0)[len(start) :]
@@ -187,6 +201,55 @@ class _Descents:
                 return best, n_tried, True
         kept = _choose_smooth(self.problem.pairs, smooth, best)
         return (best, n_tried, False) if kept is None else (kept, n_tried, True)
+
+    def follow_common_motion(self) -> Descent | None:
+        """Descent from the one motion that all pairs share, if they do.
+
+        A rotation is preferred unless a general matrix explains the data much better: it has half
+        as many unknowns, and never grows, so that it extrapolates further.
+        """
+        space, pairs = self.problem.space, self.problem.pairs
+        turns = space.rotations()
+        start = None if turns is None else _common_turn(turns, pairs)
+        if turns is not None and start is not None:
+            found = self._turn(turns, start)
+            if turns.n_dimensions == space.n_dimensions:
+                return found
+            errors = [self._error(run) for run in (found, self.attempt(found.generators))]
+            if errors[0] <= _WORSE * errors[1]:
+                return found
+        start = _common_motion(space, pairs)
+        return None if start is None else self.finish(self.attempt(start))
+
+    def _error(self, run: Descent) -> float:
+        """Squared distances of the rows from the orbit of the prototype; of targets, the cost.
+
+        Steps between neighbors may hide that a matrix grows; it shows on the way to far rows.
+        """
+        rows, start = self.problem.rows, self.problem.prototype.inner
+        if rows is None:
+            return run.cost
+        rows = rows[:: max(1, len(rows) // _MOST_LOCATED)]
+        V = self.problem.space.matrices(run.generators)
+        found = locate(V, start, rows, slack=0.0, seed=self.problem.seed)
+        return float(
+            np.sum((rows - action(matrices_of(V, found), np.broadcast_to(start, rows.shape))) ** 2)
+        )
+
+    def _turn(self, turns: MatrixSpace, start: Array) -> Descent:
+        """Descent among rotations."""
+        space, pairs, options = self.problem.space, self.problem.pairs, self.options
+
+        def general(run: Descent) -> Descent:
+            return replace(run, generators=space.coordinates(turns.matrices(run.generators)))
+
+        def report(run: Descent) -> None:
+            self._report(general(run))
+
+        run = start_descent(turns, pairs, start)
+        report(run)
+        limits = {"max_iter": options.max_iter, "tol": options.tol}
+        return general(descend(turns, pairs, run, **limits, report=report))
 
     def attempt(self, generators: Array) -> Descent:
         """Take the first steps from a start."""
@@ -266,7 +329,27 @@ def _common_motion(space: MatrixSpace, pairs: Pairs) -> Array | None:
         return None
     ridge = missed / (n - d) * float(np.sum(z**2)) / total  # variances of noise over motion
     change = np.linalg.solve(z.T @ z + (ridge + 1e-12) * np.eye(d), z.T @ shift)
-    step = np.eye(d) + change.T
+    return _logarithm(space, np.eye(d) + change.T)
+
+
+def _common_turn(rotations: MatrixSpace, pairs: Pairs) -> Array | None:
+    """Generator of the rotation that takes all sources to their targets, if one does."""
+    x, z = pairs.targets, pairs.sources
+    n, d = x.shape
+    total = float(np.sum((x - z) ** 2))
+    if not total or n * d <= rotations.n_dimensions:
+        return None
+    left, _, right = np.linalg.svd(x.T @ z)
+    right[-1] *= np.sign(np.linalg.det(left @ right))  # a rotation, no reflection
+    turn = left @ right
+    missed = float(np.sum((x - z @ turn.T) ** 2))
+    if missed > _COMMON_TURN * total:
+        return None
+    return _logarithm(rotations, turn)
+
+
+def _logarithm(space: MatrixSpace, step: Array) -> Array | None:
+    """Direction of the logarithm of a matrix, by its eigenvectors; None if it has none."""
     values, vectors = np.linalg.eig(step)
     if np.any((values.real <= 0.0) & (np.abs(values.imag) <= 1e-8 * np.abs(values.real))):
         return None  # no real logarithm

@@ -154,6 +154,40 @@ def test_the_oldest_versions_that_are_tested_are_those_declared():
     }
 
 
+def safe_versions():
+    """Minimum of each package in the table of SECURITY.md."""
+    text = (ROOT / "SECURITY.md").read_text("utf-8")
+    table = text.split("| package | minimum | why |", 1)[1].split("\n\n", 1)[0]
+    return dict(re.findall(r"(?m)^\| ([\w-]+) \| ([\d.]+) \|", table))
+
+
+def numbers(version):
+    return [int(part) for part in version.split(".")]
+
+
+def test_no_extra_allows_a_version_with_a_hole_that_is_known():
+    safe = safe_versions()
+    assert len(safe) > 5
+    every = {"": [], **{name: [name] for name in PROJECT["optional-dependencies"]}}
+    for extras in every.values():
+        declared = {
+            name.split("[")[0]: lowest.split(";")[0].strip()
+            for name, lowest in lowest_versions(extras).items()
+        }
+        for name in safe.keys() & declared.keys():
+            assert numbers(declared[name]) >= numbers(safe[name]), name
+    of_all = {name.split("[")[0] for name in lowest_versions(PROJECT["optional-dependencies"])}
+    assert safe.keys() <= of_all
+
+
+def test_what_decodes_foreign_files_is_refused_below_its_safe_version():
+    from unshuffle import _decoding, _saving
+
+    safe = safe_versions()
+    assert safe["pyarrow"] == _saving._SAFE_PYARROW
+    assert safe["pillow-heif"] == _decoding._SAFE_HEIF
+
+
 @pytest.mark.parametrize("room", ROOMS)
 def test_every_public_name_of_a_room_is_listed_once_and_in_order(room):
     module = import_module(f"unshuffle.{room}")

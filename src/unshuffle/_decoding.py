@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from unshuffle._environment import is_older
+
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP")
 """Formats that are decoded. Pillow knows many more, each a possible target of attacks."""
 SUFFIXES = (
@@ -19,6 +21,8 @@ SUFFIXES = (
 MAX_PIXELS = 80_000_000
 """Largest number of pixels that is decoded, below the size at which Pillow warns."""
 _TOO_LARGE = f"more than the {MAX_PIXELS // 10**6} million pixels that are decoded"
+# The decoders in older wheels can be made to run code by a picture.
+_SAFE_HEIF = "1.8.1"
 _INSTALL_HEIC = "a HEIC picture; to read it: pip install 'unshuffle[images]'"
 _HEIC_BRANDS = (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1")
 # The HEIC decoder loads the whole file into memory before it reads the picture size.
@@ -132,10 +136,12 @@ def _formats_for(path: Path) -> tuple[str, ...]:
 @cache
 def _has_heic() -> bool:
     try:
-        from pillow_heif import register_heif_opener
+        import pillow_heif
     except ImportError:
         return False
-    register_heif_opener()
+    if is_older(pillow_heif, _SAFE_HEIF):
+        return False
+    pillow_heif.register_heif_opener()
     return True
 
 

@@ -192,6 +192,14 @@ def missing_parts(distribution: str, extra: str | None = None) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def is_older(module: Any, lowest: str) -> bool:
+    """Whether an imported library is older than a version.
+
+    Where a library is used because it happens to be there, no requirement has been checked.
+    """
+    return _release(module.__version__) < _release(lowest)
+
+
 def _requirements(distribution: str, extra: str | None) -> Iterator[tuple[str, list[str], str]]:
     """Name, extras and lowest version of each requirement on this platform."""
     try:

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from unshuffle._environment import is_older
 from unshuffle._files import check_regular_file
 
 fcntl: ModuleType | None
@@ -34,6 +35,8 @@ _ABANDONED_SECONDS = 24 * 3600.0
 # First characters of formulas in Excel, LibreOffice and Google Sheets, including wide forms.
 _FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
 SUFFIXES = (".csv", ".json")
+# Older ones run code that a .parquet file holds (CVE-2023-47248).
+_SAFE_PYARROW = "14.0.1"
 # Records that are turned into text at once, so that files of any length take little memory, and
 # in a block of a Parquet file.
 _AT_ONCE, _IN_BLOCK = 4_000, 100_000
@@ -280,6 +283,11 @@ def import_parquet(what: str) -> tuple[Any, Any]:
         from pyarrow import parquet
     except ImportError as error:
         raise ImportError(f"{what} needs pyarrow: pip install 'unshuffle[tables]'") from error
+    if is_older(pyarrow, _SAFE_PYARROW):
+        raise ImportError(
+            f"{what} needs pyarrow {_SAFE_PYARROW} or newer, not {pyarrow.__version__}, which "
+            "runs code that a .parquet file holds: pip install 'unshuffle[tables]'"
+        )
     return pyarrow, parquet
 
 

@@ -1,5 +1,8 @@
 import json
+import os
+import pickle
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -51,6 +54,46 @@ def write_anndata(path, *, index=NAMES, **parts):
             for part in ("data", "indices", "indptr"):
                 group[part] = getattr(values, part)
     return path
+
+
+class Payload:
+    """Makes a folder when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+def test_a_parquet_file_cannot_run_code(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    made = tmp_path / "made"
+    hidden = {
+        "ARROW:extension:name": "arrow.py_extension_type",
+        "ARROW:extension:metadata": pickle.dumps(Payload(made)),
+    }
+    schema = pa.schema([pa.field("x", pa.float64(), metadata=hidden)])
+    path = tmp_path / "evil.parquet"
+    parquet.write_table(pa.table({"x": NUMBERS[:, 0]}, schema=schema), path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        table = read_table(path, TableOptions())
+    np.testing.assert_array_equal(table.values[:, 0], NUMBERS[:, 0])
+    assert not made.exists()
+
+
+def test_a_parquet_file_is_not_opened_by_a_library_that_runs_code_in_it(
+    parquet, tmp_path, monkeypatch
+):
+    import pyarrow
+
+    parquet({"x": NUMBERS[:, 0], "y": NUMBERS[:, 1]})
+    monkeypatch.setattr(pyarrow, "__version__", "14.0.0")
+    with pytest.raises(BadInput, match=r"pyarrow 14\.0\.1 or newer, not 14\.0\.0.*pip install"):
+        read_table(tmp_path / "table.parquet", TableOptions())
 
 
 def test_columns_in_single_precision_stay_so(parquet):

@@ -243,6 +243,20 @@ def test_without_its_reader_a_heic_picture_is_skipped_with_how_to_install_it(fol
         assert why.endswith("pip install 'unshuffle[images]'")
 
 
+def test_a_heic_reader_with_known_holes_is_not_used(folder, monkeypatch):
+    heif = pytest.importorskip("pillow_heif", reason="pillow-heif is not installed")
+    heif.register_heif_opener()
+    Image.new("RGB", (64, 48)).save(folder / "phone.heic")
+    monkeypatch.setattr(heif, "__version__", "1.8.0")
+    _decoding._has_heic.cache_clear()
+    try:
+        skipped = dict(read_folder(folder).skipped)
+    finally:
+        monkeypatch.undo()
+        _decoding._has_heic.cache_clear()
+    assert skipped["phone.heic"].endswith("pip install 'unshuffle[images]'")
+
+
 def test_with_its_reader_heic_pictures_are_read_and_damaged_ones_skipped(folder):
     heif = pytest.importorskip("pillow_heif", reason="pillow-heif is not installed")
     heif.register_heif_opener()

@@ -45,7 +45,10 @@ def check_folder(folder: str | os.PathLike[str]) -> Path:
     if not path.exists():
         raise ValueError(f"There is no folder {path}. Check the name.")
     if not path.is_dir():
-        raise ValueError(f"{path} is a file, not a folder. Give the folder that holds the items.")
+        raise ValueError(
+            f"{path} is a file, not a folder. Give the folder that holds the items, such as "
+            f"{path.parent}."
+        )
     if not os.access(path, os.R_OK | os.X_OK):
         raise ValueError(f"The folder {path} cannot be read. Check its permissions.")
     return path

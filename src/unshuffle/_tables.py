@@ -189,11 +189,12 @@ def _from_anndata(path: Path, options: TableOptions) -> Table:
     return Table(values, names, columns, names_from="obs", note=note)
 
 
-def read_text_file(path: Path) -> str:
-    """Content of a text file in UTF-8, else in Latin-1."""
+def read_text_file(path: Path, advice: str = "") -> str:
+    """Content of a text file in UTF-8, else in Latin-1; `advice` is for one that is neither."""
     data = path.read_bytes()
     if b"\0" in data:
-        raise BadInput(f"{path} is not a text file. Give a table as {' or '.join(SUFFIXES)}.")
+        advice = advice or f"Give a table as {' or '.join(SUFFIXES)}."
+        raise BadInput(f"{path} is not a text file. {advice}")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -475,7 +476,9 @@ def _check_words(cells: Column, lines: Sequence[int], heading: str, path: Path) 
 
 def _not_a_number(cell: str, line: int, column: str, path: Path) -> BadInput:
     """Error for a cell that is not a number."""
-    where = f"{path}, line {line}: column {column!r} holds {cell[:40]!r}"
+    # A Parquet file has no lines, and its rows are counted without a heading.
+    unit = "row" if path.suffix.lower() == ".parquet" else "line"
+    where = f"{path}, {unit} {line}: column {column!r} holds {cell[:40]!r}"
     advice = _odd_number(cell)
     if advice is not None:
         return BadInput(f"{where}. {advice}; if these are names, head their column id.")

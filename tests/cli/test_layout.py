@@ -179,7 +179,7 @@ def test_several_kinds_are_compared_at_once(run, album, tmp_path):
         assert (answer["features"], answer["kernel"]) == ("texture+own.npy", "linear")
     result = run("layout", album, "--features", "texture+shape")
     assert result.exit_code == 2
-    assert "--features shape does not suit" in result.stderr
+    assert "--features shape is not known" in result.stderr
     assert "choose from: color, texture, words, content, MODEL.onnx, timm:NAME" in result.stderr
 
 
@@ -577,7 +577,9 @@ def test_a_table_and_folders_tell_more_about_the_pictures(run, album, tmp_path):
     [
         (["--data", "none.csv"], "There is no file none.csv (--data)"),
         (["--data", "album"], "is a folder"),
-        (["--labels", "kind"], "--labels kind is not a column. The columns are none"),
+        (["--labels", "kind"], "--labels 'kind' names a column, and no table is given"),
+        (["--labels", ""], "--labels is empty"),
+        (["--labels", "folder"], "--labels folder has nothing to tell apart"),
         (["--labels", "kind", "-o", "wall.csv"], "--labels is for pages"),
         (["--link", "-o", "wall.png"], "--link is for pages"),
         (["--id", "file"], "--id, --no-id, --header and --key are for tables"),

@@ -533,7 +533,9 @@ def test_features_that_do_not_suit_are_refused(refused, pictures, tmp_path):
     assert "There is no file missing.npy" in refused(
         "layout", pictures, "--features", "missing.npy"
     )
-    assert "colors does not suit" in refused("layout", pictures, "--features", "colors")
+    assert "colors is not known. Did you mean color?" in refused(
+        "layout", pictures, "--features", "colors"
+    )
 
 
 def test_templates_that_are_no_pictures_are_refused(refused, pictures, tmp_path):

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unshuffle import __version__
-from unshuffle.cli import NOT_IN_PLACE, NOTHING_WRITTEN, _options
+from unshuffle.cli import NOT_IN_PLACE, NOTHING_WRITTEN, _options, program_name
+from unshuffle.cli._help import Command, Group
 
 if TYPE_CHECKING:
     # Loads NumPy, which `unshuffle --help` does not need.
@@ -26,16 +27,20 @@ class NotWritten(Exception):
     """A result that is not at the path asked for; its message is one line."""
 
 
+_EXIT_STATUS = """0 success
+1 a check of doctor failed
+2 invalid options or input; nothing was written
+3 a result is not where it was asked for, and the message says where it is; or, with --strict, \
+the answer cannot be trusted, and was written
+130 interrupted by Ctrl-C; any result so far was written"""
 app = typer.Typer(
     name="unshuffle",
     help="Find the order your data lost.",
-    epilog="Exit status: 0 success; 1 a check of doctor failed; 2 invalid options or input, "
-    "nothing was written; 3 a result is not where it was asked for, the message says where it is, "
-    "or, with --strict, an answer that cannot be trusted, it was written; 130 interrupted by "
-    "Ctrl-C, any result so far was written.",
+    epilog=_EXIT_STATUS,
+    cls=Group,
     invoke_without_command=True,
     add_completion=False,
-    rich_markup_mode="markdown",
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -46,14 +51,14 @@ _WRONG_USE: Any = typer.BadParameter.__mro__[1]
 def run() -> int:
     """Run the command line and return its exit code, without a traceback for bad input."""
     try:
-        code = app(prog_name="unshuffle", standalone_mode=False)
+        code = app(prog_name=program_name(), standalone_mode=False)
     except _WRONG_USE as error:
         context = getattr(error, "ctx", None)
-        command = "unshuffle" if context is None else context.command_path
+        command = _asked_command() if context is None else context.command_path
         # Some versions of typer leave in a prefix of pydantic, and click 8.2 names an environment
         # variable where there is none.
         why = error.format_message().replace("Value error, ", "").replace(" (env var: 'None')", "")
-        why = why.strip().rstrip(".")
+        why = _shorter(why.strip().rstrip("."))
         end = "" if why.endswith("?") else "."
         print_error(f"{why}{end} Try '{command} --help'.")
         return int(error.exit_code)
@@ -61,6 +66,25 @@ def run() -> int:
         print_error(NOTHING_WRITTEN)
         return 130
     return code if isinstance(code, int) else 0
+
+
+def _shorter(why: str) -> str:
+    """What to do about pictures in place of a folder: a shell turns photos/*.jpg into many."""
+    if not why.startswith("Got unexpected extra argument"):
+        return why
+    from unshuffle._decoding import SUFFIXES
+
+    pictures = [each for each in sys.argv[2:] if each.lower().endswith(SUFFIXES)]
+    if len(pictures) < 2:
+        return why
+    listed = ", ".join(pictures[:2]) + ", ..." * (len(pictures) > 2)
+    return f"Got {len(pictures)} pictures ({listed}). Give the folder that holds them"
+
+
+def _asked_command() -> str:
+    """The command that the user typed, which some errors do not know."""
+    names = {each.name for each in app.registered_commands}
+    return " ".join([program_name(), *(each for each in sys.argv[1:2] if each in names)])
 
 
 def _print_version(wanted: bool) -> None:
@@ -105,8 +129,8 @@ def _add(name: str, options: type, *examples: str, stopped: str = NOTHING_WRITTE
     # Typer reads the options from the signature, and the help from the docstring.
     command.__signature__ = signature(options)  # type: ignore[attr-defined]
     command.__doc__ = options.__doc__
-    lines = ["Examples:", *(f"unshuffle {name} {each}".rstrip() for each in examples)]
-    app.command(name, epilog="\n\n".join(lines))(command)
+    lines = (f"{program_name()} {name} {each}".rstrip() for each in examples)
+    app.command(name, cls=Command, epilog="\n".join(lines))(command)
 
 
 _add(

@@ -39,6 +39,11 @@ def collage(options: CollageOptions) -> int:
     )
     shape = None if options.shape is None else parse_shape(options.shape)
     check_drawable(outputs, shape or (1, 1))
+    if options.template.is_dir():
+        raise BadInput(
+            f"{options.template} is a folder. Give the picture to show first, then the folder of "
+            "pictures to use."
+        )
     template = read_template(options.template)
     folder = PictureFolder(options, outputs, any_with_suffix(outputs, PICTURE_SUFFIXES))
     pictures = folder.read_and_report(SIDE)

@@ -70,6 +70,11 @@ def folder_column(names: Sequence[str]) -> list[str] | None:
     return folders if len(set(folders)) > 1 else None
 
 
+def read_headings(path: Path) -> list[str]:
+    """Headings of the columns of a table, as they are called in a page."""
+    return _tidy_headings(_read_columns(path, "picture")[0])
+
+
 def check_data_file(path: Path) -> None:
     """Refuse what is not a table, before the items are read."""
     check_regular_file(path, "--data")

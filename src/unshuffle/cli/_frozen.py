@@ -57,7 +57,8 @@ class _Items:
 def read_frozen_lines(path: Path, expected: str, option: str = "--frozen") -> list[Line]:
     """Nonempty lines of a file, each with its number."""
     check_regular_file(path, option)
-    return csv_lines(path, read_text_file(path), expected)
+    text = read_text_file(path, f"{option} reads .csv files. {expected}")
+    return csv_lines(path, text, expected)
 
 
 def read_frozen_pairs(path: Path, names_a: list[str], names_b: list[str]) -> NDArray[np.intp]:

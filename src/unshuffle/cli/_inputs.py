@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -116,6 +117,12 @@ def find_kind(
         return "gram"
     if not path.is_dir():
         if path.suffix.lower() not in suffixes:
+            for noun, known in {"picture": SUFFIXES, "text file": TEXT_SUFFIXES}.items():
+                if path.suffix.lower() in known:
+                    raise BadInput(
+                        f"{path} is one {noun}. Give the folder that holds the {noun}s, such as "
+                        f"{path.parent}."
+                    )
             raise BadInput(
                 f"{path} cannot be read. Give a folder of pictures or text files, or a table "
                 f"({', '.join(suffixes)})."
@@ -212,13 +219,23 @@ def _check_suits(
             forms = [*known, *(ENCODERS.get(kind, ()) if option == "--features" else ())]
             forms += [] if own is None else ["FILE.npy"]
             others = f", or choose from: {', '.join(forms)}" if forms else ""
-            raise BadInput(
-                f"{option} {name} does not suit {path}, {KINDS[kind]}. Leave it out{others}."
-            )
+            every = KERNELS if option == "--kernel" else FEATURES
+            if any(name in names for names in every.values()) or is_encoder(name):
+                wrong = f"does not suit {path}, {KINDS[kind]}."
+            else:
+                wrong = f"is not known.{did_you_mean(name, forms)}"
+            raise BadInput(f"{option} {name} {wrong} Leave it out{others}.")
         if given.count(name) > 1:
             raise BadInput(
                 f"{option} {name} is given {given.count(name)} times. Give each of them once."
             )
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A question about the nearest known name, to follow a sentence; "" if none is near."""
+    folded = {each.lower(): each for each in known}
+    near = get_close_matches(name.lower(), folded, n=1)
+    return f" Did you mean {folded[near[0]]}?" if near else ""
 
 
 def _check_auto(options: MatchOptions) -> None:

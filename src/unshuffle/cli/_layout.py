@@ -26,7 +26,7 @@ from unshuffle.cli._app import (
     user_warnings,
     warn,
 )
-from unshuffle.cli._data import check_data_file, folder_column, read_data
+from unshuffle.cli._data import check_data_file, folder_column, read_data, read_headings
 from unshuffle.cli._frozen import CELLS_EXPECTED, read_frozen_cells, read_frozen_lines
 from unshuffle.cli._inputs import (
     KINDS,
@@ -35,6 +35,7 @@ from unshuffle.cli._inputs import (
     check_layout_features,
     count_folders,
     describe_texts,
+    did_you_mean,
     find_kind,
     list_skipped,
     parse_shape,
@@ -183,16 +184,45 @@ def _check_early(options: LayoutOptions, kind: str, outputs: Sequence[Path]) -> 
             raise BadInput(
                 f"{option} is for pages of pictures or texts. Leave it out, or add -o wall.html."
             )
-    if options.data is not None:
+    if options.labels is not None and options.labels != "folder":
+        _check_labels(options.labels, options.data)
+    elif options.data is not None:
         check_data_file(options.data)
     return [] if kind == "table" else check_layout_features(options, kind)
+
+
+def _check_labels(labels: str, data: Path | None) -> None:
+    """Refuse a column that no table has."""
+    if not labels.strip():
+        raise BadInput("--labels is empty. Give the heading of a column of --data, or folder.")
+    if data is None:
+        raise BadInput(
+            f"--labels {labels!r} names a column, and no table is given. Add the table with "
+            "--data, or give --labels folder, which needs none."
+        )
+    headings = read_headings(data)
+    # A table without headings is known as one once its rows are put to the items.
+    if labels not in headings and not labels.startswith("column "):
+        raise _no_such_column(labels, [*headings, "folder"], f"Columns of {data}")
+
+
+def _no_such_column(labels: str, columns: list[str], called: str) -> BadInput:
+    listed = ", ".join(map(repr, columns))
+    return BadInput(
+        f"--labels {labels!r} is not a column.{did_you_mean(labels, columns)} {called}: {listed}."
+    )
 
 
 def _choose_cells(options: LayoutOptions, n_items: int) -> NDArray[np.bool_]:
     """The cells to use, of a rectangle or a mask."""
     if options.text is not None:
         # A shell passes a backslash and an n.
-        return text_mask(options.text.replace("\\n", "\n"), n_items)
+        text = options.text.replace("\\n", "\n")
+        if not text.strip():
+            raise BadInput(
+                f"--text {options.text!r} has no letter to draw. Give at least one, such as A."
+            )
+        return text_mask(text, n_items)
     if options.mask is not None:
         return read_mask(options.mask, n_items, invert=options.invert)
     shape = rectangle_for(n_items) if options.shape is None else parse_shape(options.shape)
@@ -251,8 +281,12 @@ def _read_columns(options: LayoutOptions, names: list[str]) -> dict[str, list[st
     if folders is not None:
         columns.setdefault("folder", folders)
     if options.labels is not None and options.labels not in columns:
-        listed = ", ".join(map(repr, columns)) or "none; give some with --data"
-        raise BadInput(f"--labels {options.labels} is not a column. The columns are {listed}.")
+        if options.labels == "folder":
+            raise BadInput(
+                f"--labels folder has nothing to tell apart: all files of {options.path} are in "
+                "one folder. Leave it out, or give a folder with sub-folders."
+            )
+        raise _no_such_column(options.labels, list(columns), "Columns")
     return columns
 
 

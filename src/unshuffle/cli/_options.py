@@ -1,16 +1,31 @@
 """Options of the commands: one dataclass for each, one field for each option."""
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-MOST_CORES = 1024
-Check = Callable[[Any], Any]
+from unshuffle.cli._common_options import (
+    GENERAL,
+    ID_HELP,
+    TABLES,
+    AsJson,
+    Device,
+    Header,
+    Jobs,
+    NoCache,
+    NoId,
+    NoRecursive,
+    Outputs,
+    Quiet,
+    Seed,
+    Spreadsheet,
+    Tile,
+)
+from unshuffle.cli._numbers import above_zero, between
+
 # As the estimator has them, which is imported too late for --help; a test compares the two.
 Method = StrEnum("Method", "auto refined low-rank classic unbiased entropy")
 Quality = StrEnum("Quality", "fast balanced best classic")
@@ -22,83 +37,6 @@ def _split(features: list[str] | None) -> list[str]:
     from unshuffle._files import split_kinds  # loads NumPy, which --help does without
 
     return [name for each in features or () for name in split_kinds(each)]
-
-
-def _in_range(low: float, high: float | None = None) -> Check:
-    """Check of an optional number from `low` to `high`."""
-    wanted = f"{low} or more" if high is None else f"a number from {low} to {high}"
-
-    def check(value: Any) -> Any:
-        if value is not None and not low <= value <= (math.inf if high is None else high):
-            shown = f"{value:g}" if isinstance(value, float) else value
-            raise typer.BadParameter(f"give {wanted}, not {shown}.")
-        return value
-
-    return check
-
-
-def _check_cores(value: int) -> int:
-    if value == 0 or abs(value) > MOST_CORES:
-        raise typer.BadParameter(
-            f"give a number of cores up to {MOST_CORES}, or -1 for all, not {value}."
-        )
-    return value
-
-
-def _check_cost(value: float | None) -> float | None:
-    if value is not None and not 0 < value < math.inf:
-        raise typer.BadParameter(f"give a number above 0, not {value:g}.")
-    return value
-
-
-Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of random choices.")]
-Jobs = Annotated[
-    int,
-    typer.Option(callback=_check_cores, help="Cores to use, -1 for all. Does not change results."),
-]
-Device = Annotated[
-    str | None,
-    typer.Option(help="Where to work: cpu, or cuda for a GPU, which needs PyTorch."),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object only.")]
-Quiet = Annotated[
-    bool,
-    typer.Option("--quiet", "-q", help="Print only errors, and warnings of a doubtful match."),
-]
-Outputs = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "-o",
-        "--output",
-        metavar="FILE|FOLDER",
-        help="Output: a page (.html), a folder with a page (a name without ending, for walls of "
-        "any size), a sheet (.png, .jpg, .webp) or the positions (.csv, .json). Can be given "
-        "several times.",
-    ),
-]
-NoRecursive = Annotated[bool, typer.Option("--no-recursive", help="Do not read sub-folders.")]
-NoCache = Annotated[
-    bool, typer.Option("--no-cache", help="Keep no thumbnails and vectors of pictures on disk.")
-]
-Header = Annotated[
-    bool | None,
-    typer.Option("--header/--no-header", help="Tables: has a heading or not. Default: detected."),
-]
-NoId = Annotated[bool, typer.Option("--no-id", help="Tables: no column holds names; compare all.")]
-Spreadsheet = Annotated[
-    bool,
-    typer.Option(
-        "--spreadsheet",
-        help="In .csv, put an apostrophe before names that a spreadsheet would run as formulas "
-        "(=, +, -, @). The apostrophes stay in the names.",
-    ),
-]
-_ID_HELP = (
-    "Tables: column with the names of the rows, by heading or by number from 1. Default: a first "
-    "column that holds words, counts up by one or has no heading, or one headed id, index, key or "
-    "name."
-)
-Tile = Annotated[int, typer.Option(callback=_in_range(1, 1024), help="Picture height in pixels.")]
 
 
 @dataclass(frozen=True)
@@ -117,6 +55,7 @@ class MatchOptions:
         typer.Option(
             "-o",
             "--output",
+            metavar="FILE",
             help="Output file for the pairs (.csv, .json, .parquet), with A as x and B as y. "
             "Default: pairs.csv, or none with --json.",
         ),
@@ -149,51 +88,59 @@ class MatchOptions:
     method: Annotated[
         Method,
         typer.Option(
+            metavar="|".join(Method),
             help="Search method: refined holds all similarities of a few thousand items, low-rank "
             "matches collections of any size, auto chooses between the two; the others are those "
-            "of the paper."
+            "of the paper.",
         ),
     ] = Method.auto
     n_init: Annotated[
         int,
-        typer.Option(callback=_in_range(1), help="Starting points. More are slower and safer."),
+        typer.Option(
+            parser=between(1), metavar="N", help="Starting points. More are slower and safer."
+        ),
     ] = 8
     max_iter: Annotated[
         int,
-        typer.Option(callback=_in_range(1), help="Most steps from each starting point."),
+        typer.Option(parser=between(1), metavar="N", help="Most steps from each starting point."),
     ] = 100
     frozen: Annotated[
         Path | None,
         typer.Option(
+            metavar="FILE",
             help="CSV of known pairs: an item of A and its partner in B, by name or by position "
-            "from 0."
+            "from 0.",
         ),
     ] = None
     hints: Annotated[
         Path | None,
         typer.Option(
+            metavar="FILE",
             help="CSV of likely pairs, which may be overruled: as for --frozen, with the "
-            "probability (above 0, at most 1) in a third column."
+            "probability (above 0, at most 1) in a third column.",
         ),
     ] = None
     unmatched_cost: Annotated[
         float | None,
-        typer.Option(callback=_check_cost, help="Cost of an unmatched item; lower drops more."),
+        typer.Option(
+            parser=above_zero(), metavar="X", help="Cost of an unmatched item; lower drops more."
+        ),
     ] = None
     candidates: Annotated[
         int | None,
-        typer.Option(callback=_in_range(1), metavar="K", help="Also write K partners per item."),
+        typer.Option(parser=between(1), metavar="K", help="Also write K partners per item."),
     ] = None
     questions: Annotated[
         int | None,
         typer.Option(
-            callback=_in_range(1),
+            parser=between(1),
             metavar="K",
             help="Also print the K pairs to check first, whose answers help most with --frozen.",
         ),
     ] = None
     sheet: Annotated[
-        Path | None, typer.Option(help="Pictures: draw the pairs into this file (.png).")
+        Path | None,
+        typer.Option(metavar="FILE", help="Pictures: draw the pairs into this file (.png)."),
     ] = None
     strict: Annotated[
         bool,
@@ -210,7 +157,8 @@ class MatchOptions:
         typer.Option(
             "--id",
             metavar="COLUMN",
-            help=f"{_ID_HELP} Give it twice if A and B differ.",
+            help=f"{ID_HELP} Give it twice if A and B differ.",
+            rich_help_panel=TABLES,
         ),
     ] = None
     no_id: NoId = False
@@ -221,6 +169,7 @@ class MatchOptions:
             metavar="X|obsm:NAME|layer:NAME",
             help="AnnData files (.h5ad): part to compare. Default: X. Give it twice if A and B "
             "differ.",
+            rich_help_panel=TABLES,
         ),
     ] = None
     spreadsheet: Spreadsheet = False
@@ -263,15 +212,19 @@ class LayoutOptions:
         typer.Option(metavar="ROWSxCOLUMNS", help="Grid, like 16x20. Default: nearly square."),
     ] = None
     mask: Annotated[
-        Path | None, typer.Option(help="Picture of a shape to fill: its dark or opaque parts.")
+        Path | None,
+        typer.Option(
+            metavar="PICTURE", help="Picture of a shape to fill: its dark or opaque parts."
+        ),
     ] = None
     invert: Annotated[
         bool,
         typer.Option("--invert", help="Fill the light or transparent parts of --mask instead."),
     ] = False
-    text: Annotated[str | None, typer.Option(help="Letters to fill; \\n starts a new line.")] = (
-        None
-    )
+    text: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Letters to fill; \\n starts a new line."),
+    ] = None
     wrap: Annotated[
         bool, typer.Option("--wrap", help="Join opposite edges, as for wallpaper.")
     ] = False
@@ -287,10 +240,14 @@ class LayoutOptions:
     ] = None
     summary: Annotated[
         int | None,
-        typer.Option(callback=_in_range(2), metavar="K", help="Lay out K representatives only."),
+        typer.Option(parser=between(2), metavar="K", help="Lay out K representatives only."),
     ] = None
     quality: Annotated[
-        Quality, typer.Option(help="Speed or quality; classic is the method of the paper.")
+        Quality,
+        typer.Option(
+            metavar="|".join(Quality),
+            help="Speed or quality; classic is the method of the paper.",
+        ),
     ] = Quality.balanced
     data: Annotated[
         Path | None,
@@ -314,7 +271,8 @@ class LayoutOptions:
     tile: Annotated[
         int | None,
         typer.Option(
-            callback=_in_range(1, 1024),
+            parser=between(1, 1024),
+            metavar="N",
             help="Picture height in pixels. Default: 64 in a sheet; as suits them in a page.",
         ),
     ] = None
@@ -322,14 +280,19 @@ class LayoutOptions:
     no_cache: NoCache = False
     frozen: Annotated[
         Path | None,
-        typer.Option(help="CSV of fixed items: name or position, row, column, counted from 0."),
+        typer.Option(
+            metavar="FILE",
+            help="CSV of fixed items: name or position, row, column, counted from 0. Add pictures "
+            "to a wall by its positions, an earlier -o wall.csv, with a larger --shape.",
+        ),
     ] = None
     id_column: Annotated[
         str | None,
         typer.Option(
             "--id",
             metavar="COLUMN",
-            help=f"{_ID_HELP} With --data: its column with the names of the files.",
+            help=f"{ID_HELP} With --data: its column with the names of the files.",
+            rich_help_panel=TABLES,
         ),
     ] = None
     no_id: NoId = False
@@ -363,12 +326,15 @@ class CollageOptions:
         typer.Option(metavar="ROWSxCOLUMNS", help="Grid, like 40x60. Default: largest possible."),
     ] = None
     smoothness: Annotated[
-        float, typer.Option(callback=_in_range(0, 1), help="From faithful (0) to smooth (1).")
+        float,
+        typer.Option(
+            parser=between(0, 1, of=float), metavar="X", help="From faithful (0) to smooth (1)."
+        ),
     ] = 0.3
     repeat: Annotated[
         int | None,
         typer.Option(
-            callback=_in_range(1),
+            parser=between(1),
             metavar="K",
             help="Use a picture up to K times: closer to the template with --shape, a larger grid "
             "without. Default: as few as the grid needs.",
@@ -377,15 +343,17 @@ class CollageOptions:
     detail: Annotated[
         int,
         typer.Option(
-            callback=_in_range(1, 16),
+            parser=between(1, 16),
+            metavar="N",
             help="Parts compared along each side of a picture; 1 compares mean colors.",
         ),
     ] = 3
     neighbors: Annotated[
         Neighbors,
         typer.Option(
+            metavar="|".join(Neighbors),
             help="Neighbors to keep similar: kernel, all eight; laplacian, the four adjacent ones "
-            "except across edges of the template."
+            "except across edges of the template.",
         ),
     ] = Neighbors.kernel
     tile: Tile = 32
@@ -421,7 +389,8 @@ class MorphOptions:
     points: Annotated[
         int | None,
         typer.Option(
-            callback=_in_range(2, 3000),
+            parser=between(2, 3000),
+            metavar="N",
             help="Points in each shape. More show finer detail. Default: 200 for pictures, all "
             "for tables.",
         ),
@@ -429,7 +398,9 @@ class MorphOptions:
     frames: Annotated[
         int | None,
         typer.Option(
-            callback=_in_range(2, 240), help="Number of frames. Default: 24 in .gif, 7 in .png."
+            parser=between(2, 240),
+            metavar="N",
+            help="Number of frames. Default: 24 in .gif, 7 in .png.",
         ),
     ] = None
     seed: Seed = 0
@@ -442,7 +413,10 @@ class DemoOptions:
     """Make example pictures and a page from data that ships with scikit-learn."""
 
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="Output folder, created if missing.")
+        Path,
+        typer.Option(
+            "-o", "--output", metavar="FOLDER", help="Output folder, created if missing."
+        ),
     ] = Path("unshuffle-demo")
     jobs: Jobs = -1
 
@@ -451,14 +425,28 @@ class DemoOptions:
 class DoctorOptions:
     """Show what is installed and check in seconds that it works.
 
-    Versions, extras, cores, GPU and folders come first, then small checks of matching, layouts,
-    sets, orbits and pictures. Include the output in a report of a problem. The first run takes
-    longer: it compiles the loops.
+    Versions, extras, cores and GPU come first, then small checks of matching, layouts, sets,
+    orbits and pictures. The first run takes longer: it compiles the loops. To report a problem,
+    include the output of unshuffle doctor --json.
     """
 
+    every: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            help="Also show all libraries, the extras that only developers need, libraries of "
+            "threads, and folders.",
+        ),
+    ] = False
     as_json: AsJson = False
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print only what fails, and what to do.")
+        bool,
+        typer.Option(
+            "--quiet",
+            "-q",
+            help="Print only what fails, and what to do.",
+            rich_help_panel=GENERAL,
+        ),
     ] = False
 
 
@@ -469,6 +457,7 @@ class ServeOptions:
     folder: Annotated[
         Path | None,
         typer.Argument(
+            metavar="FOLDER",
             help="Folder of pictures, with its sub-folders; without one, drop them onto the page.",
             show_default=False,
         ),
@@ -476,6 +465,7 @@ class ServeOptions:
     other: Annotated[
         Path | None,
         typer.Argument(
+            metavar="OTHER",
             help="A second folder or table, to match with the first: pictures, text files or "
             "tables.",
             show_default=False,
@@ -485,8 +475,8 @@ class ServeOptions:
         int | None,
         typer.Option(
             help="Port of the server; 0 is any free one. Default: 8765, or a free one.",
-            min=0,
-            max=65535,
+            parser=between(0, 65535),
+            metavar="N",
             show_default=False,
         ),
     ] = None
@@ -496,6 +486,7 @@ class ServeOptions:
     state: Annotated[
         Path | None,
         typer.Option(
+            metavar="FILE",
             help="File ending in .json that keeps the work. Default: one for each folder.",
             show_default=False,
         ),

@@ -212,6 +212,26 @@ def test_progress_never_falls_and_covers_the_check():
     assert max(fractions) <= 1.0
 
 
+@pytest.mark.parametrize("method", ["refined", "low_rank"])
+def test_progress_moves_within_a_check_and_a_stop_there_keeps_the_match(method):
+    X, y, _ = skewed(60, 0)
+    whole, moved = [], []
+    quiet_fit(X, y, method=method, callback=whole.append)
+    checks = [state for state in whole if state.stage == "checking"]
+    # More than one report for each of four checks, which may take minutes each.
+    assert len({state.fraction for state in checks}) > 12
+    assert all(state.permutation.size == len(X) for state in checks)
+
+    def stop(state):
+        moved.append(state.stage == "checking")
+        return sum(moved) == 6
+
+    sorting = quiet_fit(X, y, method=method, callback=stop)
+    assert sum(moved) == 6
+    assert np.array_equal(np.sort(sorting.permutation_), np.arange(len(X)))
+    assert np.isnan(sorting.expected_accuracy_)
+
+
 def test_the_printed_summary_says_how_many_why_and_what_to_do():
     rng = np.random.default_rng(0)
     lines = str(quiet_fit(rng.normal(size=(40, 3)), rng.normal(size=(40, 3))).matches_)

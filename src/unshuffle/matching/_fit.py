@@ -25,7 +25,7 @@ from unshuffle._mean_field import interaction_spread
 from unshuffle._parallel import count_threads, one_blas_thread
 from unshuffle._parameters import check_memory
 from unshuffle._printing import duration
-from unshuffle._progress import SearchState
+from unshuffle._progress import Callback, SearchState
 from unshuffle.assignment import soft_assignment
 from unshuffle.matching._auto_kernel import (
     Choice,
@@ -155,6 +155,7 @@ class Fit(ABC):
         self.tables: Tables | None = None
         self.choice: Choice | None = None  # of scaling and kernel, only for tables
         self.reason = ""  # why the tables were not taken as given
+        self.on_check: Callback | None = None  # of the check that runs now
         if self.automatic and sorting.gamma is None and sorting.kernel_weights is None:
             self._choose_first()
 
@@ -224,18 +225,31 @@ class Fit(ABC):
         return found
 
     def reporting(self, solve: Callable[..., Any]) -> Callable[..., Any]:
-        """A solver of checks that reports each before it begins."""
-        begin, n_solved = self.search.span[1], count()
-        step = 0.2 * (self.search.span[1] - self.search.span[0])
+        """A solver of checks that reports each before it begins, and its steps.
 
-        def report_and_solve(*arguments: Any) -> Any:
+        The solver passes `on_check` to the search of each.
+        """
+        begin, n_solved = self.search.span[1], count()
+        share = 0.2 * (self.search.span[1] - self.search.span[0])
+
+        def report(number: int, fraction: float) -> None:
             self.search.step(
                 self.sorting.objective_,
                 self.sorting.permutation_,
                 stage="checking",
-                fraction=begin + step * next(n_solved),
+                fraction=begin + share * (number + fraction),
             )
-            return solve(*arguments)
+
+        def report_and_solve(*arguments: Any) -> Any:
+            number = next(n_solved)
+            report(number, 0.0)
+            if self.sorting.callback is not None:
+                # The matching of a part is not shown: it is not in the numbers of the user.
+                self.on_check = lambda state: report(number, state.fraction)
+            try:
+                return solve(*arguments)
+            finally:
+                self.on_check = None
 
         return report_and_solve
 
@@ -253,7 +267,7 @@ class Fit(ABC):
     def solve_part(self, part: KernelPair, n_init: int = N_INIT_CHECK) -> Outcome:
         """Match a part of the collections, or all of them again, by the dense search."""
         n_init = min(n_init, int(self.sorting.n_init))
-        return self._run(MatchSearch(part, None), n_init, fixed_rng())
+        return self._run(MatchSearch(part, self.on_check), n_init, fixed_rng())
 
     def _run(self, search: MatchSearch, n_init: int, rng: np.random.RandomState) -> Outcome:
         sorting, max_iter = self.sorting, int(self.sorting.max_iter)

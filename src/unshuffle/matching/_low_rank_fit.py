@@ -235,7 +235,7 @@ class LowRankFit(Fit):
 
             def solve(part: FactorPair, convincing: float = CONVINCING) -> Found:
                 return solve_low_rank(
-                    LowRankSearch(part, None),
+                    LowRankSearch(part, self.on_check),
                     tiles,
                     n_init=1,
                     n_jobs=n_jobs,

@@ -22,6 +22,8 @@ from unshuffle._user_folders import thumbnails_folder, walls_folder
 # Linux, and AMD.
 _DRIVERS = ("nvidia*", "nvhost*", "nvmap", "dxg", "kfd")
 _LIMITS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
+_OWN = ("unshuffle", "Python", "platform")
+_FOR_DEVELOPERS = ("api", "bench", "docs", "lint", "release", "test")
 _REQUIREMENT = re.compile(r"([\w.-]+)\s*(?:\[([^]]*)])?\s*\(?([^;)]*)\)?\s*;?\s*(.*)")
 
 
@@ -103,24 +105,28 @@ class Environment:
             },
         }
 
-    def lines(self) -> list[str]:
-        """All of it as a table, a line each."""
+    def lines(self, *, every: bool = True) -> list[str]:
+        """All of it as a table, a line each, or only what most users need."""
+        versions = [each for each in self.versions if every or each in _OWN]
+        extras = [each for each in self.extras if every or each.name not in _FOR_DEVELOPERS]
+        pools = self.thread_pools if every else []
+        folders = [each for each in self.folders if every or not each.writable]
         rows = [("Versions", "")]
-        rows += [(f"  {name}", shown or "missing") for name, shown in self.versions.items()]
+        rows += [(f"  {name}", self.versions[name] or "missing") for name in versions]
         rows.append(("Extras", "" if self.extras else "unknown: no metadata is installed"))
-        rows += [(f"  {each.name}", _shown_extra(each)) for each in self.extras]
+        rows += [(f"  {each.name}", _shown_extra(each)) for each in extras]
         rows.append(("Compute", ""))
         limits = [f"{name}={value}" for name, value in self.thread_limits.items()]
         rows.append(
             ("  cores", ", ".join([f"{self.usable_cores} of {self.cores} usable", *limits]))
         )
-        rows += [(f"  {each['kind']}", _shown_pool(each)) for each in self.thread_pools]
+        rows += [(f"  {each['kind']}", _shown_pool(each)) for each in pools]
         for name, n_bytes in self.gpu.devices:
             rows.append(("  GPU", f"{name}, {n_bytes / 1e9:.0f} GB"))
         if not self.gpu.devices:
             rows.append(("  GPU", f"no GPU: {self.gpu.reason}"))
-        rows.append(("Folders", ""))
-        rows += [(f"  {each.name}", _shown_folder(each)) for each in self.folders]
+        rows += [("Folders", "")] if folders else []
+        rows += [(f"  {each.name}", _shown_folder(each)) for each in folders]
         return [printable(f"{name:<17}{value}").rstrip() for name, value in rows]
 
 

@@ -254,9 +254,13 @@ def test_demo_writes_pictures_and_says_so(run):
     assert "unshuffle-demo/collage.jpg" in result.stdout
     with Image.open("unshuffle-demo/collage.jpg") as picture:
         both = np.asarray(picture, dtype=float).mean(axis=2)
-    template, collage = (part.reshape(26, 16, 39, 16) for part in (both[:, :624], both[:, 640:]))
-    light = [part.mean(axis=(1, 3)).ravel() for part in (template, collage)]
-    assert np.corrcoef(*light)[0, 1] > 0.8
+    # Brightness of quarters of cells: petals show, not only the outline.
+    template, collage = (part.reshape(60, 7, 90, 7) for part in (both[:, :630], both[:, 644:]))
+    light = [part.mean(axis=(1, 3)) for part in (template, collage)]
+    assert np.corrcoef(light[0].ravel(), light[1].ravel())[0, 1] > 0.9
+    blossom = [part[15:40, 28:58].ravel() for part in light]
+    assert np.corrcoef(*blossom)[0, 1] > 0.7
+    assert re.search(r"\n  unshuffle layout FOLDER\n  unshuffle match --help\n$", result.stdout)
     for name in ("digit-morph.png", "set-upright.png", "turned-digits.png"):
         assert f"unshuffle-demo/{name}" in result.stdout
         with Image.open(f"unshuffle-demo/{name}") as picture:

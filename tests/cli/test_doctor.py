@@ -42,8 +42,20 @@ def test_a_sound_installation_passes_every_check(run):
         assert re.match(rf"  ✓ {check.name} +\d+\.\d\d s  \S", line)
     assert "60 of 60 pairs right" in result.stdout
     assert "40 of 40 new sets right" in result.stdout
-    assert re.fullmatch(r"All is well, after \d+\.\d s\.", shown[-1])
+    assert re.fullmatch(r"All is well, after \d+\.\d s\. --all also shows .*", shown[-1])
     assert result.stderr == ""
+
+
+def test_what_only_developers_need_is_shown_on_request(run, checks):
+    checks()
+    brief, every = run("doctor").stdout, run("doctor", "--all").stdout
+    for name in ("plot", "images", "cores", "GPU"):
+        assert f"\n  {name} " in brief
+    for name in ("lint", "bench", "numba", "compiled loops"):
+        assert f"\n  {name} " not in brief
+        assert f"\n  {name} " in every
+    assert len(brief.splitlines()) < 30
+    assert "--all" not in every
 
 
 def test_json_is_one_object_with_the_report_and_the_checks(run, checks):

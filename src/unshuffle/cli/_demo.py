@@ -17,6 +17,7 @@ from unshuffle import Collage, GridLayout, KernelizedSorting, MinimumVolumePCA, 
 from unshuffle._color import PAPER
 from unshuffle._files import BadInput, check_output_path
 from unshuffle._folders import MANIFEST, changed_files, list_files_in
+from unshuffle.cli import program_name
 from unshuffle.cli._app import NotWritten, progress_bar, report_to, say
 from unshuffle.cli._options import DemoOptions
 from unshuffle.datasets import digit_sets, photo_halves, sample_digits
@@ -36,7 +37,11 @@ N_HALVES = 240
 GRID = (20, 30)
 # Number of training digits, the angle in degrees, and the new digits to turn.
 N_TURNED, TURN, NEW = 200, 15, (1500, 1528, 1510)
-N_CROPS, CROP, COLLAGE = 3000, 16, (26, 39)
+# Crops of both photos, of these sides, are shrunk or enlarged to tiles; a temple alone has too
+# few colors of the flower, whose part in the box is drawn.
+N_CROPS, CROP_SIDES, TILE, COLLAGE = 5000, (8, 32), 14, (30, 45)
+FLOWER = (60, 70, 570, 410)
+DIGIT_INKS = {3: "#0f6948", 9: "#e07a1f"}
 OUTPUTS = (
     *("halves.png", "pairs.csv", "digits.png", "wall.html", "collage.jpg"),
     *("digit-morph.png", "set-upright.png", "turned-digits.png"),
@@ -93,17 +98,16 @@ def _make_all(folder: Path, n_jobs: int | None) -> None:
         indent=2,
     )
     n_cells = COLLAGE[0] * COLLAGE[1]
-    say(f"Drawing a flower with {n_cells:,} of {N_CROPS:,} crops of a photo of a temple ...")
+    say(f"Drawing a flower with {n_cells:,} of {N_CROPS:,} crops of photos of it and a temple ...")
     _draw_flower(folder, n_jobs)
     say(f"{folder / 'collage.jpg'}: the photo and the collage; no crop is used twice", indent=2)
     if _has_matplotlib():
         _make_figures(folder)
     else:
         say("Three more pictures need matplotlib: pip install 'unshuffle[plot]'")
-    say(
-        f"Done in {time.perf_counter() - start:.0f} s. Next: unshuffle match --help, or "
-        "unshuffle layout FOLDER with your own pictures"
-    )
+    seconds = time.perf_counter() - start
+    say(f"Done in {seconds:.0f} s. Next, with a folder of your own pictures, or to read more:")
+    say(f"{program_name()} layout FOLDER", f"{program_name()} match --help", indent=2)
 
 
 def _make_figures(folder: Path) -> None:
@@ -113,7 +117,8 @@ def _make_figures(folder: Path) -> None:
     say(f"{folder / 'digit-morph.png'}: {shown}", indent=2)
     say("Centering, scaling and straightening digits ...")
     _straighten_digits(folder / "set-upright.png")
-    say(f"{folder / 'set-upright.png'}: the same digits before and after", indent=2)
+    shown = "threes and nines before and after"
+    say(f"{folder / 'set-upright.png'}: {shown}", indent=2)
     say(f"Learning rotation from {N_TURNED} digits and copies turned by {TURN} degrees ...")
     _rotate_digits(folder / "turned-digits.png")
     say(f"{folder / 'turned-digits.png'}: new digits, turned all the way round", indent=2)
@@ -161,16 +166,26 @@ def _lay_out_digits(folder: Path, n_jobs: int | None) -> float:
 
 
 def _draw_flower(folder: Path, n_jobs: int | None) -> None:
-    temple, flower = (load_sample_image(name) for name in ("china.jpg", "flower.jpg"))
-    flower = flower[: COLLAGE[0] * CROP, : COLLAGE[1] * CROP]
-    highest = np.array(temple.shape[:2]) - CROP
-    corners = np.random.default_rng(0).integers(0, highest, (N_CROPS, 2))
-    crops = np.stack([temple[y : y + CROP, x : x + CROP] for y, x in corners])
+    photos = [Image.fromarray(load_sample_image(name)) for name in ("china.jpg", "flower.jpg")]
+    size = COLLAGE[1] * TILE, COLLAGE[0] * TILE
+    flower = np.asarray(photos[1].resize(size, box=FLOWER))
+    rng = np.random.default_rng(0)
+    crops = np.empty((N_CROPS, TILE, TILE, 3), dtype=np.uint8)
+    for k, side in enumerate(rng.integers(*CROP_SIDES, N_CROPS).tolist()):
+        photo = photos[k % 2]
+        x, y = (int(rng.integers(0, extent - side)) for extent in photo.size)
+        box = x, y, x + side, y + side
+        crops[k] = np.asarray(photo.resize((TILE, TILE), Image.Resampling.BOX, box=box))
     with progress_bar("  Drawing", show=True) as advance:
         collage = Collage(
-            flower, COLLAGE, random_state=0, n_jobs=n_jobs, callback=report_to(advance)
+            flower,
+            COLLAGE,
+            smoothness=0.1,
+            random_state=0,
+            n_jobs=n_jobs,
+            callback=report_to(advance),
         ).fit(crops)
-    between = np.full((len(flower), CROP, 3), 255, dtype=np.uint8)
+    between = np.full((len(flower), TILE, 3), 255, dtype=np.uint8)
     both = np.concatenate([flower, between, collage.render(crops)], axis=1)
     save_sheet(Image.fromarray(both), folder / "collage.jpg")
 
@@ -208,10 +223,13 @@ def _straighten_digits(path: Path) -> None:
     axes = figure.subplots(2, len(given), sharex="row", sharey="row")
     for row, (name, drawn) in zip(axes, rows.items(), strict=True):
         for ax, points, digit in zip(row, drawn, labels[shown], strict=True):
-            ax.scatter(*points.T, s=5, c="#0f6948" if digit == 3 else "#e07a1f")
+            ax.scatter(*points.T, s=5, c=DIGIT_INKS[digit])
             ax.set(aspect="equal", xticks=[], yticks=[])
             ax.spines[:].set_color("0.85")
         row[0].set_ylabel(name)
+    for digit, ink in DIGIT_INKS.items():
+        axes[0, 0].scatter([], [], c=ink, label=f"a {digit}")
+    figure.legend(loc="outside right upper", frameon=False)
     figure.savefig(path)
 
 

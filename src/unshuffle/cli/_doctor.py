@@ -12,11 +12,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from unshuffle._environment import look_around, missing_parts, printable
-from unshuffle.cli import CHECK_FAILED
+from unshuffle.cli import CHECK_FAILED, program_name
 from unshuffle.cli._app import one_line, print_error, print_output, progress_bar, user_warnings
 from unshuffle.cli._options import DoctorOptions
 
-REPORT = "If it still fails, report it with the output of: unshuffle doctor --json"
+REPORT = f"If it still fails, report it with the output of: {program_name()} doctor --json"
 
 
 class WrongAnswer(Exception):
@@ -50,7 +50,7 @@ def doctor(options: DoctorOptions) -> int:
         advance(0.0, "")
         environment = look_around()
     if talks:
-        for line in [*environment.lines(), "Checks"]:
+        for line in [*environment.lines(every=options.every), "Checks"]:
             print_output(line)
     outcomes = []
     for done, check in enumerate(CHECKS):
@@ -70,7 +70,8 @@ def doctor(options: DoctorOptions) -> int:
     elif talks:
         total = sum(each.seconds for each in outcomes)
         failed = f"{n_failed} of {len(outcomes)} checks failed" if n_failed else "All is well"
-        print_output(f"{failed}, after {total:.1f} s.")
+        more = "" if options.every else " --all also shows libraries, folders and further extras."
+        print_output(f"{failed}, after {total:.1f} s.{more}")
     return CHECK_FAILED if n_failed else 0
 
 

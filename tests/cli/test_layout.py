@@ -337,6 +337,37 @@ def test_written_positions_can_be_frozen_again(run, album):
     np.testing.assert_array_equal(Positions.load("again.csv").grid, before)
 
 
+def test_pictures_added_later_leave_all_others_in_place(run, album):
+    later = [album / f"{i}.png" for i in (3, 20, 31)]
+    aside = album.parent / "aside"
+    aside.mkdir()
+    for path in later:
+        path.rename(aside / path.name)
+    run("layout", album, "--shape", "5x8", "-o", "old.csv")
+    before = Positions.load("old.csv")
+    assert len(before.names) == 37
+    for path in later:
+        (aside / path.name).rename(path)
+    # The removed one must not leave its number to another.
+    (album / "0.png").unlink()
+    result = run("layout", album, "--shape", "6x8", "--frozen", "old.csv", "-o", "new.csv")
+    assert result.exit_code == 0, result.output
+    assert "old.csv places 1 item that album does not have any more (0.png)" in " ".join(
+        result.stderr.replace(str(album), "album").split()
+    )
+    after = Positions.load("new.csv")
+    assert len(after.names) == 39
+    place = {name: cell for cell, name in np.ndenumerate(named(after))}
+    for cell, name in np.ndenumerate(named(before)):
+        assert name in ("", "0.png") or place[name] == cell
+    assert {path.name for path in later} <= place.keys()
+
+
+def named(positions):
+    """Name of the item in each cell."""
+    return np.array([*positions.names, ""], dtype=object)[positions.grid]
+
+
 def test_tables_are_laid_out_by_their_rows(run, tables):
     result = run("layout", tables[0])
     assert result.exit_code == 0, result.output

@@ -221,6 +221,16 @@ def test_bad_frozen_pairs_are_refused(refused, good, tmp_path, content):
     assert BAD_FROZEN[content] in refused("match", good, good, "--frozen", "frozen.csv")
 
 
+def test_known_pairs_of_an_item_that_is_gone_are_not_those_of_its_number(refused, tmp_path):
+    lines = [f"{name},{x},{x * x}" for x, name in enumerate("pqrst")]
+    (tmp_path / "a.csv").write_text("\n".join(["name,x,y", *lines]) + "\n")
+    (tmp_path / "b.csv").write_text("\n".join(["name,x,y", *lines[1:]]) + "\n")
+    own = "index_x,name_x,index_y,name_y\n1,q,0,p\n"
+    (tmp_path / "frozen.csv").write_text(own)
+    line = refused("match", "a.csv", "b.csv", "--frozen", "frozen.csv")
+    assert "frozen.csv, line 2: no item is called 'p' now. Drop the line." in line
+
+
 def test_frozen_pairs_by_a_name_that_two_items_share_are_refused(refused, tmp_path):
     (tmp_path / "twins.csv").write_text("n,x,y\np,1,2\np,3,5\nq,4,1\n")
     (tmp_path / "frozen.csv").write_text("p,q\n")

@@ -31,6 +31,10 @@ class _Items:
         self.n_called.pop("", None)
         self._last = {name: position for position, name in enumerate(names)}
 
+    def lost(self, cells: list[str]) -> bool:
+        """Whether no item has the name in our own output; its number would be that of another."""
+        return len(cells) > 1 and bool(self.n_called and cells[0] and not self.n_called[cells[0]])
+
     def find(self, cell: str, side: str, where: str) -> int:
         """Position of the item that a cell names or numbers."""
         if self.n_called[cell] == 1:
@@ -100,20 +104,27 @@ def read_hints(path: Path, names_a: list[str], names_b: list[str]) -> NDArray[np
     return np.array(hints, dtype=np.float64).reshape(-1, 3)
 
 
-def read_frozen_cells(path: Path, names: list[str], cells: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Items and their fixed flat cells: by name or number, or from `unshuffle layout`."""
+def read_frozen_cells(
+    path: Path, names: list[str], cells: NDArray[np.bool_]
+) -> tuple[NDArray[np.intp], list[str]]:
+    """Items and their fixed flat cells: by name or number, or from `unshuffle layout`.
+
+    Also returns the names in such an output that no item has any more, whose cells are free.
+    """
     frozen = []
+    gone: list[str] = []
     known = _Items(names)
     seen: dict[int, int] = {}
     taken: dict[int, int] = {}
-    fields = _read_fields(path, CELLS_EXPECTED, _CELL_COLUMNS, (known, _Items(), _Items()))
+    items = (known, _Items(), _Items())
+    fields = _read_fields(path, CELLS_EXPECTED, _CELL_COLUMNS, items, gone=gone)
     for line, where, (name, row, column) in fields:
         item = known.find(name, "the collection", where)
         cell = _find_cell(row, column, cells, where)
         _check_new(item, seen, f"item {name!r}", line, where)
         _check_new(cell, taken, f"the cell in row {row}, column {column}", line, where)
         frozen.append((item, cell))
-    return np.array(frozen, dtype=np.intp).reshape(-1, 2)
+    return np.array(frozen, dtype=np.intp).reshape(-1, 2), gone
 
 
 def _read_fields(
@@ -122,8 +133,13 @@ def _read_fields(
     columns: Sequence[Sequence[str]],
     items: Sequence[_Items],
     option: str = "--frozen",
+    gone: list[str] | None = None,
 ) -> Iterator[tuple[int, str, list[str]]]:
-    """Number, place and fields of each line, without a heading or unmatched entries."""
+    """Number, place and fields of each line, without a heading or unmatched entries.
+
+    Lines of our own output about names that no item has any more are left out and listed in
+    `gone`, or refused without it.
+    """
     rows = read_frozen_lines(path, expected, option)
     head = rows[0][1]
     places = {heading.lower(): k for k, heading in enumerate(head)}
@@ -139,6 +155,14 @@ def _read_fields(
             raise BadInput(f"{where} has {len(row)} cell(s). {expected}")
         if is_own:
             cells = [[row[k] for k in some] for some in found]
+            missing = [
+                each[0] for each, known in zip(cells, items, strict=True) if known.lost(each)
+            ]
+            if missing and gone is not None:
+                gone += missing
+                continue
+            if missing:
+                raise BadInput(f"{where}: no item is called {missing[0]!r} now. Drop the line.")
             row = [_unique(each, known) for each, known in zip(cells, items, strict=True)]
         # Our own output also lists items without a partner, and empty cells.
         if not is_own or "" not in row:
@@ -172,7 +196,7 @@ def _find_cell(row: str, column: str, cells: NDArray[np.bool_], where: str) -> i
     if not (0 <= place[0] < n_rows and 0 <= place[1] < n_columns):
         raise BadInput(
             f"{where}: row {row}, column {column} is outside the grid, which has {n_rows} rows "
-            f"and {n_columns} columns, counted from 0."
+            f"and {n_columns} columns, counted from 0. Give a larger --shape."
         )
     if not cells[place]:
         raise BadInput(

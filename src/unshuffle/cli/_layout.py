@@ -108,7 +108,13 @@ def layout(options: LayoutOptions) -> int:
     check_drawable(outputs, cells.shape)
     frozen = None
     if options.frozen is not None:
-        frozen = read_frozen_cells(options.frozen, items.names, cells)
+        frozen, gone = read_frozen_cells(options.frozen, items.names, cells)
+        if gone and not options.quiet:
+            listed = ", ".join(gone[:3]) + ", ..." * (len(gone) > 3)
+            note(
+                f"{options.frozen} places {counted(len(gone), 'item')} that {options.path} does "
+                f"not have any more ({listed}). Their cells are free."
+            )
     if items.table is not None and not options.quiet:
         note(items.table.note)
     _suggest_folder(outputs, len(items), options)

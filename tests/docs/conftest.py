@@ -73,6 +73,7 @@ def write_pictures(folder):
             flower.crop((x, y, x + 64, y + 48)).save(folder / name / f"{i:02}.jpg")
     lines = [f"{i:02}.jpg,{2000 + i % 3},{('sea', 'town')[i % 2]}" for i in range(40)]
     (folder / "table.csv").write_text("\n".join(["name,year,place", *lines]) + "\n")
+    (folder / "wall.csv").write_text("item,name,row,column,cell\n0,00.jpg,2,3,27\n")
     (folder / "cells.csv").write_text("00.jpg,0,3\n01.jpg,1,1\n")
     for name in ("portrait", "flower"):
         flower.resize((120, 80)).save(folder / f"{name}.jpg")

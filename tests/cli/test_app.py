@@ -209,6 +209,24 @@ def test_the_bar_shows_stage_percent_and_time_left(monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_a_note_stands_on_a_line_of_its_own_above_the_bar():
+    code = (
+        "from unshuffle.cli._app import note, progress_bar\n"
+        "with progress_bar('Matching', show=True) as advance:\n"
+        "    note('Expected: about 24 seconds, 0.3 GB.')\n"
+        "    advance(0.5, 'climbing')\n"
+    )
+    terminal, end = os.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
+    subprocess.run([sys.executable, "-c", code], stderr=end, check=True, env=environment)
+    os.close(end)
+    plain = re.sub(rb"\x1b\[[\d;?]*[A-Za-z]", b"", os.read(terminal, 65536)).decode()
+    os.close(terminal)
+    lines = [line.rstrip() for line in re.split(r"[\r\n]+", plain)]
+    assert "Expected: about 24 seconds, 0.3 GB." in lines
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 @pytest.mark.usefixtures("sigint")
 def test_ctrl_c_in_mid_run_writes_the_pairs_and_exits_130(tmp_path):
     X, y, _ = make_paired_views(900, noise=0.6, random_state=0)

@@ -152,6 +152,7 @@ _add(
     'photos/ --text "PAMI 2009" -o letters.png',
     "album/ --summary 64 --shape 8x8 --features color+content",
     "photos/ --shape 16x20 --frozen cells.csv --quality best",
+    "photos/ --shape 17x20 --frozen wall.csv -o wall-2.html -o wall-2.csv",
     "songs.csv -o positions.csv",
 )
 _add(
@@ -207,8 +208,9 @@ def print_output(text: str) -> None:
 
 
 def note(message: str) -> None:
-    """Print one line of information on standard error."""
-    typer.echo(one_line(message), err=True)
+    """Print one line of information on standard error, above a progress bar if there is one."""
+    # Not typer.echo, which writes into the line of the bar.
+    sys.stderr.write(f"{one_line(message)}\n")
 
 
 def warn(message: object) -> None:

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from unshuffle import KernelizedSorting
 from unshuffle._scalings import SCALINGS
-from unshuffle.matching import _auto_kernel
+from unshuffle.matching import _auto_kernel, _fit
 from unshuffle.matching._auto_kernel import Choice, Tables, choose_by_known_pairs
 
 
@@ -28,12 +28,38 @@ def counts_of_two_depths(n_items=120, seed=0):
     return X, rng.poisson(shares * depth).astype(float)
 
 
+def with_dead_columns(n_items, n_dead, noise=0.3, seed=1, n_columns=90):
+    """Two observations of the same items, the last columns next to nothing but noise."""
+    rng = np.random.default_rng(seed)
+    spreads = np.geomspace(1.0, 0.1, n_columns)
+    items = rng.gamma(0.3, size=(n_items, n_columns)) * spreads
+    sides = [items + noise * spreads.mean() * rng.normal(size=items.shape) for _ in range(2)]
+    for side in sides:
+        side[:, n_columns - n_dead :] = 1e-3 * rng.normal(size=(n_items, n_dead))
+    order = rng.permutation(n_items)
+    return sides[0], sides[1][order], order
+
+
+def in_different_units(n_items, n_columns, noise, seed):
+    """Two noisy observations of the same items in columns of very different units."""
+    rng = np.random.default_rng(seed)
+    items = rng.exponential(size=(n_items, n_columns))
+    units = 10.0 ** rng.uniform(-3, 4, size=n_columns)
+    sides = [(items + noise * rng.normal(size=items.shape)) * units for _ in range(2)]
+    order = rng.permutation(n_items)
+    return sides[0], sides[1][order], order
+
+
+def share_right(sorting, order):
+    return (order[sorting.permutation_] == np.arange(order.size)).mean()
+
+
 def test_texts_are_compared_as_texts():
     texts = ["one red apple", "two red apples here", "a green pear", "pears and plums", "a plum"]
     sorting = quiet(texts, texts)
     assert sorting.kernel_ == "text"
     assert np.array_equal(sorting.permutation_, np.arange(5))
-    assert not hasattr(sorting, "scaling_")
+    assert (sorting.scaling_, sorting.scaling_reason_) == ("as given", "")
 
 
 def test_several_tables_are_summed():
@@ -103,7 +129,61 @@ def test_trust_false_and_sparse_tables_keep_the_tables_as_given(monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(2, 40, 3))
     assert quiet(X, y, trust=False).scaling_ == "as given"
-    assert not hasattr(quiet(sparse.csr_array(X), sparse.csr_array(y)), "scaling_")
+    assert quiet(sparse.csr_array(X), sparse.csr_array(y)).scaling_ == "as given"
+
+
+@pytest.mark.parametrize("options", [{"trust": False}, {}])
+def test_a_few_dead_columns_do_not_standardize_the_others(options):
+    X, y, order = with_dead_columns(120, n_dead=9)
+    sorting = quiet(X, y, **options)
+    assert (sorting.scaling_, sorting.scaling_reason_) == ("as given", "")
+    assert share_right(sorting, order) == 1.0
+
+
+def test_a_table_of_mostly_dead_columns_is_matched_as_given_where_that_is_better():
+    X, y, order = with_dead_columns(200, n_dead=60)
+    standardized = (SCALINGS["standardized"](table) for table in (X, y))
+    assert share_right(quiet(*standardized, kernel="rbf"), order) < 0.1
+    stages = []
+    sorting = quiet(X, y, callback=lambda state: stages.append(state.fraction))
+    assert (sorting.scaling_, sorting.kernel_, sorting.scaling_reason_) == ("as given", "rbf", "")
+    assert share_right(sorting, order) == 1.0
+    assert stages == sorted(stages)
+    assert stages[-1] <= 1.0
+
+
+# A wide column decides alone in a table as given, and looks stable.
+@pytest.mark.parametrize(("n_columns", "noise", "seed"), [(8, 0.4, 2), (12, 0.5, 6)])
+def test_no_other_scaling_of_different_units_replaces_a_better_answer(n_columns, noise, seed):
+    X, y, order = in_different_units(200, n_columns, noise, seed)
+    sorting = quiet(X, y)
+    by_hand = quiet(*(SCALINGS["standardized"](table) for table in (X, y)), kernel="rbf")
+    assert sorting.scaling_ == "standardized"
+    assert "widest" in sorting.scaling_reason_
+    assert share_right(sorting, order) == share_right(by_hand, order) > 0.2
+
+
+@pytest.mark.parametrize("method", ["refined", "low_rank"])
+def test_an_answer_gives_way_to_none_that_is_believed_less(method, monkeypatch):
+    X, y, _ = with_dead_columns(60, n_dead=9, noise=3.0)
+    first = quiet(X, y, method=method, kernel="rbf")
+    assert first.expected_accuracy_ < 0.5
+    other = Choice("ranks", "rbf"), "because"
+    monkeypatch.setattr(_fit, "choose_by_persistence", lambda *_: other)
+    ranked = quiet(*(SCALINGS["ranks"](table) for table in (X, y)), method=method, kernel="rbf")
+    taken = max((first, ranked), key=lambda each: each.expected_accuracy_)
+    sorting = quiet(X, y, method=method)
+    assert sorting.expected_accuracy_ == taken.expected_accuracy_
+    assert np.array_equal(sorting.permutation_, taken.permutation_)
+    assert sorting.scaling_ == ("ranks" if taken is ranked else "as given")
+
+
+def test_a_table_that_cannot_be_compared_as_given_is_matched_standardized():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(2, 30, 4))
+    far = [1e9, 0.0, 0.0, 0.0]  # the first column differs by rounding errors
+    X, y = X * [1e-7, 1e-9, 1e-10, 1e-10] + far, y * [1e-7, 1e-10, 1e-10, 1e-10] + far
+    assert quiet(X, y).scaling_ == "standardized"
 
 
 @pytest.mark.parametrize("name", SCALINGS)

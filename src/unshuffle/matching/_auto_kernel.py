@@ -1,6 +1,6 @@
 """`kernel="auto"`: the scaling and the kernel by which two tables agree most reliably."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from unshuffle._arrays import check_magnitude, check_vectors, is_text
+from unshuffle._arrays import as_numbers, check_magnitude, check_vectors, is_text
 from unshuffle._grams import is_collection
 from unshuffle._quadratic import climb
 from unshuffle._scalings import SCALINGS
@@ -23,6 +23,7 @@ from unshuffle.matching._kernel_pair import (
     match_profiles,
 )
 from unshuffle.matching._refined import Outcome, agreement, disagreement
+from unshuffle.matching._unseen import LinearFeatures, Ridge
 
 Solve = Callable[[KernelPair], Outcome]
 
@@ -32,12 +33,19 @@ SMALL, MOST_ITEMS = 500, 300
 # Candidates that are matched again from halves: the best by their agreement, if it is higher than
 # that of the tables as given by this much.
 N_FINALISTS, HIGHER = 2, 0.07
+# Pairs by which answers at full size are compared.
+MOST_EXPLAINED = 500
 # To be taken, they must be more reliable by this much, or agree so much more on 30 known pairs;
 # on fewer, chance makes the best of several choices look better, in proportion to 1 / sqrt(n).
 MARGIN, MARGIN_KNOWN = 0.05, 0.2
-# Columns whose spreads differ more than this are in different units.
+# Columns are in different units if the largest spread is this many times that of most others.
 DIFFERENT_UNITS = 100.0
+# Scalings under which the widest columns of different units decide alone: they agree with almost
+# anything, and hold on to it.
+KEEP_UNITS = "as given", "rows normalized"
+UNITS_DIFFER = "most columns spread less than a hundredth of the widest"
 KERNELS = ("rbf", "geodesic", "local")
+NO_PAIRS = np.empty((0, 2), dtype=np.intp)
 
 
 class Choice(NamedTuple):
@@ -54,6 +62,9 @@ def kernel_for(collection: Any) -> Any:
     return "text" if is_text(collection) else "rbf"
 
 
+AS_GIVEN = Choice("as given", "rbf")
+
+
 class Tables:
     """Two dense tables that may be scaled in several ways."""
 
@@ -67,14 +78,31 @@ class Tables:
             check_magnitude(table, name)
 
     @property
-    def first_choice(self) -> Choice:
-        """As given, or standardized if the columns are in different units."""
+    def first_choice(self) -> tuple[Choice, str]:
+        """As given, or standardized if the columns are in different units, and why.
+
+        A few columns of little spread are dead rather than in another unit: standardizing would
+        raise their noise. If most columns have little spread, the others outvote them.
+        """
         for table in (self.X, self.y):
             spreads = table.std(axis=0)
             spreads = spreads[spreads > 0]
-            if spreads.size and spreads.max() > DIFFERENT_UNITS * spreads.min():
-                return Choice("standardized", "rbf")
-        return Choice("as given", "rbf")
+            if spreads.size and spreads.max() > DIFFERENT_UNITS * np.median(spreads):
+                return Choice("standardized", "rbf"), UNITS_DIFFER
+        return AS_GIVEN, ""
+
+    def explained(self, pairs: NDArray[np.intp]) -> float:
+        """How much of the columns of either table the other one explains, by matched pairs.
+
+        Mean share of the variance of a column that a linear map predicts for pairs left out.
+        Columns count alike whatever their unit, and those of noise add nothing.
+        """
+        drawn = np.random.RandomState(0).permutation(len(pairs))[:MOST_EXPLAINED]
+        A, B = (
+            SCALINGS["standardized"](as_numbers(table[side], name))
+            for table, side, name in zip((self.X, self.y), pairs[drawn].T, "Xy", strict=True)
+        )
+        return 0.5 * (_share_explained(A, B) + _share_explained(B, A))
 
     def grams(self, choice: Choice) -> tuple[Array, Array]:
         """Both kernel matrices."""
@@ -87,6 +115,11 @@ class Tables:
         )
         return K, L
 
+    def can_be_compared_as_given(self) -> bool:
+        """Whether the rows differ by more than rounding, judged by a sample."""
+        sample = self.sample(NO_PAIRS, np.random.RandomState(0))
+        return _try_pair(sample, AS_GIVEN) is not None
+
     def sample(self, known: NDArray[np.intp], rng: np.random.RandomState) -> "Tables":
         """All rows of small tables, else `MOST_ITEMS` of both; the known pairs first."""
         n_items = max(len(self.X), len(self.y))
@@ -97,10 +130,12 @@ class Tables:
             parts.append(table[np.concatenate([items, others])[:size]])
         return Tables(*parts, widths=ONE_WIDTH)  # wide kernels agree under any scaling
 
-    def other_choices(self, first: Choice) -> list[Choice]:
-        """Candidates, except those that change nothing."""
+    def other_choices(self, first: Choice, left_out: Sequence[str] = ()) -> list[Choice]:
+        """Candidates, except those that change nothing and the scalings that are left out."""
         found = []
         for scaling, kernel in product(SCALINGS, KERNELS):
+            if scaling in left_out:
+                continue
             scale = SCALINGS[scaling]
             same = scaling != "as given" and all(
                 np.allclose(scale(table), table) for table in (self.X, self.y)
@@ -109,6 +144,14 @@ class Tables:
             if not same and choice != first:
                 found.append(choice)
         return found
+
+
+def _share_explained(X: Array, Y: Array) -> float:
+    weights, variances = np.ones(len(X)), Y.var(axis=0)
+    _, left_out = Ridge(LinearFeatures(X), X, weights).fit(Y)
+    varies = variances > 0
+    errors = ((Y - left_out) ** 2).mean(axis=0)[varies] / variances[varies]
+    return float(np.maximum(1.0 - errors, 0.0).mean()) if varies.any() else 0.0
 
 
 def tables_of(
@@ -127,7 +170,7 @@ def choose_by_known_pairs(
     tables: Tables, known: NDArray[np.intp], rng: np.random.RandomState
 ) -> tuple[Choice, str]:
     """Choice under which the known pairs agree most, and why."""
-    first = tables.first_choice
+    first, why = tables.first_choice
     sample = tables.sample(known, rng)
     n_known = len(known)
     found = {}
@@ -140,10 +183,10 @@ def choose_by_known_pairs(
             norms = float(np.linalg.norm(first_part) * np.linalg.norm(second_part))
             found[choice] = float((first_part * second_part).sum()) / (norms or 1.0)
     if first not in found:
-        return first, ""
+        return first, why
     best = max(found, key=lambda choice: found[choice])
     if found[best] <= found[first] + MARGIN_KNOWN * max(1.0, np.sqrt(30 / n_known)):
-        return first, ""
+        return first, why
     return best, (
         f"similarities of the {n_known} known pairs correlate by {found[best]:.2f}, "
         f"{found[first]:.2f} {first.scaling}"
@@ -154,9 +197,10 @@ def choose_by_persistence(
     tables: Tables, first: Choice, solve: Solve, rng: np.random.RandomState
 ) -> tuple[Choice, str]:
     """Choice under which halves of a sample lead to the same partners most often, and why."""
-    sample = tables.sample(np.empty((0, 2), dtype=np.intp), rng)
+    sample = tables.sample(NO_PAIRS, rng)
+    left_out = KEEP_UNITS if tables.first_choice[1] else ()
     reached = {}
-    for choice in (first, *sample.other_choices(first)):
+    for choice in (first, *sample.other_choices(first, left_out)):
         # Pairs are built anew below: all of them together would take much memory.
         pair = _try_pair(sample, choice)
         if pair is not None:
@@ -183,7 +227,7 @@ def choose_by_persistence(
 def _try_pair(tables: Tables, choice: Choice) -> KernelPair | None:
     """Kernels of both tables, or None if all items become equal."""
     try:
-        return KernelPair.of(*tables.grams(choice), None, np.empty((0, 2), dtype=np.intp))
+        return KernelPair.of(*tables.grams(choice), None, NO_PAIRS)
     except ValueError:
         return None
 

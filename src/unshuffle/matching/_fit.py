@@ -28,6 +28,7 @@ from unshuffle._printing import duration
 from unshuffle._progress import Callback, SearchState
 from unshuffle.assignment import soft_assignment
 from unshuffle.matching._auto_kernel import (
+    AS_GIVEN,
     Choice,
     Tables,
     choose_by_known_pairs,
@@ -156,6 +157,7 @@ class Fit(ABC):
         self.choice: Choice | None = None  # of scaling and kernel, only for tables
         self.reason = ""  # why the tables were not taken as given
         self.on_check: Callback | None = None  # of the check that runs now
+        self.n_answers = 0  # searched for, under one choice after the other
         if self.automatic and sorting.gamma is None and sorting.kernel_weights is None:
             self._choose_first()
 
@@ -183,10 +185,19 @@ class Fit(ABC):
         self.tables = tables_of(self.X, self.y, widths=self.widths, in_place=self.in_place)
         if self.tables is None:
             return
-        self.choice = self.tables.first_choice
+        self.choice, self.reason = self.tables.first_choice
         known = check_frozen(self.frozen, len(self.tables.X), len(self.tables.y))
         if len(known) >= FEWEST:
             self.choice, self.reason = choose_by_known_pairs(self.tables, known, fixed_rng())
+
+    def choose_as_given(self) -> bool:
+        """Take the tables as given, if they were not and can be."""
+        if self.tables is None or self.choice == AS_GIVEN:
+            return False
+        if not self.tables.can_be_compared_as_given():
+            return False
+        self.choice, self.reason = AS_GIVEN, ""
+        return True
 
     def choose_again(self) -> bool:
         """Try other scalings and kernels; whether one is clearly more reliable."""
@@ -194,12 +205,24 @@ class Fit(ABC):
             return False
         before = self.choice
         try:
-            self.choice, self.reason = choose_by_persistence(
+            choice, reason = choose_by_persistence(
                 self.tables, before, self.solve_part, fixed_rng()
             )
         except ValueError:
             return False  # all items of a sample are alike
-        return self.choice != before
+        if choice == before:
+            return False
+        self.choice, self.reason = choice, reason
+        return True
+
+    def explains_more(self, pairs: NDArray[np.intp], others: NDArray[np.intp]) -> bool:
+        """Whether some matched pairs let the tables explain more of each other than others do.
+
+        Belief is too high for smooth data of few dimensions, such as a table as given whose widest
+        column outweighs all others.
+        """
+        tables = self.tables
+        return tables is not None and tables.explained(pairs) > tables.explained(others)
 
     def check_linear_term(self, n_first: int, n_second: int) -> Any:
         """The user's cost with its shape checked; a constant is taken off full matchings."""
@@ -256,13 +279,16 @@ class Fit(ABC):
     def _match_part(self, part: KernelPair) -> Permutation:
         return self.solve_part(part, N_INIT_MAPPED).permutation
 
-    def span(self, again: bool) -> tuple[float, float]:
+    def span(self) -> tuple[float, float]:
         """Shares of the whole work at which the search begins and ends; checks take as long."""
         if not self.sorting.trust:
             return 0.0, 1.0
         if self.tables is None:
             return 0.0, 0.5
-        return (0.6, 0.8) if again else (0.0, 0.25)
+        # Each further choice takes half of what is left.
+        begin = 1.0 - 0.5**self.n_answers
+        self.n_answers += 1
+        return begin, begin + 0.25 * (1.0 - begin)
 
     def solve_part(self, part: KernelPair, n_init: int = N_INIT_CHECK) -> Outcome:
         """Match a part of the collections, or all of them again, by the dense search."""
@@ -313,7 +339,7 @@ class DenseFit(Fit):
         """Compute the kernels, and what known pairs teach; `after` is an earlier search."""
         self.pair = self._build_pair()
         taught, self.weight = self._teach(self.pair)
-        self.search = MatchSearch(taught, self.sorting.callback, self.span(after is not None))
+        self.search = MatchSearch(taught, self.sorting.callback, self.span())
         if after is not None:
             self.search.iteration = after.iteration
         return self.search

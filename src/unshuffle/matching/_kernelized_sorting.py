@@ -160,7 +160,7 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         for lists of the same length on both sides.
     scaling_ : str
         Scaling that "auto" chose for both tables: "as given", "standardized", "rows normalized",
-        "ranks" or "log counts".
+        "ranks" or "log counts". "as given" for all other collections and kernels.
     scaling_reason_ : str
         Why "auto" preferred another scaling or kernel, empty if it did not.
     objective_ : float
@@ -336,16 +336,8 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         kind = LowRankFit if device is not None or self._is_large(X, y) else DenseFit
         fit = kind(self, X, y, frozen=frozen, cost=cost, hints=hints, device=device)
         search = self._fit_once(fit)
-        doubted = self.trust and not search.stopped and self.expected_accuracy_ < TRUSTED
-        if doubted and len(self._frozen) < FEWEST and fit.choose_again():
-            before = vars(self).copy()
-            try:
-                search = self._fit_once(fit, search)
-            except KeyboardInterrupt:
-                self.__dict__.update(before)  # a whole answer instead of a part of a better one
-                raise
-            if search.stopped:
-                self.__dict__.update(before)
+        if self.trust and not search.stopped and len(self._frozen) < FEWEST:
+            search = self._try_other_choices(fit, search)
         if not search.stopped:
             self._warn()
         return self
@@ -641,6 +633,35 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         )
         return search
 
+    def _try_other_choices(self, fit: Fit, search: Any) -> Any:
+        """While the answer is doubted, match under other choices.
+
+        An answer never gives way to one that is believed less.
+        """
+        for choose, is_better in (
+            (fit.choose_as_given, fit.explains_more),
+            (fit.choose_again, lambda *_: True),  # compared already, on samples
+        ):
+            best, believed = (fit.choice, fit.reason), self.expected_accuracy_
+            if search.stopped or believed >= TRUSTED or not choose():
+                continue
+            before = vars(self).copy()
+            try:
+                search = self._fit_once(fit, search)
+            except KeyboardInterrupt:
+                self._restore(before)  # a whole answer instead of a part of a better one
+                raise
+            believed_no_less = not search.stopped and self.expected_accuracy_ >= believed
+            if not (believed_no_less and is_better(self.pairs_, before["pairs_"])):
+                self._restore(before)
+                fit.choice, fit.reason = best
+        return search
+
+    def _restore(self, before: dict[str, Any]) -> None:
+        """Go back to the attributes of an earlier answer."""
+        vars(self).clear()
+        vars(self).update(before)
+
     def _store(self, fit: Fit, outcome: Any) -> None:
         """Set the fitted attributes."""
         answer = fit.answer(outcome)
@@ -658,15 +679,12 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         self.expected_accuracy_interval_ = np.full(2, np.nan)
         self.doubts_: list[str] = []
         self.kernel_, self.kernel_y_ = fit.kernels
-        for name in (
-            *("scaling_", "scaling_reason_", "kernel_weights_"),
-            *("n_features_in_", "feature_names_in_"),
-        ):
+        self.scaling_, self.scaling_reason_ = "as given", fit.reason
+        for name in ("kernel_weights_", "n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
         if answer.weights is not None:
             self.kernel_weights_ = answer.weights
         if fit.choice is not None:
-            self.scaling_reason_ = fit.reason
             self.scaling_, self.kernel_ = fit.choice
             self.kernel_y_ = self.kernel_
         self._shares, self._frozen, self._n_second = answer.shares, answer.frozen, answer.n_second

@@ -105,7 +105,7 @@ class LowRankFit(Fit):
     def prepare(self, after: Any = None) -> LowRankSearch:
         """Compute the factors of both sides; `after` is an earlier search."""
         self.pair = self._build_pair()
-        self.search = LowRankSearch(self.pair, self.sorting.callback, self.span(after is not None))
+        self.search = LowRankSearch(self.pair, self.sorting.callback, self.span())
         if after is not None:
             self.search.iteration = after.iteration
         return self.search

@@ -116,8 +116,7 @@ class UnseenItems:
             kernels, names = (sorting.kernel_, sorting.kernel_y_), ("The fitted X", "The fitted y")
             X, y = map(as_table, self.collections, kernels, names)
             confidences = sorting.confidence_[sorting.pairs_[:, 0]]
-            scaling = getattr(sorting, "scaling_", "as given")
-            self.learned = PairMap(X, y, sorting.pairs_, confidences, scaling=scaling)
+            self.learned = PairMap(X, y, sorting.pairs_, confidences, scaling=sorting.scaling_)
         return self.learned
 
     def transform(self, sorting: Any, X: Any) -> Array:

@@ -94,7 +94,7 @@ class MatchDisplay(Display):
                 f"X has {n_items:,} items, but the estimator was fitted to {n_fitted:,}. Pass the "
                 "collections that it was fitted to."
             )
-        if hasattr(estimator, "scaling_"):
+        if estimator.scaling_ != "as given":
             scale = SCALINGS[estimator.scaling_]
             X, y = scale(check_vectors(X, "X")), scale(check_vectors(y, "y"))
         partners, sure = estimator.permutation_, estimator.confidence_

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn import config_context
 from sklearn.utils import check_array
 
 # The square of a larger number may not fit into a float.
@@ -114,7 +115,7 @@ def as_rows(X: Any, name: str, *, in_place: bool = False) -> Any:
     """
     if X is None:
         raise ValueError(f"{name} is None. Pass one row of numbers for each item.")
-    X = _unwrap_anndata(X, name)
+    X = unwrap_anndata(X, name)
     if sparse.issparse(X):
         rows = _as_csr(X, name, in_place=in_place)
     else:
@@ -163,7 +164,7 @@ def as_numbers(values: Any, name: str) -> NDArray[np.float64]:
     """
     if type(values) is np.ndarray and values.dtype == np.float64:
         return _ready(values)
-    values = _unwrap_anndata(values, name)
+    values = unwrap_anndata(values, name)
     check_plain(values, name)
     if sparse.issparse(values):
         raise TypeError(
@@ -171,17 +172,19 @@ def as_numbers(values: Any, name: str) -> NDArray[np.float64]:
             "first."
         )
     try:
-        array = check_array(
-            values,
-            dtype=np.float64,
-            order="C",
-            ensure_2d=False,
-            allow_nd=True,
-            ensure_all_finite=False,
-            ensure_min_samples=0,
-            ensure_min_features=0,
-            input_name=name,
-        )
+        # Arrays of other libraries become NumPy arrays, which dispatch would refuse to do.
+        with config_context(array_api_dispatch=False):
+            array = check_array(
+                values,
+                dtype=np.float64,
+                order="C",
+                ensure_2d=False,
+                allow_nd=True,
+                ensure_all_finite=False,
+                ensure_min_samples=0,
+                ensure_min_features=0,
+                input_name=name,
+            )
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         _raise_not_numeric(values, name, error)
     return _ready(array)
@@ -192,7 +195,7 @@ def _ready(array: NDArray[np.float64]) -> NDArray[np.float64]:
     return array if array.flags.carray else np.require(array, requirements=("C", "A", "W"))
 
 
-def _unwrap_anndata(X: Any, name: str) -> Any:
+def unwrap_anndata(X: Any, name: str) -> Any:
     """Matrix X of an AnnData object; anything else unchanged."""
     if not all(hasattr(X, part) for part in ("X", "obs_names", "obsm")):
         return X
@@ -202,6 +205,11 @@ def _unwrap_anndata(X: Any, name: str) -> Any:
             'adata.obsm["X_pca"].'
         )
     return X.X.to_memory() if hasattr(X.X, "to_memory") else X.X  # backed by a file
+
+
+def is_polars(value: Any) -> bool:
+    """Whether this is a data frame or a series of Polars, which may not be installed."""
+    return type(value).__module__.partition(".")[0] == "polars"
 
 
 def check_column_names(X: Any, name: str) -> None:

@@ -62,6 +62,11 @@ def _load(name: str) -> Any:
     return torch
 
 
+def is_foreign(value: Any) -> bool:
+    """Whether a value is an array of a library other than NumPy, by the array API standard."""
+    return hasattr(value, "__array_namespace__") and not isinstance(value, np.ndarray | np.generic)
+
+
 def is_tensor(value: Any) -> bool:
     """Whether a value is a PyTorch tensor, without importing PyTorch."""
     torch = sys.modules.get("torch")
@@ -98,6 +103,9 @@ def namespace(value: Any) -> Any:
 
 def take(value: Any, rows: NDArray[np.intp]) -> Any:
     """Some rows of an array or tensor."""
+    if is_foreign(value):
+        xp = value.__array_namespace__()
+        return xp.take(value, xp.asarray(rows, device=value.device), axis=0)
     if not is_tensor(value):
         return value[rows]
     return value[sys.modules["torch"].as_tensor(rows, device=value.device)]
@@ -119,6 +127,8 @@ def as_index(indices: NDArray[np.intp], beside: Any) -> Any:
 
 def like(result: NDArray[Any], given: Any) -> Any:
     """A result in the form of what the user gave: a tensor on its device, or an array."""
+    if is_foreign(given):
+        return given.__array_namespace__().asarray(result, device=given.device)
     if not is_tensor(given):
         return result
     torch = sys.modules["torch"]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from unshuffle._arrays import as_numbers, check_magnitude, check_vectors, is_text
+from unshuffle._arrays import as_numbers, check_magnitude, check_vectors, is_text, unwrap_anndata
 from unshuffle._grams import is_collection
 from unshuffle._quadratic import climb
 from unshuffle._scalings import SCALINGS
@@ -161,6 +161,7 @@ def tables_of(
 
     `in_place` leaves arrays in their own precision, where a copy would take much memory.
     """
+    X, y = unwrap_anndata(X, "X"), unwrap_anndata(y, "y")
     if any(sparse.issparse(each) or kernel_for(each) != "rbf" for each in (X, y)):
         return None
     return Tables(X, y, widths=widths, in_place=in_place)

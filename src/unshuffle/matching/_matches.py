@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from unshuffle import _device
-from unshuffle._arrays import check_length, check_plain, is_text
+from unshuffle._arrays import check_length, check_plain, is_polars, is_text
 from unshuffle._files import as_path, check_output_path
 from unshuffle._grams import check_permutation
 from unshuffle._grids import check_names
@@ -360,6 +360,9 @@ def take(collection: Any, indices: NDArray[np.intp], n_items: int, *, name: str 
     if hasattr(collection, "iloc"):
         check_length(len(collection), n_items, name=name)
         return collection.iloc[indices]
+    if _device.is_foreign(collection) and collection.ndim:
+        check_length(collection.shape[0], n_items, name=name)
+        return _device.take(collection, indices)
     if sparse.issparse(collection):
         check_length(collection.shape[0], n_items, name=name)
         return collection.tocsr()[indices]
@@ -367,7 +370,7 @@ def take(collection: Any, indices: NDArray[np.intp], n_items: int, *, name: str 
         kind = type(collection).__name__
         raise TypeError(f"`{name}` must be a collection of {n_items} items, got {kind}.")
     check_length(len(collection), n_items, name=name)
-    if hasattr(collection, "obs_names"):
+    if hasattr(collection, "obs_names") or is_polars(collection):
         return collection[indices]
     if isinstance(collection, list | tuple):
         return type(collection)(collection[index] for index in indices)

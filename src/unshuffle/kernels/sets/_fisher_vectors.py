@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import config_context
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
@@ -220,8 +221,13 @@ class FisherVectorKernel(SetKernel):
             tol=max(self.tol, ROUNDING),  # rounding would keep it from stopping
             random_state=self.random_state,
         )
-        # With several threads, sums round differently every time.
-        with warnings.catch_warnings(), threadpool_limits(limits=1):
+        # With several threads, sums round differently every time. Dispatch on the kind of array
+        # would rule out the start by k-means.
+        with (
+            warnings.catch_warnings(),
+            threadpool_limits(limits=1),
+            config_context(array_api_dispatch=False),
+        ):
             warnings.simplefilter("ignore", ConvergenceWarning)
             mixture.fit(points)
         if not mixture.converged_:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from unshuffle.cli import program_name
 from unshuffle.cli._app import app
+from unshuffle.cli._help import program_name
 
 COMMANDS = ["", "match", "layout", "collage", "morph", "serve", "demo", "doctor"]
 EXAMPLES = "Examples:"

@@ -158,7 +158,7 @@ def test_other_types_become_numbers_or_are_refused(parquet):
         parquet({"x": x, "flag": flags})
     with pytest.raises(BadInput, match=r"row 1: column 'day' holds '2020-01-01"):
         parquet({"x": x, "day": pa.array([18262] * 6).cast("int32").cast("date32")})
-    with pytest.raises(BadInput, match=r"line 1: column 'lists' holds '\[1, 2\]'"):
+    with pytest.raises(BadInput, match=r"row 1: column 'lists' holds '\[1, 2\]'"):
         parquet({"x": x, "lists": [[1, 2]] * 6})
     with pytest.raises(BadInput, match="is empty"):
         parquet({"x": np.zeros(0)})

@@ -556,9 +556,7 @@ def test_templates_that_are_no_pictures_are_refused(refused, pictures, tmp_path)
     assert "missing.png cannot be read as a picture: no such file" in refused(
         "collage", "missing.png", pictures
     )
-    assert "cannot be read as a picture: not a regular file" in refused(
-        "collage", pictures, pictures
-    )
+    assert "Give the picture to show first" in refused("collage", pictures, pictures)
     template = pictures / "0.png"
     assert "no cell" in refused("collage", template, pictures, "--shape", "0x3")
 

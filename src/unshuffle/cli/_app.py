@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from unshuffle import __version__
-from unshuffle.cli import NOT_IN_PLACE, NOTHING_WRITTEN, _options, program_name
-from unshuffle.cli._help import Command, Group
+from unshuffle.cli import NOT_IN_PLACE, NOTHING_WRITTEN, _options
+from unshuffle.cli._help import Command, Group, program_name
 
 if TYPE_CHECKING:
     # Loads NumPy, which `unshuffle --help` does not need.

@@ -17,8 +17,8 @@ from unshuffle import Collage, GridLayout, KernelizedSorting, MinimumVolumePCA, 
 from unshuffle._color import PAPER
 from unshuffle._files import BadInput, check_output_path
 from unshuffle._folders import MANIFEST, changed_files, list_files_in
-from unshuffle.cli import program_name
 from unshuffle.cli._app import NotWritten, progress_bar, report_to, say
+from unshuffle.cli._help import program_name
 from unshuffle.cli._options import DemoOptions
 from unshuffle.datasets import digit_sets, photo_halves, sample_digits
 from unshuffle.images import (

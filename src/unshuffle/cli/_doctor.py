@@ -12,8 +12,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from unshuffle._environment import look_around, missing_parts, printable
-from unshuffle.cli import CHECK_FAILED, program_name
+from unshuffle.cli import CHECK_FAILED
 from unshuffle.cli._app import one_line, print_error, print_output, progress_bar, user_warnings
+from unshuffle.cli._help import program_name
 from unshuffle.cli._options import DoctorOptions
 
 REPORT = f"If it still fails, report it with the output of: {program_name()} doctor --json"

@@ -1,6 +1,9 @@
 """What `--help` prints: one column of names, one of text, whole words at any width."""
 
+import os
+import shlex
 import shutil
+import sys
 import textwrap
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +15,31 @@ from unshuffle.cli._common_options import GENERAL
 # Widest line that is read with ease, and where texts begin beside short names.
 _WIDEST, _INDENT = 96, 26
 _ORDER = {"Arguments": 0, "Options": 1, GENERAL: 3}
+
+
+def program_name() -> str:
+    """What starts this program in the terminal: unshuffle, or for example .venv/bin/unshuffle.
+
+    Commands that are printed begin with it, so that they can be copied.
+    """
+    called = sys.argv[0]
+    folder, name = os.path.split(called)
+    if name == "__main__.py" and os.path.basename(folder) == "unshuffle":
+        python = os.path.basename(sys.executable)
+        return f"{_typed(python, sys.executable)} -m unshuffle"
+    if folder and os.path.splitext(name)[0] == "unshuffle":
+        return _typed("unshuffle", called)
+    return "unshuffle"
+
+
+def _typed(name: str, path: str) -> str:
+    """The name of a program if the shell finds this one by it, otherwise its path."""
+    found = shutil.which(name)
+    if found is not None and os.path.realpath(os.path.dirname(found)) == os.path.realpath(
+        os.path.dirname(path)
+    ):
+        return name
+    return shlex.quote(path)
 
 
 class Command(TyperCommand):

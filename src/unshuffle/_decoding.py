@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from unshuffle._environment import is_older
+from unshuffle._versions import is_older
 
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP")
 """Formats that are decoded. Pillow knows many more, each a possible target of attacks."""

@@ -17,6 +17,7 @@ from typing import Any
 
 from unshuffle import __version__
 from unshuffle._user_folders import thumbnails_folder, walls_folder
+from unshuffle._versions import release
 
 # What a driver of a GPU that PyTorch can use leaves in /dev: NVIDIA, its small boards, Windows's
 # Linux, and AMD.
@@ -191,19 +192,11 @@ def missing_parts(distribution: str, extra: str | None = None) -> list[str]:
         version = _version(name)
         if version is None:
             found.append(name)
-        elif _release(version) < _release(lowest):
+        elif release(version) < release(lowest):
             found.append(f"{name} {lowest} or newer, not {version}")
         else:
             found += [part for each in extras for part in missing_parts(name, each)]
     return list(dict.fromkeys(found))
-
-
-def is_older(module: Any, lowest: str) -> bool:
-    """Whether an imported library is older than a version.
-
-    Where a library is used because it happens to be there, no requirement has been checked.
-    """
-    return _release(module.__version__) < _release(lowest)
 
 
 def _requirements(distribution: str, extra: str | None) -> Iterator[tuple[str, list[str], str]]:
@@ -240,15 +233,6 @@ def _version(distribution: str) -> str | None:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:
         return None
-
-
-def _release(version: str) -> tuple[int, ...]:
-    """Numbers of a version, to compare: 3.10.0rc1 is (3, 10)."""
-    found = re.match(r"\d+(?:\.\d+)*", version)
-    numbers = [int(each) for each in found[0].split(".")] if found else []
-    while numbers and numbers[-1] == 0:
-        numbers.pop()
-    return tuple(numbers)
 
 
 def _versions() -> dict[str, str | None]:

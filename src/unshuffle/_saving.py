@@ -19,8 +19,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from unshuffle._environment import is_older
 from unshuffle._files import check_regular_file
+from unshuffle._versions import is_older
 
 fcntl: ModuleType | None
 try:

@@ -325,7 +325,7 @@ def test_bad_sets_and_labels_are_refused(shapes):
         model.predict(sets)
     with pytest.raises(AttributeError) as caught:
         model.fit(sets, y).predict_proba(sets)
-    assert "probability=True" in str(caught.value.__cause__)
+    assert "Fit again with probability=True" in str(caught.value)
 
 
 def test_class_of_one_set_cannot_be_calibrated(shapes):

@@ -1,6 +1,5 @@
 """MultiwaySorting, which aligns several collections."""
 
-import warnings
 from functools import partial
 from itertools import count
 from typing import Any, ClassVar
@@ -25,6 +24,7 @@ from unshuffle._parameters import (
     number,
     option,
 )
+from unshuffle._printing import warn_user
 from unshuffle._progress import Callback, SearchState, fit_by_search
 from unshuffle.matching._kernel_pair import compute_gram
 from unshuffle.matching._matches import take
@@ -261,14 +261,13 @@ class MultiwaySorting(BaseEstimator):
             *([partial(self._judge, search)] if checked else []),
         )
         if not (self.converged_ or search.stopped):
-            warnings.warn(
+            warn_user(
                 f"The ascent did not converge in max_iter={self.max_iter} sweeps. Raise max_iter "
                 "or tol.",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         if self.doubts_:
-            warnings.warn(self._describe_doubts(), DoubtWarning, stacklevel=2)
+            warn_user(self._describe_doubts(), DoubtWarning)
         return self
 
     def reorder(self, X: Any) -> list[Any]:

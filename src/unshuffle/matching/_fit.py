@@ -300,6 +300,7 @@ class Fit(ABC):
 
     def _run(self, search: MatchSearch, n_init: int, rng: np.random.RandomState) -> Outcome:
         sorting, max_iter = self.sorting, int(self.sorting.max_iter)
+        search.begin()
         # Threads that share small products mostly wait, and for long if a core has other work.
         few = len(search.pair.L) <= FEW_FOR_THREADS
         with one_blas_thread() if few else nullcontext():

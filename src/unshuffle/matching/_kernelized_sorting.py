@@ -1,5 +1,6 @@
 """KernelizedSorting, which matches two collections."""
 
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, ClassVar
 
@@ -26,7 +27,7 @@ from unshuffle._parameters import (
     option,
 )
 from unshuffle._printing import warn_user
-from unshuffle._progress import Callback, fit_by_search
+from unshuffle._progress import BEST_STORED, Callback, before_results, fit_by_search
 from unshuffle.matching._fit import (
     SOFT_TEMPERATURE,
     DenseFit,
@@ -340,7 +341,8 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         device = self._find_device(X, y)
         X, y = (to_host(each) for each in (X, y))
         kind = LowRankFit if device is not None or self._is_large(X, y) else DenseFit
-        fit = kind(self, X, y, frozen=frozen, cost=cost, hints=hints, device=device)
+        with before_results():
+            fit = kind(self, X, y, frozen=frozen, cost=cost, hints=hints, device=device)
         search = self._fit_once(fit)
         if self.trust and not search.stopped and len(self._frozen) < FEWEST:
             search = self._try_other_choices(fit, search)
@@ -667,7 +669,8 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
 
     def _fit_once(self, fit: Fit, after: Any = None) -> Any:
         """Match, store and judge, for one choice of kernels."""
-        search = fit.prepare(after)
+        with before_results() if after is None else nullcontext():
+            search = fit.prepare(after)
         fit_by_search(
             self,
             search,
@@ -693,8 +696,9 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
             before = vars(self).copy()
             try:
                 search = self._fit_once(fit, search)
-            except KeyboardInterrupt:
+            except KeyboardInterrupt as stop:
                 self._restore(before)  # a whole answer instead of a part of a better one
+                stop.args = (BEST_STORED,)
                 raise
             believed_no_less = not search.stopped and self.expected_accuracy_ >= believed
             if not (believed_no_less and is_better(self.pairs_, before["pairs_"])):

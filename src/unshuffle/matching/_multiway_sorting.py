@@ -25,7 +25,7 @@ from unshuffle._parameters import (
     option,
 )
 from unshuffle._printing import warn_user
-from unshuffle._progress import Callback, SearchState, fit_by_search
+from unshuffle._progress import Callback, SearchState, before_results, fit_by_search
 from unshuffle.matching._kernel_pair import compute_gram
 from unshuffle.matching._matches import take
 from unshuffle.matching._multiway import (
@@ -249,7 +249,8 @@ class MultiwaySorting(BaseEstimator):
         """
         check_parameters(self)
         check_n_jobs(self.n_jobs)
-        ensemble = self._build_ensemble(X)
+        with before_results():
+            ensemble = self._build_ensemble(X)
         checked = self.trust and ensemble.shape[1] >= FEWEST_PAIRS
         search = AlignmentSearch(ensemble, self.callback, SEARCHING if checked else 1.0)
         rng = check_random_state(self.random_state)

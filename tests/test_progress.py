@@ -73,7 +73,7 @@ def test_an_interrupt_says_what_is_stored(offered, n_steps, words):
 
 
 def test_an_interrupt_that_says_something_keeps_its_words():
-    with pytest.raises(KeyboardInterrupt, match="^enough$"):
+    with pytest.raises(KeyboardInterrupt, match=r"^enough$"):
         fit(Estimator(), KeyboardInterrupt("enough"))
 
 

@@ -11,6 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from unshuffle import PermutationInvariantSVC, SetAligner
 
 
+@pytest.mark.filterwarnings("ignore:X is a data frame")  # of sets of one point
 @parametrize_with_checks(
     [
         PermutationInvariantSVC(),

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from unshuffle import SetAligner
+from unshuffle import MinimumVolumePCA, SetAligner
 from unshuffle._bags import Bags, canonical_order, equal_sizes, gathered
 from unshuffle.kernels import MeanMapKernel
 from unshuffle.preprocessing import SetNormalizer
@@ -123,6 +123,20 @@ def test_estimators_take_groups_as_the_bags_they_are():
     assert np.array_equal(
         SetAligner().fit(groups).permutations_, SetAligner().fit(bags).permutations_
     )
+
+
+@pytest.mark.parametrize(
+    "estimator", [MeanMapKernel(), SetNormalizer(), SetAligner(), MinimumVolumePCA(1)]
+)
+def test_a_frame_whose_rows_are_taken_for_bags_warns_and_says_how_to_group_them(estimator):
+    frame = POINTS.drop(columns="mouse")
+    with pytest.warns(UserWarning, match=r"its 3 rows .* bag of one point.*X\.groupby") as caught:
+        estimator.fit(frame)
+    assert [each.filename for each in caught] == [__file__]
+    # Nothing else warns: groups, arrays, and frames that are bags.
+    estimator.fit(frame.to_numpy())
+    estimator.fit([frame, frame + 1.0])
+    estimator.fit(frame.groupby("day"))
 
 
 def test_a_frame_with_a_column_of_text_is_told_to_group_by_it():

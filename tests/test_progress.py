@@ -1,3 +1,6 @@
+from functools import partial
+
+import numpy as np
 import pytest
 
 from unshuffle._progress import Search, Stopped, fit_by_search
@@ -43,6 +46,35 @@ def test_an_interrupt_stores_the_best_so_far_and_goes_on_to_the_caller():
     with pytest.raises(KeyboardInterrupt):
         fit(estimator, KeyboardInterrupt(), judge=lambda h: setattr(estimator, "hurried_", h))
     assert (estimator.solution_, estimator.hurried_) == (3, True)
+
+
+@pytest.mark.parametrize(
+    ("offered", "n_steps", "words"),
+    [
+        (False, 0, "before the first result; nothing of this fit is stored"),
+        (True, 0, "only a rough start"),
+        (True, 1, "the best result so far is stored"),
+    ],
+)
+def test_an_interrupt_says_what_is_stored(offered, n_steps, words):
+    search = Search()
+
+    def solve():
+        if offered:
+            search.offer(3, rank=1)
+        for _ in range(n_steps):
+            search.step(1.0, np.arange(3))
+        raise KeyboardInterrupt
+
+    estimator = Estimator()
+    with pytest.raises(KeyboardInterrupt, match=words):
+        fit_by_search(estimator, search, solve, partial(setattr, estimator, "solution_"))
+    assert vars(estimator) == ({"solution_": 3} if offered else {})
+
+
+def test_an_interrupt_that_says_something_keeps_its_words():
+    with pytest.raises(KeyboardInterrupt, match=r"^enough$"):
+        fit(Estimator(), KeyboardInterrupt("enough"))
 
 
 @pytest.mark.parametrize("ending", [KeyboardInterrupt(), ValueError("wrong")])

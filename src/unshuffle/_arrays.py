@@ -1,6 +1,7 @@
 """Validation of arrays: user input as finite numbers in one form, and robust statistics."""
 
-from collections.abc import Callable, Collection
+import os
+from collections.abc import Callable, Collection, Mapping
 from datetime import date, time, timedelta
 from typing import Any, NoReturn
 
@@ -14,6 +15,8 @@ from sklearn.utils import check_array
 LARGEST = 1e150
 # Next to a number this many times larger, the square of another is lost to rounding.
 _OUTLIER_FACTOR = 2.0**26
+# A first column under one of these headings names the rows of a file or a frame of Polars.
+NAME_HEADINGS = {"id", "index", "key", "name"}
 _TIMES = (date, time, timedelta, np.datetime64, np.timedelta64)
 
 
@@ -29,6 +32,26 @@ def check_plain(values: Any, name: str) -> None:
         raise ValueError(
             f"{name} holds dates or times, which have no unit as numbers. Convert them to floats "
             "in a unit of your choice, such as seconds."
+        )
+    if _is_graph(values):
+        raise ValueError(
+            f"{name} is a graph. Pass its matrix, networkx.to_numpy_array(graph): to "
+            'quadratic_assignment, or to an estimator with kernel="precomputed".'
+        )
+
+
+def _is_graph(values: Any) -> bool:
+    """Whether this is a graph of networkx, which NumPy reads as a list of its nodes."""
+    return hasattr(values, "adjacency") and hasattr(values, "nodes")
+
+
+def check_not_file(collection: Any, name: str, command: str) -> None:
+    """Refuse a string or a path in place of a collection; `command` reads files."""
+    if isinstance(collection, str | os.PathLike):
+        kind = "string" if isinstance(collection, str) else "path"
+        raise ValueError(
+            f"{name} is one {kind}, {str(collection)!r:.80}. Pass a list or an array of items. To "
+            f"compare what is in a file, read it first, as pandas.read_csv does, or run {command}."
         )
 
 
@@ -75,7 +98,12 @@ def is_text(collection: Any) -> bool:
             return True
         if collection.dtype != object:
             return False
-    elif not isinstance(collection, Collection) or sparse.issparse(collection):
+    elif (
+        not isinstance(collection, Collection)
+        or sparse.issparse(collection)
+        or isinstance(collection, Mapping)
+        or _is_graph(collection)
+    ):
         return False
     return len(collection) > 0 and all(isinstance(item, str) for item in collection)
 

@@ -17,10 +17,12 @@ from unshuffle._arrays import (
     check_outliers,
     check_plain,
     check_resolved,
+    is_polars,
     is_text,
     table_shape,
 )
 from unshuffle._parameters import check_memory
+from unshuffle._printing import warn_user
 
 MISSING = -1
 _FORMS = (
@@ -200,6 +202,7 @@ class BagEstimatorMixin:
         bags = listed(bags)
         given = Bags.of(bags) if given is None else given
         self._check_names(bags, reset=True)
+        _warn_of_frame(bags)
         self._bags_of_one = bool(given.sizes.max() == 1)
         self.n_features_in_ = given.width
         return given
@@ -399,6 +402,18 @@ def _check_no_names(table: Any, name: str) -> None:
                 f"{name}.groupby({column!r}): one set for each group. Otherwise drop it, or "
                 "encode it as numbers."
             )
+
+
+def _warn_of_frame(bags: Any) -> None:
+    """Warn of a data frame whose rows are read as bags: it may hold points of larger ones."""
+    if not hasattr(bags, "columns") or _dimensions(bags) != 2:
+        return
+    groups = 'X.partition_by("bag", include_key=False)' if is_polars(bags) else 'X.groupby("bag")'
+    warn_user(
+        f"X is a data frame, and each of its {len(bags):,} rows is read as a bag of one point. If "
+        f"a column, such as bag, says which bag a row belongs to, pass {groups}. If bags of one "
+        "point are meant, pass X.to_numpy()."
+    )
 
 
 def _check_same_columns(bag: Any, first: Any, i: int, name: str) -> None:

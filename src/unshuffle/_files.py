@@ -19,6 +19,10 @@ class BadInput(ValueError):
     """Input that the user can fix; the message is one line."""
 
 
+class MissingFile(FileNotFoundError, BadInput):
+    """A file that is not there; the message is one line."""
+
+
 def as_path(path: Any, name: str) -> Path:
     """Path from a str or a Path; `name` is used in error messages."""
     if not isinstance(path, str | os.PathLike) or isinstance(os.fspath(path), bytes):
@@ -63,7 +67,7 @@ def check_regular_file(path: str | os.PathLike[str], name: str) -> Path:
     try:
         mode = os.stat(file).st_mode
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise ValueError(f"There is no file {file} ({name}). Check the name.") from error
+        raise MissingFile(f"There is no file {file} ({name}). Check the name.") from error
     except OSError as error:
         # Circular links, missing permissions, a name that is too long.
         raise ValueError(

@@ -1,7 +1,8 @@
 """Checks of parameters and of available memory."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from numbers import Integral, Real
 from time import monotonic
 from typing import Any, NamedTuple
@@ -93,8 +94,16 @@ def check_option(value: Any, name: str, options: Sequence[str]) -> str:
     # `in` fails for arrays, which compare item by item.
     if not isinstance(value, str) or value not in options:
         listed = ", ".join(repr(option) for option in options)
-        raise ValueError(f"`{name}` must be one of {listed}, got {value!r}.")
+        asked = did_you_mean(value, options, shown=repr)
+        raise ValueError(f"`{name}` must be one of {listed}, got {value!r}.{asked}")
     return str(value)
+
+
+def did_you_mean(name: Any, known: Iterable[str], *, shown: Callable[[str], str] = str) -> str:
+    """A question about the nearest known name, to follow a sentence; "" if none is near."""
+    folded = {each.lower(): each for each in known}
+    near = get_close_matches(name.lower(), folded, n=1) if isinstance(name, str) else []
+    return f" Did you mean {shown(folded[near[0]])}?" if near else ""
 
 
 def check_flag(value: Any, name: str) -> bool:
@@ -120,6 +129,7 @@ class Form(NamedTuple):
 
     words: str
     fits: Callable[[Any], bool]
+    options: tuple[str, ...] = ()
 
 
 Constraints = Mapping[str, Sequence[Any]]
@@ -157,6 +167,7 @@ def option(*options: str) -> Form:
     return Form(
         f"one of {listed}" if len(options) > 1 else listed,
         lambda value: isinstance(value, str) and value in options,
+        options,
     )
 
 
@@ -226,7 +237,9 @@ def _check_form(value: Any, name: str, forms: Sequence[Any]) -> None:
     if not any(_fits(value, form) for form in forms):
         *others, last = [_words(form) for form in forms]
         listed = f"{', '.join(others)} or {last}" if others else last
-        raise ValueError(f"`{name}` must be {listed}, got {value!r:.200}.")
+        options = [each for form in forms if isinstance(form, Form) for each in form.options]
+        asked = did_you_mean(value, options, shown=repr)
+        raise ValueError(f"`{name}` must be {listed}, got {value!r:.200}.{asked}")
 
 
 def _fits(value: Any, form: Any) -> bool:

@@ -1,9 +1,26 @@
-"""Short representations of results that hold arrays, and of durations."""
+"""Short representations of results that hold arrays, of durations, and warnings."""
 
+import sys
+import warnings
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
+
+# Code that runs between the line of the user and the one that warns.
+_LIBRARIES = {"unshuffle", "sklearn", "joblib", "contextlib"}
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line of the user's code that led here, through pipelines and searches too."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and _library(frame.f_globals) in _LIBRARIES:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _library(names: dict[str, Any]) -> str:
+    return str(names.get("__name__", "")).partition(".")[0]
 
 
 def short_repr(result: Any) -> str:

@@ -72,6 +72,28 @@ class SearchState:
 Callback = Callable[[SearchState], bool | np.bool_ | None]
 
 
+# What Ctrl-C says of a fit: Python shows it below the traceback.
+NOTHING_STORED = "Interrupted before the first result; nothing of this fit is stored."
+START_STORED = "Interrupted before the first step; what is stored is only a rough start."
+BEST_STORED = "Interrupted; the best result so far is stored."
+
+
+def explained(interrupt: KeyboardInterrupt, words: str) -> KeyboardInterrupt:
+    """The same interrupt, which says what is stored unless it says something already."""
+    interrupt.args = interrupt.args or (words,)
+    return interrupt
+
+
+@contextmanager
+def before_results() -> Iterator[None]:
+    """Say of Ctrl-C that nothing is stored, in preparations that take long."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        explained(stop, NOTHING_STORED)
+        raise
+
+
 @contextmanager
 def refitting(estimator: Any) -> Iterator[None]:
     """Restore the attributes of an earlier fit if the new one fails."""
@@ -205,6 +227,12 @@ def _with_reports(search: Search[Any], function: Callable[..., Any], argument: A
     return function(argument), search._told
 
 
+def _stored(search: Search[Any]) -> str:
+    if search.best is None:
+        return NOTHING_STORED
+    return BEST_STORED if search.iteration else START_STORED
+
+
 def fit_by_search(
     estimator: Any,
     search: Search[Solution],
@@ -222,10 +250,12 @@ def fit_by_search(
             solution = solve()
         except (Stopped, KeyboardInterrupt) as stop:
             search.stopped = True
+            interrupt = stop if isinstance(stop, KeyboardInterrupt) else None
+            if interrupt is not None:
+                explained(interrupt, _stored(search))
             if search.best is None:
                 raise
             solution = search.best
-            interrupt = stop if isinstance(stop, KeyboardInterrupt) else None
         store(solution)
         for judge in judges:
             stored = vars(estimator).copy()
@@ -236,6 +266,6 @@ def fit_by_search(
                 vars(estimator).clear()
                 vars(estimator).update(stored)
                 if isinstance(stop, KeyboardInterrupt):
-                    interrupt = interrupt or stop
+                    interrupt = interrupt or explained(stop, BEST_STORED)
     if interrupt is not None:
         raise interrupt

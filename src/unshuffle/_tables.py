@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from unshuffle._arrays import NAME_HEADINGS
 from unshuffle._files import BadInput, check_regular_file, load_array
 from unshuffle._typed_files import Column, read_anndata, read_parquet
 
@@ -35,7 +36,6 @@ _ODD_NUMBERS = {
 }
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "?", "-nan", "#n/a"}
 _TRUTH = {"true": 1.0, "false": 0.0}
-_NAME_HEADINGS = {"id", "index", "key", "name"}
 # Headings of an index that pandas wrote, or wrote and read back.
 _NO_HEADINGS = {"", "Unnamed: 0"}
 _ROWS = "Give one row for each item."
@@ -251,7 +251,7 @@ def _has_header(rows: list[list[str]]) -> bool:
         return any(words)
     first = [row[0] for row in below]
     worded = [_number(cell) is None for cell in first]
-    if head[0].lower() in _NAME_HEADINGS and head[0] not in first:
+    if head[0].lower() in NAME_HEADINGS and head[0] not in first:
         return True
     if len(head) > 1 and head[0] == "" and (any(words) or all(first)):
         # The heading of a pandas index. A data row with a gap would hardly be in order.
@@ -360,14 +360,14 @@ def _name_columns(header: list[str] | None, columns: list[Column]) -> dict[int, 
     found = {}
     if header is not None and header[0] in _NO_HEADINGS:
         found[0] = "it has no heading"
-    elif header is not None and header[0].lower() in _NAME_HEADINGS:
+    elif header is not None and header[0].lower() in NAME_HEADINGS:
         found[0] = "by its heading"
     elif _has_words(columns[0]):
         found[0] = _HOLDS_WORDS
     elif _counts_up(columns[0]):
         found[0] = _COUNTS_UP
     for k, heading in enumerate(header or ()):
-        if not k or heading.lower() not in _NAME_HEADINGS:
+        if not k or heading.lower() not in NAME_HEADINGS:
             continue
         differ = _are_digits(columns[k]) and not _repeats(columns[k])
         # Beyond the first column the heading is not enough: the key of a song is a number.

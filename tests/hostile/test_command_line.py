@@ -548,6 +548,25 @@ def test_features_that_do_not_suit_are_refused(refused, pictures, tmp_path):
     )
 
 
+def test_what_is_nearly_right_is_answered_with_what_to_type(refused, pictures, tmp_path):
+    name = next(each.name for each in sorted(pictures.iterdir()) if each.suffix == ".png")
+    (tmp_path / "kinds.csv").write_text(f"picture,kind\n{name},fruit\n")
+    (tmp_path / "a.csv").write_text("1,2\n3,5\n4,4\n")
+    line = refused("layout", pictures, "--text", "")
+    assert "--text '' has no letter to draw. Give at least one" in line
+    for command in (["layout", pictures / name], ["match", pictures / name, pictures]):
+        line = refused(*command)
+        assert f"{name} is one picture. Give the folder that holds the pictures, such as" in line
+    line = refused("layout", pictures, "--labels", "kinds", "--data", "kinds.csv")
+    assert "--labels 'kinds' is not a column. Did you mean kind?" in line
+    line = refused("match", "a.csv", "a.csv", "--kernel", "rfb")
+    assert "--kernel rfb is not known. Did you mean rbf?" in line
+    line = refused("layout", pictures, "--frozen", pictures / name)
+    assert "is not a text file. --frozen reads .csv files. Give one line for each item" in line
+    line = refused("collage", pictures, pictures / name)
+    assert "is a folder. Give the picture to show first, then the folder" in line
+
+
 def test_templates_that_are_no_pictures_are_refused(refused, pictures, tmp_path):
     (tmp_path / "text.png").write_text("text")
     (tmp_path / "empty.png").write_bytes(b"")
@@ -556,7 +575,7 @@ def test_templates_that_are_no_pictures_are_refused(refused, pictures, tmp_path)
     assert "missing.png cannot be read as a picture: no such file" in refused(
         "collage", "missing.png", pictures
     )
-    assert "Give the picture to show first" in refused("collage", pictures, pictures)
+    assert "is a folder. Give the picture to show first" in refused("collage", pictures, pictures)
     template = pictures / "0.png"
     assert "no cell" in refused("collage", template, pictures, "--shape", "0x3")
 

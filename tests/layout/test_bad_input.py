@@ -1,5 +1,7 @@
 """One clear error for each kind of bad input: what was wrong, what arrived, what to do."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -82,20 +84,24 @@ COLLECTIONS = {
     "number": (3.0, {}, "must be 2-D, got 0 dimension"),
     "None": (None, {}, "X is None. Pass one row"),
     "complex": (X + 1j, {}, "Complex data not supported"),
-    "words": (TEXT, {}, "X holds strings, but kernel='linear' compares numbers. Pass kernel="),
-    "words, classic": (TEXT, {"quality": "classic"}, "X holds strings, but kernel='rbf'"),
-    "one string": ("apple", {}, "X holds strings"),
+    "words": (
+        TEXT,
+        {"kernel": "linear"},
+        "X holds strings, but kernel='linear' compares numbers. Pass kernel=",
+    ),
+    "one string": ("apple", {}, "X is one string, 'apple'. Pass a list .*unshuffle layout"),
+    "one path": (Path("a.csv"), {}, "X is one path, 'a.csv'.*read it first"),
     "column of words": (pd.DataFrame({"a": [1, 2], "b": list("uv")}), {}, "X holds text among"),
     "numbers as text": (X, {"kernel": "text"}, "must be a list of str"),
     "None as text": (None, {"kernel": "text"}, "must be a list of str"),
-    "string as text": ("apple", {"kernel": "text"}, "X is one string. Pass a list"),
+    "string as text": ("apple", {"kernel": "text"}, "X is one string, .* Pass a list"),
     "no documents": ([], {"kernel": "text"}, "X is empty: found 0 documents"),
     "no words": (["", "!"], {"kernel": "text"}, "hold no word"),
     "negative amounts": (-X, {"kernel": "chi2"}, "never negative"),
     "oblong matrix": (X, GRAM, r"must be a square kernel matrix, got shape \(6, 3\)"),
     "lopsided matrix": (np.tri(4), GRAM, "is not symmetric"),
     "nan matrix": (np.full((3, 3), np.nan), GRAM, "contains NaN"),
-    "unknown kernel": (X, {"kernel": "rfb"}, "`kernel` must be one of 'linear'"),
+    "unknown kernel": (X, {"kernel": "rfb"}, "one of 'linear'.*Did you mean 'rbf'"),
     "no kernel": (X, {"kernel": []}, "`kernel` is an empty list"),
     "three for two": ([X, X, X], TWO, "a list of 3 collections, but there are 2 kernels"),
     "uneven": ([X, X[:4]], TWO, r"X\[0\] has 6 items and X\[1\] has 4.*describe the same item"),
@@ -170,6 +176,15 @@ def test_parameters_of_the_wrong_kind_are_refused_by_fit_and_named(name, value):
     layout = GridLayout(**{name: value})
     with pytest.raises(ValueError, match=f"`{name}` must be"):
         layout.fit(X)
+
+
+@pytest.mark.parametrize(
+    ("shape", "usual"),
+    [("5x4", r"\(5, 4\)"), ("5, 4", r"\(5, 4\)"), (20, r"\(4, 5\)"), (np.int64(6), r"\(2, 3\)")],
+)
+def test_a_shape_in_another_form_is_answered_by_the_usual_one(shape, usual):
+    with pytest.raises(ValueError, match=rf"must be \(rows, columns\), such as {usual}, "):
+        GridLayout(shape=shape).fit(X)
 
 
 def test_a_fit_that_fails_leaves_the_last_one(check_layout):

@@ -70,6 +70,20 @@ def test_documents_of_a_topic_lie_together(check_layout):
     assert tags.input_tags.string
 
 
+@pytest.mark.parametrize("quality", ["balanced", "classic"])
+def test_texts_are_compared_as_texts_unless_another_kernel_is_chosen(check_layout, quality):
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice(topic.split(), 8)) for topic in TOPICS for _ in range(6)]
+    found, chosen = (
+        GridLayout((3, 7), kernel=kernel, quality=quality, random_state=0).fit(texts)
+        for kernel in (None, "text")
+    )
+    assert np.array_equal(found.grid_, chosen.grid_)
+    assert found.score_ == chosen.score_
+    added = found.add(["a steam engine"])
+    check_layout(added, 19)
+
+
 @pytest.mark.parametrize("quality", ["fast", "balanced", "best", "classic"])
 def test_a_list_of_kernels_takes_a_list_of_descriptions(colors, check_layout, quality):
     X1, X2 = colors(30), colors(30, seed=1)

@@ -215,3 +215,12 @@ def test_choices_that_change_nothing_are_left_out():
     tables = Tables(X, X)
     names = {choice.scaling for choice in tables.other_choices(Choice("as given", "rbf"))}
     assert names == {"as given", "rows normalized", "ranks"}
+
+
+@pytest.mark.parametrize("method", ["refined", "classic", "low_rank"])
+def test_the_scaling_is_named_whatever_the_kernel(method):
+    X = np.random.default_rng(0).exponential(size=(20, 3)) * [3, 2, 1]
+    texts = [f"apple{i} pear{i % 7} plum{i % 5}" for i in range(20)]
+    for kernel, both in (("rbf", X), ("precomputed", X @ X.T), ("text", texts), ("auto", texts)):
+        sorting = quiet(both, both, kernel=kernel, method=method, trust=False)
+        assert (sorting.scaling_, sorting.scaling_reason_) == ("as given", "")

@@ -1,5 +1,7 @@
 """One clear error for each kind of bad input: what was wrong, what arrived, what to do."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,6 +18,28 @@ TEXT = ["one red apple", "two red pears", "three blue plums"]
 TWO = {"kernel": ["rbf", "linear"]}
 GRAM = {"kernel": "precomputed"}
 PASS_TEXT = 'Pass kernel="text" to compare documents'
+
+
+class Graph:
+    """What a graph of networkx looks like: a collection of its nodes."""
+
+    def __init__(self, nodes):
+        self.nodes = list(nodes)
+
+    def __len__(self):
+        return len(self.nodes)
+
+    def __iter__(self):
+        return iter(self.nodes)
+
+    def __contains__(self, node):
+        return node in self.nodes
+
+    def __getitem__(self, node):
+        return {}
+
+    def adjacency(self):
+        return iter([(node, {}) for node in self.nodes])
 
 
 def with_entry(array, value):
@@ -67,7 +91,13 @@ COLLECTIONS = {
         rf"y holds strings, but kernel='rbf'.*{PASS_TEXT}",
     ),
     "strings, linear": (TEXT, TEXT, {"kernel": "linear"}, rf"kernel='linear'.*{PASS_TEXT}"),
-    "one string": ("apple", Y, {}, rf"X holds strings.*{PASS_TEXT}"),
+    "one string": ("apple", Y, {}, "X is one string, 'apple'. Pass a list or an array"),
+    "file": ("a.csv", "b.csv", {}, "a.csv.*read it first.* or run unshuffle match A B"),
+    "path in y": (X, Path("b.csv"), {}, "y is one path, 'b.csv'.*read it first"),
+    "graph": (Graph(range(6)), Y, {}, r"X is a graph. Pass .*to_numpy_array\(graph\)"),
+    "graph of words": (Graph("abc"), TEXT, {}, "X is a graph"),
+    "graph as matrix": (K, Graph(range(6)), GRAM, "y is a graph"),
+    "dictionary of texts": (dict(zip("abc", TEXT, strict=True)), TEXT, {}, "X is a dict"),
     "column of words": (
         pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": list("uvw")}),
         Y,
@@ -87,7 +117,7 @@ COLLECTIONS = {
         {"kernel": "text"},
         r"y must be a list of str .*item 3 is a NoneType",
     ),
-    "one string as text": ("a text", TEXT, {"kernel": "text"}, "one string. Pass a list with one"),
+    "one string as text": ("a text", TEXT, {"kernel": "text"}, "X is one string, .* Pass a list"),
     "number as text": (5, TEXT, {"kernel": "text"}, "got int. Pass a list with one string"),
     "no text": ([], TEXT, {"kernel": "text"}, "X is empty: found 0 documents. Pass at least two"),
     "one text": (TEXT[:1], TEXT, {"kernel": "text"}, "X has 1 item.*at least two items"),
@@ -148,8 +178,14 @@ def test_bad_collections_are_refused(case, method):
 
 
 PARAMETERS = {
-    "unknown kernel": ({"kernel": "cosine"}, "must be one of 'linear', 'rbf', .*got 'cosine'"),
-    "unknown kernel_y": ({"kernel_y": "cosine"}, "must be one of 'linear', .*got 'cosine'"),
+    "unknown kernel": ({"kernel": "cosine"}, "one of 'auto', 'linear', 'rbf', .*got 'cosine'"),
+    "near a kernel": ({"kernel": "RFB"}, "got 'RFB'. Did you mean 'rbf'?"),
+    "near auto": ({"kernel": "Auto"}, "got 'Auto'. Did you mean 'auto'?"),
+    "near a method": ({"method": "low-rank"}, "Did you mean 'low_rank'?"),
+    "unknown kernel_y": (
+        {"kernel_y": "cosine"},
+        "`kernel_y` must be one of 'auto', .*got 'cosine'",
+    ),
     "unknown in list": ({"kernel": ["rbf", "cosine"]}, "must be one of .*got 'cosine'"),
     "kernel number": ({"kernel": 3}, "`kernel` must be .*got 3"),
     "kernel None": ({"kernel": None}, "`kernel` must be .*got None"),
@@ -221,7 +257,7 @@ def test_bad_frozen_pairs_are_refused(case):
 COSTS = {
     "wrong shape": (np.zeros((6, 4)), r"`cost` must have shape \(6, 5\).*got \(6, 4\)"),
     "transposed": (np.zeros((5, 6)), r"shape \(6, 5\).*got \(5, 6\). Pass its transpose"),
-    "flat": (np.zeros(30), r"must be 2-D, got 1 dimension.*Reshape"),
+    "flat": (np.zeros(30), r"shape \(6, 5\) \(items of X by items of y\), got \(30,\)"),
     "NaN": (np.full((6, 5), np.nan), "cost contains NaN"),
     "inf": (np.full((6, 5), np.inf), "cost contains infinity"),
     "complex": (np.zeros((6, 5), dtype=complex), "Complex data not supported"),

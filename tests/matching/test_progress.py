@@ -160,6 +160,71 @@ def test_an_interrupt_keeps_the_best_result_and_goes_on_to_the_caller(
     assert len(sorting.matches_.pairs) == 20
 
 
+@pytest.mark.parametrize(
+    ("method", "first_work"),
+    [("refined", "_refined.list_starts"), ("classic", "_paper._spectral_starts")],
+)
+@pytest.mark.parametrize("extra_x", [0, 4])
+def test_an_interrupt_before_the_first_step_stores_the_start(
+    paired_points, monkeypatch, method, first_work, extra_x
+):
+    X, y, _ = paired_points(20, 7, extra_x=extra_x)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"unshuffle.matching.{first_work}", interrupt)
+    sorting = KernelizedSorting(method=method)
+    with pytest.raises(KeyboardInterrupt, match="only a rough start"):
+        sorting.fit(X, y, frozen=[(0, 3)])
+    assert is_matching(sorting.permutation_, 20 + extra_x, 20)
+    assert sorting.permutation_[0] == 3
+    assert sorting.converged_ is False
+    assert len(sorting.matches_.pairs) == 20
+
+
+@pytest.mark.parametrize("method", [*METHODS, "low_rank"])
+def test_an_interrupt_while_kernels_are_computed_says_that_nothing_is_stored(
+    paired_points, method
+):
+    X, y, _ = paired_points(20, 7)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    sorting = KernelizedSorting(interrupt, method=method)
+    with pytest.raises(KeyboardInterrupt, match="nothing of this fit is stored"):
+        sorting.fit(X, y)
+    assert not hasattr(sorting, "permutation_")
+
+
+@pytest.mark.parametrize("n_init", [1, 8])
+@pytest.mark.parametrize("method", METHODS)
+def test_progress_moves_within_the_first_stage(paired_points, method, n_init):
+    X, y, _ = paired_points(30, 7, noise=0.4)
+    seen = []
+    KernelizedSorting(
+        method=method, n_init=n_init, max_iter=50, trust=False, callback=seen.append
+    ).fit(X, y)
+    first = [state.fraction for state in seen if state.stage == "climbing"]
+    assert len(set(first)) == len(first) > 1
+    assert first == sorted(first)
+    assert first[0] < 0.2
+    assert first[-1] <= (0.6 if method == "refined" else 1.0)
+
+
+def test_progress_moves_while_large_collections_are_annealed():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(150, 4)), rng.normal(size=(150, 4))
+    seen = []
+    KernelizedSorting(
+        "rbf", method="low_rank", n_init=1, trust=False, n_jobs=1, callback=seen.append
+    ).fit(X, y)
+    annealed = [state.fraction for state in seen if state.stage == "annealing"]
+    assert len(set(annealed)) > 3
+    assert annealed == sorted(annealed)
+
+
 def test_an_interrupted_second_fit_does_not_mix_fits(paired_points):
     sorting = KernelizedSorting().fit(*paired_points(12, 8)[:2])
     X, y, _ = paired_points(20, 9)

@@ -52,6 +52,60 @@ def test_reorder_keeps_data_frames_series_and_sparse_matrices_what_they_are(fitt
         assert np.array_equal(moved.toarray(), y[truth])
 
 
+class Frame:
+    """What a frame of Polars looks like."""
+
+    def __init__(self, table):
+        self.table = table
+        self.columns, self.shape = list(table.columns), table.shape
+
+    def __len__(self):
+        return len(self.table)
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.table, dtype=dtype)
+
+    def __getitem__(self, item):
+        """A column by its name, or some rows."""
+        part = self.table[item] if isinstance(item, str) else self.table.iloc[item]
+        return part.tolist() if isinstance(item, str) else Frame(part)
+
+    def drop(self, column):
+        return Frame(self.table.drop(columns=column))
+
+
+Frame.__module__ = "polars.dataframe.frame"
+
+
+def test_reorder_keeps_frames_of_polars_what_they_are(fitted):
+    sorting, _, y, truth = fitted
+    moved = sorting.reorder(Frame(pd.DataFrame(y, columns=list("abc"))))
+    assert isinstance(moved, Frame)
+    assert np.array_equal(np.asarray(moved), y[truth])
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")  # of a real frame
+@pytest.mark.parametrize("heading", ["id", "Name"])
+def test_rows_of_polars_are_named_by_their_first_column(fitted, heading):
+    plain, X, y, truth = fitted
+    people, records = [f"person {i}" for i in range(25)], [f"record {i}" for i in range(25)]
+    tables = []
+    for values, names in ((X, people), (y, records)):
+        table = pd.DataFrame(values, columns=[f"column {k}" for k in range(values.shape[1])])
+        table.insert(0, heading, names)
+        tables.append(Frame(table))
+    sorting = KernelizedSorting().fit(*tables)
+    assert np.array_equal(sorting.permutation_, plain.permutation_)
+    assert sorting.matches_.named_pairs() == [
+        (f"person {i}", f"record {j}") for i, j in enumerate(truth)
+    ]
+    assert sorting.n_features_in_ == X.shape[1]
+    assert sorting.feature_names_in_.tolist() == tables[0].columns[1:]
+    assert np.array_equal(sorting.transform(tables[0]), plain.transform(X))
+    assert sorting.match(*tables).named_pairs()[0] == ("person 0", f"record {truth[0]}")
+    assert sorting.reorder(tables[1]).table[heading].tolist() == [records[j] for j in truth]
+
+
 def test_reordering_y_leaves_nothing_to_reorder(fitted):
     sorting, X, y, _ = fitted
     again = KernelizedSorting().fit(X, sorting.reorder(y))

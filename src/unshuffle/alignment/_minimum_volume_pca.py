@@ -1,6 +1,5 @@
 """MinimumVolumePCA: the estimator."""
 
-import warnings
 from functools import partial
 from typing import Any, ClassVar
 
@@ -33,6 +32,7 @@ from unshuffle._parameters import (
     number,
     option,
 )
+from unshuffle._printing import warn_user
 from unshuffle._progress import Callback, fit_by_search
 from unshuffle.alignment._components import (
     Components,
@@ -303,11 +303,10 @@ class MinimumVolumePCA(
             partial(self._store, X, sized, features, seed),
         )
         if not (self.converged_ or search.stopped):
-            warnings.warn(
+            warn_user(
                 f"The order of the bags did not converge in max_iter={self.max_iter} sweeps. "
                 "Raise max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         return self
 

@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -24,6 +23,7 @@ from unshuffle._documents import TEXT_SUFFIXES, read_documents
 from unshuffle._files import BadInput, by_reason, check_folder, check_regular_file, list_files
 from unshuffle._grams import check_gram
 from unshuffle._parallel import map_parallel
+from unshuffle._parameters import did_you_mean
 from unshuffle._scalings import SCALINGS, unit_rows
 from unshuffle._tables import ANNDATA, Table, TableOptions, counted
 from unshuffle.cli._app import note, one_line, progress_bar, say, user_warnings, warn
@@ -229,13 +229,6 @@ def _check_suits(
             raise BadInput(
                 f"{option} {name} is given {given.count(name)} times. Give each of them once."
             )
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A question about the nearest known name, to follow a sentence; "" if none is near."""
-    folded = {each.lower(): each for each in known}
-    near = get_close_matches(name.lower(), folded, n=1)
-    return f" Did you mean {folded[near[0]]}?" if near else ""
 
 
 def _check_auto(options: MatchOptions) -> None:

@@ -16,6 +16,7 @@ from unshuffle._arrays import check_n_items
 from unshuffle._device import find_device
 from unshuffle._documents import read_documents
 from unshuffle._files import BadInput
+from unshuffle._parameters import did_you_mean
 from unshuffle._tables import Table, TableOptions, counted
 from unshuffle.cli._app import (
     fit,
@@ -35,7 +36,6 @@ from unshuffle.cli._inputs import (
     check_layout_features,
     count_folders,
     describe_texts,
-    did_you_mean,
     find_kind,
     list_skipped,
     parse_shape,

@@ -9,11 +9,16 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from unshuffle._arrays import check_column_names, check_length, check_resolved
+from unshuffle._arrays import (
+    check_column_names,
+    check_length,
+    check_not_file,
+    check_resolved,
+    is_text,
+)
 from unshuffle._device import find_device, is_tensor, like, to_host
 from unshuffle._parallel import check_n_jobs
 from unshuffle._parameters import (
-    ARRAY,
     FLAG,
     FUNCTION,
     Constraints,
@@ -56,10 +61,10 @@ class GridLayout(BaseEstimator):
     wrap : bool, default=False
         Whether opposite edges meet, as on a torus.
     kernel : str, callable, list of these, or None, default=None
-        Similarity of items. None compares features by Euclidean distance ("linear"), but with
-        quality="classic" by "rbf", as the paper does. Also "laplacian", "chi2", "geodesic",
-        "text" (X is a list of str), "precomputed" (X is a kernel matrix), a callable, or a list,
-        which is summed (X is one collection for all of them, or a list with one for each).
+        Similarity of items. None compares texts (a list of str) by "text", and features by
+        Euclidean distance ("linear"), but with quality="classic" by "rbf", as the paper does. Also
+        "laplacian", "chi2", "geodesic", "precomputed" (X is a kernel matrix), a callable, or a
+        list, which is summed (X is one collection for all of them, or a list with one for each).
     quality : {"fast", "balanced", "best", "classic"}, default="balanced"
         How much time to spend. "fast" only swaps items. "balanced" also assigns them within
         tiles and takes a few times longer; "best" takes seven times longer again. On a GPU, all
@@ -130,7 +135,6 @@ class GridLayout(BaseEstimator):
     """
 
     _constraints: ClassVar[Constraints] = {
-        "shape": [ARRAY, None],
         "wrap": [FLAG],
         "kernel": [str, FUNCTION, list, tuple, None],
         "quality": [option("fast", "balanced", "best", "classic")],
@@ -196,7 +200,8 @@ class GridLayout(BaseEstimator):
         """
         check_parameters(self)
         check_n_jobs(self.n_jobs)
-        kernel = self._effective_kernel()
+        check_not_file(X, "X", "unshuffle layout FOLDER")
+        kernel = self._kernel_for(X)
         device = self._find_device(X)
         items = self._check_items(X, device)
         n_items = count_checked(items)
@@ -227,7 +232,7 @@ class GridLayout(BaseEstimator):
         """
         check_is_fitted(self, "grid_")
         n_old = len(self.positions_)
-        kernel = self._effective_kernel()
+        kernel = self._kernel_for(self._items)
         if is_tabular(kernel) and kernel != "precomputed":
             check_column_names(X, "X")
             # ensure_2d=False compares names only; `append_items` compares the number of columns.
@@ -326,9 +331,12 @@ class GridLayout(BaseEstimator):
             random_state=0,
         )
 
-    def _effective_kernel(self) -> Any:
+    def _kernel_for(self, X: Any) -> Any:
+        """Kernel that suits the kind of a collection, unless the user chose one."""
         if self.kernel is not None:
             return self.kernel
+        if is_text(X):
+            return "text"
         return "rbf" if self.quality == "classic" else "linear"
 
     def _find_device(self, X: Any) -> Any:
@@ -342,7 +350,7 @@ class GridLayout(BaseEstimator):
         return device
 
     def _check_items(self, X: Any, device: Any) -> Any:
-        kernel = self._effective_kernel()
+        kernel = self._kernel_for(X)
         if is_tensor(X):
             if X.device == device and kernel == "linear":
                 from unshuffle.layout._device_features import check_tensor
@@ -356,7 +364,7 @@ class GridLayout(BaseEstimator):
 
     def _append(self, X: Any, device: Any) -> Any:
         """The fitted items followed by new ones."""
-        kernel = self._effective_kernel()
+        kernel = self._kernel_for(self._items)
         if not is_tensor(self._items):
             return check_items(append_items(self._items, to_host(X), kernel), kernel)
         items = append_items(to_host(self._items), to_host(X), kernel)
@@ -374,7 +382,7 @@ class GridLayout(BaseEstimator):
         start: Index | None = None,
     ) -> None:  # fmt: skip
         """Solve and store; `fit` passes X to record its columns."""
-        kernel, search = self._effective_kernel(), Search[Layout](self.callback)
+        kernel, search = self._kernel_for(items), Search[Layout](self.callback)
         how = self.gamma, cells, frozen, self.random_state, self.n_jobs, start
         problem = Problem(items, kernel, *how)
 
@@ -396,7 +404,8 @@ class GridLayout(BaseEstimator):
             validate_data(self, X, reset=True, skip_check_array=True)
         self.__dict__.pop("score_", None)
         self._items, self._cells = problem.items, problem.cells
-        self._scored = problem.items if self.kernel is None else found.vectors
+        has_vectors = self.kernel is None and problem.kernel != "text"
+        self._scored = problem.items if has_vectors else found.vectors
         shape = self._cells.cells.shape
         if is_tensor(found.grid) and is_tensor(problem.items):
             from unshuffle.layout._device_features import tensor_positions

@@ -1,8 +1,9 @@
 """Shape: the cells of a layout, as a rectangle, a mask or points of the plane."""
 
+import re
 from dataclasses import dataclass
 from math import ceil, floor, sqrt
-from numbers import Integral
+from numbers import Integral, Number
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,11 @@ def _check_shape(shape: Any) -> tuple[int, int] | NDArray[Any]:
     one_axis = isinstance(shape, tuple | list) or getattr(shape, "ndim", 0) == 1
     if one_axis and len(shape) == 2 and _are_counts(shape):
         return check_rectangle(shape)
+    if isinstance(shape, str | bytes | Number) or getattr(shape, "shape", None) == ():
+        raise ValueError(
+            f"`shape` must be (rows, columns), such as {_usual_form(shape)}, a mask or points, "
+            f"got {shape!r:.80}. {_SHAPES}"
+        )
     check_plain(shape, "`shape`")
     try:
         cells = np.asarray(shape)
@@ -136,6 +142,16 @@ def _check_shape(shape: Any) -> tuple[int, int] | NDArray[Any]:
         )
     check_magnitude(points, "`shape`")
     return points
+
+
+def _usual_form(shape: Any) -> str:
+    """The usual form of a shape that was given as text, such as "5x4", or as one number."""
+    text = shape if isinstance(shape, str) else ""
+    written = re.fullmatch(r"\D*(\d{1,9})\D+(\d{1,9})\D*", text)
+    if written is not None:
+        return f"({written[1]}, {written[2]})"
+    is_count = isinstance(shape, Integral) and 0 < int(shape) <= MOST_ITEMS
+    return str(rectangle_for(int(shape))) if is_count else "(16, 20)"
 
 
 def check_rectangle(shape: Any) -> tuple[int, int]:

@@ -1,5 +1,6 @@
 """The annealed path of the low-rank search, for groups of items and distorted distances."""
 
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -120,7 +121,7 @@ class AnnealedPath:
     def _record(self, matching: Permutation, stage: str) -> Found:
         # Rounds at full size take the time; how many there will be is not known.
         self.n_rounds += 1
-        fraction = 0.35 + 0.6 * (1.0 - np.exp(-self.n_rounds / 30.0))
+        fraction = 0.4 + 0.55 * (1.0 - np.exp(-self.n_rounds / 30.0))
         return self.search.record(matching, self.rank, stage, fraction)
 
     def _anneal_batch(self) -> list[Array]:
@@ -143,7 +144,12 @@ class AnnealedPath:
             tasks.append((part, *axes, how, self.rank, self.tiles.device))
         if self.tiles.device is None:
             n_jobs = self.n_jobs if runs_elsewhere(self.n_jobs) else all_cores(self.n_jobs)
-            annealed = map_parallel(_anneal, tasks, n_jobs=n_jobs, anywhere=True)
+            ended = count(1)
+
+            def report() -> None:
+                self.search.report("annealing", 0.34 + 0.06 * next(ended) / len(tasks))
+
+            annealed = map_parallel(_anneal, tasks, n_jobs=n_jobs, anywhere=True, done=report)
         else:
             annealed = [_anneal(task) for task in tasks]
         # Only the agreement of a matching counts: soft shares of unbalanced columns overstate it.

@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 
 from unshuffle._arrays import as_numbers, as_rows, middle
 from unshuffle._grams import (
+    KERNELS,
     check_frozen,
     check_kernel_weights,
     check_no_weights,
@@ -23,8 +24,8 @@ from unshuffle._grams import (
 )
 from unshuffle._mean_field import interaction_spread
 from unshuffle._parallel import count_threads, one_blas_thread
-from unshuffle._parameters import check_memory
-from unshuffle._printing import duration
+from unshuffle._parameters import check_memory, check_option
+from unshuffle._printing import duration, warn_user
 from unshuffle._progress import Callback, SearchState
 from unshuffle.assignment import soft_assignment
 from unshuffle.matching._auto_kernel import (
@@ -52,6 +53,7 @@ from unshuffle.matching._known_pairs import (
     check_hints,
     leave_out,
 )
+from unshuffle.matching._matches import without_names
 from unshuffle.matching._paper import solve_by_paper
 from unshuffle.matching._questions import RANK
 from unshuffle.matching._refined import (
@@ -144,14 +146,16 @@ class Fit(ABC):
         hints: ArrayLike | None,
         device: Any = None,
     ) -> None:
-        self.sorting, self.X, self.y, self.device = sorting, X, y, device
+        self.sorting, self.device = sorting, device
+        self.given = X, y
+        self.X, self.y = map(without_names, self.given)
         self.widths = ONE_WIDTH if sorting.method in PAPER_METHODS else WIDTHS
         self.frozen, self.cost, self.hints = frozen, cost, hints
         self.automatic = _is_auto(sorting.kernel) and (
             sorting.kernel_y is None or _is_auto(sorting.kernel_y)
         )
-        self.kernels = resolve_kernels(sorting, X, y)
-        self.n_items = count_larger(X, y, self.kernels)
+        self.kernels = resolve_kernels(sorting, self.X, self.y)
+        self.n_items = count_larger(self.X, self.y, self.kernels)
         self._check_resources()
         self.tables: Tables | None = None
         self.choice: Choice | None = None  # of scaling and kernel, only for tables
@@ -173,11 +177,9 @@ class Fit(ABC):
             expected = f"expected: about {time}, {n_bytes / 1e9:,.1f} GB"
             self.sorting.callback(SearchState(0, np.nan, np.empty(0, np.intp), expected))
         if seconds > LONG:
-            warnings.warn(
+            warn_user(
                 f"{what} takes roughly {time}, and {n_bytes / 1e9:,.1f} GB. "
-                f"Pass callback= to follow it. {self.instead}",
-                UserWarning,
-                stacklevel=4,
+                f"Pass callback= to follow it. {self.instead}"
             )
 
     def _choose_first(self) -> None:
@@ -228,8 +230,9 @@ class Fit(ABC):
         """The user's cost with its shape checked; a constant is taken off full matchings."""
         if self.cost is None:
             return None
-        linear = as_rows(as_numbers(self.cost, "cost"), "cost")
+        linear = as_numbers(self.cost, "cost")
         check_shape(linear, (n_first, n_second), "cost", "items of X by items of y")
+        linear = as_rows(linear, "cost")
         if self.sorting.unmatched_cost is None:
             # A constant changes no full matching, but costs digits.
             with np.errstate(over="ignore"):  # KernelPair clips it
@@ -297,6 +300,7 @@ class Fit(ABC):
 
     def _run(self, search: MatchSearch, n_init: int, rng: np.random.RandomState) -> Outcome:
         sorting, max_iter = self.sorting, int(self.sorting.max_iter)
+        search.begin()
         # Threads that share small products mostly wait, and for long if a core has other work.
         few = len(search.pair.L) <= FEW_FOR_THREADS
         with one_blas_thread() if few else nullcontext():
@@ -507,6 +511,9 @@ class DenseShares:
 
 def resolve_kernels(sorting: Any, X: Any, y: Any) -> tuple[Any, Any]:
     """Kernels of both collections, "auto" resolved."""
+    for name in ("kernel", "kernel_y"):
+        if isinstance(given := getattr(sorting, name), str):
+            check_option(given, name, ("auto", *KERNELS))
     kernel_y = sorting.kernel if sorting.kernel_y is None else sorting.kernel_y
     first, second = (
         kernel_for(collection) if _is_auto(kernel) else kernel

@@ -1,6 +1,6 @@
 """KernelizedSorting, which matches two collections."""
 
-import warnings
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, ClassVar
 
@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from unshuffle._arrays import check_not_file, check_same_items
 from unshuffle._device import find_device, like, to_host
 from unshuffle._parallel import check_n_jobs
 from unshuffle._parameters import (
@@ -25,7 +26,8 @@ from unshuffle._parameters import (
     number,
     option,
 )
-from unshuffle._progress import Callback, fit_by_search
+from unshuffle._printing import warn_user
+from unshuffle._progress import BEST_STORED, Callback, before_results, fit_by_search
 from unshuffle.matching._fit import (
     SOFT_TEMPERATURE,
     DenseFit,
@@ -46,6 +48,7 @@ from unshuffle.matching._trust import (
     judge,
 )
 from unshuffle.matching._unseen import UnseenItems
+from unshuffle.metrics import matching_accuracy
 
 # Beyond this many items in either collection, "auto" takes the low-rank search.
 LARGE = 1500
@@ -300,7 +303,9 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_X, n_features), list of str, or list of these
-            First collection. Data frames and sparse matrices work too; index names are kept.
+            First collection. Data frames and sparse matrices work too. Items are named by the
+            index of a data frame of pandas, or by the first column of one of Polars if it is
+            headed id, index, key or name; that column is not compared.
         y : array-like of shape (n_y, n_features_y), list of str, or list of these
             Second collection. Its features and size may differ from those of X.
         frozen : array-like of shape (n_frozen, 2) or None, default=None
@@ -331,10 +336,13 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
                 "Matching requires y to be passed, but the target y is None. It is the second "
                 "collection, like X: call fit(X, y) with both."
             )
+        for each, name in ((X, "X"), (y, "y")):
+            check_not_file(each, name, "unshuffle match A B")
         device = self._find_device(X, y)
         X, y = (to_host(each) for each in (X, y))
         kind = LowRankFit if device is not None or self._is_large(X, y) else DenseFit
-        fit = kind(self, X, y, frozen=frozen, cost=cost, hints=hints, device=device)
+        with before_results():
+            fit = kind(self, X, y, frozen=frozen, cost=cost, hints=hints, device=device)
         search = self._fit_once(fit)
         if self.trust and not search.stopped and len(self._frozen) < FEWEST:
             search = self._try_other_choices(fit, search)
@@ -573,6 +581,45 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "permutation_")
         return self._unseen.match(self, to_host(X), to_host(y))
 
+    def score(self, X: Any, y: Any) -> float:
+        """Share of new pairs that `match` finds, for `GridSearchCV` and `cross_val_score`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_new, n_features), or list of these
+            Items like those of the first collection.
+        y : array-like of shape (n_new, n_features_y), or list of these
+            Their partners, in the order of X: `y[i]` belongs to `X[i]`.
+
+        Returns
+        -------
+        score : float
+            From 0 to 1; larger is better. Chance is 1 / n_new.
+
+        Notes
+        -----
+        `GridSearchCV` splits X and y by the same rows, so it needs collections whose pairs are
+        known, in the same order. Fits make no use of this order; it only counts where new items
+        are matched. If no pairs are known, choose by what is believed of all items instead: pass
+        ``scoring=lambda sorting, X, y: sorting.expected_accuracy_`` and ``cv=[(rows, rows)]``,
+        with all rows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.model_selection import GridSearchCV
+        >>> from unshuffle import KernelizedSorting
+        >>> X = np.random.default_rng(0).exponential(size=(80, 3)) * [3, 2, 1]
+        >>> y = X @ [[0, 2], [2, 0], [0, 1]]
+        >>> search = GridSearchCV(KernelizedSorting(), {"kernel": ["rbf", "linear"]}, cv=2)
+        >>> float(search.fit(X, y).best_score_)
+        1.0
+        """
+        check_is_fitted(self, "permutation_")
+        found = self.match(X, y)
+        check_same_items(len(found.names_x), len(found.names_y), "X", "y")
+        return matching_accuracy(found.permutation, np.arange(len(found.names_x)))
+
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Names of the columns of y, which are those of `transform`.
 
@@ -622,7 +669,8 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
 
     def _fit_once(self, fit: Fit, after: Any = None) -> Any:
         """Match, store and judge, for one choice of kernels."""
-        search = fit.prepare(after)
+        with before_results() if after is None else nullcontext():
+            search = fit.prepare(after)
         fit_by_search(
             self,
             search,
@@ -648,8 +696,9 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
             before = vars(self).copy()
             try:
                 search = self._fit_once(fit, search)
-            except KeyboardInterrupt:
+            except KeyboardInterrupt as stop:
                 self._restore(before)  # a whole answer instead of a part of a better one
+                stop.args = (BEST_STORED,)
                 raise
             believed_no_less = not search.stopped and self.expected_accuracy_ >= believed
             if not (believed_no_less and is_better(self.pairs_, before["pairs_"])):
@@ -690,7 +739,7 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         self._shares, self._frozen, self._n_second = answer.shares, answer.frozen, answer.n_second
         self._pair = answer.pair
         self.__dict__.update(feature_names(fit.X))
-        self._unseen = UnseenItems(fit.X, fit.y)
+        self._unseen = UnseenItems(*fit.given)
 
     def _judge(self, fit: Fit, interrupted: bool) -> None:
         """Compute the ambiguity of the matching and the confidence of each pair."""
@@ -718,16 +767,13 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
 
     def _warn(self) -> None:
         if not self.converged_:
-            warnings.warn(
+            warn_user(
                 f"An ascent did not converge in max_iter={self.max_iter} assignments. Raise "
                 "max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
         if self.doubts_:
-            warnings.warn(
-                f"{self.matches_.describe_trust()} {self._advise()}", DoubtWarning, stacklevel=3
-            )
+            warn_user(f"{self.matches_.describe_trust()} {self._advise()}", DoubtWarning)
 
     def _advise(self) -> str:
         """What to do about the doubts."""

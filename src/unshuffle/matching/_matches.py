@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from unshuffle import _device
-from unshuffle._arrays import check_length, check_plain, is_polars, is_text
+from unshuffle._arrays import NAME_HEADINGS, check_length, check_plain, is_polars, is_text
 from unshuffle._files import as_path, check_output_path
 from unshuffle._grams import check_permutation
 from unshuffle._grids import check_names
@@ -381,20 +381,35 @@ def take(collection: Any, indices: NDArray[np.intp], n_items: int, *, name: str 
 
 
 def item_names(collection: Any, n_items: int) -> list[str]:
-    """Names of the items: the index of a data frame, obs_names of AnnData, or positions."""
+    """Names of the items: an index, a first column of Polars, obs_names, or positions."""
     parts = [collection]
     if isinstance(collection, list | tuple) and not is_text(collection):
         parts = list(collection)  # one table for each kernel: use the first names
     for part in parts:
         names = part.index if hasattr(part, "iloc") else getattr(part, "obs_names", None)
+        if _has_names(part):
+            names = part[part.columns[0]]
         if names is not None and len(names) == n_items:
             return [str(name) for name in names]
     return [str(number) for number in range(n_items)]
 
 
+def without_names(collection: Any) -> Any:
+    """A frame of Polars, or each in a list, without its column of names; else unchanged."""
+    if isinstance(collection, list | tuple) and any(map(_has_names, collection)):
+        return [without_names(part) for part in collection]
+    return collection.drop(collection.columns[0]) if _has_names(collection) else collection
+
+
+def _has_names(table: Any) -> bool:
+    """Whether the first column of a frame of Polars, which has no index, names its rows."""
+    columns: Any = getattr(table, "columns", ()) if is_polars(table) else ()
+    return len(columns) > 1 and columns[0].lower() in NAME_HEADINGS
+
+
 def feature_names(collection: Any) -> dict[str, Any]:
     """Fitted attributes of a table: the number of columns, and their names if strings."""
-    shape: tuple[int, ...] | None = getattr(collection, "shape", None)
+    shape: Any = getattr(collection, "shape", None)
     if shape is None and not is_text(collection):
         with suppress(ValueError):  # one table for each kernel, not a table in lists
             shape = np.shape(collection)

@@ -1,6 +1,5 @@
 """MultiwaySorting, which aligns several collections."""
 
-import warnings
 from functools import partial
 from itertools import count
 from typing import Any, ClassVar
@@ -25,7 +24,8 @@ from unshuffle._parameters import (
     number,
     option,
 )
-from unshuffle._progress import Callback, SearchState, fit_by_search
+from unshuffle._printing import warn_user
+from unshuffle._progress import Callback, SearchState, before_results, fit_by_search
 from unshuffle.matching._kernel_pair import compute_gram
 from unshuffle.matching._matches import take
 from unshuffle.matching._multiway import (
@@ -249,7 +249,8 @@ class MultiwaySorting(BaseEstimator):
         """
         check_parameters(self)
         check_n_jobs(self.n_jobs)
-        ensemble = self._build_ensemble(X)
+        with before_results():
+            ensemble = self._build_ensemble(X)
         checked = self.trust and ensemble.shape[1] >= FEWEST_PAIRS
         search = AlignmentSearch(ensemble, self.callback, SEARCHING if checked else 1.0)
         rng = check_random_state(self.random_state)
@@ -261,14 +262,13 @@ class MultiwaySorting(BaseEstimator):
             *([partial(self._judge, search)] if checked else []),
         )
         if not (self.converged_ or search.stopped):
-            warnings.warn(
+            warn_user(
                 f"The ascent did not converge in max_iter={self.max_iter} sweeps. Raise max_iter "
                 "or tol.",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         if self.doubts_:
-            warnings.warn(self._describe_doubts(), DoubtWarning, stacklevel=2)
+            warn_user(self._describe_doubts(), DoubtWarning)
         return self
 
     def reorder(self, X: Any) -> list[Any]:

@@ -52,7 +52,8 @@ def solve_by_paper(
 
     def run(number: int) -> Run:
         path: list[float] = []
-        record = search.make_recorder("climbing", level=0, fraction=0.5, path=path)
+        shares = number / len(starts), (number + 1) / len(starts)
+        record = search.make_recorder("climbing", level=0, shares=shares, path=path)
         return Run(*ascent(starts[number](), record), path)
 
     with needs_positive_kernels("method", "refined") if method == "entropy" else nullcontext():

@@ -21,6 +21,7 @@ from unshuffle.matching._kernel_pair import (
     KernelPair,
     Permutation,
     list_starts,
+    match_ranks,
     root_mean_square,
 )
 from unshuffle.matching._views import Views, agreement, choose_partners
@@ -43,6 +44,8 @@ MOST_MISLEADING = 5
 CLEARLY_DIFFERENT = 0.5
 # Above this correlation of the matched kernels there is no noise to average over.
 AGREE_EXACTLY = 0.98
+# For progress: share of an ascent that is left after each of its steps, whose number is not known.
+PACE = 0.75
 # Ranks of the result of a finished search, before and after the release of pairs.
 FINISHED, RELEASED = (np.inf, 0.0), (np.inf, 1.0)
 MOST_RELEASES = 50
@@ -112,14 +115,27 @@ class MatchSearch(CountingSearch[Outcome]):
             raise RuntimeError("The search was stopped before its first matching.")
         return self.best
 
+    def begin(self) -> None:
+        """Keep a rough start, in case the search is stopped before its first step."""
+        first, second = (S.sum(axis=1) for S in (self.pair.K, self.pair.L))
+        start = match_ranks(self.pair, first, second)
+        self.see(start, self.pair.objective(start), (-1, 0.0))
+
     def make_recorder(
-        self, stage: str, *, level: int, fraction: float, path: list[float]
+        self, stage: str, *, level: int, shares: tuple[float, float], path: list[float]
     ) -> Callable[[float, Permutation], None]:
-        """Make a function that records each step and keeps the best of the highest level."""
-        begin, end = self.span
-        fraction = begin + (end - begin) * fraction
+        """Make a function that records each step and keeps the best of the highest level.
+
+        `shares` of the search are done before the first step and after the last, whose number is
+        not known.
+        """
+        begin, end = (self.span[0] + (self.span[1] - self.span[0]) * share for share in shares)
+        left = 1.0
 
         def record(value: float, permutation: Permutation) -> None:
+            nonlocal left
+            left *= PACE
+            fraction = end - (end - begin) * left
             objective = self.pair.objective(permutation)
             path.append(objective)
             kept = permutation.copy()
@@ -166,8 +182,8 @@ def solve_refined(
 
     def climb_start(number: int) -> Run:
         path: list[float] = []
-        fraction = 0.6 * (number + 1) / len(starts)
-        record = search.make_recorder("climbing", level=0, fraction=fraction, path=path)
+        shares = 0.6 * number / len(starts), 0.6 * (number + 1) / len(starts)
+        record = search.make_recorder("climbing", level=0, shares=shares, path=path)
         start = starts[number]()
         record(full.value(start), start)
         climbed = climb(full, start, max_iter=max_iter, report=record)
@@ -176,8 +192,8 @@ def solve_refined(
 
     def climb_stage(leader: Run, problem: QuadraticProblem, level: int) -> Run:
         path = list(leader.path)
-        fraction = 0.6 + 0.4 * level / N_LEVELS
-        record = search.make_recorder("refining", level=level, fraction=fraction, path=path)
+        shares = 0.6 + 0.4 * (level - 1) / N_LEVELS, 0.6 + 0.4 * level / N_LEVELS
+        record = search.make_recorder("refining", level=level, shares=shares, path=path)
         climbed = climb(problem, leader.permutation, max_iter=max_iter, report=record)
         record(climbed.value, climbed.permutation)
         search.count(climbed.n_assignments)
@@ -239,7 +255,7 @@ def _choose_partners(
     if not search.pair.related or agreement(problem, best.permutation) > AGREE_EXACTLY:
         return best.permutation, None
     record = search.make_recorder(
-        "choosing partners", level=N_LEVELS, fraction=1.0, path=best.path
+        "choosing partners", level=N_LEVELS, shares=(1.0, 1.0), path=best.path
     )
 
     def report(permutation: Permutation) -> None:

@@ -27,7 +27,7 @@ from unshuffle._parameters import check_memory
 from unshuffle._scalings import SCALERS, Scale
 from unshuffle.assignment import soft_assignment, solve_assignment
 from unshuffle.matching._factor_pair import Scores
-from unshuffle.matching._matches import Matches, feature_names, item_names
+from unshuffle.matching._matches import Matches, feature_names, item_names, without_names
 
 Array = NDArray[np.float64]
 Pairs = NDArray[np.intp]
@@ -80,7 +80,7 @@ def as_table(collection: Any, kernel: Any, name: str) -> Array:
         )
     tables = []
     for part in parts:
-        rows = as_rows(part, name)
+        rows = as_rows(without_names(part), name)
         if sparse.issparse(rows):
             what = f"A dense table of the {rows.shape[0]:,} items of {name}"
             instead = "Reduce the columns first, such as with TruncatedSVD of scikit-learn."
@@ -107,7 +107,7 @@ class UnseenItems:
 
     def __init__(self, X: Any, y: Any) -> None:
         self.collections = X, y
-        self.features = [feature_names(each) for each in self.collections]
+        self.features = [feature_names(without_names(each)) for each in self.collections]
         self.learned: PairMap | None = None
 
     def learn(self, sorting: Any) -> "PairMap":
@@ -161,12 +161,14 @@ class UnseenItems:
     def _check_first(self, sorting: Any, X: Any) -> Array:
         table = as_table(X, sorting.kernel_, "X")
         if hasattr(sorting, "n_features_in_"):
-            validate_data(sorting, X, reset=False, skip_check_array=True)  # compares the columns
+            # compares the columns
+            validate_data(sorting, without_names(X), reset=False, skip_check_array=True)
         return table
 
     def _check_names(self, y: Any) -> None:
         fitted, given = (
-            each.get("feature_names_in_") for each in (self.features[1], feature_names(y))
+            each.get("feature_names_in_")
+            for each in (self.features[1], feature_names(without_names(y)))
         )
         if fitted is not None and given is not None and list(fitted) != list(given):
             raise ValueError(

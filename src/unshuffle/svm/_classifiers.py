@@ -20,6 +20,7 @@ from unshuffle._bags import Bags, gathered
 from unshuffle._kernel_features import PointKernel
 from unshuffle._parallel import map_parallel, wait_for
 from unshuffle._parameters import check_kernel_memory
+from unshuffle._printing import warn_user
 from unshuffle.svm._templates import (
     Aligned,
     Array,
@@ -109,12 +110,11 @@ def train(problem: Problem, orders: Orders, y: NDArray[Any]) -> OrderedSetSVC:
                 "support vector classifier. Divide the points by a common number first."
             ) from error
     if svc.fit_status_ != 0:
-        warnings.warn(
+        warn_user(
             f"The support vector classifier did not converge with C={problem.C:g} and kernel "
             f"values up to {float(np.abs(K).max()):.3g}. Pass a smaller C, or center and scale "
             "the points first.",
             ConvergenceWarning,
-            stacklevel=2,
         )
     return OrderedSetSVC(svc, sets[svc.support_], center, len(sets), kernel, _margins(svc, K))
 

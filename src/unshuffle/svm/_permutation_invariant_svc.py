@@ -1,7 +1,9 @@
 """PermutationInvariantSVC: the estimator."""
 
 import warnings
+from collections.abc import Callable
 from functools import partial
+from types import MethodType
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -9,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._bags import BagEstimatorMixin, Bags
@@ -38,14 +39,25 @@ from unshuffle.svm._templates import CONSTRAINTS, N_MATRICES, Preparation, align
 N_FOLDS = 5
 
 
-def _has_probabilities(estimator: Any) -> bool:
-    """Hide `predict_proba` unless it was asked for, and say how to ask."""
-    if not estimator.probability:
-        raise AttributeError(
-            "predict_proba is not available when probability=False. Fit again with "
-            "probability=True."
-        )
-    return True
+class _IfProbability:
+    """A method that is only there with probability=True, and says so where it is missing.
+
+    The error of scikit-learn's `available_if` ends with other words than those of its check.
+    """
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self._method = method
+        self.__doc__ = method.__doc__
+
+    def __get__(self, estimator: Any, owner: Any = None) -> Callable[..., Any]:
+        if estimator is None:
+            return self._method
+        if not estimator.probability:
+            raise AttributeError(
+                f"{self._method.__name__} is not available with probability=False. Fit again with "
+                "probability=True."
+            )
+        return MethodType(self._method, estimator)
 
 
 class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator):
@@ -280,7 +292,7 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
 
         fit_by_search(self, search, solve, finish, partial(self._calibrate, problem, classes))
         if not (self.converged_ or search.stopped):
-            warn_unconverged(self.max_iter, stacklevel=3)
+            warn_unconverged(self.max_iter)
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
@@ -317,7 +329,7 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
         sets = self._bags_like_fitted(X)
         return np.asarray(self.classes_[self._model.predict(sets, n_jobs=self.n_jobs)])
 
-    @available_if(_has_probabilities)
+    @_IfProbability
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict class probabilities of sets. Requires probability=True.
 

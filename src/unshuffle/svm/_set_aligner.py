@@ -247,7 +247,7 @@ class SetAligner(
         solve = partial(align, candidates, preparation, search, self.n_jobs)
         fit_by_search(self, search, solve, finish)
         if not (self.converged_ or search.stopped):
-            warn_unconverged(self.max_iter, stacklevel=4)
+            warn_unconverged(self.max_iter)
         return sets
 
     def _store(

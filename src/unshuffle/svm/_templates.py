@@ -1,6 +1,5 @@
 """Templates: sets are ordered to lie close to the template, which is the center of all of them."""
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -22,6 +21,7 @@ from unshuffle._grams import check_points_for_width
 from unshuffle._kernel_features import PointFeatures
 from unshuffle._parallel import map_parallel, spans
 from unshuffle._parameters import FUNCTION, Constraints, check_kernel_memory, count, number, option
+from unshuffle._printing import warn_user
 from unshuffle._progress import Search
 
 Array = NDArray[np.float64]
@@ -321,11 +321,10 @@ def _exchange_until_optimal(
     return weights
 
 
-def warn_unconverged(max_iter: int, *, stacklevel: int) -> None:
+def warn_unconverged(max_iter: int) -> None:
     """Warn that the order of the sets did not converge."""
-    warnings.warn(
+    warn_user(
         f"The order of the sets did not converge in max_iter={max_iter} rounds. Raise max_iter or "
         "tol.",
         ConvergenceWarning,
-        stacklevel=stacklevel,
     )

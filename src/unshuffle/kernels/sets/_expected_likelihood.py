@@ -1,6 +1,5 @@
 """Kernels between densities of sets; ExpectedLikelihoodKernel, of Gaussian mixtures."""
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._bags import Bags
 from unshuffle._parameters import FLAG, FUNCTION, Constraints, check_memory, count, number, option
+from unshuffle._printing import warn_user
 from unshuffle.kernels.sets._feature_space import FeatureSpace
 from unshuffle.kernels.sets._mixtures import (
     COVARIANCE_TYPES,
@@ -71,12 +71,11 @@ class DensityModel:
             found = fit_mixtures(space.standardize(sets), self.settings, place)
         n_moving = int(found.converged.size - found.converged.sum())
         if n_moving:
-            warnings.warn(
+            warn_user(
                 f"The mixtures of {n_moving} of {found.converged.size} sets did not converge in "
                 f"max_iter={self.settings.max_iter} rounds. They are used as they are; pass a "
                 "larger max_iter or a larger tol.",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         return found
 

@@ -15,6 +15,7 @@ from unshuffle._arrays import column_moments, find_inliers
 from unshuffle._bags import Bags, canonical_order
 from unshuffle._distances import exponential_of, inner_products, squared_distances
 from unshuffle._parameters import Constraints, count, number
+from unshuffle._printing import warn_user
 from unshuffle.kernels.sets._set_kernel import SetKernel
 from unshuffle.kernels.sets._set_vectors import (
     describe_sets,
@@ -207,11 +208,9 @@ class FisherVectorKernel(SetKernel):
 
         n_distinct = len(np.unique(points, axis=0))
         if n_distinct < self.n_components:
-            warnings.warn(
+            warn_user(
                 f"n_components={self.n_components}, but X holds {n_distinct} distinct point(s), "
-                f"so {n_distinct} are used. Pass fewer components, or more points.",
-                UserWarning,
-                stacklevel=2,
+                f"so {n_distinct} are used. Pass fewer components, or more points."
             )
         mixture = GaussianMixture(
             min(int(self.n_components), n_distinct),
@@ -231,10 +230,9 @@ class FisherVectorKernel(SetKernel):
             warnings.simplefilter("ignore", ConvergenceWarning)
             mixture.fit(points)
         if not mixture.converged_:
-            warnings.warn(
+            warn_user(
                 f"The vocabulary did not converge in max_iter={self.max_iter} rounds. It is used "
                 "as it is; pass a larger max_iter or a larger tol.",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         return mixture

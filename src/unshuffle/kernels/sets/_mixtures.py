@@ -1,6 +1,5 @@
 """Gaussian mixtures of sets in input space: how they are fitted and multiplied."""
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
@@ -12,7 +11,7 @@ from unshuffle._arrays import column_moments
 from unshuffle._bags import Bags
 from unshuffle._parallel import map_parallel, per_call, spans
 from unshuffle._parameters import check_memory
-from unshuffle._printing import short_repr
+from unshuffle._printing import short_repr, warn_user
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -156,12 +155,10 @@ def warn_of_few_points(distinct: Indices, settings: FitSettings) -> None:
     """Warn once about all sets with fewer distinct points than components."""
     most = settings.n_components
     if isinstance(most, int) and (distinct < most).any():
-        warnings.warn(
+        warn_user(
             f"{(distinct < most).sum()} of {distinct.size} sets have fewer than "
             f"n_components={most} distinct points (the smallest {distinct.min()}). Each of these "
-            'gets one component per distinct point; pass a smaller n_components, or "bic".',
-            UserWarning,
-            stacklevel=2,
+            'gets one component per distinct point; pass a smaller n_components, or "bic".'
         )
 
 

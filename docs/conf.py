@@ -4,6 +4,7 @@ Pages are Markdown that reads well in the repository too. What only the site nee
 links to example scripts lead to their pages in the gallery, public names to the reference.
 """
 
+import os
 import re
 import sys
 import warnings
@@ -20,6 +21,9 @@ import unshuffle
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS))
 import _llms  # noqa: E402
+
+# Examples would show photos of this folder, which may not be passed on.
+os.environ.pop("UNSHUFFLE_DATA", None)
 
 project = "unshuffle"
 author = "The unshuffle developers"

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 if not (ROOT / "benchmarks").exists():
     pytest.skip("a source archive holds no benchmarks", allow_module_level=True)
 
-from benchmarks.pages import _pictures, _tour  # noqa: E402
+from benchmarks.pages import _pictures, _scenes, _tour, screenshots  # noqa: E402
 
 from unshuffle.images import read_folder  # noqa: E402
 
@@ -22,6 +22,20 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pages are measu
 @pytest.fixture
 def data(shared_data):
     return next(shared_data(name).parent for name in _pictures.SOURCES)
+
+
+def test_pictures_of_pages_in_the_docs_show_what_may_be_passed_on():
+    names = {path.stem for path in screenshots.IMAGES.glob("*.jpg")}
+    assert names == {*screenshots.SHOTS, "collage"}  # the demo draws that one
+
+
+def test_drawn_pictures_are_of_ten_kinds_and_the_same_each_time():
+    drawn = list(_scenes.scenes(20, seed=1))
+    assert sorted(kind for kind, _ in drawn) == sorted([*_scenes.KINDS, *_scenes.KINDS])
+    for (kind, image), (same, again) in zip(drawn, _scenes.scenes(20, seed=1), strict=True):
+        assert (kind, image.tobytes()) == (same, again.tobytes())
+        assert image.size == (_scenes.SIDE, _scenes.SIDE)
+    assert len({image.tobytes() for _, image in drawn}) == 20
 
 
 def test_pictures_depend_on_their_number_alone(tmp_path, data):

@@ -80,14 +80,15 @@ def make_large(folder: Path, n: int, *, data: Path) -> None:
 
 
 @contextmanager
-def _server(folder: Path, home: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+def new_server(*folders: Path, home: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """`unshuffle serve` with what it keeps in a folder of its own, and its address."""
     environment = {
         **os.environ,
         "XDG_CACHE_HOME": str(home / "cache"),
         "XDG_DATA_HOME": str(home / "data"),
     }
     process = subprocess.Popen(
-        [sys.executable, "-m", "unshuffle", "serve", str(folder), "--no-browser", "--port", "0"],
+        [*(sys.executable, "-m", "unshuffle", "serve"), *folders, "--no-browser", "--port", "0"],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env=environment,
@@ -118,7 +119,7 @@ def visit_served(folder: Path, *, tour: bool = False, reload: bool = False) -> S
     """
     with tempfile.TemporaryDirectory(prefix="unshuffle-served-") as home:
         if reload:
-            with _server(folder, Path(home)) as (_, address), new_browser() as browser:
+            with new_server(folder, home=Path(home)) as (_, address), new_browser() as browser:
                 _open(_new_page(browser), address)
         return _visit(folder, Path(home), tour)
 
@@ -139,7 +140,7 @@ def _visit(folder: Path, home: Path, tour: bool) -> Served:
     with new_browser() as browser:
         page = _new_page(browser)  # before the server: people have a browser open
         start = time.perf_counter()
-        with _server(folder, home) as (process, address):
+        with new_server(folder, home=home) as (process, address):
             seen.listening = time.perf_counter() - start
             with Watch(lambda: tree(process.pid)) as memory:
                 _open(page, address)

@@ -95,13 +95,29 @@ def test_a_failed_check_says_what_to_do_and_the_others_go_on(run, checks, error,
     lines = result.stdout.splitlines()
     at = next(i for i, line in enumerate(lines) if line.startswith("  ✗ match "))
     assert lines[at].endswith(f" s  {why}")
-    assert "Try: pip install --force-reinstall numpy scipy" in lines[at + 1]
+    assert re.search("Try: .*pip install --force-reinstall numpy scipy", lines[at + 1])
     assert lines[at + 1].endswith("report it with the output of: unshuffle doctor --json")
     assert lines[at + 2].startswith("  ✓ layout ")
     assert lines[-1].startswith("1 of 6 checks failed, after ")
     report = json.loads(run("doctor", "--json").stdout)
     assert report["ok"] is False
     assert [each["ok"] for each in report["checks"]] == [True, False, True, True, True, True]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="programs end in .exe")
+def test_what_is_missing_is_installed_where_the_program_looks(run, checks, monkeypatch, tmp_path):
+    checks()
+    environment = tmp_path / "my venv" / "bin"
+    environment.mkdir(parents=True)
+    (environment / "pip").touch(mode=0o755)
+    monkeypatch.setattr(sys, "executable", str(environment / "python"))
+    monkeypatch.setattr("unshuffle._environment.missing_parts", lambda *names: ["matplotlib"])
+    for path, pip in (("/nowhere", f"'{environment / 'pip'}'"), (str(environment), "pip")):
+        monkeypatch.setenv("PATH", path)
+        extra = next(line for line in run("doctor").stdout.splitlines() if "[plot]" in line)
+        assert re.fullmatch(rf" +plot +{re.escape(pip)} install 'unshuffle\[plot\]' .*", extra)
+        report = json.loads(run("doctor", "--json").stdout)
+        assert report["extras"]["plot"]["command"] == "pip install 'unshuffle[plot]'"
 
 
 def test_quiet_prints_only_failures(run, checks):
@@ -111,7 +127,7 @@ def test_quiet_prints_only_failures(run, checks):
     checks(layout=fail(WrongAnswer("wrong answer")))
     result = run("doctor", "--quiet")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.startswith("Error: layout: wrong answer. Try: pip install")
+    assert re.match("Error: layout: wrong answer. Try: .*pip install", result.stderr)
     assert result.stderr.count("\n") == 1
 
 
@@ -173,7 +189,7 @@ def test_a_broken_pytorch_fails_its_check(run, monkeypatch, error):
     result = run("doctor")
     assert result.exit_code == 1
     assert str(error) in result.stdout
-    assert "Try: pip install --force-reinstall torch." in result.stdout
+    assert re.search(r"Try: .*pip install --force-reinstall torch\.", result.stdout)
     monkeypatch.setattr(_doctor, "find_spec", lambda name: None)
     assert run("doctor").exit_code == 0
 

@@ -445,9 +445,10 @@ def test_skipped_files_are_grouped_by_reason_and_hints_come_first(run, album, mo
     spoil(album)
     lines = run("layout", album).stderr.splitlines()
     assert lines[0] == f"Skipped 16 files in {album}:"
-    assert lines[1] == (
-        "  5 files (sub/photo0.heic, sub/photo1.heic, sub/photo2.heic, ...): a HEIC picture; to "
-        "read it: pip install 'unshuffle[images]'"
+    assert re.fullmatch(
+        r"  5 files \(sub/photo0.heic, sub/photo1.heic, sub/photo2.heic, \.\.\.\): a HEIC "
+        r"picture; to read it: .*pip install 'unshuffle\[images\]'",
+        lines[1],
     )
     assert {re.match(r"  \d+ files? \(.*?\)", line)[0] for line in lines[2:]} == {
         "  5 files (cut0.png, cut1.png, cut2.png, ...)",

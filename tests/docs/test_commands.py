@@ -57,6 +57,14 @@ def starting(*start):
     return [each for each in EVERY if words(each)[: len(start)] == [*start]]
 
 
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_pages_that_install_pytorch_say_how_to_do_without_cuda(page):
+    text = " ".join(page.read_text(encoding="utf-8").split())
+    if re.search(r"pip install '(\.|unshuffle)\[(content|encoders)\]'", text):
+        how = ("download.pytorch.org/whl/cpu", "#features-that-need-pytorch", "#install")
+        assert any(each in text for each in how)
+
+
 def is_complete(command):
     """Whether a command of ours says what to work on, rather than being named only."""
     return words(command)[1] == "serve" or any(

@@ -65,7 +65,7 @@ def test_sparse_walls_become_ready_and_stay_quiet_at_every_zoom(open_page, path)
     page.wait_for_timeout(300)
     page.locator("#search").fill("b")
     page.locator("#search").press("Enter")
-    expect(page.locator("#said")).to_have_text("b, row 110, column 100")
+    expect(page.locator("#said")).to_have_text("b, row 111, column 101")
 
 
 def test_a_wall_of_nothing_says_so(open_page, path):
@@ -154,9 +154,9 @@ def test_equal_names_have_addresses_of_their_own(open_page, path):
     wall.press("ArrowLeft")
     wall.press("ArrowLeft")
     expect(page).to_have_url(re.compile("#picture=same$"))
-    for anchor, column in (("picture=same", 0), ("item=1", 1), ("item=2", 2)):
+    for anchor, column in (("picture=same", 1), ("item=1", 2), ("item=2", 3)):
         page = open_page(opened_at(path), anchor=anchor)
-        expect(page.locator("#facts")).to_contain_text(f"row 0, column {column}")
+        expect(page.locator("#facts")).to_contain_text(f"row 1, column {column}")
     for wrong in ("item=3", "item=-1", "item=1e0", "picture=", "item="):
         page = open_page(opened_at(path), anchor=wrong)
         expect(page.locator("#panel")).to_be_hidden()
@@ -294,9 +294,7 @@ def test_long_walls_open_and_zoom(open_page, path, shape):
     page = open_page(opened_at(path))
     page.locator("#search").fill("item 699")
     page.locator("#search").press("Enter")
-    expect(page.locator("#said")).to_have_text(
-        f"item 699, row {shape[0] - 1}, column {shape[1] - 1}"
-    )
+    expect(page.locator("#said")).to_have_text(f"item 699, row {shape[0]}, column {shape[1]}")
     page.locator("#search").press("Escape")
     page.wait_for_timeout(300)
     shot = Screen(page).shot()

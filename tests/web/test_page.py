@@ -164,6 +164,14 @@ def test_names_appear_below_the_mouse(open_wall):
     expect(shown.page.locator("#label")).to_be_hidden()
 
 
+def test_a_whole_wall_stays_whole_when_a_picture_at_its_edge_is_opened(open_wall):
+    shown = open_wall(width=390)
+    grid = shown.server.grid()
+    shown.page.mouse.click(*shown.place(0))
+    expect(shown.page.locator("#name")).to_have_text(f"{grid[0, 0]:02}.png")
+    assert all(shown.shows(item, cell) for cell, item in enumerate(grid.ravel()))
+
+
 def test_a_click_shows_details_and_rings_the_look_alikes_beside_bright_pictures(open_wall):
     shown = open_wall()
     page = shown.page

@@ -14,7 +14,7 @@ import typer
 
 from unshuffle import __version__
 from unshuffle.cli import NOT_IN_PLACE, NOTHING_WRITTEN, _options
-from unshuffle.cli._help import Command, Group, program_name
+from unshuffle.cli._help import Command, Group, program_name, with_own_pip
 
 if TYPE_CHECKING:
     # Loads NumPy, which `unshuffle --help` does not need.
@@ -190,10 +190,15 @@ def one_line(message: object) -> str:
     return text.encode(encoding, "replace").decode(encoding, "replace")
 
 
+def _printed(message: object) -> str:
+    """Text on one line whose commands work as they are printed."""
+    return with_own_pip(one_line(message))
+
+
 def say(*messages: str, indent: int = 0) -> None:
     """Print each message in one line on standard output."""
     for each in messages:
-        print_output(" " * indent + one_line(each))
+        print_output(" " * indent + _printed(each))
 
 
 def print_output(text: str) -> None:
@@ -210,17 +215,17 @@ def print_output(text: str) -> None:
 def note(message: str) -> None:
     """Print one line of information on standard error, above a progress bar if there is one."""
     # Not typer.echo, which writes into the line of the bar.
-    sys.stderr.write(f"{one_line(message)}\n")
+    sys.stderr.write(f"{_printed(message)}\n")
 
 
 def warn(message: object) -> None:
     """Print a warning in one line on standard error."""
-    typer.echo(typer.style("Warning: ", fg="yellow", bold=True) + one_line(message), err=True)
+    typer.echo(typer.style("Warning: ", fg="yellow", bold=True) + _printed(message), err=True)
 
 
 def print_error(message: object) -> None:
     """Print an error in one line on standard error."""
-    typer.echo(typer.style("Error: ", fg="red", bold=True) + one_line(message), err=True)
+    typer.echo(typer.style("Error: ", fg="red", bold=True) + _printed(message), err=True)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from pathlib import Path
 from unshuffle._environment import look_around, missing_parts, printable
 from unshuffle.cli import CHECK_FAILED
 from unshuffle.cli._app import one_line, print_error, print_output, progress_bar, user_warnings
-from unshuffle.cli._help import program_name
+from unshuffle.cli._help import program_name, with_own_pip
 from unshuffle.cli._options import DoctorOptions
 
 REPORT = f"If it still fails, report it with the output of: {program_name()} doctor --json"
@@ -52,7 +52,7 @@ def doctor(options: DoctorOptions) -> int:
         environment = look_around()
     if talks:
         for line in [*environment.lines(every=options.every), "Checks"]:
-            print_output(line)
+            print_output(with_own_pip(line))
     outcomes = []
     for done, check in enumerate(CHECKS):
         with progress_bar("Checking", show=not options.quiet) as advance:
@@ -96,7 +96,7 @@ def _show(outcome: Outcome) -> None:
         printable(f"  {mark} {outcome.name:<20}{outcome.seconds:5.2f} s  {outcome.found}")
     )
     if not outcome.ok:
-        print_output(printable(f"    {outcome.advice}"))
+        print_output(printable(f"    {with_own_pip(outcome.advice)}"))
 
 
 def _check_requirements() -> str:

@@ -32,6 +32,14 @@ def program_name() -> str:
     return "unshuffle"
 
 
+def with_own_pip(text: str) -> str:
+    """Text whose commands install where this program is, also if the shell finds another pip."""
+    pip = shutil.which("pip", path=os.path.dirname(sys.executable))
+    if pip is None or "pip install" not in text:
+        return text
+    return text.replace("pip install", f"{_typed('pip', pip)} install")
+
+
 def _typed(name: str, path: str) -> str:
     """The name of a program if the shell finds this one by it, otherwise its path."""
     found = shutil.which(name)

@@ -73,7 +73,7 @@ export class Wall extends EventTarget {
     this.canvas.width = Math.max(1, Math.round(box.width * dots));
     this.canvas.height = Math.max(1, Math.round(box.height * dots));
     this.view.resize(box.width, box.height, dots);
-    if (this.current >= 0 && !this.view.fitted) this.bring(this.current);
+    if (this.current >= 0) this.bring(this.current);
     this.draw();
   }
 
@@ -150,8 +150,9 @@ export class Wall extends EventTarget {
     this.ask();
   }
 
-  /** Moves the wall so that a cell is not at the edge of the window or beyond. */
+  /** Moves the wall so that a cell is not at the edge of the window or beyond; a whole one stays. */
   bring(/** @type {number} */ cell) {
+    if (this.view.fitted) return;
     const { x, y } = this.middleOf(cell);
     const { width, height } = this.view;
     const edge = Math.min(60, width / 4, height / 4);

@@ -659,8 +659,8 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
 
     def _restore(self, before: dict[str, Any]) -> None:
         """Go back to the attributes of an earlier answer."""
-        vars(self).clear()
-        vars(self).update(before)
+        self.__dict__.clear()
+        self.__dict__.update(before)
 
     def _store(self, fit: Fit, outcome: Any) -> None:
         """Set the fitted attributes."""

@@ -25,7 +25,7 @@ from unshuffle._mean_field import interaction_spread
 from unshuffle._parallel import count_threads, one_blas_thread
 from unshuffle._parameters import check_memory
 from unshuffle._printing import duration
-from unshuffle._progress import Callback, SearchState
+from unshuffle._progress import Callback, SearchState, asks_to_stop
 from unshuffle.assignment import soft_assignment
 from unshuffle.matching._auto_kernel import (
     AS_GIVEN,
@@ -171,7 +171,10 @@ class Fit(ABC):
             time += f", or up to {duration(seconds * self.times_longer)} if the sides agree weakly"
         if seconds > NOTABLE and self.sorting.callback is not None:
             expected = f"expected: about {time}, {n_bytes / 1e9:,.1f} GB"
-            self.sorting.callback(SearchState(0, np.nan, np.empty(0, np.intp), expected))
+            # Its answer does not stop the fit, of which there is no result yet.
+            asks_to_stop(
+                self.sorting.callback, SearchState(0, np.nan, np.empty(0, np.intp), expected)
+            )
         if seconds > LONG:
             warnings.warn(
                 f"{what} takes roughly {time}, and {n_bytes / 1e9:,.1f} GB. "

@@ -20,6 +20,7 @@ from unshuffle._arrays import (
     check_resolved,
     is_text,
     table_shape,
+    unwrap_anndata,
 )
 from unshuffle._parameters import check_memory
 
@@ -335,6 +336,7 @@ def _stack(bags: list[Any], name: str) -> tuple[NDArray[np.float64], NDArray[np.
         together = np.ascontiguousarray(np.concatenate(bags))
         if float(np.abs(together).max()) <= LARGEST:  # False for NaN
             return together, _offsets([len(bag) for bag in bags])
+    bags = [unwrap_anndata(bag, f"Bag {i} of {name}") for i, bag in enumerate(bags)]
     _check_dense_memory(bags, name)
     points = []
     for i, bag in enumerate(bags):

@@ -28,7 +28,6 @@ from unshuffle._printing import duration
 from unshuffle._progress import Callback, SearchState, asks_to_stop
 from unshuffle.assignment import soft_assignment
 from unshuffle.matching._auto_kernel import (
-    AS_GIVEN,
     Choice,
     Tables,
     choose_by_known_pairs,
@@ -193,13 +192,12 @@ class Fit(ABC):
         if len(known) >= FEWEST:
             self.choice, self.reason = choose_by_known_pairs(self.tables, known, fixed_rng())
 
-    def choose_as_given(self) -> bool:
-        """Take the tables as given, if they were not and can be."""
-        if self.tables is None or self.choice == AS_GIVEN:
+    def choose_other_units(self) -> bool:
+        """Take the tables as given if they were standardized, or the reverse, where in doubt."""
+        second = None if self.tables is None else self.tables.second_choice
+        if second is None:
             return False
-        if not self.tables.can_be_compared_as_given():
-            return False
-        self.choice, self.reason = AS_GIVEN, ""
+        self.choice, self.reason = second
         return True
 
     def choose_again(self) -> bool:

@@ -475,7 +475,7 @@ def check_several_collections(collections: Any) -> list[Any]:
     single = [
         t
         for t, each in enumerate(several)
-        if not (hasattr(each, "__len__") or getattr(each, "ndim", 0))
+        if not (hasattr(each, "__len__") or getattr(each, "ndim", False))
     ]
     if len(single) == len(several):
         raise ValueError(f"`X` is a list of {len(several)} single values. {ask}")

@@ -83,10 +83,37 @@ def test_bad_bags_are_refused_in_words(bags, words):
         Bags.of(bags)
 
 
-@pytest.mark.parametrize("bags", [sparse.eye(3, format="csr"), [sparse.eye(3, format="csr")] * 2])
-def test_sparse_points_are_refused(bags):
+def test_a_sparse_table_of_bags_of_one_is_refused():
     with pytest.raises(TypeError, match=r"toarray\(\)"):
-        Bags.of(bags)
+        Bags.of(sparse.eye(3, format="csr"))
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csc_array, sparse.coo_array])
+def test_sparse_matrices_in_a_list_are_bags(kind):
+    bags = [np.eye(3), np.array([[0, 2, 0]]), np.zeros((2, 3))]
+    for given in ([kind(bag) for bag in bags], [bags[0], kind(bags[1]), bags[2].tolist()]):
+        found = Bags.of(given)
+        assert [bag.tolist() for bag in found] == [bag.tolist() for bag in bags]
+
+
+@pytest.mark.parametrize(
+    ("bag", "words"),
+    [
+        (sparse.csr_array((0, 3)), "Bag 1 of X is empty"),
+        (sparse.csr_array([[1.0, 2.0]]), "bag 1 of X have 2 columns"),
+        (sparse.csr_array([[1.0, np.nan, 2.0]]), "bag 1 of X contains NaN"),
+        (sparse.coo_array([1.0, 2.0, 3.0]), r"Bag 1 of X has 1 dimension\(s\)"),
+        (sparse.csr_array([[1j, 0.0, 0.0]]), "Complex"),
+    ],
+)
+def test_bad_sparse_bags_are_refused_in_words(bag, words):
+    with pytest.raises(ValueError, match=words):
+        Bags.of([np.eye(3), bag])
+
+
+def test_sparse_bags_that_do_not_fit_into_memory_are_refused():
+    with pytest.raises(MemoryError, match="sparse bags of X needs"):
+        Bags.of([sparse.csr_array((10**6, 10**9))] * 2)
 
 
 POINTS = pd.DataFrame(

@@ -14,8 +14,11 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import pytest
+import scipy
 from PIL import Image
 from scipy import sparse
+from sklearn import config_context
+from sklearn.utils.fixes import parse_version
 
 from unshuffle import (
     alignment,
@@ -349,18 +352,60 @@ EXAMPLES: dict[str, Example] = {
 class Annotated:
     """Stands in for an AnnData object, of which only these parts are used."""
 
-    def __init__(self, X: np.ndarray) -> None:
+    def __init__(self, X: Any) -> None:
         self.X, self.obsm, self.shape = X, {}, X.shape
-        self.obs_names = [f"cell {i}" for i in range(len(X))]
+        self.obs_names = [f"cell {i}" for i in range(X.shape[0])]
 
     def __len__(self) -> int:
-        return len(self.X)
+        return int(self.shape[0])
+
+    def __getitem__(self, rows: Any) -> "Annotated":
+        return Annotated(self.X[rows])
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         raise ValueError(
             "setting an array element with a sequence. The requested array would "
             "exceed the maximum number of dimension of 64."
         )
+
+
+class Foreign:
+    """An array of another library: the array API standard, and no length."""
+
+    def __init__(self, values: Any) -> None:
+        self._values = np.array(values)
+        self.shape, self.ndim, self.dtype = (
+            self._values.shape,
+            self._values.ndim,
+            self._values.dtype,
+        )
+        self.device = "cpu"
+
+    @staticmethod
+    def asarray(values: Any, device: str) -> "Foreign":
+        return Foreign(values)
+
+    @staticmethod
+    def take(values: "Foreign", rows: "Foreign", axis: int) -> "Foreign":
+        return Foreign(np.take(np.asarray(values), np.asarray(rows), axis=axis))
+
+    def __array_namespace__(self, api_version: Any = None) -> Any:
+        return Foreign
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.array(self._values, dtype=dtype)
+
+
+class PolarsFrame(Annotated):
+    """Stands in for a data frame of Polars: rows are taken by brackets, not by `iloc`."""
+
+    __module__ = "polars.dataframe.frame"
+
+    def __init__(self, X: Any) -> None:
+        self.X, self.shape = X, X.shape
+
+    def __getitem__(self, rows: Any) -> "PolarsFrame":
+        return PolarsFrame(self.X[rows])
 
 
 def strided(array: np.ndarray) -> np.ndarray:
@@ -413,6 +458,7 @@ FORMS: dict[str, tuple[Callable[..., Any], str, int | None]] = {
     "list": (lambda array: array.tolist(), "fi", None),
     "data frame": (frame, "f", 2),
     "AnnData": (Annotated, "f", 2),
+    "array API": (Foreign, "fiu", None),
 }
 
 
@@ -501,6 +547,71 @@ def test_what_was_made_does_not_change_with_the_arrays_it_was_made_of(name):
     for array in (each for one in given for each in (one if isinstance(one, list) else [one])):
         array[...] = 0
     assert same(looked_at(example, made), before)
+
+
+@pytest.mark.skipif(
+    parse_version(scipy.__version__) < parse_version("1.14"),
+    reason="scikit-learn refuses dispatch",
+)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "assignment.solve_assignment",
+        "kernels.FisherVectorKernel",
+        "kernels.rbf_kernel",
+        "layout.GridLayout",
+        "matching.KernelizedSorting",
+        "matching.MultiwaySorting",
+        "svm.PermutationInvariantSVC",
+    ],
+)
+def test_dispatch_on_the_kind_of_array_changes_no_answer(name, monkeypatch):
+    example = EXAMPLES[name]
+    expected = looked_at(example, run(example, deepcopy(example.inputs)))
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+    with config_context(array_api_dispatch=True):
+        for form in (np.array, Foreign):
+            given = [
+                [form(part) for part in each] if isinstance(each, list) else form(each)
+                for each in example.inputs
+            ]
+            assert same(looked_at(example, run(example, given)), expected)
+
+
+@pytest.mark.parametrize("form", [Foreign, Annotated, PolarsFrame])
+def test_matched_items_come_back_in_the_container_they_came_in(form):
+    order = np.random.default_rng(0).permutation(len(X))
+    sorting = matching.KernelizedSorting(trust=False).fit(X, X[order])
+    given = form(X[order])
+    found = sorting.reorder(given)
+    assert type(found) is form
+    assert np.array_equal(*(flat(each)[0] for each in (found, form(X))))
+
+
+@pytest.mark.parametrize("sides", ["X", "y", "both"])
+@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csr_array, np.asarray])
+@pytest.mark.parametrize(
+    "options", [{}, {"kernel": "rbf"}, {"method": "low_rank"}], ids=["auto", "rbf", "low_rank"]
+)
+def test_annotated_tables_are_matched_as_what_they_hold(options, kind, sides):
+    rng = np.random.default_rng(1)
+    table = np.where(rng.random((30, 6)) < 0.6, rng.random((30, 6)), 0.0)
+    tables = [table, table[rng.permutation(30)]]
+    wrapped = [sides in (side, "both") for side in "Xy"]
+    plain = [kind(each) if wrap else each for each, wrap in zip(tables, wrapped, strict=True)]
+    given = [Annotated(each) if wrap else each for each, wrap in zip(plain, wrapped, strict=True)]
+    found, expected = (
+        matching.KernelizedSorting(trust=False, **options).fit(*each) for each in (given, plain)
+    )
+    assert np.array_equal(found.permutation_, expected.permutation_)
+    assert np.array_equal(found.transform(given[0]), expected.transform(plain[0]))
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_matrix, np.asarray])
+def test_annotated_tables_in_a_list_are_sets(kind):
+    found = svm.SetAligner(random_state=0).fit([Annotated(kind(points)) for points in SETS])
+    expected = svm.SetAligner(random_state=0).fit(SETS)
+    assert np.array_equal(found.transform(SETS), expected.transform(SETS))
 
 
 def test_a_frame_and_an_array_of_cells_are_matched_alike(shared_data):

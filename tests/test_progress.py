@@ -1,9 +1,22 @@
+import inspect
 from functools import partial
 
 import numpy as np
 import pytest
 
+import unshuffle
+from unshuffle import (
+    Collage,
+    GridLayout,
+    KernelizedSorting,
+    MinimumVolumePCA,
+    MultiwaySorting,
+    OrbitLearner,
+    PermutationInvariantSVC,
+    SetAligner,
+)
 from unshuffle._progress import Search, Stopped, fit_by_search
+from unshuffle.assignment import quadratic_assignment
 
 
 class Estimator:
@@ -110,3 +123,57 @@ def test_a_judgement_that_fails_leaves_the_earlier_fit():
     with pytest.raises(ValueError, match="wrong"):
         fit(estimator, 8, judge=judge)
     assert vars(estimator) == {"solution_": 7}
+
+
+RNG = np.random.default_rng(0)
+POINTS, SETS, CLASSES = RNG.random((12, 3)), list(RNG.random((6, 5, 2))), [0, 1] * 3
+PICTURES = RNG.integers(0, 256, (64, 4, 4, 3), dtype=np.uint8)
+K = POINTS @ POINTS.T
+# A call of each solver that takes a callback.
+SOLVERS = {
+    KernelizedSorting: lambda f: KernelizedSorting(callback=f).fit(POINTS, POINTS[::-1]),
+    MultiwaySorting: lambda f: MultiwaySorting(callback=f).fit([POINTS, POINTS[::-1]]),
+    GridLayout: lambda f: GridLayout(callback=f).fit(POINTS),
+    Collage: lambda f: Collage(PICTURES[:, 0, 0], callback=f).fit(PICTURES),
+    MinimumVolumePCA: lambda f: MinimumVolumePCA(1, callback=f).fit(SETS),
+    OrbitLearner: lambda f: OrbitLearner(1, callback=f).fit(POINTS),
+    SetAligner: lambda f: SetAligner(callback=f).fit(SETS),
+    PermutationInvariantSVC: lambda f: PermutationInvariantSVC(callback=f).fit(SETS, CLASSES),
+    quadratic_assignment: lambda f: quadratic_assignment(
+        POINTS @ POINTS.T, np.eye(12), callback=f
+    ),
+}
+
+
+@pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: solver.__name__)
+@pytest.mark.parametrize("answer", ["stop", 1, np.array([1, 2])], ids=repr)
+def test_an_answer_that_a_callback_cannot_give_is_refused(solver, answer):
+    calls = []
+
+    def reply(state):
+        calls.append(state)
+        return answer
+
+    with pytest.raises(TypeError, match=r"`callback` returned .*Return True to stop"):
+        SOLVERS[solver](reply)
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("answer", ["stop", 1])
+def test_a_callback_that_fails_leaves_the_earlier_fit(answer):
+    sorting = KernelizedSorting().fit(POINTS, POINTS[::-1])
+    before = sorting.permutation_
+    with pytest.raises(TypeError, match="`callback`"):
+        sorting.set_params(callback=lambda state: answer).fit(POINTS, POINTS)
+    assert sorting.permutation_ is before
+
+
+def test_no_solver_with_a_callback_is_left_out():
+    takers = {
+        value
+        for room in (unshuffle, unshuffle.assignment)
+        for name in room.__all__
+        if callable(value := getattr(room, name))
+        and "callback" in inspect.signature(value).parameters
+    }
+    assert takers == set(SOLVERS)

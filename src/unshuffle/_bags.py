@@ -1,7 +1,8 @@
 """Bags of points: validation, storage, and the base class of estimators that take them."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from unshuffle._arrays import (
     is_polars,
     is_text,
     table_shape,
+    unwrap_anndata,
 )
 from unshuffle._parameters import check_memory
 from unshuffle._printing import warn_user
@@ -60,7 +62,8 @@ class Bags:
     def of(cls, bags: Any, *, name: str = "X") -> "Bags":
         """Validate a list of (n_i, d) arrays, a pandas groupby, or a 3-D or 2-D array.
 
-        The rows of a 2-D array are bags of one point. `name` is used in error messages.
+        The rows of a 2-D array are bags of one point. Sparse matrices in a list become dense;
+        a sparse matrix alone is refused. `name` is used in error messages.
         """
         points, offsets = _check_bags(bags, name)
         return cls(points, offsets)
@@ -78,6 +81,14 @@ class Bags:
         """Bags from `start` up to `stop`."""
         first, last = self.offsets[start], self.offsets[stop]
         return Bags(self.points[first:last], self.offsets[start : stop + 1] - first)
+
+    def chosen(self, bags: NDArray[np.intp]) -> "Bags":
+        """Some of the bags, in the order of their numbers."""
+        offsets = _offsets(self.sizes[bags])
+        rows = np.arange(offsets[-1]) + np.repeat(
+            self.offsets[bags] - offsets[:-1], np.diff(offsets)
+        )
+        return Bags(self.points[rows], offsets)
 
     def sorted(self) -> "Bags":
         """Same bags with the points of each in canonical order."""
@@ -155,10 +166,11 @@ class BagEstimatorMixin:
 
     Inherit from it first, then from scikit-learn's mixins and `BaseEstimator`. In `fit`, call
     ``bags = self._record_columns(bags)``; in every method that takes new bags, call
-    ``bags = self._bags_like_fitted(bags)``. Both accept a list of arrays of shape (n_i, d), a
-    pandas groupby, or a 3-D or 2-D array (whose rows are bags of one point), refuse anything else
-    with an error that says what to do, and return the validated bags: iterate over them for one
-    float64 array per bag; `bags.points` holds all points stacked and `bags.sizes` their numbers.
+    ``bags = self._bags_like_fitted(bags)``. Both accept a list of arrays of shape (n_i, d),
+    sparse ones included, a pandas groupby, or a 3-D or 2-D array (whose rows are bags of one
+    point), refuse anything else with an error that says what to do, and return the validated bags:
+    iterate over them for one float64 array per bag; `bags.points` holds all points stacked and
+    `bags.sizes` their numbers.
 
     Methods for subclasses:
 
@@ -327,19 +339,20 @@ def _stack(bags: list[Any], name: str) -> tuple[NDArray[np.float64], NDArray[np.
         together = np.ascontiguousarray(np.concatenate(bags))
         if float(np.abs(together).max()) <= LARGEST:  # False for NaN
             return together, _offsets([len(bag) for bag in bags])
+    bags = [unwrap_anndata(bag, f"Bag {i} of {name}") for i, bag in enumerate(bags)]
+    _check_dense_memory(bags, name)
     points = []
     for i, bag in enumerate(bags):
         n_axes = _dimensions(bag)
         if (np.size(bag) if n_axes < 2 else table_shape(bag)[0]) == 0:
             raise ValueError(f"Bag {i} of {name} is empty. Drop it, or add a point.")
-        if sparse.issparse(bag):
-            raise TypeError(f"Bag {i} of {name} is sparse. Call toarray() on it first.")
         if n_axes != 2:
             raise ValueError(
                 f"Bag {i} of {name} has {n_axes} dimension(s); a bag has 2, points by features. "
                 f"{_FORMS}"
             )
-        points.append(_check_points(bag, holder=f"bag {i} of {name}"))
+        dense = bag.toarray() if sparse.issparse(bag) else bag
+        points.append(_check_points(dense, holder=f"bag {i} of {name}"))
         _check_same_columns(bag, bags[0], i, name)
         if points[i].shape[1] != points[0].shape[1]:
             raise ValueError(
@@ -349,12 +362,22 @@ def _stack(bags: list[Any], name: str) -> tuple[NDArray[np.float64], NDArray[np.
     return np.concatenate(points), _offsets([len(each) for each in points])
 
 
+def _check_dense_memory(bags: list[Any], name: str) -> None:
+    """Refuse sparse bags that would not fit into free memory as dense points."""
+    n_numbers = sum(prod(bag.shape) for bag in bags if sparse.issparse(bag))
+    check_memory(
+        16 * n_numbers,  # each bag, and all of them together
+        what=f"Dense points of the sparse bags of {name}",
+        instead="Reduce their columns first, for example with TruncatedSVD.",
+    )
+
+
 def _is_plain(bag: Any) -> bool:
     """Whether a bag needs no conversion, and no error message unless for its numbers."""
     return type(bag) is np.ndarray and bag.dtype == np.float64 and bag.ndim == 2 and bag.size > 0
 
 
-def _offsets(sizes: list[int]) -> NDArray[np.intp]:
+def _offsets(sizes: Sequence[int] | NDArray[np.intp]) -> NDArray[np.intp]:
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
 
 

@@ -24,7 +24,8 @@ class SearchState:
 
     Pass `callback=function` to an estimator that has this parameter. The function is called with a
     `SearchState` after each step, one call at a time. If it returns True, the solver stops and the
-    estimator keeps the best solution so far.
+    estimator keeps the best solution so far. If it returns False or None, the solver continues.
+    Anything else raises a TypeError; an earlier fit stays as it was.
 
     Attributes
     ----------
@@ -104,6 +105,18 @@ def refitting(estimator: Any) -> Iterator[None]:
         vars(estimator).clear()
         vars(estimator).update(before)
         raise
+
+
+def asks_to_stop(callback: Callback, state: SearchState) -> bool:
+    """Call a callback, and return its answer; refuse all but True, False and None."""
+    answer: Any = callback(state)
+    # np.True_, from comparisons of `permutation`, is not True itself.
+    if answer is not None and not isinstance(answer, bool | np.bool_):
+        raise TypeError(
+            f"`callback` returned {answer!r:.100}, a {type(answer).__name__}. Return True to "
+            "stop, and False or None to continue."
+        )
+    return bool(answer)
 
 
 class Stopped(Exception):
@@ -211,9 +224,7 @@ class Search(Generic[Solution]):
                 fraction=self._fraction,
                 generators=None if generators is None else generators.copy(),
             )
-            answer = self.callback(state)
-            # np.True_, from comparisons of `permutation`, is not True itself.
-            if isinstance(answer, bool | np.bool_) and answer:
+            if asks_to_stop(self.callback, state):
                 self.stopped = True
                 raise Stopped
 

@@ -66,13 +66,15 @@ def callback() -> Kind:
     def interrupt(*state: Any) -> None:
         raise KeyboardInterrupt
 
-    def scribble(*state: Any) -> str:
+    def scribble(*state: Any) -> None:
         order = getattr(state[0], "permutation", None)
         if order is not None:
             order[...] = 0
+
+    def mumble(*state: Any) -> str:
         return "go on"
 
-    hostile = [fail, interrupt, scribble, 5, "print", [], lambda *state: np.array([1, 2])]
+    hostile = [fail, interrupt, scribble, mumble, 5, "print", [], lambda *_: np.array([1, 2])]
     hostile += [lambda *state: np.nan]
     return Kind(
         lambda case, rng: pick(rng, [None, quiet, stop]), lambda case, rng: pick(rng, hostile)

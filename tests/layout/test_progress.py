@@ -82,7 +82,7 @@ def test_stopping_leaves_a_valid_layout(colors, check_layout, quality, shape, la
     assert np.isfinite(layout.score_)
 
 
-@pytest.mark.parametrize("answer", [None, False, 0, "no", 1.0])
+@pytest.mark.parametrize("answer", [None, False, np.False_])
 def test_only_true_stops(colors, answer):
     layout = GridLayout(random_state=0, callback=lambda _: answer).fit(colors(30))
     assert np.array_equal(layout.grid_, GridLayout(random_state=0).fit(colors(30)).grid_)

@@ -126,7 +126,7 @@ def test_an_interrupt_during_release_keeps_all_pairs(paired_points, monkeypatch)
     assert sorting.confidence_.any()
 
 
-@pytest.mark.parametrize("answer", [None, False, 0, "no", 1.0])
+@pytest.mark.parametrize("answer", [None, False, np.False_])
 def test_only_true_stops(paired_points, answer):
     X, y, truth = paired_points(15, 6)
     sorting = KernelizedSorting(callback=lambda _: answer).fit(X, y)

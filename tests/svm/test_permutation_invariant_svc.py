@@ -11,13 +11,22 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from unshuffle import PermutationInvariantSVC, SetAligner
 
 
+def failing_checks(estimator):
+    """Checks that fail, which test_sample_weight.py replaces, and why."""
+    reason = "libsvm stops within 1e-3 of its optimum, and scikit-learn's own SVC fails too"
+    if estimator.probability:
+        reason = "copies of a set may be held out apart, and a class of one set cannot be"
+    return {"check_sample_weight_equivalence_on_dense_data": reason}
+
+
 @pytest.mark.filterwarnings("ignore:X is a data frame")  # of sets of one point
 @parametrize_with_checks(
     [
         PermutationInvariantSVC(),
         PermutationInvariantSVC(margin_weight=0.1, kernel="rbf", template="ball", slack=0.2),
         PermutationInvariantSVC(kernel="rbf", probability=True),
-    ]
+    ],
+    expected_failed_checks=failing_checks,
 )
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
@@ -345,7 +354,7 @@ def test_labels_of_two_types_are_refused(shapes):
 def test_class_weights_must_be_above_zero(shapes):
     sets, labels = shapes
     weights = dict.fromkeys(np.unique(labels).tolist(), 1.0) | {labels[0].item(): -1.0}
-    with pytest.raises(ValueError, match=r"class_weight gives the class .* the weight -1"):
+    with pytest.raises(ValueError, match=r"`class_weight` gives the class .* the weight -1"):
         PermutationInvariantSVC(class_weight=weights).fit(sets, labels)
 
 

@@ -123,6 +123,9 @@ def quadratic_assignment(
     larger matrix over the matched items is subtracted, as in `KernelizedSorting`. The result is
     the part of the larger matrix that is closest to the smaller one.
 
+    Very small or large matrices are divided by powers of two first, which changes nothing but the
+    unit. Entries below 1e-150 of the largest in their matrix count as 0.
+
     A search takes time proportional to n_A * n_B * max(n_A, n_B) up to 100 items and about 0.1 s
     for more; climbing from a start takes about their cube. Memory: about 14 arrays of the size of
     the larger matrix.

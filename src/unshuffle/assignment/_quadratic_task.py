@@ -22,6 +22,7 @@ from unshuffle._parameters import (
 from unshuffle._quadratic import Permutation, QuadraticProblem, as_hermitian
 from unshuffle._quadratic_bounds import BoundProblem
 from unshuffle._quadratic_search import Start, relaxed
+from unshuffle.assignment._quadratic_units import Units, check_sums
 from unshuffle.assignment._solve import as_matrix
 
 # SciPy's names of arguments, of starts, and of settings that have no effect here.
@@ -35,11 +36,9 @@ EXACT = 2.0**52  # floats represent smaller whole numbers and their halves
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """The user's matrices, and the problem of the smaller set of items."""
+    """The user's matrices in other units, and the problem of the smaller set of items."""
 
-    A: NDArray[Any]
-    B: NDArray[Any]
-    cost: NDArray[Any] | None
+    units: Units
     maximize: bool
     problem: QuadraticProblem
     swapped: bool  # whether the items of B are its rows
@@ -60,9 +59,14 @@ class Task:
             instead='KernelizedSorting matches similar items with less, method="low_rank".',
         )
         sign = 1.0 if maximize else -1.0
-        squares = maximize and sizes[0] != sizes[1]
-        K, L = as_hermitian(sign * A.astype(np.float64), B.astype(np.float64), squares=squares)
-        linear = None if cost is None else -sign * cost.astype(np.float64)
+        squared = None
+        if maximize and sizes[0] != sizes[1]:
+            squared = "A" if sizes[0] > sizes[1] else "B"
+        check_sums(A, B, cost, squared)
+        units = Units.of(A, B, cost, squared)
+        first, second = (each.astype(np.float64) for each in (units.A, units.B))
+        K, L = as_hermitian(sign * first, second, squares=squared is not None)
+        linear = None if units.cost is None else -sign * units.cost.astype(np.float64)
         if swapped := sizes[0] > sizes[1]:
             # Signs belong to the first matrix. The squares of the larger one are subtracted.
             K, L, pairs = sign * L, sign * K, pairs[:, ::-1]
@@ -70,7 +74,12 @@ class Task:
         problem = QuadraticProblem.with_linear_diagonals(
             K, L, linear, frozen=pairs, subtract_squares=maximize
         )
-        return cls(A, B, cost, maximize, problem, swapped)
+        return cls(units, maximize, problem, swapped)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Numbers of items of A and of B."""
+        return self.units.A.shape[0], self.units.B.shape[0]
 
     @cached_property
     def free(self) -> QuadraticProblem:
@@ -105,20 +114,23 @@ class Task:
         matched = self.problem.add_frozen(permutation)
         if not self.swapped:
             return matched
-        columns = np.full(self.A.shape[0], -1, dtype=np.intp)
+        columns = np.full(self.sizes[0], -1, dtype=np.intp)
         columns[matched] = np.arange(matched.size)
         return columns
 
     def value(self, columns: Permutation) -> float | int:
-        """Objective of a matching; exact for whole numbers."""
-        rows = np.flatnonzero(columns >= 0)
+        """Objective of a matching in the user's unit; exact for whole numbers."""
+        return self.units.back(self._value(columns))
+
+    def _value(self, columns: Permutation) -> float | int:
+        units, rows = self.units, np.flatnonzero(columns >= 0)
         columns = columns[rows]
-        A, B = self.A[np.ix_(rows, rows)], self.B[np.ix_(columns, columns)]
+        A, B = units.A[np.ix_(rows, rows)], units.B[np.ix_(columns, columns)]
         terms = [(A, B, 2)]
-        if self.cost is not None:
-            chosen = self.cost[rows, columns]
+        if units.cost is not None:
+            chosen = units.cost[rows, columns]
             terms.append((chosen, np.ones_like(chosen), 2))
-        if self.maximize and self.A.shape != self.B.shape:
+        if self.maximize and self.sizes[0] != self.sizes[1]:
             larger = A if self.swapped else B
             terms.append((larger, larger, -1))
         total = sum(weight * _exact_sum(first, second) for first, second, weight in terms)
@@ -128,14 +140,16 @@ class Task:
     def result(self, permutation: Permutation, n_steps: int, slack: float) -> OptimizeResult:
         """What the user gets; the optimum is at most `slack` better."""
         columns = self.columns(permutation)
-        value = self.value(columns)
+        value, back = self._value(columns), self.units.back
         if self.step > 0.0 and np.isfinite(slack):
             slack = round(slack / self.step) * self.step
             if isinstance(value, int) and slack == int(slack):
                 slack = int(slack)
         gap = 0.0 if slack == 0 else float(slack / abs(value)) if value else np.inf
-        bound = {"upper_bound": value + slack} if self.maximize else {"lower_bound": value - slack}
-        return OptimizeResult(col_ind=columns, fun=value, nit=n_steps, **bound, gap=gap)
+        bound = back(value + slack if self.maximize else value - slack)
+        name = "upper_bound" if self.maximize else "lower_bound"
+        found = {"fun": back(value), "nit": n_steps, name: bound, "gap": gap}
+        return OptimizeResult(col_ind=columns, **found)
 
 
 def _common_divisor(numbers: NDArray[np.float64]) -> int:
@@ -235,8 +249,7 @@ def list_given_starts(
 
 def start_from_guess(task: Task, guess: Any, rng: np.random.RandomState) -> Permutation:
     """Matching of the free items with the guessed pairs, as far as these are free."""
-    sizes = task.A.shape[0], task.B.shape[0]
-    pairs = check_frozen(guess, *sizes, first="A", second="B", name="partial_guess")
+    pairs = check_frozen(guess, *task.sizes, first="A", second="B", name="partial_guess")
     rows, columns = (pairs[:, ::-1] if task.swapped else pairs).T
     free_rows, free_columns = task.problem.free_rows, task.problem.free_columns
     kept = np.isin(rows, free_rows) & np.isin(columns, free_columns)
@@ -260,8 +273,8 @@ def check_position(position: Any, task: Task, rng: np.random.RandomState) -> NDA
             shares /= shares.sum(axis=1, keepdims=True)
         return 0.5 * (shares + 1.0 / n_columns)
     shares = as_numbers(position, "P0")
-    n_free = task.A.shape[0] - len(task.problem.frozen), task.B.shape[0] - len(task.problem.frozen)
-    check_shape(shares, n_free, "P0", "free items of A by free items of B")
+    n_A, n_B = (size - len(task.problem.frozen) for size in task.sizes)
+    check_shape(shares, (n_A, n_B), "P0", "free items of A by free items of B")
     check_finite(shares, "P0")
     shares = shares.T if task.swapped else shares
     sums = shares.sum(axis=0), shares.sum(axis=1)

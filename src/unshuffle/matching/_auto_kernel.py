@@ -38,12 +38,14 @@ MOST_EXPLAINED = 500
 # To be taken, they must be more reliable by this much, or agree so much more on 30 known pairs;
 # on fewer, chance makes the best of several choices look better, in proportion to 1 / sqrt(n).
 MARGIN, MARGIN_KNOWN = 0.05, 0.2
-# Columns are in different units if the largest spread is this many times that of most others.
-DIFFERENT_UNITS = 100.0
+# Columns are in different units if the largest spread is this many times that of such a share of
+# them. Of units drawn from seven powers of ten, 1 table of 140 with eight columns has fewer.
+DIFFERENT_UNITS, SHARE_DIFFERENT = 100.0, 0.25
 # Scalings under which the widest columns of different units decide alone: they agree with almost
 # anything, and hold on to it.
 KEEP_UNITS = "as given", "rows normalized"
-UNITS_DIFFER = "most columns spread less than a hundredth of the widest"
+UNITS_DIFFER = "a quarter of the columns or more spread less than a hundredth of the widest"
+SOME_DIFFER = "standardized tables explain more of each other"
 KERNELS = ("rbf", "geodesic", "local")
 NO_PAIRS = np.empty((0, 2), dtype=np.intp)
 
@@ -62,7 +64,7 @@ def kernel_for(collection: Any) -> Any:
     return "text" if is_text(collection) else "rbf"
 
 
-AS_GIVEN = Choice("as given", "rbf")
+AS_GIVEN, STANDARDIZED = Choice("as given", "rbf"), Choice("standardized", "rbf")
 
 
 class Tables:
@@ -82,14 +84,28 @@ class Tables:
         """As given, or standardized if the columns are in different units, and why.
 
         A few columns of little spread are dead rather than in another unit: standardizing would
-        raise their noise. If most columns have little spread, the others outvote them.
+        raise their noise.
         """
+        if self._share_of_narrow_columns() >= SHARE_DIFFERENT:
+            return STANDARDIZED, UNITS_DIFFER
+        return AS_GIVEN, ""
+
+    @property
+    def second_choice(self) -> tuple[Choice, str] | None:
+        """What `first_choice` might have been too, if units are in doubt and rows differ then."""
+        if self.first_choice[0] == STANDARDIZED:
+            return (AS_GIVEN, "") if self._can_be_compared_as_given() else None
+        return (STANDARDIZED, SOME_DIFFER) if self._share_of_narrow_columns() > 0.0 else None
+
+    def _share_of_narrow_columns(self) -> float:
+        """Share of the columns that spread far less than the widest one, in either table."""
+        shares = [0.0]
         for table in (self.X, self.y):
             spreads = table.std(axis=0)
             spreads = spreads[spreads > 0]
-            if spreads.size and spreads.max() > DIFFERENT_UNITS * np.median(spreads):
-                return Choice("standardized", "rbf"), UNITS_DIFFER
-        return AS_GIVEN, ""
+            if spreads.size:
+                shares.append(float((DIFFERENT_UNITS * spreads < spreads.max()).mean()))
+        return max(shares)
 
     def explained(self, pairs: NDArray[np.intp]) -> float:
         """How much of the columns of either table the other one explains, by matched pairs.
@@ -115,7 +131,7 @@ class Tables:
         )
         return K, L
 
-    def can_be_compared_as_given(self) -> bool:
+    def _can_be_compared_as_given(self) -> bool:
         """Whether the rows differ by more than rounding, judged by a sample."""
         sample = self.sample(NO_PAIRS, np.random.RandomState(0))
         return _try_pair(sample, AS_GIVEN) is not None
@@ -199,7 +215,7 @@ def choose_by_persistence(
 ) -> tuple[Choice, str]:
     """Choice under which halves of a sample lead to the same partners most often, and why."""
     sample = tables.sample(NO_PAIRS, rng)
-    left_out = KEEP_UNITS if tables.first_choice[1] else ()
+    left_out = KEEP_UNITS if STANDARDIZED in (first, tables.first_choice[0]) else ()
     reached = {}
     for choice in (first, *sample.other_choices(first, left_out)):
         # Pairs are built anew below: all of them together would take much memory.

@@ -26,10 +26,9 @@ from unshuffle._mean_field import interaction_spread
 from unshuffle._parallel import count_threads, one_blas_thread
 from unshuffle._parameters import check_memory, check_option
 from unshuffle._printing import duration, warn_user
-from unshuffle._progress import Callback, SearchState
+from unshuffle._progress import Callback, SearchState, asks_to_stop
 from unshuffle.assignment import soft_assignment
 from unshuffle.matching._auto_kernel import (
-    AS_GIVEN,
     Choice,
     Tables,
     choose_by_known_pairs,
@@ -175,7 +174,10 @@ class Fit(ABC):
             time += f", or up to {duration(seconds * self.times_longer)} if the sides agree weakly"
         if seconds > NOTABLE and self.sorting.callback is not None:
             expected = f"expected: about {time}, {n_bytes / 1e9:,.1f} GB"
-            self.sorting.callback(SearchState(0, np.nan, np.empty(0, np.intp), expected))
+            # Its answer does not stop the fit, of which there is no result yet.
+            asks_to_stop(
+                self.sorting.callback, SearchState(0, np.nan, np.empty(0, np.intp), expected)
+            )
         if seconds > LONG:
             warn_user(
                 f"{what} takes roughly {time}, and {n_bytes / 1e9:,.1f} GB. "
@@ -192,13 +194,12 @@ class Fit(ABC):
         if len(known) >= FEWEST:
             self.choice, self.reason = choose_by_known_pairs(self.tables, known, fixed_rng())
 
-    def choose_as_given(self) -> bool:
-        """Take the tables as given, if they were not and can be."""
-        if self.tables is None or self.choice == AS_GIVEN:
+    def choose_other_units(self) -> bool:
+        """Take the tables as given if they were standardized, or the reverse, where in doubt."""
+        second = None if self.tables is None else self.tables.second_choice
+        if second is None:
             return False
-        if not self.tables.can_be_compared_as_given():
-            return False
-        self.choice, self.reason = AS_GIVEN, ""
+        self.choice, self.reason = second
         return True
 
     def choose_again(self) -> bool:

@@ -687,7 +687,7 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         An answer never gives way to one that is believed less.
         """
         for choose, is_better in (
-            (fit.choose_as_given, fit.explains_more),
+            (fit.choose_other_units, fit.explains_more),
             (fit.choose_again, lambda *_: True),  # compared already, on samples
         ):
             best, believed = (fit.choice, fit.reason), self.expected_accuracy_

@@ -471,7 +471,12 @@ def check_several_collections(collections: Any) -> list[Any]:
     several = list(collections)
     if len(several) < 2:
         raise ValueError(f"`X` holds {len(several)} collection(s); at least two are needed. {ask}")
-    single = [t for t, each in enumerate(several) if not hasattr(each, "__len__")]
+    # Arrays of the array API standard have axes, but no length.
+    single = [
+        t
+        for t, each in enumerate(several)
+        if not (hasattr(each, "__len__") or getattr(each, "ndim", False))
+    ]
     if len(single) == len(several):
         raise ValueError(f"`X` is a list of {len(several)} single values. {ask}")
     if single:

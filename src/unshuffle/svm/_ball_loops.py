@@ -10,7 +10,7 @@ Array = NDArray[np.float64]
 
 @compiled()
 def exchange_weights(
-    K: Array, weights: Array, slope: Array, bound: float, tol: float, max_steps: int
+    K: Array, weights: Array, slope: Array, bounds: Array, tol: float, max_steps: int
 ) -> int:
     """Move weight between two items at a time until no exchange lowers w'Kw - diag(K)'w.
 
@@ -21,7 +21,7 @@ def exchange_weights(
     for step in range(max_steps):
         gains = -1
         for i in range(n):
-            if weights[i] < bound and (gains < 0 or slope[i] < slope[gains]):
+            if weights[i] < bounds[i] and (gains < 0 or slope[i] < slope[gains]):
                 gains = i
         steepest, best, loses = 0.0, 0.0, -1
         for j in range(n):
@@ -37,11 +37,11 @@ def exchange_weights(
             return step
         curvature = max(K[gains, gains] + K[loses, loses] - 2.0 * K[gains, loses], 1e-300)
         moved = (slope[loses] - slope[gains]) / (2.0 * curvature)
-        moved = min(moved, bound - weights[gains], weights[loses])
+        moved = min(moved, bounds[gains] - weights[gains], weights[loses])
         # A weight that reaches its bound must equal it exactly, or it is chosen forever.
-        full = moved == bound - weights[gains]
+        full = moved == bounds[gains] - weights[gains]
         empty = moved == weights[loses]
-        weights[gains] = bound if full else weights[gains] + moved
+        weights[gains] = bounds[gains] if full else weights[gains] + moved
         weights[loses] = 0.0 if empty else weights[loses] - moved
         for i in range(n):
             slope[i] += 2.0 * moved * (K[i, gains] - K[i, loses])

@@ -1,4 +1,4 @@
-"""Support vector classifiers of ordered sets, calibration, and checks of labels and weights."""
+"""Support vector classifiers of ordered sets, and their calibration."""
 
 import warnings
 from dataclasses import dataclass
@@ -11,16 +11,14 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
-from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
 
-from unshuffle._arrays import as_array, middle
+from unshuffle._arrays import middle
 from unshuffle._bags import Bags, gathered
 from unshuffle._kernel_features import PointKernel
 from unshuffle._parallel import map_parallel, wait_for
 from unshuffle._parameters import check_kernel_memory
 from unshuffle._printing import warn_user
+from unshuffle.svm._labels import LabeledSets
 from unshuffle.svm._templates import (
     Aligned,
     Array,
@@ -79,12 +77,11 @@ class OrderedSetSVC:
 class Problem:
     """Training sets, and how classifiers are trained on them."""
 
-    sets: Bags  # as the user gave them
-    codes: NDArray[np.intp]  # index of the class of each set
+    training: LabeledSets
     preparation: Preparation
     candidates: Candidates
     C: float
-    weights: Array | None  # factors of C, one for each set
+    factors: Array | None  # of C, one for each set: the weights of its class and its own
     margin_weight: float
     bisect: bool
     n_jobs: int | None
@@ -93,7 +90,7 @@ class Problem:
 def train(problem: Problem, orders: Orders, y: NDArray[Any]) -> OrderedSetSVC:
     """Train a classifier on the sets in these orders, with these labels."""
     kernel = problem.preparation.features.kernel
-    sets = gathered(problem.sets, problem.candidates.points(orders))
+    sets = gathered(problem.training.sets, problem.candidates.points(orders))
     center = _far_center(sets) if kernel is None else np.zeros(sets.shape[2])
     sets = sets - center
     K = ordered_gram(kernel, sets, sets, n_jobs=problem.n_jobs)
@@ -103,7 +100,7 @@ def train(problem: Problem, orders: Orders, y: NDArray[Any]) -> OrderedSetSVC:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # reported below
         try:
-            wait_for(svc.fit, K, y, problem.weights)
+            wait_for(svc.fit, K, y, problem.factors)
         except ValueError as error:
             raise ValueError(
                 f"Kernel values between sets reach {float(np.abs(K).max()):.3g}, too large for a "
@@ -205,9 +202,9 @@ def learn_aligned(problem: Problem, found: Aligned) -> Learned:
     """Train one classifier of all classes on aligned sets."""
     candidates = problem.candidates
     orders = nearest_candidates(found.template, candidates.features, n_jobs=problem.n_jobs)
-    classifier = train(problem, orders, problem.codes)
+    classifier = train(problem, orders, problem.training.codes)
     permutations = candidates.points(orders)
-    ordered = gathered(problem.sets, permutations)
+    ordered = gathered(problem.training.sets, permutations)
     return Learned(
         model=TemplateClassifier(problem.preparation, found.template, classifier),
         templates=np.einsum("n,nrd->rd", found.ball.weights, ordered)[np.newaxis],
@@ -228,10 +225,13 @@ class Sigmoids:
     shifts: Array
 
     @classmethod
-    def of(cls, decisions: Array, positive: NDArray[np.bool_]) -> "Sigmoids":
+    def of(
+        cls, decisions: Array, positive: NDArray[np.bool_], weights: Array | None
+    ) -> "Sigmoids":
         """Fit sigmoids to held-out decision values; `positive` marks the true columns."""
-        fitted = [_sigmoid(*column) for column in zip(decisions.T, positive.T, strict=True)]
-        return cls(*np.array(fitted).T)
+        weights = np.ones(len(decisions)) if weights is None else weights
+        columns = zip(decisions.T, positive.T, strict=True)
+        return cls(*np.array([_sigmoid(*column, weights) for column in columns]).T)
 
     def probabilities(self, decisions: Array) -> Array:
         """Class probabilities, shape (n, n_classes); rows sum to 1."""
@@ -244,10 +244,9 @@ class Sigmoids:
         return np.divide(shares, total, out=even, where=total > 0.0)
 
 
-def _sigmoid(values: Array, positive: NDArray[np.bool_]) -> tuple[float, float]:
+def _sigmoid(values: Array, positive: NDArray[np.bool_], weights: Array) -> tuple[float, float]:
     """Slope and shift of one sigmoid, by Platt's method."""
-    n_positive = int(positive.sum())
-    n_negative = positive.size - n_positive
+    n_positive, n_negative = float(weights[positive].sum()), float(weights[~positive].sum())
     # Platt's targets stop short of 0 and 1, so that separable classes have a finite fit.
     target = np.where(positive, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
     scale = max(float(np.abs(values).max()), np.finfo(float).tiny)
@@ -256,71 +255,10 @@ def _sigmoid(values: Array, positive: NDArray[np.bool_]) -> tuple[float, float]:
     def loss(parameters: Array) -> tuple[float, Array]:
         slope, shift = parameters
         logits = slope * values + shift
-        excess = expit(logits) - target
-        cost = np.logaddexp(0.0, logits) - target * logits
+        excess = weights * (expit(logits) - target)
+        cost = weights * (np.logaddexp(0.0, logits) - target * logits)
         return float(cost.sum()), np.array([excess @ values, excess.sum()])
 
     start = np.array([0.0, np.log((n_positive + 1) / (n_negative + 1))])
     found = minimize(loss, start, jac=True, method="L-BFGS-B").x
     return float(found[0]) / scale, float(found[1])
-
-
-def check_classes(y: Any, n_sets: int, estimator: str) -> tuple[NDArray[Any], Orders]:
-    """Distinct labels, at least two, and the index of the label of each set."""
-    # scikit-learn's checks look for some of the words below.
-    if y is None:
-        raise ValueError(
-            f"{estimator} requires y to be passed, but the target y is None. Pass the class of "
-            "each set."
-        )
-    if isinstance(y, np.ma.MaskedArray) and np.ma.is_masked(y):
-        raise ValueError("y has masked entries, so some sets have no label. Drop these sets.")
-    y = as_array(y, "y", plain=False)
-    if np.iscomplexobj(y):
-        raise ValueError("Complex data not supported: y holds complex numbers. Pass labels.")
-    if y.ndim == 0 or (y.ndim > 1 and y.shape[1:] != (1,)):
-        raise ValueError(f"y should be a 1d array of labels of the sets, got shape {y.shape}.")
-    labels = column_or_1d(y, warn=True)
-    if labels.dtype.kind in "fc" and not np.isfinite(labels).all():
-        raise ValueError("Input y contains NaN or infinity. Drop these sets, or label them.")
-    try:
-        classes, codes = np.unique(labels, return_inverse=True)
-    except TypeError as error:
-        kinds = sorted({type(each).__name__ for each in labels})
-        raise ValueError(
-            f"y holds labels of the types {', '.join(kinds)}, which cannot be sorted. Pass labels "
-            "of one type, such as strings."
-        ) from error
-    try:
-        check_classification_targets(labels)
-    except ValueError as error:
-        raise ValueError(
-            f"Unknown label type: y holds continuous values such as {classes[0]!r}. Pass one "
-            "label for each set, such as an integer or a string."
-        ) from error
-    if len(labels) != n_sets:
-        raise ValueError(
-            f"X holds {n_sets} sets and y has {len(labels)} labels: inconsistent numbers of "
-            "samples. Pass one label for each set."
-        )
-    if classes.size < 2:
-        raise ValueError(
-            f"All {n_sets} sets are of one class, {classes.tolist()[0]!r}. Pass sets of at least "
-            "two classes."
-        )
-    return classes, codes
-
-
-def class_weights(wanted: Any, classes: NDArray[Any], codes: Orders) -> Array | None:
-    """Weight of each set, from the weight of its class, which must be positive."""
-    if wanted is None:
-        return None
-    weights = np.asarray(compute_sample_weight(wanted, classes[codes]))
-    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights > 0)))
-    if wrong.size:
-        label, weight = classes.tolist()[codes[wrong[0]]], float(weights[wrong[0]])
-        raise ValueError(
-            f"class_weight gives the class {label!r} the weight {weight:g}. Pass positive "
-            "weights; to ignore a class, leave its sets out."
-        )
-    return weights

@@ -60,10 +60,10 @@ def separate_classes(
 ) -> Separated:
     """Separate each remaining class from the others, one after another."""
     separated = found if isinstance(found, Separated) else Separated(found)
-    n_classes = int(problem.codes.max()) + 1
+    n_classes = int(problem.training.codes.max()) + 1
     positive = [1] if n_classes == 2 else list(range(n_classes))
     for each in positive[len(separated.separations) :]:
-        signs = np.where(problem.codes == each, 1.0, -1.0)
+        signs = np.where(problem.training.codes == each, 1.0, -1.0)
         separated = _separate_class(problem, separated, signs, search)
     return separated
 
@@ -107,7 +107,7 @@ def _separation(
 ) -> Separation:
     """Center and plane of the sets in these orders, following the separation before."""
     ordered = problem.candidates.ordered(orders)
-    ball, template = centered_ball(ordered, problem.preparation.slack)
+    ball, template = centered_ball(ordered, problem.preparation.slack, problem.training.shares)
     classifier = train(problem, orders, signs)
     normal = np.tensordot(classifier.dual_weights, ordered, axes=1)
     push = problem.margin_weight * normal * _length(template) / max(_length(normal), 1e-300)
@@ -214,7 +214,7 @@ def learn_separated(problem: Problem, found: Aligned | Separated) -> Learned:
     separations, path = separated.separations, separated.aligned.path
     permutations = np.stack([problem.candidates.points(one.orders) for one in separations])
     centers = [
-        np.einsum("n,nrd->rd", one.ball.weights, gathered(problem.sets, order))
+        np.einsum("n,nrd->rd", one.ball.weights, gathered(problem.training.sets, order))
         for one, order in zip(separations, permutations, strict=True)
     ]
     return Learned(

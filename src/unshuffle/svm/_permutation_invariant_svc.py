@@ -8,12 +8,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._bags import BagEstimatorMixin, Bags
+from unshuffle._bags import BagEstimatorMixin
 from unshuffle._parallel import check_n_jobs
 from unshuffle._parameters import (
     FLAG,
@@ -28,10 +29,9 @@ from unshuffle.svm._classifiers import (
     Learned,
     Problem,
     Sigmoids,
-    check_classes,
-    class_weights,
     learn_aligned,
 )
+from unshuffle.svm._labels import LabeledSets, check_sample_weight, penalty_factors
 from unshuffle.svm._paper import check_push, learn_separated, separate_classes
 from unshuffle.svm._templates import CONSTRAINTS, N_MATRICES, Preparation, align, warn_unconverged
 
@@ -105,7 +105,8 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
     unequal : {"resample", "rectangular"}, default="resample"
         How to treat sets of other sizes, as in `SetAligner`.
     class_weight : dict, "balanced" or None, default=None
-        Multiplies C for the sets of each class, as in SVC.
+        Multiplies C for the sets of each class, as in SVC. Sums of weights take the place of
+        numbers of sets in "balanced" if `fit` is given a `sample_weight`.
     probability : bool, default=False
         Whether to enable `predict_proba`, which fits five more classifiers on parts of the sets.
     max_iter : int, default=50
@@ -131,7 +132,8 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
         Template points: the center of the ordered training sets. There is one template, or one for
         each class if margin_weight > 0 and there are three classes or more.
     permutations_ : ndarray of shape (n_templates, n_sets, n_points)
-        `X[i][permutations_[k, i]]` is training set i in the order of template k.
+        `X[i][permutations_[k, i]]` is training set i in the order of template k; -1 if a
+        `sample_weight` of 0 left the set out.
     support_ : ndarray of shape (n_support,)
         Indices of the sets that are support vectors of any of the classifiers.
     radius_path_ : ndarray of shape (n_rounds, n_templates)
@@ -240,7 +242,7 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
         self.n_jobs = n_jobs
         self.callback = callback
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Align the sets and train the classifier.
 
         Parameters
@@ -249,6 +251,10 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
             Sets of points in any order. The rows of a 2-D array are sets of one point.
         y : array-like of shape (n_sets,)
             Class of each set, with at least two classes.
+        sample_weight : array-like of shape (n_sets,) or None, default=None
+            Weights of the sets, at least 0. Sets of larger weights count more: 2 is as good as a
+            second copy of the set, for template and classifier, and 0 leaves the set out. Only the
+            default `gamma` and the parts that probability=True holds out count each set once.
 
         Returns
         -------
@@ -260,22 +266,22 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
         check_n_jobs(self.n_jobs)
         if self.bisect:
             check_push(self.margin_weight)
-        sets = Bags.of(X)
-        classes, codes = check_classes(y, len(sets), type(self).__name__)
-        if self.probability and np.bincount(codes).min() < 2:
+        training = LabeledSets.of(X, y, sample_weight, type(self).__name__)
+        factors = penalty_factors(training, self.class_weight)
+        if self.probability and np.bincount(training.codes).min() < 2:
             raise ValueError(
                 "probability=True holds out part of each class in turn, but the smallest class "
                 "has 1 set. Pass at least two sets of each class, or probability=False."
             )
-        check_kernel_memory(len(sets), len(sets), n_copies=N_MATRICES)
-        preparation = Preparation.of(sets, self)
+        n_sets = len(training.sets)
+        check_kernel_memory(n_sets, n_sets, n_copies=N_MATRICES)
+        preparation = Preparation.of(training.sets, self)
         problem = Problem(
-            sets,
-            codes,
+            training,
             preparation,
-            preparation.candidates(sets),
+            preparation.candidates(training.sets),
             self.C,
-            class_weights(self.class_weight, classes, codes),
+            factors,
             self.margin_weight,
             self.bisect,
             self.n_jobs,
@@ -283,14 +289,14 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
         search: Search[Any] = Search(self.callback)
 
         def solve() -> Any:
-            found = align(problem.candidates, preparation, search, self.n_jobs)
+            found = align(problem.candidates, preparation, search, self.n_jobs, training.shares)
             return separate_classes(problem, found, search) if self.margin_weight else found
 
         def finish(found: Any) -> None:
             learn = learn_separated if self.margin_weight else learn_aligned
-            self._store(X, problem, classes, learn(problem, found))
+            self._store(X, problem, learn(problem, found))
 
-        fit_by_search(self, search, solve, finish, partial(self._calibrate, problem, classes))
+        fit_by_search(self, search, solve, finish, partial(self._calibrate, problem))
         if not (self.converged_ or search.stopped):
             warn_unconverged(self.max_iter)
         return self
@@ -375,7 +381,7 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
                 f"`y` must hold one class for each set, {len(predicted)} in all, got shape "
                 f"{truth.shape}."
             )
-        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        weights = check_sample_weight(sample_weight, len(predicted))
         return float(np.average(predicted == truth, weights=weights))
 
     def align(self, X: Any) -> NDArray[np.intp]:
@@ -395,14 +401,15 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
         check_is_fitted(self, "classes_")
         return self._model.permutations(self._bags_like_fitted(X), n_jobs=self.n_jobs)
 
-    def _store(self, X: Any, problem: Problem, classes: NDArray[Any], learned: Learned) -> None:
-        self._record_columns(X, problem.sets)
-        self.classes_ = classes
+    def _store(self, X: Any, problem: Problem, learned: Learned) -> None:
+        training = problem.training
+        self._record_columns(X, training.sets)
+        self.classes_ = training.classes
         self._model = learned.model
         self._sigmoids = None
         self.templates_ = learned.templates
-        self.permutations_ = learned.permutations
-        self.support_ = learned.support
+        self.permutations_ = training.among_given(learned.permutations)
+        self.support_ = training.numbers[learned.support]
         self.radius_path_ = learned.radii
         self.margin_path_ = learned.margins
         self.__dict__.pop("gamma_", None)  # from an earlier fit with another kernel
@@ -413,22 +420,25 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
         self.n_iter_ = learned.n_rounds
         self.converged_ = learned.converged
 
-    def _calibrate(self, problem: Problem, classes: NDArray[Any], interrupted: bool) -> None:
+    def _calibrate(self, problem: Problem, interrupted: bool) -> None:
         """Fit sigmoids to decision values of sets that are held out in turn."""
         if interrupted or not self.probability:
             return
-        codes, preparation = problem.codes, problem.preparation
+        training, preparation = problem.training, problem.preparation
+        codes, weights = training.codes, training.weights
         fold = clone(self).set_params(probability=False, callback=None)
         fold.set_params(random_state=preparation.seed, n_points=preparation.n_points)
-        with warnings.catch_warnings():
+        # Weights reach the folds whether or not the user routes metadata.
+        with warnings.catch_warnings(), config_context(enable_metadata_routing=False):
             warnings.simplefilter("ignore", ConvergenceWarning)  # raised once, for all sets
             decisions = cross_val_predict(
                 fold,
-                list(problem.sets),
-                classes[codes],
+                list(training.sets),
+                training.classes[codes],
                 cv=StratifiedKFold(min(N_FOLDS, int(np.bincount(codes).min()))),
+                params=None if weights is None else {"sample_weight": weights},
                 method="decision_function",
             )
         decisions = decisions.reshape(len(codes), -1)
         columns = np.arange(decisions.shape[1]) if decisions.shape[1] > 1 else np.array([1])
-        self._sigmoids = Sigmoids.of(decisions, codes[:, None] == columns)
+        self._sigmoids = Sigmoids.of(decisions, codes[:, None] == columns, weights)

@@ -56,11 +56,7 @@ class Candidates:
 
     def features_of(self, chosen: Orders) -> Bags:
         """Features of the candidates of some of the sets."""
-        sizes = self.features.sizes[chosen]
-        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.intp)
-        within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], sizes)
-        rows = np.repeat(self.features.offsets[:-1][chosen], sizes) + within
-        return Bags(self.features.points[rows], offsets)
+        return self.features.chosen(chosen)
 
     def points(self, orders: Orders) -> Orders:
         """Indices into each set as the user gave it, shape (n_sets, n_points)."""
@@ -141,14 +137,19 @@ class Aligned:
 
 
 def align(
-    candidates: Candidates, preparation: Preparation, search: Search[Any], n_jobs: int | None
+    candidates: Candidates,
+    preparation: Preparation,
+    search: Search[Any],
+    n_jobs: int | None,
+    shares: Array | None = None,
 ) -> Aligned:
     """Alternate between assigning sets to the template and moving it to their center.
 
     The cost never rises: assignment brings every set closer to the center, and the new ball is the
-    best around the sets as they are now. Each round is offered to the search.
+    best around the sets as they are now. Each round is offered to the search. `shares` are weights
+    of the sets that sum to 1; None weighs them alike.
     """
-    template = _first_template(candidates.features, preparation.n_points)
+    template = _first_template(candidates.features, preparation.n_points, shares)
     prices = np.zeros((len(candidates.features), preparation.n_points))
     found: Aligned | None = None
     path: tuple[float, ...] = ()
@@ -158,7 +159,7 @@ def align(
         orders = nearest_candidates(template, candidates.features, prices=prices, n_jobs=n_jobs)
         if found is not None and np.array_equal(orders, found.orders):
             return replace(found, converged=True)
-        ball, template = centered_ball(candidates.ordered(orders), preparation.slack)
+        ball, template = centered_ball(candidates.ordered(orders), preparation.slack, shares)
         converged = bool(path and path[-1] - ball.cost <= preparation.tol * ball.cost)
         path = (*path, ball.cost)
         found = Aligned(orders, ball, template, path, converged)
@@ -181,12 +182,12 @@ def _ball_slack(template: str, slack: float | None) -> float | None:
     return 1.0
 
 
-def _first_template(features: Bags, n_points: int) -> Array:
+def _first_template(features: Bags, n_points: int, shares: Array | None) -> Array:
     """The most typical set: its features, each sorted by itself, lie closest to their mean."""
     chosen = equal_sizes(features, n_points, missing=False, seed=0)
     sets = gathered(features, chosen)
     profiles = np.sort(sets, axis=1).reshape(len(sets), -1)
-    profiles -= profiles.mean(axis=0)
+    profiles -= np.average(profiles, axis=0, weights=shares)
     return np.asarray(sets[np.einsum("nr,nr->n", profiles, profiles).argmin()])
 
 
@@ -265,18 +266,22 @@ def _rectangular(cost: Array) -> Orders:
     return np.asarray(assign(-copies).columns % size)
 
 
-def centered_ball(ordered: Array, slack: float | None) -> tuple[Ball, Array]:
-    """Ball around ordered sets, and its center."""
+def centered_ball(
+    ordered: Array, slack: float | None, shares: Array | None = None
+) -> tuple[Ball, Array]:
+    """Ball around ordered sets, and its center; `shares` as in `align`."""
     flat = ordered.reshape(len(ordered), -1)
     if slack == 1.0:  # the mean, without inner products of all pairs
-        apart = flat - flat.mean(axis=0)
-        cost = float(np.einsum("nr,nr->n", apart, apart).mean())
-        return Ball(np.full(len(flat), 1.0 / len(flat)), cost, cost), ordered.mean(axis=0)
-    ball = enclosing_ball(flat @ flat.T, slack)
+        center = np.average(flat, axis=0, weights=shares)
+        apart = flat - center
+        cost = float(np.average(np.einsum("nr,nr->n", apart, apart), weights=shares))
+        weights = np.full(len(flat), 1.0 / len(flat)) if shares is None else shares
+        return Ball(weights, cost, cost), center.reshape(ordered.shape[1:])
+    ball = enclosing_ball(flat @ flat.T, slack, shares)
     return ball, (ball.weights @ flat).reshape(ordered.shape[1:])
 
 
-def enclosing_ball(K: Array, slack: float | None = None) -> Ball:
+def enclosing_ball(K: Array, slack: float | None = None, shares: Array | None = None) -> Ball:
     """Smallest ball around vectors with the inner products K.
 
     `slack` is the fraction of them that may lie outside; 1 centers the ball on the mean, None
@@ -284,6 +289,8 @@ def enclosing_ball(K: Array, slack: float | None = None) -> Ball:
 
     Solves the dual of eq. (3) of the paper, min w'Kw - diag(K)'w with sum(w) = 1 and
     0 <= w <= bound. The paper's bound C has no solution below 1/n; 1 / (slack n) always has one.
+    With `shares`, positive and with the sum 1, that of each vector is its share / slack, as if
+    vectors were repeated.
     """
     n = len(K)
     # Centered, so that a distant origin costs no digits.
@@ -294,28 +301,28 @@ def enclosing_ball(K: Array, slack: float | None = None) -> Ball:
     unit = float(np.ldexp(1.0, int(np.frexp(squares.max(initial=0.0))[1])))
     K, squares = K / unit, squares / unit
     scale = float(squares.mean())
-    weights = np.full(n, 1.0 / n)
-    bound = 1.0 if slack is None else min(1.0, 1.0 / (slack * n))
-    if n > 1 and scale > 0.0 and bound * n > 1.0 + 1e-12:
-        weights = _exchange_until_optimal(K, squares, weights, bound, scale)
+    weights = np.full(n, 1.0 / n) if shares is None else shares.copy()
+    bounds = np.ones(n) if slack is None else np.minimum(1.0, weights / slack)
+    if n > 1 and scale > 0.0 and bounds.sum() > 1.0 + 1e-12:
+        weights = _exchange_until_optimal(K, squares, weights, bounds, scale)
     products = K @ weights
     inner = float(weights @ products)
     slope = 2.0 * products - squares
     # The multiplier lies between the slopes of weights that may rise and that may fall.
-    level = 0.5 * (slope[weights > 0.0].max() + slope[weights < bound].min(initial=slope.max()))
+    level = 0.5 * (slope[weights > 0.0].max() + slope[weights < bounds].min(initial=slope.max()))
     cost = float(squares @ weights) - inner
     return Ball(weights, unit * max(inner - float(level), 0.0), unit * cost)
 
 
 def _exchange_until_optimal(
-    K: Array, squares: Array, weights: Array, bound: float, scale: float
+    K: Array, squares: Array, weights: Array, bounds: Array, scale: float
 ) -> Array:
     from unshuffle.svm._ball_loops import exchange_weights
 
     slope = 2.0 * (K @ weights) - squares
     n = len(weights)
     for start, stop in spans(MAX_STEPS_PER_ITEM * n, 4.0 * n):
-        n_steps = exchange_weights(K, weights, slope, bound, PRECISION * scale, stop - start)
+        n_steps = exchange_weights(K, weights, slope, bounds, PRECISION * scale, stop - start)
         if n_steps < stop - start:
             break
     return weights

@@ -379,6 +379,7 @@ def _fit_relaxed(space: MatrixSpace, pairs: Pairs) -> Array:
     x, z = pairs.targets[::every], pairs.sources[::every]
     shift, middle = x - z, 0.5 * (x + z)
     maps = _linear_maps(space, middle)
+    squared_maps = maps @ np.swapaxes(maps, 1, 2)
     squares = np.sum(shift**2, axis=1)
     ridge = float(np.mean(squares / np.maximum(np.sum(middle**2, axis=1), 1e-12))) / p
     noise = max(_RELATIVE_ERROR * float(squares.mean()) / d, np.finfo(float).tiny)
@@ -387,9 +388,10 @@ def _fit_relaxed(space: MatrixSpace, pairs: Pairs) -> Array:
     n_steps = _N_STEPS if maps.size < _LARGE else _N_STEPS_LARGE
     shrink = _SMALLEST ** (1.0 / n_steps)
     for _ in range(n_steps):
-        coordinates = _ridge_regression(maps, shift, factor, ridge=ridge, noise=noise)
-        values, directions = principal_spectrum(coordinates)
-        factor = np.asarray(directions.T * np.sqrt(values))  # of the mean of a a'
+        S = ridge * squared_maps + noise * np.eye(d)
+        coordinates = _ridge_regression(maps, shift, factor, S, ridge=ridge)
+        root = coordinates if len(x) <= p else np.linalg.qr(coordinates, mode="r")
+        factor = root.T / np.sqrt(len(x))  # of the mean of a a'
         ridge *= shrink
     return coordinates
 
@@ -423,13 +425,14 @@ def _linear_maps(space: MatrixSpace, vectors: Array) -> Array:
 
 
 def _ridge_regression(
-    maps: Array, shift: Array, factor: Array, *, ridge: float, noise: float
+    maps: Array, shift: Array, factor: Array, fixed: Array, *, ridge: float
 ) -> Array:
-    """Ridge regression for each pair, with prior covariance factor factor' + ridge."""
-    d = shift.shape[1]
+    """Ridge regression for each pair, with prior covariance factor factor' + ridge.
+
+    `fixed` is the covariance of the shifts without `factor`: of the ridge and the noise.
+    """
     low = maps @ factor
-    S = low @ np.swapaxes(low, 1, 2) + ridge * (maps @ np.swapaxes(maps, 1, 2))
-    S += noise * np.eye(d)
+    S = low @ np.swapaxes(low, 1, 2) + fixed
     weights = np.linalg.solve(S, shift[:, :, None])[:, :, 0]
     kept = np.einsum("ndr,nd->nr", low, weights) @ factor.T
     return np.asarray(kept + ridge * np.einsum("ndp,nd->np", maps, weights))

@@ -10,6 +10,8 @@ from sklearn.model_selection import GridSearchCV
 
 from unshuffle import OrbitLearner
 
+pytestmark = pytest.mark.filterwarnings("ignore::unshuffle.base.DoubtWarning")
+
 
 def rotation(seed, d=3):
     A = np.random.default_rng(seed).normal(size=(d, d))

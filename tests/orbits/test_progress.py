@@ -4,6 +4,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from unshuffle import OrbitLearner
 
+pytestmark = pytest.mark.filterwarnings("ignore::unshuffle.base.DoubtWarning")
+
 BOTH = [{}, {"loss": "logtrace", "structure": "symmetric"}]
 
 

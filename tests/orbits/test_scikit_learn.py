@@ -3,6 +3,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from unshuffle import OrbitLearner
 
+# The data of the checks are no orbits.
+pytestmark = pytest.mark.filterwarnings("ignore::unshuffle.base.DoubtWarning")
 # Checks that cannot hold by the nature of the method, each with its reason.
 EXPECTED_FAILED_CHECKS = {
     "check_estimators_dtypes": "rounded to whole numbers a row is zero, which no matrix moves"

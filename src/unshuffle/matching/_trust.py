@@ -9,6 +9,7 @@ from scipy.optimize import OptimizeResult
 from scipy.stats import beta
 
 from unshuffle.assignment import quadratic_assignment
+from unshuffle.base import DoubtWarning as DoubtWarning
 from unshuffle.matching._kernel_pair import KernelPair, Permutation
 from unshuffle.matching._known_pairs import LeftOut
 from unshuffle.matching._refined import Outcome, agreement
@@ -30,24 +31,6 @@ LARGEST_CERTIFIED = 64
 ROUNDING = 1e-9
 
 Solve = Callable[[KernelPair], Outcome]
-
-
-class DoubtWarning(UserWarning):
-    """The matching found may be wrong: it is unstable, no better than chance, or has rivals.
-
-    Examples
-    --------
-    Points at equal distances on a line can be matched in two directions:
-
-    >>> import warnings
-    >>> from unshuffle import KernelizedSorting
-    >>> line = [[float(i)] for i in range(8)]
-    >>> with warnings.catch_warnings(record=True) as issued:
-    ...     warnings.simplefilter("always")
-    ...     sorting = KernelizedSorting().fit(line, line)
-    >>> [warning.category.__name__ for warning in issued]
-    ['DoubtWarning']
-    """
 
 
 @dataclass(frozen=True)

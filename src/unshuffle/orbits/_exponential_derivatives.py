@@ -15,7 +15,8 @@ from unshuffle._matrix_exponentials import exponentials, one_norms
 Array = NDArray[np.float64]
 _STEP = 2.0  # largest 1-norm of one Taylor step; keeps cancellation small
 _TERMS = 25  # _STEP**26 / 26! is below rounding
-_MOST_STEPS = 64  # with more steps, squaring the exponential is faster
+_MOST_STEPS = 64  # of matrices of any size
+_BLOCK = 2_000_000  # numbers in a stack of matrices
 
 
 def action(A: Array, z: Array) -> Array:
@@ -23,7 +24,7 @@ def action(A: Array, z: Array) -> Array:
     result = np.empty(z.shape)
     with np.errstate(over="ignore", invalid="ignore"):
         for chosen, n_steps in _groups(A):
-            if n_steps > _MOST_STEPS:
+            if n_steps > _most_steps(A):
                 whole = exponentials(A[chosen])
                 result[chosen] = np.einsum("nij,nj->ni", whole, z[chosen])
                 continue
@@ -40,7 +41,7 @@ def jacobian(A: Array, z: Array, directions: Array) -> tuple[Array, Array]:
     result, changes = np.empty(z.shape), np.empty((*z.shape, len(directions)))
     with np.errstate(over="ignore", invalid="ignore"):
         for chosen, n_steps in _groups(A):
-            if n_steps > _MOST_STEPS:
+            if n_steps > _most_steps(A):
                 found = _large_jacobian(A[chosen], z[chosen], directions)
                 result[chosen], changes[chosen] = found
                 continue
@@ -64,7 +65,7 @@ def pullback(A: Array, z: Array, w: Array) -> tuple[Array, Array]:
     result, gradient = np.empty(z.shape), np.empty(A.shape)
     with np.errstate(over="ignore", invalid="ignore"):
         for chosen, n_steps in _groups(A):
-            if n_steps > _MOST_STEPS:
+            if n_steps > _most_steps(A):
                 outer = w[chosen][:, :, None] * z[chosen][:, None, :]
                 whole, along = _with_derivative(np.swapaxes(A[chosen], 1, 2), outer)
                 result[chosen] = np.einsum("nji,nj->ni", whole, z[chosen])
@@ -76,11 +77,16 @@ def pullback(A: Array, z: Array, w: Array) -> tuple[Array, Array]:
 
 
 def _large_jacobian(A: Array, z: Array, directions: Array) -> tuple[Array, Array]:
+    n, d, _ = A.shape
     moved, changes = np.empty(z.shape), np.empty((*z.shape, len(directions)))
-    for q, direction in enumerate(directions):
-        whole, along = _with_derivative(A, np.broadcast_to(direction, A.shape))
-        moved = np.einsum("nij,nj->ni", whole, z)
-        changes[:, :, q] = np.einsum("nij,nj->ni", along, z)
+    block = max(1, _BLOCK // (n * (2 * d) ** 2))
+    for first in range(0, len(directions), block):
+        some = directions[first : first + block]
+        repeated = np.broadcast_to(A, (len(some), *A.shape)).reshape(-1, d, d)
+        whole, along = _with_derivative(repeated, np.repeat(some, n, axis=0))
+        moved = np.einsum("nij,nj->ni", whole[:n], z)
+        along = along.reshape(len(some), n, d, d)
+        changes[:, :, first : first + block] = np.einsum("qnij,nj->niq", along, z)
     return moved, changes
 
 
@@ -112,10 +118,15 @@ def _pullback(step: Array, z: Array, w: Array, n_steps: int) -> tuple[Array, Arr
     return np.asarray(moved), gradient / n_steps
 
 
+def _most_steps(A: Array) -> int:
+    """Power of two about the size of the matrices; with more steps, squaring them is faster."""
+    return 1 << (min(A.shape[-1], _MOST_STEPS).bit_length() - 1)
+
+
 def _groups(A: Array) -> list[tuple[NDArray[np.intp], int]]:
     """Indices of matrices of similar norm, with their number of Taylor steps: 1, 2, 4, ..."""
     norms = np.nan_to_num(one_norms(A), nan=np.inf, posinf=np.inf)
-    doublings = np.ceil(np.log2(np.clip(norms / _STEP, 1.0, 2.0 * _MOST_STEPS)))
+    doublings = np.ceil(np.log2(np.clip(norms / _STEP, 1.0, 2.0 * _most_steps(A))))
     return [(np.flatnonzero(doublings == each), 2 ** int(each)) for each in np.unique(doublings)]
 
 

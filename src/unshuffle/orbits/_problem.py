@@ -21,7 +21,7 @@ from unshuffle._parameters import check_memory
 
 PROTOTYPE = -1  # index of a prototype that is not a row of X
 _BLOCK = 1000
-_MOVING_MEAN = 0.005  # change of lengths about the mean from which it may not be at rest
+_MOVING_MEAN = 0.001  # change of lengths about the mean from which it may not be at rest
 _MIRROR = {"general": 0.0, "diagonal": 0.0, "symmetric": 1.0, "skew": -1.0}
 
 
@@ -143,6 +143,10 @@ class Problem:
     seed: int  # of random starts
     n_points: int  # rows of X
 
+    def inside(self, X: Array) -> Array:
+        """Coordinates of vectors where matrices act."""
+        return X if self.subspace is None else self.subspace.inside(X)
+
     def check_n_generators(self, wanted: int | None) -> None:
         """Limit the generators by the numbers of points, pairs and independent matrices."""
         limits = {
@@ -257,9 +261,9 @@ def as_targets(y: Any, X: Array) -> Array | None:
 def _select_center(center: Any, X: Array, targets: Array | None, pairs: Any) -> Array | None:
     """Point about which vectors move; None is the mean of the rows.
 
-    The mean of part of an orbit is not at rest. Rotations keep the distance from the point at rest:
-    if distances from the origin change much less between the vectors of a pair than those from the
-    mean, "auto" takes the origin.
+    The mean of part of an orbit is not at rest. Rotations keep the distance from the point at
+    rest: if distances from the origin change much less between the vectors of a pair than those
+    from the mean, "auto" takes the origin.
     """
     origin = np.zeros(X.shape[1])
     if not isinstance(center, str):
@@ -274,7 +278,7 @@ def _select_center(center: Any, X: Array, targets: Array | None, pairs: Any) -> 
         x, z = X[_check_pairs(pairs, len(X)).T]
     mean = X.mean(axis=0) if targets is None else 0.5 * (X.mean(axis=0) + targets.mean(axis=0))
     changes = [_change_of_lengths(x - point, z - point) for point in (mean, origin)]
-    return origin if changes[0] > _MOVING_MEAN and changes[1] < changes[0] / 4.0 else None
+    return origin if changes[0] > _MOVING_MEAN and changes[1] < changes[0] / 2.0 else None
 
 
 def _change_of_lengths(x: Array, z: Array) -> float:

@@ -1,6 +1,7 @@
 """The search of the squared loss: starts of descents, and the choice among their results."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -102,14 +103,13 @@ def learn_squared(problem: Problem, options: SearchOptions, search: OrbitSearch)
     then completed by commutators, if the determined ones and their commutators span an algebra of
     the right dimension. If not, they are dropped, unless the user asked for them.
     """
-    values, directions = principal_spectrum(_fit_relaxed(problem.space, problem.pairs))
+    descents = _Descents(problem, options, search, options.n_generators or 1)
     if options.n_generators is None:
-        descents = _Descents(problem, options, search, values, directions, 1)
         common = descents.follow_common_motion()
         if common is not None:
             return descents.solution(common)
-    k = options.choose_n_generators(values, problem)
-    descents = _Descents(problem, options, search, values, directions, k)
+    k = options.choose_n_generators(descents.relaxed[0], problem)
+    descents.wanted = k
     found = _learn(descents, k)
     fewer = _learn_fewer(descents, found)
     m = len(fewer.generators)
@@ -123,6 +123,15 @@ def learn_squared(problem: Problem, options: SearchOptions, search: OrbitSearch)
     if options.n_generators is None:
         return descents.solution(fewer)
     return replace(descents.solution(found), n_determined=m, n_open=k - m)
+
+
+def learn_again(problem: Problem, options: SearchOptions, search: OrbitSearch) -> Array:
+    """Matrices of as many generators as `options` says, from the informed starts alone."""
+    k = options.n_generators or 1
+    descents = _Descents(problem, options, search, k)
+    return problem.space.matrices(
+        descents.finish(descents.try_informed(k, n_init=1)[0]).generators
+    )
 
 
 def _learn(descents: "_Descents", k: int) -> Descent:
@@ -154,21 +163,24 @@ def _learn_fewer(descents: "_Descents", found: Descent) -> Descent:
     return kept
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Descents:
     """Descents on one problem, which report every step to the search."""
 
     problem: Problem
     options: SearchOptions
     search: OrbitSearch
-    spectrum: Array
-    directions: Array  # principal directions of the relaxed fit, in coordinates
     wanted: int  # number of generators
+
+    @cached_property
+    def relaxed(self) -> tuple[Array, Array]:
+        """Spectrum and principal directions of the relaxed fit, in coordinates."""
+        return principal_spectrum(_fit_relaxed(self.problem.space, self.problem.pairs))
 
     def solution(self, descent: Descent) -> Solution:
         """A descent with what the estimator stores beside it."""
         scale, k = self.problem.pairs.scale**2, len(descent.generators)
-        return Solution(descent, self.spectrum, scale, n_determined=k)
+        return Solution(descent, self.relaxed[0], scale, n_determined=k)
 
     def random_start(self, k: int, seed: int) -> Array:
         """Random orthonormal generators."""
@@ -186,7 +198,7 @@ class _Descents:
         common = self.follow_common_motion() if k == 1 else None
         if common is not None:
             return common, 1, True
-        start = self.directions[:k]
+        start = self.relaxed[1][:k]
         if len(start) < k:  # fewer pairs than generators
             rest = self.random_start(k, 0)[len(start) :]
             start = _orthonormalize(np.concatenate([start, rest]))
@@ -248,8 +260,8 @@ class _Descents:
 
         run = start_descent(turns, pairs, start)
         report(run)
-        limits = {"max_iter": options.max_iter, "tol": options.tol}
-        return general(descend(turns, pairs, run, **limits, report=report))
+        run = descend(turns, pairs, run, max_iter=options.max_iter, tol=options.tol, report=report)
+        return general(run)
 
     def attempt(self, generators: Array) -> Descent:
         """Take the first steps from a start."""
@@ -379,6 +391,7 @@ def _fit_relaxed(space: MatrixSpace, pairs: Pairs) -> Array:
     x, z = pairs.targets[::every], pairs.sources[::every]
     shift, middle = x - z, 0.5 * (x + z)
     maps = _linear_maps(space, middle)
+    squared_maps = maps @ np.swapaxes(maps, 1, 2)
     squares = np.sum(shift**2, axis=1)
     ridge = float(np.mean(squares / np.maximum(np.sum(middle**2, axis=1), 1e-12))) / p
     noise = max(_RELATIVE_ERROR * float(squares.mean()) / d, np.finfo(float).tiny)
@@ -387,9 +400,10 @@ def _fit_relaxed(space: MatrixSpace, pairs: Pairs) -> Array:
     n_steps = _N_STEPS if maps.size < _LARGE else _N_STEPS_LARGE
     shrink = _SMALLEST ** (1.0 / n_steps)
     for _ in range(n_steps):
-        coordinates = _ridge_regression(maps, shift, factor, ridge=ridge, noise=noise)
-        values, directions = principal_spectrum(coordinates)
-        factor = np.asarray(directions.T * np.sqrt(values))  # of the mean of a a'
+        S = ridge * squared_maps + noise * np.eye(d)
+        coordinates = _ridge_regression(maps, shift, factor, S, ridge=ridge)
+        root = coordinates if len(x) <= p else np.linalg.qr(coordinates)[1]
+        factor = root.T / np.sqrt(len(x))  # of the mean of a a'
         ridge *= shrink
     return coordinates
 
@@ -423,13 +437,14 @@ def _linear_maps(space: MatrixSpace, vectors: Array) -> Array:
 
 
 def _ridge_regression(
-    maps: Array, shift: Array, factor: Array, *, ridge: float, noise: float
+    maps: Array, shift: Array, factor: Array, fixed: Array, *, ridge: float
 ) -> Array:
-    """Ridge regression for each pair, with prior covariance factor factor' + ridge."""
-    d = shift.shape[1]
+    """Ridge regression for each pair, with prior covariance factor factor' + ridge.
+
+    `fixed` is the covariance of the shifts without `factor`: of the ridge and the noise.
+    """
     low = maps @ factor
-    S = low @ np.swapaxes(low, 1, 2) + ridge * (maps @ np.swapaxes(maps, 1, 2))
-    S += noise * np.eye(d)
+    S = low @ np.swapaxes(low, 1, 2) + fixed
     weights = np.linalg.solve(S, shift[:, :, None])[:, :, 0]
     kept = np.einsum("ndr,nd->nr", low, weights) @ factor.T
     return np.asarray(kept + ridge * np.einsum("ndp,nd->np", maps, weights))

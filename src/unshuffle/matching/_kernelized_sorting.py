@@ -44,6 +44,7 @@ from unshuffle.matching._trust import (
     calibrate,
     certify,
     judge,
+    kept_by_rivals,
 )
 from unshuffle.matching._unseen import UnseenItems
 
@@ -701,13 +702,16 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         checked = bool(self.trust) and not (interrupted or fit.search.stopped)
         evidence, left_out = fit.check(self.ambiguity_) if checked else (None, None)
         free, n_known = self._free_items(), len(self._frozen)
-        trust = judge(self.confidence_[free], evidence, left_out, self.ambiguity_, n_known)
+        shares = self.confidence_[free]
+        others = None if fit.alternatives is None else fit.alternatives.of(free)
+        trust = judge(shares, evidence, left_out, self.ambiguity_, n_known, others)
         self.doubts_, self._evidence = trust.doubts, evidence
         if checked:
             self.expected_accuracy_ = trust.expected_accuracy
             self.expected_accuracy_interval_ = np.array(trust.interval)
             confidences = self.confidence_.copy()
-            confidences[free] = calibrate(confidences[free], trust.expected_accuracy)
+            shares = shares * kept_by_rivals(others, self.ambiguity_)
+            confidences[free] = calibrate(shares, trust.expected_accuracy)
             self.confidence_ = confidences
 
     def _free_items(self) -> NDArray[np.intp]:

@@ -37,9 +37,9 @@ ALIKE = 0.6
 # Rivals are looked for if this share of the items have an image far away, one whose sorted
 # similarities differ at most this many times as much as those of partners.
 HAVE_IMAGE, AS_NEAR = 0.5, 1.5
-# Images that are tried, first steps of each, and how many of the tried are climbed from there.
-N_TRIED, N_STEPS, N_CLIMBED = 6, 2, 3
-MOST_ROUNDS = 4
+# Images that are tried in one round, the most rounds, first steps of each try, and the share of
+# the objective that these must reach.
+N_TRIED, MOST_ROUNDS, N_STEPS, BEGUN_WELL = 6, 4, 2, 0.75
 # A rival is as good if it reaches this share of the objective, and disagrees at most this many
 # times as much. Below the second share it counts for nothing.
 AS_GOOD, LEAST_GOOD, MOST_DISAGREEMENT = 0.97, 0.9, 2.0
@@ -64,50 +64,99 @@ class Alternatives:
 def exchange_shares(pair: KernelPair, matching: Permutation) -> Array:
     """Probability of each partner, beside those that the item could take over from others.
 
-    Items i and j with partners a and b differ by K_i - K_j on one side and L_a - L_b on the other.
-    Both are a common difference and noise, whose size follows from the disagreement K_i - L_a of
-    all pairs. Under a Gaussian model, the correlation of the two differences gives the odds of an
-    exchange: even odds if they are no larger than the noise. 0 for unmatched items.
+    0 for unmatched items. Views are taken for independent, so that their log-odds add up.
     """
-    problem, rows = pair.problem(POWER), np.flatnonzero(matching >= 0)
-    partners = matching[rows]
-    K, L = problem.K[np.ix_(rows, rows)], problem.L[np.ix_(partners, partners)]
-    units = [float(np.linalg.norm(each)) or 1.0 for each in (K, L)]
-    K, L = K / units[0], L / units[1]
-    apart = K - L
-    errors = (apart**2).sum(axis=1)
-    errors = 0.5 * (errors + errors.mean())
-    # Effective number of dimensions of the disagreement.
-    n_dimensions = float(errors.sum()) ** 2 / (float(np.linalg.norm(apart @ apart)) ** 2 or 1.0)
-    weights = _exchange_odds(K, L, errors, n_dimensions)
-    if problem.cost is not None:
-        cost = problem.cost[np.ix_(rows, partners)] / (units[0] * units[1])
-        gain = cost + cost.T - np.diag(cost)[:, None] - np.diag(cost)
-        noise = OWN_NOISE * (errors[:, None] + errors) + ROUNDING
-        weights *= np.exp(-np.clip(n_dimensions * gain / noise, -1.0, LARGEST_ODDS))
-    weights[:, np.isin(rows, pair.frozen[:, 0])] = 0.0
-    np.fill_diagonal(weights, 0.0)
-    total = weights.sum(axis=1)
-    unused = np.setdiff1d(np.arange(problem.shape[1]), matching)
-    if unused.size:
-        others = problem.L[np.ix_(unused, partners)] / units[1]
-        total += _replacement_odds(K, L, others, errors, n_dimensions).sum(axis=1)
-    shares = np.zeros(matching.size)
-    shares[rows] = 1.0 / (1.0 + total)
+    rows, shares = np.flatnonzero(matching >= 0), np.zeros(matching.size)
+    if rows.size == 0:
+        return shares
+    unused = np.setdiff1d(np.arange(len(pair.L)), matching)
+    views = [
+        Disagreement.of(view.problem(POWER), matching, rows, unused)
+        for view in pair.views or [pair]
+    ]
+    log_odds = sum(view.log_odds_of_exchange() for view in views)
+    if pair.cost is not None:
+        whole = Disagreement.of(pair.problem(POWER), matching, rows, unused)
+        log_odds = log_odds + whole.log_odds_by_cost(pair.cost[np.ix_(rows, matching[rows])])
+    odds = _odds(np.asarray(log_odds))
+    odds[:, np.isin(rows, pair.frozen[:, 0])] = 0.0
+    np.fill_diagonal(odds, 0.0)
+    others = _odds(np.asarray(sum(view.log_odds_of_unused() for view in views)))
+    shares[rows] = 1.0 / (1.0 + odds.sum(axis=1) + others.sum(axis=1))
     shares[pair.frozen[:, 0]] = 1.0
     return shares
 
 
-def _exchange_odds(K: Array, L: Array, errors: Array, n_dimensions: float) -> Array:
-    """Odds that two items have each other's partners; L is in the order of the partners."""
-    common = _between(K @ L) - 2.0 * K * L
-    size = 0.5 * (_between(K @ K) + _between(L @ L)) - K**2 - L**2
-    size = np.maximum(size, ROUNDING * float(np.abs(size).mean()) or 1.0)
-    noise = OWN_NOISE * 0.5 * (errors[:, None] + errors)
-    correlation = np.clip(1.0 - noise / size, 0.0, 1.0 - 1e-9)
-    odds = 2.0 * n_dimensions * correlation * common / ((1.0 - correlation**2) * size)
-    odds[size <= ROUNDING * float(size.mean())] = 0.0
-    return np.asarray(np.exp(-np.clip(odds, -1.0, LARGEST_ODDS)))
+@dataclass(frozen=True, eq=False)
+class Disagreement:
+    """How much the similarities K and L of matched items disagree, as a Gaussian model.
+
+    Items i and j with partners a and b differ by K_i - K_j on one side and L_a - L_b on the other.
+    Both are a common difference and noise, whose size follows from the disagreement K_i - L_a of
+    all pairs. The correlation of the two differences gives the odds of an exchange: even odds if
+    they are no larger than the noise.
+    """
+
+    K: Array  # of unit norm, like L, which is in the order of the partners
+    L: Array
+    unused: Array  # similarities of the unmatched partners to the matched ones
+    unit: float  # of the objective
+    errors: Array  # squared disagreement of each pair
+    n_dimensions: float  # effective number of those in which it varies
+
+    @classmethod
+    def of(
+        cls,
+        problem: QuadraticProblem,
+        matching: Permutation,
+        rows: NDArray[np.intp],
+        unused: NDArray[np.intp],
+    ) -> "Disagreement":
+        """That of the pairs of some rows."""
+        partners = matching[rows]
+        K, L = problem.K[np.ix_(rows, rows)], problem.L[np.ix_(partners, partners)]
+        first, second = (float(np.linalg.norm(S)) or 1.0 for S in (K, L))
+        K, L, others = K / first, L / second, problem.L[np.ix_(unused, partners)] / second
+        errors = ((K - L) ** 2).sum(axis=1)
+        spread = float(np.linalg.norm((K - L) @ (K - L))) or 1.0
+        n_dimensions = (float(errors.sum()) / spread) ** 2
+        errors = 0.5 * (errors + errors.mean())
+        return cls(K, L, others, first * second, errors, n_dimensions)
+
+    @property
+    def noise(self) -> Array:
+        """Squared noise of the difference of two items."""
+        return OWN_NOISE * 0.5 * (self.errors[:, None] + self.errors)
+
+    def log_odds_of_exchange(self) -> Array:
+        """Log-odds that two items rather have each other's partners."""
+        K, L = self.K, self.L
+        common = _between(K @ L) - 2.0 * K * L
+        size = 0.5 * (_between(K @ K) + _between(L @ L)) - K**2 - L**2
+        rounding = ROUNDING * float(np.abs(size).mean()) or 1.0
+        size = np.maximum(size, rounding)
+        correlation = np.clip(1.0 - self.noise / size, 0.0, 1.0 - 1e-9)
+        log_odds = 2.0 * self.n_dimensions * correlation * common / ((1 - correlation**2) * size)
+        return np.where(size > rounding, -log_odds, 0.0)
+
+    def log_odds_by_cost(self, cost: Array) -> Array:
+        """What the linear cost of pairs adds to the log-odds of an exchange."""
+        own = np.diag(cost)
+        more = (cost + cost.T - own[:, None] - own) / self.unit
+        return np.asarray(-self.n_dimensions * more / (2.0 * self.noise + ROUNDING))
+
+    def log_odds_of_unused(self) -> Array:
+        """Log-odds that an item rather has an unmatched partner, one for each column."""
+        # Similarities of an item to itself say nothing.
+        lengths = (self.unused**2).sum(axis=1) - self.unused.T**2
+        size, missed = (
+            (S**2).sum(axis=1)[:, None] - 2.0 * (S @ self.unused.T) + lengths
+            for S in (self.L, self.K)
+        )
+        worse = missed - ((self.K - self.L) ** 2).sum(axis=1)[:, None]
+        noise = OWN_NOISE * self.errors[:, None] + ROUNDING
+        correlation = np.clip(1.0 - noise / np.maximum(size, ROUNDING), 0.0, 1.0)
+        return np.asarray(-self.n_dimensions * correlation * worse / (2.0 * noise))
 
 
 def _between(products: Array) -> Array:
@@ -116,20 +165,9 @@ def _between(products: Array) -> Array:
     return np.asarray(own[:, None] + own - products - products.T)
 
 
-def _replacement_odds(
-    K: Array, L: Array, others: Array, errors: Array, n_dimensions: float
-) -> Array:
-    """Odds that an item has an unmatched partner instead, one of the rows of `others`."""
-    # Similarities of an item to itself say nothing.
-    lengths = (others**2).sum(axis=1) - others.T**2
-    size, missed = (
-        (each**2).sum(axis=1)[:, None] - 2.0 * (each @ others.T) + lengths for each in (L, K)
-    )
-    worse = missed - ((K - L) ** 2).sum(axis=1)[:, None]
-    noise = OWN_NOISE * errors[:, None] + ROUNDING
-    correlation = np.clip(1.0 - noise / np.maximum(size, ROUNDING), 0.0, 1.0)
-    odds = n_dimensions * correlation * worse / (2.0 * noise)
-    return np.asarray(np.exp(-np.clip(odds, 0.0, LARGEST_ODDS)))
+def _odds(log_odds: Array) -> Array:
+    """Odds of other partners; a little above 1 at most, since the matching is the best known."""
+    return np.asarray(np.exp(np.clip(log_odds, -LARGEST_ODDS, 1.0)))
 
 
 def judge_rivals(
@@ -170,33 +208,33 @@ def find_rivals(
     if items.size < max(1.0, HAVE_IMAGE * problem.free_rows.size):
         return []
     first, second = (S / root_mean_square(S) for S in (problem.K, problem.L))
+
+    def try_image(i: int) -> Permutation | None:
+        j = int(far[i].argmin())
+        fixed = np.vstack([pair.frozen, [[i, j]]])
+        pinned = pair.with_linear_term(pair.cost, fixed).full_problem
+        # Both are compared with the two that are fixed, one by one.
+        anchored = cost + (first[:, i][:, None] - second[j]) ** 2 / FEW_FROZEN
+        begun = climb(pinned, assign_free(pinned, -anchored)[0], max_iter=N_STEPS).permutation
+        if not is_rival(begun, [problem], BEGUN_WELL):
+            return None  # most end here if there is no symmetry
+        return climb(problem, climb(pinned, begun).permutation).permutation
+
+    def is_rival(found: Permutation, problems: list[QuadraticProblem], least: float) -> bool:
+        return (
+            relative_objective(problems, found, best) >= least
+            and disagreement(pair.L, best, found) > CLEARLY_DIFFERENT
+        )
+
     items = np.random.RandomState(0).permutation(items)[: MOST_ROUNDS * N_TRIED]
     found: list[Permutation] = []
     for start in range(0, items.size, N_TRIED):
-        tried = []
-        for i in items[start : start + N_TRIED]:
-            j = int(far[i].argmin())
-            fixed = np.vstack([pair.frozen, [[i, j]]])
-            pinned = pair.with_linear_term(pair.cost, fixed).full_problem
-            # Both are compared with the two that are fixed, one by one.
-            anchored = cost + (first[:, i][:, None] - second[j]) ** 2 / FEW_FROZEN
-            tried.append((pinned, assign_free(pinned, -anchored)[0]))
-        rivals = [climb(problem, rival).permutation for rival in _climb_best(tried)]
-        rivals = [each for each in rivals if relative_objective(problems, each, best) >= AS_GOOD]
-        found += rivals
+        tried = [try_image(int(i)) for i in items[start : start + N_TRIED]]
+        rivals = [each for each in tried if each is not None and is_rival(each, problems, AS_GOOD)]
         if not rivals:
             break
+        found += rivals
     return found
-
-
-def _climb_best(tried: list[tuple[QuadraticProblem, Permutation]]) -> list[Permutation]:
-    """Ends of the ascents that lead highest after the first steps."""
-    begun = [climb(problem, start, max_iter=N_STEPS) for problem, start in tried]
-    order = sorted(range(len(tried)), key=lambda number: -begun[number].value)
-    return [
-        climb(tried[number][0], begun[number].permutation).permutation
-        for number in order[:N_CLIMBED]
-    ]
 
 
 def kept_shares(

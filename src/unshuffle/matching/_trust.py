@@ -221,7 +221,9 @@ def _list_doubts(
     n_rivals = 1 if alternatives is None else alternatives.n_rivals
     if ambiguity > HIGH_AMBIGUITY:
         doubts.append(_describe_rivals(n_rivals, ambiguity))
-    if alternatives is not None and (evidence is None or evidence.excess >= LOW_EXCESS):
+    tested = left_out is not None and expected >= TRUSTED
+    dependent = evidence is None or evidence.excess >= LOW_EXCESS
+    if alternatives is not None and dependent and not tested:
         doubts += _describe_groups(alternatives)
     if not doubts and expected < TRUSTED:
         doubts.append("many partners change when they are computed from other thirds of the pairs")
@@ -234,7 +236,7 @@ def _describe_rivals(n_rivals: int, ambiguity: float) -> str:
             f"another matching with clearly different partners reaches {ambiguity:.1%} of the "
             "best objective"
         )
-    number = f"{n_rivals} or more" if n_rivals >= MOST_RIVALS else str(n_rivals)
+    number = f"{MOST_RIVALS} or more" if n_rivals >= MOST_RIVALS else str(n_rivals)
     return (
         f"{number} other matchings with clearly different partners come close to the best "
         f"objective, the nearest reaches {ambiguity:.1%} of it"

@@ -143,44 +143,50 @@ def judge(
         # All pairs are known, or none is left.
         return Trust(1.0, (1.0, 1.0)) if n_known else Trust(doubts=["no pair is left"])
     kept = kept_by_rivals(alternatives, ambiguity)
-    whole = 1.0 if evidence is None else evidence.probability
-    expected = float(np.mean(shares * kept)) * whole
+    right, whole = float(np.mean(kept)), 1.0 if evidence is None else evidence.probability
+    likely = float(np.mean(shares * kept)) * whole
+    unrivaled = float(shares.mean()) * whole
     if left_out is None:
-        unrivaled = float(shares.mean()) * whole
-        low, high = _interval(*_counts(expected, WORTH))
-        if np.mean(kept) < 0.5 + COVERAGE / 2:
-            # Right as a whole or wrong as a whole, and never in between.
-            low, high = 0.0, max(high, _upper_end(unrivaled, float(np.mean(kept))))
-        n_found, n_missed = _counts(expected, WORTH)
+        expected, low, high = _summary(*_counts(likely))
+        upper = _upper_end(unrivaled, right)
     else:
-        n_found, n_missed = left_out.n_found + 0.5, left_out.n_pairs - left_out.n_found + 0.5
-        low, high = exact_interval(left_out.n_found, left_out.n_pairs)
-        if left_out.n_pairs < MANY_KNOWN:
-            more = WORTH * (1.0 - left_out.n_pairs / MANY_KNOWN)
-            n_found, n_missed = n_found + more * expected, n_missed + more * (1.0 - expected)
-            joined = _interval(n_found, n_missed)
-            low, high = min(low, joined[0]), max(high, joined[1])
-    expected = n_found / (n_found + n_missed)
+        expected, low, high = _from_known(left_out, unrivaled)
+        # Rivals keep the known pairs too, so that these say nothing about them.
+        expected, upper = expected * right, high
+    if right < 0.5 + COVERAGE / 2:
+        # Right as a whole or wrong as a whole, and never in between.
+        low, high = 0.0, max(high, upper)
     # In whole percents, rounded outward: the share itself is a count of pairs.
     trust = Trust(expected, (float(np.floor(100 * low) / 100), float(np.ceil(100 * high) / 100)))
     trust.doubts.extend(_list_doubts(expected, evidence, left_out, ambiguity, alternatives))
     return trust
 
 
-def _counts(expected: float, worth: float) -> tuple[float, float]:
+def _from_known(left_out: LeftOut, likely: float) -> tuple[float, float, float]:
+    """Share right and its interval from known pairs, beside an estimate without them."""
+    n_pairs = left_out.n_pairs
+    low, high = exact_interval(left_out.n_found, n_pairs)
+    more = WORTH * max(0.0, 1.0 - n_pairs / MANY_KNOWN)
+    n_found = left_out.n_found + 0.5 + more * likely
+    expected, *joined = _summary(n_found, n_pairs + 1.0 + more - n_found)
+    return expected, min(low, joined[0]), max(high, joined[1])
+
+
+def _counts(expected: float) -> tuple[float, float]:
     """Numbers of right and wrong known pairs that say as much as an estimate without any."""
-    return worth * expected + 0.1, worth * (1.0 - expected) + 0.1
+    return WORTH * expected + 0.1, WORTH * (1.0 - expected) + 0.1
 
 
-def _interval(n_found: float, n_missed: float) -> tuple[float, float]:
+def _summary(n_found: float, n_missed: float) -> tuple[float, float, float]:
+    """Mean of a beta distribution, and its interval."""
     low, high = beta.interval(COVERAGE, n_found, n_missed)
-    return float(low), float(high)
+    return n_found / (n_found + n_missed), float(low), float(high)
 
 
 def _upper_end(unrivaled: float, kept: float) -> float:
     """Upper end of the interval if the matching is the right one of several by chance."""
     beyond = (1.0 - COVERAGE) / 2 / max(kept, 1e-9)
-    return float(beta.ppf(1.0 - min(beyond, 1.0), *_counts(unrivaled, WORTH)))
+    return float(beta.ppf(1.0 - min(beyond, 1.0), *_counts(unrivaled)))
 
 
 def exact_interval(n_found: int, n_pairs: int) -> tuple[float, float]:

@@ -274,8 +274,11 @@ def kept_shares(
             found.append(rival)
             weights.append(close)
     same = np.array([_distances_from(pair.L, best, each) <= SAME_PLACE for each in found])
-    n_rivals = int((same.mean(axis=1) < CLEARLY_DIFFERENT).sum())
-    return np.minimum(weights @ same / np.sum(weights), 1.0), n_rivals
+    distinct = [best]
+    for rival in found:
+        if all((rival == other).mean() < 0.5 for other in distinct):
+            distinct.append(rival)
+    return np.minimum(weights @ same / np.sum(weights), 1.0), len(distinct) - 1
 
 
 def _distances_from(L: Array, partners: Permutation, others: Permutation | slice) -> Array:

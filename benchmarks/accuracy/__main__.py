@@ -13,6 +13,7 @@ from pathlib import Path
 from benchmarks.accuracy import (
     _cells,
     _content,
+    _hard_kinds,
     _known_pairs,
     _multi_instance,
     _orbits,
@@ -35,6 +36,8 @@ REPORTS = {
     "generators": _orbits.report,
     "trust": _trust.report,
     "calibration": _trust.calibrate,
+    "hard-kinds": _hard_kinds.report,
+    "ten-known-pairs": _hard_kinds.report_known,
     "known-pairs": _known_pairs.report,
     "questions": _questions.report,
     "unseen": _unseen.report,

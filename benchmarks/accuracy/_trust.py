@@ -150,7 +150,7 @@ def calibrate(folder: Path) -> Iterator[str]:
     F, y, c = np.array(measures), np.array(right), np.array(resampled)
     # As in `Evidence.probability`.
     certain = np.clip(np.maximum(F[:, 0] / 0.5, F[:, 1] / 0.15), 0.0, 1.0)
-    certain *= 1.0 - np.maximum(0.0, 0.1 - F[:, 2]) / 0.2
+    certain *= 1.0 - np.maximum(0.0, 0.1 - F[:, 2]) / 0.2  # of the rivals
 
     def error(weights: Array) -> float:
         believed = c * certain / (1.0 + np.exp(-(F @ weights)))

@@ -46,6 +46,7 @@ from unshuffle.matching._kernel_pair import (
 )
 from unshuffle.matching._known_pairs import (
     FEWEST,
+    N_FOLDS,
     Hints,
     LeftOut,
     add_linear_terms,
@@ -59,11 +60,16 @@ from unshuffle.matching._refined import (
     FINISHED,
     MatchSearch,
     Outcome,
-    ambiguity,
     confidence,
     solve_refined,
 )
-from unshuffle.matching._trust import LARGEST_CERTIFIED, Evidence, gather_evidence
+from unshuffle.matching._rivals import Alternatives, exchange_shares, judge_rivals
+from unshuffle.matching._trust import (
+    LARGEST_CERTIFIED,
+    MANY_KNOWN,
+    Evidence,
+    gather_evidence,
+)
 
 # Peak memory in matrices of n^2 numbers: base, for each further thread, with a linear term, for
 # each kernel of a list, to match halves again, and if tables may be scaled and matched again.
@@ -77,6 +83,8 @@ NOTABLE, LONG = 10.0, 300.0
 # Starts of the fits that only check an answer, and of those with a learned map, where other starts
 # would lead away from it.
 N_INIT_CHECK, N_INIT_MAPPED = 4, 1
+# Matchings of halves, the step after them included.
+N_HALF_CHECKS = 5
 # Random thirds for `confidence_`: more give finer values.
 N_RESAMPLES, INTERRUPTED_RESAMPLES = 24, 8
 SOFT_TEMPERATURE = 0.2
@@ -161,6 +169,7 @@ class Fit(ABC):
         self.reason = ""  # why the tables were not taken as given
         self.on_check: Callback | None = None  # of the check that runs now
         self.n_answers = 0  # searched for, under one choice after the other
+        self.alternatives: Alternatives | None = None  # to the matching found, if looked for
         if self.automatic and sorting.gamma is None and sorting.kernel_weights is None:
             self._choose_first()
 
@@ -251,13 +260,15 @@ class Fit(ABC):
             found.append((collection, kernel, weights, name))
         return found
 
-    def reporting(self, solve: Callable[..., Any]) -> Callable[..., Any]:
+    def reporting(
+        self, solve: Callable[..., Any], n_checks: int = N_HALF_CHECKS
+    ) -> Callable[..., Any]:
         """A solver of checks that reports each before it begins, and its steps.
 
-        The solver passes `on_check` to the search of each.
+        The solver passes `on_check` to the search of each. There are at most `n_checks`.
         """
         begin, n_solved = self.search.span[1], count()
-        share = 0.2 * (self.search.span[1] - self.search.span[0])
+        share = 1.0 / n_checks * (self.search.span[1] - self.search.span[0])
 
         def report(number: int, fraction: float) -> None:
             self.search.step(
@@ -455,24 +466,41 @@ class DenseFit(Fit):
         pair, outcome = self.search.pair, self.search.found
         n_resamples = INTERRUPTED_RESAMPLES if interrupted else N_RESAMPLES
         each = confidence(outcome, n_resamples=n_resamples, n_jobs=self.sorting.n_jobs)
-        if pair.swapped:
-            own = each
-            each = np.zeros(len(pair.L))
-            rows = np.flatnonzero(outcome.matching >= 0)
-            each[outcome.matching[rows]] = own[rows]
-        return ambiguity(pair.full_problem, pair.L, outcome), each
+        ambiguity, kept, n_rivals = judge_rivals(pair, outcome, searched=not interrupted)
+        alike = exchange_shares(pair, outcome.matching)
+        each, alike, kept = (self._of_first(shares) for shares in (each, alike, kept))
+        self.alternatives = Alternatives(alike, kept, n_rivals)
+        return ambiguity, np.minimum(each, alike)
+
+    def _of_first(self, shares: Array) -> Array:
+        """Shares of the items of the smaller collection as those of the items of X."""
+        pair, matching = self.search.pair, self.search.found.matching
+        if not pair.swapped:
+            return shares
+        rows = np.flatnonzero(matching >= 0)
+        found = np.zeros(len(pair.L))
+        found[matching[rows]] = shares[rows]
+        return found
 
     def check(self, ambiguity: float) -> tuple[Evidence | None, LeftOut | None]:
-        """Leave known pairs out if there are enough, else match halves again."""
-        if len(self.pair.frozen) >= FEWEST:
-            return None, leave_out(self.pair, self.reporting(self._match_part), self.weight)
-        matching = self.search.found.matching
-        solve = self.reporting(self.solve_part)
+        """Leave known pairs out if there are enough; unless there are many, match halves again."""
+        n_known, left_out = len(self.pair.frozen), None
+        few = FEWEST <= n_known < MANY_KNOWN
+        solve = self.reporting(self.solve_part, N_HALF_CHECKS + N_FOLDS * few)
+        if n_known >= FEWEST:
+
+            def match(part: KernelPair) -> Permutation:
+                return solve(part, N_INIT_MAPPED).permutation
+
+            left_out = leave_out(self.pair, match, self.weight)
+        if n_known >= MANY_KNOWN:
+            return None, left_out
         try:
-            return gather_evidence(self.pair, matching, ambiguity, solve), None
+            found = self.search.found.matching
+            return gather_evidence(self.pair, found, ambiguity, solve), left_out
         except ValueError:
             # All items of a half are alike, so nothing speaks for the matching.
-            return Evidence(0.0, 0.0, ambiguity), None
+            return Evidence(0.0, 0.0, ambiguity), left_out
 
 
 class DenseShares:

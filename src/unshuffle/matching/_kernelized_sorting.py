@@ -46,6 +46,7 @@ from unshuffle.matching._trust import (
     calibrate,
     certify,
     judge,
+    kept_by_rivals,
 )
 from unshuffle.matching._unseen import UnseenItems
 from unshuffle.metrics import matching_accuracy
@@ -138,15 +139,19 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
     confidence_ : ndarray of shape (n_X,)
         Probability that the partner of item i is right; 0 if unmatched, 1 for frozen pairs. The
         mean of the others is `expected_accuracy_`. They are ranked by the share of random thirds
-        of the other pairs that give the same partner; with "low_rank", by the posterior share of
-        the partner under a map that was fitted without the pair.
+        of the other pairs that give the same partner, or of the partner among those of items that
+        are alike, whichever is smaller; with "low_rank", by the posterior share of the partner
+        under a map that was fitted without the pair.
     expected_accuracy_ : float
-        Share of the pairs found that is believed right, frozen pairs left out. With 6 or more
+        Share of the pairs found that is believed right, frozen pairs left out. With 30 or more
         frozen pairs, it is the share of them that the other pairs find again; otherwise it
-        follows from how halves or samples of the collections match (see Notes). Below 0.5,
-        `DoubtWarning` is issued.
+        follows from how halves or samples of the collections match (see Notes). With 6 to 29,
+        both count. Below 0.5, `DoubtWarning` is issued.
     expected_accuracy_interval_ : ndarray of shape (2,)
-        Range that holds the share right in about nine of ten cases.
+        Range that holds the share right in about nine of ten cases. With 6 or more frozen pairs,
+        at least the exact binomial interval of those found again, as if they were a random sample
+        of all pairs: answers to `questions` are harder than that. From 0 if another matching is
+        about as good, since all pairs may be wrong at once.
     doubts_ : list of str
         Reasons not to trust the matching, empty if there are none.
     ambiguity_ : float
@@ -211,8 +216,14 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
     reaches is chance. Persistence, agreement beyond chance and `ambiguity_` give the probability
     that the matching as a whole is right. With "low_rank", pairs must also fit maps that were
     fitted without them and then free to drift, and you are warned if no two starts agree or if
-    regions, predicted from each other, would go elsewhere. Near-misses in smooth data of few
-    dimensions (the neighbor of the right partner) are counted as right too often.
+    regions, predicted from each other, would go elsewhere.
+
+    Halves carry the same symmetry as the whole, so that rivals are looked for and counted (not by
+    "low_rank", which only looks for mirror images): matchings that send an item far away, to a
+    partner with the same sorted similarities, and all that follow from them. A pair is believed in
+    as many of them as keep it. Items that could exchange partners within the noise, such as
+    copies or members of a group, share their belief. If most items could, you are warned that
+    groups can be matched but not pairs.
 
     Known pairs are kept, and 6 or more also teach a map between the collections: kernel ridge
     regression in both directions, with a linear one if tables have fewer columns than there are
@@ -750,13 +761,16 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         checked = bool(self.trust) and not (interrupted or fit.search.stopped)
         evidence, left_out = fit.check(self.ambiguity_) if checked else (None, None)
         free, n_known = self._free_items(), len(self._frozen)
-        trust = judge(self.confidence_[free], evidence, left_out, self.ambiguity_, n_known)
+        shares = self.confidence_[free]
+        others = None if fit.alternatives is None else fit.alternatives.of(free)
+        trust = judge(shares, evidence, left_out, self.ambiguity_, n_known, others)
         self.doubts_, self._evidence = trust.doubts, evidence
         if checked:
             self.expected_accuracy_ = trust.expected_accuracy
             self.expected_accuracy_interval_ = np.array(trust.interval)
             confidences = self.confidence_.copy()
-            confidences[free] = calibrate(confidences[free], trust.expected_accuracy)
+            shares = shares * kept_by_rivals(others, self.ambiguity_)
+            confidences[free] = calibrate(shares, trust.expected_accuracy)
             self.confidence_ = confidences
 
     def _free_items(self) -> NDArray[np.intp]:

@@ -47,7 +47,7 @@ from unshuffle.matching._refined import (
     RELEASED,
 )
 from unshuffle.matching._rounds import Found, LowRankSearch, cross_fitted, find_regions
-from unshuffle.matching._trust import FEWEST_PAIRS, Evidence
+from unshuffle.matching._trust import FEWEST_PAIRS, MANY_KNOWN, Evidence
 
 N_LANDMARKS = 1024
 # Rough time of the density path and the checks on one core, and memory.
@@ -226,12 +226,13 @@ class LowRankFit(Fit):
         return rivalry, each
 
     def check(self, ambiguity: float) -> tuple[Evidence | None, LeftOut | None]:
-        """Leave known pairs out if there are enough, else match samples again."""
+        """Leave known pairs out if there are enough; unless many, match samples again."""
         pair, found = self.pair, self.search.found
         n_jobs = self.sorting.n_jobs
         with self.tiles() as tiles:
-            if len(pair.frozen) >= FEWEST:
-                return None, leave_out(pair, tiles, found)
+            left_out = leave_out(pair, tiles, found) if len(pair.frozen) >= FEWEST else None
+            if len(pair.frozen) >= MANY_KNOWN:
+                return None, left_out
 
             def solve(part: FactorPair, convincing: float = CONVINCING) -> Found:
                 return solve_low_rank(
@@ -245,10 +246,10 @@ class LowRankFit(Fit):
 
             evidence = gather_evidence(pair, found, ambiguity, self.reporting(solve))
             if evidence is None:
-                return None, None
+                return None, left_out
             settled = settled_share(pair, tiles, found)
             unsure = question(pair, tiles, found)
-            return replace(evidence, settled=settled, unsure=unsure), None
+            return replace(evidence, settled=settled, unsure=unsure), left_out
 
 
 class FactorShares:

@@ -1,6 +1,6 @@
 """The default method: many starts, strict ascent, the spectral-power path, and soft shares.
 
-Also holds what all methods share: results, the release of doubtful pairs, confidence, ambiguity.
+Also holds what all methods share: results, the release of doubtful pairs, confidence.
 """
 
 from collections.abc import Callable
@@ -377,34 +377,6 @@ def confidence(outcome: Outcome, *, n_resamples: int, n_jobs: int | None) -> Arr
     return np.mean(map_parallel(agrees, seeds, n_jobs=n_jobs), axis=0)
 
 
-def ambiguity(broad: QuadraticProblem, L: Array, outcome: Outcome) -> float:
-    """Objective of the best clearly different matching, relative to the best; from 0 to 1.
-
-    Both are counted from the chance level. A rival must come close at the full spectrum, `broad`,
-    and at the last stage: it may miss only fine differences, or exchange tight groups as a whole.
-    """
-    best, fine = outcome.ends[0], outcome.problem
-    problems = [broad, fine]
-    if fine.cost is not None:
-        # A cost that both share would hide their difference.
-        problems += [broad.without_cost(), fine.without_cost()]
-    shares = [
-        min(_relative_objective(problem, end, best) for problem in problems)
-        for end in outcome.ends
-        if disagreement(L, best, end) > CLEARLY_DIFFERENT
-    ]
-    return max(shares, default=0.0)
-
-
-def _relative_objective(problem: QuadraticProblem, rival: Permutation, best: Permutation) -> float:
-    """Objective of a rival relative to the best, both counted from chance."""
-    floor = chance_level(problem)
-    most = problem.value(best) - floor
-    if most <= 0:
-        return 1.0
-    return float(np.clip((problem.value(rival) - floor) / most, 0.0, 1.0))
-
-
 def chance_level(problem: QuadraticProblem) -> float:
     """Expected objective of a random matching."""
     n_items, n_partners = problem.shape
@@ -421,6 +393,11 @@ def disagreement(L: Array, permutation: Permutation, other: Permutation) -> floa
     """Mean squared kernel distance between the partners of two matchings; 1 for random ones."""
     diagonal = np.diag(L)
     apart = diagonal[permutation] + diagonal[other] - 2.0 * L[permutation, other]
-    n_items = L.shape[0]
-    typical = 2.0 * (diagonal.mean() - (L.sum() - diagonal.sum()) / (n_items * (n_items - 1)))
+    typical = typical_distance(L)
     return float(apart.mean() / typical) if typical > 0 else 0.0
+
+
+def typical_distance(L: Array) -> float:
+    """Mean squared kernel distance between two items."""
+    n_items, own = L.shape[0], float(np.trace(L))
+    return 2.0 * (own / n_items - (float(L.sum()) - own) / (n_items * (n_items - 1)))

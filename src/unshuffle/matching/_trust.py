@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from unshuffle.base import DoubtWarning as DoubtWarning
 from unshuffle.matching._kernel_pair import KernelPair, Permutation
 from unshuffle.matching._known_pairs import LeftOut
 from unshuffle.matching._refined import Outcome, agreement
+from unshuffle.matching._rivals import ALIKE, MOST_RIVALS, Alternatives
 
 # Halves of fewer pairs are too small to be matched again.
 FEWEST_PAIRS = 16
@@ -23,9 +25,12 @@ LOW_PERSISTENCE, LOW_EXCESS, HIGH_AMBIGUITY, LOW_SETTLED = 0.5, 0.15, 0.9, 0.3
 # Log-odds that the matching as a whole is right: weights of persistence, excess and 1 - ambiguity,
 # then a constant. `python -m benchmarks.accuracy calibration` fits them.
 LOG_ODDS = (3.2, 8.4, 17.1, -4.1)
-# An estimate without known pairs is worth this many of them.
-WORTH = 8.0
+# An estimate without known pairs is worth this many of them. It counts for less the more of them
+# are known, and not at all from the second number on.
+WORTH, MANY_KNOWN = 8.0, 30
 COVERAGE = 0.9
+# Single pairs are doubted if this share of the items is alike to others.
+MOST_ALIKE = 0.5
 # More items have no certificate. Smaller gaps, relative to the objective, are rounding errors.
 LARGEST_CERTIFIED = 64
 ROUNDING = 1e-9
@@ -47,14 +52,11 @@ class Evidence:
 
     @property
     def probability(self) -> float:
-        """Probability that the matching as a whole is right, apart from single pairs."""
+        """Probability that the matching as a whole is right, but for rivals and single pairs."""
         measures = np.array([self.persistence, self.excess, 1.0 - self.ambiguity, 1.0])
-        # Of two matchings that are equally good, one is right at most.
-        close = max(0.0, self.ambiguity - HIGH_AMBIGUITY) / (1.0 - HIGH_AMBIGUITY)
         # The lack of rivals alone says little: the search may have missed them.
         seen = max(self.persistence / LOW_PERSISTENCE, self.excess / LOW_EXCESS)
-        certain = float(np.clip(seen, 0.0, 1.0)) * (1.0 - close / 2)
-        certain *= min(1.0, self.settled / LOW_SETTLED)
+        certain = float(np.clip(seen, 0.0, 1.0)) * min(1.0, self.settled / LOW_SETTLED)
         return float(certain / (1.0 + np.exp(-(measures @ LOG_ODDS))))
 
 
@@ -78,6 +80,7 @@ def gather_evidence(
     matched = np.flatnonzero(matching >= 0)
     if matched.size < FEWEST_PAIRS:
         return None
+    known = np.isin(np.arange(matching.size), pair.frozen[:, 0])
     # A fixed seed: trust should not depend on the user's random state.
     rng = np.random.RandomState(0)
     spare = rng.permutation(np.setdiff1d(np.arange(pair.L.shape[0]), matching))
@@ -90,7 +93,8 @@ def gather_evidence(
         columns = np.sort(np.concatenate([matching[rows], others]))
         again = solve(pair.part(rows, columns))
         same = np.searchsorted(columns, matching[rows])
-        kept.append(float((again.permutation == same).mean()))
+        free = ~known[rows]
+        kept.append(float((again.permutation == same)[free].mean()) if free.any() else 1.0)
         elsewhere = np.sort(np.concatenate([matching[halves[1 - number]], others]))
         unrelated = solve(pair.part(rows, elsewhere, related=False))
         chance = agreement(unrelated.problem, unrelated.permutation)
@@ -98,47 +102,98 @@ def gather_evidence(
     return Evidence(float(np.mean(kept)), float(np.mean(excess)), ambiguity)
 
 
+def kept_by_rivals(alternatives: Alternatives | None, ambiguity: float) -> Any:
+    """Share of the matchings that are about as good in which each item keeps its partner."""
+    if alternatives is not None:
+        return alternatives.kept
+    # Of two matchings that are equally good, one is right at most.
+    return 1.0 - 0.5 * max(0.0, ambiguity - HIGH_AMBIGUITY) / (1.0 - HIGH_AMBIGUITY)
+
+
 def judge(
-    resampled: NDArray[np.float64],
+    shares: NDArray[np.float64],
     evidence: Evidence | None,
     left_out: LeftOut | None,
     ambiguity: float,
     n_known: int,
+    alternatives: Alternatives | None = None,
 ) -> Trust:
     """Estimate the share right of the pairs that were not known, and list the doubts.
 
-    `resampled` holds, for each of these pairs, how often random thirds of the others give it.
+    `shares` holds, for each of these pairs, how sure it is if the matching as a whole is right.
     """
-    if resampled.size == 0:
+    if shares.size == 0:
         # All pairs are known, or none is left.
         return Trust(1.0, (1.0, 1.0)) if n_known else Trust(doubts=["no pair is left"])
-    if left_out is not None:
-        n_found, n_missed = left_out.n_found + 0.5, left_out.n_pairs - left_out.n_found + 0.5
+    kept = kept_by_rivals(alternatives, ambiguity)
+    right, whole = float(np.mean(kept)), 1.0 if evidence is None else evidence.probability
+    likely = float(np.mean(shares * kept)) * whole
+    unrivaled = float(shares.mean()) * whole
+    if left_out is None:
+        expected, low, high = _summary(*_counts(likely))
+        upper = _upper_end(unrivaled, right)
     else:
-        whole = 0.5 if ambiguity > HIGH_AMBIGUITY else 1.0
-        if evidence is not None:
-            whole = evidence.probability
-        expected = float(resampled.mean()) * whole
-        n_found, n_missed = WORTH * expected + 0.1, WORTH * (1.0 - expected) + 0.1
-    expected = n_found / (n_found + n_missed)
-    low, high = beta.interval(COVERAGE, n_found, n_missed)
+        expected, low, high = _from_known(left_out, unrivaled)
+        # Rivals keep the known pairs too, so that these say nothing about them.
+        expected, upper = expected * right, high
+    if right < 0.5 + COVERAGE / 2:
+        # Right as a whole or wrong as a whole, and never in between.
+        low, high = 0.0, max(high, upper)
     # In whole percents, rounded outward: the share itself is a count of pairs.
     trust = Trust(expected, (float(np.floor(100 * low) / 100), float(np.ceil(100 * high) / 100)))
-    trust.doubts.extend(_list_doubts(expected, evidence, left_out, ambiguity))
+    trust.doubts.extend(_list_doubts(expected, evidence, left_out, ambiguity, alternatives))
     return trust
 
 
+def _from_known(left_out: LeftOut, likely: float) -> tuple[float, float, float]:
+    """Share right and its interval from known pairs, beside an estimate without them."""
+    n_pairs = left_out.n_pairs
+    low, high = exact_interval(left_out.n_found, n_pairs)
+    more = WORTH * max(0.0, 1.0 - n_pairs / MANY_KNOWN)
+    n_found = left_out.n_found + 0.5 + more * likely
+    expected, *joined = _summary(n_found, n_pairs + 1.0 + more - n_found)
+    return expected, min(low, joined[0]), max(high, joined[1])
+
+
+def _counts(expected: float) -> tuple[float, float]:
+    """Numbers of right and wrong known pairs that say as much as an estimate without any."""
+    return WORTH * expected + 0.1, WORTH * (1.0 - expected) + 0.1
+
+
+def _summary(n_found: float, n_missed: float) -> tuple[float, float, float]:
+    """Mean of a beta distribution, and its interval."""
+    low, high = beta.interval(COVERAGE, n_found, n_missed)
+    return n_found / (n_found + n_missed), float(low), float(high)
+
+
+def _upper_end(unrivaled: float, kept: float) -> float:
+    """Upper end of the interval if the matching is the right one of several by chance."""
+    beyond = (1.0 - COVERAGE) / 2 / max(kept, 1e-9)
+    return float(beta.ppf(1.0 - min(beyond, 1.0), *_counts(unrivaled)))
+
+
+def exact_interval(n_found: int, n_pairs: int) -> tuple[float, float]:
+    """Clopper and Pearson's interval of a share, of which `n_found` of `n_pairs` were seen."""
+    beyond = (1.0 - COVERAGE) / 2
+    low = beta.ppf(beyond, n_found, n_pairs - n_found + 1) if n_found else 0.0
+    high = beta.ppf(1.0 - beyond, n_found + 1, n_pairs - n_found) if n_found < n_pairs else 1.0
+    return float(low), float(high)
+
+
 def _list_doubts(
-    expected: float, evidence: Evidence | None, left_out: LeftOut | None, ambiguity: float
+    expected: float,
+    evidence: Evidence | None,
+    left_out: LeftOut | None,
+    ambiguity: float,
+    alternatives: Alternatives | None,
 ) -> list[str]:
     doubts = []
-    if left_out is not None:
-        if expected < TRUSTED:
-            doubts.append(
-                f"of {left_out.n_pairs} known pairs left out in turn, {left_out.n_found} "
-                f"{'was' if left_out.n_found == 1 else 'were'} found again"
-            )
-    elif evidence is not None and expected < TRUSTED:
+    if left_out is not None and expected < TRUSTED:
+        doubts.append(
+            f"of {left_out.n_pairs} known pairs left out in turn, {left_out.n_found} "
+            f"{'was' if left_out.n_found == 1 else 'were'} found again"
+        )
+    if evidence is not None and expected < TRUSTED:
         if evidence.excess < LOW_EXCESS:
             doubts.append(
                 "the two collections agree hardly more than halves of them without a common item"
@@ -152,14 +207,41 @@ def _list_doubts(
             doubts.append("the pairs fit maps that were free to settle elsewhere about as well")
     if evidence is not None and evidence.unsure:
         doubts.append(evidence.unsure)
+    n_rivals = 1 if alternatives is None else alternatives.n_rivals
     if ambiguity > HIGH_AMBIGUITY:
-        doubts.append(
-            f"another matching with clearly different partners reaches {ambiguity:.1%} of the "
-            "best objective"
-        )
+        doubts.append(_describe_rivals(n_rivals, ambiguity))
+    tested = left_out is not None and expected >= TRUSTED
+    dependent = evidence is None or evidence.excess >= LOW_EXCESS
+    if alternatives is not None and dependent and not tested:
+        doubts += _describe_groups(alternatives)
     if not doubts and expected < TRUSTED:
         doubts.append("many partners change when they are computed from other thirds of the pairs")
     return doubts
+
+
+def _describe_rivals(n_rivals: int, ambiguity: float) -> str:
+    if n_rivals < 2:
+        return (
+            f"another matching with clearly different partners reaches {ambiguity:.1%} of the "
+            "best objective"
+        )
+    number = f"{MOST_RIVALS} or more" if n_rivals >= MOST_RIVALS else str(n_rivals)
+    return (
+        f"{number} other matchings with clearly different partners come close to the best "
+        f"objective, the nearest reaches {ambiguity:.1%} of it"
+    )
+
+
+def _describe_groups(alternatives: Alternatives) -> list[str]:
+    """What to say of items that could exchange partners, if most could."""
+    alike = alternatives.alike < ALIKE
+    if alike.mean() < MOST_ALIKE:
+        return []
+    size = max(2.0, 1.0 / float(alternatives.alike[alike].mean()))
+    return [
+        f"{alike.mean():.0%} of the items could exchange partners with others that are alike, in "
+        f"groups of about {size:.0f}: the question should be groups, not pairs"
+    ]
 
 
 def calibrate(resampled: NDArray[np.float64], expected: float) -> NDArray[np.float64]:

@@ -3,34 +3,37 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 OLDEST := .venv-oldest
+# Marks of the tests that `make test` leaves out, as in pyproject.toml.
+OTHERS := slow or browser or server or gpu or cluster or data or repo or fuzz
 # What touches another library, in every room; the checks of orbits take minutes.
 OLDEST_TESTS := src tests/cli tests/images tests/plotting tests/assignment \
-	$(addprefix tests/test_,compile.py import.py package.py parallel.py) \
+	$(addprefix tests/foundations/test_,compile.py import.py parallel.py) tests/repo/test_package.py \
 	$(filter-out tests/orbits/%, $(wildcard tests/*/test_scikit_learn.py)) \
 	$(wildcard tests/*/test_known_answers.py) \
 	$(addprefix tests/kernels/test_,gram.py mixtures.py text.py) tests/cluster \
 	tests/svm/test_set_aligner.py \
 	$(addprefix tests/web/test_,security.py serve.py session.py)
 
-.PHONY: demo test test-fast test-oldest fuzz lint format bench bench-check papers docs package clean
+.PHONY: demo test test-all test-oldest fuzz lint format bench bench-check papers docs package clean
 
 demo: $(VENV)/base.stamp
 	$(BIN)/unshuffle demo
 
-test: $(VENV)/dev.stamp
-	$(BIN)/pytest -n 2 --dist loadgroup
+# What every change should pass, in minutes and a gigabyte.
+test: $(VENV)/test.stamp
+	$(BIN)/pytest -n auto --dist loadgroup $(ARGS)
 
-test-fast: $(VENV)/dev.stamp
-	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow"
+# All that `make test` leaves out: browsers, servers, PyTorch, clusters, real data, docs.
+test-all: $(VENV)/dev.stamp
+	$(BIN)/pytest -n auto --dist loadgroup --hypothesis-profile=ci -m "$(OTHERS)" $(ARGS)
 
 fuzz: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.fuzz $(ARGS)
 
 # Part of the tests with the lowest versions that pyproject.toml allows, .ci/oldest.txt; without
-# PyTorch, so that some modules cannot be imported.
+# PyTorch.
 test-oldest: $(OLDEST)/dev.stamp
-	$(OLDEST)/bin/pytest -n 2 --dist loadgroup -m "not slow" --doctest-ignore-import-errors \
-		$(OLDEST_TESTS)
+	$(OLDEST)/bin/pytest -n auto --dist loadgroup -m "not (slow or gpu or data)" $(OLDEST_TESTS)
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
@@ -77,7 +80,7 @@ $(VENV)/test.stamp: $(VENV)/venv.stamp pyproject.toml
 	touch $@ $(VENV)/base.stamp
 
 $(VENV)/dev.stamp: $(VENV)/venv.stamp pyproject.toml
-	$(BIN)/pip install --quiet --editable '.[test,api,lint,gpu,content,encoders]'
+	$(BIN)/pip install --quiet --editable '.[test-all,api,lint,gpu,content,encoders]'
 	touch $@ $(VENV)/base.stamp $(VENV)/test.stamp
 
 $(VENV)/docs.stamp: $(VENV)/venv.stamp pyproject.toml
@@ -91,7 +94,7 @@ $(VENV)/bench.stamp: $(VENV)/venv.stamp pyproject.toml
 $(OLDEST)/dev.stamp: pyproject.toml .ci/oldest.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] not in {(3, 11), (3, 12)} and "The oldest versions need Python 3.11 or 3.12; run e.g. make PYTHON=python3.11 test-oldest")'
 	$(PYTHON) -m venv --clear $(OLDEST)
-	$(OLDEST)/bin/pip install --quiet --constraint .ci/oldest.txt --editable '.[test]'
+	$(OLDEST)/bin/pip install --quiet --constraint .ci/oldest.txt --editable '.[test-all]'
 	touch $@
 
 clean:

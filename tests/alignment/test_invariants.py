@@ -2,8 +2,9 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.counts import few
 
 from unshuffle import MinimumVolumePCA
 
@@ -56,7 +57,7 @@ def test_shuffling_bags_of_different_sizes_changes_nothing_but_the_index(rings, 
 
 @pytest.mark.parametrize("method", ["mean", "covariance", "variational"])
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=8, deadline=None)
+@few
 def test_the_objective_never_rises(method, seed):
     bags = np.random.default_rng(seed).normal(size=(7, 9, 2))
     found = MinimumVolumePCA(method=method).fit(bags)

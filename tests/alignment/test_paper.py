@@ -2,8 +2,9 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.counts import few
 
 from unshuffle.alignment._paper import bound_costs, variational_sweep
 from unshuffle.alignment._sweeps import Arrangement
@@ -13,7 +14,6 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 @given(seeds)
-@settings(max_examples=20, deadline=None)
 def test_the_papers_bound_holds_for_every_order(seed):
     rng = np.random.default_rng(seed)
     x, pull = rng.normal(size=(2, 4, 2))
@@ -27,7 +27,7 @@ def test_the_papers_bound_holds_for_every_order(seed):
 
 
 @given(seeds)
-@settings(max_examples=10, deadline=None)
+@few
 def test_a_variational_sweep_never_raises_the_log_volume(seed):
     points = np.random.default_rng(seed).normal(size=(6, 7, 2))
     present = np.ones((6, 7), dtype=bool)

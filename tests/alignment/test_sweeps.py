@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from unshuffle._assign import nearest_order, nearest_orders
@@ -55,7 +55,6 @@ def test_many_bags_are_assigned_as_each_alone():
 
 
 @given(seeds, st.booleans())
-@settings(max_examples=30, deadline=None)
 def test_a_mean_sweep_never_raises_the_trace_and_keeps_the_points(seed, missing):
     bags, given_points = arranged(seed, missing=missing)
     values = [trace(bags)]
@@ -85,7 +84,6 @@ def test_no_single_bag_can_lower_the_trace_after_the_mean_sweeps():
 
 
 @given(seeds, st.sampled_from([0.01, 0.1, 1.0]), st.booleans())
-@settings(max_examples=30, deadline=None)
 def test_a_covariance_sweep_never_raises_the_log_volume(seed, ridge, swaps):
     bags, given_points = arranged(seed)
     values = [log_volume(bags.points, ridge=ridge)]
@@ -154,7 +152,6 @@ def test_slope_and_curvature_are_the_change_of_the_form():
 
 
 @given(seeds)
-@settings(max_examples=20, deadline=None)
 def test_swaps_end_where_no_swap_helps(seed):
     rng = np.random.default_rng(seed)
     x, mean = rng.normal(size=(2, 8, 2))

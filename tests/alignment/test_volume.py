@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from unshuffle.alignment._volume import LeaveOneOut, expected_trace, log_volume
@@ -49,7 +49,6 @@ def shuffled(points, rng):
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=30, deadline=None)
 def test_expected_trace_ignores_the_order_inside_bags(seed):
     points = bags(seed)
     mixed = shuffled(points, np.random.default_rng(seed))
@@ -62,7 +61,6 @@ def test_expected_trace_of_bags_of_one_is_the_trace():
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.01, 0.3, 10.0]))
-@settings(max_examples=50, deadline=None)
 def test_leave_one_out_identity(seed, ridge):
     points = bags(seed, n_bags=7)
     vectors = points.reshape(7, -1)

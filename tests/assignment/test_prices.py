@@ -4,10 +4,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import linear_sum_assignment
+from tests.counts import many
 
 from unshuffle._assign import assign
 from unshuffle.assignment import solve_assignment
@@ -72,7 +73,7 @@ def test_prices_of_any_size_suit_costs_of_any_size(unit, size):
     assert found.gap <= 1e-6
 
 
-@settings(deadline=None, max_examples=200)
+@many
 @given(data=st.data(), solver=st.sampled_from(["auto", "auction", "exact"]))
 def test_the_value_is_within_its_gap_of_scipys_whatever_the_prices(data, solver):
     shape = data.draw(st.tuples(st.integers(1, 9), st.integers(1, 9)))
@@ -92,7 +93,7 @@ def test_the_value_is_within_its_gap_of_scipys_whatever_the_prices(data, solver)
     assert found.value - best <= (found.gap + 100 * EPS) * max(abs(best), spread) + 1e-320
 
 
-@settings(deadline=None, max_examples=100)
+@many
 @given(data=st.data(), solver=st.sampled_from(["auction", "exact"]))
 def test_returned_prices_prove_the_gap(data, solver):
     shape = data.draw(st.tuples(st.integers(1, 8), st.integers(1, 8)))

@@ -6,10 +6,11 @@ import time
 import numpy as np
 import pytest
 import scipy.optimize
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.random import default_rng
 from numpy.testing import assert_array_equal
+from tests.counts import few, many
 
 from unshuffle._quadratic_search import TabuSearch
 from unshuffle.assignment import _quadratic_task, quadratic_assignment
@@ -68,7 +69,7 @@ def tasks(draw):
     return A, B, options
 
 
-@settings(max_examples=400)
+@many
 @given(tasks())
 def test_small_tasks_are_solved_and_proved(task):
     A, B, options = task
@@ -240,7 +241,7 @@ def test_a_generator_is_a_seed():
     assert_array_equal(first.col_ind, second.col_ind)
 
 
-@settings(max_examples=15)
+@few
 @given(st.integers(0, 2**32 - 1), st.booleans())
 def test_relabeling_and_sign_do_not_change_the_optimum(seed, symmetric):
     random = default_rng(seed)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import linear_sum_assignment
@@ -17,7 +17,6 @@ def test_two_by_two_has_its_closed_form():
     np.testing.assert_allclose(shares, [[share, 1 - share], [1 - share, share]])
 
 
-@settings(deadline=None, max_examples=50)
 @given(
     cost=st.tuples(st.integers(1, 8), st.integers(1, 8)).flatmap(
         lambda shape: arrays(np.float64, shape, elements=st.floats(-10, 10))

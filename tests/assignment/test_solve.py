@@ -6,11 +6,12 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
+from tests.counts import many
 
 from unshuffle import _assign
 from unshuffle._assign import assign
@@ -64,7 +65,7 @@ def test_known_answer(solver):
     assert most.value == 11.0
 
 
-@settings(deadline=None, max_examples=150)
+@many
 @given(cost=costs, maximize=st.booleans())
 def test_auction_is_within_its_gap_of_the_optimum(cost, maximize):
     found = solve_assignment(cost, solver="auction", maximize=maximize)
@@ -167,7 +168,6 @@ def test_read_only_and_strided_costs_are_left_alone():
     assert np.array_equal(cost, before)
 
 
-@settings(deadline=None, max_examples=60)
 @given(cost=costs, data=st.data(), solver=st.sampled_from(["exact", "auction"]))
 def test_frozen_pairs_survive_any_row_order(cost, data, solver):
     n_frozen = data.draw(st.integers(0, min(cost.shape)))
@@ -250,7 +250,6 @@ def least_objective(cost, unmatched_cost):
     return best
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     cost=st.tuples(st.integers(1, 4), st.integers(1, 4)).flatmap(
         lambda shape: arrays(np.float64, shape, elements=st.integers(-4, 9))

@@ -227,7 +227,6 @@ def test_a_note_stands_on_a_line_of_its_own_above_the_bar():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-@pytest.mark.usefixtures("sigint")
 def test_ctrl_c_in_mid_run_writes_the_pairs_and_exits_130(tmp_path):
     X, y, _ = make_paired_views(900, noise=0.6, random_state=0)
     np.save(tmp_path / "a.npy", X)
@@ -240,7 +239,6 @@ def test_ctrl_c_in_mid_run_writes_the_pairs_and_exits_130(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-@pytest.mark.usefixtures("sigint")
 def test_ctrl_c_in_mid_run_writes_the_layout_and_exits_130(tmp_path):
     np.save(tmp_path / "a.npy", np.random.RandomState(0).rand(40_000, 3))
     code, stdout, seen = interrupted_run(tmp_path, "layout", "a.npy", "--quality", "best")

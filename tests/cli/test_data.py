@@ -199,9 +199,7 @@ TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=
 HEADINGS = st.text(st.characters(codec="utf-8", exclude_characters="\0;\t"), max_size=8)
 
 
-@settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(TEXTS, TEXTS), min_size=3, max_size=3), HEADINGS, HEADINGS)
 def test_any_text_may_be_in_a_table(read, cells, first, second):
     text = io.StringIO(newline="")
@@ -211,9 +209,7 @@ def test_any_text_may_be_in_a_table(read, cells, first, second):
     assert list(found.columns.values()) == [[pair[k].strip() for pair in cells] for k in range(2)]
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.permutations(range(6)), st.permutations(range(6)))
 def test_the_order_of_rows_and_pictures_does_not_matter(read, rows, items):
     table = "x,file\n" + "".join(f"x{k},{k // 2}/{k}.jpg\n" for k in rows)

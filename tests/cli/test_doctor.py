@@ -213,7 +213,6 @@ def test_marks_become_words_where_they_cannot_be_printed():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends a signal")
-@pytest.mark.usefixtures("sigint")
 def test_ctrl_c_ends_the_checks_with_one_line_and_exit_code_130(tmp_path):
     code = (
         "import sys, time\n"

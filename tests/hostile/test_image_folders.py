@@ -272,7 +272,6 @@ def test_with_its_reader_heic_pictures_are_read_and_damaged_ones_skipped(folder)
     assert {name for name, _ in collection.skipped} == {"cut.heic", "text.heic"}
 
 
-@pytest.mark.usefixtures("sigint")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_an_interrupt_stops_the_reading(folder, n_jobs):
     for i in range(300):

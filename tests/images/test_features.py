@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from unshuffle.images import (
@@ -117,7 +117,6 @@ def test_colors_beyond_the_range_count_in_the_outermost_bin():
     assert color_histogram(blue, bins=(2, 3, 3))[0].argmax() == 0 * 9 + 2 * 3 + 0
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**31 - 1))
 def test_histograms_ignore_where_the_pixels_are_and_have_length_one(seed):
     rng = np.random.RandomState(seed)
@@ -170,7 +169,6 @@ def test_a_slope_has_all_its_energy_in_its_own_direction():
     np.testing.assert_allclose(signed[0, 5, 5], np.eye(8)[6] * 3, atol=1e-5)
 
 
-@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**31 - 1), st.booleans())
 def test_directions_share_out_the_length_of_the_gradient(seed, signed):
     lightness = np.random.RandomState(seed).rand(2, 6, 7).astype(np.float32) * 100

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
@@ -90,7 +90,6 @@ def test_walls_without_labels_or_with_a_label_for_each_item_have_none():
     assert find_regions(grid, [f"item {k}" for k in range(600)]) == []
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**31 - 1))
 def test_numbers_names_and_orientation_do_not_matter(seed):
     picture = noisy(halves(24, 30), 0.3, seed)

@@ -312,7 +312,6 @@ def wait_until_gone(pids):
 
 
 @unix
-@pytest.mark.usefixtures("sigint")
 def test_what_was_read_before_ctrl_c_is_not_read_again(many, tmp_path):
     kept = tmp_path / "kept"
     program, pids = start_reading(many, kept)

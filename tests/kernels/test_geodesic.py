@@ -2,7 +2,7 @@ import functools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
@@ -61,7 +61,6 @@ def test_many_duplicates_do_not_cut_the_graph():
     assert geodesic_kernel(X, n_neighbors=3)[0, 1] == 1
 
 
-@settings(max_examples=60, deadline=None)
 @given(points, st.integers(1, 14), st.integers(0, 99))
 def test_lengths_are_a_metric_whatever_the_order(X, n_neighbors, seed):
     n_neighbors = min(n_neighbors, len(X) - 1)
@@ -76,7 +75,6 @@ def test_lengths_are_a_metric_whatever_the_order(X, n_neighbors, seed):
         np.testing.assert_allclose(D, straight, atol=1e-9)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 999), st.integers(1, 9))
 def test_reordering_rows_reorders_lengths(seed, n_neighbors):
     rng = np.random.default_rng(seed)

@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.metrics import pairwise
@@ -188,7 +188,6 @@ def test_weights_and_widths_go_with_their_kernels(X):
     np.testing.assert_allclose(K, unit_norm(laplacian_kernel(X, gamma=0.5)))
 
 
-@settings(max_examples=20, deadline=None)
 @given(st.integers(0, 999), st.lists(st.floats(0.1, 5), min_size=3, max_size=3))
 def test_reordering_reorders_any_sum(seed, weights):
     rng = np.random.default_rng(seed)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -47,7 +47,6 @@ def test_text_is_factored_without_its_matrix():
     np.testing.assert_allclose(F @ F.T, gram_matrix(documents, "text"), atol=1e-12)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 999), st.floats(0.1, 20))
 def test_residual_is_positive_and_falls_with_rank(seed, gamma):
     X = np.random.default_rng(seed).normal(size=(25, 2))
@@ -65,7 +64,6 @@ def test_residual_is_positive_and_falls_with_rank(seed, gamma):
     assert (np.diff(traces) <= 1e-10).all()
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 999), st.integers(1, 25))
 def test_nystroem_residual_is_positive(seed, rank):
     X = np.random.default_rng(seed).normal(size=(25, 2))

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import sparse
@@ -82,7 +82,6 @@ def test_larger_gamma_is_narrower(X, kernel):
     assert (kernel(X, gamma=2.0) < kernel(X, gamma=1.0))[off_diagonal].all()
 
 
-@settings(max_examples=40, deadline=None)
 @given(X=vectors, seed=st.integers(0, 99), index=st.integers(0, 3))
 def test_reordering_rows_reorders_the_matrix(X, seed, index):
     order = np.random.default_rng(seed).permutation(len(X))
@@ -90,13 +89,11 @@ def test_reordering_rows_reorders_the_matrix(X, seed, index):
     np.testing.assert_allclose(KERNELS[index](X[order]), K[np.ix_(order, order)], atol=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
 @given(X=vectors, shift=st.floats(-1e3, 1e3), scale=st.floats(1e-3, 1e3))
 def test_rbf_with_median_width_ignores_shift_and_scale(X, shift, scale):
     np.testing.assert_allclose(rbf_kernel(scale * (X + shift)), rbf_kernel(X), atol=1e-6)
 
 
-@settings(max_examples=40, deadline=None)
 @given(X=vectors, index=st.integers(0, 3))
 def test_matrix_is_exactly_symmetric_and_positive(X, index):
     K = KERNELS[index](X)

@@ -3,7 +3,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
@@ -125,7 +125,6 @@ def test_smoothness_trades_the_template_for_calm(flower, tiles, neighbors):
     assert len(used) == 1
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     st.tuples(st.integers(1, 7), st.integers(1, 7)),
     st.integers(1, 60),

@@ -3,14 +3,14 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
+from tests.counts import few
 
 from unshuffle import GridLayout
 from unshuffle.layout import _anneal, _surfaces
 
-few = settings(deadline=None, max_examples=16, derandomize=True)
 seeds = st.integers(0, 10_000)
 QUALITIES = ["fast", "balanced", "best", "classic"]
 qualities = st.sampled_from(["fast", "balanced", "balanced", "classic"])

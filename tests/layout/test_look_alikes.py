@@ -2,7 +2,7 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import load_digits
@@ -44,7 +44,6 @@ def test_all_others_are_returned_where_k_is_larger_than_their_number():
     assert look_alikes([[1.0, 2.0]], 3).shape == (1, 0)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.integers(0, 2**31 - 1),
     st.integers(2, 40),
@@ -59,7 +58,6 @@ def test_answers_are_those_of_all_distances(seed, n_items, n_columns, k, dtype):
     np.testing.assert_array_equal(look_alikes(X, k), expected)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**31 - 1), st.floats(-300, 300), st.integers(1, 3))
 def test_order_position_and_unit_do_not_matter(seed, exponent, n_jobs):
     rng = np.random.RandomState(seed)

@@ -4,10 +4,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.ndimage import gaussian_filter1d
 from scipy.optimize import linear_sum_assignment
+from tests.counts import many
 
 from unshuffle._parallel import Workers
 from unshuffle.layout import _surfaces
@@ -16,7 +17,6 @@ from unshuffle.layout._group_loops import assign_groups, exchange_neighbors
 from unshuffle.layout._surface_loops import NOISE_OFFSETS, swap_passes
 from unshuffle.layout._surfaces import LONGEST_SHIFT, OWN_SHARE, Passes, Raster, Scatter
 
-some = settings(deadline=None, max_examples=40, derandomize=True)
 sides = st.integers(1, 13)
 seeds = st.integers(0, 10_000)
 ONE = Workers(1)
@@ -37,7 +37,6 @@ def long_sides(monkeypatch):
 
 
 @pytest.mark.parametrize("small_side", [0, 64])
-@some
 @given(rows=sides, columns=sides, bandwidth=st.floats(0.5, 3.9), wrap=st.booleans(), seed=seeds)
 def test_averages_of_every_cell_equal_a_gaussian_filter(
     small_side, rows, columns, bandwidth, wrap, seed
@@ -106,7 +105,6 @@ def test_long_thin_boards_are_cut_into_few_parts_that_hold_each_cell_once(shape)
     assert min(min(rows, columns) for _, _, rows, columns, _ in tiles) > 0
 
 
-@some
 @given(n_points=st.integers(1, 40), bandwidth=st.sampled_from([0.8, 2.0, 9.0]), seed=seeds)
 def test_averages_over_points_lie_within_what_is_averaged(n_points, bandwidth, seed):
     rng = np.random.default_rng(seed)
@@ -179,7 +177,7 @@ def swap_reference(planes, field, free, draw, bandwidth, shape, own_share):
     return items
 
 
-@settings(deadline=None, max_examples=120, derandomize=True)
+@many
 @given(
     rows=sides,
     columns=sides,
@@ -220,7 +218,6 @@ def swap_all(surface, bits, field, free, rng, **options):
     surface.swap(bits, field, passes, rng, ONE)
 
 
-@some
 @given(
     rows=st.integers(1, 40),
     columns=st.integers(1, 40),
@@ -248,7 +245,6 @@ def test_cold_swaps_in_tiles_keep_columns_together_and_never_lower_the_objective
         assert np.array_equal(bits[-1][~open_cells], np.flatnonzero(~open_cells))
 
 
-@some
 @given(rows=st.integers(1, 40), columns=st.integers(1, 40), wrap=st.booleans(),
        stride=st.integers(1, 6), seed=seeds)  # fmt: skip
 def test_tiles_hold_every_cell_once(rows, columns, wrap, stride, seed):
@@ -264,7 +260,6 @@ def test_tiles_hold_every_cell_once(rows, columns, wrap, stride, seed):
     assert np.all(count == 1)
 
 
-@some
 @given(n_points=st.integers(1, 60), bandwidth=st.sampled_from([0.8, 5.0]), seed=seeds)
 def test_cold_swaps_between_points_keep_columns_together(n_points, bandwidth, seed):
     rng = np.random.default_rng(seed)
@@ -295,7 +290,6 @@ def total(planes, field, items, cells):
     return float((planes[:, items[cells]].astype(float) * field[:, cells]).sum())
 
 
-@some
 @given(
     sizes=st.lists(st.integers(1, 40), min_size=1, max_size=5),
     raise_by=st.sampled_from([0.03, 0.3]),
@@ -411,7 +405,6 @@ def test_empty_cells_share_one_price_that_stays():
     assert (bits[:-1].view(np.float32) * field).sum() >= best - 30 * 0.01 - 1e-3
 
 
-@some
 @given(rows=st.integers(1, 40), columns=st.integers(1, 40), side=st.sampled_from([1.0, 7.5, 60.0]),
        some_fixed=st.booleans(), seed=seeds)  # fmt: skip
 def test_groups_hold_every_movable_cell_once_and_never_too_many(

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.counts import few
 from tests.layout.test_invariants import draw_shape, kinds, seeds
 from tests.layout.test_progress import interrupt_at
 
@@ -13,7 +14,6 @@ from unshuffle.images import lab_pixels
 from unshuffle.layout._start import make_way
 from unshuffle.metrics import distance_preservation_quality
 
-few = settings(deadline=None, max_examples=24, derandomize=True)
 QUALITIES = ["fast", "balanced", "best", "classic"]
 
 

@@ -2,7 +2,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.cluster import KMeans
@@ -41,7 +41,6 @@ def test_tiny_collections_get_about_the_best_of_all_choices(k, slack):
         assert best * (1 - 1e-6) <= summarize(X, k).mean_distance <= best * (1 + slack)
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**31 - 1), st.integers(2, 25), st.integers(1, 25))
 def test_summaries_are_consistent(seed, n_items, k):
     k = min(k, n_items)

@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import LinAlgError
 
@@ -83,7 +83,6 @@ def test_gradient_is_the_chain_of_slope_and_joint_kernel():
         assert gradient[i, a] == pytest.approx((up - down) / (2 * step), rel=1e-5, abs=1e-7)
 
 
-@settings(deadline=None, max_examples=40)
 @given(data=st.data(), n_items=st.integers(3, 7), seed=st.integers(0, 2**32 - 1))
 def test_the_tangent_bounds_the_entropy_of_every_other_matching(data, n_items, seed):
     K, L = kernel(n_items, seed), kernel(n_items, seed + 1)
@@ -108,7 +107,6 @@ def test_a_matching_that_lowers_the_tangent_lowers_the_entropy():
     assert all(entropy_value(K, L, p, ridge=RIDGE) < now for p in lower)
 
 
-@settings(deadline=None, max_examples=20)
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1))
 def test_relabelling_both_sides_changes_no_entropy(data, seed):
     K, L = kernel(6, seed), kernel(6, seed + 1)

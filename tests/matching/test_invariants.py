@@ -3,16 +3,16 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
+from tests.counts import few
 
 from unshuffle import KernelizedSorting
 
 pytestmark = pytest.mark.filterwarnings("ignore::unshuffle.matching.DoubtWarning")
 
 # Fixed draws: an ascent promises a local optimum, and rounding may choose between two of them.
-few = settings(deadline=None, max_examples=8, derandomize=True)
 sizes = st.integers(5, 16)
 seeds = st.integers(0, 10_000)
 noises = st.sampled_from([0.0, 0.02])

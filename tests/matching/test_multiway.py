@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import LinAlgError
 
@@ -34,7 +34,6 @@ def reordered(K, permutation):
     return K[np.ix_(permutation, permutation)]
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     seed=st.integers(0, 999),
     n_items=st.integers(2, 9),
@@ -75,7 +74,6 @@ def test_hsic_with_constant_kernels_is_zero():
     assert multiway_hsic([rbf(5, 1, 2)[0], ones, ones]) == pytest.approx(0.0, abs=1e-15)
 
 
-@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 999), n_collections=st.integers(2, 5))
 def test_hsic_depends_neither_on_the_common_order_nor_on_that_of_the_kernels(seed, n_collections):
     kernels = rbf(6, n_collections, seed)
@@ -143,7 +141,6 @@ def test_entropy_refuses_a_product_that_is_not_a_kernel():
         multiway_entropy([np.diag([1.0, -9.0, 1.0]), np.eye(3)], ridge=RIDGE)
 
 
-@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 999), linear=st.booleans())
 def test_the_change_of_each_exchange_is_exact(seed, linear):
     if linear:  # whose diagonals differ

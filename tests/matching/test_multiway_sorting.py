@@ -6,11 +6,12 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from tests.counts import few
 
 from unshuffle import KernelizedSorting, MultiwaySorting
 from unshuffle.kernels import gram_matrix
@@ -112,7 +113,6 @@ def test_the_entropy_is_minus_the_log_volume():
     assert sorting.objective_ == pytest.approx(-multiway_entropy(kernels, ridge=0.01))
 
 
-@settings(max_examples=20, deadline=None)
 @given(
     seed=st.integers(0, 999),
     kernel=st.sampled_from(["rbf", "linear"]),  # the second's diagonal differs
@@ -148,7 +148,7 @@ def test_no_exchange_of_two_improves_the_answer(objective):
             assert value(changed) <= best + 1e-9
 
 
-@settings(max_examples=10, deadline=None)
+@few
 @given(seed=st.integers(0, 999))
 def test_shuffling_a_collection_shuffles_its_indices_alone(seed):
     copies, _ = noisy_copies(3, 12, noise=0.05, seed=6)

@@ -3,9 +3,10 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
+from tests.counts import few
 
 from unshuffle import KernelizedSorting
 from unshuffle.kernels import SpectralPower, rbf_kernel
@@ -14,7 +15,6 @@ from unshuffle.matching._questions import choose_questions
 
 pytestmark = pytest.mark.filterwarnings("ignore::unshuffle.matching.DoubtWarning")
 
-few = settings(deadline=None, max_examples=8, derandomize=True)
 GROUPS = np.repeat(np.arange(5), [8, 9, 10, 11, 12])
 NONE = np.empty(0, dtype=np.intp)
 

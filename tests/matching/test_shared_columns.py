@@ -5,9 +5,10 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
+from tests.counts import few
 
 from unshuffle import MultiwaySorting
 from unshuffle.kernels import gram_matrix, rbf_kernel
@@ -102,7 +103,7 @@ def test_agreeing_columns_of_unrelated_collections_are_doubted(n_collections, n_
     assert np.mean(believed) < 0.5
 
 
-@settings(max_examples=15, deadline=None)
+@few
 @given(seed=st.integers(0, 999), noise=st.sampled_from([0.0, 0.05, 0.1]))
 def test_columns_of_other_meanings_do_no_harm(seed, noise):
     copies = rotated_copies(3, noise=noise, seed=seed)
@@ -112,7 +113,7 @@ def test_columns_of_other_meanings_do_no_harm(seed, noise):
     assert sorting.objective_ >= fit(copies, compare_columns=False).objective_ - 1e-12
 
 
-@settings(max_examples=10, deadline=None)
+@few
 @given(seed=st.integers(0, 999))
 def test_shuffling_the_items_shuffles_their_indices_alone(seed):
     copies, _ = symmetric_copies(3, seed=1)
@@ -124,7 +125,7 @@ def test_shuffling_the_items_shuffles_their_indices_alone(seed):
     np.testing.assert_array_equal(back[:, np.argsort(back[0])], before)
 
 
-@settings(max_examples=10, deadline=None)
+@few
 @given(exponent=st.integers(-60, 60), shift=st.integers(-50, 50))
 def test_units_and_origins_of_the_tables_do_not_matter(exponent, shift):
     copies, orders = symmetric_copies(3, seed=2)

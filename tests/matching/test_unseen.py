@@ -6,12 +6,13 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from tests.counts import few
 
 from unshuffle import KernelizedSorting
 from unshuffle._scalings import SCALERS, SCALINGS
@@ -135,7 +136,7 @@ def test_wrong_pairs_are_recognized_by_the_map_that_the_others_teach():
     assert weighted > 0.7
 
 
-@settings(max_examples=10, deadline=None)
+@few
 @given(st.permutations(range(30)))
 def test_the_order_of_new_items_does_not_matter(order):
     order = np.array(order)

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.counts import few
 
 from unshuffle import KernelizedSorting
 from unshuffle._quadratic import assign_free
@@ -86,7 +87,7 @@ def test_one_kernel_after_a_list_leaves_no_weights():
     assert not hasattr(sorting, "kernel_weights_")
 
 
-@settings(max_examples=10, deadline=None)
+@few
 @given(st.integers(0, 1000))
 def test_the_order_of_kernels_does_not_matter(seed):
     X, y, _ = features(30, seed, noise=(0.3, 0.6))

@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from unshuffle.metrics._dependence import hsic_biased, hsic_unbiased, hsic_zeroed
@@ -24,7 +24,6 @@ def without_diagonal(S):
 seeds = st.integers(0, 2**32 - 1)
 
 
-@settings(deadline=None, max_examples=25)
 @given(n_items=st.integers(2, 7), seed=seeds)
 def test_biased_hsic_is_the_trace_with_explicit_centring_matrices(n_items, seed):
     K, L = kernel(n_items, seed), kernel(n_items, seed + 1)
@@ -105,7 +104,6 @@ def test_unbiased_hsic_of_fewer_than_four_items_is_refused(n_items):
         hsic_unbiased(np.eye(n_items), np.eye(n_items))
 
 
-@settings(deadline=None, max_examples=25)
 @given(data=st.data(), n_items=st.integers(4, 8), seed=seeds)
 def test_relabelling_both_sides_changes_no_dependence(data, n_items, seed):
     K, L = kernel(n_items, seed), kernel(n_items, seed + 1)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.spatial.distance import cdist
@@ -135,7 +135,6 @@ def test_where_no_layout_is_better_the_quality_is_one(X):
     assert distance_preservation_quality(X, np.arange(len(X))[None]) == 1
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 999), st.booleans(), st.floats(0.01, 100), st.floats(-100, 100))
 def test_turning_the_grid_or_the_features_changes_nothing(seed, wrap, scale, shift):
     rng = np.random.default_rng(seed)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.spatial.distance import cdist
@@ -27,7 +27,6 @@ def test_duplicates_count_as_right():
     assert matching_accuracy([1, 0], [0, 1], duplicates=[7, 7, 8, 9]) == 1.0
 
 
-@settings(deadline=None)
 @given(st.permutations(range(8)), st.permutations(range(8)), st.permutations(range(8)))
 def test_relabelling_changes_nothing(found, truth, order):
     found, truth, order = map(np.array, (found, truth, order))
@@ -85,7 +84,6 @@ def test_foscttm_at_random_is_a_half():
     assert foscttm(X, rng.permutation(X)) == pytest.approx(0.5, abs=0.05)
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 999), st.floats(-1e3, 1e3))
 def test_foscttm_ignores_order_and_common_shift(seed, shift):
     rng = np.random.default_rng(seed)

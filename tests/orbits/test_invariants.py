@@ -2,7 +2,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import expm
 from sklearn.base import clone
@@ -88,7 +88,6 @@ def test_results_do_not_depend_on_threads(moved):
 
 
 @given(c=st.floats(-3, 3), e=st.floats(-3, 3))
-@settings(deadline=None, max_examples=20)
 def test_moving_on_adds_up_and_back_comes_home(c, e):
     angle = np.radians(np.linspace(10, 80, 20))
     X = np.column_stack([np.cos(angle), np.sin(angle)])

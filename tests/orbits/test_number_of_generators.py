@@ -2,7 +2,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import expm
 from sklearn.model_selection import GridSearchCV
@@ -70,7 +70,6 @@ def test_a_noisy_patch_suggests_no_generator_that_fits_noise(wedge):
 
 
 @given(seed=st.integers(0, 1000))
-@settings(deadline=None, max_examples=25)
 def test_any_two_rotations_are_completed_to_an_algebra(seed):
     space = MatrixSpace.of(3, "general", None)
     A = np.random.default_rng(seed).normal(size=(2, 3, 3))

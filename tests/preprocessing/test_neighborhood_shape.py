@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from unshuffle.preprocessing import NeighborhoodShape, _neighborhood_shape
@@ -30,7 +30,6 @@ def test_neighbors_at_one_distance_share_the_last_places():
     np.testing.assert_allclose(described(cross, n_neighbors=3)[0, 2:], 0, atol=1e-12)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 4))
 def test_rotating_a_set_keeps_the_inner_products_of_shapes(seed, d):
     rng = np.random.default_rng(seed)

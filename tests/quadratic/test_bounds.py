@@ -5,8 +5,9 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.counts import many
 
 from unshuffle import _quadratic_bounds
 from unshuffle._matrix_symmetries import representatives
@@ -50,7 +51,6 @@ def reformed_value(pairs, leader, bound, order):
     return bound + leader[np.arange(m), list(order)].sum() + placed
 
 
-@settings(max_examples=40)
 @given(seeds, st.sampled_from([np.inf, 0.3, 0.0]))
 def test_ascent_keeps_the_value_of_each_matching_below_the_threshold(seed, share):
     problem = random_problem(seed, n=4)
@@ -78,7 +78,7 @@ def test_ascent_keeps_the_value_of_each_matching_below_the_threshold(seed, share
             break
 
 
-@settings(max_examples=100)
+@many
 @given(seeds, st.booleans(), st.floats(0.0, 6.0))
 def test_a_bound_is_valid_wherever_the_work_ends(seed, whole, digits):
     problem = random_problem(seed, whole=whole)
@@ -92,7 +92,6 @@ def test_a_bound_is_valid_wherever_the_work_ends(seed, whole, digits):
     assert proof.optimal == (proof.bound >= proof.value)
 
 
-@settings(max_examples=40)
 @given(seeds, st.booleans())
 def test_the_order_of_items_does_not_change_the_optimum(seed, whole):
     problem = random_problem(seed, whole=whole)
@@ -149,7 +148,6 @@ def orbits(M):
     return {frozenset(p[a] for p in symmetries) for a in range(n)}
 
 
-@settings(max_examples=60)
 @given(seeds, st.booleans())
 def test_one_item_of_each_orbit_is_placed(seed, symmetric):
     random = np.random.default_rng(seed)

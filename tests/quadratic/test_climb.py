@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from unshuffle._mean_field import anneal_shares, interaction_spread, mean_field, one_hot, soften
@@ -39,7 +39,6 @@ def problems(draw, *, integer=None):
     return QuadraticProblem(*kernels, cost, frozen), start
 
 
-@settings(deadline=None, max_examples=80)
 @given(problems(), st.booleans())
 def test_climb_never_lowers_the_objective_and_keeps_what_is_frozen(drawn, swaps):
     problem, start = drawn
@@ -54,7 +53,6 @@ def test_climb_never_lowers_the_objective_and_keeps_what_is_frozen(drawn, swaps)
     assert np.array_equal(climbed.permutation[problem.frozen[:, 0]], problem.frozen[:, 1])
 
 
-@settings(deadline=None, max_examples=60)
 @given(problems())
 def test_climb_ends_where_no_swap_gains(drawn):
     problem, start = drawn
@@ -65,7 +63,6 @@ def test_climb_ends_where_no_swap_gains(drawn):
         assert problem.value(other) <= problem.value(found) + 1e-8
 
 
-@settings(deadline=None, max_examples=60)
 @given(problems(integer=True))
 def test_ties_do_not_make_the_ascent_cycle(drawn):
     problem, start = drawn
@@ -163,7 +160,6 @@ def test_an_assignment_forms_no_more_than_one_product(monkeypatch):
     assert len(products) <= climbed.n_assignments
 
 
-@settings(deadline=None, max_examples=40)
 @given(problems())
 def test_best_free_assignment_equals_brute_force(drawn):
     problem, _ = drawn
@@ -180,7 +176,6 @@ def test_best_free_assignment_equals_brute_force(drawn):
         assert benefit[rows, found[rows]].sum() == pytest.approx(best)
 
 
-@settings(deadline=None, max_examples=60)
 @given(problems())
 def test_frozen_pairs_can_be_put_into_any_matching(drawn):
     problem, _ = drawn
@@ -213,7 +208,6 @@ def test_soft_gradient_and_curvature_extend_the_objective_to_shares(extra):
         assert expanded == pytest.approx(explicit)
 
 
-@settings(deadline=None, max_examples=60)
 @given(problems(), st.data())
 def test_an_updated_gradient_is_the_gradient_of_the_new_matching(drawn, data):
     problem, before = drawn

@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from unshuffle._quadratic import QuadraticProblem, as_hermitian, climb, matched_sums
@@ -35,7 +35,6 @@ def squared_value(K, L, permutation):
 seeds = st.integers(0, 2**32 - 1)
 
 
-@settings(deadline=None, max_examples=25)
 @given(data=st.data(), n_items=st.integers(2, 6), extra=st.integers(0, 3), seed=seeds)
 def test_trace_value_is_the_double_sum_and_the_matrix_trace(data, n_items, extra, seed):
     K, L = kernel(n_items, seed), kernel(n_items + extra, seed + 1)

@@ -4,9 +4,10 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
+from tests.counts import many
 
 from unshuffle._quadratic_bounds import BoundProblem, gilmore_lawler, prove
 
@@ -50,14 +51,14 @@ def test_values_are_the_sums_they_stand_for(drawn, seed):
     assert problem.value(p) == pytest.approx(expected, abs=1e-9)
 
 
-@settings(max_examples=200)
+@many
 @given(problems())
 def test_the_bound_of_gilmore_and_lawler_is_never_above_the_optimum(drawn):
     problem, _ = drawn
     assert gilmore_lawler(problem) <= min(all_values(problem).values()) + 1e-9
 
 
-@settings(max_examples=200)
+@many
 @given(problems(), st.booleans())
 def test_proofs_find_the_optimum_from_the_worst_start(drawn, stepped):
     problem, step = drawn

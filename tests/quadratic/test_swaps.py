@@ -2,8 +2,9 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.counts import many
 
 from unshuffle import _quadratic
 from unshuffle._quadratic import QuadraticProblem, swap_ascent
@@ -64,7 +65,6 @@ def gains_by_brute_force(problem, permutation):
     return gains
 
 
-@settings(deadline=None, max_examples=60)
 @given(problems())
 def test_swap_gains_equal_brute_force(problem_and_start):
     problem, permutation = problem_and_start
@@ -76,7 +76,6 @@ def test_swap_gains_equal_brute_force(problem_and_start):
         assert gains[i, j] == pytest.approx(explicit, abs=1e-9)
 
 
-@settings(deadline=None, max_examples=60)
 @given(problems().filter(lambda drawn: drawn[0].shape[0] < drawn[0].shape[1]))
 def test_replacement_gains_equal_brute_force(problem_and_start):
     problem, permutation = problem_and_start
@@ -91,7 +90,7 @@ def test_replacement_gains_equal_brute_force(problem_and_start):
         assert gains[i, a] == pytest.approx(explicit, abs=1e-9)
 
 
-@settings(deadline=None, max_examples=100)
+@many
 @given(problems())
 def test_ascent_ends_where_no_exchange_gains_and_keeps_what_is_frozen(problem_and_start):
     problem, start = problem_and_start

@@ -2,7 +2,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import Ridge
@@ -10,6 +10,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from tests.counts import few
 
 from unshuffle import SetAligner
 
@@ -47,7 +48,7 @@ def test_sets_of_one_stay_as_they_are():
     np.testing.assert_array_equal(SetAligner().fit_transform(X), X)
 
 
-@settings(max_examples=15, deadline=None)
+@few
 @given(
     seed=st.integers(0, 1000),
     kernel=st.sampled_from(["linear", "rbf"]),

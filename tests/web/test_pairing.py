@@ -7,7 +7,7 @@ import shutil
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -475,7 +475,6 @@ def test_a_damaged_file_is_put_aside(open_pairing, halves, tmp_path, damage):
     assert sorted(pairing.pairs()["partner"]) == list(range(N))
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.data())
 def test_steps_keep_partners_unique_and_answers_true(data):
     n = data.draw(st.integers(2, 8))

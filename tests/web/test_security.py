@@ -86,24 +86,24 @@ class Answer:
 
 
 @pytest.fixture
-def server():
+def harness():
     return Server()
 
 
 @pytest.fixture
-def cookie(server):
-    return server.sign_in()
+def cookie(harness):
+    return harness.sign_in()
 
 
-def refused(server, answer, status):
+def refused(harness, answer, status):
     assert answer.status == status
     assert b"from the app" not in answer.body
     assert answer.headers["connection"] == "close"
-    return not server.seen
+    return not harness.seen
 
 
-def test_the_token_opens_the_page_and_becomes_a_cookie(server):
-    answer = server.ask(query=f"token={TOKEN}".encode())
+def test_the_token_opens_the_page_and_becomes_a_cookie(harness):
+    answer = harness.ask(query=f"token={TOKEN}".encode())
     assert answer.status == 200
     assert answer.body == b"from the app"
     cookie, *attributes = answer.headers["set-cookie"].split("; ")
@@ -112,7 +112,7 @@ def test_the_token_opens_the_page_and_becomes_a_cookie(server):
     assert name == "unshuffle-8765"
     assert len(secret) > 40
     assert TOKEN not in secret
-    again = server.ask(headers=[("cookie", cookie)])
+    again = harness.ask(headers=[("cookie", cookie)])
     assert again.status == 200
     assert "set-cookie" not in again.headers
 
@@ -122,17 +122,17 @@ def test_tokens_and_secrets_are_new_each_time():
     assert len({Server().sign_in()[1] for _ in range(20)}) == 20
 
 
-def test_a_ticket_opens_the_page_once(server):
-    tickets = [server.guard.new_ticket() for _ in range(2)]
+def test_a_ticket_opens_the_page_once(harness):
+    tickets = [harness.guard.new_ticket() for _ in range(2)]
     assert len({*tickets, TOKEN}) == 3
     for ticket in tickets:
         query = f"token={ticket}".encode()
-        first = server.ask(query=query)
+        first = harness.ask(query=query)
         assert first.status == 200
         cookie = ("cookie", first.headers["set-cookie"].partition(";")[0])
-        assert server.ask(query=query).status == 401
-        assert server.ask(query=query, headers=[cookie]).status == 200  # a page that is reloaded
-    assert server.ask(query=f"token={TOKEN}".encode()).status == 200
+        assert harness.ask(query=query).status == 401
+        assert harness.ask(query=query, headers=[cookie]).status == 200  # a page that is reloaded
+    assert harness.ask(query=f"token={TOKEN}".encode()).status == 200
 
 
 @pytest.mark.parametrize(
@@ -153,31 +153,31 @@ def test_a_ticket_opens_the_page_once(server):
         b"&" * 60_000,
     ],
 )
-def test_without_the_right_token_the_page_stays_closed(server, query):
-    answer = server.ask(query=query)
-    assert refused(server, answer, 401)
+def test_without_the_right_token_the_page_stays_closed(harness, query):
+    answer = harness.ask(query=query)
+    assert refused(harness, answer, 401)
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     assert b"Open the address that unshuffle serve printed" in answer.body
     assert TOKEN.encode() not in answer.body
     assert "set-cookie" not in answer.headers
 
 
-def test_the_token_opens_nothing_but_the_page(server):
+def test_the_token_opens_nothing_but_the_page(harness):
     for method, path in [
         ("GET", "/api/state"),
         ("POST", "/"),
         ("GET", "//"),
         ("GET", "/assets/a"),
     ]:
-        answer = server.ask(method, path, query=f"token={TOKEN}".encode(), headers=[JSON])
-        assert refused(server, answer, 401)
+        answer = harness.ask(method, path, query=f"token={TOKEN}".encode(), headers=[JSON])
+        assert refused(harness, answer, 401)
         assert answer.error["field"] is None
 
 
 @pytest.mark.parametrize(
     "path", ["/api/state", "/api/picture/0", "/assets/web/page/main.js", "/x"]
 )
-def test_everything_else_needs_the_cookie(server, cookie, path):
+def test_everything_else_needs_the_cookie(harness, cookie, path):
     name, _, secret = cookie[1].partition("=")
     wrong = [
         [],
@@ -189,15 +189,15 @@ def test_everything_else_needs_the_cookie(server, cookie, path):
         [("cookie", f"{name}=\xff\xfe")],
         [("cookie", ";" * 60_000)],
     ]
-    server.seen.clear()
+    harness.seen.clear()
     for headers in wrong:
-        answer = server.ask(path=path, headers=headers)
-        assert refused(server, answer, 401)
+        answer = harness.ask(path=path, headers=headers)
+        assert refused(harness, answer, 401)
         assert "terminal" in answer.error["message"]
-    assert server.ask(path=path, headers=[cookie]).status == 200
+    assert harness.ask(path=path, headers=[cookie]).status == 200
 
 
-def test_cookies_that_other_ports_planted_do_no_harm(server, cookie):
+def test_cookies_that_other_ports_planted_do_no_harm(harness, cookie):
     name, _, secret = cookie[1].partition("=")
     planted = [
         [("cookie", f"{name}=planted; a=b; {name}={secret}")],
@@ -205,17 +205,17 @@ def test_cookies_that_other_ports_planted_do_no_harm(server, cookie):
         [("cookie", f"{name}=planted"), ("cookie", f"{name}={secret}")],
     ]
     for headers in planted:
-        assert server.ask(path="/api/state", headers=headers).status == 200
+        assert harness.ask(path="/api/state", headers=headers).status == 200
 
 
-def test_a_secret_opens_only_the_server_that_gave_it(server):
+def test_a_secret_opens_only_the_server_that_gave_it(harness):
     other = Server()
-    assert server.ask(path="/api/state", headers=[other.sign_in()]).status == 401
+    assert harness.ask(path="/api/state", headers=[other.sign_in()]).status == 401
 
 
 @pytest.mark.parametrize("host", [*sorted(HOSTS), "LocalHost:8765"])
-def test_the_names_of_this_machine_are_known(server, cookie, host):
-    assert server.ask(host=host, headers=[cookie]).status == 200
+def test_the_names_of_this_machine_are_known(harness, cookie, host):
+    assert harness.ask(host=host, headers=[cookie]).status == 200
 
 
 @pytest.mark.parametrize(
@@ -241,20 +241,20 @@ def test_the_names_of_this_machine_are_known(server, cookie, host):
         "127.0.0.1:8765\xff",
     ],
 )
-def test_foreign_hosts_are_refused_with_token_and_cookie(server, cookie, host):
-    server.seen.clear()
-    page = server.ask(host=host, headers=[cookie], query=f"token={TOKEN}".encode())
-    assert refused(server, page, 403)
+def test_foreign_hosts_are_refused_with_token_and_cookie(harness, cookie, host):
+    harness.seen.clear()
+    page = harness.ask(host=host, headers=[cookie], query=f"token={TOKEN}".encode())
+    assert refused(harness, page, 403)
     assert "set-cookie" not in page.headers
     assert b"unshuffle serve printed" in page.body
-    assert refused(server, server.ask(path="/api/state", host=host, headers=[cookie]), 403)
+    assert refused(harness, harness.ask(path="/api/state", host=host, headers=[cookie]), 403)
 
 
 @pytest.mark.parametrize("second", [HOST, "evil.example"])
-def test_two_hosts_are_refused(server, cookie, second):
-    server.seen.clear()
-    answer = server.ask(path="/api/state", headers=[cookie, ("host", second)])
-    assert refused(server, answer, 400)
+def test_two_hosts_are_refused(harness, cookie, second):
+    harness.seen.clear()
+    answer = harness.ask(path="/api/state", headers=[cookie, ("host", second)])
+    assert refused(harness, answer, 400)
 
 
 @pytest.mark.parametrize(
@@ -273,59 +273,59 @@ def test_two_hosts_are_refused(server, cookie, second):
         "\xff",
     ],
 )
-def test_foreign_origins_are_refused(server, cookie, origin):
-    server.seen.clear()
+def test_foreign_origins_are_refused(harness, cookie, origin):
+    harness.seen.clear()
     for method in ["GET", "POST", "PUT", "DELETE"]:
         headers = [cookie, JSON, ("origin", origin)]
-        assert refused(server, server.ask(method, "/api/x", headers=headers), 403)
+        assert refused(harness, harness.ask(method, "/api/x", headers=headers), 403)
 
 
-def test_the_origin_of_the_page_is_accepted(server, cookie):
+def test_the_origin_of_the_page_is_accepted(harness, cookie):
     for host in HOSTS:
         headers = [cookie, JSON, ("origin", f"http://{host}"), ("sec-fetch-site", "same-origin")]
-        assert server.ask("POST", "/api/undo", headers=headers, host=host).status == 200
+        assert harness.ask("POST", "/api/undo", headers=headers, host=host).status == 200
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "", "Same-Origin", "\xff"])
-def test_other_sites_cannot_ask_even_if_the_browser_sends_the_cookie(server, cookie, site):
-    server.seen.clear()
+def test_other_sites_cannot_ask_even_if_the_browser_sends_the_cookie(harness, cookie, site):
+    harness.seen.clear()
     for method, path in [("GET", "/api/picture/0"), ("GET", "/a.js"), ("PUT", "/"), ("GET", "/")]:
-        answer = server.ask(method, path, headers=[cookie, ("sec-fetch-site", site)])
-        assert refused(server, answer, 403)
+        answer = harness.ask(method, path, headers=[cookie, ("sec-fetch-site", site)])
+        assert refused(harness, answer, 403)
 
 
-def test_a_user_may_read_by_the_address_bar_but_nothing_writes_that_way(server, cookie):
+def test_a_user_may_read_by_the_address_bar_but_nothing_writes_that_way(harness, cookie):
     none = ("sec-fetch-site", "none")
-    assert server.ask(headers=[none], query=f"token={TOKEN}".encode()).status == 200
-    assert server.ask(path="/api/export/x7", headers=[cookie, none]).status == 200
+    assert harness.ask(headers=[none], query=f"token={TOKEN}".encode()).status == 200
+    assert harness.ask(path="/api/export/x7", headers=[cookie, none]).status == 200
     for method in ["POST", "PUT", "DELETE"]:
-        assert server.ask(method, "/api/x", headers=[cookie, JSON, none]).status == 403
+        assert harness.ask(method, "/api/x", headers=[cookie, JSON, none]).status == 403
 
 
-def test_a_link_elsewhere_opens_the_page_with_its_token_and_nothing_more(server, cookie):
+def test_a_link_elsewhere_opens_the_page_with_its_token_and_nothing_more(harness, cookie):
     link = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")]
     document = ("sec-fetch-dest", "document")
     token = f"token={TOKEN}".encode()
-    assert server.ask(headers=[*link, document], query=token).status == 200
-    assert server.ask(headers=[*link, document]).status == 401
-    assert server.ask(headers=[*link, ("sec-fetch-dest", "iframe")], query=token).status == 403
-    assert server.ask(headers=link, query=token).status == 403
-    assert server.ask(path="/api/state", headers=[*link, document, cookie]).status == 403
+    assert harness.ask(headers=[*link, document], query=token).status == 200
+    assert harness.ask(headers=[*link, document]).status == 401
+    assert harness.ask(headers=[*link, ("sec-fetch-dest", "iframe")], query=token).status == 403
+    assert harness.ask(headers=link, query=token).status == 403
+    assert harness.ask(path="/api/state", headers=[*link, document, cookie]).status == 403
 
 
 @pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "PATCH", "TRACE", "get", "BREW", ""])
-def test_other_methods_are_refused(server, cookie, method):
-    server.seen.clear()
-    answer = server.ask(method, "/api/state", headers=[cookie, ("sec-fetch-site", "same-origin")])
-    assert refused(server, answer, 405)
+def test_other_methods_are_refused(harness, cookie, method):
+    harness.seen.clear()
+    answer = harness.ask(method, "/api/state", headers=[cookie, ("sec-fetch-site", "same-origin")])
+    assert refused(harness, answer, 405)
     assert answer.headers["allow"] == "DELETE, GET, POST, PUT"
     assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
-def test_addresses_begin_with_a_slash(server, cookie):
-    server.seen.clear()
+def test_addresses_begin_with_a_slash(harness, cookie):
+    harness.seen.clear()
     for path in ["http://evil.example/", "*", "", "evil.example:80"]:
-        assert refused(server, server.ask(path=path, headers=[cookie]), 400)
+        assert refused(harness, harness.ask(path=path, headers=[cookie]), 400)
 
 
 @pytest.mark.parametrize(
@@ -340,17 +340,17 @@ def test_addresses_begin_with_a_slash(server, cookie):
         "application/jsonx",
     ],
 )
-def test_posts_must_be_json_even_without_a_body(server, cookie, kind):
-    server.seen.clear()
+def test_posts_must_be_json_even_without_a_body(harness, cookie, kind):
+    harness.seen.clear()
     headers = [cookie] + [("content-type", kind)] * (kind is not None)
-    answer = server.ask("POST", "/api/clear", headers=headers)
-    assert refused(server, answer, 415)
+    answer = harness.ask("POST", "/api/clear", headers=headers)
+    assert refused(harness, answer, 415)
     assert "application/json" in answer.error["message"]
 
 
-def test_posts_may_name_a_charset(server, cookie):
+def test_posts_may_name_a_charset(harness, cookie):
     headers = [cookie, ("content-type", "Application/JSON; charset=utf-8")]
-    assert server.ask("POST", "/api/clear", headers=headers).status == 200
+    assert harness.ask("POST", "/api/clear", headers=headers).status == 200
 
 
 @pytest.mark.parametrize(
@@ -358,22 +358,22 @@ def test_posts_may_name_a_charset(server, cookie):
     [("POST", 10), ("PUT", 100)],
 )
 def test_bodies_up_to_the_limit_arrive_whole(method, sent):
-    server = Server(json_limit=10, upload_limit=100)
+    harness = Server(json_limit=10, upload_limit=100)
     body = bytes(range(sent))
-    headers = [server.sign_in(), JSON, ("content-length", str(sent))]
-    answer = server.ask(method, "/api/x", headers=headers, body=[body[:4], body[4:], b""])
+    headers = [harness.sign_in(), JSON, ("content-length", str(sent))]
+    answer = harness.ask(method, "/api/x", headers=headers, body=[body[:4], body[4:], b""])
     assert answer.status == 200
     assert "connection" not in answer.headers
-    assert server.seen[-1] == (method, "/api/x", body)
+    assert harness.seen[-1] == (method, "/api/x", body)
 
 
 @pytest.mark.parametrize(("method", "limit"), [("POST", 10), ("PUT", 100)])
 def test_long_bodies_are_refused_by_what_they_declare_before_they_are_read(method, limit):
-    server = Server(json_limit=10, upload_limit=100)
-    headers = [server.sign_in(), JSON, ("content-length", str(limit + 1))]
-    server.seen.clear()
-    answer = server.ask(method, "/api/x", headers=headers, body=["silent"])
-    assert refused(server, answer, 413)
+    harness = Server(json_limit=10, upload_limit=100)
+    headers = [harness.sign_in(), JSON, ("content-length", str(limit + 1))]
+    harness.seen.clear()
+    answer = harness.ask(method, "/api/x", headers=headers, body=["silent"])
+    assert refused(harness, answer, 413)
     assert "larger than" in answer.error["message"]
     assert answer.error["field"] == ("upload" if method == "PUT" else None)
 
@@ -381,11 +381,11 @@ def test_long_bodies_are_refused_by_what_they_declare_before_they_are_read(metho
 @pytest.mark.parametrize("framing", [("transfer-encoding", "chunked"), ("content-length", "5")])
 @pytest.mark.parametrize(("method", "limit"), [("POST", 10), ("PUT", 100)])
 def test_long_bodies_are_refused_while_they_are_read(method, limit, framing):
-    server = Server(json_limit=10, upload_limit=100)
-    headers = [server.sign_in(), JSON, framing]
-    server.seen.clear()
-    answer = server.ask(method, "/api/x", headers=headers, body=[b"x" * limit, b"y", "silent"])
-    assert refused(server, answer, 413)
+    harness = Server(json_limit=10, upload_limit=100)
+    headers = [harness.sign_in(), JSON, framing]
+    harness.seen.clear()
+    answer = harness.ask(method, "/api/x", headers=headers, body=[b"x" * limit, b"y", "silent"])
+    assert refused(harness, answer, 413)
     assert "larger than" in answer.error["message"]
 
 
@@ -398,10 +398,10 @@ def test_a_refusal_wins_over_what_the_app_makes_of_it(caplog):
             await send({"type": "http.response.body", "body": b"from the app"})
             raise
 
-    server = Server(app, json_limit=10)
-    headers = [("cookie", f"unshuffle-8765={server.guard._secret.decode()}"), JSON]
-    answer = server.ask("POST", "/api/x", headers=headers, body=[b"x" * 11])
-    assert refused(server, answer, 413)
+    harness = Server(app, json_limit=10)
+    headers = [("cookie", f"unshuffle-8765={harness.guard._secret.decode()}"), JSON]
+    answer = harness.ask("POST", "/api/x", headers=headers, body=[b"x" * 11])
+    assert refused(harness, answer, 413)
     assert not caplog.records
 
 
@@ -409,39 +409,39 @@ def test_a_refusal_wins_over_what_the_app_makes_of_it(caplog):
     "length",
     ["-1", "+1", "1_0", "", "a", "1, 1", "0x1", "9" * 5000, "٣".encode().decode("latin-1")],
 )
-def test_lengths_that_are_not_clear_are_refused(server, cookie, length):
-    server.seen.clear()
-    answer = server.ask("PUT", "/api/x", headers=[cookie, ("content-length", length)])
-    assert refused(server, answer, 400)
+def test_lengths_that_are_not_clear_are_refused(harness, cookie, length):
+    harness.seen.clear()
+    answer = harness.ask("PUT", "/api/x", headers=[cookie, ("content-length", length)])
+    assert refused(harness, answer, 400)
 
 
-def test_two_lengths_are_refused(server, cookie):
-    server.seen.clear()
+def test_two_lengths_are_refused(harness, cookie):
+    harness.seen.clear()
     two = [("content-length", "1"), ("content-length", "1")]
     both = [("content-length", "1"), ("transfer-encoding", "chunked")]
     for headers in [two, both]:
-        assert refused(server, server.ask("PUT", "/api/x", headers=[cookie, *headers]), 400)
+        assert refused(harness, harness.ask("PUT", "/api/x", headers=[cookie, *headers]), 400)
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-def test_reading_and_deleting_have_no_body(server, cookie, method):
-    server.seen.clear()
+def test_reading_and_deleting_have_no_body(harness, cookie, method):
+    harness.seen.clear()
     for framing in [("content-length", "3"), ("transfer-encoding", "chunked")]:
-        answer = server.ask(method, "/api/x", headers=[cookie, framing], body=[b"abc"])
-        assert refused(server, answer, 400)
-    undeclared = server.ask(method, "/api/x", headers=[cookie], body=[b"abc"])
-    assert refused(server, undeclared, 413)
-    empty = server.ask(method, "/api/x", headers=[cookie, ("content-length", "0")])
+        answer = harness.ask(method, "/api/x", headers=[cookie, framing], body=[b"abc"])
+        assert refused(harness, answer, 400)
+    undeclared = harness.ask(method, "/api/x", headers=[cookie], body=[b"abc"])
+    assert refused(harness, undeclared, 413)
+    empty = harness.ask(method, "/api/x", headers=[cookie, ("content-length", "0")])
     assert empty.status == 200
 
 
 @pytest.mark.parametrize("pieces", [["silent"], [b"x", "silent"], [b"x"] * 5 + ["silent"]])
 def test_bodies_that_stop_are_refused_in_time(pieces):
-    server = Server(patience=0.02)
-    headers = [server.sign_in(), ("transfer-encoding", "chunked")]
-    server.seen.clear()
-    answer = server.ask("PUT", "/api/uploads", headers=headers, body=pieces)
-    assert refused(server, answer, 408)
+    harness = Server(patience=0.02)
+    headers = [harness.sign_in(), ("transfer-encoding", "chunked")]
+    harness.seen.clear()
+    answer = harness.ask("PUT", "/api/uploads", headers=headers, body=pieces)
+    assert refused(harness, answer, 408)
     assert "too slowly" in answer.error["message"]
 
 
@@ -454,8 +454,8 @@ def test_bodies_that_drip_are_refused_in_time():
         await asyncio.sleep(0.01)
         return {"type": "http.request", "body": b"x", "more_body": True}
 
-    server = Server(patience=0.1)
-    name, value = server.sign_in()
+    harness = Server(patience=0.1)
+    name, value = harness.sign_in()
     headers = [(b"host", HOST.encode()), (name.encode(), value.encode())]
     scope = {"type": "http", "method": "PUT", "path": "/", "query_string": b"", "headers": headers}
     sent = []
@@ -463,9 +463,9 @@ def test_bodies_that_drip_are_refused_in_time():
     async def send(message):
         sent.append(message)
 
-    server.seen.clear()
-    asyncio.run(server.guard(scope, drip, send))
-    assert refused(server, Answer(sent), 408)
+    harness.seen.clear()
+    asyncio.run(harness.guard(scope, drip, send))
+    assert refused(harness, Answer(sent), 408)
     assert 1 < n_pieces < 20
 
 
@@ -477,8 +477,8 @@ def test_waiting_for_the_client_to_leave_has_no_limit():
             await asyncio.wait_for(receive(), 0.1)
         await send({"type": "http.response.body", "body": b"waited"})
 
-    server = Server(app, patience=0.02)
-    assert server.ask(query=f"token={TOKEN}".encode()).body == b"waited"
+    harness = Server(app, patience=0.02)
+    assert harness.ask(query=f"token={TOKEN}".encode()).body == b"waited"
 
 
 def test_an_answer_that_is_not_taken_ends_in_time(caplog):
@@ -494,7 +494,7 @@ def test_an_answer_that_is_not_taken_ends_in_time(caplog):
         if message["type"] == "http.response.body":
             await asyncio.Event().wait()
 
-    server = Server(app, patience=0.02)
+    harness = Server(app, patience=0.02)
     scope = {
         "type": "http",
         "method": "GET",
@@ -502,7 +502,7 @@ def test_an_answer_that_is_not_taken_ends_in_time(caplog):
         "query_string": f"token={TOKEN}".encode(),
         "headers": [(b"host", HOST.encode())],
     }
-    asyncio.run(server.guard(scope, receive, send))
+    asyncio.run(harness.guard(scope, receive, send))
     assert not caplog.records
 
 
@@ -511,11 +511,11 @@ def test_a_body_that_the_app_leaves_unread_closes_the_connection():
         await send({"type": "http.response.start", "status": 404, "headers": []})
         await send({"type": "http.response.body", "body": b""})
 
-    server = Server(app)
-    headers = [server.sign_in()]
-    assert "connection" not in server.ask("DELETE", "/x", headers=headers).headers
+    harness = Server(app)
+    headers = [harness.sign_in()]
+    assert "connection" not in harness.ask("DELETE", "/x", headers=headers).headers
     headers.append(("transfer-encoding", "chunked"))
-    assert server.ask("PUT", "/x", headers=headers).headers["connection"] == "close"
+    assert harness.ask("PUT", "/x", headers=headers).headers["connection"] == "close"
 
 
 def test_a_client_that_leaves_is_not_an_error(caplog):
@@ -523,9 +523,9 @@ def test_a_client_that_leaves_is_not_an_error(caplog):
         if (await receive())["type"] == "http.disconnect":
             raise ConnectionError
 
-    server = Server(app)
-    headers = [("cookie", f"unshuffle-8765={server.guard._secret.decode()}")]
-    assert server.ask("PUT", "/api/uploads", headers=headers, body=["gone"]).messages == []
+    harness = Server(app)
+    headers = [("cookie", f"unshuffle-8765={harness.guard._secret.decode()}")]
+    assert harness.ask("PUT", "/api/uploads", headers=headers, body=["gone"]).messages == []
     assert not caplog.records
 
 
@@ -537,25 +537,25 @@ def test_a_client_that_leaves_is_not_an_error_of_apps_that_answer_it(caplog):
             await send({"type": "http.response.start", "status": 500, "headers": []})
             await send({"type": "http.response.body", "body": b""})
 
-    server = Server(app)
-    headers = [("cookie", f"unshuffle-8765={server.guard._secret.decode()}")]
-    server.ask("PUT", "/api/uploads", headers=headers, body=["gone"])
+    harness = Server(app)
+    headers = [("cookie", f"unshuffle-8765={harness.guard._secret.decode()}")]
+    harness.ask("PUT", "/api/uploads", headers=headers, body=["gone"])
     assert not caplog.records
 
 
-def test_every_answer_has_the_headers(server, cookie):
+def test_every_answer_has_the_headers(harness, cookie):
     async def fails(scope, receive, send):
         raise ValueError
 
     logging.getLogger("unshuffle.web").addHandler(logging.NullHandler())
     answers = [
-        server.ask(headers=[cookie]),
-        server.ask(query=f"token={TOKEN}".encode()),
-        server.ask(),
-        server.ask(path="/api/state"),
-        server.ask(host="evil.example"),
-        server.ask("OPTIONS", headers=[cookie]),
-        server.ask("POST", headers=[cookie]),
+        harness.ask(headers=[cookie]),
+        harness.ask(query=f"token={TOKEN}".encode()),
+        harness.ask(),
+        harness.ask(path="/api/state"),
+        harness.ask(host="evil.example"),
+        harness.ask("OPTIONS", headers=[cookie]),
+        harness.ask("POST", headers=[cookie]),
         Server(fails).ask(query=f"token={TOKEN}".encode()),
     ]
     assert [each.status for each in answers] == [200, 200, 401, 401, 403, 405, 415, 500]
@@ -596,10 +596,10 @@ def test_errors_of_the_app_are_logged_and_not_shown(caplog, path):
     async def app(scope, receive, send):
         raise ValueError("secret detail")
 
-    server = Server(app)
-    headers = [("cookie", f"unshuffle-8765={server.guard._secret.decode()}")]
-    answer = server.ask(path=path, headers=headers)
-    assert refused(server, answer, 500)
+    harness = Server(app)
+    headers = [("cookie", f"unshuffle-8765={harness.guard._secret.decode()}")]
+    answer = harness.ask(path=path, headers=headers)
+    assert refused(harness, answer, 500)
     assert b"Something went wrong." in answer.body
     assert b"secret detail" not in answer.body
     assert b"Traceback" not in answer.body
@@ -615,10 +615,10 @@ def test_errors_of_the_app_are_in_json_and_do_not_say_why(caplog):
         def fail(self, *_):
             raise RuntimeError("a secret")
 
-    server = Server(make_app(Broken(), Broken(), Broken()))
-    headers = [("cookie", f"unshuffle-8765={server.guard._secret.decode()}")]
+    harness = Server(make_app(Broken(), Broken(), Broken()))
+    headers = [("cookie", f"unshuffle-8765={harness.guard._secret.decode()}")]
     for method, path in [("GET", "/api/state"), ("POST", "/api/undo"), ("GET", "/api/alike/0")]:
-        answer = server.ask(method, path, headers=[*headers, JSON])
+        answer = harness.ask(method, path, headers=[*headers, JSON])
         assert answer.status == 500
         assert "terminal" in answer.error["message"]
         assert b"secret" not in answer.body
@@ -636,7 +636,7 @@ def test_an_error_in_the_middle_of_an_answer_ends_it(caplog):
         "http.response.start",
         "http.response.body",
     ]
-    assert answer.messages[-1]["more_body"]  # the server sees that it is not whole
+    assert answer.messages[-1]["more_body"]  # the harness sees that it is not whole
     assert "secret detail" in caplog.text
 
 
@@ -652,7 +652,7 @@ def test_an_error_after_the_answer_is_logged(caplog):
     assert "later" in caplog.text
 
 
-def test_websockets_are_refused(server):
+def test_websockets_are_refused(harness):
     sent = []
 
     async def receive():
@@ -661,13 +661,13 @@ def test_websockets_are_refused(server):
     async def send(message):
         sent.append(message)
 
-    name, value = server.sign_in()
-    server.seen.clear()
+    name, value = harness.sign_in()
+    harness.seen.clear()
     headers = [(b"host", HOST.encode()), (name.encode(), value.encode())]
     scope = {"type": "websocket", "path": "/", "query_string": b"", "headers": headers}
-    asyncio.run(server.guard(scope, receive, send))
+    asyncio.run(harness.guard(scope, receive, send))
     assert sent == [{"type": "websocket.close", "code": 1008}]
-    assert not server.seen
+    assert not harness.seen
 
 
 def test_the_lifespan_reaches_the_app():

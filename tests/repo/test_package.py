@@ -17,7 +17,7 @@ ROOMS = [info.name for info in pkgutil.iter_modules(unshuffle.__path__) if info.
 # Not pandas and rich, which scikit-learn itself imports where it finds them.
 HEAVY = ["torch", "matplotlib", "numba", "typer", "PIL", "dask"]
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 # Modules of distributions that are named otherwise.
 MODULES = {

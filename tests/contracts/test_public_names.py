@@ -12,7 +12,7 @@ import pytest
 
 import unshuffle
 
-REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
+REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference.md"
 ROOMS = sorted(
     module.name
     for module in pkgutil.iter_modules(unshuffle.__path__)

@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 
 import pytest
-from tests.docs.pages import DOCS, PAGES, ROOT, name_of
+from tests.repo.docs.pages import DOCS, PAGES, ROOT, name_of
 
 
 @pytest.fixture(scope="module")

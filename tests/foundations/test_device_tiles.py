@@ -454,7 +454,7 @@ def test_kernels_do_the_same_in_the_interpreter():
         pytest.skip("a GPU runs the kernels themselves")
     command = [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", __file__]
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     done = subprocess.run(
         command, env=environment, cwd=root, capture_output=True, text=True, check=False
     )

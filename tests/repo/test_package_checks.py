@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).resolve().parents[1] / ".ci" / "package.py"
+SCRIPT = Path(__file__).resolve().parents[2] / ".ci" / "package.py"
 if not SCRIPT.exists():
     pytest.skip("a source archive does not hold .ci", allow_module_level=True)
 

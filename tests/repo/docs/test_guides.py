@@ -11,7 +11,7 @@ import tokenize
 from importlib.util import find_spec
 
 import pytest
-from tests.docs.pages import PAGES, ROOT, Block, blocks, name_of
+from tests.repo.docs.pages import PAGES, ROOT, Block, blocks, name_of
 
 from unshuffle import KernelizedSorting
 from unshuffle.matching._kernelized_sorting import LARGE

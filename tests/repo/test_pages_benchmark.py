@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 if not (ROOT / "benchmarks").exists():
     pytest.skip("a source archive holds no benchmarks", allow_module_level=True)
 

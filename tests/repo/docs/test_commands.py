@@ -11,8 +11,8 @@ from importlib.util import find_spec
 
 import pytest
 import typer
-from tests.docs.conftest import write_anndata
-from tests.docs.pages import PAGES, ROOT, commands, inline_code, name_of, words
+from tests.repo.docs.conftest import write_anndata
+from tests.repo.docs.pages import PAGES, ROOT, commands, inline_code, name_of, words
 from typer.testing import CliRunner
 
 from unshuffle.cli._app import app
@@ -130,7 +130,7 @@ def test_the_commands_of_a_page_run_in_order(page, folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", starting("unshuffle", "serve"))
-def test_the_page_opens_and_ctrl_c_ends_it(command, folder, tmp_path, sigint):
+def test_the_page_opens_and_ctrl_c_ends_it(command, folder, tmp_path):
     from tests.web.conftest import Server  # skips where the page is not installed
 
     home = tmp_path / "home"

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.docs.pages import ROOT
+from tests.repo.docs.pages import ROOT
 
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 

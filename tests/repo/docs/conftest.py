@@ -11,7 +11,7 @@ from sklearn.datasets import load_sample_image
 from unshuffle.datasets import make_paired_views, photo_halves
 
 # A source archive has neither docs nor examples.
-if not (Path(__file__).resolve().parents[2] / "docs").exists():
+if not (Path(__file__).resolve().parents[3] / "docs").exists():
     collect_ignore_glob = ["*.py"]
 
 N_ROWS = 40

@@ -160,7 +160,6 @@ def test_what_is_waited_for_runs_elsewhere_and_gives_its_result_or_error():
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of this kind are those of Unix")
-@pytest.mark.usefixtures("sigint")
 def test_an_interrupt_does_not_wait_for_what_is_waited_for():
     done, ended = threading.Event(), []
 

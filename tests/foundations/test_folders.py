@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from unshuffle import _saving
@@ -546,7 +546,6 @@ CHANGES = st.lists(
 
 
 @given(CHANGES)
-@settings(deadline=None)
 def test_whatever_a_user_does_to_a_wall_nothing_of_theirs_is_lost(changes):
     with tempfile.TemporaryDirectory() as place:
         wall = Path(place) / "wall"

@@ -3,7 +3,7 @@
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from tests.docs.pages import BUILT, DOCS, PAGES, ROOT, contents, headings, links, name_of
+from tests.repo.docs.pages import BUILT, DOCS, PAGES, ROOT, contents, headings, links, name_of
 
 # Other sites that pages may send a reader to.
 HOSTS = {

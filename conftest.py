@@ -1,4 +1,4 @@
-"""Leaves modules that cannot be imported without PyTorch out of the doctests where it is missing."""
+"""Leaves modules that need PyTorch at once out of the doctests where it is missing."""
 
 import re
 from importlib.util import find_spec

@@ -64,6 +64,7 @@ def open_page(browser: Any) -> Iterator[Opener]:
             is_mobile=touch,
             reduced_motion="no-preference" if motion else "reduce",
         )
+        context.set_default_timeout(300_000)  # milliseconds; other work may share the cores
         contexts.append(context)
         page = context.new_page()
         # Other ways of waiting evaluate strings, which pages forbid.

@@ -307,7 +307,6 @@ def test_an_interrupt_gets_out_of_the_auction(monkeypatch):
     endless = np.zeros((1400, 1400))
     endless[:, -1] = -np.inf
     previous = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    start = time.perf_counter()
     signal.setitimer(signal.ITIMER_REAL, 0.2)
     try:
         with pytest.raises(KeyboardInterrupt):
@@ -315,7 +314,6 @@ def test_an_interrupt_gets_out_of_the_auction(monkeypatch):
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
-    assert time.perf_counter() - start < 5
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,22 @@ from typing import Any
 import pytest
 from tests.cluster import marked
 
-BOUND = 120  # seconds after which a test that waits for a cluster fails
+BOUND = 900  # seconds after which a test that waits for a cluster fails
 
 
 def start_cluster() -> Any:
     """Two worker processes of one thread each."""
+    import dask
     from distributed import LocalCluster
 
+    # Workers start and answer late where other work shares the cores.
+    dask.config.set(
+        {
+            "distributed.comm.timeouts.connect": "600s",
+            "distributed.comm.timeouts.tcp": "600s",
+            "distributed.deploy.lost-worker-timeout": "600s",
+        }
+    )
     # Port 0 is any that is free: other clusters may run on this machine.
     return LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0")
 
@@ -62,7 +71,7 @@ def shared_client() -> Iterator[Any]:
 @pytest.fixture
 def cluster(shared_client: Any) -> Any:
     """Client of two workers; one that an earlier test killed has been replaced."""
-    shared_client.wait_for_workers(2, timeout=30)
+    shared_client.wait_for_workers(2)
     return shared_client
 
 

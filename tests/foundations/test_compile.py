@@ -44,7 +44,7 @@ def run(folder, code=CALL, *options, prefix=(), **environment):
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout, done.stderr

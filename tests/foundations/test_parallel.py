@@ -78,7 +78,7 @@ def test_every_piece_is_done_once_before_the_call_returns(n_jobs, n_pieces):
 
 def test_pieces_run_in_threads_of_their_own_and_one_in_that_of_the_caller():
     names = set()
-    both = threading.Barrier(2, timeout=10)
+    both = threading.Barrier(2, timeout=600)
 
     def meet(wait):
         if wait:

@@ -215,7 +215,7 @@ def _ours(message: str) -> bool:
 
 
 class time_limit:
-    """Raises `TooSlow` in the main thread after some seconds; the parent kills what ignores it."""
+    """Raises `TooSlow` in the main thread after some seconds of work, whatever else is running."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -224,12 +224,12 @@ class time_limit:
         def late(number: int, frame: Any) -> None:
             raise TooSlow
 
-        self._before = signal.signal(signal.SIGALRM, late)
-        signal.setitimer(signal.ITIMER_REAL, self.seconds)
+        self._before = signal.signal(signal.SIGPROF, late)
+        signal.setitimer(signal.ITIMER_PROF, self.seconds)
 
     def __exit__(self, *error: object) -> None:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, self._before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, self._before)
 
 
 def fingerprint(value: Any) -> Any:

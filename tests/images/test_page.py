@@ -403,7 +403,7 @@ def test_walls_that_are_written_to_one_folder_at_once_are_all_written(tmp_path, 
 
     def write(name):
         # All are drawn before the first replaces the wall.
-        write_page(wall, flat(RED), [[0]], [name], on_progress=lambda *_: drawn.wait(timeout=30))
+        write_page(wall, flat(RED), [[0]], [name], on_progress=lambda *_: drawn.wait(timeout=600))
 
     for _ in range(5):
         drawn = threading.Barrier(n_runs)

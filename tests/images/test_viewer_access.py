@@ -101,7 +101,7 @@ def test_names_and_selections_are_in_front_of_a_wall_with_the_focus(open_page, w
     box = page.locator("#label").bounding_box()
     ink = seen.color((box["x"] + 4, box["y"] + 4))
     assert ink.max() < 60
-    page.locator("#save").click(timeout=2000, trial=True)
+    page.locator("#save").click(trial=True)
 
 
 def test_the_keyboard_alone_walks_opens_selects_and_closes(open_page, wall):

@@ -46,7 +46,7 @@ def loaded_after(statement):
     """Which heavy libraries a fresh interpreter holds after a statement."""
     code = f"import sys\n{statement}\nprint(*[m for m in {HEAVY} if m in sys.modules])"
     found = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=600
     )
     return found.stdout.split()
 
@@ -67,7 +67,7 @@ def test_importing_draws_no_random_numbers_and_prints_nothing():
         "assert (np.random.get_state()[1] == before).all()"
     )
     found = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=120
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=600
     )
     assert (found.returncode, found.stdout, found.stderr) == (0, "", "")
 

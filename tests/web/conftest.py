@@ -50,10 +50,10 @@ class Server:
         self.log.seek(0)
         return self.log.read().decode()
 
-    def connect(self, timeout=60):
+    def connect(self, timeout=600):
         return http.client.HTTPConnection(self.host, self.port, timeout=timeout)
 
-    def ask(self, method, path, body=None, headers=(), *, timeout=60):
+    def ask(self, method, path, body=None, headers=(), *, timeout=600):
         """Status, headers and content of an answer, as the page would ask."""
         connection = self.connect(timeout)
         given = {"Cookie": self.cookie} if self.cookie else {}
@@ -95,7 +95,7 @@ class Server:
         cells = np.frombuffer(base64.b64decode(wall["cells"]), "<i4")
         return cells.reshape(wall["rows"], wall["columns"])
 
-    def settle(self, timeout=120):
+    def settle(self, timeout=600):
         """Wait until nothing is under way."""
         end = time.monotonic() + timeout
         while (state := self.state())["jobs"]:

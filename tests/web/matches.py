@@ -64,7 +64,7 @@ class Matched:
     def partners(self):
         return np.array(self.pairs()["partner"])
 
-    def settle(self, timeout=120):
+    def settle(self, timeout=600):
         """Wait until the server is done and the page shows it."""
         state = rest(self.server, timeout)
         version = state["matching"]["version"]
@@ -105,7 +105,7 @@ class Matched:
         return self.page.locator(f'[data-filter="{name}"]')
 
 
-def rest(server, timeout=120):
+def rest(server, timeout=600):
     """Wait until nothing is under way."""
     end = time.monotonic() + timeout
     while (state := server.get("/api/match/state"))["jobs"]:

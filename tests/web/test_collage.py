@@ -87,9 +87,9 @@ def write_ramp(folder):
 
 def settle(studio):
     """Wait until the pictures are read and the collage is composed."""
-    assert studio.wall.jobs.wait(timeout=120)
+    assert studio.wall.jobs.wait(timeout=600)
     studio._follow()  # the wall may be about to call it
-    assert studio.jobs.wait(timeout=120)
+    assert studio.jobs.wait(timeout=600)
     return studio
 
 

@@ -82,7 +82,7 @@ class Hostile(Server):
         assert_clean(content)
         return status, given, content
 
-    def raw(self, data, *, end=False, timeout=60):
+    def raw(self, data, *, end=False, timeout=600):
         """What comes back for these bytes until the server closes, or "" if it just does."""
         with socket.create_connection((self.host, self.port), timeout) as connection:
             try:
@@ -579,7 +579,7 @@ def test_bombs_are_not_decoded(server, place):
 
 
 def test_a_hundred_clients_at_once(server):
-    start = threading.Barrier(100, timeout=60)
+    start = threading.Barrier(100, timeout=600)
 
     def visit(i):
         start.wait()
@@ -685,7 +685,7 @@ def test_slow_clients_hold_up_nobody(server):
 def test_connections_without_a_request_give_way(server):
     idle = []
     for i in range(300):
-        idle.append(socket.create_connection((server.host, server.port), timeout=60))
+        idle.append(socket.create_connection((server.host, server.port), timeout=600))
         idle[-1].sendall(b"GET / HTTP/1.1\r\n"[: i % 16])
         if i % 50 == 0:
             assert server.ask("GET", "/")[0] == 200
@@ -869,9 +869,9 @@ def open_session(tmp_path):
 def make_wall(open_session):
     session = open_session()
     session.open()
-    assert session.jobs.wait(timeout=60)
+    assert session.jobs.wait(timeout=600)
     session.move(7, 0, 3, 3)
-    assert session.jobs.wait(timeout=60)
+    assert session.jobs.wait(timeout=600)
     session.close()
     return session.wall()
 
@@ -893,7 +893,7 @@ def test_a_server_that_stops_while_it_reads_keeps_its_wall(open_session, monkeyp
     session.close()
     again = open_session()
     again.open()
-    assert again.jobs.wait(timeout=60)
+    assert again.jobs.wait(timeout=600)
     after = again.wall()
     again.close()
     assert {**after, "version": 0} == {**before, "version": 0}

@@ -37,7 +37,7 @@ def open_views(tmp_path):
         opened.append(views)
         for view in views.values():
             view.open()
-            assert view.jobs.wait(timeout=60)
+            assert view.jobs.wait(timeout=600)
         return views
 
     yield open_them

@@ -94,7 +94,7 @@ def open_pairing(tmp_path, monkeypatch):
 
 
 def settle(pairing):
-    assert pairing.jobs.wait(timeout=120)
+    assert pairing.jobs.wait(timeout=600)
     assert pairing.state()["notice"] is None
     return pairing
 
@@ -469,7 +469,7 @@ def test_a_damaged_file_is_put_aside(open_pairing, halves, tmp_path, damage):
     damage(data)
     path.write_text(json.dumps(data))
     pairing = open_pairing(halves[:2], wait=False)
-    assert pairing.jobs.wait(timeout=120)
+    assert pairing.jobs.wait(timeout=600)
     assert "could not be read" in pairing.state()["notice"]["message"]
     assert path.with_suffix(".damaged-1").exists()
     assert sorted(pairing.pairs()["partner"]) == list(range(N))
@@ -531,7 +531,7 @@ def test_links_out_of_a_folder_are_not_followed(open_pairing, halves, tmp_path, 
     path = sorted(paths[0].iterdir())[0]
     pairing.close()
     pairing = open_pairing(paths, wait=False)
-    assert pairing.jobs.wait(timeout=120)
+    assert pairing.jobs.wait(timeout=600)
     path.unlink()
     path.symlink_to(secret)
     if kind == "pictures":

@@ -22,7 +22,7 @@ unix = pytest.mark.skipif(os.name == "nt", reason="signals of this kind are thos
 
 def run(*arguments):
     command = [sys.executable, "-m", "unshuffle", "serve", "--no-browser", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600)
 
 
 def export(server, form):

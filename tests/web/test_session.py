@@ -46,7 +46,7 @@ def standing(tmp_path_factory):
 
 
 def settle(session):
-    assert session.jobs.wait(timeout=120)
+    assert session.jobs.wait(timeout=600)
     assert session.state()["notice"] is None
     return session
 
@@ -207,7 +207,7 @@ def test_frozen_pictures_keep_their_row_and_column_where_the_new_shape_has_them(
     assert session.now.frozen == {corner, last}
     assert session.now.grid[rows - 1, columns - 1] == last
     session.change_settings({"rows": 2, "columns": 20})
-    session.jobs.wait(timeout=60)
+    session.jobs.wait(timeout=600)
     assert session.now.grid[0, 0] == corner
     assert session.now.frozen == {corner}
     assert is_whole(session, range(30))
@@ -216,7 +216,7 @@ def test_frozen_pictures_keep_their_row_and_column_where_the_new_shape_has_them(
     assert "1 of 2 frozen pictures had no cell in the new shape" in notice["message"]
     session.arrange_again()
     assert session.state()["notice"] is None  # undo is about something else now
-    session.jobs.wait(timeout=60)
+    session.jobs.wait(timeout=600)
 
 
 def test_comparing_counts_pictures_whatever_the_features_count(open_session, photos):
@@ -260,12 +260,12 @@ def test_shapes(open_session, photos, tmp_path):
     session = open_session(photos)
 
     def arranged(session):
-        session.jobs.wait(timeout=60)
+        session.jobs.wait(timeout=600)
         return session.now.grid
 
     session.freeze([0])
     session.change_settings({"shape": "letters", "letters": "AB"})
-    session.jobs.wait(timeout=60)
+    session.jobs.wait(timeout=600)
     grid = session.now.grid
     assert (grid == OUTSIDE).any()
     assert is_whole(session, range(30))
@@ -472,7 +472,7 @@ def test_a_damaged_file_is_put_aside(open_session, photos, tmp_path, damage):
     assert damage(text) != text
     path.write_text(damage(text))
     again = open_session(photos, wait=False)
-    assert again.jobs.wait(timeout=60)
+    assert again.jobs.wait(timeout=600)
     assert "wall.damaged-1" in again.state()["notice"]["message"]
     assert (tmp_path / "wall.damaged-1").read_text() == damage(text)
     assert is_whole(again, range(31))  # the dropped one too
@@ -501,7 +501,7 @@ def test_canceled_arranging_keeps_what_there_is(open_session, photos, monkeypatc
     monkeypatch.setattr(session, "_show", show)
     session.change_settings({"quality": "best", "rows": 3})
     assert seen.wait(30)
-    assert session.jobs.wait(timeout=30)
+    assert session.jobs.wait(timeout=600)
     assert session.now.grid.shape == (3, 10)
     assert is_whole(session, range(30))
     assert session.state()["undo"] == "changing quality, rows"
@@ -525,7 +525,7 @@ def test_canceled_reading_keeps_what_was_read(open_session, photos, monkeypatch)
         for i in range(10):
             Image.open(files[i]).rotate(90).save(files[i].with_suffix(".png"))
             drop(session, files[i].with_suffix(".png"))
-    assert session.jobs.wait(timeout=60)
+    assert session.jobs.wait(timeout=600)
     state = session.state()
     assert state["pictures"]["nReady"] + state["pictures"]["nFailed"] == 40
     assert 1 <= state["pictures"]["nFailed"] < 10
@@ -585,14 +585,14 @@ def test_errors_of_the_work_are_told_in_words(open_session, photos, monkeypatch,
 
     monkeypatch.setattr(session.arranger, "lay_out", fail)
     session.arrange_again()
-    session.jobs.wait(timeout=30)
+    session.jobs.wait(timeout=600)
     assert session.state()["notice"]["message"] == (
         "Arranging failed: Laying out takes more memory than there is."
     )
     assert is_whole(session, range(30))
     monkeypatch.setattr(session.arranger, "lay_out", lambda *a, **k: 1 / 0)
     session.arrange_again()
-    session.jobs.wait(timeout=30)
+    session.jobs.wait(timeout=600)
     assert "terminal" in session.state()["notice"]["message"]
     assert "ZeroDivisionError" in capsys.readouterr().err
 
@@ -680,7 +680,7 @@ def test_pictures_dropped_right_after_a_cancel_are_read(open_session, photos):
         drop(session, files[1])
         session.jobs.cancel("reading")
         drop(session, files[2])
-    assert session.jobs.wait(timeout=60)
+    assert session.jobs.wait(timeout=600)
     assert session.album.waiting().size == 0
     assert session.album.is_ready(2)
 

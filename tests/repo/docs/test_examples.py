@@ -25,7 +25,7 @@ def run(path, *, folder):
         },
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
 

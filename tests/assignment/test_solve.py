@@ -2,7 +2,6 @@ import itertools
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest

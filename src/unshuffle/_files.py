@@ -5,6 +5,7 @@ import re
 import stat
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -120,7 +121,10 @@ def check_output_path(path: str | os.PathLike[str], suffixes: Sequence[str]) -> 
         raise ValueError(
             f"Cannot write {target}: {error.strerror or error}. Give another name."
         ) from error
-    if target.is_dir():
+    mode = 0  # looked up once: another run may be creating it
+    with suppress(OSError):
+        mode = os.stat(target).st_mode
+    if stat.S_ISDIR(mode):
         raise ValueError(f"Cannot write {target}: it is a folder. Give a file name in it.")
     if target.suffix.lower() not in suffixes:
         ending = f"ends in {target.suffix!r}" if target.suffix else "has no ending"
@@ -135,12 +139,12 @@ def check_output_path(path: str | os.PathLike[str], suffixes: Sequence[str]) -> 
             raise ValueError(
                 f"Cannot write {target}: there is no folder {folder}. Create it first."
             )
-    if target.exists() and not target.is_file():
+    if mode and not stat.S_ISREG(mode):
         # Writing moves a finished file into place and would replace the device.
         raise ValueError(
             f"Cannot write {target}: it leads to a device or a pipe. Give another name."
         )
-    if target.exists() and not os.access(target, os.W_OK):
+    if mode and not os.access(target, os.W_OK):
         raise ValueError(f"Cannot write {target}: the file is read-only. Give another name.")
     try:
         # Only an attempt detects read-only disks, quotas and network shares.

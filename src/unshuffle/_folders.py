@@ -317,11 +317,16 @@ def _entries(folder: str) -> list[_Entry]:
     found = []
     with os.scandir(folder) as listed:
         for entry in listed:
-            mode = entry.stat(follow_symlinks=False).st_mode
+            if is_part(entry.name):
+                continue
+            try:
+                mode = entry.stat(follow_symlinks=False).st_mode
+            except FileNotFoundError:  # another run has removed it
+                continue
             # Not the mode alone, which calls junctions on Windows folders.
             real = stat.S_ISDIR(mode) and os.path.realpath(entry.path) == entry.path
             one = _Entry(entry.name, entry.path, stat.S_ISREG(mode), real)
-            if not (is_part(entry.name) or (one.is_file and entry.name in _OF_SYSTEMS)):
+            if not (one.is_file and entry.name in _OF_SYSTEMS):
                 found.append(one)
     return found
 

@@ -302,7 +302,7 @@ def test_names_for_spreadsheets_are_escaped_only_where_asked(run, tables):
     assert Matches.load("pairs.csv").names_x[0] == "=1+1"
     run("match", a, b, "--spreadsheet")
     assert rows_of("pairs.csv")[0]["name_x"] == "'=1+1"
-    # What was escaped is still found, by its position.
+    # What was escaped is still found.
     known = run("match", a, b, "--frozen", "pairs.csv", "-o", "again.csv")
     assert known.exit_code == 0, known.output
 

@@ -69,10 +69,9 @@ def test_a_doubtful_answer_ends_with_reasons_and_remedies(run, circles):
     assert result.exit_code == 0
     assert "are believed right" in result.stdout.splitlines()[-1]
     warning = result.stderr.splitlines()[-1]
-    assert warning.startswith(
-        "Warning: These pairs cannot be trusted: another matching with clearly different partners "
-        "reaches 100.0% of the best objective. Give known pairs with --frozen (30 help a lot), "
-    )
+    assert warning.startswith("Warning: These pairs cannot be trusted: ")
+    assert "clearly different partners" in warning
+    assert "Give known pairs with --frozen (30 help a lot), " in warning
     assert warning.endswith("or raise --n-init. Why: pairs.trust.json")
     quiet = run("match", *circles, "-q")
     assert quiet.stdout == ""
@@ -82,7 +81,7 @@ def test_a_doubtful_answer_ends_with_reasons_and_remedies(run, circles):
 def test_json_and_the_companion_hold_the_same_report(run, circles):
     answer = answer_of(run("match", *circles, "--json", "-o", "pairs.csv"))
     assert answer["trusted"] is False
-    assert answer["doubts"][0].startswith("another matching")
+    assert "clearly different partners" in answer["doubts"][0]
     assert 0 < answer["expected_accuracy"] <= 0.5
     low, high = answer["expected_accuracy_interval"]
     assert 0 <= low < answer["expected_accuracy"] < high <= 1
@@ -118,7 +117,7 @@ def test_strict_exits_with_three_if_the_answer_is_doubted(run, tables, circles, 
     assert result.exit_code == 3
     assert (tmp_path / "pairs.csv").exists()
     said = " ".join(run("--help").stdout.split())
-    assert "or, with --strict, an answer that cannot be trusted" in said
+    assert "with --strict, the answer cannot be trusted" in said
 
 
 def test_without_an_estimate_nothing_is_called_trusted(run, tables):
@@ -384,7 +383,8 @@ def test_hints_are_never_overwritten(run, tables):
     likely.write_text("a0,b0,0.5\n")
     result = run("match", *tables[:2], "--hints", likely)
     assert result.exit_code == 2
-    assert "pairs.csv is also an input and would be lost." in result.stderr
+    assert "pairs.csv is there" in result.stderr
+    assert "would be lost." in result.stderr
     assert likely.read_text() == "a0,b0,0.5\n"
 
 

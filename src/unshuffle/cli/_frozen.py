@@ -35,6 +35,10 @@ class _Items:
         """Whether no item has the name in our own output; its number would be that of another."""
         return len(cells) > 1 and bool(self.n_called and cells[0] and not self.n_called[cells[0]])
 
+    def plain(self, cell: str) -> str:
+        """The name, without the apostrophe that --spreadsheet puts before a formula."""
+        return cell[1:] if cell[:1] == "'" and self.n_called[cell[1:]] else cell
+
     def find(self, cell: str, side: str, where: str) -> int:
         """Position of the item that a cell names or numbers."""
         if self.n_called[cell] == 1:
@@ -154,7 +158,10 @@ def _read_fields(
         if len(row) <= max(map(max, found)) if is_own else len(row) != len(columns):
             raise BadInput(f"{where} has {len(row)} cell(s). {expected}")
         if is_own:
-            cells = [[row[k] for k in some] for some in found]
+            cells = [
+                [known.plain(row[some[0]]), *(row[k] for k in some[1:])]
+                for some, known in zip(found, items, strict=True)
+            ]
             missing = [
                 each[0] for each, known in zip(cells, items, strict=True) if known.lost(each)
             ]

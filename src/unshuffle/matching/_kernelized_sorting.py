@@ -549,9 +549,9 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         >>> from unshuffle import KernelizedSorting
         >>> rng = np.random.default_rng(0)
         >>> X = rng.exponential(size=(40, 3)) * [3, 2, 1]
-        >>> sorting = KernelizedSorting().fit(X, X[::-1] @ [[0, 2], [2, 0], [0, 1]])
+        >>> sorting = KernelizedSorting().fit(X, X[::-1] @ [[0, 2, 1], [2, 0, 0], [0, 0, 1]])
         >>> sorting.transform([[3.0, 2.0, 1.0]]).round()
-        array([[4., 7.]])
+        array([[4., 6., 4.]])
         """
         check_is_fitted(self, "permutation_")
         return like(self._unseen.transform(self, to_host(X)), X)
@@ -584,9 +584,9 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         >>> from unshuffle import KernelizedSorting
         >>> rng = np.random.default_rng(0)
         >>> X = rng.exponential(size=(40, 3)) * [3, 2, 1]
-        >>> sorting = KernelizedSorting().fit(X, X[::-1] @ [[0, 2], [2, 0], [0, 1]])
+        >>> sorting = KernelizedSorting().fit(X, X[::-1] @ [[0, 2, 1], [2, 0, 0], [0, 0, 1]])
         >>> new = rng.exponential(size=(5, 3))
-        >>> sorting.match(new, new[::-1] @ [[0, 2], [2, 0], [0, 1]]).permutation
+        >>> sorting.match(new, new[::-1] @ [[0, 2, 1], [2, 0, 0], [0, 0, 1]]).permutation
         array([4, 3, 2, 1, 0])
         """
         check_is_fitted(self, "permutation_")
@@ -621,7 +621,7 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         >>> from sklearn.model_selection import GridSearchCV
         >>> from unshuffle import KernelizedSorting
         >>> X = np.random.default_rng(0).exponential(size=(80, 3)) * [3, 2, 1]
-        >>> y = X @ [[0, 2], [2, 0], [0, 1]]
+        >>> y = X @ [[0, 2, 1], [2, 0, 0], [0, 0, 1]]
         >>> search = GridSearchCV(KernelizedSorting(), {"kernel": ["rbf", "linear"]}, cv=2)
         >>> float(search.fit(X, y).best_score_)
         1.0

@@ -118,8 +118,9 @@ class Disagreement:
         first, second = (float(np.linalg.norm(S)) or 1.0 for S in (K, L))
         K, L, others = K / first, L / second, problem.L[np.ix_(unused, partners)] / second
         errors = ((K - L) ** 2).sum(axis=1)
-        spread = float(np.linalg.norm((K - L) @ (K - L))) or 1.0
-        n_dimensions = (float(errors.sum()) / spread) ** 2
+        spread = float(np.linalg.norm((K - L) @ (K - L)))
+        # No disagreement at all leaves nothing to exchange.
+        n_dimensions = (float(errors.sum()) / spread) ** 2 if spread > 0 else 1.0
         errors = 0.5 * (errors + errors.mean())
         return cls(K, L, others, first * second, errors, n_dimensions)
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -737,6 +738,26 @@ def test_letters_grow_with_their_pictures(open_session, photos, monkeypatch, how
     assert is_whole(settle(session), range(30))
     assert session.now.grid.shape[0] > rows
     assert (session.now.grid[[0, -1]] == OUTSIDE).all()  # not in rows below the letters
+
+
+def test_arranging_that_is_replaced_leaves_the_step_to_the_next(open_session, photos, monkeypatch):
+    session = settle(drop(open_session(), *sorted(photos.iterdir())))
+    lay_out, begun = session.arranger.lay_out, threading.Event()
+
+    def wait_once(job, *arguments):
+        if begun.is_set():
+            return lay_out(job, *arguments)
+        begun.set()
+        while True:
+            job.check()
+            time.sleep(0.01)
+
+    monkeypatch.setattr(session.arranger, "lay_out", wait_once)
+    session.change_settings({"shape": "letters", "letters": "HI"})
+    assert begun.wait(600)
+    # As by another thread that came to the same end at the same time.
+    session._start("arranging", "Arranging", session._arrange, instead=True)
+    assert not settle(session).now.raw
 
 
 def test_look_alikes_are_known_after_an_undo(open_session, photos, monkeypatch):

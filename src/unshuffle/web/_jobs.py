@@ -44,6 +44,7 @@ class Job:
         self.words = words
         self.done = self.total = 0
         self.fraction = 0.0
+        self.replaced = False  # by another that does the same work
         self._changed = changed
         self._on_cancel = on_cancel
         self._canceled = threading.Event()
@@ -157,6 +158,7 @@ class Jobs:
             self._unfinished.append(job)
             self._queues[kind].put((job, work))  # in the order of the list
         for each in waiting if instead else ():
+            each.replaced = True
             each.cancel()
         self._changed()
         return job

@@ -545,8 +545,8 @@ class Session(Workspace):
             score = float(layout.score_)
         finally:
             # Also after an error or when canceled: what there is, is kept. When the server stops,
-            # the work goes on next time.
-            if self._is_open:
+            # the work goes on next time, and at once if two threads began it.
+            if self._is_open and not job.replaced:
                 self._settle(number, seen, score)
                 self._save()
         for remark in remarks:

@@ -238,6 +238,7 @@ def test_ctrl_c_in_mid_run_writes_the_pairs_and_exits_130(tmp_path):
     assert len((tmp_path / "pairs.csv").read_text().splitlines()) == 901
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 def test_ctrl_c_in_mid_run_writes_the_layout_and_exits_130(tmp_path):
     np.save(tmp_path / "a.npy", np.random.RandomState(0).rand(40_000, 3))

@@ -140,6 +140,7 @@ def test_missing_requirements_fail(run, monkeypatch):
     assert "pip install --upgrade unshuffle" in result.stdout
 
 
+@pytest.mark.slow
 def test_wrong_matches_layouts_and_pictures_fail(run, monkeypatch):
     class Idle:
         def __init__(self, *shape, random_state):

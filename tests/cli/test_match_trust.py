@@ -226,6 +226,7 @@ def test_several_scalings_of_tables_are_compared_at_once(run, arrays, fitted):
     assert (one["kernel"], one["scaling"]) == ("rbf", "ranks")
 
 
+@pytest.mark.slow
 def test_several_features_of_pictures_are_compared_at_once(run, pictures, fitted):
     received = fitted()
     answer = answer_of(run("match", *pictures[:2], *ALL_FEATURES, "--json", "--no-trust"))
@@ -322,6 +323,7 @@ def test_advice_names_options_that_are_not_used_yet_and_exist(run, arrays, fitte
     assert run("match", *arrays[:2], *" ".join(advised).split(), "--no-trust").exit_code == 0
 
 
+@pytest.mark.slow
 def test_advice_for_pictures_and_matrices_fits_them(run, pictures, arrays, fitted):
     fitted(doubts_=["it is an example"], ambiguity_=0.95)
     said = run("match", *pictures[:2], "--no-trust", "-q").stderr

@@ -197,6 +197,7 @@ def test_a_demo_can_be_repeated_after_a_failure(run, monkeypatch, error):
     assert first.stderr == again.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 @pytest.mark.parametrize("options", [(), ("--json",)])
 def test_a_standard_output_that_takes_nothing_is_an_error(tables, options):

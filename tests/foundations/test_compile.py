@@ -97,6 +97,7 @@ def test_where_warnings_are_errors_it_is_logged_and_the_answer_comes(folder):
     assert err.startswith("Compiled code could not be stored")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="folders are made read-only by their mode")
 def test_the_package_works_from_a_read_only_installation(tmp_path):
     prefix = without_privileges()
@@ -121,6 +122,7 @@ def test_the_package_works_from_a_read_only_installation(tmp_path):
     assert not stored(tmp_path, "nb?")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ending", "damage"),
     [

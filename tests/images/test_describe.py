@@ -339,6 +339,7 @@ def test_fewer_different_patches_than_words_leave_words_unused():
     assert 1 < np.count_nonzero(counts[0]) <= 170
 
 
+@pytest.mark.slow
 def test_result_depends_on_the_seed_and_on_nothing_else():
     images = noise(70)  # more than two chunks
     calls = []

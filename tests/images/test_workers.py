@@ -311,6 +311,7 @@ def wait_until_gone(pids):
     return not any(alive(pid) for pid in pids)
 
 
+@pytest.mark.slow
 @unix
 def test_what_was_read_before_ctrl_c_is_not_read_again(many, tmp_path):
     kept = tmp_path / "kept"

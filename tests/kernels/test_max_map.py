@@ -135,6 +135,7 @@ def test_landmarks_are_spread_like_the_points():
     assert len(MaxMapKernel(n_landmarks=None).fit(points.reshape(10, 10, 1)).landmarks_) == 100
 
 
+@pytest.mark.slow
 def test_it_finds_one_telling_point_among_fifty():
     rng = np.random.default_rng(0)
     bags, labels = rng.normal(size=(100, 50, 3)), np.arange(100) % 2

@@ -206,6 +206,7 @@ def test_calm_areas_may_end_where_the_template_has_an_edge(tiles):
     assert np.delete(kept, 5).mean() < 1.05 * np.delete(blurred, 5).mean()
 
 
+@pytest.mark.slow
 def test_the_result_depends_on_the_seed_and_not_on_threads(flower, tiles):
     def grid(**options):
         # So many cells that they are assigned in several groups.

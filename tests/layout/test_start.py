@@ -357,6 +357,7 @@ def objects(shared_data):
         return lab_pixels(data["images"]), (25, 40)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("collection", ["photos", "objects"])
 @pytest.mark.parametrize("quality", ["fast", "balanced", "best"])
 def test_photos_settle_around_one_that_was_dragged(request, collection, quality):

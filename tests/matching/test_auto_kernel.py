@@ -111,6 +111,7 @@ def test_doubted_cells_are_scaled_by_row(shared_data):
     assert (types[order[as_given.permutation_]] == types).mean() < 0.4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_known", [0, 8])
 def test_tables_of_mostly_equal_rows_do_not_fail(n_known):
     X = np.zeros((400, 2))
@@ -140,6 +141,7 @@ def test_a_few_dead_columns_do_not_standardize_the_others(options):
     assert share_right(sorting, order) == 1.0
 
 
+@pytest.mark.slow
 def test_a_table_of_mostly_dead_columns_is_matched_as_given_where_that_is_better():
     X, y, order = with_dead_columns(200, n_dead=60)
     standardized = (SCALINGS["standardized"](table) for table in (X, y))
@@ -173,6 +175,7 @@ def test_a_wide_column_does_not_hide_the_others(units, without_trust):
 
 
 # A wide column decides alone in a table as given, and looks stable.
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_columns", "noise", "seed"), [(8, 0.4, 2), (12, 0.5, 6)])
 def test_no_other_scaling_of_different_units_replaces_a_better_answer(n_columns, noise, seed):
     X, y, order = in_different_units(200, n_columns, noise, seed)

@@ -146,6 +146,7 @@ def test_known_pairs_that_rivals_keep_do_not_hide_them():
     assert np.array_equal(sorting.expected_accuracy_interval_, [0.0, 1.0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_ten_known_pairs_beside_copies_leave_the_truth_in_the_interval(seed):
     rng = np.random.default_rng(seed)

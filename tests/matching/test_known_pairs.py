@@ -34,6 +34,7 @@ def rank_error(y, found, truth):
     return (apart < np.linalg.norm(y[found] - y[truth], axis=1)[:, None]).mean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_map_from_thirty_pairs_brings_the_others_closer(seed):
     X, y, truth = views(seed=seed)
@@ -58,6 +59,7 @@ def test_known_pairs_left_out_tell_how_many_are_right():
     assert np.all(sorting.confidence_[:30] == 1.0)
 
 
+@pytest.mark.slow
 def test_thirty_known_wines_come_with_a_warning():
     """They were wrong and silent: 7 to 14 of 148 right."""
     wine = StandardScaler().fit_transform(load_wine().data)
@@ -97,6 +99,7 @@ def test_hints_work_with_collections_of_different_size_in_both_orders():
     assert (smaller.permutation_[truth[:60]] == np.arange(60)).mean() > 0.7
 
 
+@pytest.mark.slow
 def test_hints_beside_frozen_pairs_are_ignored_where_they_contradict():
     X, y, truth = views(noise=0.02)
     frozen = np.column_stack([np.arange(8), truth[:8]])

@@ -250,6 +250,7 @@ def test_frozen_pairs_are_never_released():
 # How sure it is
 
 
+@pytest.mark.slow
 def test_unrelated_collections_are_doubted():
     X, y = unrelated(400)
     with pytest.warns(DoubtWarning, match=r"believed right"):
@@ -424,6 +425,7 @@ def test_duplicates_go_to_duplicates():
     np.testing.assert_allclose(X[order][sorting.permutation_], X, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_mostly_equal_rows_are_matched_one_to_one():
     X = np.ones((300, 3))
     X[:12] = np.random.default_rng(0).normal(size=(12, 3))
@@ -436,6 +438,7 @@ def test_mostly_equal_rows_are_matched_one_to_one():
 # Progress, repetition and state
 
 
+@pytest.mark.slow
 def test_progress_never_goes_back():
     X, y = unrelated(200)
     for trust, last in ((False, 0.7), (True, 0.3)):
@@ -483,6 +486,7 @@ def test_ctrl_c_keeps_the_best_so_far():
     assert sorting.soft_matches().shape == (200, 200)
 
 
+@pytest.mark.slow
 def test_neither_threads_nor_repetition_change_the_answer():
     X, y = unrelated(150)
     first, *others = (sort(X, y, n_jobs=n_jobs) for n_jobs in (None, None, 1, 2))

@@ -97,6 +97,7 @@ def test_fitted_scalings_treat_new_items_like_fitted_ones(name):
     assert np.isfinite(scale(10.0 * table - 7.0)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scaling", SCALERS)
 def test_every_scaling_leads_back_to_the_features_as_given(scaling):
     first, second = curved(300, 0)

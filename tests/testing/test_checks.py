@@ -464,6 +464,7 @@ def test_sound_estimators_pass(estimator):
     assert {each.name: each.error for each in results if each.status != "passed"} == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("estimator", "broken"), BROKEN, ids=lambda each: type(each).__name__)
 def test_a_broken_estimator_fails_what_it_breaks_and_nothing_else(estimator, broken):
     assert failures(estimator).keys() == broken

@@ -161,6 +161,7 @@ def test_answers_are_kept_and_the_others_are_matched_anew(open_pairing, halves):
     assert pairing.state()["matching"]["stale"] == 0
 
 
+@pytest.mark.slow
 def test_what_is_ruled_out_never_comes_back(open_pairing, halves):
     left, right, order = halves
     pairing = open_pairing([left, right])
@@ -450,6 +451,7 @@ def test_too_few_items_are_said(open_pairing, halves):
     assert pairing.state()["missing"] == "Each side needs at least 2 pictures."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage",
     [

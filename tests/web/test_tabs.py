@@ -319,7 +319,9 @@ def _known(history):
     return Model(tuple(steps), history.position)
 
 
-@pytest.mark.parametrize("first", range(0, 1000, 250))
+@pytest.mark.parametrize(
+    "first", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in (250, 500, 750))]
+)
 def test_four_tabs_at_once_are_like_four_in_turn(open_tabs, first):
     for seed in range(first, first + 250):
         schedule = Schedule(seed, WATCHED)

@@ -3,26 +3,16 @@
 import doctest
 import importlib
 import inspect
-import pkgutil
 import re
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from tests.registry import NAMES, ROOMS
 
 import unshuffle
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference.md"
-ROOMS = sorted(
-    module.name
-    for module in pkgutil.iter_modules(unshuffle.__path__)
-    if not module.name.startswith("_") and module.name != "cli"  # a program, not a library
-)
-NAMES = [
-    f"{room}.{name}"
-    for room in ROOMS
-    for name in importlib.import_module(f"unshuffle.{room}").__all__
-]
 
 OF_THE_PACKAGE = ["show_versions"]  # in no room
 

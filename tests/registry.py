@@ -48,7 +48,8 @@ NO_NUMBERS = {
     "files, pictures and texts": "encoders.has_content encoders.is_encoder "
     "encoders.load_encoder images.default_cache images.morph_strip images.picture_points "
     "images.read_features images.read_folder images.read_image images.read_mask images.save_gif "
-    "images.save_sheet images.text_mask images.text_tiles images.visible_files images.write_page web.serve "
+    "images.save_sheet images.text_mask images.text_tiles images.visible_files "
+    "images.write_page web.serve "
     "kernels.text_features kernels.text_kernel",
     "estimators": "testing.check_bag_estimator testing.parametrize_with_bag_checks",
 }

@@ -35,6 +35,7 @@ MARKS_OF_FIXTURES = {
     "real_gpu": "gpu",
     "sent_by_value": "cluster",
     "shared_data": "data",
+    "peer": "repo",
 }
 MARKS_OF_FOLDERS = {"repo": "repo", "fuzz": "fuzz"}
 MARKS = {*MARKS_OF_FIXTURES.values(), *MARKS_OF_FOLDERS.values(), "slow"}
@@ -56,7 +57,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.path.is_relative_to(HERE):
             folder = item.path.relative_to(HERE).parts[0]
             names.update(MARKS_OF_FOLDERS.get(folder, "").split())
-        if hasattr(getattr(item, "module", None), "torch"):
+        module = getattr(item, "module", None)
+        if hasattr(module, "torch") or hasattr(module, "onnx"):
             names.add("gpu")
         for name in sorted(names):
             item.add_marker(name)
@@ -93,6 +95,16 @@ def ctrl_c_arrives() -> None:
     """The background jobs of a shell ignore SIGINT, and whatever they start does too."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def peer() -> Callable[[str], Any]:
+    """A module of another library that does the same, which `make test-all` installs."""
+
+    def load(name: str) -> Any:
+        return pytest.importorskip(name, reason=f"{name} is not installed")
+
+    return load
 
 
 @pytest.fixture(scope="session")

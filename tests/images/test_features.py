@@ -81,8 +81,8 @@ def test_lab_pixels_larger_than_memory_are_refused():
         lab_pixels(many)
 
 
-def test_lab_agrees_with_scikit_image():
-    color = pytest.importorskip("skimage.color", reason="scikit-image is not installed")
+def test_lab_agrees_with_scikit_image(peer):
+    color = peer("skimage.color")
     rgb = np.random.RandomState(0).randint(0, 256, (50, 7, 3)).astype(np.uint8)
     np.testing.assert_allclose(rgb_to_lab(rgb), color.rgb2lab(rgb), atol=0.02)
 

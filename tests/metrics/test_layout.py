@@ -51,25 +51,25 @@ def test_quality_agrees_with_the_definition(shape, n_holes, wrap):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("wrap", [False, True])
 @pytest.mark.parametrize(("shape", "n_holes"), [((12, 12), 0), ((5, 20), 17), ((2, 15), 0)])
-def test_quality_agrees_with_the_peer(shape, n_holes, wrap, dtype):
-    peer = pytest.importorskip("vc_flas.metrics", reason="vc-flas is not installed")
+def test_quality_agrees_with_the_peer(peer, shape, n_holes, wrap, dtype):
+    theirs = peer("vc_flas.metrics")
     rng = np.random.default_rng(1)
     n = shape[0] * shape[1]
     X = rng.random((n, 5)).astype(dtype)
     grid = sorted_grid(X, *shape)
     grid.flat[rng.permutation(n)[:n_holes]] = -1
     for p in (2, 16):
-        expected = peer.distance_preservation_quality(X[grid], grid >= 0, wrap, p)
+        expected = theirs.distance_preservation_quality(X[grid], grid >= 0, wrap, p)
         found = distance_preservation_quality(X, grid, p=p, wrap=wrap)
         assert found == pytest.approx(expected, abs=1e-6)
 
 
-def test_quality_agrees_with_the_peer_on_photos(shared_data):
-    peer = pytest.importorskip("vc_flas.metrics", reason="vc-flas is not installed")
+def test_quality_agrees_with_the_peer_on_photos(peer, shared_data):
+    theirs = peer("vc_flas.metrics")
     X = np.load(shared_data("flickr320.npz"))["images"].reshape(320, -1).astype(np.float32)
     grid = sorted_grid(X.reshape(320, -1, 3).mean(axis=1), 16, 20)
-    expected = peer.distance_preservation_quality(X[grid], None, False, 16)
-    assert distance_preservation_quality(X, grid) == pytest.approx(expected, abs=1e-6)
+    expected = theirs.distance_preservation_quality(X[grid], None, False, 16)
+    assert distance_preservation_quality(X, grid) == pytest.approx(expected, abs=1e-5)
 
 
 def test_quality_of_a_perfect_order_is_one():
@@ -175,13 +175,13 @@ def test_neighbor_distance_counts_each_touching_pair_once():
 
 @pytest.mark.parametrize("wrap", [False, True])
 @pytest.mark.parametrize("n_holes", [0, 9])
-def test_neighbor_distance_agrees_with_the_peer(wrap, n_holes):
-    peer = pytest.importorskip("vc_flas.metrics", reason="vc-flas is not installed")
+def test_neighbor_distance_agrees_with_the_peer(peer, wrap, n_holes):
+    theirs = peer("vc_flas.metrics")
     rng = np.random.default_rng(0)
     X = rng.normal(size=(42, 4)).astype(np.float32)
     grid = rng.permutation(42).reshape(6, 7)
     grid.flat[rng.permutation(42)[:n_holes]] = -1
-    expected = peer.mean_neighbor_distance(X[grid], grid >= 0, wrap)
+    expected = theirs.mean_neighbor_distance(X[grid], grid >= 0, wrap)
     assert neighbor_distance(X, grid, wrap=wrap) == pytest.approx(expected)
 
 

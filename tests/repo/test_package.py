@@ -117,6 +117,9 @@ def lowest_versions(extras):
     return dict(line.split(">=") for line in lines)
 
 
+OPTIONAL = ("pytest.importorskip", "peer")
+
+
 def imported_modules(folder):
     """First parts of the names of all modules that the files of a folder import."""
     for path in (ROOT / folder).rglob("*.py"):
@@ -125,7 +128,7 @@ def imported_modules(folder):
                 yield from (alias.name.split(".")[0] for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 yield node.module.split(".")[0]
-            elif isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.importorskip":
+            elif isinstance(node, ast.Call) and ast.unparse(node.func) in OPTIONAL:
                 written = [
                     part for part in ast.walk(node.args[0]) if isinstance(part, ast.Constant)
                 ]
@@ -148,7 +151,7 @@ def test_the_oldest_versions_that_are_tested_are_those_declared():
     lines = (ROOT / ".ci" / "oldest.txt").read_text("utf-8").split("# Not ours")[0].splitlines()
     pins = dict(line.split("==") for line in lines if line and line[0] != "#")
     # What `make test-oldest` installs.
-    declared = lowest_versions(with_parts("test"))
+    declared = lowest_versions(with_parts("test-all"))
     assert {name: re.sub(r"(\.0)+$", "", pin) for name, pin in pins.items()} == {
         name.split("[")[0]: re.sub(r"(\.0)+$", "", lowest) for name, lowest in declared.items()
     }

@@ -13,7 +13,8 @@ pytestmark = pytest.mark.xdist_group(__name__)
 
 N = 12
 HEADER = ["show-settings", "show-problems", "undo", "show-export", "show-help"]
-SETTINGS = ["close-settings", "automatic", "release-all", "back-all", "clear"]
+FEATURES = ["INPUT"] * 5
+SETTINGS = ["close-settings", "automatic", *FEATURES, "release-all", "back-all", "clear"]
 SUMMARY = ["ask", "match-again"]
 FILTERS = ["all", "check", "changed", "confirmed", "lonely"]
 ORDER = ["sort", "search"]
@@ -105,7 +106,8 @@ def test_candidates_are_reached_by_tab(open_match):
     expect(page.locator("#panel .candidate").first).to_be_focused()
     n = page.locator("#panel .candidate:enabled").count()
     found = tab_through(page, start="close")
-    assert found == ["close", *["candidate"] * n, "INPUT", "left-aside", "right-aside"]
+    candidates = ["candidate"] * n
+    assert found == ["close", "rule-out", *candidates, "INPUT", "left-aside", "right-aside"]
 
 
 def test_the_export_menu_is_reached_by_tab(open_match):

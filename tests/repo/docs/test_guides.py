@@ -103,6 +103,8 @@ NOT_RUN = {
     "cache=default_cache())": "weights that are not at hand without a network",
     'describe(photos, ["color", "model.onnx", my_function])': "a network of the reader's own",
 }
+POINTS = 4  # by which shares may differ
+COUNT = re.compile(r"\b(\d[\d,]*) of (\d[\d,]*)")
 NEEDS = {"docs/how-to/use-a-cluster.md": "distributed"}
 
 CODE = {page: blocks(page) for page in PAGES}
@@ -200,17 +202,31 @@ def shown_value(comment):
 
 
 def alike(shown, printed):
-    """Whether a text says what was printed; numbers may be rounded, by one in the last place."""
-    form = re.compile(r"(?<![\w.])[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:e[-+]?\d+)?|[^\W\d]\w*|[%&<>=]")
+    """Whether a text says what was printed.
+
+    Numbers may be rounded, by one in the last place. Shares differ by a few points between
+    processors, as percentages and as counts such as "54 of 60".
+    """
+    shown, printed = (COUNT.sub(_as_share, text) for text in (shown, printed))
+    form = re.compile(
+        r"(?<![\w.])[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:e[-+]?\d+)?%?|[^\W\d]\w*|[%&<>=]"
+    )
     left, right = form.findall(shown), form.findall(printed)
     return len(left) == len(right) and all(map(_alike, left, right))
 
 
+def _as_share(count):
+    part, whole = (int(each.replace(",", "")) for each in count.groups())
+    return f"{100 * part / whole}% of {whole}" if whole else count[0]
+
+
 def _alike(shown, printed):
     try:
-        value, other = (float(each.replace(",", "").rstrip(".")) for each in (shown, printed))
+        value, other = (float(each.replace(",", "").rstrip(".%")) for each in (shown, printed))
     except ValueError:
         return shown == printed
+    if shown[-1] == printed[-1] == "%":
+        return abs(value - other) <= POINTS
     whole, _, exponent = shown.partition("e")
     places = len(whole.partition(".")[2]) - int(exponent or 0)
     exact = "." not in shown and "." not in printed

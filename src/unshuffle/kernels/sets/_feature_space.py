@@ -53,7 +53,7 @@ class FeatureMixtures(Components):
         for start in range(0, n, step):
             part = slice(start, min(start + step, n))
             inner = rows[part].reshape(-1, rows.shape[2]) @ columns.T
-            _pair_loops.log_terms(
+            _pair_loops.low_rank_log_terms(
                 inner.reshape(-1, r + 1, r + 1, n_others),
                 logs[part],
                 own_inner[part],
@@ -63,8 +63,15 @@ class FeatureMixtures(Components):
                 terms[part],
             )
         found = np.empty((len(self), len(beside)))
-        _pair_loops.log_sums(terms, self.offsets.copy(), beside.offsets.copy(), found)
+        firsts, lasts = (np.full(len(self), each, dtype=np.intp) for each in (0, len(beside)))
+        offsets, other_offsets = self.offsets.copy(), beside.offsets.copy()
+        _pair_loops.log_sums(terms, offsets, other_offsets, firsts, lasts, found)
         return mirror_upper(found) if other is None else found
+
+    def own_log_products(self) -> Array:
+        """Logarithms of the integrals of the squares."""
+        own = (self[i : i + 1].log_products(None)[0, 0] for i in range(len(self)))
+        return np.fromiter(own, dtype=np.float64, count=len(self))
 
     def _shorten_directions(self) -> tuple[Array, Array, Array]:
         """Directions over the root of 1 + length^2, means last; logs; products with means."""

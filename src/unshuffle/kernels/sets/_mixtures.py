@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from unshuffle._arrays import column_moments
 from unshuffle._bags import Bags
-from unshuffle._parallel import map_parallel, per_call, spans
+from unshuffle._distances import mirror_upper
+from unshuffle._parallel import WORK_PER_CALL, map_parallel, per_call, spans
 from unshuffle._parameters import check_memory
 from unshuffle._printing import short_repr, warn_user
 
@@ -19,6 +20,8 @@ Indices = NDArray[np.intp]
 COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
 # Sets that one thread fits at a time.
 CHUNK = 32
+# Most terms of products held at a time, so that they stay in a processor's cache.
+TABLE = 2**15
 # k-means runs before each start, of which the best is taken.
 N_TRIALS = 2
 N_FOLDS = 3
@@ -107,25 +110,47 @@ class Mixtures(Components):
 
     def log_products(self, other: "Mixtures | None") -> Array:
         """Logarithms of the integrals of products, exactly symmetric if `other` is None."""
-        from unshuffle.kernels.sets._pair_loops import log_products
-
         beside = self if other is None else other
+        firsts = np.arange(len(self)) if other is None else np.zeros(len(self), dtype=np.intp)
+        found = self._log_products(beside, firsts, np.full(len(self), len(beside), dtype=np.intp))
+        return mirror_upper(found) if other is None else found
+
+    def own_log_products(self) -> Array:
+        """Logarithms of the integrals of the squares."""
+        own = []
+        for start in range(0, len(self), CHUNK):
+            part = self[start : min(start + CHUNK, len(self))]
+            sets = np.arange(len(part))
+            own.append(part._log_products(part, sets, sets + 1).diagonal())
+        return np.concatenate(own)
+
+    def _log_products(self, beside: "Mixtures", firsts: Indices, lasts: Indices) -> Array:
+        """Products of each set with sets `firsts` to before `lasts` of the others."""
+        from unshuffle.kernels.sets._pair_loops import LANE_NUMBERS, log_sums, log_terms
+
+        d = self.means.shape[1]
+        table, other = self._table(1.0), beside._table(-1.0)
+        lanes = np.empty((len(table) + d + 3, max(64, LANE_NUMBERS // len(table) // 32 * 32)))
+        sizes = np.diff(self.offsets)
+        # Writable, so that loops are compiled once: memory-mapped arrays are read-only.
+        offsets, other_offsets = self.offsets.copy(), beside.offsets.copy()
+        from_lane, to_lane = np.repeat(other_offsets[[firsts, lasts]], sizes, axis=1)
         found = np.zeros((len(self), len(beside)))
-        both = *self._transpose(), *beside._transpose(), other is None
-        d, n_numbers = self.means.shape[1], self.spreads.shape[1]
         pairs = len(self.logs) / len(self) * len(beside.logs)  # of components, for each set
-        for start, stop in spans(len(self), pairs * (20.0 + n_numbers * d / 3)):
-            log_products(*both, start, stop, found)
+        work = pairs * max(20.0 + len(table) * d / 3, WORK_PER_CALL / TABLE)
+        for start, stop in spans(len(self), work):
+            begin, end = offsets[start], offsets[stop]
+            terms = np.empty((end - begin, len(beside.logs)))
+            log_terms(table, other, d, begin, from_lane, to_lane, lanes, terms)
+            some = slice(start, stop)
+            own_offsets = offsets[start : stop + 1] - begin
+            log_sums(terms, own_offsets, other_offsets, firsts[some], lasts[some], found[some])
         return found
 
-    def _transpose(self) -> tuple[Array, Array, Array, Indices]:
-        # Writable copies, so that loops are compiled once: memory-mapped arrays are read-only.
-        return (
-            self.logs.copy(),
-            np.array(self.means.T, order="C"),
-            np.array(self.spreads.T, order="C"),
-            self.offsets.copy(),
-        )
+    def _table(self, sign: float) -> Array:
+        """Columns of numbers that `log_terms` adds, with means times `sign`."""
+        logs = 2.0 * self.logs[:, np.newaxis]
+        return np.array(np.hstack([self.spreads, sign * self.means, logs]).T, order="C")
 
 
 def fit_all(

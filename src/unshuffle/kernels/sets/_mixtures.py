@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -18,8 +20,10 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
-# Sets that one thread fits at a time.
-CHUNK = 32
+# Sets, and about as many points, that one thread fits at a time.
+CHUNK, CHUNK_POINTS = 32, 4096
+# Rounds after which starts are compared.
+SHORT_ROUNDS = 5
 # Most terms of products held at a time, so that they stay in a processor's cache.
 TABLE = 2**15
 # k-means runs before each start, of which the best is taken.
@@ -154,13 +158,17 @@ class Mixtures(Components):
 
 
 def fit_all(
-    fit: Callable[[Array, int], Fits], sets: Bags, settings: FitSettings, length: int, n_jobs: Any
+    fit: Callable[[Bags, Indices], Fits],
+    sets: Bags,
+    settings: FitSettings,
+    length: int,
+    n_jobs: Any,
 ) -> Fits:
-    """Fit each sorted set by a function of its points and of the number of distinct ones.
+    """Fit sorted sets by a function of some of them and of their numbers of distinct points.
 
     Warns once about all sets with few points. A component takes `length` numbers.
     """
-    distinct = np.array([count_distinct(points) for points in sets])
+    distinct = count_distinct(sets)
     warn_of_few_points(distinct, settings)
     n_sets, largest = len(sets), settings.max_components
     check_memory(
@@ -168,12 +176,14 @@ def fit_all(
         what=f"Describing {n_sets:,} sets by {largest} Gaussians of {length:,} numbers each",
         instead='Pass fewer sets or components, covariance_type="diag", or a smaller rank.',
     )
+    chunks = np.stack([np.arange(n_sets) // CHUNK, sets.offsets[:-1] // CHUNK_POINTS])
+    edges = np.flatnonzero((chunks[:, 1:] != chunks[:, :-1]).any(axis=0)) + 1
+    bounds = list(pairwise([0, *edges.tolist(), n_sets]))
 
-    def chunk(start: int) -> Fits:
-        stop = min(start + CHUNK, n_sets)
-        return join_fits([fit(sets[i], int(distinct[i])) for i in range(start, stop)])
+    def fit_some(some: tuple[int, int]) -> Fits:
+        return fit(sets.part(*some), distinct[slice(*some)])
 
-    return join_fits(map_parallel(chunk, range(0, n_sets, CHUNK), n_jobs=n_jobs))
+    return join_fits(map_parallel(fit_some, bounds, n_jobs=n_jobs))
 
 
 def warn_of_few_points(distinct: Indices, settings: FitSettings) -> None:
@@ -192,43 +202,84 @@ def join_fits(parts: list[Fits]) -> Fits:
     return Fits(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def fit_set(points: Array, m: int, settings: FitSettings) -> Fits:
-    """Mixture of one set with m components."""
-    from unshuffle.kernels.sets import _mixture_loops as loops  # numba loads slowly
+def fit_sets(sets: Bags, n_components: Indices, settings: FitSettings) -> Fits:
+    """Mixtures of sets with the given numbers of components."""
+    from unshuffle.kernels.sets._mixture_loops import cluster  # numba loads slowly
 
-    X = np.array(points.T, order="C")
-    d, n = X.shape
-    kind = COVARIANCE_TYPES.index(settings.covariance_type)
-    p = d * (d + 1) // 2 if kind <= loops.TIED else d
-    draws = settings.draws.copy()  # writable: see `Mixtures._transpose`
-    how: Any = draws, kind, float(settings.floor), settings.max_iter, float(settings.tol)
-    mixture = np.zeros(m), np.zeros((m, d)), np.zeros((m, p))
-    shares, likeliest = np.zeros((m, n)), np.zeros((m, n))
-    likeliest[0] = 1.0
-    state = np.array([0.0, 0.0, -np.inf, -np.inf, 0.0])
-    work = np.zeros(n, dtype=np.intp), shares, likeliest, np.empty((d, n)), state
-    n_rounds = per_call(n * m * (20.0 + 2.0 * p))  # by the nanoseconds of a round
-    run: Any = loops.fit_set
-    while not run(X, *how, *mixture, *work, n_rounds):
-        pass  # Ctrl-C is handled between two calls
-    rounds, converged = state[1:2].astype(np.intp), state[4:5] > 0.0
-    return Fits(np.array([m]), *mixture, state[2:3], rounds, converged)
+    X, offsets = np.array(sets.points.T, order="C"), sets.offsets.copy()
+    (d, n), m, largest = X.shape, int(n_components.max()), int(sets.sizes.max())
+    tied = settings.covariance_type == "tied"
+    p = d * (d + 1) // 2 if tied or settings.covariance_type == "full" else d
+    mixture = np.zeros((len(sets), m)), np.zeros((len(sets), m, d)), np.zeros((len(sets), m, p))
+    run = partial(run_rounds, X, offsets, n_components, settings, mixture)
+    likeliest = np.zeros((1, m, n))
+    likeliest[0, 0] = 1.0
+    best = np.full(len(sets), -np.inf)
+    n_starts = len(settings.draws) if m > 1 else 0
+    for start, stop in spans(n_starts, n * m * (100.0 + 10.0 * p)):
+        labels = np.zeros((stop - start, n), dtype=np.intp)
+        cluster(
+            X, offsets, n_components, settings.draws[start:stop].copy(), np.empty((d + 2, m)),
+            np.zeros((2, largest)), np.empty(largest, dtype=np.intp), labels,
+        )  # fmt: skip
+        shares = (labels[:, np.newaxis] == np.arange(m)[:, np.newaxis]).astype(np.float64)
+        state = run(shares, min(settings.max_iter, SHORT_ROUNDS))
+        scores = np.nan_to_num(state[:, :, 0], nan=-np.inf)
+        for i, likely in enumerate(np.argmax(scores, axis=1)):
+            if scores[i, likely] > best[i]:
+                best[i], points = scores[i, likely], slice(offsets[i], offsets[i + 1])
+                likeliest[0, :, points] = shares[likely, :, points]
+    scores, rounds, converged = run(likeliest, settings.max_iter)[:, 0].T
+    weights, means, covariances = mixture
+    if tied:
+        covariances[:] = covariances[:, :1]
+    found = np.arange(m) < n_components[:, np.newaxis]
+    parts = weights[found], means[found], covariances[found]
+    return Fits(n_components, *parts, scores, rounds.astype(np.intp), converged > 0.0)
 
 
-def choose_n_components(points: Array, n_distinct: int, settings: FitSettings) -> int:
-    """Number of components for one set, at most one per distinct point."""
+def run_rounds(
+    X: Array, offsets: Indices, n_components: Indices, settings: FitSettings,
+    mixture: tuple[Array, Array, Array], shares: Array, stop: int, *, fixed: bool = False,
+) -> Array:  # fmt: skip
+    """Rounds of expectation maximization from `shares`, which change, as does `mixture`.
+
+    Returns the log-likelihood, the rounds, at most `stop`, and whether it converged, for each
+    set and each start. With `fixed`, the mixtures stay as they are.
+    """
+    from unshuffle.kernels.sets import _mixture_loops as loops
+
+    n_sets, p = len(n_components), mixture[2].shape[2]
+    largest = int(np.diff(offsets).max())
+    state = np.tile([-np.inf, 0.0, 0.0], (n_sets, len(shares), 1))
+    how: Any = (
+        COVARIANCE_TYPES.index(settings.covariance_type), float(settings.floor),
+        float(settings.tol), stop, per_call(shares.size * (20.0 + 2.0 * p)), fixed,
+    )  # fmt: skip
+    work = np.empty((len(X), largest)), np.empty((2, p)), state
+    while not ((state[:, :, 1] == stop) | (state[:, :, 2] > 0.0)).all():
+        loops.run_rounds(X, offsets, n_components, *how, shares, *mixture, *work)
+    return state
+
+
+def choose_n_components(sets: Bags, distinct: Indices, settings: FitSettings) -> Indices:
+    """Number of components for each set, at most one per distinct point."""
     if isinstance(settings.n_components, int):
-        return min(n_distinct, settings.n_components)
-    measure = bic if settings.n_components == "bic" else held_out_loss
-    most = min(n_distinct, settings.max_components)
-    return int(np.argmin([measure(points, m, settings) for m in range(1, most + 1)])) + 1
+        return np.minimum(distinct, settings.n_components)
+    measure = bic if settings.n_components == "bic" else held_out_losses
+    most = min(int(distinct.max()), settings.max_components)
+    losses = np.full((most, len(sets)), np.inf)
+    for m in range(1, most + 1):
+        enough = np.flatnonzero(distinct >= m)
+        losses[m - 1, enough] = measure(sets.chosen(enough), m, settings)
+    return np.argmin(losses, axis=0) + 1
 
 
-def bic(points: Array, m: int, settings: FitSettings) -> float:
-    """Bayesian information criterion of a mixture of m components; lower is better."""
-    n, d = points.shape
-    penalty = n_parameters(m, d, settings.covariance_type) * np.log(n)
-    return float(penalty - 2.0 * fit_set(points, m, settings).scores[0])
+def bic(sets: Bags, m: int, settings: FitSettings) -> Array:
+    """Bayesian information criterion of mixtures of m components; lower is better."""
+    penalty = n_parameters(m, sets.width, settings.covariance_type) * np.log(sets.sizes)
+    fits = fit_sets(sets, np.full(len(sets), m), settings)
+    return np.asarray(penalty - 2.0 * fits.scores)
 
 
 def n_parameters(m: int, d: int, covariance_type: str) -> int:
@@ -238,29 +289,40 @@ def n_parameters(m: int, d: int, covariance_type: str) -> int:
     return m - 1 + m * d + sizes[covariance_type]
 
 
-def held_out_loss(points: Array, m: int, settings: FitSettings) -> float:
-    """Negative log-likelihood of held-out points, over three folds.
+def held_out_losses(sets: Bags, m: int, settings: FitSettings) -> Array:
+    """Negative log-likelihoods of held-out points, over three folds.
 
     If too few distinct points are left, the loss is infinite, but 0 for one component.
     """
-    from unshuffle.kernels.sets import _mixture_loops as loops
-
-    fold = np.arange(len(points)) % N_FOLDS
-    loss = 0.0
+    fold = (np.arange(len(sets.points)) - np.repeat(sets.offsets[:-1], sets.sizes)) % N_FOLDS
+    losses = np.zeros(len(sets))
     for turn in range(N_FOLDS):
-        kept = points[fold != turn]
-        if count_distinct(kept) < m:
-            loss += 0.0 if m == 1 else np.inf
-            continue
-        X = np.array(points[fold == turn].T, order="C")
-        mixture = fit_set(kept, m, settings)[1:4]
-        loss -= loops.expect(X, *mixture, np.empty(X.shape), np.empty((m, X.shape[1])))
-    return loss
+        train, test = (
+            Bags(sets.points[rows], offsets_of(rows)[sets.offsets])
+            for rows in (fold != turn, fold == turn)
+        )
+        enough = count_distinct(train) >= m
+        losses[~enough] += 0.0 if m == 1 else np.inf
+        some = np.flatnonzero(enough & (test.sizes > 0))
+        if some.size:
+            numbers, test = np.full(some.size, m), test.chosen(some)
+            fits = fit_sets(train.chosen(some), numbers, settings)
+            mixture: Any = tuple(each.reshape(some.size, m, *each.shape[1:]) for each in fits[1:4])
+            X = np.array(test.points.T, order="C")
+            shares = np.empty((1, m, X.shape[1]))
+            state = run_rounds(
+                X, test.offsets, numbers, settings, mixture, shares, stop=1, fixed=True
+            )
+            losses[some] -= state[:, 0, 0]
+    return losses
 
 
-def count_distinct(points: Array) -> int:
-    """Number of distinct points of a sorted set."""
-    return int((points[1:] != points[:-1]).any(axis=1).sum()) + min(len(points), 1)
+def count_distinct(sets: Bags) -> Indices:
+    """Number of distinct points of each sorted set."""
+    new = np.ones(len(sets.points), dtype=np.intp)
+    new[1:] = (sets.points[1:] != sets.points[:-1]).any(axis=1)
+    new[sets.offsets[:-1][sets.sizes > 0]] = 1
+    return np.diff(offsets_of(new)[sets.offsets])
 
 
 def offsets_of(sizes: Indices) -> Indices:
@@ -292,8 +354,8 @@ class InputSpace:
         d = sets.width
         n_numbers = d * (d + 1) // 2 if settings.covariance_type in ("full", "tied") else d
 
-        def fit(points: Array, n_distinct: int) -> Fits:
-            return fit_set(points, choose_n_components(points, n_distinct, settings), settings)
+        def fit(some: Bags, distinct: Indices) -> Fits:
+            return fit_sets(some, choose_n_components(some, distinct, settings), settings)
 
         return fit_all(fit, self.standardize(sets), settings, n_numbers + d + 1, n_jobs)
 

@@ -116,7 +116,7 @@ def test_mixtures_do_not_depend_on_the_pieces(count_calls, monkeypatch, kind):
     monkeypatch.setattr(_parallel, "WORK_PER_CALL", 1e3)
     pieces = fit_sets(bags, numbers, how)
     assert len(calls) > 2 * n_whole
-    assert {n_rounds for *_, n_rounds, _, _, _, _, _, _, _, _ in calls[n_whole:]} == {1}
+    assert {arguments[6] for arguments in calls[n_whole:]} == {1}  # rounds
     for one, other in zip(whole, pieces, strict=True):
         assert np.array_equal(one, other)
 

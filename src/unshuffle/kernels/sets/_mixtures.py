@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
@@ -204,43 +203,71 @@ def join_fits(parts: list[Fits]) -> Fits:
 
 def fit_sets(sets: Bags, n_components: Indices, settings: FitSettings) -> Fits:
     """Mixtures of sets with the given numbers of components."""
-    from unshuffle.kernels.sets._mixture_loops import cluster  # numba loads slowly
-
-    X, offsets = np.array(sets.points.T, order="C"), sets.offsets.copy()
-    (d, n), m, largest = X.shape, int(n_components.max()), int(sets.sizes.max())
-    tied = settings.covariance_type == "tied"
-    p = d * (d + 1) // 2 if tied or settings.covariance_type == "full" else d
-    mixture = np.zeros((len(sets), m)), np.zeros((len(sets), m, d)), np.zeros((len(sets), m, p))
-    run = partial(run_rounds, X, offsets, n_components, settings, mixture)
+    n_sets, m, d, n = len(sets), int(n_components.max()), sets.width, len(sets.points)
+    n_starts, n_trials = settings.draws.shape[:2]
+    triangle = settings.covariance_type in ("full", "tied")
+    p = d * (d + 1) // 2 if triangle else d
+    mixture = np.zeros((n_sets, m)), np.zeros((n_sets, m, d)), np.zeros((n_sets, m, p))
+    columns = Columns(with_ones(sets.points), sets.offsets.copy(), n_components)
     likeliest = np.zeros((1, m, n))
     likeliest[0, 0] = 1.0
-    best = np.full(len(sets), -np.inf)
-    n_starts = len(settings.draws) if m > 1 else 0
-    for start, stop in spans(n_starts, n * m * (100.0 + 10.0 * p)):
-        labels = np.zeros((stop - start, n), dtype=np.intp)
-        cluster(
-            X, offsets, n_components, settings.draws[start:stop].copy(), np.empty((d + 2, m)),
-            np.zeros((2, largest)), np.empty(largest, dtype=np.intp), labels,
-        )  # fmt: skip
-        shares = (labels[:, np.newaxis] == np.arange(m)[:, np.newaxis]).astype(np.float64)
-        state = run(shares, min(settings.max_iter, SHORT_ROUNDS))
+    best = np.full(n_sets, -np.inf)
+    for start, stop in spans(n_starts if m > 1 else 0, n * m * (100.0 + 10.0 * p)):
+        draws = settings.draws[start:stop].reshape(-1, settings.draws.shape[2])
+        labels = cluster(columns, draws.copy(), n_trials)
+        held = labels[:, np.newaxis] == np.arange(m)[:, np.newaxis]
+        shares = np.array(held, dtype=np.float64, order="C")  # or loops are compiled twice
+        stop_at = min(settings.max_iter, SHORT_ROUNDS)
+        state = run_rounds(columns, settings, mixture, shares, stop_at)
         scores = np.nan_to_num(state[:, :, 0], nan=-np.inf)
-        for i, likely in enumerate(np.argmax(scores, axis=1)):
+        for i, likely in enumerate(scores.argmax(axis=1)):
             if scores[i, likely] > best[i]:
-                best[i], points = scores[i, likely], slice(offsets[i], offsets[i + 1])
+                best[i], points = scores[i, likely], slice(*sets.offsets[i : i + 2])
                 likeliest[0, :, points] = shares[likely, :, points]
-    scores, rounds, converged = run(likeliest, settings.max_iter)[:, 0].T
+    state = run_rounds(columns, settings, mixture, likeliest, settings.max_iter)
+    scores, rounds, converged = state[:, 0].T
     weights, means, covariances = mixture
-    if tied:
+    if settings.covariance_type == "tied":
         covariances[:] = covariances[:, :1]
     found = np.arange(m) < n_components[:, np.newaxis]
     parts = weights[found], means[found], covariances[found]
     return Fits(n_components, *parts, scores, rounds.astype(np.intp), converged > 0.0)
 
 
+class Columns(NamedTuple):
+    """Several sets as compiled loops take them."""
+
+    X: Array  # (d + 1, n_points_in_all), the last row ones
+    offsets: Indices  # where the points of each set begin
+    n_components: Indices  # of each set
+
+
+def with_ones(points: Array) -> Array:
+    """Columns of points above a row of ones."""
+    X = np.ones((points.shape[1] + 1, len(points)))
+    X[:-1] = points.T
+    return X
+
+
+def cluster(columns: Columns, draws: Array, n_trials: int) -> Indices:
+    """Labels of the points, (n_starts, n_points_in_all), the best of some trials for each."""
+    from unshuffle.kernels.sets import _mixture_loops as loops  # numba loads slowly
+
+    (height, n), sizes = columns.X.shape, np.diff(columns.offsets)
+    labels = np.zeros((len(draws), n), dtype=np.intp)
+    totals = np.zeros((len(sizes), len(draws)))
+    centers, lanes = np.empty((height + 1, columns.n_components.max())), np.zeros((2, sizes.max()))
+    loops.cluster(*columns, draws, centers, lanes, labels, totals)
+    best = totals.reshape(len(sizes), -1, n_trials).argmin(axis=2)
+    trials = labels.reshape(-1, n_trials, n)
+    return np.take_along_axis(trials, np.repeat(best, sizes, axis=0).T[:, np.newaxis], axis=1)[
+        :, 0
+    ]
+
+
 def run_rounds(
-    X: Array, offsets: Indices, n_components: Indices, settings: FitSettings,
-    mixture: tuple[Array, Array, Array], shares: Array, stop: int, *, fixed: bool = False,
+    columns: Columns, settings: FitSettings, mixture: tuple[Array, Array, Array], shares: Array,
+    stop: int, *, fixed: bool = False,
 ) -> Array:  # fmt: skip
     """Rounds of expectation maximization from `shares`, which change, as does `mixture`.
 
@@ -249,16 +276,24 @@ def run_rounds(
     """
     from unshuffle.kernels.sets import _mixture_loops as loops
 
-    n_sets, p = len(n_components), mixture[2].shape[2]
-    largest = int(np.diff(offsets).max())
-    state = np.tile([-np.inf, 0.0, 0.0], (n_sets, len(shares), 1))
-    how: Any = (
-        COVARIANCE_TYPES.index(settings.covariance_type), float(settings.floor),
-        float(settings.tol), stop, per_call(shares.size * (20.0 + 2.0 * p)), fixed,
-    )  # fmt: skip
-    work = np.empty((len(X), largest)), np.empty((2, p)), state
-    while not ((state[:, :, 1] == stop) | (state[:, :, 2] > 0.0)).all():
-        loops.run_rounds(X, offsets, n_components, *how, shares, *mixture, *work)
+    d, p = mixture[1].shape[2], mixture[2].shape[2]
+    kind = settings.covariance_type
+    rows = np.arange(d)
+    places = rows * (rows + 1) // 2 if kind in ("full", "tied") else np.zeros(d, dtype=np.intp)
+    floors = np.zeros(p)
+    floors[places + rows] = settings.floor
+    sweeps = int(fixed), 2 if fixed or kind == "tied" else 1
+    how = places, floors, float(settings.tol)
+    state = np.tile([-np.inf, 0.0, 0.0], (len(mixture[0]), len(shares), 1))
+    work = np.empty((d, np.diff(columns.offsets).max())), np.empty((2, p)), state
+    at_once = per_call(shares.size * (20.0 + 2.0 * p))
+    for done in range(0, stop, at_once):
+        n_rounds = min(at_once, stop - done)
+        loops.run_rounds(
+            *columns, *how, n_rounds, *sweeps, kind == "spherical", shares, *mixture, *work
+        )
+        if (state[:, :, 2] > 0.0).all():
+            break
     return state
 
 
@@ -308,11 +343,9 @@ def held_out_losses(sets: Bags, m: int, settings: FitSettings) -> Array:
             numbers, test = np.full(some.size, m), test.chosen(some)
             fits = fit_sets(train.chosen(some), numbers, settings)
             mixture: Any = tuple(each.reshape(some.size, m, *each.shape[1:]) for each in fits[1:4])
-            X = np.array(test.points.T, order="C")
-            shares = np.empty((1, m, X.shape[1]))
-            state = run_rounds(
-                X, test.offsets, numbers, settings, mixture, shares, stop=1, fixed=True
-            )
+            columns = Columns(with_ones(test.points), test.offsets, numbers)
+            shares = np.zeros((1, m, len(test.points)))
+            state = run_rounds(columns, settings, mixture, shares, 1, fixed=True)
             losses[some] -= state[:, 0, 0]
     return losses
 

@@ -93,17 +93,19 @@ def cluster(
 @compiled(error_model="numpy", fastmath={"reassoc"})
 def run_rounds(
     X: Array, offsets: Indices, n_components: Indices, places: Indices, floors: Array, tol: float,
-    n_rounds: int, first_sweep: int, n_sweeps: int, spherical: bool, shares: Array,
+    n_rounds: int, first_sweep: int, n_sweeps: int, part: float, shares: Array,
     weights: Array, means: Array, covariances: Array, gaps: Array, factors: Array, state: Array,
 ) -> None:  # fmt: skip
     """Up to `n_rounds` rounds of expectation maximization for each set and each of its starts.
 
     They update `shares` (n_starts, m, n_points_in_all), of each component in each point, and
     `state` (n_sets, n_starts, 3): log-likelihood, rounds and whether it converged. Rows of
-    `covariances` are lower triangles, row r from place places[r], or diagonals; `floors` is added
-    to them. Sweep 0 over the components finds their moments, the last one densities: one sweep
-    does both, of two that share their sums the covariance is tied, and without sweep 0 mixtures
-    stay as they are. Work space: `gaps` (d, n) for the largest set, `factors` (2, p).
+    `covariances` are lower triangles, diagonals or one variance, with entry c of row r at
+    places[r] + c; `part` of each product counts, and `floors` is added.
+
+    Sweep 0 over the components finds their moments, the last one densities: one sweep does both,
+    of two that share their sums the covariance is tied, and without sweep 0 mixtures stay as they
+    are. Work space: `gaps` (d, n) for the largest set, `factors` (2, p).
     """
     d = len(X) - 1
     full, tied = len(floors) > d, n_sweeps > first_sweep + 1
@@ -136,21 +138,16 @@ def run_rounds(
                             for t in range(n):
                                 gap[t] = row[t] - mean
                         if sweep == 0:
-                            scale = 1.0 / n if tied else 1.0 / count
+                            scale = part / n if tied else part / count
                             if j == 0 or not tied:
                                 for q in range(len(floors)):
                                     own[q] = floors[q]
-                            trace = 0.0
                             for r in range(d):
                                 for c in range(0 if full else r, r + 1):
                                     left, right, total = gaps[r], gaps[c], 0.0
                                     for t in range(n):
                                         total += share[t] * left[t] * right[t]
                                     own[places[r] + c] += scale * total
-                                    trace += scale * total
-                            if spherical:
-                                for k in range(d):
-                                    own[k] = floors[k] + trace / d
                         if sweep + 1 < n_sweeps:
                             continue
                         for q in range(len(floors)):

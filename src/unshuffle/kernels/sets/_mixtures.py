@@ -205,8 +205,7 @@ def fit_sets(sets: Bags, n_components: Indices, settings: FitSettings) -> Fits:
     """Mixtures of sets with the given numbers of components."""
     n_sets, m, d, n = len(sets), int(n_components.max()), sets.width, len(sets.points)
     n_starts, n_trials = settings.draws.shape[:2]
-    triangle = settings.covariance_type in ("full", "tied")
-    p = d * (d + 1) // 2 if triangle else d
+    p = {"diag": d, "spherical": 1}.get(settings.covariance_type, d * (d + 1) // 2)
     mixture = np.zeros((n_sets, m)), np.zeros((n_sets, m, d)), np.zeros((n_sets, m, p))
     columns = Columns(with_ones(sets.points), sets.offsets.copy(), n_components)
     likeliest = np.zeros((1, m, n))
@@ -229,6 +228,8 @@ def fit_sets(sets: Bags, n_components: Indices, settings: FitSettings) -> Fits:
     weights, means, covariances = mixture
     if settings.covariance_type == "tied":
         covariances[:] = covariances[:, :1]
+    elif settings.covariance_type == "spherical":
+        covariances = np.repeat(covariances, d, axis=2)
     found = np.arange(m) < n_components[:, np.newaxis]
     parts = weights[found], means[found], covariances[found]
     return Fits(n_components, *parts, scores, rounds.astype(np.intp), converged > 0.0)
@@ -279,19 +280,17 @@ def run_rounds(
     d, p = mixture[1].shape[2], mixture[2].shape[2]
     kind = settings.covariance_type
     rows = np.arange(d)
-    places = rows * (rows + 1) // 2 if kind in ("full", "tied") else np.zeros(d, dtype=np.intp)
+    places = {"diag": 0 * rows, "spherical": -rows}.get(kind, rows * (rows + 1) // 2)
     floors = np.zeros(p)
     floors[places + rows] = settings.floor
     sweeps = int(fixed), 2 if fixed or kind == "tied" else 1
-    how = places, floors, float(settings.tol)
+    how, part = (places, floors, float(settings.tol)), 1.0 / d if kind == "spherical" else 1.0
     state = np.tile([-np.inf, 0.0, 0.0], (len(mixture[0]), len(shares), 1))
     work = np.empty((d, np.diff(columns.offsets).max())), np.empty((2, p)), state
     at_once = per_call(shares.size * (20.0 + 2.0 * p))
     for done in range(0, stop, at_once):
         n_rounds = min(at_once, stop - done)
-        loops.run_rounds(
-            *columns, *how, n_rounds, *sweeps, kind == "spherical", shares, *mixture, *work
-        )
+        loops.run_rounds(*columns, *how, n_rounds, *sweeps, part, shares, *mixture, *work)
         if (state[:, :, 2] > 0.0).all():
             break
     return state

@@ -107,7 +107,9 @@ def log_terms(
     product, log_det = row[d + 1], row[d + 2]
     for i in range(start, start + len(terms)):
         for begin in range(firsts[i], lasts[i], width):
-            n = min(width, lasts[i] - begin)
+            n = lasts[i] - begin
+            if n > width:
+                n = width
             for t in range(n):
                 product[t] = 1.0
                 log_det[t] = 0.0

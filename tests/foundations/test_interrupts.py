@@ -13,7 +13,7 @@ from unshuffle._parallel import eigh, product
 from unshuffle._quadratic import QuadraticProblem, swap_ascent
 from unshuffle.kernels import ExpectedLikelihoodKernel, geodesic_distances
 from unshuffle.kernels.sets import _mixture_loops
-from unshuffle.kernels.sets._mixtures import COVARIANCE_TYPES, FitSettings, fit_set, join_fits
+from unshuffle.kernels.sets._mixtures import COVARIANCE_TYPES, FitSettings, fit_sets
 from unshuffle.matching._kernel_pair import _distances
 from unshuffle.svm import _ball_loops
 from unshuffle.svm._templates import enclosing_ball
@@ -110,17 +110,13 @@ def test_mixtures_do_not_depend_on_the_pieces(count_calls, monkeypatch, kind):
     bags = Bags.of(sets)
     how = FitSettings(3, 3, kind, 1e-3, 40, 1e-6, rng.random((3, 2, 3)))
     numbers = np.array([3, 1, 2, 3])
-
-    def fitted():
-        pairs = zip(bags, numbers, strict=True)
-        return join_fits([fit_set(points, m, how) for points, m in pairs])
-
-    whole = fitted()
-    calls = count_calls(_mixture_loops, "fit_set")
+    calls = count_calls(_mixture_loops, "run_rounds")
+    whole = fit_sets(bags, numbers, how)
+    n_whole = len(calls)
     monkeypatch.setattr(_parallel, "WORK_PER_CALL", 1e3)
-    pieces = fitted()
-    assert len(calls) > 2 * len(bags)
-    assert {books[-1] for books in calls} == {1}  # one round to a call
+    pieces = fit_sets(bags, numbers, how)
+    assert len(calls) > 2 * n_whole
+    assert {arguments[6] for arguments in calls[n_whole:]} == {1}  # rounds
     for one, other in zip(whole, pieces, strict=True):
         assert np.array_equal(one, other)
 

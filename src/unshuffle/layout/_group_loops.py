@@ -3,6 +3,7 @@
 Importing this module imports numba.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -20,63 +21,6 @@ _UNAFFORDABLE = np.float32(1e30)
 _BIDS_BEFORE_DOUBLING = 8
 
 
-@_compiled
-def _auction(
-    benefit: Any, prices: Any, n: int, width: int, raise_by: float, item_of: Any, cell_of: Any,
-    waiting: Any, worth: Any, best_of_block: Any,
-) -> None:  # fmt: skip
-    """Let n cells bid for n items until each cell has one; `prices` are updated."""
-    n_blocks = width // BLOCK
-    for i in range(n):
-        waiting[i] = n - 1 - i
-        cell_of[i] = -1
-    n_waiting = n
-    bids = 0
-    least = np.float32(raise_by)
-    while n_waiting > 0:
-        cell = waiting[n_waiting - 1]
-        row = benefit[cell]
-        for block in range(n_blocks):
-            highest = _WORTHLESS
-            for k in range(BLOCK):  # a constant length can be unrolled
-                j = np.uintp(block * BLOCK + k)
-                here = row[j] - prices[j]
-                worth[j] = here
-                highest = max(highest, here)
-            best_of_block[np.uintp(block)] = highest
-        best = _WORTHLESS
-        best_block = 0
-        for block in range(n_blocks):
-            if best_of_block[np.uintp(block)] > best:
-                best = best_of_block[np.uintp(block)]
-                best_block = block
-        item = best_block * BLOCK
-        for k in range(best_block * BLOCK, (best_block + 1) * BLOCK):
-            if worth[np.uintp(k)] == best:
-                item = k
-                break
-        second = _WORTHLESS
-        for block in range(n_blocks):
-            if block != best_block:
-                second = max(second, best_of_block[np.uintp(block)])
-        for k in range(best_block * BLOCK, (best_block + 1) * BLOCK):
-            if k != item:
-                second = max(second, worth[np.uintp(k)])
-        prices[item] += best - second + least
-        loser = cell_of[item]
-        cell_of[item] = cell
-        item_of[cell] = item
-        if loser >= 0:
-            waiting[n_waiting - 1] = loser
-        else:
-            n_waiting -= 1
-        bids += 1
-        if bids == _BIDS_BEFORE_DOUBLING * n:
-            bids = 0
-            least *= np.float32(2.0)
-
-
-@_compiled
 def assign_groups(
     board: Any, values: Any, field: Any, n_cells: int, cells: Any, starts: Any, prices: Any,
     raise_by: float, stay: float,
@@ -89,22 +33,26 @@ def assign_groups(
     the least raise of a bid, is faster and leaves a larger gap to the optimum. `stay` is an extra
     benefit of each item in the cell where it is; larger values leave more items there.
     """
+    largest = int(np.diff(starts).max(initial=0))
+    width, n_planes = -(-largest // BLOCK) * BLOCK, len(field) // n_cells
+    run_auctions(
+        board, values, field, n_cells, cells, starts, prices, raise_by, stay,
+        np.empty((largest, width), np.float32), np.empty((n_planes + 3, width), np.float32),
+        np.empty((2, max(largest, n_planes))), np.empty((4, largest), np.int64),
+    )  # fmt: skip
+
+
+@_compiled
+def run_auctions(
+    board: Any, values: Any, field: Any, n_cells: int, cells: Any, starts: Any, prices: Any,
+    raise_by: float, stay: float, benefit: Any, features: Any, numbers: Any, indices: Any,
+) -> None:  # fmt: skip
+    """`assign_groups`, with work space: cells bid for items until each has one."""
     n_planes = field.shape[0] // n_cells
-    largest = 0
-    for group in range(starts.shape[0] - 1):
-        largest = max(largest, starts[group + 1] - starts[group])
-    most = (largest + BLOCK - 1) // BLOCK * BLOCK
-    benefit = np.empty((largest, most), np.float32)
-    features = np.empty((n_planes, most), np.float32)
-    items = np.empty(largest, np.int32)
-    asked = np.empty(most, np.float32)
-    local = np.empty(largest, np.float64)
-    common = np.empty(n_planes, np.float64)
-    item_of = np.empty(largest, np.int64)
-    cell_of = np.empty(largest, np.int64)
-    waiting = np.empty(largest, np.int64)
-    worth = np.empty(most, np.float32)
-    best_of_block = np.empty(most // BLOCK, np.float32)
+    asked, worth = features[n_planes], features[n_planes + 1]
+    best_of_block = features[n_planes + 2]
+    local, common = numbers[0], numbers[1]
+    items, item_of, cell_of, waiting = indices[0], indices[1], indices[2], indices[3]
     for group in range(starts.shape[0] - 1):
         start = starts[group]
         n = starts[group + 1] - start
@@ -126,9 +74,10 @@ def assign_groups(
                 features[plane, j] = values[plane * n_cells + cell]
                 price -= common[plane] * features[plane, j]
             local[j] = price
-        lowest = local[0]  # `min()` would take a third of a second to compile
+        lowest = local[0]
         for j in range(1, n):
-            lowest = min(lowest, local[j])
+            if local[j] < lowest:
+                lowest = local[j]
         for j in range(n):
             asked[j] = local[j] - lowest
         for j in range(n, width):
@@ -144,9 +93,54 @@ def assign_groups(
                 for j in range(n):
                     row[j] += wanted * line[j]
             row[i] += np.float32(stay)
-        _auction(
-            benefit, asked, n, width, raise_by, item_of, cell_of, waiting, worth, best_of_block
-        )
+        n_blocks = width // BLOCK
+        for i in range(n):
+            waiting[i] = n - 1 - i
+            cell_of[i] = -1
+        n_waiting = n
+        bids = 0
+        least = np.float32(raise_by)
+        while n_waiting > 0:
+            cell = waiting[n_waiting - 1]
+            row = benefit[cell]
+            for block in range(n_blocks):
+                highest = _WORTHLESS
+                for k in range(BLOCK):  # a constant length can be unrolled
+                    place = np.uintp(block * BLOCK + k)
+                    here = row[place] - asked[place]
+                    worth[place] = here
+                    highest = max(highest, here)
+                best_of_block[np.uintp(block)] = highest
+            best = _WORTHLESS
+            best_block = 0
+            for block in range(n_blocks):
+                if best_of_block[np.uintp(block)] > best:
+                    best = best_of_block[np.uintp(block)]
+                    best_block = block
+            item = best_block * BLOCK
+            for k in range(best_block * BLOCK, (best_block + 1) * BLOCK):
+                if worth[np.uintp(k)] == best:
+                    item = k
+                    break
+            second = _WORTHLESS
+            for block in range(n_blocks):
+                if block != best_block:
+                    second = max(second, best_of_block[np.uintp(block)])
+            for k in range(best_block * BLOCK, (best_block + 1) * BLOCK):
+                if k != item:
+                    second = max(second, worth[np.uintp(k)])
+            asked[item] += best - second + least
+            loser = cell_of[item]
+            cell_of[item] = cell
+            item_of[cell] = item
+            if loser >= 0:
+                waiting[n_waiting - 1] = loser
+            else:
+                n_waiting -= 1
+            bids += 1
+            if bids == _BIDS_BEFORE_DOUBLING * n:
+                bids = 0
+                least *= np.float32(2.0)
         for i in range(n):
             cell = cells[start + i]
             j = item_of[i]
@@ -164,26 +158,6 @@ def assign_groups(
 
 
 @_compiled
-def _distance(features: Any, a: int, b: int) -> float:
-    total = np.float32(0.0)
-    for k in range(features.shape[1]):
-        change = features[np.uintp(a), np.uintp(k)] - features[np.uintp(b), np.uintp(k)]
-        total += change * change
-    return np.sqrt(total)
-
-
-@_compiled
-def _next_random(state: Any) -> Any:
-    """Xorshift, so that the draws depend on nothing but the seed."""
-    x = state[0]
-    x ^= x << np.uint64(13)
-    x ^= x >> np.uint64(7)
-    x ^= x << np.uint64(17)
-    state[0] = x
-    return x >> np.uint64(33)
-
-
-@_compiled
 def exchange_neighbors(
     items: Any, features: Any, neighbors: Any, weights: Any, regions: Any, cells: Any,
     n_tries: int, n_steps: int, seed: int,
@@ -193,17 +167,25 @@ def exchange_neighbors(
     Cells are exchanged within a region, and not at all in regions below 0. Empty cells stay
     empty, since an item would always gain by moving to where it has fewer neighbors.
     """
-    state = np.empty(1, np.uint64)
-    state[0] = np.uint64(seed) * np.uint64(2654435761) + np.uint64(88172645463325252)
-    n_neighbors = neighbors.shape[1]
-    for p in cells:
+    bits = np.uint64(seed) * np.uint64(2654435761) + np.uint64(88172645463325252)
+    n_neighbors, n_features = neighbors.shape[1], features.shape[1]
+    for i in range(cells.shape[0]):
+        p = cells[i]
         if regions[p] < 0:
             continue
         for _ in range(n_tries):
-            q = p
-            n_walk = 1 + int(_next_random(state) % np.uint64(n_steps))
-            for _ in range(n_walk):
-                step = neighbors[q, int(_next_random(state) % np.uint64(n_neighbors))]
+            q, left = p, -1
+            while left != 0:
+                # Xorshift, so that the draws depend on nothing but the seed.
+                bits ^= bits << np.uint64(13)
+                bits ^= bits >> np.uint64(7)
+                bits ^= bits << np.uint64(17)
+                draw = bits >> np.uint64(33)
+                if left < 0:
+                    left = 1 + int(draw % np.uint64(n_steps))
+                    continue
+                left -= 1
+                step = neighbors[q, int(draw % np.uint64(n_neighbors))]
                 if step >= 0:
                     q = step
             a = items[p]
@@ -212,14 +194,21 @@ def exchange_neighbors(
                 continue
             gain = np.float32(0.0)
             for k in range(n_neighbors):
-                c = neighbors[p, k]
-                if c >= 0 and c != q and items[c] >= 0:
-                    apart = _distance(features, a, items[c]) - _distance(features, b, items[c])
-                    gain += weights[p, k] * apart
-                c = neighbors[q, k]
-                if c >= 0 and c != p and items[c] >= 0:
-                    apart = _distance(features, b, items[c]) - _distance(features, a, items[c])
-                    gain += weights[q, k] * apart
+                for side in range(2):
+                    cell, other, old, new = p, q, a, b
+                    if side:
+                        cell, other, old, new = q, p, b, a
+                    c = neighbors[cell, k]
+                    if c < 0 or c == other or items[c] < 0:
+                        continue
+                    before, after = np.float32(0.0), np.float32(0.0)
+                    beside, leaving, coming = features[items[c]], features[old], features[new]
+                    for f in range(n_features):
+                        change = leaving[f] - beside[f]
+                        before += change * change
+                        change = coming[f] - beside[f]
+                        after += change * change
+                    gain += weights[cell, k] * (math.sqrt(before) - math.sqrt(after))
             if gain > np.float32(1e-6):
                 items[p] = b
                 items[q] = a

@@ -91,146 +91,129 @@ def enlarge(
                 target[x] = near + share[x] * (line[right[x]] - near)
 
 
-@_compiled
-def _measure_gains(
-    values: Any, field: Any, n_cells: int, n_planes: int, n_features: int, first: int, n: int,
-    distance: int, own: float, heat: float, noise: Any, gains: Any,
-) -> None:  # fmt: skip
-    """Gain of exchanging each of n cells, from `first` on, with the cell `distance` further."""
-    # Unsigned, since numba tests signed indices for being negative.
-    length = np.uintp(n)
-    for k in range(length):
-        gains[k] = heat * noise[k]
-    share = np.float32(own)
-    for plane in range(n_planes):
-        a = np.uintp(plane * n_cells + first)
-        b = np.uintp(plane * n_cells + first + distance)
-        if plane == n_features:
-            share = np.float32(0.0)
-        for k in range(length):
-            change = values[b + k] - values[a + k]
-            gains[k] += (field[a + k] - field[b + k] + share * change) * change
+def shifts_of(draws: Any, rows: int, columns: int, longest: int, own: Any) -> tuple[Any, Any]:
+    """Shifts down and right and offsets of passes, and weights of cells in their own field.
+
+    Each row of `draws`, uniform from 0 to 1, gives the shift down, the shift right, and which
+    cells are first in their pair. A shift is at most `longest` along each axis. `own` has the
+    weight of a cell in the average of the cell 0, 1, 2, ... away along one axis, the last 0.
+    """
+    most = np.array([min(longest, rows - 1), min(longest, columns - 1)])
+    plan = np.empty(draws.shape, np.int64)
+    plan[:, :2] = draws[:, :2] * (2 * most + 1)
+    plan[:, 2] = draws[:, 2] * 2**20
+    plan[:, :2] -= most
+    plan[plan[:, 0] * columns + plan[:, 1] < 0, :2] *= -1
+    weights = own[np.minimum(np.abs(plan[:, :2]), len(own) - 1)]
+    return plan, (own[0] * own[0] - weights[:, 0] * weights[:, 1]).astype(np.float32)
 
 
-@_compiled
-def _decide(gains: Any, free: Any, first: int, n: int, distance: int, chosen: Any) -> None:
-    """Set all bits of `chosen` where the gain is positive and neither cell is locked."""
-    length = np.uintp(n)
-    for k in range(length):
-        chosen[k] = np.int32(-1) if gains[k] > 0 else np.int32(0)
-    if free.shape[0]:
-        here = np.uintp(first)
-        there = np.uintp(first + distance)
-        for k in range(length):
-            chosen[k] &= free[here + k] & free[there + k]
-
-
-@_compiled
-def _exchange(
-    board: Any, n_cells: int, n_planes: int, first: int, n: int, distance: int, chosen: Any,
-    spare: Any,
-) -> None:  # fmt: skip
-    """Exchange the chosen pairs; the two runs may overlap, but no cell may be in two pairs."""
-    length = np.uintp(n)
-    for plane in range(n_planes + 1):
-        start = plane * n_cells + first
-        # Two slices tell the compiler that the runs do not overlap.
-        here = board[start : start + n]
-        there = board[start + distance : start + distance + n]
-        if n <= distance:
-            for k in range(length):
-                difference = (here[k] ^ there[k]) & chosen[k]
-                here[k] ^= difference
-                there[k] ^= difference
-            continue
-        for k in range(length):
-            spare[k] = (here[k] ^ there[k]) & chosen[k]
-        for k in range(length):
-            here[k] ^= spare[k]
-        for k in range(length):
-            there[k] ^= spare[k]
-
-
-@_compiled
 def swap_passes(
     board: Any, values: Any, field: Any, free: Any, rows: int, columns: int, n_features: int,
     draws: Any, longest: int, own: Any, noise: Any, heat: float,
 ) -> None:  # fmt: skip
     """Exchange disjoint pairs of cells, in one pass over the board for each random shift.
 
-    `values` are the bits of the board as float32: to view them here takes time to compile.
+    `values` are the bits of the board as float32: to view them in a loop takes time to compile.
     `free` has all bits set where a cell may change, or is empty if all may. Planes from
-    `n_features` on have no share in the field of their own cell. Each row of `draws`, uniform
-    from 0 to 1, gives the shift down, the shift right, and which cells are first in their pair.
-    A shift is at most `longest` along each axis. `own` has the weight of a cell in the average of
-    the cell 0, 1, 2, ... away along one axis, the last 0. `noise` has NOISE_OFFSETS more entries
-    than there are cells.
+    `n_features` on have no share in the field of their own cell. `draws`, `longest` and `own` are
+    those of `shifts_of`. `noise` has NOISE_OFFSETS more entries than there are cells.
     """
+    gains, chosen = np.empty(rows * columns, np.float32), np.empty((2, rows * columns), np.int32)
+    run_passes(
+        board, values, field, free, rows, columns, n_features,
+        *shifts_of(draws, rows, columns, longest, own), noise, heat, gains, chosen,
+    )  # fmt: skip
+
+
+@_compiled
+def run_passes(
+    board: Any, values: Any, field: Any, free: Any, rows: int, columns: int, n_features: int,
+    shifts: Any, shares: Any, noise: Any, heat: float, gains: Any, work: Any,
+) -> None:  # fmt: skip
+    """`swap_passes` with work space, for passes that `shifts_of` describes."""
     n_cells = rows * columns
     n_planes = field.shape[0] // n_cells
-    gains = np.empty(n_cells, np.float32)
-    chosen = np.empty(n_cells, np.int32)
-    spare = np.empty(n_cells, np.int32)
-    members = np.empty(columns, np.int32)
+    chosen, spare = work[0], work[1]
     warmth = np.float32(heat)
-    farthest = own.shape[0] - 1
-    for s in range(draws.shape[0]):
-        most_down, most_right = min(longest, rows - 1), min(longest, columns - 1)
-        down = int(draws[s, 0] * (2 * most_down + 1)) - most_down
-        right = int(draws[s, 1] * (2 * most_right + 1)) - most_right
-        offset = int(draws[s, 2] * 2**20)
-        if down < 0 or (down == 0 and right < 0):
-            down = -down
-            right = -right
+    for s in range(shifts.shape[0]):
+        down, right, offset = shifts[s, 0], shifts[s, 1], shifts[s, 2]
         if down == 0 and right == 0:
             continue
         across = abs(right)
-        share = own[0] * own[0] - own[min(down, farthest)] * own[min(across, farthest)]
         distance = down * columns + right
         # Bands of `down` rows are first and second in turn. A band is one run of cells, in which
         # the ends of rows have no partner: they are never chosen. Without a shift down, all rows
         # are one run, and parts of `right` cells are first and second in turn.
         top = -(offset % (2 * down)) if down > 0 else 0
         while top < rows - down:
-            begin = max(top, 0)
-            n_rows = (min(top + down, rows - down) if down > 0 else rows) - begin
+            begin = top if top > 0 else 0
+            end = top + down if down > 0 else rows
+            n_rows = (end if end < rows - down else rows - down) - begin
             top += 2 * down if down > 0 else rows
             if n_rows <= 0:
                 continue
-            first = begin * columns + max(0, -right)
+            first = begin * columns + (across if right < 0 else 0)
             n = n_rows * columns - across
-            start = (offset + first) % NOISE_OFFSETS
-            _measure_gains(
-                values, field, n_cells, n_planes, n_features, first, n, distance, share, warmth,
-                noise[start:], gains,
-            )  # fmt: skip
-            end = columns - across
-            while end < n:
-                for k in range(end, end + across):
-                    gains[np.uintp(k)] = np.float32(0.0)
-                end += columns
-            _decide(gains, free, first, n, distance, chosen)
+            # Unsigned, since numba tests signed indices for being negative.
+            length = np.uintp(n)
+            draw = noise[(offset + first) % NOISE_OFFSETS :]
+            for k in range(length):
+                gains[k] = warmth * draw[k]
+            share = shares[s]
+            for plane in range(n_planes):
+                a = np.uintp(plane * n_cells + first)
+                b = np.uintp(plane * n_cells + first + distance)
+                if plane == n_features:
+                    share = np.float32(0.0)
+                for k in range(length):
+                    change = values[b + k] - values[a + k]
+                    gains[k] += (field[a + k] - field[b + k] + share * change) * change
+            for k in range(length):
+                chosen[k] = np.int32(-1) if gains[k] > 0 else np.int32(0)
+            if free.shape[0]:
+                here = np.uintp(first)
+                there = np.uintp(first + distance)
+                for k in range(length):
+                    chosen[k] &= free[here + k] & free[there + k]
+            for row in range(n_rows - 1):
+                for x in range(columns - across, columns):
+                    chosen[row * columns + x] = np.int32(0)
             if down == 0:
-                for x in range(columns):
-                    is_first = ((x + offset) // right) % 2 == 0 and x < columns - right
-                    members[x] = np.int32(-1) if is_first else np.int32(0)
-                for y in range(rows):
-                    line = chosen[y * columns : min((y + 1) * columns, n)]
-                    for x in range(line.shape[0]):
-                        line[x] &= members[x]
-            _exchange(board, n_cells, n_planes, first, n, distance, chosen, spare)
+                for x in range(columns - across):
+                    if ((x + offset) // right) % 2 != 0:
+                        for row in range(n_rows):
+                            chosen[row * columns + x] = np.int32(0)
+            # Two slices tell the compiler that the runs do not overlap.
+            for plane in range(n_planes + 1):
+                start = plane * n_cells + first
+                one = board[start : start + n]
+                other = board[start + distance : start + distance + n]
+                if n <= distance:
+                    for k in range(length):
+                        difference = (one[k] ^ other[k]) & chosen[k]
+                        one[k] ^= difference
+                        other[k] ^= difference
+                    continue
+                # No cell is in two pairs.
+                for k in range(length):
+                    spare[k] = (one[k] ^ other[k]) & chosen[k]
+                for k in range(length):
+                    one[k] ^= spare[k]
+                for k in range(length):
+                    other[k] ^= spare[k]
 
 
 @_compiled
 def swap_tile(
     board: Any, field: Any, free: Any, rows: int, columns: int, n_features: int, tile: Any,
-    draws: Any, longest: int, own: Any, noise: Any, heat: float,
+    shifts: Any, shares: Any, noise: Any, heat: float,
 ) -> None:  # fmt: skip
     """Make the passes on a tile of a board: every `stride`-th cell of some rows and columns.
 
     A copy of the tile stays in the processor's cache for all passes. `tile` is (top, left, number
-    of rows, number of columns, stride); cells beyond the edges wrap around. `longest` and `own`
-    are in cells of the tile.
+    of rows, number of columns, stride); cells beyond the edges wrap around. `shifts` and `shares`
+    are those of `shifts_of` for the tile.
     """
     n_cells = rows * columns
     n_planes = field.shape[0] // n_cells
@@ -252,20 +235,10 @@ def swap_tile(
             near[plane * small + k] = field[plane * n_cells + cells[k]]
     for k in range(open_cells.shape[0]):
         open_cells[k] = free[cells[k]]
-    swap_passes(
-        part,
-        part.view(np.float32),
-        near,
-        open_cells,
-        height,
-        width,
-        n_features,
-        draws,
-        longest,
-        own,
-        noise,
-        heat,
-    )
+    run_passes(
+        part, part.view(np.float32), near, open_cells, height, width, n_features, shifts, shares,
+        noise, heat, np.empty(small, np.float32), np.empty((2, small), np.int32),
+    )  # fmt: skip
     for plane in range(n_planes + 1):
         for k in range(small):
             board[plane * n_cells + cells[k]] = part[plane * small + k]

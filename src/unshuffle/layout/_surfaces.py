@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from math import ceil
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,12 +117,16 @@ class Raster:
         flat, task = board.reshape(-1), (field.reshape(-1), passes.free, *shape)
         width = passes.bandwidth / stride
         longest = max(1, int(LONGEST_SHIFT * width))
-        how = longest, own_share(width), passes.noise, passes.heat
+        reach, how = (longest, own_share(width)), (passes.noise, passes.heat)
         if len(tiles) == 1 and not self.wrap:
-            _surface_loops.swap_passes(flat, flat.view(np.float32), *task, draws[0], *how)
+            whole: Any = flat, flat.view(np.float32), *task, draws[0], *reach, *how
+            _surface_loops.swap_passes(*whole)
             return
-        parts = zip(tiles, draws, strict=True)
-        workers.each(_surface_loops.swap_tile, [(flat, *task, *part, *how) for part in parts])
+        pieces = [
+            (flat, *task, tile, *_surface_loops.shifts_of(draw, *tile[2:4], *reach), *how)
+            for tile, draw in zip(tiles, draws, strict=True)
+        ]
+        workers.each(_surface_loops.swap_tile, pieces)
 
     def _swap_tiles(self, stride: int, rng: Rng) -> Iterator[tuple[int, int, int, int, int]]:
         """Tiles of the grid: (top, left, rows, columns, stride), each cell in one of them."""

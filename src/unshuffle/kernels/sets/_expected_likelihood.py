@@ -142,8 +142,7 @@ class DensityModel:
 def _log_norms(mixtures: Any, place: Place | None) -> Array:
     """Logarithm of the root of the product of each density with itself."""
     if place is None:
-        each = (mixtures[i : i + 1].log_products(None)[0, 0] for i in range(len(mixtures)))
-        own = np.fromiter(each, dtype=np.float64, count=len(mixtures))
+        own = mixtures.own_log_products()
     else:
         from unshuffle.kernels.sets._gaussian_tensors import own_log_products
 

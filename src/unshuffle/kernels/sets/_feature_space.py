@@ -18,12 +18,14 @@ from unshuffle.kernels.sets._mixtures import (
     FitSettings,
     choose_n_components,
     fit_all,
-    fit_set,
+    fit_sets,
+    join_fits,
     offsets_of,
     unpack,
 )
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 # Most inner products held at a time, so that they stay in a processor's cache.
 TABLE = 2**18
@@ -53,7 +55,7 @@ class FeatureMixtures(Components):
         for start in range(0, n, step):
             part = slice(start, min(start + step, n))
             inner = rows[part].reshape(-1, rows.shape[2]) @ columns.T
-            _pair_loops.log_terms(
+            _pair_loops.low_rank_log_terms(
                 inner.reshape(-1, r + 1, r + 1, n_others),
                 logs[part],
                 own_inner[part],
@@ -63,8 +65,15 @@ class FeatureMixtures(Components):
                 terms[part],
             )
         found = np.empty((len(self), len(beside)))
-        _pair_loops.log_sums(terms, self.offsets.copy(), beside.offsets.copy(), found)
+        firsts, lasts = (np.full(len(self), each, dtype=np.intp) for each in (0, len(beside)))
+        offsets, other_offsets = self.offsets.copy(), beside.offsets.copy()
+        _pair_loops.log_sums(terms, offsets, other_offsets, firsts, lasts, found)
         return mirror_upper(found) if other is None else found
+
+    def own_log_products(self) -> Array:
+        """Logarithms of the integrals of the squares."""
+        own = (self[i : i + 1].log_products(None)[0, 0] for i in range(len(self)))
+        return np.fromiter(own, dtype=np.float64, count=len(self))
 
     def _shorten_directions(self) -> tuple[Array, Array, Array]:
         """Directions over the root of 1 + length^2, means last; logs; products with means."""
@@ -164,7 +173,12 @@ class FeatureSpace:
         offsets = np.arange(len(logs) + 1)
         return FeatureMixtures(logs, means / unit, fits.spreads / unit, offsets)
 
-    def _fit(self, settings: FitSettings, points: Array, n_distinct: int) -> Fits:
+    def _fit(self, settings: FitSettings, sets: Bags, distinct: Indices) -> Fits:
+        """Mixtures of sets, one after the other."""
+        pairs = zip(sets, distinct, strict=True)
+        return join_fits([self._fit_one(settings, *pair) for pair in pairs])
+
+    def _fit_one(self, settings: FitSettings, points: Array, n_distinct: int) -> Fits:
         """Mixture of one set, fitted in the few dimensions that its points span."""
         mapped = self.features.map(points) - self.center
         mean = mapped.mean(axis=0)
@@ -173,11 +187,13 @@ class FeatureSpace:
         if settings.n_components == 1:
             spread = (coordinates**2).mean(axis=0)[: self.rank]
             directions = (np.sqrt(spread)[:, np.newaxis] * basis[: self.rank])[np.newaxis]
-            one, done = np.ones(1, dtype=np.intp), np.ones(1, dtype=np.bool_)
-            found = Fits(one, np.ones(1), mean[np.newaxis], directions, np.zeros(1), one, done)
+            number, done = np.ones(1, dtype=np.intp), np.ones(1, dtype=np.bool_)
+            parts = np.ones(1), mean[np.newaxis], directions
+            found = Fits(number, *parts, np.zeros(1), number, done)
         else:
-            m = choose_n_components(coordinates, n_distinct, settings)
-            found = fit_set(coordinates, m, settings)
+            one = Bags(coordinates, np.array([0, len(coordinates)]))
+            m = choose_n_components(one, np.array([n_distinct]), settings)
+            found = fit_sets(one, m, settings)
             covariances = unpack(found.spreads, width)
             covariances -= settings.floor * np.eye(width)
             values, vectors = np.linalg.eigh(covariances)

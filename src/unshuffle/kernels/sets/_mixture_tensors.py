@@ -13,8 +13,10 @@ from unshuffle._bags import Bags
 from unshuffle.kernels.sets._gaussian_tensors import log_det_and_forms
 from unshuffle.kernels.sets._mixtures import (
     N_FOLDS,
+    SHORT_ROUNDS,
     Fits,
     FitSettings,
+    count_distinct,
     n_parameters,
     warn_of_few_points,
 )
@@ -22,7 +24,6 @@ from unshuffle.kernels.sets._tensors import Batch, Place, batches, holders
 
 # As in `_mixture_loops`, which needs numba.
 LLOYD_ROUNDS = 10
-SHORT_ROUNDS = 5
 LOG_2_PI = float(np.log(2.0 * np.pi))
 # Rounds after which sets that have converged leave the batch.
 ROUNDS_PER_CLEARING = 4
@@ -51,14 +52,6 @@ def fit_mixtures(sets: Bags, settings: FitSettings, place: Place) -> Fits:
     else:
         n_components = choose_by(held_out_losses, sets, distinct, settings, place)
     return fit_each(sets, n_components, settings, place)
-
-
-def count_distinct(sets: Bags) -> NDArray[np.intp]:
-    """Number of distinct points of each sorted set."""
-    new = np.ones(len(sets.points), dtype=np.intp)
-    new[1:] = (sets.points[1:] != sets.points[:-1]).any(axis=1)
-    new[sets.offsets[:-1]] = 1
-    return np.add.reduceat(new, sets.offsets[:-1])
 
 
 def fit_each(
@@ -123,7 +116,7 @@ def bic(sets: Bags, m: int, settings: FitSettings, place: Place) -> NDArray[np.f
 def held_out_losses(
     sets: Bags, m: int, settings: FitSettings, place: Place
 ) -> NDArray[np.float64]:
-    """Negative log-likelihoods of held-out points, as `_mixtures.held_out_loss`."""
+    """Negative log-likelihoods of held-out points, as `_mixtures.held_out_losses`."""
     within = np.arange(len(sets.points)) - np.repeat(sets.offsets[:-1], sets.sizes)
     losses = np.zeros(len(sets))
     for turn in range(N_FOLDS):

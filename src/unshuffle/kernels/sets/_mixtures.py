@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -9,7 +10,8 @@ from numpy.typing import NDArray
 
 from unshuffle._arrays import column_moments
 from unshuffle._bags import Bags
-from unshuffle._parallel import map_parallel, per_call, spans
+from unshuffle._distances import mirror_upper
+from unshuffle._parallel import WORK_PER_CALL, map_parallel, per_call, spans
 from unshuffle._parameters import check_memory
 from unshuffle._printing import short_repr, warn_user
 
@@ -17,8 +19,12 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
-# Sets that one thread fits at a time.
-CHUNK = 32
+# Sets, and about as many points, that one thread fits at a time.
+CHUNK, CHUNK_POINTS = 32, 4096
+# Rounds after which starts are compared.
+SHORT_ROUNDS = 5
+# Most terms of products held at a time, so that they stay in a processor's cache.
+TABLE = 2**15
 # k-means runs before each start, of which the best is taken.
 N_TRIALS = 2
 N_FOLDS = 3
@@ -107,35 +113,61 @@ class Mixtures(Components):
 
     def log_products(self, other: "Mixtures | None") -> Array:
         """Logarithms of the integrals of products, exactly symmetric if `other` is None."""
-        from unshuffle.kernels.sets._pair_loops import log_products
-
         beside = self if other is None else other
+        firsts = np.arange(len(self)) if other is None else np.zeros(len(self), dtype=np.intp)
+        found = self._log_products(beside, firsts, np.full(len(self), len(beside), dtype=np.intp))
+        return mirror_upper(found) if other is None else found
+
+    def own_log_products(self) -> Array:
+        """Logarithms of the integrals of the squares."""
+        own = []
+        for start in range(0, len(self), CHUNK):
+            part = self[start : min(start + CHUNK, len(self))]
+            sets = np.arange(len(part))
+            own.append(part._log_products(part, sets, sets + 1).diagonal())
+        return np.concatenate(own)
+
+    def _log_products(self, beside: "Mixtures", firsts: Indices, lasts: Indices) -> Array:
+        """Products of each set with sets `firsts` to before `lasts` of the others."""
+        from unshuffle.kernels.sets._pair_loops import LANE_NUMBERS, log_sums, log_terms
+
+        d = self.means.shape[1]
+        table, other = self._table(1.0), beside._table(-1.0)
+        lanes = np.empty((len(table) + d + 3, max(64, LANE_NUMBERS // len(table) // 32 * 32)))
+        sizes = np.diff(self.offsets)
+        # Writable, so that loops are compiled once: memory-mapped arrays are read-only.
+        offsets, other_offsets = self.offsets.copy(), beside.offsets.copy()
+        from_lane, to_lane = np.repeat(other_offsets[[firsts, lasts]], sizes, axis=1)
         found = np.zeros((len(self), len(beside)))
-        both = *self._transpose(), *beside._transpose(), other is None
-        d, n_numbers = self.means.shape[1], self.spreads.shape[1]
         pairs = len(self.logs) / len(self) * len(beside.logs)  # of components, for each set
-        for start, stop in spans(len(self), pairs * (20.0 + n_numbers * d / 3)):
-            log_products(*both, start, stop, found)
+        work = pairs * max(20.0 + len(table) * d / 3, WORK_PER_CALL / TABLE)
+        for start, stop in spans(len(self), work):
+            begin, end = offsets[start], offsets[stop]
+            terms = np.empty((end - begin, len(beside.logs)))
+            log_terms(table, other, d, begin, from_lane, to_lane, lanes, terms)
+            some = slice(start, stop)
+            own_offsets = offsets[start : stop + 1] - begin
+            log_sums(terms, own_offsets, other_offsets, firsts[some], lasts[some], found[some])
         return found
 
-    def _transpose(self) -> tuple[Array, Array, Array, Indices]:
-        # Writable copies, so that loops are compiled once: memory-mapped arrays are read-only.
-        return (
-            self.logs.copy(),
-            np.array(self.means.T, order="C"),
-            np.array(self.spreads.T, order="C"),
-            self.offsets.copy(),
-        )
+    def _table(self, sign: float) -> Array:
+        """Columns of numbers that `log_terms` adds, with means times `sign`."""
+        logs = 2.0 * self.logs[:, np.newaxis]
+        return np.array(np.hstack([self.spreads, sign * self.means, logs]).T, order="C")
 
 
 def fit_all(
-    fit: Callable[[Array, int], Fits], sets: Bags, settings: FitSettings, length: int, n_jobs: Any
+    fit: Callable[[Bags, Indices], Fits],
+    sets: Bags,
+    settings: FitSettings,
+    length: int,
+    n_jobs: Any,
 ) -> Fits:
-    """Fit each sorted set by a function of its points and of the number of distinct ones.
+    """Fit sorted sets by a function of some of them and of their numbers of distinct points.
 
     Warns once about all sets with few points. A component takes `length` numbers.
     """
-    distinct = np.array([count_distinct(points) for points in sets])
+    distinct = count_distinct(sets)
     warn_of_few_points(distinct, settings)
     n_sets, largest = len(sets), settings.max_components
     check_memory(
@@ -143,12 +175,14 @@ def fit_all(
         what=f"Describing {n_sets:,} sets by {largest} Gaussians of {length:,} numbers each",
         instead='Pass fewer sets or components, covariance_type="diag", or a smaller rank.',
     )
+    chunks = np.stack([np.arange(n_sets) // CHUNK, sets.offsets[:-1] // CHUNK_POINTS])
+    edges = np.flatnonzero((chunks[:, 1:] != chunks[:, :-1]).any(axis=0)) + 1
+    bounds = list(pairwise([0, *edges.tolist(), n_sets]))
 
-    def chunk(start: int) -> Fits:
-        stop = min(start + CHUNK, n_sets)
-        return join_fits([fit(sets[i], int(distinct[i])) for i in range(start, stop)])
+    def fit_some(some: tuple[int, int]) -> Fits:
+        return fit(sets.part(*some), distinct[slice(*some)])
 
-    return join_fits(map_parallel(chunk, range(0, n_sets, CHUNK), n_jobs=n_jobs))
+    return join_fits(map_parallel(fit_some, bounds, n_jobs=n_jobs))
 
 
 def warn_of_few_points(distinct: Indices, settings: FitSettings) -> None:
@@ -167,43 +201,119 @@ def join_fits(parts: list[Fits]) -> Fits:
     return Fits(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def fit_set(points: Array, m: int, settings: FitSettings) -> Fits:
-    """Mixture of one set with m components."""
+def fit_sets(sets: Bags, n_components: Indices, settings: FitSettings) -> Fits:
+    """Mixtures of sets with the given numbers of components."""
+    n_sets, m, d, n = len(sets), int(n_components.max()), sets.width, len(sets.points)
+    n_starts, n_trials = settings.draws.shape[:2]
+    p = {"diag": d, "spherical": 1}.get(settings.covariance_type, d * (d + 1) // 2)
+    mixture = np.zeros((n_sets, m)), np.zeros((n_sets, m, d)), np.zeros((n_sets, m, p))
+    columns = Columns(with_ones(sets.points), sets.offsets.copy(), n_components)
+    likeliest = np.zeros((1, m, n))
+    likeliest[0, 0] = 1.0
+    best = np.full(n_sets, -np.inf)
+    for start, stop in spans(n_starts if m > 1 else 0, n * m * (100.0 + 10.0 * p)):
+        draws = settings.draws[start:stop].reshape(-1, settings.draws.shape[2])
+        labels = cluster(columns, draws.copy(), n_trials)
+        held = labels[:, np.newaxis] == np.arange(m)[:, np.newaxis]
+        shares = np.array(held, dtype=np.float64, order="C")  # or loops are compiled twice
+        stop_at = min(settings.max_iter, SHORT_ROUNDS)
+        state = run_rounds(columns, settings, mixture, shares, stop_at)
+        scores = np.nan_to_num(state[:, :, 0], nan=-np.inf)
+        for i, likely in enumerate(scores.argmax(axis=1)):
+            if scores[i, likely] > best[i]:
+                best[i], points = scores[i, likely], slice(*sets.offsets[i : i + 2])
+                likeliest[0, :, points] = shares[likely, :, points]
+    state = run_rounds(columns, settings, mixture, likeliest, settings.max_iter)
+    scores, rounds, converged = state[:, 0].T
+    weights, means, covariances = mixture
+    if settings.covariance_type == "tied":
+        covariances[:] = covariances[:, :1]
+    elif settings.covariance_type == "spherical":
+        covariances = np.repeat(covariances, d, axis=2)
+    found = np.arange(m) < n_components[:, np.newaxis]
+    parts = weights[found], means[found], covariances[found]
+    return Fits(n_components, *parts, scores, rounds.astype(np.intp), converged > 0.0)
+
+
+class Columns(NamedTuple):
+    """Several sets as compiled loops take them."""
+
+    X: Array  # (d + 1, n_points_in_all), the last row ones
+    offsets: Indices  # where the points of each set begin
+    n_components: Indices  # of each set
+
+
+def with_ones(points: Array) -> Array:
+    """Columns of points above a row of ones."""
+    X = np.ones((points.shape[1] + 1, len(points)))
+    X[:-1] = points.T
+    return X
+
+
+def cluster(columns: Columns, draws: Array, n_trials: int) -> Indices:
+    """Labels of the points, (n_starts, n_points_in_all), the best of some trials for each."""
     from unshuffle.kernels.sets import _mixture_loops as loops  # numba loads slowly
 
-    X = np.array(points.T, order="C")
-    d, n = X.shape
-    kind = COVARIANCE_TYPES.index(settings.covariance_type)
-    p = d * (d + 1) // 2 if kind <= loops.TIED else d
-    draws = settings.draws.copy()  # writable: see `Mixtures._transpose`
-    how: Any = draws, kind, float(settings.floor), settings.max_iter, float(settings.tol)
-    mixture = np.zeros(m), np.zeros((m, d)), np.zeros((m, p))
-    shares, likeliest = np.zeros((m, n)), np.zeros((m, n))
-    likeliest[0] = 1.0
-    state = np.array([0.0, 0.0, -np.inf, -np.inf, 0.0])
-    work = np.zeros(n, dtype=np.intp), shares, likeliest, np.empty((d, n)), state
-    n_rounds = per_call(n * m * (20.0 + 2.0 * p))  # by the nanoseconds of a round
-    run: Any = loops.fit_set
-    while not run(X, *how, *mixture, *work, n_rounds):
-        pass  # Ctrl-C is handled between two calls
-    rounds, converged = state[1:2].astype(np.intp), state[4:5] > 0.0
-    return Fits(np.array([m]), *mixture, state[2:3], rounds, converged)
+    (height, n), sizes = columns.X.shape, np.diff(columns.offsets)
+    labels = np.zeros((len(draws), n), dtype=np.intp)
+    totals = np.zeros((len(sizes), len(draws)))
+    centers, lanes = np.empty((height + 1, columns.n_components.max())), np.zeros((2, sizes.max()))
+    loops.cluster(*columns, draws, centers, lanes, labels, totals)
+    best = totals.reshape(len(sizes), -1, n_trials).argmin(axis=2)
+    trials = labels.reshape(-1, n_trials, n)
+    return np.take_along_axis(trials, np.repeat(best, sizes, axis=0).T[:, np.newaxis], axis=1)[
+        :, 0
+    ]
 
 
-def choose_n_components(points: Array, n_distinct: int, settings: FitSettings) -> int:
-    """Number of components for one set, at most one per distinct point."""
+def run_rounds(
+    columns: Columns, settings: FitSettings, mixture: tuple[Array, Array, Array], shares: Array,
+    stop: int, *, fixed: bool = False,
+) -> Array:  # fmt: skip
+    """Rounds of expectation maximization from `shares`, which change, as does `mixture`.
+
+    Returns the log-likelihood, the rounds, at most `stop`, and whether it converged, for each
+    set and each start. With `fixed`, the mixtures stay as they are.
+    """
+    from unshuffle.kernels.sets import _mixture_loops as loops
+
+    d, p = mixture[1].shape[2], mixture[2].shape[2]
+    kind = settings.covariance_type
+    rows = np.arange(d)
+    places = {"diag": 0 * rows, "spherical": -rows}.get(kind, rows * (rows + 1) // 2)
+    floors = np.zeros(p)
+    floors[places + rows] = settings.floor
+    sweeps = int(fixed), 2 if fixed or kind == "tied" else 1
+    how, part = (places, floors, float(settings.tol)), 1.0 / d if kind == "spherical" else 1.0
+    state = np.tile([-np.inf, 0.0, 0.0], (len(mixture[0]), len(shares), 1))
+    work = np.empty((d, np.diff(columns.offsets).max())), np.empty((2, p)), state
+    at_once = per_call(shares.size * (20.0 + 2.0 * p))
+    for done in range(0, stop, at_once):
+        n_rounds = min(at_once, stop - done)
+        loops.run_rounds(*columns, *how, n_rounds, *sweeps, part, shares, *mixture, *work)
+        if (state[:, :, 2] > 0.0).all():
+            break
+    return state
+
+
+def choose_n_components(sets: Bags, distinct: Indices, settings: FitSettings) -> Indices:
+    """Number of components for each set, at most one per distinct point."""
     if isinstance(settings.n_components, int):
-        return min(n_distinct, settings.n_components)
-    measure = bic if settings.n_components == "bic" else held_out_loss
-    most = min(n_distinct, settings.max_components)
-    return int(np.argmin([measure(points, m, settings) for m in range(1, most + 1)])) + 1
+        return np.minimum(distinct, settings.n_components)
+    measure = bic if settings.n_components == "bic" else held_out_losses
+    most = min(int(distinct.max()), settings.max_components)
+    losses = np.full((most, len(sets)), np.inf)
+    for m in range(1, most + 1):
+        enough = np.flatnonzero(distinct >= m)
+        losses[m - 1, enough] = measure(sets.chosen(enough), m, settings)
+    return np.argmin(losses, axis=0) + 1
 
 
-def bic(points: Array, m: int, settings: FitSettings) -> float:
-    """Bayesian information criterion of a mixture of m components; lower is better."""
-    n, d = points.shape
-    penalty = n_parameters(m, d, settings.covariance_type) * np.log(n)
-    return float(penalty - 2.0 * fit_set(points, m, settings).scores[0])
+def bic(sets: Bags, m: int, settings: FitSettings) -> Array:
+    """Bayesian information criterion of mixtures of m components; lower is better."""
+    penalty = n_parameters(m, sets.width, settings.covariance_type) * np.log(sets.sizes)
+    fits = fit_sets(sets, np.full(len(sets), m), settings)
+    return np.asarray(penalty - 2.0 * fits.scores)
 
 
 def n_parameters(m: int, d: int, covariance_type: str) -> int:
@@ -213,29 +323,38 @@ def n_parameters(m: int, d: int, covariance_type: str) -> int:
     return m - 1 + m * d + sizes[covariance_type]
 
 
-def held_out_loss(points: Array, m: int, settings: FitSettings) -> float:
-    """Negative log-likelihood of held-out points, over three folds.
+def held_out_losses(sets: Bags, m: int, settings: FitSettings) -> Array:
+    """Negative log-likelihoods of held-out points, over three folds.
 
     If too few distinct points are left, the loss is infinite, but 0 for one component.
     """
-    from unshuffle.kernels.sets import _mixture_loops as loops
-
-    fold = np.arange(len(points)) % N_FOLDS
-    loss = 0.0
+    fold = (np.arange(len(sets.points)) - np.repeat(sets.offsets[:-1], sets.sizes)) % N_FOLDS
+    losses = np.zeros(len(sets))
     for turn in range(N_FOLDS):
-        kept = points[fold != turn]
-        if count_distinct(kept) < m:
-            loss += 0.0 if m == 1 else np.inf
-            continue
-        X = np.array(points[fold == turn].T, order="C")
-        mixture = fit_set(kept, m, settings)[1:4]
-        loss -= loops.expect(X, *mixture, np.empty(X.shape), np.empty((m, X.shape[1])))
-    return loss
+        train, test = (
+            Bags(sets.points[rows], offsets_of(rows)[sets.offsets])
+            for rows in (fold != turn, fold == turn)
+        )
+        enough = count_distinct(train) >= m
+        losses[~enough] += 0.0 if m == 1 else np.inf
+        some = np.flatnonzero(enough & (test.sizes > 0))
+        if some.size:
+            numbers, test = np.full(some.size, m), test.chosen(some)
+            fits = fit_sets(train.chosen(some), numbers, settings)
+            mixture: Any = tuple(each.reshape(some.size, m, *each.shape[1:]) for each in fits[1:4])
+            columns = Columns(with_ones(test.points), test.offsets, numbers)
+            shares = np.zeros((1, m, len(test.points)))
+            state = run_rounds(columns, settings, mixture, shares, 1, fixed=True)
+            losses[some] -= state[:, 0, 0]
+    return losses
 
 
-def count_distinct(points: Array) -> int:
-    """Number of distinct points of a sorted set."""
-    return int((points[1:] != points[:-1]).any(axis=1).sum()) + min(len(points), 1)
+def count_distinct(sets: Bags) -> Indices:
+    """Number of distinct points of each sorted set."""
+    new = np.ones(len(sets.points), dtype=np.intp)
+    new[1:] = (sets.points[1:] != sets.points[:-1]).any(axis=1)
+    new[sets.offsets[:-1][sets.sizes > 0]] = 1
+    return np.diff(offsets_of(new)[sets.offsets])
 
 
 def offsets_of(sizes: Indices) -> Indices:
@@ -267,8 +386,8 @@ class InputSpace:
         d = sets.width
         n_numbers = d * (d + 1) // 2 if settings.covariance_type in ("full", "tied") else d
 
-        def fit(points: Array, n_distinct: int) -> Fits:
-            return fit_set(points, choose_n_components(points, n_distinct, settings), settings)
+        def fit(some: Bags, distinct: Indices) -> Fits:
+            return fit_sets(some, choose_n_components(some, distinct, settings), settings)
 
         return fit_all(fit, self.standardize(sets), settings, n_numbers + d + 1, n_jobs)
 

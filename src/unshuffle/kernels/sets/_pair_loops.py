@@ -9,7 +9,7 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 # Numbers of matrices factored side by side: enough for vector instructions, small enough to stay
 # in the nearest cache.
-LANE_NUMBERS = 2048
+LANE_NUMBERS = 4096
 # One logarithm is taken for the product of this many pivots. For standardized points none of them
 # is above 1e38 or below 1e-38.
 PIVOTS = 8
@@ -56,112 +56,97 @@ def factor_lanes(A: Array, z: Array, inverse: Array, ratio: Array, log_det: Arra
 
 
 @compiled(error_model="numpy")
-def divide_lanes(A: Array, z: Array, product: Array, log_det: Array, n: int) -> None:
-    """As `factor_lanes`, for diagonal matrices of shape (d, n_lanes)."""
-    d = z.shape[0] - 1
-    form = z[d]
-    for t in range(n):
-        form[t] = 0.0
-        log_det[t] = 0.0
-    for first in range(0, d, PIVOTS):
-        for t in range(n):
-            product[t] = 1.0
-        for k in range(first, min(first + PIVOTS, d)):
-            pivot, head = A[k], z[k]
-            for t in range(n):
-                form[t] += head[t] * head[t] / pivot[t]
-                product[t] *= pivot[t]
-        for t in range(n):
-            log_det[t] += np.log(product[t])
-
-
-@compiled(error_model="numpy")
-def log_sum(terms: Array, n_rows: int, start: int, stop: int) -> float:
-    """Logarithm of the sum of the exponentials of terms[:n_rows, start:stop]."""
-    largest = -np.inf
-    for i in range(n_rows):
-        for t in range(start, stop):
-            value = terms[i, t]
-            # A singular covariance gives NaN, which must reach the caller.
-            if value > largest or value != value:
-                largest = value
-    if largest == -np.inf:
-        return largest
-    total = 0.0
-    for i in range(n_rows):
-        for t in range(start, stop):
-            gap = terms[i, t] - largest
-            if gap > NEGLIGIBLE:
-                total += np.exp(gap)
-    return float(largest + np.log(total))
-
-
-@compiled(error_model="numpy")
-def log_sums(terms: Array, offsets: Indices, other_offsets: Indices, out: Array) -> None:
-    """Logarithms of sums over the components of two sets, for all pairs of sets."""
-    for s in range(len(offsets) - 1):
-        rows = terms[offsets[s] : offsets[s + 1]]
-        for o in range(len(other_offsets) - 1):
-            out[s, o] = log_sum(rows, len(rows), other_offsets[o], other_offsets[o + 1])
-
-
-@compiled(error_model="numpy")
-def log_products(
-    logs: Array, means: Array, covariances: Array, offsets: Indices, other_logs: Array,
-    other_means: Array, other_covariances: Array, other_offsets: Indices, above: bool,
-    start: int, stop: int, out: Array,
+def log_sums(
+    terms: Array, offsets: Indices, other_offsets: Indices, firsts: Indices, lasts: Indices,
+    out: Array,
 ) -> None:  # fmt: skip
-    """Logarithms of sums over components of exp(a_i + a_j) |C_i + C_j|^-1/2 exp(-q_ij / 2).
+    """Logarithms of the sums of exponentials over the components of two sets.
 
-    q_ij is the squared distance of two means in the metric of C_i + C_j. With log weights for a_i
-    these are the integrals of the products of two mixtures, up to a power of 2 pi. Components are
-    columns, set by set: means (d, n_components), covariances as lower triangles
-    (d (d + 1) / 2, n_components) or diagonals (d, n_components). Rows `start` to `stop` of `out`
-    are filled; with `above`, only from the diagonal on, and mirrored.
+    The components of the set in row s begin at row offsets[s] of `terms`; the row is filled from
+    set firsts[s] to before lasts[s].
     """
-    d, n_numbers = means.shape[0], covariances.shape[0]
-    n_others, n_lanes = len(other_offsets) - 1, len(other_logs)
-    width = max(16, LANE_NUMBERS // n_numbers)
-    A, z = np.empty((n_numbers, width)), np.empty((d + 1, width))
-    inverse, ratio, log_det = np.empty(width), np.empty(width), np.empty(width)
-    most = 0
-    for s in range(start, stop):
-        most = max(most, offsets[s + 1] - offsets[s])
-    terms = np.empty((most, n_lanes))
-    for s in range(start, stop):
-        first_set = s if above else 0
-        n_rows = offsets[s + 1] - offsets[s]
-        for lane_start in range(other_offsets[first_set], n_lanes, width):
-            n = min(width, n_lanes - lane_start)
-            lanes = slice(lane_start, lane_start + n)
-            for row in range(n_rows):
-                i = offsets[s] + row
-                for k in range(n_numbers):
-                    own, lane = covariances[k, i], A[k]
-                    other = other_covariances[k, lanes]
-                    for t in range(n):
-                        lane[t] = own + other[t]
-                for k in range(d):
-                    own, lane, other = means[k, i], z[k], other_means[k, lanes]
-                    for t in range(n):
-                        lane[t] = own - other[t]
-                if n_numbers > d:
-                    factor_lanes(A, z, inverse, ratio, log_det, n)
-                else:
-                    divide_lanes(A, z, ratio, log_det, n)
-                own, form = logs[i], z[d]
-                for t in range(n):
-                    terms[row, lane_start + t] = (
-                        own + other_logs[lane_start + t] - 0.5 * (log_det[t] + form[t])
-                    )
-        for o in range(first_set, n_others):
-            out[s, o] = log_sum(terms, n_rows, other_offsets[o], other_offsets[o + 1])
-            if above:
-                out[o, s] = out[s, o]
+    for s in range(len(out)):
+        for o in range(firsts[s], lasts[s]):
+            largest = -np.inf
+            for i in range(offsets[s], offsets[s + 1]):
+                for t in range(other_offsets[o], other_offsets[o + 1]):
+                    value = terms[i, t]
+                    # A singular covariance gives NaN, which must reach the caller.
+                    if value > largest or value != value:
+                        largest = value
+            total = 0.0
+            for i in range(offsets[s], offsets[s + 1]):
+                for t in range(other_offsets[o], other_offsets[o + 1]):
+                    gap = terms[i, t] - largest
+                    if gap > NEGLIGIBLE:
+                        total += np.exp(gap)
+            out[s, o] = largest + np.log(total)
 
 
 @compiled(error_model="numpy")
 def log_terms(
+    table: Array, other: Array, d: int, start: int, firsts: Indices, lasts: Indices,
+    lanes: Array, terms: Array,
+) -> None:  # fmt: skip
+    """a_i + a_j - log|C_i + C_j| / 2 - q_ij / 2, q_ij the squared distance of two means.
+
+    The distance is in the metric of C_i + C_j. With log weights for a_i these are logarithms of
+    integrals of products of Gaussians, up to a power of 2 pi. Columns of `table` and `other` hold
+    the lower triangles of [[C, mean], [mean', 2 a]], row by row, the means of `other` negated;
+    without the zeros in front of the diagonal if C is diagonal. LDL' of the sum of two columns
+    ends with the pivot 2 a_i + 2 a_j - q_ij.
+
+    Row i of `terms` is that of column start + i of `table`, filled from column
+    firsts[start + i] to before lasts[start + i]. `lanes` is work space for many sums side by
+    side: L, with inverse pivots on its diagonal, then one row of L D, the product of some pivots
+    and the log determinant.
+    """
+    n_numbers, width = len(table), lanes.shape[1]
+    full = n_numbers > 2 * d + 1
+    row = lanes[n_numbers:]
+    product, log_det = row[d + 1], row[d + 2]
+    for i in range(start, start + len(terms)):
+        for begin in range(firsts[i], lasts[i], width):
+            n = lasts[i] - begin
+            if n > width:
+                n = width
+            for t in range(n):
+                product[t] = 1.0
+                log_det[t] = 0.0
+            for r in range(d + 1):
+                place = r * (r + 1) // 2 if full else d * (r // d)
+                first, pivot = 0 if full or r == d else r, row[r]
+                for c in range(first, r + 1):
+                    value, own, added = row[c], table[place + c, i], other[place + c, begin:]
+                    for t in range(n):
+                        value[t] = own + added[t]
+                for c in range(first, r):
+                    above = c * (c + 1) // 2 if full else 0
+                    value, ratio, inverse = row[c], lanes[place + c], lanes[above + c]
+                    for k in range(c if full else 0):
+                        left, right = row[k], lanes[above + k]
+                        for t in range(n):
+                            value[t] -= left[t] * right[t]
+                    for t in range(n):
+                        ratio[t] = value[t] * inverse[t]
+                        pivot[t] -= value[t] * ratio[t]
+                if r == d:
+                    break
+                inverse = lanes[place + r]
+                for t in range(n):
+                    inverse[t] = 1.0 / pivot[t]
+                    product[t] *= pivot[t]
+                if r + 1 == d or (r + 1) % PIVOTS == 0:
+                    for t in range(n):
+                        log_det[t] += np.log(product[t])
+                        product[t] = 1.0
+            pivot, found = row[d], terms[i - start, begin:]
+            for t in range(n):
+                found[t] = 0.5 * (pivot[t] - log_det[t])
+
+
+@compiled(error_model="numpy")
+def low_rank_log_terms(
     inner: Array, logs: Array, own_inner: Array, other_logs: Array, other_inner: Array,
     other_spreads: Array, terms: Array,
 ) -> None:  # fmt: skip

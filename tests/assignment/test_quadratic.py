@@ -88,6 +88,7 @@ def test_small_tasks_are_solved_and_proved(task):
     assert found.gap == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asymmetric", [False, True])
 @pytest.mark.parametrize("sizes", [(12, 12), (9, 12), (12, 9)])
 @pytest.mark.parametrize("maximize", [False, True])

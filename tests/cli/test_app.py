@@ -226,6 +226,7 @@ def test_a_note_stands_on_a_line_of_its_own_above_the_bar():
     assert "Expected: about 24 seconds, 0.3 GB." in lines
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 def test_ctrl_c_in_mid_run_writes_the_pairs_and_exits_130(tmp_path):
     X, y, _ = make_paired_views(900, noise=0.6, random_state=0)

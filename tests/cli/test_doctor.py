@@ -31,6 +31,7 @@ def checks(monkeypatch):
     return choose
 
 
+@pytest.mark.slow
 def test_a_sound_installation_passes_every_check(run):
     result = run("doctor")
     assert result.exit_code == 0, result.output

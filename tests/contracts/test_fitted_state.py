@@ -173,7 +173,7 @@ def test_a_pickle_is_about_as_large_as_what_was_fitted(name):
     estimator, most, method = PICKLED[name]
     data = BAGS
     if name in ("OrbitLearner", "GridLayout"):
-        data = np.abs(BAGS.reshape(-1, 8)) + 1.0
+        data = np.abs(BAGS.reshape(-1, 8)[:80]) + 1.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # three rounds do not settle
         estimator.fit(data, np.arange(len(data)) % 2)

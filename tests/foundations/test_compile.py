@@ -154,6 +154,7 @@ def test_a_full_disk_is_named_and_the_answer_comes(folder):
     assert "No space left on device" in err
 
 
+@pytest.mark.slow
 def test_old_code_is_not_used_after_its_replacement_failed(folder):
     pytest.importorskip("resource", reason="file sizes cannot be limited here")
     run(folder)
@@ -167,6 +168,7 @@ def test_old_code_is_not_used_after_its_replacement_failed(folder):
     assert run(folder) == (expected, "")
 
 
+@pytest.mark.slow
 def test_a_change_in_a_called_function_reaches_its_callers(folder):
     caller = LOOP.replace("double(x)", "quadruple(x)").replace("2 * x", "double(double(x))")
     (folder / "caller.py").write_text(f"from loop import double\n{caller}")

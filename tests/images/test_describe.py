@@ -394,6 +394,7 @@ def many(monkeypatch):
     return np.stack([np.asarray(Image.fromarray(each).resize((8, 8))) for each in coarse])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features", ["color", "texture", "color+texture+words", [Means()]])
 def test_many_pictures_are_described_by_their_leading_components(many, features):
     vectors, kernel = describe(many, features, random_state=0)
@@ -423,6 +424,7 @@ def test_as_many_pictures_as_that_are_described_by_all_numbers(many):
     assert describe(many[:50], "words", random_state=0)[1] == "chi2"
 
 
+@pytest.mark.slow
 def test_words_of_many_pictures_are_roots_of_shares(many):
     roots, kernel = describe(many, "words", random_state=0)
     counts = visual_words(many, random_state=0)

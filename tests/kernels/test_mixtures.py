@@ -70,6 +70,7 @@ def test_a_mixture_that_scikit_learn_settled_on_stays_where_it_is(kind):
     )
 
 
+@pytest.mark.slow
 def test_mixtures_are_about_as_likely_as_those_of_scikit_learn():
     bags = mixture_sets(20, random_state=3).sets
     found = fitted(bags, settings(5, floor=1e-3, tol=1e-3))

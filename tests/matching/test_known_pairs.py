@@ -47,6 +47,7 @@ def test_a_map_from_thirty_pairs_brings_the_others_closer(seed):
     assert error < 0.2 < rank_error(y, alone.permutation_[rest], truth[rest])
 
 
+@pytest.mark.slow
 def test_known_pairs_left_out_tell_how_many_are_right():
     X, y, truth = views(noise=0.02)
     known = np.arange(30)

@@ -61,6 +61,7 @@ def test_exact_copies_are_put_in_order(objective, n_collections):
         assert np.array_equal(copy, copies[0])
 
 
+@pytest.mark.slow
 def test_ten_noisy_copies_are_matched_better_than_by_the_papers_criterion():
     default, paper = [], []
     for seed in range(3):

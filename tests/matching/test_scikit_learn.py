@@ -27,10 +27,18 @@ EXPECTED_FAILED_CHECKS = {
 # The checks fit labels and noise, where many matchings tie.
 @QUIET
 @parametrize_with_checks(
-    [KernelizedSorting(), KernelizedSorting(method="classic")],
-    expected_failed_checks=lambda _: EXPECTED_FAILED_CHECKS,
+    [KernelizedSorting()], expected_failed_checks=lambda _: EXPECTED_FAILED_CHECKS
 )
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@QUIET
+@pytest.mark.slow
+@parametrize_with_checks(
+    [KernelizedSorting(method="classic")], expected_failed_checks=lambda _: EXPECTED_FAILED_CHECKS
+)
+def test_scikit_learn_checks_of_the_classic_method(estimator, check):
     check(estimator)
 
 

@@ -76,6 +76,7 @@ def test_new_collections_may_differ_in_size(n_first, n_second):
     assert matches.confidence[matches.permutation < 0].sum() == 0
 
 
+@pytest.mark.slow
 def test_the_scaling_of_the_fit_is_applied_to_new_items():
     units = np.array([1e4, 1.0, 1e-3])
     known = np.column_stack([np.arange(30), 59 - np.arange(30)])
@@ -125,6 +126,7 @@ def nearest_right(learned):
     return float((nearest == np.arange(100)).mean())
 
 
+@pytest.mark.slow
 def test_wrong_pairs_are_recognized_by_the_map_that_the_others_teach():
     pairs = PAIRS.copy()
     pairs[:90, 1] = np.roll(pairs[:90, 1], 1)
@@ -156,6 +158,7 @@ def test_the_order_of_the_fitted_items_does_not_matter():
     assert again.transform(new_first) == pytest.approx(once.transform(new_first), abs=0.05)
 
 
+@pytest.mark.slow
 def test_large_and_small_and_shifted_numbers_change_nothing():
     first, second = curved(300, 0)
     new_first, _ = curved(20, 7)

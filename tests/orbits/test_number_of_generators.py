@@ -49,6 +49,7 @@ def test_a_third_scaling_warns_because_scalings_commute(moved, structure):
         OrbitLearner(3, structure=structure, random_state=0).fit(moved(SCALING))
 
 
+@pytest.mark.slow
 def test_rotations_of_several_vectors_determine_three_generators(so3):
     turns = expm(np.tensordot(np.random.default_rng(0).uniform(-1, 1, (80, 3)), so3, axes=1))
     X = np.concatenate([turns @ [1.0, 0, 0.3], turns @ [0, 1.0, -0.2]], axis=1)

@@ -11,16 +11,16 @@ EXPECTED_FAILED_CHECKS = {
 }
 
 
-@parametrize_with_checks(
-    [
-        OrbitLearner(n_init=1, tol=0.1),
-        OrbitLearner(1, n_components=1, n_neighbors=2, n_init=1, tol=0.1),
-    ],
-    expected_failed_checks=lambda learner: (
-        EXPECTED_FAILED_CHECKS if learner.n_components is None else {}
-    ),
-)
+@parametrize_with_checks([OrbitLearner(1, n_components=1, n_neighbors=2, n_init=1, tol=0.1)])
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [OrbitLearner(n_init=1, tol=0.1)], expected_failed_checks=lambda _: EXPECTED_FAILED_CHECKS
+)
+def test_scikit_learn_checks_with_all_components(estimator, check):
     check(estimator)
 
 

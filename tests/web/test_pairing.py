@@ -201,6 +201,7 @@ def test_an_item_whose_partners_are_all_ruled_out_has_none(open_pairing, halves,
     assert len({each for each in partner[1:] if each >= 0}) == 2
 
 
+@pytest.mark.slow
 def test_pictures_are_matched_by_the_features_that_are_chosen(open_pairing, halves):
     pairing = open_pairing(halves[:2])
     assert pairing.state()["settings"]["features"] == ["pixels", "color"]

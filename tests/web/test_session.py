@@ -220,6 +220,7 @@ def test_frozen_pictures_keep_their_row_and_column_where_the_new_shape_has_them(
     session.jobs.wait(timeout=600)
 
 
+@pytest.mark.slow
 def test_comparing_counts_pictures_whatever_the_features_count(open_session, photos):
     session = open_session(photos)
     counts = []

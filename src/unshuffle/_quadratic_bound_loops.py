@@ -340,17 +340,3 @@ def _pair_cost(A: Array, B: Array, w: float, i: int, j: int, a: int, b: int) -> 
     square = B[a, b] * B[a, b] + B[b, a] * B[b, a]
     cost: float = A[i, j] * B[a, b] + A[j, i] * B[b, a] + w * square
     return cost
-
-
-@compiled()
-def value(A: Array, B: Array, C: Array, w: float, permutation: Index) -> float:
-    """Objective of a matching."""
-    total = 0.0
-    for i in range(permutation.shape[0]):
-        a = permutation[i]
-        total += C[i, a]
-        for j in range(permutation.shape[0]):
-            if j != i:
-                b = permutation[j]
-                total += A[i, j] * B[a, b] + w * B[a, b] * B[a, b]
-    return total

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from unshuffle._matrix_symmetries import representatives
-from unshuffle._parallel import per_call, spans, wait_for
+from unshuffle._parallel import per_call, product, spans, wait_for
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -70,9 +70,10 @@ class BoundProblem:
 
     def value(self, permutation: Index) -> float:
         """Objective of a matching; smaller is better."""
-        from unshuffle._quadratic_bound_loops import value
-
-        return float(value(*self.arrays, permutation))
+        matched = self.B[np.ix_(permutation, permutation)]
+        np.fill_diagonal(matched, 0.0)
+        alone = self.C[np.arange(permutation.size), permutation].sum()
+        return float((matched * (self.A + self.w * matched)).sum() + alone)
 
     @cached_property
     def rounding(self) -> float:
@@ -405,18 +406,30 @@ class _Tree:
 
 def _bound_by_rows(A: Array, B: Array, problem: BoundProblem) -> float:
     """Gilmore-Lawler bound that counts the cost of each pair at its first row."""
-    from unshuffle._quadratic_bound_loops import least_products
-
     (n, m), w = problem.C.shape, problem.w
     X, Y = _off_diagonal(A), np.sort(_off_diagonal(B), axis=1)
     if w == 0.0:
         X = np.hstack([X, np.zeros((n, m - n))])  # free columns cost 0
     X = -np.sort(-X, axis=1)
-    work = PRODUCT * m * max(X.shape[1], 1) * (m - X.shape[1])
-    parts = [least_products(X, Y, w, start, stop) for start, stop in spans(n, work)]
-    costs = problem.C + np.concatenate(parts)
+    costs = problem.C + _least_products(X, Y, w)
     rows, columns = wait_for(linear_sum_assignment, costs)
     return float(costs[rows, columns].sum())
+
+
+def _least_products(X: Array, Y: Array, w: float) -> Array:
+    """Least sum of x y + w y^2 over injections of each row of X into each row of Y.
+
+    Rows of X descend and those of Y ascend. The sum is then least for an injection that keeps the
+    order, since exchanging the partners of x > x' changes it by (x - x') (y' - y). Which y stay
+    free, if any, is found by dynamic programming.
+    """
+    if X.shape[1] == Y.shape[1]:
+        return product(X, Y.T) + w * (Y * Y).sum(axis=1)
+    from unshuffle._quadratic_bound_loops import least_products
+
+    work = PRODUCT * Y.shape[0] * max(X.shape[1], 1) * (Y.shape[1] - X.shape[1] + 1)
+    parts = [least_products(X, Y, w, start, stop) for start, stop in spans(X.shape[0], work)]
+    return np.concatenate(parts)
 
 
 def _off_diagonal(M: Array) -> Array:

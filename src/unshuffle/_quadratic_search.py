@@ -16,6 +16,7 @@ from unshuffle._quadratic import (
     assign_free,
     climb,
 )
+from unshuffle._quadratic_mixtures import mix
 
 Start = Callable[[], Permutation]
 Task = Callable[[], "Matching | None"]  # runs a search, unless the time is over
@@ -130,13 +131,7 @@ class DeepSearch:
             return lambda: self._search_from(order, seed)
         first, second = self.rng.choice(len(self.pool), 2, replace=False)
         parents = self.pool[first].order, self.pool[second].order
-
-        def mixed() -> "Matching | None":
-            from unshuffle._tabu_loops import mix
-
-            return self._search_from(mix(*parents, seed), seed)
-
-        return mixed
+        return lambda: self._search_from(mix(*parents, seed), seed)
 
     def _search_from_start(
         self, start: Start | None, drawn: Permutation, seed: int, must: bool

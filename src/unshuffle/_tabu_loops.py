@@ -210,46 +210,6 @@ def _take_back(gains: Array, x: Array, y: Array, a: int, b: int) -> None:
                     gains[first, second] += (x_l[b] - x_l[j]) * (y_l[b] - y_l[j])
 
 
-@compiled(error_model="numpy")
-def mix(first: Permutation, second: Permutation, seed: int) -> Permutation:
-    """A matching between two: common partners stay, others are those of either if still free."""
-    m = first.shape[0]
-    random = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0xD1B54A32D192ED03)
-    mixed = np.full(m, -1, dtype=np.intp)
-    used = np.zeros(m, dtype=np.bool_)
-    for i in range(m):
-        if first[i] == second[i]:
-            mixed[i] = first[i]
-            used[first[i]] = True
-    visit = np.arange(m)
-    for i in range(m - 1, -1, -1):  # in random order
-        random = _next(random)
-        k = _below(random, i + 1)
-        visit[i], visit[k] = visit[k], visit[i]
-        item = visit[i]
-        if mixed[item] >= 0:
-            continue
-        random = _next(random)
-        own, other = first[item], second[item]
-        if _below(random, 2):
-            own, other = other, own
-        if used[own]:
-            own = other
-        if not used[own]:
-            mixed[item] = own
-            used[own] = True
-    left = np.flatnonzero(~used)
-    n_left = left.size
-    for item in range(m):
-        if mixed[item] < 0:
-            random = _next(random)
-            k = _below(random, n_left)
-            mixed[item] = left[k]
-            n_left -= 1
-            left[k] = left[n_left]
-    return mixed
-
-
 @compiled()
 def _next(random: Any) -> Any:
     """Next state of Marsaglia's xorshift generator."""

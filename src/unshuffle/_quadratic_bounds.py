@@ -16,6 +16,7 @@ from scipy.optimize import linear_sum_assignment
 
 from unshuffle._matrix_symmetries import representatives
 from unshuffle._parallel import per_call, product, spans, wait_for
+from unshuffle._quadratic_ascent import FORBIDDEN, ascend, child_costs, look_ahead
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -29,6 +30,7 @@ LARGEST_TREE = 36
 # Matchings of at most this many rows are enumerated.
 FEW_ROWS = 3
 MOST_ENUMERATED = 10_000_000
+AT_ONCE = 1_000_000
 # Rounds of ascent that may still be needed; beyond, it is faster to branch.
 PATIENCE_AT_ROOT = 300.0
 PATIENCE = 5.0
@@ -263,13 +265,10 @@ class _Tree:
 
     def enumerate(self, node: _Node) -> None:
         """Find the best matching of a small node."""
-        from unshuffle._quadratic_bound_loops import complete
-
         self.stop_if_spent()
-        rows, permutation = self.real_rows(node), node.placed.copy()
+        rows = self.real_rows(node)
         self.work += node.columns.size**rows.size
-        complete(*self.problem.arrays, permutation, rows, node.columns)
-        self.offer(permutation)
+        self.offer(complete(self.problem, node.placed, rows, node.columns))
 
     def ascend_at_root(self, node: _Node) -> None:
         """Raise the first bound as far as possible: all nodes inherit it."""
@@ -292,8 +291,6 @@ class _Tree:
         temperature: float = 0.0,
     ) -> None:
         """Raise the bound of a node until it is clear whether it reaches the threshold."""
-        from unshuffle._quadratic_bound_loops import ascend
-
         size = node.columns.size
         work = size**2 * (SOFT_WORK if temperature > 0.0 else 1.0)  # of one step
         step, end, is_over = start * size**2, (start + n_rounds) * size**2, False
@@ -333,8 +330,6 @@ class _Tree:
 
         The best of the two comes first. Also returns what may be symmetric in children.
         """
-        from unshuffle._quadratic_bound_loops import FORBIDDEN, look_ahead
-
         size, gap = node.columns.size, self.threshold - node.bound
         self.work += size**4
         added = look_ahead(node.pairs, node.leader, gap)
@@ -366,16 +361,12 @@ class _Tree:
 
     def child(self, node: _Node, i: int, a: int, symmetric: tuple[bool, bool]) -> _Node:
         """Node in which the i-th free row is on the a-th free column."""
-        from unshuffle._quadratic_bound_loops import place
-
-        size = node.columns.size - 1
-        pairs, leader = np.empty((size * (size - 1) // 2, size, size)), np.empty((size, size))
-        bound = node.bound + place(node.pairs, node.leader, i, a, pairs, leader)
+        pairs, leader, added = child_costs(node.pairs, node.leader, i, a)
         placed = node.placed.copy()
         if node.rows[i] < placed.size:
             placed[node.rows[i]] = node.columns[a]
         rows, columns = np.delete(node.rows, i), np.delete(node.columns, a)
-        return _Node(rows, columns, placed, pairs, leader, bound, symmetric)
+        return _Node(rows, columns, placed, pairs, leader, node.bound + added, symmetric)
 
     def representatives(self, node: _Node) -> tuple[Array, Array]:
         """1 for the rows and the columns to place, 0 for those that mirror one of them."""
@@ -402,6 +393,38 @@ class _Tree:
         late = self.deadline is not None and time.monotonic() > self.deadline
         if late or self.work >= self.max_work:
             raise _Stopped
+
+
+def complete(problem: BoundProblem, placed: Index, rows: Index, columns: Index) -> Index:
+    """Matching that places a few free rows on free columns in the best way, by trying all."""
+    A, B, C, w = problem.arrays
+    done = np.flatnonzero(placed >= 0)
+    ahead, back = B[np.ix_(columns, placed[done])], B[np.ix_(placed[done], columns)]
+    alone = C[np.ix_(rows, columns)] + w * ((ahead**2).sum(axis=1) + (back**2).sum(axis=0))
+    alone += A[np.ix_(rows, done)] @ ahead.T + A[np.ix_(done, rows)].T @ back
+    B = B[np.ix_(columns, columns)]
+    square = w * (B**2 + B.T**2)
+    least, best, m = np.inf, columns[:0], columns.size
+    step = max(1, AT_ONCE // m ** (rows.size - 1))
+    for start in range(0, m, step):
+        costs = alone[0, start : start + step]
+        for k in range(1, rows.size):
+            costs = costs[..., None] + alone[k]
+            for before in range(k):
+                i, j = rows[before], rows[k]
+                both = A[i, j] * B + A[j, i] * B.T + square
+                np.fill_diagonal(both, np.inf)
+                if before == 0:
+                    both = both[start : start + step]
+                costs += both if before == k - 1 else both[:, None]
+        place = int(costs.argmin())
+        if costs.flat[place] < least:
+            least = float(costs.flat[place])
+            best = np.array(np.unravel_index(place, costs.shape))
+            best[0] += start
+    permutation = placed.copy()
+    permutation[rows] = columns[best]
+    return permutation
 
 
 def _bound_by_rows(A: Array, B: Array, problem: BoundProblem) -> float:

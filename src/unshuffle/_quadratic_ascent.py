@@ -17,6 +17,8 @@ Index = NDArray[np.intp]
 FORBIDDEN = 8.0
 # Sinkhorn's steps in a soft assignment; more gain little.
 PASSES = 2
+# Above all costs, with no share in a soft assignment.
+UNREACHABLE = 1e200
 
 
 def ascend(
@@ -58,7 +60,7 @@ def ascend(
             for row in rows:
                 _soften_row(pairs, leader, row if forward else n - 1 - row, forward, temperature)
             if stop == n * n:
-                bound += float(_balance(leader[:, None], temperature)[0])
+                bound += float(_balance(leader[:, :, None], temperature)[0])
         else:
             last = stop + (stop == n * n)
             gain = _reduce(pairs, leader, leader, gap, place, last, forward, matching)
@@ -88,10 +90,10 @@ def child_costs(pairs: Array, leader: Array, i: int, a: int) -> tuple[Array, Arr
     n = leader.shape[0]
     rows, columns = np.delete(np.arange(n), i), np.delete(np.arange(n), a)
     first, second = _pair_rows(n)
-    kept = pairs[(first != i) & (second != i)]
-    few = np.empty((len(kept), n - 1, n - 1))
-    for to, row in ((slice(a), slice(a)), (slice(a, None), slice(a + 1, None))):
-        few[:, to, :a], few[:, to, a:] = kept[:, row, :a], kept[:, row, a + 1 :]
+    kept = np.flatnonzero((first != i) & (second != i))
+    cells = (columns[:, None] * n + columns).ravel()
+    few = pairs.reshape(-1, n * n).take(kept, axis=0).take(cells, axis=1)
+    few = few.reshape(-1, n - 1, n - 1)
     before, later = _blocks_with(i, n)
     small = np.concatenate([pairs[before, :, a], pairs[later, a]]).take(columns, axis=1)
     small += leader[np.ix_(rows, columns)]
@@ -117,7 +119,7 @@ def _reduce(
 
     n = leader.shape[0]
     flat = pairs.reshape(-1), leader.reshape(-1), totals.reshape(-1)
-    scratch = np.empty((n, n)), np.empty(n), np.empty(n), np.empty((5, n), dtype=np.intp)
+    scratch = np.empty((n, n)), np.empty(n), np.empty(n), np.empty((4, n), dtype=np.intp)
     return float(
         reduce_choices(*flat, float(gap), start, stop, forward, ahead, *scratch, matching)
     )
@@ -154,29 +156,35 @@ def _soften_row(pairs: Array, leader: Array, i: int, forward: bool, temperature:
     """Soft assignments of the pairs with row i, on each of the columns."""
     n = leader.shape[0]
     before, later = _blocks_with(i, n)
-    lines = np.concatenate([pairs[before].swapaxes(1, 2), pairs[later]])  # [j, a, b]
+    costs = np.empty((n, n, n))  # of other rows j on columns b with i on a, as [j, b, a]
+    costs[:i], costs[i + 1 :] = pairs[before], pairs[later].swapaxes(1, 2)
     # One half is left for a row that comes later in this round.
-    share = np.where((np.arange(n - 1) < i) == forward, 1.0, 0.5)[:, None, None]
-    others = np.flatnonzero(~np.eye(n, dtype=bool))
-    taken = (share * lines).reshape(n - 1, -1)[:, others].reshape(n - 1, n, n - 1)
-    leader[i] += _balance(taken, temperature)
-    lines *= 1.0 - share
-    lines.reshape(n - 1, -1)[:, others] += taken.reshape(n - 1, -1)
-    pairs[before], pairs[later] = lines[:i].swapaxes(1, 2), lines[i:]
+    left = costs[i + 1 :] if forward else costs[:i]
+    left *= 0.5
+    rest = left.copy()
+    # Row i itself is on a at no cost, and nothing else is.
+    costs[i], items = UNREACHABLE, np.arange(n)
+    costs[:, items, items] = UNREACHABLE
+    costs[i, items, items] = 0.0
+    leader[i] += _balance(costs, temperature)
+    left += rest
+    pairs[before], pairs[later] = costs[:i], costs[i + 1 :].swapaxes(1, 2)
 
 
 def _balance(costs: Array, temperature: float) -> Array:
-    """Soft assignments of each `costs[:, a]`: Sinkhorn's steps on exp(-cost / temperature).
+    """Soft assignments of each `costs[:, :, a]`: Sinkhorn's steps on exp(-cost / temperature).
 
     What is subtracted from columns and rows is returned; costs left are nonnegative.
     """
-    totals = np.zeros(costs.shape[1])
-    for _ in range(PASSES):
-        for axis in (0, 2):
-            least = costs.min(axis=axis, keepdims=True)
-            shares = np.exp((least - costs) / temperature)
-            least -= temperature * np.log(shares.sum(axis=axis, keepdims=True))
-            costs -= least
-            totals += least.sum(axis=(0, 2))
-        np.maximum(costs, 0.0, out=costs)
+    totals, shares = np.zeros(costs.shape[2]), np.empty_like(costs)
+    for axis in (0, 1) * PASSES:
+        least = np.minimum.reduce(costs, axis=axis, keepdims=True)
+        np.subtract(least, costs, out=shares)
+        shares /= temperature
+        np.exp(shares, out=shares)
+        least -= temperature * np.log(np.add.reduce(shares, axis=axis, keepdims=True))
+        costs -= least
+        totals += least.sum(axis=(0, 1))
+        if axis == 1:
+            np.maximum(costs, 0.0, out=costs)
     return totals

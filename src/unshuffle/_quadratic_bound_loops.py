@@ -65,6 +65,7 @@ def reduce_choices(
     `leader` are flat. `work` (n, n) is scratch space, as are the others, of n columns.
     """
     n = work.shape[0]
+    row_of, before, reached, starts = indices[0], indices[1], indices[2], indices[3]
     large = FORBIDDEN * gap
     total = 0.0
     for choice in range(start, stop):
@@ -79,7 +80,7 @@ def reduce_choices(
 
         for column in range(size):
             price[column] = -np.inf
-            indices[0, column] = -1  # rows of columns
+            row_of[column] = -1
             column_of[column] = -1
         row = 0
         for j in range(n):
@@ -91,18 +92,17 @@ def reduce_choices(
                 at, stride = (j * (2 * n - j - 1) // 2 + i - j - 1) * n * n + a, n
             else:
                 at, stride = (i * (2 * n - i - 1) // 2 + j - i - 1) * n * n + a * n, 1
-            indices[1, row] = at
-            indices[2, row] = stride
+            starts[row] = at
             share = 1.0 if is_leader or ahead or (j < i) == forward else 0.5
-            column = 0
             for b in range(n):
                 if b != a:
-                    cost = share * source[at]
+                    # unsigned, since numba tests every signed index for being negative
+                    to = np.uintp(b - (b > a))
+                    cost = share * source[np.uintp(at)]
                     if ahead:
                         cost += leader[j * n + b]
-                    work[row, column] = cost
-                    price[column] = max(price[column], -cost)
-                    column += 1
+                    work[row, to] = cost
+                    price[to] = max(price[to], -cost)
                 at += stride
             row += 1
 
@@ -114,34 +114,34 @@ def reduce_choices(
                 least, nearest = np.inf, 0
                 for column in range(size):
                     distance[column] = work[first, column] + price[column]
-                    indices[3, column] = first  # row before
-                    indices[4, column] = 0  # whether reached
+                    before[column] = first
+                    reached[column] = 0
                     if distance[column] < least:
                         least, nearest = distance[column], column
-                row = indices[0, nearest]
+                row = row_of[nearest]
                 if row >= 0 and by_path == 0:
                     continue
                 while row >= 0:
-                    indices[4, nearest] = 1
+                    reached[nearest] = 1
                     behind = least - work[row, nearest] - price[nearest]
                     least = np.inf
                     for column in range(size):
-                        if indices[4, column] == 0:
+                        if reached[column] == 0:
                             through = behind + work[row, column] + price[column]
                             if through < distance[column]:
                                 distance[column] = through
-                                indices[3, column] = row
+                                before[column] = row
                             if distance[column] < least:
                                 least, nearest = distance[column], column
                     if least == np.inf:
                         return np.nan
-                    row = indices[0, nearest]
+                    row = row_of[nearest]
                 for column in range(size):
-                    if indices[4, column] == 1:
+                    if reached[column] == 1:
                         price[column] += least - distance[column]
                 while row != first:
-                    row = indices[3, nearest]
-                    indices[0, nearest] = row
+                    row = before[nearest]
+                    row_of[nearest] = row
                     column_of[row], nearest = nearest, column_of[row]
 
         total = 0.0
@@ -156,15 +156,17 @@ def reduce_choices(
         for j in range(n):
             if j == i:
                 continue
-            at = indices[1, row]
+            at = starts[row]
+            stride = n if j < i < n else 1
             rest = 0.0 if is_leader or (j < i) == forward else 0.5
             least = work[row, column_of[row]] + price[column_of[row]]
-            column = 0
             for b in range(n):
                 if b != a:
-                    cost = rest * source[at] + max(work[row, column] - least + price[column], 0.0)
-                    source[at] = large if cost + leader[j * n + b] >= limit else cost
-                    column += 1
-                at += indices[2, row]
+                    of = np.uintp(b - (b > a))
+                    cost = rest * source[np.uintp(at)] + max(
+                        work[row, of] - least + price[of], 0.0
+                    )
+                    source[np.uintp(at)] = large if cost + leader[j * n + b] >= limit else cost
+                at += stride
             row += 1
     return total

@@ -38,11 +38,16 @@ def mix(first: Permutation, second: Permutation, seed: int) -> Permutation:
     return np.array(mixed, dtype=np.intp)
 
 
+def random_state(seed: int) -> NDArray[np.uint64]:
+    """First state of the generator of `_Random`."""
+    return np.array([(seed * 0x9E3779B97F4A7C15 + 0xD1B54A32D192ED03) & WORD], dtype=np.uint64)
+
+
 class _Random:
     """Marsaglia's xorshift generator: seeded faster than those of NumPy, the same everywhere."""
 
     def __init__(self, seed: int) -> None:
-        self.state = (seed * 0x9E3779B97F4A7C15 + 0xD1B54A32D192ED03) & WORD
+        self.state = int(random_state(seed)[0])
 
     def below(self, n: int) -> int:
         """Whole number from 0 to n - 1."""

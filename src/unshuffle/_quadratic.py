@@ -362,10 +362,10 @@ def _swap_gains(
     (e_i - e_j)(e_q - e_p)', where p and q are the partners.
     """
     partners = permutation[rows]
-    own_K, own_L = np.diag(problem.K).real[rows], np.diag(problem.L).real[partners]
+    own_K, own_L = problem.K.diagonal().real[rows], problem.L.diagonal().real[partners]
     moves = slopes[rows].take(partners, axis=1)
-    moves -= np.diag(moves)[:, None].copy()
-    gains = np.empty((rows.size, rows.size))
+    moves -= moves.diagonal()[:, None].copy()
+    gains, numbers = np.empty((rows.size, rows.size)), np.arange(rows.size)
     for start, stop in _blocks(rows.size):
         some = slice(start, stop)
         apart: list[Array] = []
@@ -375,10 +375,11 @@ def _swap_gains(
             between += own
             between += own[some, None]
             apart.append(between)
-        gains[some] = apart[0] * apart[1]
-        gains[some] += moves[some]
-        gains[some] += moves[:, some].T
-        gains[some] = np.triu(gains[some], start + 1)
+        block = gains[some]
+        np.multiply(apart[0], apart[1], out=block)
+        block += moves[some]
+        block += moves[:, some].T
+        block[numbers[some, None] >= numbers] = 0.0
     return gains
 
 

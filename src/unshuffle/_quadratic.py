@@ -157,8 +157,11 @@ class QuadraticProblem:
 
     def value(self, permutation: Permutation) -> float:
         """Objective of a matching; larger is better."""
-        trace, square = matched_sums(self.K, self.L, permutation)
-        value = trace if self.squared_L is None else trace - 0.5 * square
+        if self.squared_L is None:
+            value = _matched_sum(self.K, self.L, permutation)
+        else:
+            trace, square = matched_sums(self.K, self.L, permutation)
+            value = trace - 0.5 * square
         if self.cost is not None:
             value -= float(self.cost[np.arange(permutation.size), permutation].sum())
         return value
@@ -275,6 +278,14 @@ def matched_sums(K: Array, L: Array, permutation: Permutation) -> tuple[float, f
         trace += _inner(K[start:stop], matched)
         square += _inner(matched, matched)
     return trace, square
+
+
+def _matched_sum(K: Array, L: Array, permutation: Permutation) -> float:
+    """The first of `matched_sums`, in less time."""
+    total = 0.0
+    for start, stop in _blocks(permutation.size):
+        total += _inner(K[start:stop], L[permutation[start:stop]].take(permutation, axis=1))
+    return total
 
 
 def _blocks(n: int) -> Iterator[tuple[int, int]]:

@@ -21,6 +21,8 @@ LARGE = 250
 # Below these many rows (of the smaller side) the exact solver is as fast as the auction.
 SMALLEST_COLD = 180
 SMALLEST_WARM = 130
+# From this size on, paths from given prices are faster than SciPy without.
+SMALLEST_PATHS = 32
 # The auction pads thin problems to square ones; the exact solver gains from their shape.
 THINNEST = 0.5
 # Smooth costs take 30 to 60 bids a row; beyond this many, the exact solver is faster.
@@ -140,19 +142,25 @@ def _by_paths(benefit: NDArray[Any], prices: NDArray[np.float64]) -> Assignment 
 
     None if a benefit is infinite, or if the prices took digits from the benefits.
     """
-    from unshuffle._assign_loops import assign_each, judge
+    from unshuffle._assign_loops import augment_rows, take_cheapest
 
     n = len(benefit)
-    costs = -benefit[None].astype(np.float64)
-    final = prices[None] - prices.min()  # only differences count
-    columns = np.empty((1, n), dtype=np.intp)
-    if not assign_each(costs, final, columns):
+    costs = -benefit.astype(np.float64)
+    final = prices - prices.min()  # only differences count
+    columns, row_of, free = (np.empty(n, dtype=np.intp) for _ in range(3))
+    free = free[: take_cheapest(costs, final, row_of, columns, free)]
+    if not augment_rows(costs, final, row_of, columns, free):
         return None
-    loss, largest, typical = judge(costs[0], final[0], columns[0])
+    rows = np.arange(n)
+    held = costs[rows, columns]
+    with np.errstate(invalid="ignore", over="ignore"):
+        loss = float((held + final[columns] - (costs + final).min(axis=1)).sum())
+    largest = float(np.abs(held).max() + np.abs(final).max())
+    typical = float(np.abs(costs.min(axis=1)).max())
     if not loss <= rounding_error(n, largest) <= NEGLIGIBLE * n * typical:
         return None
-    value = float(benefit[np.arange(n), columns[0]].sum(dtype=np.float64))
-    return Assignment(columns[0], value, final[0], np.nan, "exact")
+    value = float(benefit[rows, columns].sum(dtype=np.float64))
+    return Assignment(columns, value, final, np.nan, "exact")
 
 
 def _by_auction(

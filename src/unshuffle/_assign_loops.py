@@ -96,23 +96,3 @@ def take_cheapest(cost: Array, price: Array, row_of: Index, column_of: Index, fr
             free[n_free] = i
             n_free += 1
     return n_free
-
-
-@compiled()
-def judge(cost: Array, price: Array, column_of: Index) -> tuple[float, float, float]:
-    """What a matching loses at most by these prices, and the largest numbers behind it.
-
-    These are the largest cost plus the largest price, and the largest of the rows' lowest costs.
-    """
-    n = cost.shape[0]
-    loss, held, lowest = 0.0, 0.0, 0.0
-    for i in range(n):
-        least, cheapest = np.inf, np.inf
-        for j in range(n):
-            least = min(least, cost[i, j] + price[j])
-            cheapest = min(cheapest, cost[i, j])
-        own = cost[i, column_of[i]]
-        loss += own + price[column_of[i]] - least
-        held = max(held, abs(own))
-        lowest = max(lowest, abs(cheapest))
-    return loss, held + np.abs(price).max(), lowest

@@ -160,16 +160,16 @@ def interaction_spread(benefit: Array) -> float:
 
     Only this part affects an assignment; constants added to rows or columns do not.
     """
-    from unshuffle._mean_field_loops import measure_spread  # numba is slow to load
-
     if benefit.size == 0:
         return 1.0
     largest = max(float(benefit.max()), -float(benefit.min()))
     if not 1e-100 < largest < 1e100 and 0.0 < largest < np.inf:
         # Squares and sums would overflow or underflow.
         return min(interaction_spread(benefit / largest) * largest, LARGEST_SPREAD)
-    matrix = np.ascontiguousarray(benefit, dtype=np.float64)
-    return float(measure_spread(matrix, np.empty(matrix.shape[1]))) or 1.0
+    # Deviations from the columns first: digits that all columns share do not matter.
+    apart = benefit - benefit.mean(axis=0, dtype=np.float64)
+    apart -= apart.mean(axis=1, keepdims=True)
+    return float(np.sqrt(np.einsum("ij,ij->", apart, apart) / apart.size)) or 1.0
 
 
 def _of_order_one(problem: QuadraticProblem) -> QuadraticProblem:

@@ -2,40 +2,9 @@
 
 from typing import Any
 
-import numpy as np
-
 from unshuffle._compile import compiled
 
 _compiled: Any = compiled(error_model="numpy", fastmath={"reassoc", "contract"})
-
-
-@_compiled
-def measure_spread(benefit: Any, of_columns: Any) -> float:
-    """Standard deviation of a matrix without its row and column means.
-
-    `of_columns` is overwritten by the means of the columns. Entries must be of order one.
-    """
-    n_rows, n_columns = benefit.shape
-    for j in range(n_columns):
-        of_columns[j] = 0.0
-    for i in range(n_rows):
-        line = benefit[i]
-        for j in range(n_columns):
-            of_columns[j] += line[j]
-    for j in range(n_columns):
-        of_columns[j] /= n_rows
-    # Deviations from the columns first: digits that all columns share do not matter.
-    square = 0.0
-    of_rows = 0.0
-    for i in range(n_rows):
-        line = benefit[i]
-        total = 0.0
-        for j in range(n_columns):
-            apart = line[j] - of_columns[j]
-            total += apart
-            square += apart * apart
-        of_rows += total * total
-    return np.sqrt(max(0.0, square - of_rows / n_columns) / (n_rows * n_columns))
 
 
 @_compiled

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from unshuffle._matrix_symmetries import representatives
-from unshuffle._parallel import per_call, spans, wait_for
+from unshuffle._parallel import per_call, product, spans, wait_for
+from unshuffle._quadratic_ascent import FORBIDDEN, ascend, child_costs, look_ahead
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -29,6 +30,7 @@ LARGEST_TREE = 36
 # Matchings of at most this many rows are enumerated.
 FEW_ROWS = 3
 MOST_ENUMERATED = 10_000_000
+AT_ONCE = 1_000_000
 # Rounds of ascent that may still be needed; beyond, it is faster to branch.
 PATIENCE_AT_ROOT = 300.0
 PATIENCE = 5.0
@@ -70,9 +72,10 @@ class BoundProblem:
 
     def value(self, permutation: Index) -> float:
         """Objective of a matching; smaller is better."""
-        from unshuffle._quadratic_bound_loops import value
-
-        return float(value(*self.arrays, permutation))
+        matched = self.B[np.ix_(permutation, permutation)]
+        np.fill_diagonal(matched, 0.0)
+        alone = self.C[np.arange(permutation.size), permutation].sum()
+        return float((matched * (self.A + self.w * matched)).sum() + alone)
 
     @cached_property
     def rounding(self) -> float:
@@ -262,13 +265,10 @@ class _Tree:
 
     def enumerate(self, node: _Node) -> None:
         """Find the best matching of a small node."""
-        from unshuffle._quadratic_bound_loops import complete
-
         self.stop_if_spent()
-        rows, permutation = self.real_rows(node), node.placed.copy()
+        rows = self.real_rows(node)
         self.work += node.columns.size**rows.size
-        complete(*self.problem.arrays, permutation, rows, node.columns)
-        self.offer(permutation)
+        self.offer(complete(self.problem, node.placed, rows, node.columns))
 
     def ascend_at_root(self, node: _Node) -> None:
         """Raise the first bound as far as possible: all nodes inherit it."""
@@ -291,8 +291,6 @@ class _Tree:
         temperature: float = 0.0,
     ) -> None:
         """Raise the bound of a node until it is clear whether it reaches the threshold."""
-        from unshuffle._quadratic_bound_loops import ascend
-
         size = node.columns.size
         work = size**2 * (SOFT_WORK if temperature > 0.0 else 1.0)  # of one step
         step, end, is_over = start * size**2, (start + n_rounds) * size**2, False
@@ -332,8 +330,6 @@ class _Tree:
 
         The best of the two comes first. Also returns what may be symmetric in children.
         """
-        from unshuffle._quadratic_bound_loops import FORBIDDEN, look_ahead
-
         size, gap = node.columns.size, self.threshold - node.bound
         self.work += size**4
         added = look_ahead(node.pairs, node.leader, gap)
@@ -365,16 +361,12 @@ class _Tree:
 
     def child(self, node: _Node, i: int, a: int, symmetric: tuple[bool, bool]) -> _Node:
         """Node in which the i-th free row is on the a-th free column."""
-        from unshuffle._quadratic_bound_loops import place
-
-        size = node.columns.size - 1
-        pairs, leader = np.empty((size * (size - 1) // 2, size, size)), np.empty((size, size))
-        bound = node.bound + place(node.pairs, node.leader, i, a, pairs, leader)
+        pairs, leader, added = child_costs(node.pairs, node.leader, i, a)
         placed = node.placed.copy()
         if node.rows[i] < placed.size:
             placed[node.rows[i]] = node.columns[a]
         rows, columns = np.delete(node.rows, i), np.delete(node.columns, a)
-        return _Node(rows, columns, placed, pairs, leader, bound, symmetric)
+        return _Node(rows, columns, placed, pairs, leader, node.bound + added, symmetric)
 
     def representatives(self, node: _Node) -> tuple[Array, Array]:
         """1 for the rows and the columns to place, 0 for those that mirror one of them."""
@@ -403,20 +395,64 @@ class _Tree:
             raise _Stopped
 
 
+def complete(problem: BoundProblem, placed: Index, rows: Index, columns: Index) -> Index:
+    """Matching that places a few free rows on free columns in the best way, by trying all."""
+    A, B, C, w = problem.arrays
+    done = np.flatnonzero(placed >= 0)
+    ahead, back = B[np.ix_(columns, placed[done])], B[np.ix_(placed[done], columns)]
+    alone = C[np.ix_(rows, columns)] + w * ((ahead**2).sum(axis=1) + (back**2).sum(axis=0))
+    alone += A[np.ix_(rows, done)] @ ahead.T + A[np.ix_(done, rows)].T @ back
+    B = B[np.ix_(columns, columns)]
+    square = w * (B**2 + B.T**2)
+    least, best, m = np.inf, columns[:0], columns.size
+    step = max(1, AT_ONCE // m ** (rows.size - 1))
+    for start in range(0, m, step):
+        costs = alone[0, start : start + step]
+        for k in range(1, rows.size):
+            costs = costs[..., None] + alone[k]
+            for before in range(k):
+                i, j = rows[before], rows[k]
+                both = A[i, j] * B + A[j, i] * B.T + square
+                np.fill_diagonal(both, np.inf)
+                if before == 0:
+                    both = both[start : start + step]
+                costs += both if before == k - 1 else both[:, None]
+        place = int(costs.argmin())
+        if costs.flat[place] < least:
+            least = float(costs.flat[place])
+            best = np.array(np.unravel_index(place, costs.shape))
+            best[0] += start
+    permutation = placed.copy()
+    permutation[rows] = columns[best]
+    return permutation
+
+
 def _bound_by_rows(A: Array, B: Array, problem: BoundProblem) -> float:
     """Gilmore-Lawler bound that counts the cost of each pair at its first row."""
-    from unshuffle._quadratic_bound_loops import least_products
-
     (n, m), w = problem.C.shape, problem.w
     X, Y = _off_diagonal(A), np.sort(_off_diagonal(B), axis=1)
     if w == 0.0:
         X = np.hstack([X, np.zeros((n, m - n))])  # free columns cost 0
     X = -np.sort(-X, axis=1)
-    work = PRODUCT * m * max(X.shape[1], 1) * (m - X.shape[1])
-    parts = [least_products(X, Y, w, start, stop) for start, stop in spans(n, work)]
-    costs = problem.C + np.concatenate(parts)
+    costs = problem.C + _least_products(X, Y, w)
     rows, columns = wait_for(linear_sum_assignment, costs)
     return float(costs[rows, columns].sum())
+
+
+def _least_products(X: Array, Y: Array, w: float) -> Array:
+    """Least sum of x y + w y^2 over injections of each row of X into each row of Y.
+
+    Rows of X descend and those of Y ascend. The sum is then least for an injection that keeps the
+    order, since exchanging the partners of x > x' changes it by (x - x') (y' - y). Which y stay
+    free, if any, is found by dynamic programming.
+    """
+    if X.shape[1] == Y.shape[1]:
+        return product(X, Y.T) + w * (Y * Y).sum(axis=1)
+    from unshuffle._quadratic_bound_loops import least_products
+
+    work = PRODUCT * Y.shape[0] * max(X.shape[1], 1) * (Y.shape[1] - X.shape[1] + 1)
+    parts = [least_products(X, Y, w, start, stop) for start, stop in spans(X.shape[0], work)]
+    return np.concatenate(parts)
 
 
 def _off_diagonal(M: Array) -> Array:

@@ -16,6 +16,7 @@ from unshuffle._quadratic import (
     assign_free,
     climb,
 )
+from unshuffle._quadratic_mixtures import mix, random_state
 
 Start = Callable[[], Permutation]
 Task = Callable[[], "Matching | None"]  # runs a search, unless the time is over
@@ -130,13 +131,7 @@ class DeepSearch:
             return lambda: self._search_from(order, seed)
         first, second = self.rng.choice(len(self.pool), 2, replace=False)
         parents = self.pool[first].order, self.pool[second].order
-
-        def mixed() -> "Matching | None":
-            from unshuffle._tabu_loops import mix
-
-            return self._search_from(mix(*parents, seed), seed)
-
-        return mixed
+        return lambda: self._search_from(mix(*parents, seed), seed)
 
     def _search_from_start(
         self, start: Start | None, drawn: Permutation, seed: int, must: bool
@@ -280,13 +275,31 @@ class TabuSearch:
         if problem.squared_L is not None:
             # In layers an item does not interact with itself.
             slopes += problem.squared_L[np.ix_(order[:n], order)]
+        slopes = np.ascontiguousarray(slopes)
+        matched = np.ascontiguousarray(self.L[:, order[:, None], order])
         least_gain = _least_gain(problem.value(order[:n]))
         shortest, longest = int(SHORTEST * m), int(LONGEST * m) + EXTRA
         tabu_swaps(
-            *(self.K, self.L, self.skew, np.ascontiguousarray(slopes), order),
-            *(self.n_steps, shortest, longest, least_gain, seed),
+            *(self.K, matched, self.skew, slopes, order, best := order.copy()),
+            *(
+                self._gains(slopes, matched),
+                np.zeros((m, m), np.int32),
+                np.zeros((n, m), np.int32),
+            ),
+            *(np.zeros((len(matched), m)), np.zeros((len(matched), m)), np.empty(m)),
+            *(self.n_steps, shortest, longest - shortest + 1, least_gain, random_state(seed)),
         )
-        return order, self.n_steps
+        return best, self.n_steps
+
+    def _gains(self, slopes: Array, matched: Array) -> Array:
+        """Gains of all swaps of i < j from the slopes; the rest is of no use."""
+        n = slopes.shape[0]
+        stay = np.diag(slopes)
+        gains: Array = slopes - stay[:, None]
+        gains[:, :n] += slopes[:, :n].T - stay
+        for K, L in zip(self.K[~self.skew], matched[~self.skew], strict=True):
+            gains[:, :n] += 4.0 * K[:n, :n] * L[:n, :n]
+        return gains
 
 
 def _least_gain(value: float) -> float:

@@ -11,7 +11,7 @@ from tests.counts import many
 
 from unshuffle import _quadratic_bounds
 from unshuffle._matrix_symmetries import representatives
-from unshuffle._quadratic_bound_loops import ascend
+from unshuffle._quadratic_ascent import ascend
 from unshuffle._quadratic_bounds import BoundProblem, gilmore_lawler, prove
 
 seeds = st.integers(0, 2**32 - 1)

@@ -39,17 +39,17 @@ def dense() -> list[Any]:
 
 
 def low_rank(device: str = "cpu") -> list[Any]:
-    X, y, _ = make_paired_views(600, noise=0.02, random_state=0)
+    X, y, _ = make_paired_views(300, noise=0.02, random_state=0)
     return of_estimator(
         KernelizedSorting(method="low_rank", random_state=0, device=device).fit(X, y)
     )
 
 
 def layout(device: str = "cpu") -> list[Any]:
-    X = np.random.default_rng(0).random((900, 3))
+    X = np.random.default_rng(0).random((256, 3))
     found = []
     for quality in ("fast", "balanced", "best", "classic")[: 3 if device == "cuda" else 4]:
-        fitted = GridLayout((30, 30), quality=quality, random_state=0, device=device).fit(X[:880])
+        fitted = GridLayout((16, 16), quality=quality, random_state=0, device=device).fit(X[:250])
         found += [fitted.grid_, fitted.score_]
     return found
 

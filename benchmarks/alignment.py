@@ -12,7 +12,7 @@ from sklearn.decomposition import PCA
 
 from benchmarks._measure import Method, Problem, data_folder
 from unshuffle import MinimumVolumePCA
-from unshuffle._color import draw_points
+from unshuffle._core.color import draw_points
 from unshuffle.datasets import digit_sets
 
 TITLE = "Aligning bags of points"

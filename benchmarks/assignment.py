@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from benchmarks._measure import Method, Problem
-from unshuffle._assign import assign
+from unshuffle._assign.linear import assign
 from unshuffle.datasets import grid_points
 from unshuffle.kernels import center, rbf_kernel
 

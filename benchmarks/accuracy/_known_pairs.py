@@ -14,7 +14,7 @@ from sklearn import datasets
 from benchmarks.accuracy._trust import Array, Task, panel, scaled, split
 from unshuffle import KernelizedSorting
 from unshuffle.kernels import SpectralPower, rbf_kernel, text_features
-from unshuffle.matching import _known_pairs
+from unshuffle.matching._trust import known_pairs as _known_pairs
 
 N_KNOWN, N_DRAWS = 30, 5
 N_COMPONENTS = 40

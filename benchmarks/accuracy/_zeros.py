@@ -25,7 +25,7 @@ from unshuffle.kernels import (
     rbf_kernel,
     spectral_power,
 )
-from unshuffle.matching._multiway import AlignmentSearch, Ensemble, climb_hsic, onto_first
+from unshuffle.matching._several.joint import AlignmentSearch, Ensemble, climb_hsic, onto_first
 
 Array = NDArray[np.float64]
 Permutations = NDArray[np.intp]

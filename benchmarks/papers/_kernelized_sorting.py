@@ -18,7 +18,7 @@ from benchmarks.papers._set_tasks import load_table
 from unshuffle import GridLayout, KernelizedSorting, MinimumVolumePCA, MultiwaySorting
 from unshuffle.images import color_histogram, lab_pixels, text_mask, visual_words
 from unshuffle.kernels import center, rbf_kernel
-from unshuffle.matching._multiway import multiway_hsic
+from unshuffle.matching._several.joint import multiway_hsic
 from unshuffle.metrics import distance_preservation_quality
 
 Array = NDArray[np.float64]

@@ -18,7 +18,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from unshuffle._environment import show_versions
+    from unshuffle._run.environment import show_versions
     from unshuffle.alignment import MinimumVolumePCA
     from unshuffle.layout import Collage, GridLayout, sort_grid
     from unshuffle.matching import KernelizedSorting, MultiwaySorting
@@ -36,7 +36,7 @@ else:
         "OrbitLearner": "unshuffle.orbits",
         "PermutationInvariantSVC": "unshuffle.svm",
         "SetAligner": "unshuffle.svm",
-        "show_versions": "unshuffle._environment",
+        "show_versions": "unshuffle._run.environment",
         "sort_grid": "unshuffle.layout",
     }
     _ROOMS = (

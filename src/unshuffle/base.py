@@ -1,7 +1,7 @@
 """Base classes and types for your own estimators and callbacks."""
 
-from unshuffle._bags import BagEstimatorMixin
-from unshuffle._progress import SearchState
+from unshuffle._core.bags import BagEstimatorMixin
+from unshuffle._run.search import SearchState
 
 __all__ = ["BagEstimatorMixin", "DoubtWarning", "SearchState"]
 

@@ -221,6 +221,6 @@ def test_the_papers_bound_is_refused_if_it_would_take_hours():
 
 
 def test_memory_is_asked_for_first(monkeypatch):
-    monkeypatch.setattr("unshuffle._parameters.available_memory", lambda: 1000)
+    monkeypatch.setattr("unshuffle._core.parameters.available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match="smaller n_points, or fewer n_landmarks"):
         MinimumVolumePCA(1, kernel="rbf").fit(bags())

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unshuffle._assign import nearest_order, nearest_orders
+from unshuffle._assign.linear import nearest_order, nearest_orders
 from unshuffle.alignment._sweeps import (
     Arrangement,
     best_swaps,

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 
-from unshuffle import _assign
-from unshuffle._assign import assign_many
+from unshuffle._assign import linear as _assign
+from unshuffle._assign.linear import assign_many
 
 
 def least(costs):

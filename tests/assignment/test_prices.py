@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import linear_sum_assignment
 from tests.counts import many
 
-from unshuffle._assign import assign
+from unshuffle._assign.linear import assign
 from unshuffle.assignment import solve_assignment
 
 SHAPES = [(12, 12), (150, 150), (200, 200), (180, 220), (220, 180)]
@@ -133,7 +133,7 @@ def test_a_matching_that_is_not_the_best_shows_its_loss(monkeypatch):
     def diagonal(benefit, maximize):
         return np.arange(40), np.arange(40)
 
-    monkeypatch.setattr("unshuffle._assign.linear_sum_assignment", diagonal)
+    monkeypatch.setattr("unshuffle._assign.linear.linear_sum_assignment", diagonal)
     found = solve_assignment(cost, solver="exact")
     loss = np.trace(cost) - best_value(cost)
     assert found.gap * max(abs(found.value), np.ptp(cost)) >= loss > 1.0

@@ -12,7 +12,7 @@ from numpy.random import default_rng
 from numpy.testing import assert_array_equal
 from tests.counts import few, many
 
-from unshuffle._quadratic_search import TabuSearch
+from unshuffle.assignment._search.climb import TabuSearch
 from unshuffle.assignment import _quadratic_task, quadratic_assignment
 
 FLOWS = np.array([[0, 5, 8, 6], [5, 0, 5, 1], [8, 5, 0, 2], [6, 1, 2, 0]])
@@ -434,6 +434,6 @@ def test_wrong_arguments_are_explained(case):
 
 
 def test_tasks_beyond_memory_are_refused(monkeypatch):
-    monkeypatch.setattr("unshuffle._parameters.available_memory", lambda: 10**6)
+    monkeypatch.setattr("unshuffle._core.parameters.available_memory", lambda: 10**6)
     with pytest.raises(MemoryError, match="Quadratic assignment of 300 and 300 items needs"):
         quadratic_assignment(np.ones((300, 300)), np.ones((300, 300)))

@@ -12,8 +12,8 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from tests.counts import many
 
-from unshuffle import _assign
-from unshuffle._assign import assign
+from unshuffle._assign import linear as _assign
+from unshuffle._assign.linear import assign
 from unshuffle.assignment import soft_assignment, solve_assignment
 
 SOLVERS = ["exact", "auction", "auto"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from unshuffle._files import BadInput
+from unshuffle._files.paths import BadInput
 from unshuffle.cli._app import one_line
 from unshuffle.cli._data import folder_column, read_data
 

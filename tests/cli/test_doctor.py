@@ -112,7 +112,7 @@ def test_what_is_missing_is_installed_where_the_program_looks(run, checks, monke
     environment.mkdir(parents=True)
     (environment / "pip").touch(mode=0o755)
     monkeypatch.setattr(sys, "executable", str(environment / "python"))
-    monkeypatch.setattr("unshuffle._environment.missing_parts", lambda *names: ["matplotlib"])
+    monkeypatch.setattr("unshuffle._run.environment.missing_parts", lambda *names: ["matplotlib"])
     for path, pip in (("/nowhere", f"'{environment / 'pip'}'"), (str(environment), "pip")):
         monkeypatch.setenv("PATH", path)
         extra = next(line for line in run("doctor").stdout.splitlines() if "[plot]" in line)
@@ -185,7 +185,7 @@ def test_a_broken_pytorch_fails_its_check(run, monkeypatch, error):
 
     monkeypatch.setattr(_doctor, "find_spec", lambda name: name)
     monkeypatch.setattr(_doctor, "CHECKS", CHECKS[-1:])
-    monkeypatch.setattr("unshuffle._environment._has_driver", lambda: False)
+    monkeypatch.setattr("unshuffle._run.environment._has_driver", lambda: False)
     monkeypatch.delitem(sys.modules, "torch", raising=False)
     monkeypatch.setattr(sys, "meta_path", [Broken(), *sys.meta_path])
     result = run("doctor")

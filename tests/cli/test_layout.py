@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 import unshuffle
-from unshuffle import _decoding
+from unshuffle._pictures import decoding as _decoding
 from unshuffle.encoders import Encoder
 from unshuffle.images import visible_files
 from unshuffle.layout import Positions, rectangle_for

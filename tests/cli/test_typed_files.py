@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from unshuffle import _typed_files
-from unshuffle._files import BadInput
-from unshuffle._tables import TableOptions, read_table
-from unshuffle._typed_files import read_anndata
+from unshuffle._files import typed as _typed_files
+from unshuffle._files.paths import BadInput
+from unshuffle._files.tables import TableOptions, read_table
+from unshuffle._files.typed import read_anndata
 from unshuffle.matching import Matches
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 import unshuffle
-from unshuffle import _saving
+from unshuffle._files import saving as _saving
 from unshuffle.cli import _demo
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

@@ -7,7 +7,8 @@ import pytest
 from joblib import parallel_config
 from joblib.parallel import get_active_backend
 
-from unshuffle import KernelizedSorting, _cluster
+from unshuffle import KernelizedSorting
+from unshuffle._run import cluster as _cluster
 from unshuffle.images import describe
 
 pytest.importorskip("distributed")

@@ -9,7 +9,7 @@ import pytest
 from joblib import parallel_config
 
 from unshuffle import KernelizedSorting, MinimumVolumePCA, MultiwaySorting, OrbitLearner
-from unshuffle._parallel import count_threads, map_parallel
+from unshuffle._run.parallel import count_threads, map_parallel
 
 pytest.importorskip("distributed")
 pytestmark = pytest.mark.xdist_group("cluster")

@@ -18,7 +18,7 @@ from unshuffle import (
     kernels,
     metrics,
 )
-from unshuffle._quadratic import QuadraticProblem
+from unshuffle._quadratic.problem import QuadraticProblem
 from unshuffle.alignment import match_shapes
 from unshuffle.layout import choose_representatives, summarize
 from unshuffle.plotting import MatchDisplay
@@ -91,7 +91,7 @@ LARGE = {
 
 @pytest.mark.parametrize("name", LARGE)
 def test_too_much_is_refused_before_a_matrix_of_all_pairs_is_made(name, monkeypatch):
-    monkeypatch.setattr("unshuffle._parameters.available_memory", lambda: int(0.9 * ONE_MATRIX))
+    monkeypatch.setattr("unshuffle._core.parameters.available_memory", lambda: int(0.9 * ONE_MATRIX))
     tracemalloc.start()
     try:
         with pytest.raises(MemoryError, match=r"[\d,]+ .*needs [\d,.]+ GB; [\d.]+ GB is free\. "):
@@ -134,7 +134,7 @@ def test_a_match_takes_no_more_than_was_asked_for(name, monkeypatch):
 
 
 def test_advice_is_something_the_caller_can_do(monkeypatch):
-    monkeypatch.setattr("unshuffle._parameters.available_memory", lambda: 1000)
+    monkeypatch.setattr("unshuffle._core.parameters.available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match=f"Matching {N} items .*fit a sample of the items"):
         KernelizedSorting().fit(X, X)
     with pytest.raises(MemoryError, match="Use a sample of the items") as caught:

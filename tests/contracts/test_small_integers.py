@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import unshuffle
 from unshuffle import assignment, kernels, layout, metrics, preprocessing, svm
-from unshuffle._parameters import SHARED, Form
+from unshuffle._core.parameters import SHARED, Form
 
 RNG = np.random.RandomState(0)
 TABLE = RNG.rand(12, 4)

@@ -4,7 +4,7 @@ import pytest
 from scipy import sparse
 
 from unshuffle import MinimumVolumePCA, SetAligner
-from unshuffle._bags import Bags, canonical_order, equal_sizes, gathered
+from unshuffle._core.bags import Bags, canonical_order, equal_sizes, gathered
 from unshuffle.kernels import MeanMapKernel
 from unshuffle.preprocessing import SetNormalizer
 

@@ -12,7 +12,7 @@ import unshuffle
 SOURCE = Path(unshuffle.__file__).parent
 
 LOOP = """
-from unshuffle._compile import compiled
+from unshuffle._run.compile import compiled
 
 @compiled()
 def double(x):

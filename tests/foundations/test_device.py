@@ -4,8 +4,8 @@ import sys
 import numpy as np
 import pytest
 
-from unshuffle._device import find_device, is_tensor, like, to_host
-from unshuffle._parameters import check_parameters
+from unshuffle._run.device import find_device, is_tensor, like, to_host
+from unshuffle._core.parameters import check_parameters
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 HAS_GPU = torch.cuda.is_available()
@@ -63,7 +63,7 @@ def test_results_have_the_form_of_what_was_given():
 def test_without_pytorch_a_device_is_an_error_that_says_what_to_install():
     code = (
         "import sys; sys.modules['torch'] = None\n"
-        "from unshuffle._device import find_device\n"
+        "from unshuffle._run.device import find_device\n"
         "find_device('cuda')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -10,8 +10,8 @@ import pytest
 from scipy import sparse
 from scipy.special import logsumexp, softmax
 
-from unshuffle._device import find_device
-from unshuffle._tiles import N_WIDTHS, Tiles
+from unshuffle._run.device import find_device
+from unshuffle.matching._all_pairs.tiles import N_WIDTHS, Tiles
 from unshuffle.assignment import solve_assignment
 
 # Neither is a multiple of the rows or columns of a tile, nor of the bins.
@@ -23,8 +23,8 @@ INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 @pytest.fixture
 def tiles(gpu, monkeypatch):
     """Device tiles, several blocks of rows each."""
-    from unshuffle import _device_blocks
-    from unshuffle._device_tiles import DeviceTiles
+    from unshuffle.matching._all_pairs import gpu_torch as _device_blocks
+    from unshuffle.matching._all_pairs.gpu import DeviceTiles
 
     monkeypatch.setattr(_device_blocks, "BLOCK_BYTES", 40_000)
     with DeviceTiles(find_device(gpu)) as tiles:
@@ -317,7 +317,7 @@ def test_rows_bid_as_well_in_launches_in_one_program_and_one_by_one(
     if not in_kernels(tiles):
         return  # plain PyTorch has one way only
     for name, limit in zip(("ONE_BY_ONE", "ONE_PROGRAM"), limits, strict=True):
-        monkeypatch.setattr(f"unshuffle._device_bids.{name}", limit)
+        monkeypatch.setattr(f"unshuffle.matching._all_pairs.gpu_bids.{name}", limit)
     scores = np.random.default_rng(7).normal(size=(30, 34))
     columns, worth, floors = put(*lists_of(scores), np.full(30, -1e3, np.float32))
     found, prices = host(*tiles.auction(columns, worth, 34, floors=floors, step=0.01))
@@ -345,8 +345,8 @@ def test_an_auction_may_be_cut_into_short_calls(tiles, put, monkeypatch):
     columns, worth, floors = put(*lists_of(scores), np.full(24, -1e3, np.float32))
     expected = host(*tiles.auction(columns, worth, 24, floors=floors, step=0.05))
     if in_kernels(tiles):
-        monkeypatch.setattr("unshuffle._device_bids.MOST_BIDS", 3)
-        monkeypatch.setattr("unshuffle._device_bids.MOST_ROUNDS", 2)
+        monkeypatch.setattr("unshuffle.matching._all_pairs.gpu_bids.MOST_BIDS", 3)
+        monkeypatch.setattr("unshuffle.matching._all_pairs.gpu_bids.MOST_ROUNDS", 2)
     else:
         monkeypatch.setattr(tiles._loops, "N_ROUNDS", 1)
     found = host(*tiles.auction(columns, worth, 24, floors=floors, step=0.05))
@@ -360,8 +360,8 @@ def test_the_last_rows_give_up_if_they_could_gain_little(tiles, put, monkeypatch
     # Four rows want three columns, and each bid raises a price by one step.
     monkeypatch.setattr(tiles._loops, "PATIENCE", 1)
     if in_kernels(tiles):
-        monkeypatch.setattr("unshuffle._device_bids.MOST_BIDS", 20)
-        monkeypatch.setattr("unshuffle._device_bids.MOST_ROUNDS", 4)
+        monkeypatch.setattr("unshuffle.matching._all_pairs.gpu_bids.MOST_BIDS", 20)
+        monkeypatch.setattr("unshuffle.matching._all_pairs.gpu_bids.MOST_ROUNDS", 4)
     else:
         monkeypatch.setattr(tiles._loops, "N_ROUNDS", 8)
     n_others, step = 200, 0.05

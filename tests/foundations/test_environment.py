@@ -12,9 +12,9 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 import unshuffle
-from unshuffle import _environment
-from unshuffle._compile import storage_folders
-from unshuffle._environment import Gpu, look_around, missing_parts, show_versions
+from unshuffle._run import environment as _environment
+from unshuffle._run.compile import storage_folders
+from unshuffle._run.environment import Gpu, look_around, missing_parts, show_versions
 
 
 @pytest.fixture(autouse=True)
@@ -208,7 +208,7 @@ def test_a_broken_numpy_leaves_the_rest(monkeypatch):
 
 
 def test_without_numba_the_other_folders_are_listed(monkeypatch):
-    monkeypatch.setitem(sys.modules, "unshuffle._compile", None)
+    monkeypatch.setitem(sys.modules, "unshuffle._run.compile", None)
     assert [each.name for each in look_around().folders] == ["pictures", "page"]
 
 
@@ -246,7 +246,7 @@ def test_a_user_without_a_home_is_advised(monkeypatch):
 
 
 def test_the_folder_of_compiled_loops_is_the_one_numba_takes(tmp_path, monkeypatch):
-    code = "import unshuffle._assign_loops as m; print(m.assign_each._cache.cache_path)"
+    code = "import unshuffle._assign.paths as m; print(m.assign_each._cache.cache_path)"
     for chosen in (str(tmp_path / "numba"), ""):
         monkeypatch.setenv("NUMBA_CACHE_DIR", chosen)
         used = subprocess.run(
@@ -263,7 +263,7 @@ def test_compiled_loops_go_where_they_can_be_written(tmp_path, monkeypatch):
     blocked = tmp_path / "file"
     blocked.write_text("")
     monkeypatch.setattr(
-        "unshuffle._compile.storage_folders",
+        "unshuffle._run.compile.storage_folders",
         lambda: [(str(blocked), [str(blocked / "a")]), (str(tmp_path), [str(tmp_path / "b")])],
     )
     (tmp_path / "b").mkdir()

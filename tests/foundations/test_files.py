@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from unshuffle._files import check_regular_file
+from unshuffle._files.paths import check_regular_file
 from unshuffle.images import read_features
 from unshuffle.layout import Positions
 from unshuffle.matching import Matches

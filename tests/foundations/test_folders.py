@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unshuffle import _saving
-from unshuffle._folders import (
+from unshuffle._files import saving as _saving
+from unshuffle._files.folders import (
     FILES,
     MANIFEST,
     PAGE,
@@ -459,7 +459,7 @@ def test_an_error_names_the_folder_that_was_asked_for(wall, tmp_path):
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from unshuffle._folders import FILES, PAGE_MARK, replace_folder
+from unshuffle._files.folders import FILES, PAGE_MARK, replace_folder
 
 def fill(part):
     (part / "viewer.js").write_text("half")

@@ -5,16 +5,18 @@ import threading
 import numpy as np
 import pytest
 
-from unshuffle import KernelizedSorting, _assign_loops, _parallel
-from unshuffle import _quadratic_loops as _loops
-from unshuffle._assign import LARGE, assign_many
-from unshuffle._bags import Bags
-from unshuffle._parallel import eigh, product
-from unshuffle._quadratic import QuadraticProblem, swap_ascent
+from unshuffle import KernelizedSorting
+from unshuffle._assign import paths as _assign_loops
+from unshuffle._run import parallel as _parallel
+from unshuffle._quadratic import loops as _loops
+from unshuffle._assign.linear import LARGE, assign_many
+from unshuffle._core.bags import Bags
+from unshuffle._run.parallel import eigh, product
+from unshuffle._quadratic.problem import QuadraticProblem, swap_ascent
 from unshuffle.kernels import ExpectedLikelihoodKernel, geodesic_distances
-from unshuffle.kernels.sets import _mixture_loops
-from unshuffle.kernels.sets._mixtures import COVARIANCE_TYPES, FitSettings, fit_sets
-from unshuffle.matching._kernel_pair import _distances
+from unshuffle.kernels.sets._models import mixture_loops as _mixture_loops
+from unshuffle.kernels.sets._models.mixtures import COVARIANCE_TYPES, FitSettings, fit_sets
+from unshuffle.matching._dense.pair import _distances
 from unshuffle.svm import _ball_loops
 from unshuffle.svm._templates import enclosing_ball
 
@@ -165,7 +167,7 @@ LONG_WORK = {
         work = lambda: solve_assignment(cost, solver="exact")
     """,
     "our own assignment": """
-        from unshuffle._assign import assign_many
+        from unshuffle._assign.linear import assign_many
         assign_many(np.ones((1, 300, 300)), np.ones((1, 300)))
         steps = np.arange(5000.0)
         costs, prices = np.outer(steps, steps)[None], np.ones((1, 5000))

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm, expm_frechet
 
-from unshuffle._matrix_exponentials import exponentials
+from unshuffle._core.matrix_exponentials import exponentials
 from unshuffle.orbits._exponential_derivatives import action, jacobian, pullback
 
 JORDAN = np.eye(4, k=1)  # has one eigenvector

@@ -9,8 +9,8 @@ import pytest
 from joblib import parallel_config
 from threadpoolctl import threadpool_info
 
-from unshuffle import _parallel
-from unshuffle._parallel import (
+from unshuffle._run import parallel as _parallel
+from unshuffle._run.parallel import (
     Workers,
     count_threads,
     map_parallel,
@@ -193,7 +193,7 @@ def test_an_error_in_a_piece_reaches_the_caller_and_the_workers_go_on(n_jobs):
 
 
 def test_after_an_interrupt_no_thread_goes_on_writing(monkeypatch):
-    from unshuffle import _parallel
+    from unshuffle._run import parallel as _parallel
 
     running, finished = threading.Semaphore(0), []
     real_wait, calls = _parallel.wait, []

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from unshuffle import assignment, datasets, images, layout
-from unshuffle._printing import duration
+from unshuffle._run.printing import duration
 from unshuffle.base import SearchState
 from unshuffle.kernels import Mixture
 

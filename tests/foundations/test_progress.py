@@ -15,7 +15,7 @@ from unshuffle import (
     PermutationInvariantSVC,
     SetAligner,
 )
-from unshuffle._progress import Search, Stopped, fit_by_search
+from unshuffle._run.search import Search, Stopped, fit_by_search
 from unshuffle.assignment import quadratic_assignment
 
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unshuffle import _saving
-from unshuffle._saving import replace_file
+from unshuffle._files import saving as _saving
+from unshuffle._files.saving import replace_file
 from unshuffle.layout import Positions
 from unshuffle.matching import Matches
 
@@ -24,7 +24,7 @@ needs_links = pytest.mark.skipif(sys.platform == "win32", reason="needs links an
 HELD = """
 import os, sys, time
 from pathlib import Path
-from unshuffle import _saving
+from unshuffle._files import saving as _saving
 os.replace = lambda part, target: (print(part, flush=True), time.sleep(60))
 _saving.replace_file(Path(sys.argv[1]), b"half")
 """

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from unshuffle._files import BadInput
-from unshuffle._tables import TableOptions, read_table
+from unshuffle._files.paths import BadInput
+from unshuffle._files.tables import TableOptions, read_table
 from unshuffle.cli._inputs import read_numbers
 
 NUMBERS = np.random.RandomState(0).randn(5, 3)

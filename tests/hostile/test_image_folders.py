@@ -13,8 +13,8 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from unshuffle import _decoding
-from unshuffle._decoding import MAX_PIXELS
+from unshuffle._pictures import decoding as _decoding
+from unshuffle._pictures.decoding import MAX_PIXELS
 from unshuffle.cli._app import app
 from unshuffle.images import read_folder
 

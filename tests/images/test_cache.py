@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from unshuffle import _picture_cache as _cache
-from unshuffle import _picture_reading as _reading
-from unshuffle._decoding import Decoded
+from unshuffle._pictures import cache as _cache
+from unshuffle._pictures import reading as _reading
+from unshuffle._pictures.decoding import Decoded
 from unshuffle.images import default_cache, read_folder
 
 

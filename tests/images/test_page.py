@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from unshuffle.images import _wall, read_folder, write_page
+from unshuffle.images import read_folder, write_page
+from unshuffle.images._wall import wall as _wall
 
 HOSTILE = "</script><img src=x onerror=\"document.title='taken'\">&amp;<!--\u2028@DATA@.jpg"
 RED, GREEN, BLUE = (255, 0, 0), (0, 255, 0), (0, 0, 255)

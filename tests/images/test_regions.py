@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
-from unshuffle.images import _regions
-from unshuffle.images._regions import Region, find_regions
+from unshuffle.images._wall import regions as _regions
+from unshuffle.images._wall.regions import Region, find_regions
 from unshuffle.layout import GridLayout
 
 

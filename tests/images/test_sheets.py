@@ -75,7 +75,7 @@ def test_a_sheet_that_does_not_fit_into_memory_is_refused():
     pictures = flat(RED, height=2, width=2)
     grid = np.broadcast_to(0, (5, 5))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("unshuffle._parameters.available_memory", lambda: 10**5)
+        patch.setattr("unshuffle._core.parameters.available_memory", lambda: 10**5)
         with pytest.raises(MemoryError, match="smaller `tile`"):
             grid_sheet(pictures, grid, tile=200)
         assert grid_sheet(pictures, grid, tile=10).width > 50

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from unshuffle import _picture_workers
-from unshuffle._picture_reading import Task
-from unshuffle._picture_workers import read_in_processes
+from unshuffle._pictures import workers as _picture_workers
+from unshuffle._pictures.reading import Task
+from unshuffle._pictures.workers import read_in_processes
 from unshuffle.images import read_folder
 
 unix = pytest.mark.skipif(os.name == "nt", reason="signals of this kind are those of Unix")
@@ -259,7 +259,7 @@ def test_an_error_in_this_process_is_not_lost(photos, processes):
 
 READ = """
 import os, subprocess, sys
-from unshuffle import _picture_workers
+from unshuffle._pictures import workers as _picture_workers
 from unshuffle.images import read_folder
 _picture_workers.PROCESSES_FROM = 1
 def report(done, total):

@@ -3,7 +3,7 @@ import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
 from unshuffle.kernels import BhattacharyyaKernel, ExpectedLikelihoodKernel
-from unshuffle.kernels.sets._feature_space import span
+from unshuffle.kernels.sets._models.feature_space import span
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.metrics import pairwise
 
-from unshuffle import _parameters
+from unshuffle._core import parameters as _parameters
 from unshuffle.kernels import (
     center,
     chi2_kernel,

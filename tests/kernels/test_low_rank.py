@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from unshuffle import _parameters
+from unshuffle._core import parameters as _parameters
 from unshuffle.kernels import gram_matrix, nystroem_factors, pivoted_cholesky, rbf_kernel
 
 VECTORS = ["linear", "rbf", "laplacian", "chi2"]

@@ -6,7 +6,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
-import unshuffle.kernels.sets._set_vectors as set_vectors
+import unshuffle.kernels.sets._models.set_vectors as set_vectors
 from unshuffle.kernels import MaxMapKernel, MeanMapKernel, SetKernelSum, rbf_kernel
 
 KERNELS = [
@@ -179,6 +179,6 @@ def test_what_has_no_answer_is_refused(options, data, message):
 
 def test_descriptions_too_long_for_memory_are_refused(monkeypatch):
     bags = sets()
-    monkeypatch.setattr("unshuffle._parameters.available_memory", lambda: 2000)
+    monkeypatch.setattr("unshuffle._core.parameters.available_memory", lambda: 2000)
     with pytest.raises(MemoryError, match="Describing 12 sets"):
         MaxMapKernel().fit(bags)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import unshuffle.kernels.sets._mean_map as module
-import unshuffle.kernels.sets._set_vectors as set_vectors
+import unshuffle.kernels.sets._models.set_vectors as set_vectors
 from unshuffle.kernels import MeanMapKernel, median_gamma, rbf_kernel
 
 

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from sklearn.mixture import GaussianMixture
 
-from unshuffle._bags import Bags
+from unshuffle._core.bags import Bags
 from unshuffle.datasets import mixture_sets
-from unshuffle.kernels.sets._mixtures import (
+from unshuffle.kernels.sets._models.mixtures import (
     FitSettings,
     InputSpace,
     choose_n_components,

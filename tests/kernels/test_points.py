@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from unshuffle._distances import WIDTH_SAMPLE, median_gamma, sampled_gamma, squared_distances
-from unshuffle._kernel_features import (
+from unshuffle._core.distances import WIDTH_SAMPLE, median_gamma, sampled_gamma, squared_distances
+from unshuffle._core.kernel_features import (
     PointFeatures,
     PointKernel,
     call_kernel,

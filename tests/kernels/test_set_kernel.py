@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from unshuffle._bags import Bags
+from unshuffle._core.bags import Bags
 from unshuffle.kernels import (
     FisherVectorKernel,
     MaxMapKernel,
@@ -19,7 +19,7 @@ from unshuffle.kernels import (
     SetKernelSum,
     SlicedWassersteinKernel,
 )
-from unshuffle.kernels.sets._set_vectors import TYPICAL, typical_sets
+from unshuffle.kernels.sets._models.set_vectors import TYPICAL, typical_sets
 from unshuffle.testing import parametrize_with_bag_checks
 
 KERNELS = [
@@ -214,7 +214,7 @@ def test_zero_jobs_are_refused(ragged):
 
 
 def test_a_gram_matrix_too_large_is_refused(monkeypatch):
-    monkeypatch.setattr("unshuffle._parameters.available_memory", lambda: 1000)
+    monkeypatch.setattr("unshuffle._core.parameters.available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match=r"20 by 20 sets .* dask_gram"):
         MeanMapKernel("linear").gram(np.zeros((20, 1)))
 

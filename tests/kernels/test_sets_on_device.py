@@ -11,7 +11,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from unshuffle import _device
+from unshuffle._run import device as _device
 from unshuffle.kernels import (
     BhattacharyyaKernel,
     ExpectedLikelihoodKernel,
@@ -274,7 +274,7 @@ import sys
 sys.modules["numba"] = None
 import numpy as np
 import torch
-from unshuffle import _device
+from unshuffle._run import device as _device
 if not torch.cuda.is_available():
     _device.STAND_IN = "cpu"
 from unshuffle.kernels import *
@@ -303,13 +303,13 @@ def test_triton_gives_the_results_of_pytorch():
     code = """
 import numpy as np
 import torch
-from unshuffle import _device
+from unshuffle._run import device as _device
 from unshuffle.kernels.sets import _gaussian_tensors as gaussians
 from unshuffle.kernels.sets import _mean_map_tensors as maps
-from unshuffle._bags import Bags
-from unshuffle._kernel_features import PointKernel
-from unshuffle.kernels.sets._mixtures import Mixtures
-from unshuffle.kernels.sets._tensors import Place
+from unshuffle._core.bags import Bags
+from unshuffle._core.kernel_features import PointKernel
+from unshuffle.kernels.sets._models.mixtures import Mixtures
+from unshuffle.kernels.sets._gpu.tensors import Place
 
 gaussians.TILE, gaussians.LIGHT_TILE = (8, 4, 1), (4, 8, 1)
 maps.ROWS, maps.COLUMNS, maps.SETS = 4, 8, 2

@@ -6,7 +6,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import sparse
 from sklearn.metrics import pairwise
 
-from unshuffle._distances import mirror_upper, squared_distances
+from unshuffle._core.distances import mirror_upper, squared_distances
 from unshuffle.kernels import (
     chi2_kernel,
     laplacian_kernel,

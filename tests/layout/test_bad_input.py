@@ -198,7 +198,7 @@ def test_a_fit_that_fails_leaves_the_last_one(check_layout):
 
 
 def test_kernels_too_large_for_memory_are_refused_before_they_are_made(monkeypatch):
-    from unshuffle import _parameters
+    from unshuffle._core import parameters as _parameters
 
     monkeypatch.setattr(_parameters, "available_memory", lambda: 10**4)
     with pytest.raises(MemoryError, match="needs"):

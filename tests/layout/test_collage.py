@@ -456,6 +456,6 @@ def test_parameters_outside_their_range_are_refused(flower, tiles, options, word
 
 
 def test_more_than_fits_into_memory_is_refused_first(flower, tiles, monkeypatch):
-    monkeypatch.setattr("unshuffle._parameters.available_memory", lambda: 10**6)
+    monkeypatch.setattr("unshuffle._core.parameters.available_memory", lambda: 10**6)
     with pytest.raises(MemoryError, match="Comparing 600 tiles with 600 cells"):
         Collage(flower, (20, 30), repeat=2).fit(tiles)

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from unshuffle import GridLayout, sort_grid
-from unshuffle._device import to_host
-from unshuffle.layout import _device_plain
-from unshuffle.layout._device_groups import coarse_sizes, draw_groups
+from unshuffle._run.device import to_host
+from unshuffle.layout._gpu import plain as _device_plain
+from unshuffle.layout._gpu.groups import coarse_sizes, draw_groups
 from unshuffle.metrics import neighbor_distance
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
@@ -234,8 +234,8 @@ def test_only_grids_of_channels_are_sorted(shape):
 @pytest.mark.parametrize("size", [(20, 13), (1, 40), (64, 48)])
 @pytest.mark.parametrize("wrap", [False, True])
 def test_averages_are_those_of_the_cores(size, wrap):
-    from unshuffle._parallel import Workers
-    from unshuffle.layout._surfaces import Raster
+    from unshuffle._run.parallel import Workers
+    from unshuffle.layout._cpu.surfaces import Raster
 
     planes = np.random.default_rng(0).normal(size=(2, *size)).astype(np.float32)
     with Workers(1) as workers:
@@ -280,9 +280,9 @@ import sys
 sys.modules["numba"] = None
 import numpy as np
 import torch
-import unshuffle._device
+import unshuffle._run.device
 if not torch.cuda.is_available():
-    unshuffle._device.STAND_IN = "cpu"
+    unshuffle._run.device.STAND_IN = "cpu"
 from unshuffle import GridLayout
 X = np.random.default_rng(0).random((25, 3))
 print(GridLayout(quality="fast", device="cuda").fit(X).grid_.shape)

@@ -12,8 +12,8 @@ import sys
 import numpy as np
 import pytest
 
-from unshuffle.layout import _device_plain as plain
-from unshuffle.layout._device_groups import draw_groups
+from unshuffle.layout._gpu import plain
+from unshuffle.layout._gpu.groups import draw_groups
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 pytest.importorskip("triton", reason="Triton is not installed")
@@ -44,7 +44,7 @@ def random_board(rng, n_planes, size, n_empty):
 
 
 def compare_averages(rng):
-    from unshuffle.layout import _device_kernels as kernels
+    from unshuffle.layout._gpu import triton_kernels as kernels
 
     for size in [(20, 13), (1, 40), (33, 1), (48, 64)]:
         for bandwidth in (0.8, 3.0, 9.7, 24.0):
@@ -58,7 +58,7 @@ def compare_averages(rng):
 
 
 def compare_exchanges(rng, n_planes, n_group):
-    from unshuffle.layout import _device_kernels as kernels
+    from unshuffle.layout._gpu import triton_kernels as kernels
 
     for size in [(20, 13), (1, 40), (33, 1)]:
         for n_empty in (0, 5):

@@ -9,7 +9,8 @@ from sklearn.base import clone
 from tests.counts import few
 
 from unshuffle import GridLayout
-from unshuffle.layout import _anneal, _surfaces
+from unshuffle.layout._cpu import anneal as _anneal
+from unshuffle.layout._cpu import surfaces as _surfaces
 
 seeds = st.integers(0, 10_000)
 QUALITIES = ["fast", "balanced", "best", "classic"]

@@ -207,6 +207,6 @@ def test_bad_items_are_refused(X, message):
 
 
 def test_too_many_neighbors_are_refused_before_they_are_allocated(monkeypatch):
-    monkeypatch.setattr("unshuffle._parameters.available_memory", lambda: 10**6)
+    monkeypatch.setattr("unshuffle._core.parameters.available_memory", lambda: 10**6)
     with pytest.raises(MemoryError, match="Choose a smaller `k`"):
         look_alikes(np.random.RandomState(0).randn(2000, 2), 1000)

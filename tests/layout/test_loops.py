@@ -10,12 +10,12 @@ from scipy.ndimage import gaussian_filter1d
 from scipy.optimize import linear_sum_assignment
 from tests.counts import many
 
-from unshuffle._parallel import Workers
-from unshuffle.layout import _surfaces
-from unshuffle.layout._anneal import GROUP, draw_groups
-from unshuffle.layout._group_loops import assign_groups, exchange_neighbors
-from unshuffle.layout._surface_loops import NOISE_OFFSETS, swap_passes
-from unshuffle.layout._surfaces import LONGEST_SHIFT, OWN_SHARE, Passes, Raster, Scatter
+from unshuffle._run.parallel import Workers
+from unshuffle.layout._cpu import surfaces as _surfaces
+from unshuffle.layout._cpu.anneal import GROUP, draw_groups
+from unshuffle.layout._cpu.group_loops import assign_groups, exchange_neighbors
+from unshuffle.layout._cpu.surface_loops import NOISE_OFFSETS, swap_passes
+from unshuffle.layout._cpu.surfaces import LONGEST_SHIFT, OWN_SHARE, Passes, Raster, Scatter
 
 sides = st.integers(1, 13)
 seeds = st.integers(0, 10_000)

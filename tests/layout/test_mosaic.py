@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unshuffle._color import lab_of_light, light_of_rgb, rgb_to_lab
+from unshuffle._core.color import lab_of_light, light_of_rgb, rgb_to_lab
 from unshuffle.layout._collage import (
     Mosaic,
     _independent_cells,

@@ -145,7 +145,7 @@ def test_its_default_kernel_is_the_papers_but_its_score_is_of_the_features(color
 
 
 def test_too_little_memory_is_said_before_it_is_taken(colors, monkeypatch):
-    from unshuffle import _parameters
+    from unshuffle._core import parameters as _parameters
 
     monkeypatch.setattr(_parameters, "available_memory", lambda: 10**5)
     with pytest.raises(MemoryError, match="needs"):
@@ -154,7 +154,7 @@ def test_too_little_memory_is_said_before_it_is_taken(colors, monkeypatch):
 
 
 def test_one_item_needs_no_matrix_of_all_cells(colors, check_layout, monkeypatch):
-    from unshuffle import _parameters
+    from unshuffle._core import parameters as _parameters
 
     monkeypatch.setattr(_parameters, "available_memory", lambda: 10**7)
     check_layout(GridLayout((100, 100), quality="classic").fit(colors(1)), 1)

@@ -95,7 +95,7 @@ def test_an_interrupt_between_steps_keeps_the_layout_of_the_last_step(colors, mo
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("unshuffle.layout._anneal._reorder", interrupt)
+    monkeypatch.setattr("unshuffle.layout._cpu.anneal._reorder", interrupt)
     with pytest.raises(KeyboardInterrupt):
         layout.fit(colors(40))
     assert layout.n_iter_ == len(states) > 1
@@ -147,7 +147,7 @@ def test_an_interrupt_of_a_second_fit_leaves_no_mixture(colors, check_layout, mo
         raise KeyboardInterrupt
 
     # before there is anything of the new one to be seen, the old one stays whole
-    monkeypatch.setattr("unshuffle.layout._anneal.unit_scale", interrupt)
+    monkeypatch.setattr("unshuffle.layout._cpu.anneal.unit_scale", interrupt)
     with pytest.raises(KeyboardInterrupt):
         layout.fit(colors(20, seed=2))
     check_layout(layout, 50)

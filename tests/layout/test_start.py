@@ -9,9 +9,9 @@ from tests.layout.test_invariants import draw_shape, kinds, seeds
 from tests.layout.test_progress import interrupt_at
 
 from unshuffle import GridLayout
-from unshuffle._device import to_host
+from unshuffle._run.device import to_host
 from unshuffle.images import lab_pixels
-from unshuffle.layout._start import make_way
+from unshuffle.layout._cpu.start import make_way
 from unshuffle.metrics import distance_preservation_quality
 
 QUALITIES = ["fast", "balanced", "best", "classic"]
@@ -276,7 +276,7 @@ def test_an_interrupt_before_the_first_step_keeps_the_start(colors, monkeypatch)
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("unshuffle.layout._anneal.anneal", interrupt)
+    monkeypatch.setattr("unshuffle.layout._cpu.anneal.anneal", interrupt)
     start = np.append(np.arange(36), np.full(6, -1)).reshape(6, 7)
     layout = GridLayout((6, 7))
     with pytest.raises(KeyboardInterrupt):

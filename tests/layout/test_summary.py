@@ -170,7 +170,7 @@ def test_amounts_below_zero_are_refused_where_counts_are_compared():
 
 
 def test_too_little_memory_is_said_before_it_is_taken(monkeypatch, digits):
-    from unshuffle import _parameters
+    from unshuffle._core import parameters as _parameters
 
     monkeypatch.setattr(_parameters, "available_memory", lambda: 10**6)
     with pytest.raises(MemoryError, match="candidates to 600 items needs"):

@@ -7,9 +7,10 @@ import pytest
 from scipy import sparse
 
 from unshuffle import KernelizedSorting
-from unshuffle._scalings import SCALINGS
-from unshuffle.matching import _auto_kernel, _fit
-from unshuffle.matching._auto_kernel import Choice, Tables, choose_by_known_pairs
+from unshuffle._core.scalings import SCALINGS
+from unshuffle.matching import _fit
+from unshuffle.matching._dense import auto_kernel as _auto_kernel
+from unshuffle.matching._dense.auto_kernel import Choice, Tables, choose_by_known_pairs
 
 
 def quiet(X, y, **options):

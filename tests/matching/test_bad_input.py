@@ -290,7 +290,7 @@ def test_nothing_is_lost_when_a_second_fit_is_refused():
 
 
 def test_too_many_items_for_memory_are_refused_before_any_is_taken(monkeypatch):
-    from unshuffle import _parameters
+    from unshuffle._core import parameters as _parameters
 
     monkeypatch.setattr(_parameters, "available_memory", lambda: 10_000)
     with pytest.raises(

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from unshuffle import KernelizedSorting
-from unshuffle.matching._factors import compute_factors
+from unshuffle.matching._low_rank.factors import compute_factors
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 

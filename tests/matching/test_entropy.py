@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import LinAlgError
 
-from unshuffle._quadratic import matched_sums
-from unshuffle.matching._entropy import entropy_value, entropy_weights
+from unshuffle._quadratic.problem import matched_sums
+from unshuffle.matching._dense.entropy import entropy_value, entropy_weights
 
 RIDGE = 0.05
 

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from unshuffle import _distances, _parameters
+from unshuffle._core import distances as _distances
+from unshuffle._core import parameters as _parameters
 from unshuffle.kernels import center, combined_gram, geodesic_kernel, rbf_kernel
-from unshuffle.matching import _blocks, _landmarks
-from unshuffle.matching._factors import compute_factors
+from unshuffle.matching._low_rank import blocks as _blocks
+from unshuffle.matching._low_rank import landmarks as _landmarks
+from unshuffle.matching._low_rank.factors import compute_factors
 
 VECTORS = ["linear", "rbf", "laplacian", "chi2", "geodesic", "local"]
 WORDS = ["river", "vote", "budget", "energy", "fishing", "border", "school", "market", "road"]

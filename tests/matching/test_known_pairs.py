@@ -9,8 +9,8 @@ from sklearn.preprocessing import StandardScaler
 
 from unshuffle import KernelizedSorting
 from unshuffle.matching import DoubtWarning
-from unshuffle.matching._kernel_pair import KernelPair
-from unshuffle.matching._known_pairs import learn_map, rank_errors
+from unshuffle.matching._dense.pair import KernelPair
+from unshuffle.matching._trust.known_pairs import learn_map, rank_errors
 
 
 def views(n_items=80, seed=0, noise=0.3):

@@ -4,10 +4,10 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from unshuffle import KernelizedSorting, MultiwaySorting
-from unshuffle._quadratic import QuadraticProblem
+from unshuffle._quadratic.problem import QuadraticProblem
 from unshuffle.kernels import SpectralPower, center, combined_gram, gram_matrix, zero_diagonal
-from unshuffle.matching._entropy import entropy_value
-from unshuffle.matching._refined import POWERS
+from unshuffle.matching._dense.entropy import entropy_value
+from unshuffle.matching._dense.search import POWERS
 from unshuffle.metrics._dependence import hsic_biased
 
 pytestmark = pytest.mark.filterwarnings("ignore::unshuffle.matching.DoubtWarning")

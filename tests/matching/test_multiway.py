@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import LinAlgError
 
-from unshuffle.matching._entropy import entropy_swap_changes, entropy_value, multiway_entropy
-from unshuffle.matching._multiway import multiway_hsic, multiway_weights
+from unshuffle.matching._dense.entropy import entropy_swap_changes, entropy_value, multiway_entropy
+from unshuffle.matching._several.joint import multiway_hsic, multiway_weights
 from unshuffle.metrics._dependence import hsic_biased
 
 RIDGE = 0.05

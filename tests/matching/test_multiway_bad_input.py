@@ -106,7 +106,7 @@ def test_bad_parameters_are_named(parameters):
 
 
 def test_memory_is_checked_first(monkeypatch):
-    monkeypatch.setattr("unshuffle._parameters.available_memory", lambda: 3000)
+    monkeypatch.setattr("unshuffle._core.parameters.available_memory", lambda: 3000)
     with pytest.raises(MemoryError, match=r"Aligning 3 collections of 6 items .*Fit samples"):
         MultiwaySorting().fit([A, B, C])
 

@@ -15,8 +15,8 @@ from tests.counts import few
 
 from unshuffle import KernelizedSorting, MultiwaySorting
 from unshuffle.kernels import gram_matrix
-from unshuffle.matching._entropy import multiway_entropy
-from unshuffle.matching._multiway import multiway_hsic
+from unshuffle.matching._dense.entropy import multiway_entropy
+from unshuffle.matching._several.joint import multiway_hsic
 
 OBJECTIVES = ("hsic", "entropy")
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from unshuffle import KernelizedSorting
-from unshuffle.matching import DoubtWarning, _fit, _refined
+from unshuffle.matching import DoubtWarning, _fit
+from unshuffle.matching._dense import search as _refined
 
 pytestmark = pytest.mark.filterwarnings("ignore::unshuffle.matching.DoubtWarning")
 

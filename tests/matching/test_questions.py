@@ -10,8 +10,9 @@ from tests.counts import few
 
 from unshuffle import KernelizedSorting
 from unshuffle.kernels import SpectralPower, rbf_kernel
-from unshuffle.matching import DoubtWarning, _questions
-from unshuffle.matching._questions import choose_questions
+from unshuffle.matching import DoubtWarning
+from unshuffle.matching._trust import questions as _questions
+from unshuffle.matching._trust.questions import choose_questions
 
 pytestmark = pytest.mark.filterwarnings("ignore::unshuffle.matching.DoubtWarning")
 

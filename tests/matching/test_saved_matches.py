@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unshuffle import _saving
+from unshuffle._files import saving as _saving
 from unshuffle.matching import Matches
 
 ODD = ["\r", "two\nlines", "\u2028", "a,b", '"', "\x00", "", " x "]

@@ -13,7 +13,7 @@ from tests.counts import few
 from unshuffle import MultiwaySorting
 from unshuffle.kernels import gram_matrix, rbf_kernel
 from unshuffle.matching import DoubtWarning
-from unshuffle.matching._shared_columns import NEARLY, find_shared_columns
+from unshuffle.matching._several.shared_columns import NEARLY, find_shared_columns
 
 OBJECTIVES = ("hsic", "entropy")
 

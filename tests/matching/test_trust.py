@@ -6,8 +6,8 @@ from sklearn.metrics import roc_auc_score
 
 from unshuffle import KernelizedSorting
 from unshuffle.matching import DoubtWarning
-from unshuffle.matching._refined import disagreement
-from unshuffle.matching._trust import calibrate
+from unshuffle.matching._dense.search import disagreement
+from unshuffle.matching._trust.evidence import calibrate
 
 
 def quiet_fit(X, y, *, frozen=None, **params):

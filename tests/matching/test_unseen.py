@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from tests.counts import few
 
 from unshuffle import KernelizedSorting
-from unshuffle._scalings import SCALERS, SCALINGS
+from unshuffle._core.scalings import SCALERS, SCALINGS
 from unshuffle.matching import DoubtWarning
 from unshuffle.matching._unseen import PairMap
 

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from tests.counts import few
 
 from unshuffle import KernelizedSorting
-from unshuffle._quadratic import assign_free
+from unshuffle._quadratic.problem import assign_free
 from unshuffle.datasets import photo_halves
 from unshuffle.images import color_histogram, lab_pixels
 from unshuffle.kernels import gram_matrix
-from unshuffle.matching import _views
-from unshuffle.matching._kernel_pair import KernelPair
-from unshuffle.matching._views import Views, choose_partners
+from unshuffle.matching._dense import views as _views
+from unshuffle.matching._dense.pair import KernelPair
+from unshuffle.matching._dense.views import Views, choose_partners
 
 NOTHING = np.empty((0, 2), dtype=np.intp)
 EVEN = np.ones(2), np.ones(2)

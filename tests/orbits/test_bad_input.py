@@ -234,6 +234,6 @@ def test_frames_with_other_columns_are_refused(arc):
 
 
 def test_memory_is_checked_first(monkeypatch):
-    monkeypatch.setattr("unshuffle._parameters.available_memory", lambda: 1000)
+    monkeypatch.setattr("unshuffle._core.parameters.available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match=r"Learning 3 x 3 matrices .*n_components"):
         OrbitLearner(1).fit(points())

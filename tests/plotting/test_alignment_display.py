@@ -5,7 +5,7 @@ import pytest
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 
-from unshuffle._color import draw_points
+from unshuffle._core.color import draw_points
 from unshuffle.alignment import MinimumVolumePCA
 from unshuffle.datasets import digit_sets
 from unshuffle.plotting import AlignmentDisplay

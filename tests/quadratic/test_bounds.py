@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.counts import many
 
-from unshuffle import _quadratic_bounds
-from unshuffle._matrix_symmetries import representatives
-from unshuffle._quadratic_ascent import ascend
-from unshuffle._quadratic_bounds import BoundProblem, gilmore_lawler, prove
+from unshuffle.assignment._exact import bounds as _quadratic_bounds
+from unshuffle.assignment._exact.symmetries import representatives
+from unshuffle.assignment._exact.ascent import ascend
+from unshuffle.assignment._exact.bounds import BoundProblem, gilmore_lawler, prove
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unshuffle._assign import assign
-from unshuffle._mean_field import (
+from unshuffle._assign.linear import assign
+from unshuffle._quadratic.mean_field import (
     anneal_shares,
     frank_wolfe,
     interaction_spread,
@@ -12,7 +12,7 @@ from unshuffle._mean_field import (
     one_hot,
     soften,
 )
-from unshuffle._quadratic import QuadraticProblem, as_hermitian, assign_free
+from unshuffle._quadratic.problem import QuadraticProblem, as_hermitian, assign_free
 
 
 def kernel(points):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unshuffle._quadratic import QuadraticProblem, as_hermitian, climb, matched_sums
+from unshuffle._quadratic.problem import QuadraticProblem, as_hermitian, climb, matched_sums
 
 
 def kernel(n_items, seed, n_features=3):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 from tests.counts import many
 
-from unshuffle._quadratic_bounds import BoundProblem, gilmore_lawler, prove
+from unshuffle.assignment._exact.bounds import BoundProblem, gilmore_lawler, prove
 
 
 @st.composite

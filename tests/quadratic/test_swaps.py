@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.counts import many
 
-from unshuffle import _quadratic
-from unshuffle._quadratic import QuadraticProblem, swap_ascent
+from unshuffle._quadratic import problem as _quadratic
+from unshuffle._quadratic.problem import QuadraticProblem, swap_ascent
 
 
 def similarities(n_items, random, *, integer=False, hermitian=False, diagonal=False):

@@ -20,12 +20,13 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from unshuffle import GridLayout, KernelizedSorting, OrbitLearner, PermutationInvariantSVC, _device
+from unshuffle import GridLayout, KernelizedSorting, OrbitLearner, PermutationInvariantSVC
+from unshuffle._run import device as _device
 from unshuffle.cli import main
 from unshuffle.datasets import make_paired_views, mixture_sets
 from unshuffle.kernels import ExpectedLikelihoodKernel
-from unshuffle.web import _state_file
-from unshuffle.web._session import Session
+from unshuffle.web._work import state_file as _state_file
+from unshuffle.web._wall.session import Session
 
 
 def of_estimator(fitted: Any) -> list[Any]:

@@ -5,7 +5,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from unshuffle import PermutationInvariantSVC
-from unshuffle._bags import Bags
+from unshuffle._core.bags import Bags
 from unshuffle.svm._paper import _on_side
 from unshuffle.svm._templates import nearest_candidates
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from unshuffle._bags import Bags
+from unshuffle._core.bags import Bags
 from unshuffle.svm._templates import enclosing_ball, nearest_candidates
 
 

@@ -14,7 +14,7 @@ from sklearn.base import (
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from unshuffle._bags import BagEstimatorMixin, Bags
+from unshuffle._core.bags import BagEstimatorMixin, Bags
 from unshuffle.testing import check_bag_estimator, parametrize_with_bag_checks
 from unshuffle.testing._run import _NAMES
 

@@ -7,7 +7,7 @@ from tests.registry import BAG_ESTIMATORS, NAMES
 
 import unshuffle
 from unshuffle import kernels
-from unshuffle._bags import BagEstimatorMixin
+from unshuffle._core.bags import BagEstimatorMixin
 from unshuffle.testing import parametrize_with_bag_checks
 
 

@@ -4,7 +4,7 @@ import numpy as np
 from PIL import Image
 
 from unshuffle.images import read_folder
-from unshuffle.web._exports import WALL_MAKERS, Wall
+from unshuffle.web._wall.exports import WALL_MAKERS, Wall
 
 
 class Slow:

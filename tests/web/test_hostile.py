@@ -24,10 +24,10 @@ import pytest
 from PIL import Image, PngImagePlugin
 from tests.web.conftest import Server
 
-from unshuffle.web._album import is_own_name
-from unshuffle.web._app import make_app
-from unshuffle.web._session import Session
-from unshuffle.web._state_file import StateFile
+from unshuffle.web._work.album import is_own_name
+from unshuffle.web._http.app import make_app
+from unshuffle.web._wall.session import Session
+from unshuffle.web._work.state_file import StateFile
 
 pytestmark = pytest.mark.xdist_group(__name__)
 
@@ -904,7 +904,7 @@ def test_a_server_that_does_not_start_leaves_the_wall_as_it_was(open_session, mo
     session = open_session()
     path = session._file.path
     before = path.read_bytes()
-    monkeypatch.setattr("unshuffle.web._album.MOST_PICTURES", 3)
+    monkeypatch.setattr("unshuffle.web._work.album.MOST_PICTURES", 3)
     with pytest.raises(ValueError, match="at most 3"):
         session.open()
     session.close()

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from unshuffle.web import _jobs
-from unshuffle.web._jobs import Jobs, TooMany
+from unshuffle.web._work import jobs as _jobs
+from unshuffle.web._work.jobs import Jobs, TooMany
 
 
 @pytest.fixture

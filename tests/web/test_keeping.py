@@ -12,12 +12,12 @@ from contextlib import contextmanager
 import pytest
 from tests.web.conftest import write_photos
 
-from unshuffle.web import _state_file
-from unshuffle.web._collage import Studio
-from unshuffle.web._pairing import Pairing
-from unshuffle.web._refusal import Refused
-from unshuffle.web._session import Session
-from unshuffle.web._state_file import StateFile
+from unshuffle.web._work import state_file as _state_file
+from unshuffle.web._collage.studio import Studio
+from unshuffle.web._match.pairing import Pairing
+from unshuffle.web._http.refusal import Refused
+from unshuffle.web._wall.session import Session
+from unshuffle.web._work.state_file import StateFile
 
 VIEWS = ["wall", "match", "collage"]
 COMPANIONS = {"wall": "wall.json", "match": "wall.match.json", "collage": "wall.collage.json"}
@@ -101,7 +101,7 @@ def test_a_state_that_is_not_saved_is_said_until_it_is(open_views, tmp_path, mon
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_it_is_saved_without_a_change_once_there_is_room(open_views, tmp_path, monkeypatch, name):
-    monkeypatch.setattr("unshuffle.web._workspace._RETRY", 0.05)
+    monkeypatch.setattr("unshuffle.web._work.workspace._RETRY", 0.05)
     view = open_views()[name]
     heard = threading.Event()
     with full_disk(monkeypatch):

@@ -13,11 +13,11 @@ from PIL import Image
 
 from unshuffle.datasets import photo_halves
 from unshuffle.matching import Matches
-from unshuffle.web import _pairing
-from unshuffle.web._pairing import Pairing
-from unshuffle.web._pairs import Pairs
-from unshuffle.web._refusal import Refused
-from unshuffle.web._state_file import StateFile
+from unshuffle.web._match import pairing as _pairing
+from unshuffle.web._match.pairing import Pairing
+from unshuffle.web._match.pairs import Pairs
+from unshuffle.web._http.refusal import Refused
+from unshuffle.web._work.state_file import StateFile
 
 N = 40
 ANIMALS = ["cat", "dog", "fox", "owl", "bee", "ant", "elk", "cod", "hen", "ram"]

@@ -8,8 +8,8 @@ pytest.importorskip("starlette", reason="the page needs unshuffle[web]")
 
 from starlette.requests import Request
 
-from unshuffle.web._refusal import Refused
-from unshuffle.web._requests import MOST_LISTENERS, Streams
+from unshuffle.web._http.refusal import Refused
+from unshuffle.web._http.requests import MOST_LISTENERS, Streams
 
 SCOPE = {"type": "http", "method": "GET", "path": "/", "headers": [], "query_string": b""}
 

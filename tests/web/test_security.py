@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from unshuffle.web._app import make_app
-from unshuffle.web._security import Guard, new_token
+from unshuffle.web._http.app import make_app
+from unshuffle.web._http.security import Guard, new_token
 
 TOKEN = "uWb3kQ9rX0aLmZ_7-TfYcEoNsHdVgJpR2i5v8x1z4B6"
 HOST = "127.0.0.1:8765"

@@ -181,7 +181,7 @@ def test_the_usual_port_gives_way(monkeypatch):
 
 def test_what_to_install_is_said(monkeypatch, photos):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    monkeypatch.delitem(sys.modules, "unshuffle.web._server", raising=False)
+    monkeypatch.delitem(sys.modules, "unshuffle.web._http.server", raising=False)
     with pytest.raises(ImportError, match=r"pip install 'unshuffle\[web\]'"):
         serve_page(photos, open_browser=False)
 

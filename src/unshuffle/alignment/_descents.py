@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._arrays import as_array
-from unshuffle._bags import MISSING, Bags, check_gap, gathered
-from unshuffle._kernel_features import PointFeatures, kernel_name
-from unshuffle._progress import Callback, Search
+from unshuffle._core.arrays import as_array
+from unshuffle._core.bags import MISSING, Bags, check_gap, gathered
+from unshuffle._core.kernel_features import PointFeatures, kernel_name
+from unshuffle._run.search import Callback, Search
 from unshuffle.alignment._paper import variational_sweep
 from unshuffle.alignment._sweeps import (
     Arrangement,

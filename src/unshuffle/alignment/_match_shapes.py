@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from unshuffle._arrays import as_numbers, as_rows, check_magnitude
-from unshuffle._distances import squared_distances
-from unshuffle._parameters import check_memory, check_positive
+from unshuffle._core.arrays import as_numbers, as_rows, check_magnitude
+from unshuffle._core.distances import squared_distances
+from unshuffle._core.parameters import check_memory, check_positive
 from unshuffle.assignment import solve_assignment
 from unshuffle.kernels import rbf_kernel
 

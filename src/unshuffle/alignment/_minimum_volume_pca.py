@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._bags import (
+from unshuffle._core.bags import (
     MISSING,
     BagEstimatorMixin,
     Bags,
@@ -19,9 +19,9 @@ from unshuffle._bags import (
     equal_sizes,
     gathered,
 )
-from unshuffle._kernel_features import PointFeatures
-from unshuffle._parallel import check_n_jobs
-from unshuffle._parameters import (
+from unshuffle._core.kernel_features import PointFeatures
+from unshuffle._run.parallel import check_n_jobs
+from unshuffle._core.parameters import (
     ARRAY,
     FLAG,
     FUNCTION,
@@ -32,8 +32,8 @@ from unshuffle._parameters import (
     number,
     option,
 )
-from unshuffle._printing import warn_user
-from unshuffle._progress import Callback, fit_by_search
+from unshuffle._run.printing import warn_user
+from unshuffle._run.search import Callback, fit_by_search
 from unshuffle.alignment._components import (
     Components,
     check_fractions,

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._assign import assign
+from unshuffle._assign.linear import assign
 from unshuffle.alignment._sweeps import LEAST_GAIN, MAX_ASSIGNMENTS, Arrangement
 
 Array = NDArray[np.float64]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from unshuffle._assign import assign, nearest_order, nearest_orders, slot_distances
+from unshuffle._assign.linear import assign, nearest_order, nearest_orders, slot_distances
 from unshuffle.alignment._volume import LeaveOneOut
 
 Array = NDArray[np.float64]

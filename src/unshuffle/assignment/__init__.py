@@ -1,6 +1,6 @@
 """Matching of rows to columns: linear and quadratic, exact, by search, and soft."""
 
-from unshuffle._assign import Assignment
+from unshuffle._assign.linear import Assignment
 from unshuffle.assignment._quadratic_assignment import quadratic_assignment
 from unshuffle.assignment._soft import soft_assignment
 from unshuffle.assignment._solve import solve_assignment

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import OptimizeResult
 
-from unshuffle._parallel import check_n_jobs
-from unshuffle._parameters import check_callback, check_count, check_option, check_positive
-from unshuffle._progress import Callback, Search, Stopped
-from unshuffle._quadratic import Permutation
-from unshuffle._quadratic_bounds import gilmore_lawler, prove
-from unshuffle._quadratic_search import DeepSearch
+from unshuffle._run.parallel import check_n_jobs
+from unshuffle._core.parameters import check_callback, check_count, check_option, check_positive
+from unshuffle._run.search import Callback, Search, Stopped
+from unshuffle._quadratic.problem import Permutation
+from unshuffle.assignment._exact.bounds import gilmore_lawler, prove
+from unshuffle.assignment._search.climb import DeepSearch
 from unshuffle.assignment._quadratic_task import (
     Task,
     as_random_state,

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult
 
-from unshuffle._arrays import as_numbers, check_finite, check_magnitude
-from unshuffle._grams import check_frozen, check_shape
-from unshuffle._parameters import (
+from unshuffle._core.arrays import as_numbers, check_finite, check_magnitude
+from unshuffle._core.grams import check_frozen, check_shape
+from unshuffle._core.parameters import (
     check_count,
     check_flag,
     check_memory,
@@ -19,9 +19,9 @@ from unshuffle._parameters import (
     check_positive,
     check_seed,
 )
-from unshuffle._quadratic import Permutation, QuadraticProblem, as_hermitian
-from unshuffle._quadratic_bounds import BoundProblem
-from unshuffle._quadratic_search import Start, relaxed
+from unshuffle._quadratic.problem import Permutation, QuadraticProblem, as_hermitian
+from unshuffle.assignment._exact.bounds import BoundProblem
+from unshuffle.assignment._search.climb import Start, relaxed
 from unshuffle.assignment._quadratic_units import Units, check_sums
 from unshuffle.assignment._solve import as_matrix
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._quadratic import LARGEST
+from unshuffle._quadratic.problem import LARGEST
 
 # Matrices whose largest numbers have exponents of two in this range are solved as they are.
 USUAL = 100

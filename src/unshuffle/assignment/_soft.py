@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from unshuffle._arrays import find_inliers, middle, table_shape
-from unshuffle._grams import check_frozen
-from unshuffle._parameters import check_count, check_flag, check_kernel_memory, check_positive
+from unshuffle._core.arrays import find_inliers, middle, table_shape
+from unshuffle._core.grams import check_frozen
+from unshuffle._core.parameters import check_count, check_flag, check_kernel_memory, check_positive
 from unshuffle.assignment._solve import check_assignment_cost, check_feasible, check_forbidden
 
 DEFAULT_EPSILON = 0.1  # in standard deviations of the cost

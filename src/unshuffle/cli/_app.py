@@ -72,7 +72,7 @@ def _shorter(why: str) -> str:
     """What to do about pictures in place of a folder: a shell turns photos/*.jpg into many."""
     if not why.startswith("Got unexpected extra argument"):
         return why
-    from unshuffle._decoding import SUFFIXES
+    from unshuffle._pictures.decoding import SUFFIXES
 
     pictures = [each for each in sys.argv[2:] if each.lower().endswith(SUFFIXES)]
     if len(pictures) < 2:
@@ -258,7 +258,7 @@ def progress_bar(description: str, *, show: bool) -> Iterator[Advance]:
 
 def time_left(elapsed: float, fraction: float) -> str:
     """Time that the rest of the work takes at the pace so far; "" while that is unknown."""
-    from unshuffle._printing import duration
+    from unshuffle._run.printing import duration
 
     if elapsed < 2 or not 0.05 <= fraction < 1:
         return ""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from unshuffle._files import BadInput, check_regular_file
-from unshuffle._tables import counted, find_column, read_delimited
-from unshuffle._typed_files import read_parquet_text
+from unshuffle._files.paths import BadInput, check_regular_file
+from unshuffle._files.tables import counted, find_column, read_delimited
+from unshuffle._files.typed import read_parquet_text
 
 SUFFIXES = (".csv", ".tsv", ".parquet")
 _NAME = "name"  # heading of the names themselves, on a page and in a saved selection

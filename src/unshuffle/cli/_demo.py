@@ -14,9 +14,9 @@ from scipy.ndimage import gaussian_filter, rotate, zoom
 from sklearn.datasets import load_digits, load_sample_image
 
 from unshuffle import Collage, GridLayout, KernelizedSorting, MinimumVolumePCA, OrbitLearner
-from unshuffle._color import PAPER
-from unshuffle._files import BadInput, check_output_path
-from unshuffle._folders import MANIFEST, changed_files, list_files_in
+from unshuffle._core.color import PAPER
+from unshuffle._files.paths import BadInput, check_output_path
+from unshuffle._files.folders import MANIFEST, changed_files, list_files_in
 from unshuffle.cli._app import NotWritten, progress_bar, report_to, say
 from unshuffle.cli._help import program_name
 from unshuffle.cli._options import DemoOptions

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from unshuffle._environment import look_around, missing_parts, printable
+from unshuffle._run.environment import look_around, missing_parts, printable
 from unshuffle.cli import CHECK_FAILED
 from unshuffle.cli._app import one_line, print_error, print_output, progress_bar, user_warnings
 from unshuffle.cli._help import program_name, with_own_pip

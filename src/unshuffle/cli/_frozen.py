@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._files import BadInput, check_regular_file
-from unshuffle._tables import Line, csv_lines, read_text_file
+from unshuffle._files.paths import BadInput, check_regular_file
+from unshuffle._files.tables import Line, csv_lines, read_text_file
 
 PAIRS_EXPECTED = "Give one line for each pair: item of A, item of B."
 HINTS_EXPECTED = "Give one line for each likely pair: item of A, item of B, probability."

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import unshuffle
-from unshuffle._arrays import check_n_items
-from unshuffle._device import find_device
-from unshuffle._documents import read_documents
-from unshuffle._files import BadInput
-from unshuffle._parameters import did_you_mean
-from unshuffle._tables import Table, TableOptions, counted
+from unshuffle._core.arrays import check_n_items
+from unshuffle._run.device import find_device
+from unshuffle._files.documents import read_documents
+from unshuffle._files.paths import BadInput
+from unshuffle._core.parameters import did_you_mean
+from unshuffle._files.tables import Table, TableOptions, counted
 from unshuffle.cli._app import (
     fit,
     note,

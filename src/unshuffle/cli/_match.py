@@ -11,10 +11,10 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 import unshuffle
-from unshuffle._color import SHEET_SUFFIXES
-from unshuffle._files import BadInput, check_regular_file
-from unshuffle._saving import import_parquet
-from unshuffle._tables import TableOptions
+from unshuffle._core.color import SHEET_SUFFIXES
+from unshuffle._files.paths import BadInput, check_regular_file
+from unshuffle._files.saving import import_parquet
+from unshuffle._files.tables import TableOptions
 from unshuffle.cli import NOT_TRUSTED
 from unshuffle.cli._app import fit, note, one_line, progress_bar, say, warn
 from unshuffle.cli._frozen import read_frozen_pairs, read_hints

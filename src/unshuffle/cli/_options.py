@@ -34,7 +34,7 @@ ENCODERS = "MODEL.onnx, timm:NAME or open_clip:NAME"
 
 
 def _split(features: list[str] | None) -> list[str]:
-    from unshuffle._files import split_kinds  # loads NumPy, which --help does without
+    from unshuffle._files.paths import split_kinds  # loads NumPy, which --help does without
 
     return [name for each in features or () for name in split_kinds(each)]
 

@@ -7,8 +7,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits, load_sample_image
 
-from unshuffle._parameters import check_count, check_memory, check_real, check_seed
-from unshuffle._printing import short_repr
+from unshuffle._core.parameters import check_count, check_memory, check_real, check_seed
+from unshuffle._run.printing import short_repr
 
 Array = NDArray[np.float64]
 Random = np.random.RandomState

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
-from unshuffle._color import draw_points
-from unshuffle._parameters import check_count, check_memory, check_real, check_seed
-from unshuffle._printing import short_repr
+from unshuffle._core.color import draw_points
+from unshuffle._core.parameters import check_count, check_memory, check_real, check_seed
+from unshuffle._run.printing import short_repr
 from unshuffle.datasets._paired import Seed
 
 

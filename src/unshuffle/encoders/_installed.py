@@ -16,7 +16,7 @@ from urllib.request import getproxies
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._device import find_device
+from unshuffle._run.device import find_device
 from unshuffle.encoders._encoder import Encoder, batch_for, digest, encode_on, reason
 
 # Part of the key of all vectors: increase it when they change.

@@ -1,15 +1,15 @@
 """Pictures: safe reading, features, masks, sheets, morphs and web pages."""
 
-from unshuffle._color import rgb_to_lab
-from unshuffle._picture_cache import default_cache
+from unshuffle._core.color import rgb_to_lab
+from unshuffle._pictures.cache import default_cache
 from unshuffle.images._describe import describe, read_features
 from unshuffle.images._features import color_histogram, color_texture, lab_pixels
 from unshuffle.images._masks import read_mask, text_mask
 from unshuffle.images._morphs import Drawing, morph_frames, morph_strip, picture_points, save_gif
-from unshuffle.images._page import write_page
+from unshuffle.images._wall.writer import write_page
 from unshuffle.images._reading import ImageCollection, read_folder, read_image, visible_files
 from unshuffle.images._sheets import grid_sheet, matched_sheet, points_sheet, save_sheet
-from unshuffle.images._text_tiles import text_tiles
+from unshuffle.images._wall.text_tiles import text_tiles
 from unshuffle.images._visual_words import visual_words
 
 __all__ = [

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from unshuffle._cluster import runs_elsewhere
-from unshuffle._parallel import map_parallel, one_blas_thread, stream_elsewhere
+from unshuffle._run.cluster import runs_elsewhere
+from unshuffle._run.parallel import map_parallel, one_blas_thread, stream_elsewhere
 
 # Fewer pictures are described by all their numbers.
 MANY = 10_000

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from unshuffle._color import rgb_to_lab
-from unshuffle._grids import check_images
-from unshuffle._parameters import check_count, check_memory
+from unshuffle._core.color import rgb_to_lab
+from unshuffle._core.grids import check_images
+from unshuffle._core.parameters import check_count, check_memory
 
 Maps = NDArray[np.float32]
 _CELLS = 4

@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from PIL import Image
 from scipy.spatial import cKDTree
 
-from unshuffle._arrays import as_numbers
-from unshuffle._color import MAX_SHEET_SIDE, PAPER, SHEET_SUFFIXES, Color
-from unshuffle._files import check_output_path
-from unshuffle._grams import check_permutation
-from unshuffle._grids import check_cell_points, check_grid, check_images, check_sheet_values
-from unshuffle._parameters import check_count, check_memory
-from unshuffle._saving import replace_file
+from unshuffle._core.arrays import as_numbers
+from unshuffle._core.color import MAX_SHEET_SIDE, PAPER, SHEET_SUFFIXES, Color
+from unshuffle._files.paths import check_output_path
+from unshuffle._core.grams import check_permutation
+from unshuffle._core.grids import check_cell_points, check_grid, check_images, check_sheet_values
+from unshuffle._core.parameters import check_count, check_memory
+from unshuffle._files.saving import replace_file
 
 # Longest side that each format can record.
 _LONGEST_SIDE = {"JPEG": 65_535, "WEBP": 16_383}

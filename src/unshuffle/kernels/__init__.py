@@ -1,6 +1,6 @@
 """Kernels between vectors, texts and sets of points, and operations on Gram matrices."""
 
-from unshuffle._distances import median_gamma
+from unshuffle._core.distances import median_gamma
 from unshuffle.kernels._centering import (
     SpectralPower,
     center,
@@ -25,7 +25,7 @@ from unshuffle.kernels.sets._expected_likelihood import ExpectedLikelihoodKernel
 from unshuffle.kernels.sets._fisher_vectors import FisherVectorKernel
 from unshuffle.kernels.sets._max_map import MaxMapKernel
 from unshuffle.kernels.sets._mean_map import MeanMapKernel
-from unshuffle.kernels.sets._mixtures import Mixture
+from unshuffle.kernels.sets._models.mixtures import Mixture
 from unshuffle.kernels.sets._set_kernel import SetKernel
 from unshuffle.kernels.sets._set_kernel_sum import SetKernelSum
 from unshuffle.kernels.sets._sliced_wasserstein import SlicedWassersteinKernel

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unshuffle._arrays import as_numbers, middle, table_shape
-from unshuffle._grams import check_centered_norm, check_gram
-from unshuffle._parallel import eigh, product
-from unshuffle._parameters import check_flag, check_kernel_memory, check_positive
+from unshuffle._core.arrays import as_numbers, middle, table_shape
+from unshuffle._core.grams import check_centered_norm, check_gram
+from unshuffle._run.parallel import eigh, product
+from unshuffle._core.parameters import check_flag, check_kernel_memory, check_positive
 
 _BLOCK = 256
 

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components, dijkstra
 
-from unshuffle._arrays import check_magnitude, check_resolved, check_vectors, middle
-from unshuffle._distances import (
+from unshuffle._core.arrays import check_magnitude, check_resolved, check_vectors, middle
+from unshuffle._core.distances import (
     as_float64,
     exponential_of,
     manhattan,
@@ -16,9 +16,9 @@ from unshuffle._distances import (
     mirror_upper,
     squared_distances,
 )
-from unshuffle._neighbors import spanning_tree, symmetric_graph
-from unshuffle._parallel import spans
-from unshuffle._parameters import check_count, check_kernel_memory, check_option, check_positive
+from unshuffle._core.neighbors import spanning_tree, symmetric_graph
+from unshuffle._run.parallel import spans
+from unshuffle._core.parameters import check_count, check_kernel_memory, check_option, check_positive
 
 METRICS = ("euclidean", "correlation", "cosine", "manhattan")
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from unshuffle._arrays import (
+from unshuffle._core.arrays import (
     check_magnitude,
     check_nonnegative,
     check_outliers,
@@ -17,8 +17,8 @@ from unshuffle._arrays import (
     check_vectors,
     table_shape,
 )
-from unshuffle._distances import exponential, inner_products, products_about_middle
-from unshuffle._grams import (
+from unshuffle._core.distances import exponential, inner_products, products_about_middle
+from unshuffle._core.grams import (
     KERNELS,
     Kernel,
     check_gram,
@@ -29,8 +29,8 @@ from unshuffle._grams import (
     collection_for_each,
     gram_copies,
 )
-from unshuffle._kernel_features import call_kernel, kernel_name
-from unshuffle._parameters import check_flag, check_kernel_memory, check_option, check_positive
+from unshuffle._core.kernel_features import call_kernel, kernel_name
+from unshuffle._core.parameters import check_flag, check_kernel_memory, check_option, check_positive
 from unshuffle.kernels._centering import scale_to_unit_norm
 from unshuffle.kernels._geodesic import geodesic_kernel, local_kernel
 from unshuffle.kernels._text import text_kernel

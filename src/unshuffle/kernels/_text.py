@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
-from unshuffle._arrays import check_documents, table_shape
-from unshuffle._distances import inner_products
-from unshuffle._parameters import check_count, check_kernel_memory, check_real
+from unshuffle._core.arrays import check_documents, table_shape
+from unshuffle._core.distances import inner_products
+from unshuffle._core.parameters import check_count, check_kernel_memory, check_real
 
 # \w lacks the vowel signs of many scripts, which would split their words.
 _WORD = re.compile(r"[\w\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0dff]+")

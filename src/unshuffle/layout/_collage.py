@@ -12,13 +12,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._arrays import check_length
-from unshuffle._color import lab_of_light, light_of_rgb
-from unshuffle._distances import squared_distances
-from unshuffle._grids import check_images, check_picture
-from unshuffle._mean_field import interaction_spread
-from unshuffle._parallel import Workers, check_n_jobs
-from unshuffle._parameters import (
+from unshuffle._core.arrays import check_length
+from unshuffle._core.color import lab_of_light, light_of_rgb
+from unshuffle._core.distances import squared_distances
+from unshuffle._core.grids import check_images, check_picture
+from unshuffle._quadratic.mean_field import interaction_spread
+from unshuffle._run.parallel import Workers, check_n_jobs
+from unshuffle._core.parameters import (
     ARRAY,
     Constraints,
     check_memory,
@@ -27,7 +27,7 @@ from unshuffle._parameters import (
     number,
     option,
 )
-from unshuffle._progress import Callback, Search, fit_by_search
+from unshuffle._run.search import Callback, Search, fit_by_search
 from unshuffle.assignment import solve_assignment
 from unshuffle.layout._shape import check_rectangle
 
@@ -403,7 +403,7 @@ class _Tray:
     def __init__(
         self, mosaic: Mosaic, items: Index, shape: tuple[int, int], rng: Any, workers: Workers
     ) -> None:
-        from unshuffle.layout._surfaces import Raster  # numba is slow to load
+        from unshuffle.layout._cpu.surfaces import Raster  # numba is slow to load
 
         self.mosaic, self.rng, self.workers = mosaic, rng, workers
         self.surface = Raster(*shape, wrap=False)
@@ -449,7 +449,7 @@ class _Tray:
 
     def _reorder(self, around: Planes, some: Index | None, side: float, raise_by: float) -> None:
         """Assign groups of items to their cells, given the features around them."""
-        from unshuffle.layout._anneal import assign_all, draw_groups
+        from unshuffle.layout._cpu.anneal import assign_all, draw_groups
 
         self.field[: len(around)] = np.float32(self.mosaic.smoothness) * around
         groups = cells, starts = draw_groups(self.surface, side, some, self.rng)

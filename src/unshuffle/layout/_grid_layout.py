@@ -9,16 +9,16 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from unshuffle._arrays import (
+from unshuffle._core.arrays import (
     check_column_names,
     check_length,
     check_not_file,
     check_resolved,
     is_text,
 )
-from unshuffle._device import find_device, is_tensor, like, to_host
-from unshuffle._parallel import check_n_jobs
-from unshuffle._parameters import (
+from unshuffle._run.device import find_device, is_tensor, like, to_host
+from unshuffle._run.parallel import check_n_jobs
+from unshuffle._core.parameters import (
     FLAG,
     FUNCTION,
     Constraints,
@@ -26,7 +26,7 @@ from unshuffle._parameters import (
     number,
     option,
 )
-from unshuffle._progress import Callback, Search, fit_by_search
+from unshuffle._run.search import Callback, Search, fit_by_search
 from unshuffle.layout._paper import solve_classic
 from unshuffle.layout._problem import (
     Layout,
@@ -37,7 +37,7 @@ from unshuffle.layout._problem import (
     is_tabular,
 )
 from unshuffle.layout._shape import Index, Shape, check_frozen_cells
-from unshuffle.layout._start import check_start, make_way
+from unshuffle.layout._cpu.start import check_start, make_way
 from unshuffle.metrics import distance_preservation_quality
 
 # Above so many items the score is estimated from 640 of them, or from fewer where each takes
@@ -353,7 +353,7 @@ class GridLayout(BaseEstimator):
         kernel = self._kernel_for(X)
         if is_tensor(X):
             if X.device == device and kernel == "linear":
-                from unshuffle.layout._device_features import check_tensor
+                from unshuffle.layout._gpu.features import check_tensor
 
                 return check_tensor(X)
             X = to_host(X)
@@ -390,10 +390,10 @@ class GridLayout(BaseEstimator):
             if self.quality == "classic":
                 return solve_classic(problem, search)
             if device is not None:
-                from unshuffle.layout._device_climb import solve_on_device
+                from unshuffle.layout._gpu.climb import solve_on_device
 
                 return solve_on_device(problem, self.quality, search, device)
-            from unshuffle.layout._anneal import solve_annealed  # numba is slow to load
+            from unshuffle.layout._cpu.anneal import solve_annealed  # numba is slow to load
 
             return solve_annealed(problem, self.quality, search)
 
@@ -408,7 +408,7 @@ class GridLayout(BaseEstimator):
         self._scored = problem.items if has_vectors else found.vectors
         shape = self._cells.cells.shape
         if is_tensor(found.grid) and is_tensor(problem.items):
-            from unshuffle.layout._device_features import tensor_positions
+            from unshuffle.layout._gpu.features import tensor_positions
 
             self.grid_ = found.grid.long().reshape(shape)
             self.positions_ = tensor_positions(self.grid_, count_checked(problem.items))

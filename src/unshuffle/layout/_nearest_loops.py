@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._compile import compiled
+from unshuffle._run.compile import compiled
 
 _compiled: Any = compiled(error_model="numpy")
 

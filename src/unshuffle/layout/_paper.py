@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from scipy import linalg
 from sklearn.utils import check_random_state
 
-from unshuffle._parallel import eigh
-from unshuffle._parameters import check_memory
-from unshuffle._progress import Search
-from unshuffle._quadratic import QuadraticProblem, assign_free, climb
+from unshuffle._run.parallel import eigh
+from unshuffle._core.parameters import check_memory
+from unshuffle._run.search import Search
+from unshuffle._quadratic.problem import QuadraticProblem, assign_free, climb
 from unshuffle.kernels import center, combined_gram, median_gamma
 from unshuffle.layout._problem import Layout, Problem, count_checked
 from unshuffle.layout._shape import Shape
@@ -43,7 +43,7 @@ def solve_classic(problem: Problem, search: Search[Layout]) -> Layout:
             what=f'quality="classic" on {n_items:,} items and {open_cells.size:,} cells',
             instead='Use quality="best", which needs no matrix of all pairs, or fewer items.',
         )
-    from unshuffle.layout._anneal import solve_annealed  # numba is slow to load
+    from unshuffle.layout._cpu.anneal import solve_annealed  # numba is slow to load
 
     annealed = solve_annealed(problem, "balanced", search, share=START if n_items > 1 else 1.0)
     if n_items == 1:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import linalg, sparse
 from sklearn.utils.extmath import randomized_svd
 
-from unshuffle._arrays import (
+from unshuffle._core.arrays import (
     as_rows,
     check_documents,
     check_same_items,
@@ -17,9 +17,9 @@ from unshuffle._arrays import (
     is_text,
     middle,
 )
-from unshuffle._grams import check_gram, check_kernel_list, collection_for_each, count_items
-from unshuffle._parallel import one_blas_thread
-from unshuffle._parameters import check_memory
+from unshuffle._core.grams import check_gram, check_kernel_list, collection_for_each, count_items
+from unshuffle._run.parallel import one_blas_thread
+from unshuffle._core.parameters import check_memory
 from unshuffle.kernels import center, combined_gram, nystroem_factors
 from unshuffle.layout._shape import Index, Shape
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unshuffle._arrays import check_magnitude, check_plain
-from unshuffle._grams import check_frozen
-from unshuffle._grids import check_points_end
-from unshuffle._parameters import check_count, check_memory
+from unshuffle._core.arrays import check_magnitude, check_plain
+from unshuffle._core.grams import check_frozen
+from unshuffle._core.grids import check_points_end
+from unshuffle._core.parameters import check_count, check_memory
 
 Index = NDArray[np.intp]
 

@@ -9,17 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from unshuffle._arrays import (
+from unshuffle._core.arrays import (
     check_magnitude,
     check_nonnegative,
     check_resolved,
     check_vectors,
     middle,
 )
-from unshuffle._distances import DISTANCES, as_float64, exponential, sampled_gamma
-from unshuffle._grams import Kernel, count_items, gram_copies
-from unshuffle._parameters import check_count, check_memory, check_seed
-from unshuffle._printing import short_repr
+from unshuffle._core.distances import DISTANCES, as_float64, exponential, sampled_gamma
+from unshuffle._core.grams import Kernel, count_items, gram_copies
+from unshuffle._core.parameters import check_count, check_memory, check_seed
+from unshuffle._run.printing import short_repr
 from unshuffle.kernels import combined_gram, text_features
 from unshuffle.layout._problem import DENSE_UP_TO, needs_gram
 

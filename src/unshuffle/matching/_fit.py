@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from unshuffle._arrays import as_numbers, as_rows, middle
-from unshuffle._grams import (
+from unshuffle._core.arrays import as_numbers, as_rows, middle
+from unshuffle._core.grams import (
     KERNELS,
     check_frozen,
     check_kernel_weights,
@@ -22,13 +22,13 @@ from unshuffle._grams import (
     check_shape,
     count_items,
 )
-from unshuffle._mean_field import interaction_spread
-from unshuffle._parallel import count_threads, one_blas_thread
-from unshuffle._parameters import check_memory, check_option
-from unshuffle._printing import duration, warn_user
-from unshuffle._progress import Callback, SearchState, asks_to_stop
+from unshuffle._quadratic.mean_field import interaction_spread
+from unshuffle._run.parallel import count_threads, one_blas_thread
+from unshuffle._core.parameters import check_memory, check_option
+from unshuffle._run.printing import duration, warn_user
+from unshuffle._run.search import Callback, SearchState, asks_to_stop
 from unshuffle.assignment import soft_assignment
-from unshuffle.matching._auto_kernel import (
+from unshuffle.matching._dense.auto_kernel import (
     Choice,
     Tables,
     choose_by_known_pairs,
@@ -36,7 +36,7 @@ from unshuffle.matching._auto_kernel import (
     kernel_for,
     tables_of,
 )
-from unshuffle.matching._kernel_pair import (
+from unshuffle.matching._dense.pair import (
     ONE_WIDTH,
     WIDTHS,
     Array,
@@ -44,7 +44,7 @@ from unshuffle.matching._kernel_pair import (
     Permutation,
     compute_views,
 )
-from unshuffle.matching._known_pairs import (
+from unshuffle.matching._trust.known_pairs import (
     FEWEST,
     N_FOLDS,
     Hints,
@@ -54,17 +54,17 @@ from unshuffle.matching._known_pairs import (
     leave_out,
 )
 from unshuffle.matching._matches import without_names
-from unshuffle.matching._paper import solve_by_paper
-from unshuffle.matching._questions import RANK
-from unshuffle.matching._refined import (
+from unshuffle.matching._dense.paper import solve_by_paper
+from unshuffle.matching._trust.questions import RANK
+from unshuffle.matching._dense.search import (
     FINISHED,
     MatchSearch,
     Outcome,
     confidence,
     solve_refined,
 )
-from unshuffle.matching._rivals import Alternatives, exchange_shares, judge_rivals
-from unshuffle.matching._trust import (
+from unshuffle.matching._trust.rivals import Alternatives, exchange_shares, judge_rivals
+from unshuffle.matching._trust.evidence import (
     LARGEST_CERTIFIED,
     MANY_KNOWN,
     Evidence,

@@ -12,10 +12,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._arrays import check_not_file, check_same_items
-from unshuffle._device import find_device, like, to_host
-from unshuffle._parallel import check_n_jobs
-from unshuffle._parameters import (
+from unshuffle._core.arrays import check_not_file, check_same_items
+from unshuffle._run.device import find_device, like, to_host
+from unshuffle._run.parallel import check_n_jobs
+from unshuffle._core.parameters import (
     ARRAY,
     FLAG,
     FUNCTION,
@@ -26,8 +26,8 @@ from unshuffle._parameters import (
     number,
     option,
 )
-from unshuffle._printing import warn_user
-from unshuffle._progress import BEST_STORED, Callback, before_results, fit_by_search
+from unshuffle._run.printing import warn_user
+from unshuffle._run.search import BEST_STORED, Callback, before_results, fit_by_search
 from unshuffle.matching._fit import (
     SOFT_TEMPERATURE,
     DenseFit,
@@ -35,11 +35,11 @@ from unshuffle.matching._fit import (
     count_larger,
     resolve_kernels,
 )
-from unshuffle.matching._known_pairs import FEWEST
-from unshuffle.matching._low_rank_fit import LowRankFit
+from unshuffle.matching._trust.known_pairs import FEWEST
+from unshuffle.matching._low_rank.fit import LowRankFit
 from unshuffle.matching._matches import Matches, feature_names, item_names, take
-from unshuffle.matching._questions import choose_questions
-from unshuffle.matching._trust import (
+from unshuffle.matching._trust.questions import choose_questions
+from unshuffle.matching._trust.evidence import (
     HIGH_AMBIGUITY,
     TRUSTED,
     DoubtWarning,

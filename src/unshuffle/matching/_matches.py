@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from unshuffle import _device
-from unshuffle._arrays import NAME_HEADINGS, check_length, check_plain, is_polars, is_text
-from unshuffle._files import as_path, check_output_path
-from unshuffle._grams import check_permutation
-from unshuffle._grids import check_names
-from unshuffle._saving import (
+from unshuffle._run import device as _device
+from unshuffle._core.arrays import NAME_HEADINGS, check_length, check_plain, is_polars, is_text
+from unshuffle._files.paths import as_path, check_output_path
+from unshuffle._core.grams import check_permutation
+from unshuffle._core.grids import check_names
+from unshuffle._files.saving import (
     Record,
     csv_pieces,
     json_pieces,

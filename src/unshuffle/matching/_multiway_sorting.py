@@ -11,11 +11,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._arrays import is_text
-from unshuffle._bags import listed
-from unshuffle._grams import count_items
-from unshuffle._parallel import check_n_jobs, count_threads
-from unshuffle._parameters import (
+from unshuffle._core.arrays import is_text
+from unshuffle._core.bags import listed
+from unshuffle._core.grams import count_items
+from unshuffle._run.parallel import check_n_jobs, count_threads
+from unshuffle._core.parameters import (
     FLAG,
     FUNCTION,
     Constraints,
@@ -24,11 +24,11 @@ from unshuffle._parameters import (
     number,
     option,
 )
-from unshuffle._printing import warn_user
-from unshuffle._progress import Callback, SearchState, before_results, fit_by_search
-from unshuffle.matching._kernel_pair import compute_gram
+from unshuffle._run.printing import warn_user
+from unshuffle._run.search import Callback, SearchState, before_results, fit_by_search
+from unshuffle.matching._dense.pair import compute_gram
 from unshuffle.matching._matches import take
-from unshuffle.matching._multiway import (
+from unshuffle.matching._several.joint import (
     Alignment,
     AlignmentEvidence,
     AlignmentSearch,
@@ -38,8 +38,8 @@ from unshuffle.matching._multiway import (
     onto_first,
     solve_multiway,
 )
-from unshuffle.matching._shared_columns import find_shared_columns
-from unshuffle.matching._trust import (
+from unshuffle.matching._several.shared_columns import find_shared_columns
+from unshuffle.matching._trust.evidence import (
     COVERAGE,
     FEWEST_PAIRS,
     LOW_EXCESS,

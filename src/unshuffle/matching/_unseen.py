@@ -19,14 +19,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import validate_data
 
-from unshuffle._arrays import as_rows, check_magnitude, is_text
-from unshuffle._distances import exponential_of, sampled_gamma, squared_distances
-from unshuffle._grams import is_collection
-from unshuffle._parallel import eigh, product
-from unshuffle._parameters import check_memory
-from unshuffle._scalings import SCALERS, Scale
+from unshuffle._core.arrays import as_rows, check_magnitude, is_text
+from unshuffle._core.distances import exponential_of, sampled_gamma, squared_distances
+from unshuffle._core.grams import is_collection
+from unshuffle._run.parallel import eigh, product
+from unshuffle._core.parameters import check_memory
+from unshuffle._core.scalings import SCALERS, Scale
 from unshuffle.assignment import soft_assignment, solve_assignment
-from unshuffle.matching._factor_pair import Scores
+from unshuffle.matching._low_rank.pair import Scores
 from unshuffle.matching._matches import Matches, feature_names, item_names, without_names
 
 Array = NDArray[np.float64]

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._arrays import check_magnitude, check_same_items
-from unshuffle._grams import Kernel, check_centered_norm, count_items, gram_copies
-from unshuffle._parameters import check_flag, check_memory, check_option
+from unshuffle._core.arrays import check_magnitude, check_same_items
+from unshuffle._core.grams import Kernel, check_centered_norm, count_items, gram_copies
+from unshuffle._core.parameters import check_flag, check_memory, check_option
 from unshuffle.kernels import center, combined_gram
 
 Array = NDArray[np.float64]

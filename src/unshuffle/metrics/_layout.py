@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unshuffle._arrays import check_magnitude, check_vectors
-from unshuffle._distances import as_float64, squared_distances
-from unshuffle._grids import (
+from unshuffle._core.arrays import check_magnitude, check_vectors
+from unshuffle._core.distances import as_float64, squared_distances
+from unshuffle._core.grids import (
     _BLOCK,
     check_cell_points,
     check_grid,
@@ -16,7 +16,7 @@ from unshuffle._grids import (
     pair_distances,
     touching_cells,
 )
-from unshuffle._parameters import check_count, check_flag, check_real, check_seed
+from unshuffle._core.parameters import check_count, check_flag, check_real, check_seed
 
 Rings = Callable[[NDArray[np.intp]], NDArray[Any]]
 

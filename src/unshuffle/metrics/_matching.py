@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unshuffle._arrays import (
+from unshuffle._core.arrays import (
     as_array,
     check_magnitude,
     check_partner_vectors,
     check_same_items,
     check_vectors,
 )
-from unshuffle._distances import squared_distances
+from unshuffle._core.distances import squared_distances
 
 _BLOCK = 512
 

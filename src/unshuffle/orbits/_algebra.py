@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from unshuffle._matrix_exponentials import Array
+from unshuffle._core.matrix_exponentials import Array
 from unshuffle.orbits._problem import MatrixSpace
 
 _COMMUTING = 1e-8  # norm of a commutator of unit matrices that counts as zero

@@ -10,7 +10,7 @@ from math import factorial
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._matrix_exponentials import exponentials, one_norms
+from unshuffle._core.matrix_exponentials import exponentials, one_norms
 
 Array = NDArray[np.float64]
 _STEP = 2.0  # largest 1-norm of one Taylor step; keeps cancellation small

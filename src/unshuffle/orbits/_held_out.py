@@ -10,7 +10,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import breadth_first_order
 from sklearn.metrics import pairwise_distances_argmin
 
-from unshuffle._matrix_exponentials import Array, Motion
+from unshuffle._core.matrix_exponentials import Array, Motion
 from unshuffle.orbits._least_squares import connect
 from unshuffle.orbits._locate import locate
 from unshuffle.orbits._problem import PROTOTYPE, Pairs, Problem, build_problem

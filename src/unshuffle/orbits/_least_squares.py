@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
-from unshuffle._matrix_exponentials import Array, matrices_of, matrix_norms
+from unshuffle._core.matrix_exponentials import Array, matrices_of, matrix_norms
 from unshuffle.orbits._exponential_derivatives import action, jacobian, pullback
 from unshuffle.orbits._problem import MatrixSpace, Pairs
 

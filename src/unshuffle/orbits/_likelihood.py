@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-from unshuffle._arrays import middle
-from unshuffle._matrix_exponentials import Array, matrices_of
+from unshuffle._core.arrays import middle
+from unshuffle._core.matrix_exponentials import Array, matrices_of
 from unshuffle.orbits._exponential_derivatives import jacobian
 
 _FLOOR = 1e-8  # smallest standard deviation, as a share of the lengths

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from scipy.special import gamma
 
-from unshuffle._arrays import as_numbers, kind_of
-from unshuffle._matrix_exponentials import Array, exponentials, matrices_of, moved_by
+from unshuffle._core.arrays import as_numbers, kind_of
+from unshuffle._core.matrix_exponentials import Array, exponentials, matrices_of, moved_by
 from unshuffle.orbits._least_squares import fit_coefficients
 
 _N_SAMPLES = 4000  # points of the orbit among which starts are chosen

@@ -12,10 +12,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from unshuffle._arrays import check_column_names
-from unshuffle._matrix_exponentials import Array, Motion
-from unshuffle._parallel import check_n_jobs, one_blas_thread
-from unshuffle._parameters import (
+from unshuffle._core.arrays import check_column_names
+from unshuffle._core.matrix_exponentials import Array, Motion
+from unshuffle._run.parallel import check_n_jobs, one_blas_thread
+from unshuffle._core.parameters import (
     ARRAY,
     WHOLE,
     Constraints,
@@ -27,7 +27,7 @@ from unshuffle._parameters import (
     number,
     option,
 )
-from unshuffle._progress import Callback, fit_by_search
+from unshuffle._run.search import Callback, fit_by_search
 from unshuffle.base import DoubtWarning
 from unshuffle.orbits._algebra import describe_open, structure_constants
 from unshuffle.orbits._held_out import HeldOutErrors, Learned

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize, nnls
 
-from unshuffle._arrays import as_numbers, check_magnitude
+from unshuffle._core.arrays import as_numbers, check_magnitude
 from unshuffle.orbits._least_squares import Descent
 from unshuffle.orbits._problem import Array, MatrixSpace, Pairs, Problem
 from unshuffle.orbits._search import OrbitSearch, SearchOptions, Solution, principal_spectrum

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
-from unshuffle._arrays import (
+from unshuffle._core.arrays import (
     as_numbers,
     as_rows,
     check_finite,
@@ -15,9 +15,9 @@ from unshuffle._arrays import (
     check_plain,
     middle,
 )
-from unshuffle._distances import squared_distances
-from unshuffle._matrix_exponentials import Array, Subspace
-from unshuffle._parameters import check_memory
+from unshuffle._core.distances import squared_distances
+from unshuffle._core.matrix_exponentials import Array, Subspace
+from unshuffle._core.parameters import check_memory
 
 PROTOTYPE = -1  # index of a prototype that is not a row of X
 _BLOCK = 1000

@@ -5,8 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
-from unshuffle._matrix_exponentials import matrices_of
-from unshuffle._progress import Callback, Search
+from unshuffle._core.matrix_exponentials import matrices_of
+from unshuffle._run.search import Callback, Search
 from unshuffle.orbits._algebra import complete_algebra
 from unshuffle.orbits._exponential_derivatives import action
 from unshuffle.orbits._least_squares import EXACT, Descent, descend, start_descent

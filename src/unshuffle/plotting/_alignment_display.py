@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._bags import Bags, check_several_bags
-from unshuffle._parameters import check_count, check_real
+from unshuffle._core.bags import Bags, check_several_bags
+from unshuffle._core.parameters import check_count, check_real
 from unshuffle.plotting._display import Display, check_orders, check_planar, point_colors, reorder
 
 Stack = NDArray[np.float64]

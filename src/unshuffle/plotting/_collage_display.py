@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._grids import check_grid, check_images, check_picture
+from unshuffle._core.grids import check_grid, check_images, check_picture
 from unshuffle.plotting._display import Display, cell_pictures
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unshuffle._arrays import as_array, check_plain
-from unshuffle._bags import Bags
+from unshuffle._core.arrays import as_array, check_plain
+from unshuffle._core.bags import Bags
 
 Points = NDArray[np.float64]
 

@@ -6,8 +6,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unshuffle._arrays import as_array
-from unshuffle._grams import check_gram
+from unshuffle._core.arrays import as_array
+from unshuffle._core.grams import check_gram
 from unshuffle.layout import GridLayout
 from unshuffle.plotting._display import Display, check_item_labels, label_colors
 

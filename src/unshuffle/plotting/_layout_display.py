@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._arrays import as_array, as_rows, check_same_items, check_vectors, is_text
-from unshuffle._grids import (
+from unshuffle._core.arrays import as_array, as_rows, check_same_items, check_vectors, is_text
+from unshuffle._core.grids import (
     check_cell_points,
     check_grid,
     check_images,
@@ -17,7 +17,7 @@ from unshuffle._grids import (
     pair_distances,
     touching_cells,
 )
-from unshuffle._parameters import check_real
+from unshuffle._core.parameters import check_real
 from unshuffle.plotting._display import Display, cell_pictures, check_item_labels, label_colors
 
 Array = NDArray[np.float64]

@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._arrays import check_vectors
-from unshuffle._grams import check_gram, check_permutation, count_items, gram_copies
-from unshuffle._grids import check_sheet_values
-from unshuffle._parameters import check_kernel_memory
-from unshuffle._scalings import SCALINGS
+from unshuffle._core.arrays import check_vectors
+from unshuffle._core.grams import check_gram, check_permutation, count_items, gram_copies
+from unshuffle._core.grids import check_sheet_values
+from unshuffle._core.parameters import check_kernel_memory
+from unshuffle._core.scalings import SCALINGS
 from unshuffle.kernels import center, combined_gram, zero_diagonal
 from unshuffle.plotting._display import Display
 

@@ -7,9 +7,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from unshuffle._arrays import as_numbers, check_finite
-from unshuffle._bags import Bags
-from unshuffle._parameters import check_count
+from unshuffle._core.arrays import as_numbers, check_finite
+from unshuffle._core.bags import Bags
+from unshuffle._core.parameters import check_count
 from unshuffle.plotting._display import Display, check_item_labels, check_planar, point_colors
 from unshuffle.plotting._panels import Panels, check_columns
 

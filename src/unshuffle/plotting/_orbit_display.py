@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._arrays import as_numbers, check_magnitude, kind_of
-from unshuffle._matrix_exponentials import Motion, Subspace
-from unshuffle._parameters import check_count, check_positive
+from unshuffle._core.arrays import as_numbers, check_magnitude, kind_of
+from unshuffle._core.matrix_exponentials import Motion, Subspace
+from unshuffle._core.parameters import check_count, check_positive
 from unshuffle.plotting._display import Display
 
 Array = NDArray[np.float64]

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._parameters import check_count
+from unshuffle._core.parameters import check_count
 
 Points = NDArray[np.float64]
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import helmert
 
-from unshuffle._parameters import ARRAY, Constraints, count, number
+from unshuffle._core.parameters import ARRAY, Constraints, count, number
 from unshuffle.preprocessing._set_normalizer import SetTransformer
 
 Array = NDArray[np.float64]

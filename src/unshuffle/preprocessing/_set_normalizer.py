@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._arrays import as_array, check_outliers, middle
-from unshuffle._bags import (
+from unshuffle._core.arrays import as_array, check_outliers, middle
+from unshuffle._core.bags import (
     BagEstimatorMixin,
     Bags,
     canonical_order,
@@ -17,8 +17,8 @@ from unshuffle._bags import (
     is_list_of_bags,
     listed,
 )
-from unshuffle._parameters import ARRAY, FLAG, Constraints, check_parameters, option
-from unshuffle._progress import refitting
+from unshuffle._core.parameters import ARRAY, FLAG, Constraints, check_parameters, option
+from unshuffle._run.search import refitting
 
 Array = NDArray[np.float64]
 

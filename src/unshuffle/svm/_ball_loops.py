@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._compile import compiled
+from unshuffle._run.compile import compiled
 
 Array = NDArray[np.float64]
 

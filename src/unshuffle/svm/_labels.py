@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from unshuffle._arrays import as_array, as_numbers
-from unshuffle._bags import MISSING, Bags
-from unshuffle._parameters import number
+from unshuffle._core.arrays import as_array, as_numbers
+from unshuffle._core.bags import MISSING, Bags
+from unshuffle._core.parameters import number
 from unshuffle.svm._templates import Array, Orders
 
 

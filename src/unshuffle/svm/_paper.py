@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._bags import Bags, gathered
-from unshuffle._progress import Search
+from unshuffle._core.bags import Bags, gathered
+from unshuffle._run.search import Search
 from unshuffle.svm._classifiers import Learned, OrderedSetSVC, Problem, train
 from unshuffle.svm._templates import (
     Aligned,

@@ -14,9 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._bags import BagEstimatorMixin
-from unshuffle._parallel import check_n_jobs
-from unshuffle._parameters import (
+from unshuffle._core.bags import BagEstimatorMixin
+from unshuffle._run.parallel import check_n_jobs
+from unshuffle._core.parameters import (
     FLAG,
     Constraints,
     check_kernel_memory,
@@ -24,7 +24,7 @@ from unshuffle._parameters import (
     number,
     option,
 )
-from unshuffle._progress import Callback, Search, fit_by_search
+from unshuffle._run.search import Callback, Search, fit_by_search
 from unshuffle.svm._classifiers import (
     Learned,
     Problem,

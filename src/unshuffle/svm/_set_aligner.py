@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._bags import BagEstimatorMixin, Bags, gathered
-from unshuffle._parallel import check_n_jobs
-from unshuffle._parameters import Constraints, check_parameters
-from unshuffle._progress import Callback, Search, fit_by_search
+from unshuffle._core.bags import BagEstimatorMixin, Bags, gathered
+from unshuffle._run.parallel import check_n_jobs
+from unshuffle._core.parameters import Constraints, check_parameters
+from unshuffle._run.search import Callback, Search, fit_by_search
 from unshuffle.svm._templates import (
     CONSTRAINTS,
     Aligned,

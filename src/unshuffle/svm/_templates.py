@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from unshuffle._assign import assign, assign_many, slot_distances
-from unshuffle._bags import (
+from unshuffle._assign.linear import assign, assign_many, slot_distances
+from unshuffle._core.bags import (
     Bags,
     canonical_order,
     check_bags_memory,
@@ -17,12 +17,12 @@ from unshuffle._bags import (
     equal_sizes,
     gathered,
 )
-from unshuffle._grams import check_points_for_width
-from unshuffle._kernel_features import PointFeatures
-from unshuffle._parallel import map_parallel, spans
-from unshuffle._parameters import FUNCTION, Constraints, check_kernel_memory, count, number, option
-from unshuffle._printing import warn_user
-from unshuffle._progress import Search
+from unshuffle._core.grams import check_points_for_width
+from unshuffle._core.kernel_features import PointFeatures
+from unshuffle._run.parallel import map_parallel, spans
+from unshuffle._core.parameters import FUNCTION, Constraints, check_kernel_memory, count, number, option
+from unshuffle._run.printing import warn_user
+from unshuffle._run.search import Search
 
 Array = NDArray[np.float64]
 Orders = NDArray[np.intp]

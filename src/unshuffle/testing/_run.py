@@ -10,7 +10,7 @@ from unittest import SkipTest
 
 from sklearn.base import is_classifier
 
-from unshuffle._parameters import check_option, check_real
+from unshuffle._core.parameters import check_option, check_real
 from unshuffle.testing import _fitting_checks, _input_checks
 from unshuffle.testing._cases import is_set_kernel
 

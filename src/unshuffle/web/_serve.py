@@ -9,8 +9,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from unshuffle._files import as_path, check_folder, check_regular_file
-from unshuffle._parameters import check_count
+from unshuffle._files.paths import as_path, check_folder, check_regular_file
+from unshuffle._core.parameters import check_count
 
 HOST = "127.0.0.1"
 USUAL_PORT = 8765
@@ -74,13 +74,13 @@ def serve(
     if port is not None:
         port = check_count(port, "port", least=0, most=65535)
     from unshuffle.images import default_cache
-    from unshuffle.web._album import MOST_UPLOADED
-    from unshuffle.web._arranger import prepare, warm_up
-    from unshuffle.web._collage import Studio
-    from unshuffle.web._pairing import Pairing
-    from unshuffle.web._security import Guard, new_token
-    from unshuffle.web._session import Session
-    from unshuffle.web._state_file import StateFile, default_state
+    from unshuffle.web._work.album import MOST_UPLOADED
+    from unshuffle.web._wall.arranger import prepare, warm_up
+    from unshuffle.web._collage.studio import Studio
+    from unshuffle.web._match.pairing import Pairing
+    from unshuffle.web._http.security import Guard, new_token
+    from unshuffle.web._wall.session import Session
+    from unshuffle.web._work.state_file import StateFile, default_state
 
     path = default_state(*paths) if state is None else as_path(state, "`state`")
     if path.suffix.lower() != ".json":
@@ -131,8 +131,8 @@ def _check_paths(folder: str | Path | None, other: str | Path | None) -> list[Pa
 
 def _import_server() -> tuple[Any, Any]:
     try:
-        from unshuffle.web._app import make_app
-        from unshuffle.web._server import run_server
+        from unshuffle.web._http.app import make_app
+        from unshuffle.web._http.server import run_server
     except ImportError as error:
         raise ImportError(
             f"The page needs {error.name}. Install it with pip install 'unshuffle[web]'."

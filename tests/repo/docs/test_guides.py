@@ -38,9 +38,9 @@ ELSEWHERE = {
 # run after this code, on the cores in place of a GPU, with a picture of 16 x 16 for 1024 x 1024.
 _STAND_IN = """
 import numpy as np
-import unshuffle._device
+import unshuffle._run.device
 import torch
-unshuffle._device.STAND_IN = "cpu"
+unshuffle._run.device.STAND_IN = "cpu"
 torch.set_num_threads(1)
 rng = np.random.default_rng(0)
 colors = rng.uniform(size=(256, 3))

@@ -4,15 +4,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from unshuffle._bags import Bags
-from unshuffle._parameters import Constraints, option
+from unshuffle._core.bags import Bags
+from unshuffle._core.parameters import Constraints, option
 from unshuffle.kernels.sets._expected_likelihood import (
     SPACE_CONSTRAINTS,
     DensityKernel,
     DensityModel,
     density_space,
 )
-from unshuffle.kernels.sets._mixtures import N_TRIALS, FitSettings
+from unshuffle.kernels.sets._models.mixtures import N_TRIALS, FitSettings
 
 
 class BhattacharyyaKernel(DensityKernel):

@@ -9,11 +9,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._bags import Bags
-from unshuffle._parameters import FLAG, FUNCTION, Constraints, check_memory, count, number, option
-from unshuffle._printing import warn_user
-from unshuffle.kernels.sets._feature_space import FeatureSpace
-from unshuffle.kernels.sets._mixtures import (
+from unshuffle._core.bags import Bags
+from unshuffle._core.parameters import FLAG, FUNCTION, Constraints, check_memory, count, number, option
+from unshuffle._run.printing import warn_user
+from unshuffle.kernels.sets._models.feature_space import FeatureSpace
+from unshuffle.kernels.sets._models.mixtures import (
     COVARIANCE_TYPES,
     N_TRIALS,
     FitSettings,
@@ -21,7 +21,7 @@ from unshuffle.kernels.sets._mixtures import (
     Mixture,
 )
 from unshuffle.kernels.sets._set_kernel import SetKernel
-from unshuffle.kernels.sets._tensors import Place
+from unshuffle.kernels.sets._gpu.tensors import Place
 
 Array = NDArray[np.float64]
 
@@ -65,7 +65,7 @@ class DensityModel:
         if place is None:
             found: Any = self.space.fit_mixtures(sets, self.settings, n_jobs=n_jobs)
         else:
-            from unshuffle.kernels.sets._mixture_tensors import fit_mixtures
+            from unshuffle.kernels.sets._gpu.mixtures import fit_mixtures
 
             space = self._input_space()
             found = fit_mixtures(space.standardize(sets), self.settings, place)
@@ -95,7 +95,7 @@ class DensityModel:
 
     def gram_on(self, a: Densities, b: Densities | None, place: Place) -> Any:
         """Integrals of products as a tensor, divided by both norms."""
-        from unshuffle.kernels.sets._gaussian_tensors import products
+        from unshuffle.kernels.sets._gpu.gaussians import products
 
         other = None if b is None else b.mixtures
         other_norms = None if b is None else b.log_norms
@@ -144,7 +144,7 @@ def _log_norms(mixtures: Any, place: Place | None) -> Array:
     if place is None:
         own = mixtures.own_log_products()
     else:
-        from unshuffle.kernels.sets._gaussian_tensors import own_log_products
+        from unshuffle.kernels.sets._gpu.gaussians import own_log_products
 
         own = own_log_products(mixtures, place)
     check_log_products(own)

@@ -11,13 +11,13 @@ from sklearn import config_context
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from unshuffle._arrays import column_moments, find_inliers
-from unshuffle._bags import Bags, canonical_order
-from unshuffle._distances import exponential_of, inner_products, squared_distances
-from unshuffle._parameters import Constraints, count, number
-from unshuffle._printing import warn_user
+from unshuffle._core.arrays import column_moments, find_inliers
+from unshuffle._core.bags import Bags, canonical_order
+from unshuffle._core.distances import exponential_of, inner_products, squared_distances
+from unshuffle._core.parameters import Constraints, count, number
+from unshuffle._run.printing import warn_user
 from unshuffle.kernels.sets._set_kernel import SetKernel
-from unshuffle.kernels.sets._set_vectors import (
+from unshuffle.kernels.sets._models.set_vectors import (
     describe_sets,
     evenly_spaced,
     mean_in_pieces,

@@ -7,21 +7,21 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._arrays import LARGEST, middle
-from unshuffle._bags import Bags, canonical_order
-from unshuffle._distances import exponential_of, inner_products, squared_distances
-from unshuffle._grams import check_points_for_width
-from unshuffle._kernel_features import PointKernel, kernel_name
-from unshuffle._parameters import FUNCTION, Constraints, count, number, option
+from unshuffle._core.arrays import LARGEST, middle
+from unshuffle._core.bags import Bags, canonical_order
+from unshuffle._core.distances import exponential_of, inner_products, squared_distances
+from unshuffle._core.grams import check_points_for_width
+from unshuffle._core.kernel_features import PointKernel, kernel_name
+from unshuffle._core.parameters import FUNCTION, Constraints, count, number, option
 from unshuffle.kernels.sets._set_kernel import SetKernel
-from unshuffle.kernels.sets._set_vectors import (
+from unshuffle.kernels.sets._models.set_vectors import (
     describe_sets,
     evenly_spaced,
     extreme_in_pieces,
     median_width,
     typical_sets,
 )
-from unshuffle.kernels.sets._tensors import Place
+from unshuffle.kernels.sets._gpu.tensors import Place
 
 Array = NDArray[np.float64]
 

@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from unshuffle._arrays import middle
-from unshuffle._bags import Bags, canonical_order
-from unshuffle._distances import exponential_of, inner_products, mirror_upper, squared_distances
-from unshuffle._grams import check_points_for_width
-from unshuffle._kernel_features import PointKernel, greedy_pivots
-from unshuffle._parallel import map_parallel
-from unshuffle._parameters import FLAG, FUNCTION, Constraints, count, number, option
+from unshuffle._core.arrays import middle
+from unshuffle._core.bags import Bags, canonical_order
+from unshuffle._core.distances import exponential_of, inner_products, mirror_upper, squared_distances
+from unshuffle._core.grams import check_points_for_width
+from unshuffle._core.kernel_features import PointKernel, greedy_pivots
+from unshuffle._run.parallel import map_parallel
+from unshuffle._core.parameters import FLAG, FUNCTION, Constraints, count, number, option
 from unshuffle.kernels.sets._set_kernel import SetKernel
-from unshuffle.kernels.sets._set_vectors import (
+from unshuffle.kernels.sets._models.set_vectors import (
     Coordinates,
     GridWaves,
     MeanFeatures,
@@ -33,7 +33,7 @@ from unshuffle.kernels.sets._set_vectors import (
     most_features,
     typical_sets,
 )
-from unshuffle.kernels.sets._tensors import Place, sort_points
+from unshuffle.kernels.sets._gpu.tensors import Place, sort_points
 
 Array = NDArray[np.float64]
 
@@ -349,13 +349,13 @@ class MeanMapModel:
 
     def describe_on(self, sets: Bags, place: Place) -> Any:
         """Mean map of each set on a device."""
-        from unshuffle.kernels.sets import _mean_map_tensors as tensors
+        from unshuffle.kernels.sets._gpu import mean_map as tensors
 
         return tensors.describe(self, sets, place)
 
     def gram_on(self, a: Any, b: Any, place: Place) -> Any:
         """Kernel between mean maps on a device, as a tensor."""
-        from unshuffle.kernels.sets import _mean_map_tensors as tensors
+        from unshuffle.kernels.sets._gpu import mean_map as tensors
 
         return tensors.compare(self, a, b, place)
 
@@ -363,7 +363,7 @@ class MeanMapModel:
         """Squared distances between the mean maps of some sets."""
         if place is None:
             return self.squared_distances(self.describe(sets, n_jobs), None)
-        from unshuffle.kernels.sets import _mean_map_tensors as tensors
+        from unshuffle.kernels.sets._gpu import mean_map as tensors
 
         squares = tensors.squares(self, tensors.describe(self, sets, place), None, place)
         return np.asarray(squares.double().cpu().numpy())

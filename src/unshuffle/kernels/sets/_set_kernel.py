@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from unshuffle._arrays import table_shape
-from unshuffle._bags import (
+from unshuffle._core.arrays import table_shape
+from unshuffle._core.bags import (
     BagEstimatorMixin,
     Bags,
     check_gap,
     listed,
 )
-from unshuffle._cluster import to_bytes
-from unshuffle._parallel import check_n_jobs, map_parallel, one_blas_thread
-from unshuffle._parameters import Constraints, check_count, check_memory, check_parameters
-from unshuffle._progress import refitting
-from unshuffle.kernels.sets._tensors import (
+from unshuffle._run.cluster import to_bytes
+from unshuffle._run.parallel import check_n_jobs, map_parallel, one_blas_thread
+from unshuffle._core.parameters import Constraints, check_count, check_memory, check_parameters
+from unshuffle._run.search import refitting
+from unshuffle.kernels.sets._gpu.tensors import (
     Place,
     check_gram_memory,
     find_place,

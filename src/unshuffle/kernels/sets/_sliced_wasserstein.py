@@ -10,19 +10,19 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from unshuffle._arrays import middle
-from unshuffle._bags import Bags
-from unshuffle._distances import exponential_of, squared_distances
-from unshuffle._parameters import Constraints, count
+from unshuffle._core.arrays import middle
+from unshuffle._core.bags import Bags
+from unshuffle._core.distances import exponential_of, squared_distances
+from unshuffle._core.parameters import Constraints, count
 from unshuffle.kernels.sets._set_kernel import SetKernel
-from unshuffle.kernels.sets._set_vectors import (
+from unshuffle.kernels.sets._models.set_vectors import (
     check_directions_memory,
     describe_sets,
     median_width,
     orthogonal_directions,
     typical_sets,
 )
-from unshuffle.kernels.sets._tensors import Place
+from unshuffle.kernels.sets._gpu.tensors import Place
 
 Array = NDArray[np.float64]
 
@@ -150,7 +150,7 @@ class Quantiles:
 
     def describe_on(self, sets: Bags, place: Place) -> Any:
         """As `describe`, on a device."""
-        from unshuffle.kernels.sets._vector_tensors import quantile_vectors
+        from unshuffle.kernels.sets._gpu.vectors import quantile_vectors
 
         length = self.n_quantiles * len(self.directions)
         scale = 1.0 / sqrt(length)
@@ -162,7 +162,7 @@ class Quantiles:
 
     def gram_on(self, a: Any, b: Any, place: Place) -> Any:
         """Kernel between vectors on a device, as a tensor."""
-        from unshuffle.kernels.sets import _vector_tensors as tensors
+        from unshuffle.kernels.sets._gpu import vectors as tensors
 
         return tensors.exponential_of(tensors.squared_distances(a, b), self.gamma)
 

@@ -1,0 +1,1 @@
+"""Linear assignment, and what its prices prove."""

@@ -1,0 +1,1 @@
+"""What every room builds on: checked arguments, arrays, sets, grids, distances, kernels."""

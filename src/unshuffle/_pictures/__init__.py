@@ -1,0 +1,1 @@
+"""Pictures: decoding, reading many at once, copies on disk, templates."""

@@ -1,0 +1,1 @@
+"""The quadratic matching problem, its ascent, and soft matchings."""

@@ -1,0 +1,1 @@
+"""How work runs: searches, threads, clusters, compilation, devices, and where it all runs."""

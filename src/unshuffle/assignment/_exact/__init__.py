@@ -1,0 +1,1 @@
+"""Bounds on quadratic problems, and proofs."""

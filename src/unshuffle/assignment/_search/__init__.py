@@ -1,0 +1,1 @@
+"""The deep search of `quadratic_assignment`."""

@@ -1,0 +1,1 @@
+"""Walls of pictures: pyramids of tiles, and the page that shows them."""

@@ -1,0 +1,1 @@
+"""Kernels between sets on a GPU."""

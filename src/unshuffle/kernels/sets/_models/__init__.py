@@ -1,0 +1,1 @@
+"""Models of sets: mixtures in input and feature space, vectors."""

@@ -1,0 +1,1 @@
+"""Sums, means and maxima over all pairs of two collections, tile by tile."""

@@ -1,0 +1,1 @@
+"""Matching by factors, whose kernel matrices are never formed."""

@@ -1,0 +1,1 @@
+"""Several collections at once, and columns that two tables share."""

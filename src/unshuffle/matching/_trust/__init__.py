@@ -1,0 +1,1 @@
+"""How far a matching can be trusted, and which pairs would help most."""

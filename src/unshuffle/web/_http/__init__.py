@@ -1,0 +1,1 @@
+"""The server: requests, who may make them, and how errors are answered."""

@@ -1,0 +1,1 @@
+"""What the views share: workspaces, jobs, history, files, pictures."""

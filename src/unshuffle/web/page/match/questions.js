@@ -1,11 +1,11 @@
 // Questions about the pairs whose answers help most, one after the other.
-import { byId } from "../../images/page/panel.js";
-import { closable } from "./dialogs.js";
+import { byId } from "../../../images/page/panel.js";
+import { closable } from "../shared/dialogs.js";
 import { Candidates } from "./candidates.js";
 import { percent } from "./rows.js";
 
 /** @typedef {import("./answers.js").Answers} Answers */
-/** @typedef {import("./faces.js").Faces} Faces */
+/** @typedef {import("./thumbnails.js").Faces} Faces */
 /** @typedef {import("./pairing.js").Pairing} Pairing */
 
 const MOST = 10; // questions at a time

@@ -1,13 +1,13 @@
 // What people choose for a collage: the template, the settings, and the size in print.
-import { byId, make, pictureButton } from "../../images/page/panel.js";
-import { closable } from "./dialogs.js";
-import { Refused } from "./server.js";
-import { showError } from "./settings.js";
-import { sizeWords } from "./uploads.js";
+import { byId, make, pictureButton } from "../../../images/page/panel.js";
+import { closable } from "../shared/dialogs.js";
+import { Refused } from "../shared/server.js";
+import { showError } from "../shared/settings.js";
+import { sizeWords } from "../shared/uploads.js";
 
 /** @typedef {import("./mosaic.js").Mosaic} Mosaic */
-/** @typedef {import("./atlas.js").Atlas} Atlas */
-/** @typedef {import("./server.js").Server} Server */
+/** @typedef {import("../shared/atlas.js").Atlas} Atlas */
+/** @typedef {import("../shared/server.js").Server} Server */
 
 const FIELDS = ["template", "smoothness", "rows", "repeat", "detail", "neighbors"];
 const PAUSE = 150; // milliseconds without a change of a slider after which it is sent

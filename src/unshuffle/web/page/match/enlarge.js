@@ -1,8 +1,8 @@
 // Both items of a pair, large, in a dialog that leads from pair to pair.
-import { byId } from "../../images/page/panel.js";
-import { closable } from "./dialogs.js";
+import { byId } from "../../../images/page/panel.js";
+import { closable } from "../shared/dialogs.js";
 
-/** @typedef {import("./faces.js").Faces} Faces */
+/** @typedef {import("./thumbnails.js").Faces} Faces */
 /** @typedef {import("./pairs.js").PairList} PairList */
 
 export class Enlarging {

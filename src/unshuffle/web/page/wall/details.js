@@ -1,9 +1,9 @@
 // Details of the selected picture: a larger copy, its place, what can be done, its look-alikes.
-import { byId, make, pictureButton } from "../../images/page/panel.js";
+import { byId, make, pictureButton } from "../../../images/page/panel.js";
 
-/** @typedef {import("./album.js").Album} Album */
-/** @typedef {import("./atlas.js").Atlas} Atlas */
-/** @typedef {import("./server.js").Server} Server */
+/** @typedef {import("../shared/album.js").Album} Album */
+/** @typedef {import("../shared/atlas.js").Atlas} Atlas */
+/** @typedef {import("../shared/server.js").Server} Server */
 
 const NOT_YET = "Look-alikes appear once the pictures have been compared.";
 
@@ -85,7 +85,7 @@ export class Details extends EventTarget {
     freeze.disabled = cell < 0;
     /** @type {HTMLButtonElement} */ (byId("leave-out")).disabled = cell < 0;
     // Before that, the server has nothing to compare.
-    const busy = this.server.state?.jobs.some((/** @type {import("./server.js").Job} */ job) => job.kind !== "exporting") ?? true;
+    const busy = this.server.state?.jobs.some((/** @type {import("../shared/server.js").Job} */ job) => job.kind !== "exporting") ?? true;
     if (!this.alike && busy) {
       byId("no-alike").hidden = false;
       byId("no-alike").textContent = NOT_YET;

@@ -1,11 +1,11 @@
 // The collage on the screen: what the server drew and, closer, the pictures themselves.
-import { decodeNumbers } from "../../images/page/items.js";
-import { Marks } from "../../images/page/marks.js";
-import { loadBitmap } from "../../images/page/sheets.js";
-import { Album } from "./album.js";
-import { Atlas, LARGE, MOST_PICTURES } from "./atlas.js";
+import { decodeNumbers } from "../../../images/page/items.js";
+import { Marks } from "../../../images/page/marks.js";
+import { loadBitmap } from "../../../images/page/sheets.js";
+import { Album } from "../shared/album.js";
+import { Atlas, LARGE, MOST_PICTURES } from "../shared/atlas.js";
 
-/** @typedef {import("../../images/page/view.js").View} View */
+/** @typedef {import("../../../images/page/view.js").View} View */
 
 const LOOKED_AT = 3000; // cells in sight that are drawn one by one
 
@@ -14,7 +14,7 @@ const LOOKED_AT = 3000; // cells in sight that are drawn one by one
  * "others", and "wall" when the collage or its template has changed.
  */
 export class Mosaic extends Album {
-  /** @param {import("./server.js").Server} server */
+  /** @param {import("../shared/server.js").Server} server */
   constructor(server) {
     super(server);
     /** @type {ImageBitmap | null} */

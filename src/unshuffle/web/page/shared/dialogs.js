@@ -1,6 +1,6 @@
 // Dialogs: a picture large, files that could not be read, help, and a question before it is late.
-import { byId, make } from "../../images/page/panel.js";
-import { ARROWS } from "../../images/page/wall.js";
+import { byId, make } from "../../../images/page/panel.js";
+import { ARROWS } from "../../../images/page/wall.js";
 
 /** @typedef {import("./album.js").Album} Album */
 

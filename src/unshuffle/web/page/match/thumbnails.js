@@ -1,5 +1,5 @@
 // What an item looks like: a picture, the beginning of a text, or a line of a table; and all of it.
-import { make } from "../../images/page/panel.js";
+import { make } from "../../../images/page/panel.js";
 
 /** @typedef {import("./pairing.js").Pairing} Pairing */
 /** @typedef {import("./pairing.js").Side} Side */

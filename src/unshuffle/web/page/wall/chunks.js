@@ -1,9 +1,9 @@
 // Pictures at rest, drawn once for many frames: squares of the wall at a size between small and
 // large, which move and zoom as one picture each.
 
-/** @typedef {import("./atlas.js").Atlas} Atlas */
-/** @typedef {import("./glides.js").Places} Places */
-/** @typedef {import("../../images/page/view.js").View} View */
+/** @typedef {import("../shared/atlas.js").Atlas} Atlas */
+/** @typedef {import("./animate.js").Places} Places */
+/** @typedef {import("../../../images/page/view.js").View} View */
 
 /**
  * @typedef {object} Chunk

@@ -1,10 +1,10 @@
 // Two collections: where their files are dropped or chosen, and how much is there of each.
-import { byId } from "../../images/page/panel.js";
+import { byId } from "../../../images/page/panel.js";
 import { sideWords } from "./summary.js";
-import { filesIn } from "./uploads.js";
+import { filesIn } from "../shared/uploads.js";
 
 /** @typedef {import("./pairing.js").MatchState} MatchState */
-/** @typedef {import("./uploads.js").Uploads} Uploads */
+/** @typedef {import("../shared/uploads.js").Uploads} Uploads */
 
 const SIDES = [0, 1];
 const NARROW = "(max-width: 720px)"; // the left is above the right

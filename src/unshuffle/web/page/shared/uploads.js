@@ -1,5 +1,5 @@
 // Pictures that people drop or choose, on their way to the server.
-import { byId } from "../../images/page/panel.js";
+import { byId } from "../../../images/page/panel.js";
 import { Refused } from "./server.js";
 
 /** @typedef {import("./server.js").Server} Server */

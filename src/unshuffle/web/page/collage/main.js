@@ -1,16 +1,16 @@
 // The Collage view of `unshuffle serve`: joins the server, the collage, the settings and dialogs.
-import { readColors } from "../../images/page/marks.js";
-import { byId, showBeside } from "../../images/page/panel.js";
-import { View } from "../../images/page/view.js";
-import { Wall } from "../../images/page/wall.js";
-import { Lightbox, Problems, anyDialog, makeHelp } from "./dialogs.js";
-import { Exports } from "./exports.js";
+import { readColors } from "../../../images/page/marks.js";
+import { byId, showBeside } from "../../../images/page/panel.js";
+import { View } from "../../../images/page/view.js";
+import { Wall } from "../../../images/page/wall.js";
+import { Lightbox, Problems, anyDialog, makeHelp } from "../shared/dialogs.js";
+import { Exports } from "../shared/exports.js";
 import { Mosaic, MosaicLayer, Rings } from "./mosaic.js";
-import { Progress } from "./progress.js";
-import { Server } from "./server.js";
+import { Progress } from "../shared/progress.js";
+import { Server } from "../shared/server.js";
 import { Picker, PrintForm, SketchForm } from "./sketch.js";
-import { counted, followServer, say, setMarks, showHistory } from "./status.js";
-import { Uploads, filesIn } from "./uploads.js";
+import { counted, followServer, say, setMarks, showHistory } from "../shared/status.js";
+import { Uploads, filesIn } from "../shared/uploads.js";
 
 const CELL = 64; // units of the world; pixels of a picture in a sheet
 const CLOSEST = 320; // screen pixels of a cell
@@ -148,7 +148,7 @@ function showState(/** @type {any} */ state) {
   sketch.follow(state);
   print.show();
   const now = performance.now();
-  const jobs = state.jobs.filter((/** @type {import("./server.js").Job} */ { id, kind }) => {
+  const jobs = state.jobs.filter((/** @type {import("../shared/server.js").Job} */ { id, kind }) => {
     if (!begun.has(id)) begun.set(id, now);
     return kind !== "composing" || now - (begun.get(id) ?? now) > LONG;
   });

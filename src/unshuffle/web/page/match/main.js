@@ -1,22 +1,22 @@
 // The Match view of `unshuffle serve`: joins the server, the list of pairs, questions and dialogs.
-import { byId } from "../../images/page/panel.js";
+import { byId } from "../../../images/page/panel.js";
 import { Answers } from "./answers.js";
-import { Asking } from "./asking.js";
+import { Asking } from "./questions.js";
 import { PartnerPanel } from "./candidates.js";
-import { Problems, anyDialog, ask, makeHelp } from "./dialogs.js";
-import { Enlarging } from "./enlarging.js";
-import { Exports } from "./exports.js";
-import { Faces } from "./faces.js";
-import { Features } from "./features.js";
+import { Problems, anyDialog, ask, makeHelp } from "../shared/dialogs.js";
+import { Enlarging } from "./enlarge.js";
+import { Exports } from "../shared/exports.js";
+import { Faces } from "./thumbnails.js";
+import { Features } from "../shared/features.js";
 import { Pairing } from "./pairing.js";
 import { PairList } from "./pairs.js";
-import { Progress } from "./progress.js";
-import { Refused, Server } from "./server.js";
-import { showError } from "./settings.js";
-import { followServer, say, setMarks, showHistory } from "./status.js";
+import { Progress } from "../shared/progress.js";
+import { Refused, Server } from "../shared/server.js";
+import { showError } from "../shared/settings.js";
+import { followServer, say, setMarks, showHistory } from "../shared/status.js";
 import { Summary, counted, nounOf, pairsWords } from "./summary.js";
-import { Uploads } from "./uploads.js";
-import { Zones, fileProblem } from "./zones.js";
+import { Uploads } from "../shared/uploads.js";
+import { Zones, fileProblem } from "./drop.js";
 
 /** @typedef {import("./pairing.js").MatchState} MatchState */
 

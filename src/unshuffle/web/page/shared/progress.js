@@ -1,5 +1,5 @@
 // What is under way, with count, time left and Cancel, in cards over the wall; and messages above.
-import { byId, make } from "../../images/page/panel.js";
+import { byId, make } from "../../../images/page/panel.js";
 
 /** @typedef {import("./server.js").Job} Job */
 /** @typedef {import("./server.js").State} State */

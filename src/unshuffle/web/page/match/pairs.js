@@ -1,10 +1,10 @@
 // The list of pairs: rows that follow what changes, and the keys that lead from pair to pair.
-import { byId } from "../../images/page/panel.js";
+import { byId } from "../../../images/page/panel.js";
 import { FILTERS, Ordering, isPair } from "./ordering.js";
 import { Row } from "./rows.js";
 
 /** @typedef {import("./answers.js").Answers} Answers */
-/** @typedef {import("./faces.js").Faces} Faces */
+/** @typedef {import("./thumbnails.js").Faces} Faces */
 /** @typedef {import("./ordering.js").Filter} Filter */
 /** @typedef {import("./pairing.js").Entry} Entry */
 /** @typedef {import("./pairing.js").Pairing} Pairing */

@@ -1,6 +1,6 @@
 // Where the pictures of a wall are: in their cells, or on their way from where they were.
 
-/** @typedef {import("../../images/page/view.js").View} View */
+/** @typedef {import("../../../images/page/view.js").View} View */
 
 const DURATION = 500; // milliseconds
 

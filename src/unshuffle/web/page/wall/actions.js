@@ -1,7 +1,7 @@
 // What people do to the wall; each is said, and what the server refuses is shown.
 
-/** @typedef {import("./album.js").Album} Album */
-/** @typedef {import("./server.js").Server} Server */
+/** @typedef {import("../shared/album.js").Album} Album */
+/** @typedef {import("../shared/server.js").Server} Server */
 
 export class Actions {
   /**

@@ -1,6 +1,6 @@
 // Pictures from the server in three sizes: sheets of small ones, kept as pixels; sheets of larger
 // ones, as many as fit; and single pictures at the closest zoom.
-import { ImageCache, drawMiddle, loadBitmap } from "../../images/page/sheets.js";
+import { ImageCache, drawMiddle, loadBitmap } from "../../../images/page/sheets.js";
 import { Pixels } from "./pixels.js";
 
 /** @typedef {import("./album.js").Album} Album */

@@ -1,5 +1,5 @@
 // How good the match is in plain words, why to doubt it, and what was answered so far.
-import { byId, make } from "../../images/page/panel.js";
+import { byId, make } from "../../../images/page/panel.js";
 
 /** @typedef {import("./pairing.js").MatchState} MatchState */
 

@@ -1,5 +1,5 @@
 // The export menu: files are made by the server, then downloaded by themselves and kept on offer.
-import { byId, make } from "../../images/page/panel.js";
+import { byId, make } from "../../../images/page/panel.js";
 import { sizeWords } from "./uploads.js";
 
 /** @typedef {import("./server.js").Server} Server */

@@ -1,11 +1,11 @@
 // A wall on which pictures can be carried to other cells, by mouse, finger or keyboard.
-import { clamp } from "../../images/page/view.js";
-import { ARROWS, Wall } from "../../images/page/wall.js";
+import { clamp } from "../../../images/page/view.js";
+import { ARROWS, Wall } from "../../../images/page/wall.js";
 
-/** @typedef {import("../../images/page/outline.js").Point} Point */
-/** @typedef {import("../../images/page/view.js").View} View */
-/** @typedef {import("../../images/page/wall.js").Mode} Mode */
-/** @typedef {import("./album.js").Album} Album */
+/** @typedef {import("../../../images/page/outline.js").Point} Point */
+/** @typedef {import("../../../images/page/view.js").View} View */
+/** @typedef {import("../../../images/page/wall.js").Mode} Mode */
+/** @typedef {import("../shared/album.js").Album} Album */
 /** @typedef {import("./tiles.js").Tiles} Tiles */
 
 const LONG = 450; // milliseconds that a finger rests on a picture to lift it
@@ -31,7 +31,7 @@ export class Hands extends Wall {
    * @param {HTMLCanvasElement} canvas
    * @param {View} view
    * @param {Tiles} tiles
-   * @param {import("../../images/page/marks.js").Marks} marks
+   * @param {import("../../../images/page/marks.js").Marks} marks
    * @param {Album} album
    */
   constructor(canvas, view, tiles, marks, album) {

@@ -1,5 +1,5 @@
 // What pages tell of the state: title, counts, history, announcements, and a lost server.
-import { byId } from "../../images/page/panel.js";
+import { byId } from "../../../images/page/panel.js";
 
 /** @typedef {import("./server.js").State} State */
 

@@ -1,12 +1,12 @@
 // Draws the pictures of a wall that changes. At rest and small, they are one picture of the whole
 // wall; on their way, plain pixels if there are many; else each is drawn from the best there is.
-import { Atlas, LARGE, MOST_PICTURES, SMALL } from "./atlas.js";
+import { Atlas, LARGE, MOST_PICTURES, SMALL } from "../shared/atlas.js";
 import { Chunks, LEAST_CHUNKED, MOST_CHUNKED } from "./chunks.js";
-import { Places } from "./glides.js";
-import { Frame, pixelOf } from "./pixels.js";
+import { Places } from "./animate.js";
+import { Frame, pixelOf } from "../shared/pixels.js";
 
-/** @typedef {import("./album.js").Album} Album */
-/** @typedef {import("../../images/page/view.js").View} View */
+/** @typedef {import("../shared/album.js").Album} Album */
+/** @typedef {import("../../../images/page/view.js").View} View */
 
 const MOST_BASE = 4.5e6; // pixels of all cells together
 const MOST_DRAWN = 3000; // pictures that are drawn one by one
@@ -65,7 +65,7 @@ export class Tiles {
    * Takes the arrangement of the album; pictures glide from where they were.
    * @param {View} before the window as it was
    * @param {View} view as it is now
-   * @param {import("./glides.js").Dropped | null} dropped a picture that comes from elsewhere
+   * @param {import("./animate.js").Dropped | null} dropped a picture that comes from elsewhere
    */
   arrange(before, view, dropped = null) {
     const { cells, columns, total } = this.album;

@@ -1,8 +1,8 @@
 // Partners to choose from: the best candidates of an item, and any other by its name.
-import { byId, make } from "../../images/page/panel.js";
+import { byId, make } from "../../../images/page/panel.js";
 
 /** @typedef {import("./answers.js").Answers} Answers */
-/** @typedef {import("./faces.js").Faces} Faces */
+/** @typedef {import("./thumbnails.js").Faces} Faces */
 /** @typedef {import("./pairing.js").Pairing} Pairing */
 /** @typedef {import("./pairing.js").Entry} Entry */
 /** @typedef {import("./pairing.js").Side} Side */

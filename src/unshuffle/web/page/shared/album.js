@@ -1,5 +1,5 @@
 // Pictures and their places on the wall, as the server last told and as they were moved since.
-import { decodeNumbers, placeWords } from "../../images/page/items.js";
+import { decodeNumbers, placeWords } from "../../../images/page/items.js";
 
 /** @typedef {import("./server.js").Server} Server */
 /** @typedef {import("./server.js").State} State */

@@ -1,7 +1,7 @@
 // Two collections and their pairs, as the server last told and as they were answered since.
 
-/** @typedef {import("./server.js").Server} Server */
-/** @typedef {import("./server.js").Job} Job */
+/** @typedef {import("../shared/server.js").Server} Server */
+/** @typedef {import("../shared/server.js").Job} Job */
 /** @typedef {0 | 1} Side left or right */
 
 /**
@@ -20,7 +20,7 @@
  * @property {Job[]} jobs
  * @property {string | null} undo
  * @property {string | null} redo
- * @property {import("./server.js").Notice | null} notice
+ * @property {import("../shared/server.js").Notice | null} notice
  * @property {{id: string, name: string, bytes: number}[]} downloads
  * @property {{uploadBytes: number, items: number}} limits
  */

@@ -1,8 +1,8 @@
 // One pair in the list: both items, how sure the match is, and what can be done.
-import { make } from "../../images/page/panel.js";
+import { make } from "../../../images/page/panel.js";
 import { isPair } from "./ordering.js";
 
-/** @typedef {import("./faces.js").Faces} Faces */
+/** @typedef {import("./thumbnails.js").Faces} Faces */
 /** @typedef {import("./pairing.js").Entry} Entry */
 /** @typedef {import("./pairing.js").Pairing} Pairing */
 

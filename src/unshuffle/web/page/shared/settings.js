@@ -1,5 +1,5 @@
 // The settings: shape, features and quality, each applied as soon as it is changed.
-import { byId, make, pictureButton } from "../../images/page/panel.js";
+import { byId, make, pictureButton } from "../../../images/page/panel.js";
 import { Features } from "./features.js";
 import { Refused } from "./server.js";
 
@@ -53,7 +53,7 @@ export class SettingsForm {
    * @param {Server} server
    * @param {Album} album
    * @param {() => Atlas} atlas
-   * @param {import("./actions.js").Actions} actions
+   * @param {import("../wall/actions.js").Actions} actions
    */
   constructor(server, album, atlas, actions) {
     this.server = server;

@@ -1,21 +1,21 @@
 // The page of `unshuffle serve`: joins the server, the wall, the settings and the dialogs.
-import { Marks, readColors } from "../../images/page/marks.js";
-import { byId, showBeside } from "../../images/page/panel.js";
-import { View } from "../../images/page/view.js";
+import { Marks, readColors } from "../../../images/page/marks.js";
+import { byId, showBeside } from "../../../images/page/panel.js";
+import { View } from "../../../images/page/view.js";
 import { Actions } from "./actions.js";
-import { Album } from "./album.js";
+import { Album } from "../shared/album.js";
 import { Details } from "./details.js";
-import { Lightbox, Problems, anyDialog, ask, makeHelp } from "./dialogs.js";
-import { Exports } from "./exports.js";
-import { Hands } from "./hands.js";
-import { Progress } from "./progress.js";
-import { Server } from "./server.js";
-import { SettingsForm } from "./settings.js";
-import { announce, counted, followServer, say, setMarks, showStatus } from "./status.js";
+import { Lightbox, Problems, anyDialog, ask, makeHelp } from "../shared/dialogs.js";
+import { Exports } from "../shared/exports.js";
+import { Hands } from "./drag.js";
+import { Progress } from "../shared/progress.js";
+import { Server } from "../shared/server.js";
+import { SettingsForm } from "../shared/settings.js";
+import { announce, counted, followServer, say, setMarks, showStatus } from "../shared/status.js";
 import { Tiles } from "./tiles.js";
-import { Uploads, listenForFiles } from "./uploads.js";
+import { Uploads, listenForFiles } from "../shared/uploads.js";
 
-/** @typedef {import("./server.js").State} State */
+/** @typedef {import("../shared/server.js").State} State */
 
 const CELL = 64; // units of the world; pixels of a picture in a sheet
 const CLOSEST = 320; // screen pixels of a cell
@@ -61,7 +61,7 @@ function setColors() {
   wall?.ask();
 }
 
-/** @type {import("./glides.js").Dropped | null} the picture that was let go just now */
+/** @type {import("./animate.js").Dropped | null} the picture that was let go just now */
 let dropped = null;
 
 /** A copy of the window, to glide from. */

@@ -12,8 +12,8 @@ from numpy.random import default_rng
 from numpy.testing import assert_array_equal
 from tests.counts import few, many
 
-from unshuffle.assignment._search.climb import TabuSearch
 from unshuffle.assignment import _quadratic_task, quadratic_assignment
+from unshuffle.assignment._search.climb import TabuSearch
 
 FLOWS = np.array([[0, 5, 8, 6], [5, 0, 5, 1], [8, 5, 0, 2], [6, 1, 2, 0]])
 DISTANCES = np.array([[0, 1, 8, 4], [1, 0, 5, 2], [8, 5, 0, 5], [4, 2, 5, 0]])

@@ -91,7 +91,9 @@ LARGE = {
 
 @pytest.mark.parametrize("name", LARGE)
 def test_too_much_is_refused_before_a_matrix_of_all_pairs_is_made(name, monkeypatch):
-    monkeypatch.setattr("unshuffle._core.parameters.available_memory", lambda: int(0.9 * ONE_MATRIX))
+    monkeypatch.setattr(
+        "unshuffle._core.parameters.available_memory", lambda: int(0.9 * ONE_MATRIX)
+    )
     tracemalloc.start()
     try:
         with pytest.raises(MemoryError, match=r"[\d,]+ .*needs [\d,.]+ GB; [\d.]+ GB is free\. "):

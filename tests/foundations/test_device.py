@@ -4,8 +4,8 @@ import sys
 import numpy as np
 import pytest
 
-from unshuffle._run.device import find_device, is_tensor, like, to_host
 from unshuffle._core.parameters import check_parameters
+from unshuffle._run.device import find_device, is_tensor, like, to_host
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 HAS_GPU = torch.cuda.is_available()

@@ -11,8 +11,8 @@ from scipy import sparse
 from scipy.special import logsumexp, softmax
 
 from unshuffle._run.device import find_device
-from unshuffle.matching._all_pairs.tiles import N_WIDTHS, Tiles
 from unshuffle.assignment import solve_assignment
+from unshuffle.matching._all_pairs.tiles import N_WIDTHS, Tiles
 
 # Neither is a multiple of the rows or columns of a tile, nor of the bins.
 N_ROWS, N_COLUMNS, N_FEATURES = 150, 211, 7

@@ -7,12 +7,12 @@ import pytest
 
 from unshuffle import KernelizedSorting
 from unshuffle._assign import paths as _assign_loops
-from unshuffle._run import parallel as _parallel
-from unshuffle._quadratic import loops as _loops
 from unshuffle._assign.linear import LARGE, assign_many
 from unshuffle._core.bags import Bags
-from unshuffle._run.parallel import eigh, product
+from unshuffle._quadratic import loops as _loops
 from unshuffle._quadratic.problem import QuadraticProblem, swap_ascent
+from unshuffle._run import parallel as _parallel
+from unshuffle._run.parallel import eigh, product
 from unshuffle.kernels import ExpectedLikelihoodKernel, geodesic_distances
 from unshuffle.kernels.sets._models import mixture_loops as _mixture_loops
 from unshuffle.kernels.sets._models.mixtures import COVARIANCE_TYPES, FitSettings, fit_sets

@@ -5,10 +5,10 @@ import pytest
 from scipy import sparse
 from scipy.special import logsumexp, softmax
 
+from unshuffle.assignment import solve_assignment
 from unshuffle.matching._all_pairs import loops as _tile_loops
 from unshuffle.matching._all_pairs import tiles as _tiles
 from unshuffle.matching._all_pairs.tiles import N_BINS, N_WIDTHS, Tiles
-from unshuffle.assignment import solve_assignment
 
 # Neither is a multiple of the rows or columns of a tile, nor of the bins.
 N_ROWS, N_COLUMNS, N_FEATURES = 300, 517, 7

@@ -5,11 +5,11 @@ import pytest
 from scipy import sparse
 
 from unshuffle import KernelizedSorting
-from unshuffle.matching._all_pairs.tiles import Tiles
 from unshuffle.assignment import solve_assignment
+from unshuffle.matching._all_pairs.tiles import Tiles
 from unshuffle.matching._low_rank import pair as _factor_pair
-from unshuffle.matching._low_rank.pair import FactorPair, Likelihood, Scores, whitening
 from unshuffle.matching._low_rank.factors import compute_factors
+from unshuffle.matching._low_rank.pair import FactorPair, Likelihood, Scores, whitening
 
 NO_PAIRS = np.empty((0, 2), dtype=np.intp)
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.counts import many
 
 from unshuffle.assignment._exact import bounds as _quadratic_bounds
-from unshuffle.assignment._exact.symmetries import representatives
 from unshuffle.assignment._exact.ascent import ascend
 from unshuffle.assignment._exact.bounds import BoundProblem, gilmore_lawler, prove
+from unshuffle.assignment._exact.symmetries import representatives
 
 seeds = st.integers(0, 2**32 - 1)
 

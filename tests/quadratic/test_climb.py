@@ -5,7 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unshuffle._quadratic.mean_field import anneal_shares, interaction_spread, mean_field, one_hot, soften
+from unshuffle._quadratic.mean_field import (
+    anneal_shares,
+    interaction_spread,
+    mean_field,
+    one_hot,
+    soften,
+)
 from unshuffle._quadratic.problem import QuadraticProblem, assign_free, climb, swap_ascent
 
 

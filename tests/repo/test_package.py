@@ -184,8 +184,8 @@ def test_no_extra_allows_a_version_with_a_hole_that_is_known():
 
 
 def test_what_decodes_foreign_files_is_refused_below_its_safe_version():
-    from unshuffle._pictures import decoding as _decoding
     from unshuffle._files import saving as _saving
+    from unshuffle._pictures import decoding as _decoding
 
     safe = safe_versions()
     assert safe["pyarrow"] == _saving._SAFE_PYARROW

@@ -25,8 +25,8 @@ from unshuffle._run import device as _device
 from unshuffle.cli import main
 from unshuffle.datasets import make_paired_views, mixture_sets
 from unshuffle.kernels import ExpectedLikelihoodKernel
-from unshuffle.web._work import state_file as _state_file
 from unshuffle.web._wall.session import Session
+from unshuffle.web._work import state_file as _state_file
 
 
 def of_estimator(fitted: Any) -> list[Any]:

@@ -13,16 +13,16 @@ import pytest
 from PIL import Image
 from tests.web.conftest import write_photos
 
-from unshuffle.web._collage import studio as _collage
 from unshuffle.web._collage import composer as _composer
-from unshuffle.web._wall import session as _session
 from unshuffle.web._collage import sketch as _sketch
-from unshuffle.web._collage.studio import Studio
-from unshuffle.web._work.jobs import Canceled, Job
+from unshuffle.web._collage import studio as _collage
 from unshuffle.web._collage.prints import check_size
-from unshuffle.web._http.refusal import Refused
-from unshuffle.web._wall.session import Session
 from unshuffle.web._collage.sketch import CollageSettings, plan
+from unshuffle.web._collage.studio import Studio
+from unshuffle.web._http.refusal import Refused
+from unshuffle.web._wall import session as _session
+from unshuffle.web._wall.session import Session
+from unshuffle.web._work.jobs import Canceled, Job
 from unshuffle.web._work.state_file import StateFile
 
 N = 30

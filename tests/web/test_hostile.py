@@ -24,9 +24,9 @@ import pytest
 from PIL import Image, PngImagePlugin
 from tests.web.conftest import Server
 
-from unshuffle.web._work.album import is_own_name
 from unshuffle.web._http.app import make_app
 from unshuffle.web._wall.session import Session
+from unshuffle.web._work.album import is_own_name
 from unshuffle.web._work.state_file import StateFile
 
 pytestmark = pytest.mark.xdist_group(__name__)

@@ -12,11 +12,11 @@ from contextlib import contextmanager
 import pytest
 from tests.web.conftest import write_photos
 
-from unshuffle.web._work import state_file as _state_file
 from unshuffle.web._collage.studio import Studio
-from unshuffle.web._match.pairing import Pairing
 from unshuffle.web._http.refusal import Refused
+from unshuffle.web._match.pairing import Pairing
 from unshuffle.web._wall.session import Session
+from unshuffle.web._work import state_file as _state_file
 from unshuffle.web._work.state_file import StateFile
 
 VIEWS = ["wall", "match", "collage"]

@@ -13,10 +13,10 @@ from PIL import Image
 
 from unshuffle.datasets import photo_halves
 from unshuffle.matching import Matches
+from unshuffle.web._http.refusal import Refused
 from unshuffle.web._match import pairing as _pairing
 from unshuffle.web._match.pairing import Pairing
 from unshuffle.web._match.pairs import Pairs
-from unshuffle.web._http.refusal import Refused
 from unshuffle.web._work.state_file import StateFile
 
 N = 40

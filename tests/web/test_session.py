@@ -10,10 +10,10 @@ import pytest
 from PIL import Image
 from tests.web.conftest import write_photos
 
+from unshuffle.web._http.refusal import Refused
 from unshuffle.web._wall import arranger as _arranger
 from unshuffle.web._wall import session as _session
 from unshuffle.web._wall.arrangement import OUTSIDE
-from unshuffle.web._http.refusal import Refused
 from unshuffle.web._wall.session import Session
 from unshuffle.web._work.state_file import StateFile
 

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from tests.web.schedules import Schedule
 
+from unshuffle.web._http.refusal import Refused
+from unshuffle.web._wall import session as _session
+from unshuffle.web._wall.arrangement import EMPTY, OUTSIDE, Arrangement, Settings, in_order
+from unshuffle.web._wall.session import Session
 from unshuffle.web._work import history as _history
 from unshuffle.web._work import jobs as _jobs
-from unshuffle.web._wall import session as _session
 from unshuffle.web._work import workspace as _workspace
 from unshuffle.web._work.album import READY
-from unshuffle.web._wall.arrangement import EMPTY, OUTSIDE, Arrangement, Settings, in_order
-from unshuffle.web._http.refusal import Refused
-from unshuffle.web._wall.session import Session
 
 N_PICTURES, N_TABS, N_CHANGES = 7, 4, 4
 EVERYTHING = frozenset(range(N_PICTURES))

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from unshuffle._files.paths import BadInput
 from unshuffle._core.parameters import check_memory
+from unshuffle._files.paths import BadInput
 from unshuffle._files.saving import import_parquet
 
 # Cells as text, or numbers.

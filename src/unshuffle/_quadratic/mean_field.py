@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._run.parallel import per_call
 from unshuffle._quadratic.problem import Array, Permutation, QuadraticProblem, assign_free
+from unshuffle._run.parallel import per_call
 
 SINKHORN_ITERATIONS = 60
 SINKHORN_TOL = 1e-3

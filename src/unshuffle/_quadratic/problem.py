@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._core.arrays import middle
 from unshuffle._assign.linear import SMALLEST_PATHS, SMALLEST_WARM, assign
+from unshuffle._core.arrays import middle
 from unshuffle._run.parallel import product, spans
 
 Array = NDArray[np.float64]  # some are complex: see `QuadraticProblem`

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.extmath import svd_flip
 
-from unshuffle._core.arrays import as_numbers, as_rows
 from unshuffle._assign.linear import nearest_orders
+from unshuffle._core.arrays import as_numbers, as_rows
 
 Array = NDArray[np.float64]
 

@@ -20,7 +20,6 @@ from unshuffle._core.bags import (
     gathered,
 )
 from unshuffle._core.kernel_features import PointFeatures
-from unshuffle._run.parallel import check_n_jobs
 from unshuffle._core.parameters import (
     ARRAY,
     FLAG,
@@ -32,6 +31,7 @@ from unshuffle._core.parameters import (
     number,
     option,
 )
+from unshuffle._run.parallel import check_n_jobs
 from unshuffle._run.printing import warn_user
 from unshuffle._run.search import Callback, fit_by_search
 from unshuffle.alignment._components import (

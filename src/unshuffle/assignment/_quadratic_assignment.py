@@ -8,18 +8,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import OptimizeResult
 
-from unshuffle._run.parallel import check_n_jobs
 from unshuffle._core.parameters import check_callback, check_count, check_option, check_positive
-from unshuffle._run.search import Callback, Search, Stopped
 from unshuffle._quadratic.problem import Permutation
+from unshuffle._run.parallel import check_n_jobs
+from unshuffle._run.search import Callback, Search, Stopped
 from unshuffle.assignment._exact.bounds import gilmore_lawler, prove
-from unshuffle.assignment._search.climb import DeepSearch
 from unshuffle.assignment._quadratic_task import (
     Task,
     as_random_state,
     list_given_starts,
     merge_options,
 )
+from unshuffle.assignment._search.climb import DeepSearch
 
 METHODS = ("faq", "2opt", "exact")
 # Without other limits: searches in a row that find nothing better, from 150 for few items (whose

@@ -21,8 +21,8 @@ from unshuffle._core.parameters import (
 )
 from unshuffle._quadratic.problem import Permutation, QuadraticProblem, as_hermitian
 from unshuffle.assignment._exact.bounds import BoundProblem
-from unshuffle.assignment._search.climb import Start, relaxed
 from unshuffle.assignment._quadratic_units import Units, check_sums
+from unshuffle.assignment._search.climb import Start, relaxed
 from unshuffle.assignment._solve import as_matrix
 
 # SciPy's names of arguments, of starts, and of settings that have no effect here.

@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from unshuffle._core.arrays import as_array, as_numbers, check_finite, middle, table_shape
 from unshuffle._assign.linear import Assignment, assign, with_certificate
+from unshuffle._core.arrays import as_array, as_numbers, check_finite, middle, table_shape
 from unshuffle._core.grams import check_frozen, check_shape
 from unshuffle._core.parameters import (
     check_flag,

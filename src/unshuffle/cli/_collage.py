@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 import unshuffle
-from unshuffle._pictures.templates import measure_likeness, read_template
 from unshuffle._files.paths import BadInput
+from unshuffle._pictures.templates import measure_likeness, read_template
 from unshuffle.cli._app import fit, say, warn
 from unshuffle.cli._inputs import PictureFolder, count_folders, parse_shape, skipped_records
 from unshuffle.cli._options import CollageOptions

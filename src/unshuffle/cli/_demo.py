@@ -15,8 +15,8 @@ from sklearn.datasets import load_digits, load_sample_image
 
 from unshuffle import Collage, GridLayout, KernelizedSorting, MinimumVolumePCA, OrbitLearner
 from unshuffle._core.color import PAPER
-from unshuffle._files.paths import BadInput, check_output_path
 from unshuffle._files.folders import MANIFEST, changed_files, list_files_in
+from unshuffle._files.paths import BadInput, check_output_path
 from unshuffle.cli._app import NotWritten, progress_bar, report_to, say
 from unshuffle.cli._help import program_name
 from unshuffle.cli._options import DemoOptions

@@ -16,16 +16,22 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy import sparse
 
-from unshuffle._files import tables as _tables
 from unshuffle._core.arrays import check_n_items
-from unshuffle._pictures.decoding import SUFFIXES, central_part
-from unshuffle._files.documents import TEXT_SUFFIXES, read_documents
-from unshuffle._files.paths import BadInput, by_reason, check_folder, check_regular_file, list_files
 from unshuffle._core.grams import check_gram
-from unshuffle._run.parallel import map_parallel
 from unshuffle._core.parameters import did_you_mean
 from unshuffle._core.scalings import SCALINGS, unit_rows
+from unshuffle._files import tables as _tables
+from unshuffle._files.documents import TEXT_SUFFIXES, read_documents
+from unshuffle._files.paths import (
+    BadInput,
+    by_reason,
+    check_folder,
+    check_regular_file,
+    list_files,
+)
 from unshuffle._files.tables import ANNDATA, Table, TableOptions, counted
+from unshuffle._pictures.decoding import SUFFIXES, central_part
+from unshuffle._run.parallel import map_parallel
 from unshuffle.cli._app import note, one_line, progress_bar, say, user_warnings, warn
 from unshuffle.cli._options import CollageOptions, LayoutOptions, MatchOptions
 from unshuffle.encoders import Encoder, is_encoder, load_encoder

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 import unshuffle
 from unshuffle._core.arrays import check_n_items
-from unshuffle._run.device import find_device
+from unshuffle._core.parameters import did_you_mean
 from unshuffle._files.documents import read_documents
 from unshuffle._files.paths import BadInput
-from unshuffle._core.parameters import did_you_mean
 from unshuffle._files.tables import Table, TableOptions, counted
+from unshuffle._run.device import find_device
 from unshuffle.cli._app import (
     fit,
     note,

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._files import tables as _tables
 from unshuffle._core.color import INK, PAPER
-from unshuffle._pictures.decoding import SUFFIXES
+from unshuffle._files import tables as _tables
 from unshuffle._files.paths import BadInput
+from unshuffle._pictures.decoding import SUFFIXES
 from unshuffle.cli._app import progress_bar, say
 from unshuffle.cli._options import MorphOptions
 from unshuffle.cli._writing import (

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._core.color import MAX_SHEET_SIDE, SHEET_SUFFIXES
-from unshuffle._pictures.decoding import SUFFIXES
 from unshuffle._files.documents import TEXT_SUFFIXES
-from unshuffle._files.paths import BadInput, check_output_path, list_files
 from unshuffle._files.folders import PAGE_MARK, check_page_folder
+from unshuffle._files.paths import BadInput, check_output_path, list_files
 from unshuffle._files.saving import csv_pieces, encode_text, replace_file
+from unshuffle._pictures.decoding import SUFFIXES
 from unshuffle.cli import NOT_IN_PLACE
 from unshuffle.cli._app import print_error, print_output, progress_bar, say, warn
 from unshuffle.cli._inputs import skipped_list_path, trust_path

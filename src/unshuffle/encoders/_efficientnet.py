@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._run.device import find_device
 from unshuffle._files.paths import check_regular_file
+from unshuffle._run.device import find_device
 from unshuffle.encoders._encoder import Encoder, batch_for, digest, encode_on, scale_to
 
 try:

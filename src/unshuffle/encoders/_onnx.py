@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._run.device import find_device
-from unshuffle._files.paths import check_regular_file
 from unshuffle._core.parameters import check_memory
+from unshuffle._files.paths import check_regular_file
+from unshuffle._run.device import find_device
 from unshuffle.encoders._encoder import Encoder, digest, reason, scale_to
 
 # Part of the key of all vectors: increase it when they change.

@@ -6,11 +6,11 @@ from unshuffle.images._describe import describe, read_features
 from unshuffle.images._features import color_histogram, color_texture, lab_pixels
 from unshuffle.images._masks import read_mask, text_mask
 from unshuffle.images._morphs import Drawing, morph_frames, morph_strip, picture_points, save_gif
-from unshuffle.images._wall.writer import write_page
 from unshuffle.images._reading import ImageCollection, read_folder, read_image, visible_files
 from unshuffle.images._sheets import grid_sheet, matched_sheet, points_sheet, save_sheet
-from unshuffle.images._wall.text_tiles import text_tiles
 from unshuffle.images._visual_words import visual_words
+from unshuffle.images._wall.text_tiles import text_tiles
+from unshuffle.images._wall.writer import write_page
 
 __all__ = [
     "Drawing",

@@ -12,14 +12,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._core.arrays import check_finite
-from unshuffle._run.cluster import runs_elsewhere
-from unshuffle._pictures.decoding import decode, explain
-from unshuffle._files.paths import check_regular_file, load_array, split_kinds
 from unshuffle._core.grids import check_images
-from unshuffle._run.parallel import Progress, map_parallel
 from unshuffle._core.parameters import check_count, check_progress
-from unshuffle._pictures.cache import PictureCache, picture_key
 from unshuffle._core.scalings import unit_rows
+from unshuffle._files.paths import check_regular_file, load_array, split_kinds
+from unshuffle._pictures.cache import PictureCache, picture_key
+from unshuffle._pictures.decoding import decode, explain
+from unshuffle._run.cluster import runs_elsewhere
+from unshuffle._run.parallel import Progress, map_parallel
 from unshuffle.encoders import Encoder, is_encoder, load_encoder
 from unshuffle.images._components import MANY, leading_components
 from unshuffle.images._features import color_texture, lab_pixels

@@ -13,10 +13,10 @@ from scipy.spatial import cKDTree
 
 from unshuffle._core.arrays import as_numbers, check_finite, check_magnitude
 from unshuffle._core.color import INK, PAPER, Color, draw_points
-from unshuffle._files.paths import as_path, check_output_path
 from unshuffle._core.parameters import check_count, check_positive, check_real, check_seed
-from unshuffle._run.printing import short_repr
+from unshuffle._files.paths import as_path, check_output_path
 from unshuffle._files.saving import replace_file
+from unshuffle._run.printing import short_repr
 from unshuffle.images._reading import read_image
 from unshuffle.images._sheets import check_colors
 

@@ -11,13 +11,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._pictures.decoding import decode, explain
-from unshuffle._files.paths import as_path, by_reason, check_folder, list_files, natural_key, path_key
-from unshuffle._run.parallel import Progress, step_counter
 from unshuffle._core.parameters import check_count, check_memory, check_option, check_progress
+from unshuffle._files.paths import (
+    as_path,
+    by_reason,
+    check_folder,
+    list_files,
+    natural_key,
+    path_key,
+)
+from unshuffle._pictures.decoding import decode, explain
 from unshuffle._pictures.previews import Previews, TemporaryFolder
 from unshuffle._pictures.reading import PictureReader, Reading, Task
 from unshuffle._pictures.workers import read_pictures
+from unshuffle._run.parallel import Progress, step_counter
 from unshuffle._run.printing import short_repr
 
 FITS = ("stretch", "crop")

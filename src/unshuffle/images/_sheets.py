@@ -12,10 +12,10 @@ from scipy.spatial import cKDTree
 
 from unshuffle._core.arrays import as_numbers
 from unshuffle._core.color import MAX_SHEET_SIDE, PAPER, SHEET_SUFFIXES, Color
-from unshuffle._files.paths import check_output_path
 from unshuffle._core.grams import check_permutation
 from unshuffle._core.grids import check_cell_points, check_grid, check_images, check_sheet_values
 from unshuffle._core.parameters import check_count, check_memory
+from unshuffle._files.paths import check_output_path
 from unshuffle._files.saving import replace_file
 
 # Longest side that each format can record.

@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.cluster import MiniBatchKMeans
 
 from unshuffle._core.grids import check_images
-from unshuffle._run.parallel import Progress, map_parallel, step_counter
 from unshuffle._core.parameters import check_count, check_progress, check_seed
+from unshuffle._run.parallel import Progress, map_parallel, step_counter
 from unshuffle.images._features import CHUNK, orientation_energy, working_lab
 
 _DIRECTIONS = 8

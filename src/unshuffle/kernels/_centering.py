@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from unshuffle._core.arrays import as_numbers, middle, table_shape
 from unshuffle._core.grams import check_centered_norm, check_gram
-from unshuffle._run.parallel import eigh, product
 from unshuffle._core.parameters import check_flag, check_kernel_memory, check_positive
+from unshuffle._run.parallel import eigh, product
 
 _BLOCK = 256
 

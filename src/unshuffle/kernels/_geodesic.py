@@ -17,8 +17,13 @@ from unshuffle._core.distances import (
     squared_distances,
 )
 from unshuffle._core.neighbors import spanning_tree, symmetric_graph
+from unshuffle._core.parameters import (
+    check_count,
+    check_kernel_memory,
+    check_option,
+    check_positive,
+)
 from unshuffle._run.parallel import spans
-from unshuffle._core.parameters import check_count, check_kernel_memory, check_option, check_positive
 
 METRICS = ("euclidean", "correlation", "cosine", "manhattan")
 

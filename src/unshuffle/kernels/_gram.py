@@ -30,7 +30,12 @@ from unshuffle._core.grams import (
     gram_copies,
 )
 from unshuffle._core.kernel_features import call_kernel, kernel_name
-from unshuffle._core.parameters import check_flag, check_kernel_memory, check_option, check_positive
+from unshuffle._core.parameters import (
+    check_flag,
+    check_kernel_memory,
+    check_option,
+    check_positive,
+)
 from unshuffle.kernels._centering import scale_to_unit_norm
 from unshuffle.kernels._geodesic import geodesic_kernel, local_kernel
 from unshuffle.kernels._text import text_kernel

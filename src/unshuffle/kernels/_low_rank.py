@@ -13,10 +13,22 @@ from unshuffle._core.arrays import (
     check_vectors,
     table_shape,
 )
-from unshuffle._core.distances import DISTANCES, as_float64, exponential, inner_products, sampled_gamma
+from unshuffle._core.distances import (
+    DISTANCES,
+    as_float64,
+    exponential,
+    inner_products,
+    sampled_gamma,
+)
 from unshuffle._core.grams import Kernel
 from unshuffle._core.kernel_features import greedy_cholesky
-from unshuffle._core.parameters import check_count, check_memory, check_positive, check_real, check_seed
+from unshuffle._core.parameters import (
+    check_count,
+    check_memory,
+    check_positive,
+    check_real,
+    check_seed,
+)
 from unshuffle.kernels._gram import gram_matrix
 from unshuffle.kernels._text import text_features
 

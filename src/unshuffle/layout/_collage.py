@@ -16,8 +16,6 @@ from unshuffle._core.arrays import check_length
 from unshuffle._core.color import lab_of_light, light_of_rgb
 from unshuffle._core.distances import squared_distances
 from unshuffle._core.grids import check_images, check_picture
-from unshuffle._quadratic.mean_field import interaction_spread
-from unshuffle._run.parallel import Workers, check_n_jobs
 from unshuffle._core.parameters import (
     ARRAY,
     Constraints,
@@ -27,6 +25,8 @@ from unshuffle._core.parameters import (
     number,
     option,
 )
+from unshuffle._quadratic.mean_field import interaction_spread
+from unshuffle._run.parallel import Workers, check_n_jobs
 from unshuffle._run.search import Callback, Search, fit_by_search
 from unshuffle.assignment import solve_assignment
 from unshuffle.layout._shape import check_rectangle

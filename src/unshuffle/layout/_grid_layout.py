@@ -16,8 +16,6 @@ from unshuffle._core.arrays import (
     check_resolved,
     is_text,
 )
-from unshuffle._run.device import find_device, is_tensor, like, to_host
-from unshuffle._run.parallel import check_n_jobs
 from unshuffle._core.parameters import (
     FLAG,
     FUNCTION,
@@ -26,7 +24,10 @@ from unshuffle._core.parameters import (
     number,
     option,
 )
+from unshuffle._run.device import find_device, is_tensor, like, to_host
+from unshuffle._run.parallel import check_n_jobs
 from unshuffle._run.search import Callback, Search, fit_by_search
+from unshuffle.layout._cpu.start import check_start, make_way
 from unshuffle.layout._paper import solve_classic
 from unshuffle.layout._problem import (
     Layout,
@@ -37,7 +38,6 @@ from unshuffle.layout._problem import (
     is_tabular,
 )
 from unshuffle.layout._shape import Index, Shape, check_frozen_cells
-from unshuffle.layout._cpu.start import check_start, make_way
 from unshuffle.metrics import distance_preservation_quality
 
 # Above so many items the score is estimated from 640 of them, or from fewer where each takes

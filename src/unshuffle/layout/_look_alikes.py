@@ -8,16 +8,30 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
 
-from unshuffle._core.arrays import as_rows, check_resolved, check_vectors, find_inliers, is_text, middle
-from unshuffle._run.device import to_host
+from unshuffle._core.arrays import (
+    as_rows,
+    check_resolved,
+    check_vectors,
+    find_inliers,
+    is_text,
+    middle,
+)
 from unshuffle._core.grams import Kernel
-from unshuffle._run.parallel import Workers, check_n_jobs, one_blas_thread, per_call, product, wait_for
 from unshuffle._core.parameters import (
     check_count,
     check_memory,
     check_positive,
     check_progress,
     check_seed,
+)
+from unshuffle._run.device import to_host
+from unshuffle._run.parallel import (
+    Workers,
+    check_n_jobs,
+    one_blas_thread,
+    per_call,
+    product,
+    wait_for,
 )
 from unshuffle.kernels import combined_gram
 from unshuffle.layout._problem import (

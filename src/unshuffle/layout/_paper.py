@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from scipy import linalg
 from sklearn.utils import check_random_state
 
-from unshuffle._run.parallel import eigh
 from unshuffle._core.parameters import check_memory
-from unshuffle._run.search import Search
 from unshuffle._quadratic.problem import QuadraticProblem, assign_free, climb
+from unshuffle._run.parallel import eigh
+from unshuffle._run.search import Search
 from unshuffle.kernels import center, combined_gram, median_gamma
 from unshuffle.layout._problem import Layout, Problem, count_checked
 from unshuffle.layout._shape import Shape

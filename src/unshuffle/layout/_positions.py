@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._files.paths import as_path, check_output_path
 from unshuffle._core.grids import check_cell_points, check_grid, check_names
+from unshuffle._files.paths import as_path, check_output_path
 from unshuffle._files.saving import (
     SUFFIXES,
     Record,

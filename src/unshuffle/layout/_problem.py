@@ -18,8 +18,8 @@ from unshuffle._core.arrays import (
     middle,
 )
 from unshuffle._core.grams import check_gram, check_kernel_list, collection_for_each, count_items
-from unshuffle._run.parallel import one_blas_thread
 from unshuffle._core.parameters import check_memory
+from unshuffle._run.parallel import one_blas_thread
 from unshuffle.kernels import center, combined_gram, nystroem_factors
 from unshuffle.layout._shape import Index, Shape
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from unshuffle._core.arrays import as_array, as_numbers
-from unshuffle._run.device import find_device, is_tensor, like, to_host
 from unshuffle._core.parameters import check_option
+from unshuffle._run.device import find_device, is_tensor, like, to_host
 from unshuffle.layout._grid_layout import GridLayout
 
 

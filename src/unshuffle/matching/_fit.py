@@ -22,9 +22,9 @@ from unshuffle._core.grams import (
     check_shape,
     count_items,
 )
+from unshuffle._core.parameters import check_memory, check_option
 from unshuffle._quadratic.mean_field import interaction_spread
 from unshuffle._run.parallel import count_threads, one_blas_thread
-from unshuffle._core.parameters import check_memory, check_option
 from unshuffle._run.printing import duration, warn_user
 from unshuffle._run.search import Callback, SearchState, asks_to_stop
 from unshuffle.assignment import soft_assignment
@@ -44,6 +44,21 @@ from unshuffle.matching._dense.pair import (
     Permutation,
     compute_views,
 )
+from unshuffle.matching._dense.paper import solve_by_paper
+from unshuffle.matching._dense.search import (
+    FINISHED,
+    MatchSearch,
+    Outcome,
+    confidence,
+    solve_refined,
+)
+from unshuffle.matching._matches import without_names
+from unshuffle.matching._trust.evidence import (
+    LARGEST_CERTIFIED,
+    MANY_KNOWN,
+    Evidence,
+    gather_evidence,
+)
 from unshuffle.matching._trust.known_pairs import (
     FEWEST,
     N_FOLDS,
@@ -53,23 +68,8 @@ from unshuffle.matching._trust.known_pairs import (
     check_hints,
     leave_out,
 )
-from unshuffle.matching._matches import without_names
-from unshuffle.matching._dense.paper import solve_by_paper
 from unshuffle.matching._trust.questions import RANK
-from unshuffle.matching._dense.search import (
-    FINISHED,
-    MatchSearch,
-    Outcome,
-    confidence,
-    solve_refined,
-)
 from unshuffle.matching._trust.rivals import Alternatives, exchange_shares, judge_rivals
-from unshuffle.matching._trust.evidence import (
-    LARGEST_CERTIFIED,
-    MANY_KNOWN,
-    Evidence,
-    gather_evidence,
-)
 
 # Peak memory in matrices of n^2 numbers: base, for each further thread, with a linear term, for
 # each kernel of a list, to match halves again, and if tables may be scaled and matched again.

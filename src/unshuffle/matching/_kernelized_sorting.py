@@ -13,8 +13,6 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._core.arrays import check_not_file, check_same_items
-from unshuffle._run.device import find_device, like, to_host
-from unshuffle._run.parallel import check_n_jobs
 from unshuffle._core.parameters import (
     ARRAY,
     FLAG,
@@ -26,6 +24,8 @@ from unshuffle._core.parameters import (
     number,
     option,
 )
+from unshuffle._run.device import find_device, like, to_host
+from unshuffle._run.parallel import check_n_jobs
 from unshuffle._run.printing import warn_user
 from unshuffle._run.search import BEST_STORED, Callback, before_results, fit_by_search
 from unshuffle.matching._fit import (
@@ -35,10 +35,8 @@ from unshuffle.matching._fit import (
     count_larger,
     resolve_kernels,
 )
-from unshuffle.matching._trust.known_pairs import FEWEST
 from unshuffle.matching._low_rank.fit import LowRankFit
 from unshuffle.matching._matches import Matches, feature_names, item_names, take
-from unshuffle.matching._trust.questions import choose_questions
 from unshuffle.matching._trust.evidence import (
     HIGH_AMBIGUITY,
     TRUSTED,
@@ -48,6 +46,8 @@ from unshuffle.matching._trust.evidence import (
     judge,
     kept_by_rivals,
 )
+from unshuffle.matching._trust.known_pairs import FEWEST
+from unshuffle.matching._trust.questions import choose_questions
 from unshuffle.matching._unseen import UnseenItems
 from unshuffle.metrics import matching_accuracy
 

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from unshuffle._run import device as _device
 from unshuffle._core.arrays import NAME_HEADINGS, check_length, check_plain, is_polars, is_text
-from unshuffle._files.paths import as_path, check_output_path
 from unshuffle._core.grams import check_permutation
 from unshuffle._core.grids import check_names
+from unshuffle._files.paths import as_path, check_output_path
 from unshuffle._files.saving import (
     Record,
     csv_pieces,
@@ -24,6 +23,7 @@ from unshuffle._files.saving import (
     read_records,
     replace_file,
 )
+from unshuffle._run import device as _device
 
 SUFFIXES = (".csv", ".json", ".parquet")
 # With their types in a Parquet file.

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from unshuffle._core.arrays import is_text
 from unshuffle._core.bags import listed
 from unshuffle._core.grams import count_items
-from unshuffle._run.parallel import check_n_jobs, count_threads
 from unshuffle._core.parameters import (
     FLAG,
     FUNCTION,
@@ -24,6 +23,7 @@ from unshuffle._core.parameters import (
     number,
     option,
 )
+from unshuffle._run.parallel import check_n_jobs, count_threads
 from unshuffle._run.printing import warn_user
 from unshuffle._run.search import Callback, SearchState, before_results, fit_by_search
 from unshuffle.matching._dense.pair import compute_gram

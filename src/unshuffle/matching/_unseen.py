@@ -22,9 +22,9 @@ from sklearn.utils.validation import validate_data
 from unshuffle._core.arrays import as_rows, check_magnitude, is_text
 from unshuffle._core.distances import exponential_of, sampled_gamma, squared_distances
 from unshuffle._core.grams import is_collection
-from unshuffle._run.parallel import eigh, product
 from unshuffle._core.parameters import check_memory
 from unshuffle._core.scalings import SCALERS, Scale
+from unshuffle._run.parallel import eigh, product
 from unshuffle.assignment import soft_assignment, solve_assignment
 from unshuffle.matching._low_rank.pair import Scores
 from unshuffle.matching._matches import Matches, feature_names, item_names, without_names

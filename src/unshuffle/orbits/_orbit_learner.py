@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from unshuffle._core.arrays import check_column_names
 from unshuffle._core.matrix_exponentials import Array, Motion
-from unshuffle._run.parallel import check_n_jobs, one_blas_thread
 from unshuffle._core.parameters import (
     ARRAY,
     WHOLE,
@@ -27,6 +26,7 @@ from unshuffle._core.parameters import (
     number,
     option,
 )
+from unshuffle._run.parallel import check_n_jobs, one_blas_thread
 from unshuffle._run.search import Callback, fit_by_search
 from unshuffle.base import DoubtWarning
 from unshuffle.orbits._algebra import describe_open, structure_constants

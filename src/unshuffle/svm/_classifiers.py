@@ -15,8 +15,8 @@ from sklearn.svm import SVC
 from unshuffle._core.arrays import middle
 from unshuffle._core.bags import Bags, gathered
 from unshuffle._core.kernel_features import PointKernel
-from unshuffle._run.parallel import map_parallel, wait_for
 from unshuffle._core.parameters import check_kernel_memory
+from unshuffle._run.parallel import map_parallel, wait_for
 from unshuffle._run.printing import warn_user
 from unshuffle.svm._labels import LabeledSets
 from unshuffle.svm._templates import (

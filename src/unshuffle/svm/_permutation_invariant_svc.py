@@ -15,7 +15,6 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._core.bags import BagEstimatorMixin
-from unshuffle._run.parallel import check_n_jobs
 from unshuffle._core.parameters import (
     FLAG,
     Constraints,
@@ -24,6 +23,7 @@ from unshuffle._core.parameters import (
     number,
     option,
 )
+from unshuffle._run.parallel import check_n_jobs
 from unshuffle._run.search import Callback, Search, fit_by_search
 from unshuffle.svm._classifiers import (
     Learned,

@@ -9,8 +9,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._core.bags import BagEstimatorMixin, Bags, gathered
-from unshuffle._run.parallel import check_n_jobs
 from unshuffle._core.parameters import Constraints, check_parameters
+from unshuffle._run.parallel import check_n_jobs
 from unshuffle._run.search import Callback, Search, fit_by_search
 from unshuffle.svm._templates import (
     CONSTRAINTS,

@@ -19,8 +19,15 @@ from unshuffle._core.bags import (
 )
 from unshuffle._core.grams import check_points_for_width
 from unshuffle._core.kernel_features import PointFeatures
+from unshuffle._core.parameters import (
+    FUNCTION,
+    Constraints,
+    check_kernel_memory,
+    count,
+    number,
+    option,
+)
 from unshuffle._run.parallel import map_parallel, spans
-from unshuffle._core.parameters import FUNCTION, Constraints, check_kernel_memory, count, number, option
 from unshuffle._run.printing import warn_user
 from unshuffle._run.search import Search
 

@@ -9,8 +9,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from unshuffle._files.paths import as_path, check_folder, check_regular_file
 from unshuffle._core.parameters import check_count
+from unshuffle._files.paths import as_path, check_folder, check_regular_file
 
 HOST = "127.0.0.1"
 USUAL_PORT = 8765
@@ -74,12 +74,12 @@ def serve(
     if port is not None:
         port = check_count(port, "port", least=0, most=65535)
     from unshuffle.images import default_cache
-    from unshuffle.web._work.album import MOST_UPLOADED
-    from unshuffle.web._wall.arranger import prepare, warm_up
     from unshuffle.web._collage.studio import Studio
-    from unshuffle.web._match.pairing import Pairing
     from unshuffle.web._http.security import Guard, new_token
+    from unshuffle.web._match.pairing import Pairing
+    from unshuffle.web._wall.arranger import prepare, warm_up
     from unshuffle.web._wall.session import Session
+    from unshuffle.web._work.album import MOST_UPLOADED
     from unshuffle.web._work.state_file import StateFile, default_state
 
     path = default_state(*paths) if state is None else as_path(state, "`state`")

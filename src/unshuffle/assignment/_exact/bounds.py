@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from unshuffle.assignment._exact.symmetries import representatives
 from unshuffle._run.parallel import per_call, product, spans, wait_for
 from unshuffle.assignment._exact.ascent import FORBIDDEN, ascend, child_costs, look_ahead
+from unshuffle.assignment._exact.symmetries import representatives
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]

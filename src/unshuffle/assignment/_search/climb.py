@@ -7,7 +7,6 @@ from time import monotonic
 import numpy as np
 
 from unshuffle._quadratic.mean_field import anneal_shares, frank_wolfe, soften
-from unshuffle._run.parallel import Workers, eigh, one_blas_thread
 from unshuffle._quadratic.problem import (
     RELATIVE_GAIN,
     Array,
@@ -16,6 +15,7 @@ from unshuffle._quadratic.problem import (
     assign_free,
     climb,
 )
+from unshuffle._run.parallel import Workers, eigh, one_blas_thread
 from unshuffle.assignment._search.mixtures import mix, random_state
 
 Start = Callable[[], Permutation]

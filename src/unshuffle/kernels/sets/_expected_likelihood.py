@@ -10,8 +10,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from unshuffle._core.bags import Bags
-from unshuffle._core.parameters import FLAG, FUNCTION, Constraints, check_memory, count, number, option
+from unshuffle._core.parameters import (
+    FLAG,
+    FUNCTION,
+    Constraints,
+    check_memory,
+    count,
+    number,
+    option,
+)
 from unshuffle._run.printing import warn_user
+from unshuffle.kernels.sets._gpu.tensors import Place
 from unshuffle.kernels.sets._models.feature_space import FeatureSpace
 from unshuffle.kernels.sets._models.mixtures import (
     COVARIANCE_TYPES,
@@ -21,7 +30,6 @@ from unshuffle.kernels.sets._models.mixtures import (
     Mixture,
 )
 from unshuffle.kernels.sets._set_kernel import SetKernel
-from unshuffle.kernels.sets._gpu.tensors import Place
 
 Array = NDArray[np.float64]
 

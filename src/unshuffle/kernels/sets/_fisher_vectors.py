@@ -16,13 +16,13 @@ from unshuffle._core.bags import Bags, canonical_order
 from unshuffle._core.distances import exponential_of, inner_products, squared_distances
 from unshuffle._core.parameters import Constraints, count, number
 from unshuffle._run.printing import warn_user
-from unshuffle.kernels.sets._set_kernel import SetKernel
 from unshuffle.kernels.sets._models.set_vectors import (
     describe_sets,
     evenly_spaced,
     mean_in_pieces,
     unit_length,
 )
+from unshuffle.kernels.sets._set_kernel import SetKernel
 
 Array = NDArray[np.float64]
 # A mixture of this many points is as good a vocabulary as one of all.

@@ -13,7 +13,7 @@ from unshuffle._core.distances import exponential_of, inner_products, squared_di
 from unshuffle._core.grams import check_points_for_width
 from unshuffle._core.kernel_features import PointKernel, kernel_name
 from unshuffle._core.parameters import FUNCTION, Constraints, count, number, option
-from unshuffle.kernels.sets._set_kernel import SetKernel
+from unshuffle.kernels.sets._gpu.tensors import Place
 from unshuffle.kernels.sets._models.set_vectors import (
     describe_sets,
     evenly_spaced,
@@ -21,7 +21,7 @@ from unshuffle.kernels.sets._models.set_vectors import (
     median_width,
     typical_sets,
 )
-from unshuffle.kernels.sets._gpu.tensors import Place
+from unshuffle.kernels.sets._set_kernel import SetKernel
 
 Array = NDArray[np.float64]
 

@@ -12,12 +12,17 @@ from sklearn.utils import check_random_state
 
 from unshuffle._core.arrays import middle
 from unshuffle._core.bags import Bags, canonical_order
-from unshuffle._core.distances import exponential_of, inner_products, mirror_upper, squared_distances
+from unshuffle._core.distances import (
+    exponential_of,
+    inner_products,
+    mirror_upper,
+    squared_distances,
+)
 from unshuffle._core.grams import check_points_for_width
 from unshuffle._core.kernel_features import PointKernel, greedy_pivots
-from unshuffle._run.parallel import map_parallel
 from unshuffle._core.parameters import FLAG, FUNCTION, Constraints, count, number, option
-from unshuffle.kernels.sets._set_kernel import SetKernel
+from unshuffle._run.parallel import map_parallel
+from unshuffle.kernels.sets._gpu.tensors import Place, sort_points
 from unshuffle.kernels.sets._models.set_vectors import (
     Coordinates,
     GridWaves,
@@ -33,7 +38,7 @@ from unshuffle.kernels.sets._models.set_vectors import (
     most_features,
     typical_sets,
 )
-from unshuffle.kernels.sets._gpu.tensors import Place, sort_points
+from unshuffle.kernels.sets._set_kernel import SetKernel
 
 Array = NDArray[np.float64]
 

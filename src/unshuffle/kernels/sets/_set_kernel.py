@@ -17,9 +17,9 @@ from unshuffle._core.bags import (
     check_gap,
     listed,
 )
+from unshuffle._core.parameters import Constraints, check_count, check_memory, check_parameters
 from unshuffle._run.cluster import to_bytes
 from unshuffle._run.parallel import check_n_jobs, map_parallel, one_blas_thread
-from unshuffle._core.parameters import Constraints, check_count, check_memory, check_parameters
 from unshuffle._run.search import refitting
 from unshuffle.kernels.sets._gpu.tensors import (
     Place,

@@ -10,12 +10,12 @@ from sklearn.base import clone
 from sklearn.utils import Bunch
 
 from unshuffle._core.bags import Bags
-from unshuffle._run.device import find_device
 from unshuffle._core.grams import check_kernel_weights
 from unshuffle._core.parameters import ARRAY, Constraints, check_parameters
-from unshuffle.kernels.sets._set_kernel import SetKernel
-from unshuffle.kernels.sets._models.set_vectors import typical_sets
+from unshuffle._run.device import find_device
 from unshuffle.kernels.sets._gpu.tensors import Place
+from unshuffle.kernels.sets._models.set_vectors import typical_sets
+from unshuffle.kernels.sets._set_kernel import SetKernel
 
 Array = NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from unshuffle._core.arrays import middle
 from unshuffle._core.bags import Bags
 from unshuffle._core.distances import exponential_of, squared_distances
 from unshuffle._core.parameters import Constraints, count
-from unshuffle.kernels.sets._set_kernel import SetKernel
+from unshuffle.kernels.sets._gpu.tensors import Place
 from unshuffle.kernels.sets._models.set_vectors import (
     check_directions_memory,
     describe_sets,
@@ -22,7 +22,7 @@ from unshuffle.kernels.sets._models.set_vectors import (
     orthogonal_directions,
     typical_sets,
 )
-from unshuffle.kernels.sets._gpu.tensors import Place
+from unshuffle.kernels.sets._set_kernel import SetKernel
 
 Array = NDArray[np.float64]
 

@@ -12,15 +12,6 @@ from sklearn.utils import check_random_state
 from unshuffle._run.parallel import Workers, one_blas_thread
 from unshuffle._run.search import Search
 from unshuffle.layout._cpu import group_loops as _group_loops
-from unshuffle.layout._problem import (
-    ADDING,
-    WIDEST_SETTLING,
-    Layout,
-    Problem,
-    kernel_features,
-    leading_components,
-    unit_scale,
-)
 from unshuffle.layout._cpu.surface_loops import NOISE_OFFSETS
 from unshuffle.layout._cpu.surfaces import (
     NOISE_CELLS,
@@ -32,6 +23,15 @@ from unshuffle.layout._cpu.surfaces import (
     Rng,
     Surface,
     make_surface,
+)
+from unshuffle.layout._problem import (
+    ADDING,
+    WIDEST_SETTLING,
+    Layout,
+    Problem,
+    kernel_features,
+    leading_components,
+    unit_scale,
 )
 
 Array = NDArray[np.float64]

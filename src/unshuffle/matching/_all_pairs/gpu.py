@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from scipy import sparse
 
-from unshuffle.matching._all_pairs import gpu_torch as _device_blocks
 from unshuffle._run.device import has_triton
+from unshuffle.matching._all_pairs import gpu_torch as _device_blocks
 from unshuffle.matching._all_pairs.gpu_torch import ROW_BITS
 
 LOWEST = -3e38

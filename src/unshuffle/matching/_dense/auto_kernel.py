@@ -8,10 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from unshuffle._core.arrays import as_numbers, check_magnitude, check_vectors, is_text, unwrap_anndata
+from unshuffle._core.arrays import (
+    as_numbers,
+    check_magnitude,
+    check_vectors,
+    is_text,
+    unwrap_anndata,
+)
 from unshuffle._core.grams import is_collection
-from unshuffle._quadratic.problem import climb
 from unshuffle._core.scalings import SCALINGS
+from unshuffle._quadratic.problem import climb
 from unshuffle.kernels import center, zero_diagonal
 from unshuffle.matching._dense.pair import (
     ONE_WIDTH,

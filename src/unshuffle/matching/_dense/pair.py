@@ -13,8 +13,6 @@ from scipy.spatial.distance import cdist
 from unshuffle._core.arrays import check_same_items
 from unshuffle._core.grams import check_kernel_list, check_per_kernel, collection_for_each
 from unshuffle._quadratic.mean_field import anneal_shares, soften
-from unshuffle._run.parallel import spans
-from unshuffle._run.search import Callback, Search, Solution
 from unshuffle._quadratic.problem import (
     NOTHING_FROZEN,
     Array,
@@ -23,6 +21,8 @@ from unshuffle._quadratic.problem import (
     assign_free,
     matched_sums,
 )
+from unshuffle._run.parallel import spans
+from unshuffle._run.search import Callback, Search, Solution
 from unshuffle.kernels import SpectralPower, center, combined_gram, unit_norm, zero_diagonal
 
 Start = Callable[[], Permutation]  # computes a first matching

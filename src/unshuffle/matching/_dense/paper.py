@@ -9,8 +9,8 @@ import numpy as np
 from scipy.linalg import LinAlgError
 
 from unshuffle._quadratic.mean_field import best_step, frank_wolfe, one_hot
-from unshuffle._run.parallel import eigh
 from unshuffle._quadratic.problem import QuadraticProblem, assign_free, climb
+from unshuffle._run.parallel import eigh
 from unshuffle.kernels import center
 from unshuffle.matching._dense.entropy import (
     entropy_swap_changes,

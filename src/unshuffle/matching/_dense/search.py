@@ -10,9 +10,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from unshuffle._quadratic.problem import QuadraticProblem, assign_free, climb
 from unshuffle._run.parallel import map_parallel, product
 from unshuffle._run.search import Callback
-from unshuffle._quadratic.problem import QuadraticProblem, assign_free, climb
 from unshuffle.assignment import solve_assignment
 from unshuffle.matching._dense.pair import (
     NOTHING_FROZEN,

@@ -12,8 +12,8 @@ import numpy as np
 from scipy.optimize import nnls
 
 from unshuffle._quadratic.mean_field import interaction_spread, mean_field, one_hot
-from unshuffle._run.parallel import product
 from unshuffle._quadratic.problem import QuadraticProblem, assign_free, matched_sums
+from unshuffle._run.parallel import product
 from unshuffle.matching._dense.pair import Array, KernelPair, Permutation
 
 # Spectral powers of the stages, those between the full spectrum and the first of them, and the

@@ -8,7 +8,6 @@ import numpy as np
 from scipy import sparse
 
 from unshuffle._core.arrays import check_same_items
-from unshuffle._run.device import in_double, is_tensor, namespace, take, to_host
 from unshuffle._core.distances import WIDTH_SAMPLE
 from unshuffle._core.grams import (
     check_centered_norm,
@@ -20,8 +19,10 @@ from unshuffle._core.grams import (
     count_items,
 )
 from unshuffle._core.kernel_features import kernel_name
-from unshuffle._run.parallel import count_threads, map_parallel, one_blas_thread
 from unshuffle._core.parameters import check_memory
+from unshuffle._run.device import in_double, is_tensor, namespace, take, to_host
+from unshuffle._run.parallel import count_threads, map_parallel, one_blas_thread
+from unshuffle.matching._dense.pair import check_unequal
 from unshuffle.matching._low_rank.blocks import (
     BLOCK,
     Array,
@@ -34,7 +35,6 @@ from unshuffle.matching._low_rank.blocks import (
     eigh_on,
     on_device,
 )
-from unshuffle.matching._dense.pair import check_unequal
 from unshuffle.matching._low_rank.landmarks import (
     PER_LANDMARK,
     Effort,

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_random_state
 
+from unshuffle._core.grams import check_frozen, check_shape
+from unshuffle._core.scalings import SCALINGS
 from unshuffle._run.device import (
     as_index,
     check_device_memory,
@@ -17,13 +19,19 @@ from unshuffle._run.device import (
     take,
     to_host,
 )
-from unshuffle._core.grams import check_frozen, check_shape
 from unshuffle._run.parallel import all_cores
-from unshuffle._core.scalings import SCALINGS
 from unshuffle.matching._all_pairs.tiles import Tiles, tiles_for
+from unshuffle.matching._dense.search import (
+    CLEARLY_DIFFERENT,
+    FINISHED,
+    LARGEST_LIMIT,
+    RELEASED,
+)
+from unshuffle.matching._fit import Answer, Fit, fixed_rng
 from unshuffle.matching._low_rank.annealed_path import N_PLACES, SOFT_RANK, WAYS
 from unshuffle.matching._low_rank.blocks import on_device
 from unshuffle.matching._low_rank.density_path import SOFT_CORRELATIONS, regressed, soft_step
+from unshuffle.matching._low_rank.factors import Factors, compute_factors
 from unshuffle.matching._low_rank.pair import (
     POWER,
     STEP,
@@ -35,19 +43,11 @@ from unshuffle.matching._low_rank.pair import (
     Scores,
     whitening,
 )
-from unshuffle.matching._low_rank.factors import Factors, compute_factors
-from unshuffle.matching._fit import Answer, Fit, fixed_rng
-from unshuffle.matching._trust.known_pairs import FEWEST, LEAST_DOUBT, NAT, LeftOut, check_hints
-from unshuffle.matching._low_rank.search import CONVINCING, solve_low_rank
-from unshuffle.matching._trust.questions import RANK
-from unshuffle.matching._dense.search import (
-    CLEARLY_DIFFERENT,
-    FINISHED,
-    LARGEST_LIMIT,
-    RELEASED,
-)
 from unshuffle.matching._low_rank.rounds import Found, LowRankSearch, cross_fitted, find_regions
+from unshuffle.matching._low_rank.search import CONVINCING, solve_low_rank
 from unshuffle.matching._trust.evidence import FEWEST_PAIRS, MANY_KNOWN, Evidence
+from unshuffle.matching._trust.known_pairs import FEWEST, LEAST_DOUBT, NAT, LeftOut, check_hints
+from unshuffle.matching._trust.questions import RANK
 
 N_LANDMARKS = 1024
 # Rough time of the density path and the checks on one core, and memory.

@@ -20,7 +20,6 @@ from unshuffle._core.arrays import (
     is_real_array,
     middle,
 )
-from unshuffle._run.device import in_double, namespace, to_host
 from unshuffle._core.distances import (
     WIDTH_SAMPLE,
     as_float64,
@@ -36,7 +35,9 @@ from unshuffle._core.grams import KERNELS, check_gram
 from unshuffle._core.kernel_features import call_kernel, check_kernel_block, kernel_name
 from unshuffle._core.neighbors import neighbor_widths, paths_from
 from unshuffle._core.parameters import check_option, check_positive
+from unshuffle._run.device import in_double, namespace, to_host
 from unshuffle.kernels import center, gram_matrix, text_features
+from unshuffle.matching._dense.pair import check_unequal
 from unshuffle.matching._low_rank.blocks import (
     LARGEST,
     Array,
@@ -50,7 +51,6 @@ from unshuffle.matching._low_rank.blocks import (
     eigh_on,
     on_device,
 )
-from unshuffle.matching._dense.pair import check_unequal
 
 # Eigenvalues of the landmarks' kernel below this share of the largest are noise in single
 # precision.

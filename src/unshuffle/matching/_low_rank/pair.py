@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from unshuffle._run.device import in_double, namespace, take, to_host
-from unshuffle.matching._all_pairs.tiles import Tiles
 from unshuffle.assignment import solve_assignment
+from unshuffle.matching._all_pairs.tiles import Tiles
 from unshuffle.matching._low_rank.factors import Factors
 
 Array = NDArray[np.float64]

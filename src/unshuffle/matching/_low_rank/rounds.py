@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from unshuffle._run.device import in_double, namespace, take, to_host
 from unshuffle._run.search import Callback
 from unshuffle.matching._all_pairs.tiles import Tiles
+from unshuffle.matching._dense.pair import CountingSearch
+from unshuffle.matching._low_rank.factors import Factors
 from unshuffle.matching._low_rank.pair import (
     LARGEST_CORRELATION,
     POWER,
@@ -19,8 +21,6 @@ from unshuffle.matching._low_rank.pair import (
     Single,
     whitening,
 )
-from unshuffle.matching._low_rank.factors import Factors
-from unshuffle.matching._dense.pair import CountingSearch
 
 # At most this many correlations for each item: more would fit the noise of the matching.
 PER_ITEM = 1.25

@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._run.search import Callback
 from unshuffle._quadratic.problem import NOTHING_FROZEN, Array, QuadraticProblem, climb
+from unshuffle._run.search import Callback
 from unshuffle.kernels import SpectralPower, zero_diagonal
 from unshuffle.matching._dense.entropy import multiway_entropy
 from unshuffle.matching._dense.pair import CountingSearch, KernelPair, list_starts

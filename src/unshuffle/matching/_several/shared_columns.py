@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from unshuffle._core.arrays import check_vectors
 from unshuffle._assign.linear import nearest_order
+from unshuffle._core.arrays import check_vectors
 from unshuffle._core.scalings import SCALINGS
 from unshuffle.matching._matches import feature_names
 

@@ -12,8 +12,8 @@ from scipy.stats import beta
 from unshuffle.assignment import quadratic_assignment
 from unshuffle.base import DoubtWarning as DoubtWarning
 from unshuffle.matching._dense.pair import KernelPair, Permutation
-from unshuffle.matching._trust.known_pairs import LeftOut
 from unshuffle.matching._dense.search import Outcome, agreement
+from unshuffle.matching._trust.known_pairs import LeftOut
 from unshuffle.matching._trust.rivals import ALIKE, MOST_RIVALS, Alternatives
 
 # Halves of fewer pairs are too small to be matched again.

@@ -14,8 +14,8 @@ from scipy.linalg import cho_factor, cho_solve
 
 from unshuffle._core.arrays import check_plain
 from unshuffle._quadratic.mean_field import interaction_spread
-from unshuffle._run.parallel import product, wait_for
 from unshuffle._quadratic.problem import assign_free
+from unshuffle._run.parallel import product, wait_for
 from unshuffle.kernels import center
 from unshuffle.matching._dense.pair import Array, KernelPair, Permutation, match_profiles
 

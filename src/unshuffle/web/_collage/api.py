@@ -6,6 +6,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from unshuffle.web._collage.prints import DPI_LIMITS
+from unshuffle.web._collage.sketch import MOST_DETAIL, NEIGHBORS
 from unshuffle.web._collage.studio import Studio
 from unshuffle.web._http.openapi import (
     FLAG,
@@ -18,9 +20,7 @@ from unshuffle.web._http.openapi import (
     maybe,
     record,
 )
-from unshuffle.web._collage.prints import DPI_LIMITS
 from unshuffle.web._http.requests import Streams, answering, as_json, as_picture, changed, fields
-from unshuffle.web._collage.sketch import MOST_DETAIL, NEIGHBORS
 
 _BASE = "/api/collage"
 _COUNT: Schema = maybe({**INTEGER, "minimum": 1})

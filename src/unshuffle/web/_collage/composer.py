@@ -12,14 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from unshuffle._pictures.templates import CLEAR, measure_likeness, read_template
 from unshuffle._pictures.decoding import decode, explain
+from unshuffle._pictures.templates import CLEAR, measure_likeness, read_template
 from unshuffle._run.search import Stopped
 from unshuffle.base import SearchState
 from unshuffle.layout import Collage
-from unshuffle.web._work.album import LARGE_SIDE, Album, Slots
-from unshuffle.web._work.jobs import Canceled, Job
-from unshuffle.web._http.refusal import Refused
 from unshuffle.web._collage.sketch import (
     MOST_REPEAT,
     MOST_TRIED,
@@ -28,6 +25,9 @@ from unshuffle.web._collage.sketch import (
     Template,
     plan,
 )
+from unshuffle.web._http.refusal import Refused
+from unshuffle.web._work.album import LARGE_SIDE, Album, Slots
+from unshuffle.web._work.jobs import Canceled, Job
 from unshuffle.web._work.thumbnails import ACROSS, IN_SHEET, central_square
 
 Pixels = NDArray[np.uint8]

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from unshuffle._run.parallel import map_parallel
 from unshuffle._core.parameters import check_memory
+from unshuffle._run.parallel import map_parallel
 from unshuffle.layout import Positions
-from unshuffle.web._work.album import Album
-from unshuffle.web._wall.exports import Maker
-from unshuffle.web._work.jobs import Job
 from unshuffle.web._http.refusal import Refused
+from unshuffle.web._wall.exports import Maker
+from unshuffle.web._work.album import Album
+from unshuffle.web._work.jobs import Job
 
 CM_PER_INCH = 2.54
 DPI_LIMITS = (72, 600)

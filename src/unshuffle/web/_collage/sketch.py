@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass, replace
 from math import ceil, isfinite, sqrt
 from typing import Any
 
-from unshuffle.web._work.album import is_own_name, tidy_name
 from unshuffle.web._http.refusal import Refused
+from unshuffle.web._work.album import is_own_name, tidy_name
 
 NEIGHBORS = ("kernel", "laplacian")
 MOST_DETAIL = 6

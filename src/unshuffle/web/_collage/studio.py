@@ -14,15 +14,21 @@ from typing import Any
 import numpy as np
 
 from unshuffle._pictures.decoding import SUFFIXES
-from unshuffle.web._work.album import MOST_UPLOADED, Slots, is_own_name, keep_file, tidy_name
 from unshuffle.web._collage.composer import Composer, Composition
+from unshuffle.web._collage.prints import (
+    COLLAGE_MAKERS,
+    DPI_LIMITS,
+    MOST_PIXELS,
+    Print,
+    check_size,
+)
+from unshuffle.web._collage.sketch import MOST_TRIED, CollageSettings, Plan, Sketch, Template, plan
+from unshuffle.web._http.refusal import Refused
 from unshuffle.web._wall.exports import Exports
+from unshuffle.web._wall.session import Session
+from unshuffle.web._work.album import MOST_UPLOADED, Slots, is_own_name, keep_file, tidy_name
 from unshuffle.web._work.history import MOST_STEPS, History
 from unshuffle.web._work.jobs import Canceled, Job, Work
-from unshuffle.web._collage.prints import COLLAGE_MAKERS, DPI_LIMITS, MOST_PIXELS, Print, check_size
-from unshuffle.web._http.refusal import Refused
-from unshuffle.web._wall.session import Session
-from unshuffle.web._collage.sketch import MOST_TRIED, CollageSettings, Plan, Sketch, Template, plan
 from unshuffle.web._work.state_file import Companion, Content
 from unshuffle.web._work.workspace import Workspace, shown
 

@@ -8,15 +8,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from unshuffle.web._collage.studio import Studio
 from unshuffle.web._collage.api import collage_operations
+from unshuffle.web._collage.studio import Studio
 from unshuffle.web._http.openapi import Operation, describe
-from unshuffle.web._match.pairing import Pairing
-from unshuffle.web._match.api import pairing_operations
 from unshuffle.web._http.refusal import Refused
 from unshuffle.web._http.requests import Endpoint, Streams, answering, as_json
-from unshuffle.web._wall.session import Session
+from unshuffle.web._match.api import pairing_operations
+from unshuffle.web._match.pairing import Pairing
 from unshuffle.web._wall.api import wall_operations
+from unshuffle.web._wall.session import Session
 
 # The page at each address of `PAGES`.
 _HTML = {"/": "index.html", "/match": "match.html", "/collage": "collage.html"}

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from unshuffle import __version__
-from unshuffle.web._wall.exports import Exports
 from unshuffle.web._http.requests import (
     Endpoint,
     Streams,
@@ -15,6 +14,7 @@ from unshuffle.web._http.requests import (
     changing,
     downloading,
 )
+from unshuffle.web._wall.exports import Exports
 from unshuffle.web._work.workspace import Workspace
 
 Schema = dict[str, Any]

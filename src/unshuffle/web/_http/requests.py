@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from unshuffle.web._wall.exports import Exports
 from unshuffle.web._http.refusal import Refused
+from unshuffle.web._wall.exports import Exports
 from unshuffle.web._work.workspace import Workspace
 
 # Minimum seconds between two states, and seconds of silence before a sign of life.

@@ -20,7 +20,6 @@ from unshuffle.web._http.openapi import (
     maybe,
     record,
 )
-from unshuffle.web._match.pairing import Pairing
 from unshuffle.web._http.refusal import Refused
 from unshuffle.web._http.requests import (
     MOST_DECODING,
@@ -32,6 +31,7 @@ from unshuffle.web._http.requests import (
     fields,
     number_in,
 )
+from unshuffle.web._match.pairing import Pairing
 from unshuffle.web._match.sides import PICTURE_FEATURES
 
 _BASE = "/api/match"

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from unshuffle.images import matched_sheet, read_image, save_sheet
 from unshuffle.matching import Matches
-from unshuffle.web._wall.exports import Maker
-from unshuffle.web._work.jobs import Job
 from unshuffle.web._match.pairs import Pairs
 from unshuffle.web._match.sides import Side
+from unshuffle.web._wall.exports import Maker
+from unshuffle.web._work.jobs import Job
 
 _SHEET_HEIGHT, _SHEET_PAIRS = 96, 2000
 

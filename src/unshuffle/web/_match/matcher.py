@@ -13,11 +13,11 @@ from scipy import sparse
 from unshuffle._run.search import Stopped
 from unshuffle.base import SearchState
 from unshuffle.matching import KernelizedSorting
+from unshuffle.web._http.refusal import Refused
+from unshuffle.web._match.pairs import Pairs
+from unshuffle.web._match.sides import Side
 from unshuffle.web._work.album import Slots
 from unshuffle.web._work.jobs import Canceled, Job
-from unshuffle.web._match.pairs import Pairs
-from unshuffle.web._http.refusal import Refused
-from unshuffle.web._match.sides import Side
 
 N_QUESTIONS, N_CANDIDATES = 10, 12
 FEWEST = 2  # items of a side

@@ -11,15 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from unshuffle.web._work.album import MOST_PICTURES, MOST_UPLOADED, Dropped
-from unshuffle.web._wall.arrangement import check_features, describe_content
-from unshuffle.web._wall.exports import Exports
-from unshuffle.web._work.history import History
-from unshuffle.web._work.jobs import Canceled, Job
-from unshuffle.web._match.matcher import FEWEST, Candidates, match
-from unshuffle.web._match.exports import PAIR_MAKERS, Table
-from unshuffle.web._match.pairs import Pairs, SavedMatch
 from unshuffle.web._http.refusal import Refused
+from unshuffle.web._match.exports import PAIR_MAKERS, Table
+from unshuffle.web._match.matcher import FEWEST, Candidates, match
+from unshuffle.web._match.pairs import Pairs, SavedMatch
 from unshuffle.web._match.sides import (
     NOUNS,
     PICTURE_FEATURES,
@@ -29,6 +24,11 @@ from unshuffle.web._match.sides import (
     kind_of_name,
     make_side,
 )
+from unshuffle.web._wall.arrangement import check_features, describe_content
+from unshuffle.web._wall.exports import Exports
+from unshuffle.web._work.album import MOST_PICTURES, MOST_UPLOADED, Dropped
+from unshuffle.web._work.history import History
+from unshuffle.web._work.jobs import Canceled, Job
 from unshuffle.web._work.state_file import Companion, Content
 from unshuffle.web._work.workspace import Workspace, shown
 

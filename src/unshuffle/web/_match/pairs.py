@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle.encoders import has_content
-from unshuffle.web._work.album import Dropped, Slots, is_own_name
 from unshuffle.web._http.refusal import Refused
 from unshuffle.web._match.sides import PICTURE_FEATURES
+from unshuffle.web._work.album import Dropped, Slots, is_own_name
 
 Aside = tuple[frozenset[int], frozenset[int]]
 NOBODY: Aside = (frozenset(), frozenset())

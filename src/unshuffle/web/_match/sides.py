@@ -14,6 +14,7 @@ from unshuffle._files.documents import TEXT_SUFFIXES, read_document
 from unshuffle._files.paths import list_files
 from unshuffle._files.tables import ANNDATA, SUFFIXES, Table, read_table
 from unshuffle.images import color_histogram, color_texture, describe, lab_pixels, visual_words
+from unshuffle.web._http.refusal import Refused
 from unshuffle.web._work.album import (
     FAILED,
     MOST_PICTURES,
@@ -26,7 +27,6 @@ from unshuffle.web._work.album import (
     tidy_name,
 )
 from unshuffle.web._work.jobs import Canceled
-from unshuffle.web._http.refusal import Refused
 
 TABLES = (*SUFFIXES, ANNDATA)
 # What the items of a kind are called.

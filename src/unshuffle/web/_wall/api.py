@@ -7,7 +7,6 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from unshuffle.web._work.album import tidy_name
 from unshuffle.web._http.openapi import (
     ADDED,
     FLAG,
@@ -32,6 +31,7 @@ from unshuffle.web._http.requests import (
     number_in,
 )
 from unshuffle.web._wall.session import Session
+from unshuffle.web._work.album import tidy_name
 from unshuffle.web._work.thumbnails import SIDES
 
 _ITEMS = record(items=array(INTEGER))

@@ -17,10 +17,10 @@ from unshuffle._run.search import Stopped
 from unshuffle.base import SearchState
 from unshuffle.images import describe
 from unshuffle.layout import Collage, GridLayout
-from unshuffle.web._work.album import Album, Slots
-from unshuffle.web._wall.arrangement import EMPTY, OUTSIDE, Arrangement, Grid
-from unshuffle.web._work.jobs import Canceled, Job
 from unshuffle.web._http.refusal import Refused
+from unshuffle.web._wall.arrangement import EMPTY, OUTSIDE, Arrangement, Grid
+from unshuffle.web._work.album import Album, Slots
+from unshuffle.web._work.jobs import Canceled, Job
 
 # Seconds between two looks at the wall while it is arranged.
 _BETWEEN_LOOKS = 0.15

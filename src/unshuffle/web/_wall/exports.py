@@ -19,8 +19,8 @@ from unshuffle._pictures.decoding import central_part
 from unshuffle._run.parallel import map_parallel, step_counter
 from unshuffle.images import ImageCollection, grid_sheet, save_sheet, write_page
 from unshuffle.layout import Positions, look_alikes
-from unshuffle.web._work.jobs import Job
 from unshuffle.web._http.refusal import Refused
+from unshuffle.web._work.jobs import Job
 
 MOST_KEPT = 4
 MOST_IN_FILE = 4000  # pictures for which the page is one file; beyond, a folder in an archive

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from unshuffle.web._work.album import MOST_PICTURES, MOST_UPLOADED, Album, Slots
+from unshuffle.web._http.refusal import Refused
 from unshuffle.web._wall.arrangement import (
     EMPTY,
     OUTSIDE,
@@ -29,9 +29,9 @@ from unshuffle.web._wall.arrangement import (
 )
 from unshuffle.web._wall.arranger import Arranger
 from unshuffle.web._wall.exports import N_ALIKE, WALL_MAKERS, Exports, Wall
+from unshuffle.web._work.album import MOST_PICTURES, MOST_UPLOADED, Album, Slots
 from unshuffle.web._work.history import History
 from unshuffle.web._work.jobs import Canceled, Job
-from unshuffle.web._http.refusal import Refused
 from unshuffle.web._work.state_file import Content, Saved, StateFile, wall_pieces
 from unshuffle.web._work.workspace import Workspace, shown
 

@@ -22,13 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from unshuffle._pictures.decoding import SUFFIXES, central_part, decode, explain
-from unshuffle._files.paths import list_files, path_key
 from unshuffle._core.parameters import check_memory
+from unshuffle._files.paths import list_files, path_key
+from unshuffle._files.saving import replace_file
+from unshuffle._pictures.decoding import SUFFIXES, central_part, decode, explain
 from unshuffle._pictures.previews import Previews
 from unshuffle._pictures.reading import PictureReader, Reading, Task
 from unshuffle._pictures.workers import read_pictures
-from unshuffle._files.saving import replace_file
 from unshuffle.images import ImageCollection
 from unshuffle.web._http.refusal import Refused
 from unshuffle.web._work.thumbnails import IN_SHEET, Sheet

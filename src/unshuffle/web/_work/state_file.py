@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 from unshuffle._files.paths import check_regular_file
 from unshuffle._files.saving import encode_text, replace_file
 from unshuffle._run.user_folders import walls_folder
-from unshuffle.web._work.album import Dropped, is_own_name
 from unshuffle.web._wall.arrangement import Arrangement
+from unshuffle.web._work.album import Dropped, is_own_name
 
 try:
     import fcntl

@@ -9,8 +9,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from unshuffle.web._work.jobs import Canceled, Job, Jobs, TooMany, Work
 from unshuffle.web._http.refusal import Refused
+from unshuffle.web._work.jobs import Canceled, Job, Jobs, TooMany, Work
 from unshuffle.web._work.state_file import Content, KeptFile
 
 # Seconds until a state that could not be saved is saved again without a change.

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._run.device import has_triton
-from unshuffle.kernels.sets._models.mixtures import Mixtures
 from unshuffle.kernels.sets._gpu.tensors import BATCH_NUMBERS, Place, fill_blocks
+from unshuffle.kernels.sets._models.mixtures import Mixtures
 
 # Matrices of this many columns and fewer are factored entry by entry, for all of them at once.
 SMALL = 8

@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._core.bags import Bags
-from unshuffle._run.device import has_triton
 from unshuffle._core.kernel_features import PointKernel, polynomial
-from unshuffle.kernels.sets._models.set_vectors import choose_sets
+from unshuffle._run.device import has_triton
 from unshuffle.kernels.sets._gpu.tensors import BATCH_NUMBERS, Place, batches, mirror_upper
 from unshuffle.kernels.sets._gpu.vectors import (
     SIDE,
@@ -17,6 +16,7 @@ from unshuffle.kernels.sets._gpu.vectors import (
     mean_vectors,
     squared_distances,
 )
+from unshuffle.kernels.sets._models.set_vectors import choose_sets
 
 # Points on the sides of a tile, sets that one program compares with, and its warps: the fastest
 # of those tried in double precision, and within 3 % of it in single.

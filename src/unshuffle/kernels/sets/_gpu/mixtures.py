@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from unshuffle._core.bags import Bags
 from unshuffle.kernels.sets._gpu.gaussians import log_det_and_forms
+from unshuffle.kernels.sets._gpu.tensors import Batch, Place, batches, holders
 from unshuffle.kernels.sets._models.mixtures import (
     N_FOLDS,
     SHORT_ROUNDS,
@@ -20,7 +21,6 @@ from unshuffle.kernels.sets._models.mixtures import (
     n_parameters,
     warn_of_few_points,
 )
-from unshuffle.kernels.sets._gpu.tensors import Batch, Place, batches, holders
 
 # As in `_mixture_loops`, which needs numba.
 LLOYD_ROUNDS = 10

@@ -6,6 +6,7 @@ import numpy as np
 
 from unshuffle._core.bags import Bags
 from unshuffle._run.device import check_device_memory
+from unshuffle.kernels.sets._gpu.tensors import BATCH_NUMBERS, Batch, Place, batches, fill_blocks
 from unshuffle.kernels.sets._models.set_vectors import (
     Coordinates,
     GridWaves,
@@ -13,7 +14,6 @@ from unshuffle.kernels.sets._models.set_vectors import (
     Monomials,
     RandomWaves,
 )
-from unshuffle.kernels.sets._gpu.tensors import BATCH_NUMBERS, Batch, Place, batches, fill_blocks
 
 # Rows of a block of products: enough for a GPU.
 SIDE = 4096

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from unshuffle._core.arrays import column_moments
 from unshuffle._core.bags import Bags
 from unshuffle._core.distances import mirror_upper
-from unshuffle._run.parallel import WORK_PER_CALL, map_parallel, per_call, spans
 from unshuffle._core.parameters import check_memory
+from unshuffle._run.parallel import WORK_PER_CALL, map_parallel, per_call, spans
 from unshuffle._run.printing import short_repr, warn_user
 
 Array = NDArray[np.float64]

@@ -14,8 +14,8 @@ from unshuffle._core.arrays import middle
 from unshuffle._core.bags import Bags, canonical_order
 from unshuffle._core.distances import median_gamma
 from unshuffle._core.kernel_features import polynomial
-from unshuffle._run.parallel import map_parallel
 from unshuffle._core.parameters import check_memory
+from unshuffle._run.parallel import map_parallel
 
 Array = NDArray[np.float64]
 

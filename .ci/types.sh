@@ -10,4 +10,4 @@ if ! "${tsc[@]}" --version >/dev/null 2>&1; then
 fi
 "${tsc[@]}" --noEmit --allowJs --checkJs --strict \
   --target es2022 --module es2022 --moduleResolution bundler --lib es2022,dom,dom.iterable \
-  src/unshuffle/images/page/page.js src/unshuffle/web/page/app.js src/unshuffle/web/page/match.js src/unshuffle/web/page/collage.js
+  src/unshuffle/images/page/page.js src/unshuffle/web/page/{wall,match,collage}/main.js

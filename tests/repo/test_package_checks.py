@@ -34,11 +34,11 @@ def test_a_wheel_should_hold_modules_pages_and_the_mark_of_types(package):
     assert {
         *("unshuffle/__init__.py", "unshuffle/py.typed", "unshuffle/cli/__init__.py"),
         *(
-            "unshuffle/web/page/index.html",
-            "unshuffle/web/page/app.js",
-            "unshuffle/web/page/app.css",
+            "unshuffle/web/page/wall/index.html",
+            "unshuffle/web/page/wall/main.js",
+            "unshuffle/web/page/shared/app.css",
         ),
-        *("unshuffle/web/page/icon.svg", f"{package.NAME}.dist-info/licenses/LICENSE"),
+        *("unshuffle/web/page/shared/icon.svg", f"{package.NAME}.dist-info/licenses/LICENSE"),
     } <= expected
     assert not any("__pycache__" in name or "tests" in name for name in expected)
 

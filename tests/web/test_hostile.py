@@ -44,11 +44,11 @@ class Nobody:
 
 # Method and address of everything that can be asked for, with the names of what varies.
 PATTERNS = sorted(
-    (method, route.path)
+    (method, route.path.replace(":path", ""))
     for route in make_app(Nobody(), Nobody(), Nobody()).routes
     for method in route.methods - {"HEAD"}
 )
-PARTS = {"room": "web", "name": "index.html", "side": "64", "k": "0", "slot": "0"}
+PARTS = {"name": "web/page/wall/index.html", "side": "64", "k": "0", "slot": "0"}
 ROUTES = [(method, path.format(**PARTS)) for method, path in PATTERNS]
 CHANGES = [path.removeprefix("/api/") for method, path in ROUTES if method == "POST"]
 

@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from unshuffle._files.paths import BadInput, by_reason, list_files, path_key
+from unshuffle._files.paths import BadInput, by_reason, file_size, list_files, path_key
 from unshuffle._files.tables import read_text_file
-from unshuffle._pictures.decoding import file_size
 
 TEXT_SUFFIXES = (".txt", ".text", ".md", ".markdown", ".rst", ".tex", ".org", ".log")
 MAX_TEXT_BYTES = 64 * 2**20

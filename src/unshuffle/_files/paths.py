@@ -157,6 +157,19 @@ def check_output_path(path: str | os.PathLike[str], suffixes: Sequence[str]) -> 
     return target
 
 
+def file_size(path: Path) -> int:
+    """Bytes of a regular, non-empty file; otherwise a ValueError with the reason."""
+    if not path.exists():
+        raise ValueError("a broken link" if path.is_symlink() else "no such file")
+    if not path.is_file():
+        # Reading a pipe or a device may never end.
+        raise ValueError("not a regular file")
+    n_bytes = path.stat().st_size
+    if n_bytes == 0:
+        raise ValueError("empty file")
+    return n_bytes
+
+
 @dataclass
 class Listing:
     """Files of a folder in natural order, and skipped entries with reasons.

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from unshuffle._files.paths import file_size
 from unshuffle._run.versions import is_older
 
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "TIFF", "WEBP")
@@ -102,19 +103,6 @@ def explain(error: Exception) -> str:
     if "truncated" in str(error):
         return "damaged (the file ends too early)"
     return f"damaged ({' '.join(str(error).split())[:80] or type(error).__name__})"
-
-
-def file_size(path: Path) -> int:
-    """Bytes of a regular, non-empty file; otherwise a ValueError with the reason."""
-    if not path.exists():
-        raise ValueError("a broken link" if path.is_symlink() else "no such file")
-    if not path.is_file():
-        # Reading a pipe or a device may never end.
-        raise ValueError("not a regular file")
-    n_bytes = path.stat().st_size
-    if n_bytes == 0:
-        raise ValueError("empty file")
-    return n_bytes
 
 
 def _formats_for(path: Path) -> tuple[str, ...]:

@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from unshuffle._files.paths import LEADS_OUT, is_inside
+from unshuffle._files.paths import LEADS_OUT, file_size, is_inside
 from unshuffle._pictures.cache import PictureCache, picture_key
-from unshuffle._pictures.decoding import Decoded, decode, explain, file_size
+from unshuffle._pictures.decoding import Decoded, decode, explain
 
 
 class Task(NamedTuple):

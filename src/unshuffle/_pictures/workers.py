@@ -243,7 +243,7 @@ class _Process:
 
 def _environment() -> dict[str, str]:
     """Variables for another interpreter that is to find the same modules and files."""
-    root = str(Path(__file__).resolve().parents[1])
+    root = str(Path(__file__).resolve().parents[2])
     return {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([*filter(None, sys.path), root]),

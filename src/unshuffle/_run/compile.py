@@ -104,7 +104,7 @@ def storage_folders() -> list[tuple[str, list[str]]]:
     """
     from numba.core.caching import _CacheLocator  # private: only reports need it
 
-    package = os.path.dirname(os.path.abspath(__file__))
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     sources = [folder for folder, _, files in os.walk(package) if "__init__.py" in files]
     beside = [os.path.join(folder, "__pycache__") for folder in sources]
     # As numba names them in a folder that several packages share.

@@ -14,8 +14,8 @@ from PIL import Image, ImageDraw, ImageFont, ImageOps
 from scipy import ndimage
 
 from unshuffle._core.parameters import check_count, check_flag
-from unshuffle._files.paths import as_path
-from unshuffle._pictures.decoding import FORMATS, MAX_PIXELS, explain, file_size
+from unshuffle._files.paths import as_path, file_size
+from unshuffle._pictures.decoding import FORMATS, MAX_PIXELS, explain
 
 Coverage = NDArray[np.float64]
 Cells = NDArray[np.bool_]

@@ -23,7 +23,7 @@ from unshuffle._files.saving import (
     read_records,
     replace_file,
 )
-from unshuffle._run import device as _device
+from unshuffle._run import device
 
 SUFFIXES = (".csv", ".json", ".parquet")
 # With their types in a Parquet file.
@@ -360,9 +360,9 @@ def take(collection: Any, indices: NDArray[np.intp], n_items: int, *, name: str 
     if hasattr(collection, "iloc"):
         check_length(len(collection), n_items, name=name)
         return collection.iloc[indices]
-    if _device.is_foreign(collection) and collection.ndim:
+    if device.is_foreign(collection) and collection.ndim:
         check_length(collection.shape[0], n_items, name=name)
-        return _device.take(collection, indices)
+        return device.take(collection, indices)
     if sparse.issparse(collection):
         check_length(collection.shape[0], n_items, name=name)
         return collection.tocsr()[indices]
@@ -374,8 +374,8 @@ def take(collection: Any, indices: NDArray[np.intp], n_items: int, *, name: str 
         return collection[indices]
     if isinstance(collection, list | tuple):
         return type(collection)(collection[index] for index in indices)
-    if _device.is_tensor(collection):
-        return _device.take(collection, indices)
+    if device.is_tensor(collection):
+        return device.take(collection, indices)
     # asanyarray keeps masked arrays
     return np.asanyarray(collection)[indices]
 

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from unshuffle._run.parallel import Workers, one_blas_thread
 from unshuffle._run.search import Search
-from unshuffle.layout._cpu import group_loops as _group_loops
+from unshuffle.layout._cpu import group_loops
 from unshuffle.layout._cpu.surface_loops import NOISE_OFFSETS
 from unshuffle.layout._cpu.surfaces import (
     NOISE_CELLS,
@@ -309,7 +309,7 @@ def assign_all(
         (*flat, starts[k : k + GROUPS_PER_PIECE + 1], prices, raise_by, stay)
         for k in range(0, len(starts) - 1, GROUPS_PER_PIECE)
     ]
-    workers.each(_group_loops.assign_groups, pieces)
+    workers.each(group_loops.assign_groups, pieces)
 
 
 def draw_groups(
@@ -350,7 +350,7 @@ def _exchange(board: Board, schedule: Schedule, report: Report) -> None:
              N_STEPS, int(board.rng.integers(1, 2**31)))
             for a, b in pairwise(bounds)
         ]  # fmt: skip
-        board.workers.each(_group_loops.exchange_neighbors, pieces)
+        board.workers.each(group_loops.exchange_neighbors, pieces)
         board.place(items)
         report(
             "exchanging",

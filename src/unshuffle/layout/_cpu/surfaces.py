@@ -17,7 +17,7 @@ from scipy import sparse
 from scipy.spatial import cKDTree
 
 from unshuffle._run.parallel import Workers
-from unshuffle.layout._cpu import surface_loops as _surface_loops
+from unshuffle.layout._cpu import surface_loops
 from unshuffle.layout._shape import Shape
 
 Planes = NDArray[np.float32]
@@ -91,13 +91,13 @@ class Raster:
             every = np.arange(rows, dtype=np.int32)
             down = np.tile(every, (n_down, 1)), _sum_taps(*down, rows)
         task = planes, columns, *down, *across, samples
-        workers.each(_surface_loops.average, [(*task, *piece) for piece in self._pieces(n_down)])
+        workers.each(surface_loops.average, [(*task, *piece) for piece in self._pieces(n_down)])
         if (n_down, n_across) == (rows, columns):
             return samples.reshape(len(planes), -1)
         full = np.empty((len(planes), rows, columns), dtype=np.float32)
         between = *_between(rows, n_down, wrap), *_between(columns, n_across, wrap)
         pieces = [(samples, *between, full, *piece) for piece in self._pieces(rows)]
-        workers.each(_surface_loops.enlarge, pieces)
+        workers.each(surface_loops.enlarge, pieces)
         return full.reshape(len(planes), -1)
 
     def _pieces(self, n: int) -> list[tuple[int, int]]:
@@ -120,13 +120,13 @@ class Raster:
         reach, how = (longest, own_share(width)), (passes.noise, passes.heat)
         if len(tiles) == 1 and not self.wrap:
             whole: Any = flat, flat.view(np.float32), *task, draws[0], *reach, *how
-            _surface_loops.swap_passes(*whole)
+            surface_loops.swap_passes(*whole)
             return
         pieces = [
-            (flat, *task, tile, *_surface_loops.shifts_of(draw, *tile[2:4], *reach), *how)
+            (flat, *task, tile, *surface_loops.shifts_of(draw, *tile[2:4], *reach), *how)
             for tile, draw in zip(tiles, draws, strict=True)
         ]
-        workers.each(_surface_loops.swap_tile, pieces)
+        workers.each(surface_loops.swap_tile, pieces)
 
     def _swap_tiles(self, stride: int, rng: Rng) -> Iterator[tuple[int, int, int, int, int]]:
         """Tiles of the grid: (top, left, rows, columns, stride), each cell in one of them."""
@@ -307,7 +307,7 @@ class Scatter:
                 both = (passes.free[first] & passes.free[second]) != 0
                 first, second = first[both], second[both]
             pick = rng.integers(0, len(passes.noise), len(first))
-            _surface_loops.swap_pairs(
+            surface_loops.swap_pairs(
                 flat, flat_field, self.n_cells, first, second, passes.noise[pick], passes.heat
             )
 

@@ -76,10 +76,13 @@ class Board:
 
     def __post_init__(self) -> None:
         if has_triton(self.items.device):
-            from unshuffle.layout._gpu import triton_kernels as loops
+            from unshuffle.layout._gpu import triton_kernels
+
+            self.loops: Any = triton_kernels
         else:
-            from unshuffle.layout._gpu import plain as loops
-        self.loops = loops
+            from unshuffle.layout._gpu import plain
+
+            self.loops = plain
 
     @classmethod
     def start(cls, problem: Problem, features: Any, seed: int) -> "Board":

@@ -12,7 +12,7 @@ import torch
 from scipy import sparse
 
 from unshuffle._run.device import has_triton
-from unshuffle.matching._all_pairs import gpu_torch as _device_blocks
+from unshuffle.matching._all_pairs import gpu_torch
 from unshuffle.matching._all_pairs.gpu_torch import ROW_BITS
 
 LOWEST = -3e38
@@ -223,10 +223,10 @@ class DeviceTiles:
 def _load_loops(device: Any) -> Any:
     """Module with the loops over pairs for a device."""
     if has_triton(device):
-        from unshuffle.matching._all_pairs import gpu_triton as _device_kernels
+        from unshuffle.matching._all_pairs import gpu_triton
 
-        return _device_kernels
-    return _device_blocks
+        return gpu_triton
+    return gpu_torch
 
 
 def prices_of(words: Any) -> Any:

@@ -16,7 +16,7 @@ import torch
 import triton
 import triton.language as tl
 
-from unshuffle.matching._all_pairs import gpu_torch as _device_blocks
+from unshuffle.matching._all_pairs import gpu_torch
 from unshuffle.matching._all_pairs.gpu_bids import PATIENCE, bid
 from unshuffle.matching._all_pairs.gpu_torch import N_WIDTHS
 
@@ -240,7 +240,7 @@ def densities(points: Any, rows: Any, rate: float) -> Any:
     moved by less than 5e-4 of their distance from the center.
     """
     if not _fits(rows, points):
-        return _device_blocks.densities(points, rows, rate)
+        return gpu_torch.densities(points, rows, rate)
     R = _padded_width(points.shape[1])
     BM, BN, n_warps, n_stages = DENSITY[R]
     center = points.mean(dim=0)
@@ -264,7 +264,7 @@ def soften(queries: Any, keys: Any, bias: Any, values: Any, cost: Any) -> tuple[
     `cost` is None, a tensor, or the entries of a sparse matrix.
     """
     if not _fits(queries, queries, queries if values is None else values):
-        return _device_blocks.soften(queries, keys, bias, values, cost)
+        return gpu_torch.soften(queries, keys, bias, values, cost)
     n_values = 0 if values is None else values.shape[1]
     n_rows, n_columns, device = len(queries), len(keys), queries.device
     R = _padded_width(queries.shape[1])
@@ -305,7 +305,7 @@ def best_columns(queries: Any, keys: Any, bias: Any, k: int, cost: Any) -> tuple
     Columns are chosen by scores of half precision and then scored in single precision.
     """
     if not _fits(queries, queries):
-        return _device_blocks.best_columns(queries, keys, bias, k, cost)
+        return gpu_torch.best_columns(queries, keys, bias, k, cost)
     n_rows, device = len(queries), queries.device
     R = _padded_width(queries.shape[1])
     BM, BN, n_warps, n_stages = BINS[R]
@@ -346,7 +346,7 @@ def _rescored(queries: Any, keys: Any, bias: Any, columns: Any, cost: Any, R: in
     return scores
 
 
-quantiles = _device_blocks.quantiles
+quantiles = gpu_torch.quantiles
 
 
 def _rounded(

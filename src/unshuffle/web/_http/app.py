@@ -1,6 +1,8 @@
 """The addresses of all views, and the files of their pages."""
 
+from collections.abc import Iterator
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Any
 
 from starlette.applications import Starlette
@@ -18,8 +20,8 @@ from unshuffle.web._match.pairing import Pairing
 from unshuffle.web._wall.api import wall_operations
 from unshuffle.web._wall.session import Session
 
-# The page at each address of `PAGES`.
-_HTML = {"/": "index.html", "/match": "match.html", "/collage": "collage.html"}
+# The view at each address of `PAGES`.
+_VIEWS = {"/": "wall", "/match": "match", "/collage": "collage"}
 _KINDS = {
     "js": "text/javascript; charset=utf-8",
     "css": "text/css; charset=utf-8",
@@ -44,8 +46,8 @@ def make_app(session: Session, pairing: Pairing, studio: Studio) -> Starlette:
     routes = [
         Route(each.path, each.endpoint, methods=[each.method]) for each in (described, *operations)
     ]
-    routes += [Route(path, assets.page(name)) for path, name in _HTML.items()]
-    routes.append(Route("/assets/{room}/page/{name}", assets.asset))
+    routes += [Route(path, assets.page(view)) for path, view in _VIEWS.items()]
+    routes.append(Route("/assets/{name:path}", assets.asset))
     handlers = {Refused: _refuse, 404: _miss, 405: _miss, Exception: _fail}
     app = Starlette(routes=routes, exception_handlers=handlers)
     app.state.streams = streams
@@ -57,29 +59,39 @@ class _Assets:
 
     def __init__(self) -> None:
         self._files = {
-            (room, file.name): file.read_bytes()
+            name: file.read_bytes()
             for room in ("web", "images")
-            for file in (resources.files(f"unshuffle.{room}") / "page").iterdir()
-            if file.name.rpartition(".")[2] in _KINDS
+            for name, file in _files_in(resources.files(f"unshuffle.{room}") / "page", room)
+            if name.rpartition(".")[2] in _KINDS
         }
 
-    def page(self, name: str) -> Endpoint:
+    def page(self, view: str) -> Endpoint:
         """Address of a page."""
 
         async def answer(request: Request) -> Response:
-            return self._send("web", name)
+            return self._send(f"web/page/{view}/index.html")
 
         return answer
 
     async def asset(self, request: Request) -> Response:
         """A module or style, by its exact name."""
-        return self._send(request.path_params["room"], request.path_params["name"])
+        return self._send(request.path_params["name"])
 
-    def _send(self, room: str, name: str) -> Response:
-        content = self._files.get((room, name))
+    def _send(self, name: str) -> Response:
+        content = self._files.get(name)
         if content is None:
             raise Refused("There is no such page.", status=404)
         return Response(content, media_type=_KINDS[name.rpartition(".")[2]])
+
+
+def _files_in(folder: Traversable, before: str) -> Iterator[tuple[str, Traversable]]:
+    """Files under a folder, each with its path, which begins with that of the folder."""
+    name = f"{before}/{folder.name}"
+    for each in folder.iterdir():
+        if each.is_dir():
+            yield from _files_in(each, name)
+        else:
+            yield f"{name}/{each.name}", each
 
 
 async def _refuse(request: Request, error: Exception) -> Response:

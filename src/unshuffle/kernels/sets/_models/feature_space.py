@@ -44,7 +44,7 @@ class FeatureMixtures(Components):
 
     def log_products(self, other: "FeatureMixtures | None") -> Array:
         """Logarithms of the integrals of products, exactly symmetric if `other` is None."""
-        from unshuffle.kernels.sets._models import pair_loops as _pair_loops
+        from unshuffle.kernels.sets._models import pair_loops
 
         beside = self if other is None else other
         rows, logs, own_inner = self._shorten_directions()
@@ -55,7 +55,7 @@ class FeatureMixtures(Components):
         for start in range(0, n, step):
             part = slice(start, min(start + step, n))
             inner = rows[part].reshape(-1, rows.shape[2]) @ columns.T
-            _pair_loops.low_rank_log_terms(
+            pair_loops.low_rank_log_terms(
                 inner.reshape(-1, r + 1, r + 1, n_others),
                 logs[part],
                 own_inner[part],
@@ -67,7 +67,7 @@ class FeatureMixtures(Components):
         found = np.empty((len(self), len(beside)))
         firsts, lasts = (np.full(len(self), each, dtype=np.intp) for each in (0, len(beside)))
         offsets, other_offsets = self.offsets.copy(), beside.offsets.copy()
-        _pair_loops.log_sums(terms, offsets, other_offsets, firsts, lasts, found)
+        pair_loops.log_sums(terms, offsets, other_offsets, firsts, lasts, found)
         return mirror_upper(found) if other is None else found
 
     def own_log_products(self) -> Array:

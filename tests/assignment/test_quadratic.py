@@ -125,6 +125,7 @@ def test_published_optima_are_found(shared_data, name):
     assert found.lower_bound <= found.fun
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_items", "share", "noise"), [(60, 0.3, 0.05), (200, 0.2, 0.05)])
 def test_noisy_copies_of_graphs_are_matched(n_items, share, noise):
     random = default_rng(n_items)
@@ -302,6 +303,7 @@ def test_booleans_are_numbers():
     assert found.fun == ((FLOWS > 4) & (DISTANCES > 4)[np.ix_(*[found.col_ind] * 2)]).sum()
 
 
+@pytest.mark.slow
 def test_more_time_is_used_and_not_much_more():
     random = default_rng(0)
     A, B = random.random((60, 60)), random.random((60, 60))

@@ -137,6 +137,7 @@ def test_importing_the_command_line_is_light():
     assert not {"typer", "PIL", "matplotlib", "torch"} & set(loaded)
 
 
+@pytest.mark.slow
 def test_piped_output_has_no_control_characters(tables):
     done = shell("match", *tables[:2], cwd=tables[0].parent)
     assert done.returncode == 0, done.stderr

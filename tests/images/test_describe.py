@@ -419,6 +419,7 @@ def test_components_keep_the_distances_of_pictures_that_vary_in_few_ways(many):
     assert (np.diff(np.diag(spread)) <= 1e-3 * spread.max()).all()
 
 
+@pytest.mark.slow
 def test_as_many_pictures_as_that_are_described_by_all_numbers(many):
     np.testing.assert_array_equal(describe(many[:50])[0], lab_pixels(many[:50], dtype=np.float32))
     assert describe(many[:50], "words", random_state=0)[1] == "chi2"

@@ -89,6 +89,7 @@ def test_columns_in_different_units_are_standardized():
     assert np.array_equal(order[sorting.permutation_], np.arange(60))
 
 
+@pytest.mark.slow
 def test_known_pairs_choose_the_scaling_of_counts():
     X, y = counts_of_two_depths()
     known = np.column_stack([np.arange(20)] * 2)

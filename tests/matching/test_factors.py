@@ -101,6 +101,7 @@ def test_components_are_exact_up_to_the_rank(X):
     check_components(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", VECTORS)
 def test_landmarks_stand_for_all_items(kernel):
     X = np.random.default_rng(0).random((900, 3))

@@ -416,6 +416,7 @@ def test_few_items_find_their_copies(n_items):
     assert np.array_equal(found, np.arange(n_items)[::-1])
 
 
+@pytest.mark.slow
 def test_duplicates_go_to_duplicates():
     X, _, _ = rotated(150)
     X = np.repeat(X, 2, axis=0)

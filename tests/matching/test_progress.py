@@ -163,7 +163,7 @@ def test_an_interrupt_keeps_the_best_result_and_goes_on_to_the_caller(
 
 @pytest.mark.parametrize(
     ("method", "first_work"),
-    [("refined", "_refined.list_starts"), ("classic", "_paper._spectral_starts")],
+    [("refined", "_dense.search.list_starts"), ("classic", "_dense.paper._spectral_starts")],
 )
 @pytest.mark.parametrize("extra_x", [0, 4])
 def test_an_interrupt_before_the_first_step_stores_the_start(

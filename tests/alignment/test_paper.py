@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.counts import few
 
 from unshuffle.alignment._paper import bound_costs, variational_sweep
-from unshuffle.alignment._sweeps import Arrangement
+from unshuffle.alignment._sweeps import BagOrders
 from unshuffle.alignment._volume import log_volume
 
 seeds = st.integers(0, 2**32 - 1)
@@ -31,7 +31,7 @@ def test_the_papers_bound_holds_for_every_order(seed):
 def test_a_variational_sweep_never_raises_the_log_volume(seed):
     points = np.random.default_rng(seed).normal(size=(6, 7, 2))
     present = np.ones((6, 7), dtype=bool)
-    bags = Arrangement.ordered(points, present, np.tile(np.arange(7), (6, 1)))
+    bags = BagOrders.ordered(points, present, np.tile(np.arange(7), (6, 1)))
     before = log_volume(bags.points, ridge=0.1)
     variational_sweep(bags, ridge=0.1)
     assert log_volume(bags.points, ridge=0.1) <= before + 1e-9

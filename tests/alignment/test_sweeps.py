@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from unshuffle._assign.linear import nearest_order, nearest_orders
 from unshuffle.alignment._sweeps import (
-    Arrangement,
+    BagOrders,
     best_swaps,
     covariance_sweep,
     filled,
@@ -31,7 +31,7 @@ def arranged(seed, n_bags=6, n_points=7, *, missing=False):
         present[0] = True
         points *= present[:, :, None]
     order = np.tile(np.arange(n_points), (n_bags, 1))
-    return Arrangement(points.copy(), order, present), points
+    return BagOrders(points.copy(), order, present), points
 
 
 def test_the_nearest_order_is_the_best_of_all():
@@ -78,7 +78,7 @@ def test_no_single_bag_can_lower_the_trace_after_the_mean_sweeps():
         pass
     settled = trace(bags)
     for t, order in itertools.product(range(4), itertools.permutations(range(5))):
-        other = Arrangement(bags.points.copy(), bags.order.copy(), bags.present.copy())
+        other = BagOrders(bags.points.copy(), bags.order.copy(), bags.present.copy())
         other.move(t, np.array(order))
         assert trace(other) >= settled - 1e-12
 
@@ -101,9 +101,9 @@ def test_a_covariance_sweep_never_raises_the_log_volume(seed, ridge, swaps):
 def test_every_bag_that_moves_lowers_the_log_volume():
     bags, _ = arranged(4, n_bags=8, n_points=9)
     values = [log_volume(bags.points, ridge=0.1)]
-    move = Arrangement.move
+    move = BagOrders.move
 
-    class Watched(Arrangement):
+    class Watched(BagOrders):
         def move(self, bag, columns):
             move(self, bag, columns)
             values.append(log_volume(self.points, ridge=0.1))
@@ -180,7 +180,7 @@ def test_a_missing_point_counts_as_the_mean_of_its_position():
 def test_all_bags_are_assigned_to_the_reference():
     _, points = arranged(9)
     present = np.ones(points.shape[:2], dtype=bool)
-    bags = Arrangement.assigned_to(points, present, 3)
+    bags = BagOrders.assigned_to(points, present, 3)
     np.testing.assert_array_equal(bags.points[3], points[3])
     for t in range(6):
         np.testing.assert_array_equal(bags.order[t], nearest_order(points[3], points[t]))

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from unshuffle._pictures import workers as _picture_workers
-from unshuffle._pictures.reading import Task
+from unshuffle._pictures.reading import ReadingTask
 from unshuffle._pictures.workers import read_in_processes
 from unshuffle.images import read_folder
 
@@ -253,7 +253,7 @@ def test_an_error_in_this_process_is_not_lost(photos, processes):
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        read_in_processes(sorted(photos.glob("*.png")), Task((4, 4), "crop"), 2, take, int)
+        read_in_processes(sorted(photos.glob("*.png")), ReadingTask((4, 4), "crop"), 2, take, int)
     assert not any(alive(pid) for pid in processes)
 
 

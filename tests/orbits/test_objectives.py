@@ -4,11 +4,11 @@ from scipy.optimize import check_grad
 
 from unshuffle.orbits._least_squares import squared_error
 from unshuffle.orbits._paper import log_trace_errors, log_trace_errors_diagonal, matrix_volume
-from unshuffle.orbits._problem import Pairs
+from unshuffle.orbits._problem import VectorPairs
 
 
 def pairs(targets, sources):
-    return Pairs(np.zeros((len(targets), 2), dtype=int), targets, sources)
+    return VectorPairs(np.zeros((len(targets), 2), dtype=int), targets, sources)
 
 
 def vectors(n=6, d=4, seed=1):

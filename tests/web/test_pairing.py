@@ -16,7 +16,7 @@ from unshuffle.matching import Matches
 from unshuffle.web._http.refusal import Refused
 from unshuffle.web._match import pairing as _pairing
 from unshuffle.web._match.pairing import Pairing
-from unshuffle.web._match.pairs import Pairs
+from unshuffle.web._match.pairs import PairStep
 from unshuffle.web._work.state_file import StateFile
 
 N = 40
@@ -482,7 +482,7 @@ def test_a_damaged_file_is_put_aside(open_pairing, halves, tmp_path, damage):
 def test_steps_keep_partners_unique_and_answers_true(data):
     n = data.draw(st.integers(2, 8))
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
-    pairs = Pairs(rng.permutation(n), rng.random(n), raw=False)
+    pairs = PairStep(rng.permutation(n), rng.random(n), raw=False)
     slots = st.integers(0, n - 1)
     for _ in range(data.draw(st.integers(1, 6))):
         kind = data.draw(st.sampled_from(["answer", "aside", "back", "release", "wrong"]))
@@ -511,7 +511,7 @@ def test_steps_keep_partners_unique_and_answers_true(data):
         assert all(pairs.partner[x] == y for x, y in pairs.answers.items())
         assert not set(np.flatnonzero(pairs.partner >= 0).tolist()) & pairs.aside[0]
         assert not set(matched.tolist()) & pairs.aside[1]
-        copy = Pairs.from_json(json.loads(json.dumps(pairs.to_json())))
+        copy = PairStep.from_json(json.loads(json.dumps(pairs.to_json())))
         assert copy.partner.tolist() == pairs.partner.tolist()
         assert (copy.answers, copy.aside) == (dict(pairs.answers), pairs.aside)
         assert copy.wrong == pairs.wrong

@@ -9,7 +9,7 @@ from unshuffle._pictures.cache import PictureCache, picture_key
 from unshuffle._pictures.decoding import Decoded, decode, explain
 
 
-class Task(NamedTuple):
+class ReadingTask(NamedTuple):
     """How pictures are read, and where their copies are kept."""
 
     size: tuple[int, int]
@@ -35,7 +35,7 @@ class Reading(NamedTuple):
 class PictureReader:
     """Reads pictures as a task says; may be used by several threads."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: ReadingTask) -> None:
         self.task = task
         self.cache = None if task.copies is None else PictureCache(Path(task.copies))
         self.roots = [os.path.realpath(root) for root in task.roots]

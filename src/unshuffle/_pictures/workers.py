@@ -23,7 +23,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from unshuffle._pictures.decoding import Decoded
-from unshuffle._pictures.reading import PictureReader, Reading, Task
+from unshuffle._pictures.reading import PictureReader, Reading, ReadingTask
 
 # Each takes some 40 MB, and the disk is the limit before more are of use.
 MAX_PROCESSES = 16
@@ -76,7 +76,7 @@ def can_start_processes() -> bool:
 
 def read_in_processes(
     paths: Sequence[Path],
-    task: Task,
+    task: ReadingTask,
     n_processes: int,
     take: Callable[[int, Reading], None],
     step: Callable[[], None],
@@ -93,7 +93,7 @@ class _Pool:
     """Processes, each with a thread that sends it files and takes its answers."""
 
     def __init__(
-        self, paths: Sequence[Path], task: Task, take: Callable[[int, Reading], None]
+        self, paths: Sequence[Path], task: ReadingTask, take: Callable[[int, Reading], None]
     ) -> None:
         self.paths, self.task, self.take = paths, task, take
         begins = range(0, len(paths), BATCH)
@@ -182,7 +182,7 @@ class _Pool:
 class _Process:
     """Another interpreter that reads pictures."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: ReadingTask) -> None:
         self.task = task
         self._process = subprocess.Popen(
             # -P: a file in the current folder must not be taken for a module.
@@ -272,7 +272,7 @@ def _read(pipe: Any) -> tuple[Any, bytes]:
 def _answer(requests: BinaryIO, answers: BinaryIO) -> None:
     """Read pictures for the process at the other side of these pipes until it is gone."""
     task, _ = _read(requests)
-    reader = PictureReader(Task(tuple(task[0]), *task[1:]))
+    reader = PictureReader(ReadingTask(tuple(task[0]), *task[1:]))
     _write(answers, None)
     while True:
         (first, paths), _ = _read(requests)

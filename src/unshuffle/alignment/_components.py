@@ -19,7 +19,7 @@ NO_VARIANCE = 1e-12
 
 
 @dataclass(frozen=True)
-class Components:
+class BagComponents:
     """Mean and principal directions of bags in a common order.
 
     Directions are orthonormal, sorted by variance, and signed so that the largest entry is
@@ -32,7 +32,7 @@ class Components:
     total: float  # sum of all variances, including those of components left out
 
     @classmethod
-    def of(cls, bags: Array, n_components: Any) -> "Components":
+    def of(cls, bags: Array, n_components: Any) -> "BagComponents":
         """Components of bags of shape (n_bags, n_points, n_features)."""
         mean = bags.mean(axis=0)
         vectors = (bags - mean).reshape(len(bags), -1)

@@ -14,8 +14,8 @@ from unshuffle._core.kernel_features import PointFeatures, kernel_name
 from unshuffle._run.search import Callback, Search
 from unshuffle.alignment._paper import variational_sweep
 from unshuffle.alignment._sweeps import (
-    Arrangement,
     Array,
+    BagOrders,
     Order,
     covariance_sweep,
     filled,
@@ -65,7 +65,7 @@ class DescentOptions:
 
 
 @dataclass(frozen=True)
-class Run:
+class DescentRun:
     """State of one descent."""
 
     order: Order
@@ -76,7 +76,7 @@ class Run:
     converged: bool = False
 
 
-class Descents(Search[Run]):
+class Descents(Search[DescentRun]):
     """A search by descents from several starts."""
 
     def __init__(
@@ -88,21 +88,21 @@ class Descents(Search[Run]):
         self._n_stages = n_starts * (1 if options.method == "mean" else 2)
         self._n_done = 0
 
-    def solve(self, starts: list[int | Order], n_jobs: int | None) -> Run:
+    def solve(self, starts: list[int | Order], n_jobs: int | None) -> DescentRun:
         """Descend from all starts, and return the best run."""
         runs = self.map(self._descend, starts, n_jobs=n_jobs)
         return max(runs, key=lambda run: run.rank)  # the first of ties, whatever n_jobs
 
-    def _descend(self, start: int | Order) -> Run:
+    def _descend(self, start: int | Order) -> DescentRun:
         """Descend from one start until no bag moves."""
         points, present = self.sized.mapped, self.sized.present
         if isinstance(start, np.ndarray):
-            bags = Arrangement.ordered(points, present, start)
+            bags = BagOrders.ordered(points, present, start)
         else:
-            bags = Arrangement.assigned_to(points, present, start)
+            bags = BagOrders.assigned_to(points, present, start)
         method, first = self.options.method, trace(bags)
         volumes = (self._volume(bags),) if method == "mean" else ()
-        run = Run(bags.order.copy(), (first,), volumes, rank=(0, -first))
+        run = DescentRun(bags.order.copy(), (first,), volumes, rank=(0, -first))
         single = bags.order.shape[1] == 1  # bags of one point have one order
         self._report(run, share=float(self._n_stages) if single else 0.0)
         if single:
@@ -119,8 +119,8 @@ class Descents(Search[Run]):
         return replace(run, converged=mean_converged and run.converged)
 
     def _sweep(
-        self, run: Run, bags: Arrangement, sweep: Callable[[], int], *, by_volume: bool
-    ) -> Run:
+        self, run: DescentRun, bags: BagOrders, sweep: Callable[[], int], *, by_volume: bool
+    ) -> DescentRun:
         """Repeat a sweep until convergence, or at most `max_iter` times."""
         converged = False
         for k in range(self.options.max_iter):
@@ -150,10 +150,10 @@ class Descents(Search[Run]):
             with self._lock:
                 self._n_done += 1
 
-    def _volume(self, bags: Arrangement) -> float:
+    def _volume(self, bags: BagOrders) -> float:
         return log_volume(filled(bags), ridge=self.options.ridge)
 
-    def _report(self, run: Run, *, share: float) -> None:
+    def _report(self, run: DescentRun, *, share: float) -> None:
         """Offer a run to the search, and call the callback."""
         if self._is_kept("_report", run, share=share):
             return

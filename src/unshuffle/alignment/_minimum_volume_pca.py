@@ -35,15 +35,15 @@ from unshuffle._run.parallel import check_n_jobs
 from unshuffle._run.printing import warn_user
 from unshuffle._run.search import Callback, fit_by_search
 from unshuffle.alignment._components import (
-    Components,
+    BagComponents,
     check_fractions,
     check_n_components,
     check_scores,
 )
 from unshuffle.alignment._descents import (
     DescentOptions,
+    DescentRun,
     Descents,
-    Run,
     SizedBags,
     check_features_vary,
     check_missing_points,
@@ -51,7 +51,7 @@ from unshuffle.alignment._descents import (
     check_points_vary,
 )
 from unshuffle.alignment._paper import check_directions
-from unshuffle.alignment._sweeps import Arrangement, filled, position_means
+from unshuffle.alignment._sweeps import BagOrders, filled, position_means
 from unshuffle.alignment._volume import expected_trace
 
 
@@ -389,7 +389,7 @@ class MinimumVolumePCA(
         return np.asarray((1.0 - moments) * start + moments * end)
 
     def _store(
-        self, X: Any, sized: SizedBags, features: PointFeatures, seed: int, run: Run
+        self, X: Any, sized: SizedBags, features: PointFeatures, seed: int, run: DescentRun
     ) -> None:
         self._record_columns(X, sized.bags)
         self._seed = seed
@@ -397,15 +397,15 @@ class MinimumVolumePCA(
         # Positions follow bag 0, with its missing points last.
         last = np.iinfo(np.intp).max
         positions = np.argsort(np.where(found[0] == MISSING, last, found[0]), kind="stable")
-        ordered = Arrangement.ordered(sized.mapped, sized.present, run.order)
+        ordered = BagOrders.ordered(sized.mapped, sized.present, run.order)
         # Kept in the solver's own order, so that ties between positions are broken alike whatever
         # the order inside bag 0.
-        self._components = Components.of(filled(ordered), self.n_components)
+        self._components = BagComponents.of(filled(ordered), self.n_components)
         self._positions = positions
         self._features = features
         self.permutations_ = np.ascontiguousarray(found[:, positions])
         present = self.permutations_ != MISSING
-        points = Arrangement(gathered(sized.bags, self.permutations_), self.permutations_, present)
+        points = BagOrders(gathered(sized.bags, self.permutations_), self.permutations_, present)
         self.mean_ = position_means(points)
         self._points = filled(points)
         directions = self._components.directions.reshape(-1, *ordered.points.shape[1:])

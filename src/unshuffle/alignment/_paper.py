@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._assign.linear import assign
-from unshuffle.alignment._sweeps import LEAST_GAIN, MAX_ASSIGNMENTS, Arrangement
+from unshuffle.alignment._sweeps import LEAST_GAIN, MAX_ASSIGNMENTS, BagOrders
 
 Array = NDArray[np.float64]
 
@@ -15,7 +15,7 @@ MIX = 0.5
 BLOCK = 64
 
 
-def variational_sweep(bags: Arrangement, *, ridge: float) -> int:
+def variational_sweep(bags: BagOrders, *, ridge: float) -> int:
     """Assign every bag in turn by the paper's bound, unless the true cost rises.
 
     The cost of a bag x is x'Mx / 2 - x'M mu, where M is the inverse of the covariance of all bags
@@ -63,7 +63,7 @@ def bound_costs(x: Array, pull: Array, weights: Array, directions: Array) -> Arr
     return np.asarray(costs)
 
 
-def _gaussian(bags: Arrangement, ridge: float) -> tuple[Array, Array, Array]:
+def _gaussian(bags: BagOrders, ridge: float) -> tuple[Array, Array, Array]:
     """Mean of the bags, and eigenvalues and eigenvectors (as rows) of M."""
     mean = bags.vectors.mean(axis=0)
     centered = bags.vectors - mean

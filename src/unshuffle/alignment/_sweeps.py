@@ -22,7 +22,7 @@ BLOCK = 16
 
 
 @dataclass
-class Arrangement:
+class BagOrders:
     """Bags of features in the order found so far."""
 
     points: Array  # shape (n_bags, n_points, n_features); zeros if missing
@@ -30,9 +30,7 @@ class Arrangement:
     present: NDArray[np.bool_]  # whether the point is there
 
     @classmethod
-    def assigned_to(
-        cls, points: Array, present: NDArray[np.bool_], reference: int
-    ) -> "Arrangement":
+    def assigned_to(cls, points: Array, present: NDArray[np.bool_], reference: int) -> "BagOrders":
         """Assign all bags to one of them."""
         weights = present[reference].astype(np.float64)
         order = nearest_orders(points[reference], points, weights=weights, present=present)
@@ -40,7 +38,7 @@ class Arrangement:
         return cls.ordered(points, present, order)
 
     @classmethod
-    def ordered(cls, points: Array, present: NDArray[np.bool_], order: Order) -> "Arrangement":
+    def ordered(cls, points: Array, present: NDArray[np.bool_], order: Order) -> "BagOrders":
         """Put bags into these orders."""
         return cls(
             np.take_along_axis(points, order[:, :, None], axis=1),
@@ -60,7 +58,7 @@ class Arrangement:
         return self.points.reshape(len(self.points), -1)
 
 
-def mean_sweep(bags: Arrangement) -> int:
+def mean_sweep(bags: BagOrders) -> int:
     """Assign every bag in turn to the mean of the others; never raises the trace.
 
     A point at distance r from the mean of the c other points at its position adds
@@ -91,26 +89,26 @@ def mean_sweep(bags: Arrangement) -> int:
     return n_moved
 
 
-def position_means(bags: Arrangement) -> Array:
+def position_means(bags: BagOrders) -> Array:
     """Mean of the points present at each position, shape (n_points, n_features)."""
     counts = bags.present.sum(axis=0)
     return np.asarray(bags.points.sum(axis=0) / np.maximum(counts, 1)[:, None])
 
 
-def trace(bags: Arrangement) -> float:
+def trace(bags: BagOrders) -> float:
     """Mean over bags of the squared distances of their points from the position means."""
     deviations = (bags.points - position_means(bags)) * bags.present[:, :, None]
     return float(np.sum(deviations**2)) / len(bags.points)
 
 
-def filled(bags: Arrangement) -> Array:
+def filled(bags: BagOrders) -> Array:
     """Points of all bags, with position means in place of missing points."""
     if bags.present.all():
         return bags.points
     return np.where(bags.present[:, :, None], bags.points, position_means(bags))
 
 
-def covariance_sweep(bags: Arrangement, *, ridge: float, swaps: bool = False) -> int:
+def covariance_sweep(bags: BagOrders, *, ridge: float, swaps: bool = False) -> int:
     """Assign every bag in turn to its prediction by the others; never raises the log-volume.
 
     No point may be missing. `swaps` also exchanges pairs of points. Returns the number of bags
@@ -137,7 +135,7 @@ def covariance_sweep(bags: Arrangement, *, ridge: float, swaps: bool = False) ->
 
 
 def _assign_to_prediction(
-    bags: Arrangement, t: int, others: Order, left: LeaveOneOut, inner: Array, squared_norm: float
+    bags: BagOrders, t: int, others: Order, left: LeaveOneOut, inner: Array, squared_norm: float
 ) -> bool:
     """Assign a bag to its prediction while the quadratic form falls; return whether it moved."""
     vectors, shape = bags.vectors, bags.points.shape[1:]
@@ -155,7 +153,7 @@ def _assign_to_prediction(
     return moved
 
 
-def _swap_points(bags: Arrangement, t: int, others: Order, left: LeaveOneOut) -> bool:
+def _swap_points(bags: BagOrders, t: int, others: Order, left: LeaveOneOut) -> bool:
     """Exchange pairs of points of a bag, the best first; return whether it moved."""
     mean = bags.points[others].mean(axis=0)
     Y = (bags.points[others] - mean).reshape(len(others), -1)

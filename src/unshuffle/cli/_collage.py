@@ -15,7 +15,7 @@ from unshuffle.cli._options import CollageOptions
 from unshuffle.cli._writing import (
     PICTURE_SUFFIXES,
     WALL_SUFFIXES,
-    Wall,
+    WallFolder,
     any_with_suffix,
     check_drawable,
     check_outputs,
@@ -66,7 +66,7 @@ def collage(options: CollageOptions) -> int:
         likeness = measure_likeness(template, pictures.arrays, estimator.grid_)
         report |= {"likeness": likeness.share, "poor": likeness.poor}
         report["interrupted"] = interrupted
-        wall = Wall(
+        wall = WallFolder(
             Positions(estimator.grid_, pictures.names),
             report,
             options.template.stem,

@@ -34,7 +34,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CheckOutcome:
     """What a check found or why it failed, and what to do then."""
 
     name: str
@@ -76,7 +76,7 @@ def doctor(options: DoctorOptions) -> int:
     return CHECK_FAILED if n_failed else 0
 
 
-def _try(check: Check) -> Outcome:
+def _try(check: Check) -> CheckOutcome:
     began = time.perf_counter()
     try:
         with user_warnings():
@@ -86,10 +86,10 @@ def _try(check: Check) -> Outcome:
         found = one_line(error if named else f"{type(error).__name__}: {error}").rstrip(". ")
         ok = False
     seconds = round(time.perf_counter() - began, 3)
-    return Outcome(check.name, ok, seconds, found, "" if ok else f"{check.advice} {REPORT}")
+    return CheckOutcome(check.name, ok, seconds, found, "" if ok else f"{check.advice} {REPORT}")
 
 
-def _show(outcome: Outcome) -> None:
+def _show(outcome: CheckOutcome) -> None:
     mark, plain = ("✓", "ok") if outcome.ok else ("✗", "FAILED")
     mark = mark if printable(mark) == mark else plain
     print_output(

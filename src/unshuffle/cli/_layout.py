@@ -50,7 +50,7 @@ from unshuffle.cli._writing import (
     PAGE_SUFFIXES,
     PICTURE_SUFFIXES,
     WALL_SUFFIXES,
-    Wall,
+    WallFolder,
     any_with_suffix,
     check_drawable,
     check_outputs,
@@ -404,7 +404,7 @@ def _suggest_folder(outputs: Sequence[Path], n_items: int, options: LayoutOption
 
 def _make_wall(
     items: Items, positions: Positions, report: dict[str, Any], folder: PictureFolder
-) -> Wall:
+) -> WallFolder:
     options, draw = folder.options, None
     assert isinstance(options, LayoutOptions)
     page: dict[str, Any] = {}
@@ -425,7 +425,7 @@ def _make_wall(
             # After Ctrl-C, do not make the user wait for more.
             "neighbors": None if report["interrupted"] else _find_look_alikes(items, folder),
         }
-    return Wall(
+    return WallFolder(
         positions,
         report,
         title=options.path.resolve().name or "unshuffle",

@@ -293,7 +293,7 @@ def _first_line(path: Path) -> str:
 
 
 @dataclass(frozen=True)
-class Wall:
+class WallFolder:
     """A finished layout, as it is written to files."""
 
     positions: Positions
@@ -359,7 +359,7 @@ def check_drawable(outputs: Sequence[Path], shape: tuple[int, ...]) -> None:
 
 
 def deliver_wall(
-    wall: Wall,
+    wall: WallFolder,
     outputs: Sequence[Path],
     skipped: list[tuple[str, str]],
     show: Callable[[dict[str, Any]], None],

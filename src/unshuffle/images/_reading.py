@@ -22,7 +22,7 @@ from unshuffle._files.paths import (
 )
 from unshuffle._pictures.decoding import decode, explain
 from unshuffle._pictures.previews import Previews, TemporaryFolder
-from unshuffle._pictures.reading import PictureReader, Reading, Task
+from unshuffle._pictures.reading import PictureReader, Reading, ReadingTask
 from unshuffle._pictures.workers import read_pictures
 from unshuffle._run.parallel import Progress, step_counter
 from unshuffle._run.printing import short_repr
@@ -206,7 +206,7 @@ def read_folder(
     copies = kept if holder is None else holder.path
     # Absolute: the current folder may change before a preview is asked for.
     copied = None if copies is None else os.path.abspath(copies)
-    task = Task(size, fit, previews, copied, holder is not None, (os.path.abspath(folder),))
+    task = ReadingTask(size, fit, previews, copied, holder is not None, (os.path.abspath(folder),))
     reader = PictureReader(task)
     paths = [path for _, path in listing.files]
     found = _read_all(paths, reader, n_jobs, on_progress)

@@ -48,7 +48,7 @@ SIDE, DESCENT_SIDE = 24.0, 64.0
 NARROW = 1.5  # bandwidth below which each neighbor has its own weight
 
 
-class Found(NamedTuple):
+class Tiling(NamedTuple):
     """A collage: the item in each cell, its two costs, and the objective."""
 
     items: Index  # copies of tiles: item i is tile i % n_tiles
@@ -183,9 +183,9 @@ class Collage(BaseEstimator):
         template = check_picture(self.template, "template")
         tiles = check_images(X, "X")
         shape = self._grid(template, tiles)
-        search = Search[Found](self.callback)
+        search = Search[Tiling](self.callback)
 
-        def store(found: Found) -> None:
+        def store(found: Tiling) -> None:
             self._template = template.copy()
             self.grid_ = (found.items % len(tiles)).reshape(shape)
             self.cost_, self.roughness_ = found.cost, found.roughness
@@ -207,8 +207,8 @@ class Collage(BaseEstimator):
         return rows, columns
 
     def _solve(
-        self, template: Picture, tiles: Picture, shape: tuple[int, int], search: Search[Found]
-    ) -> Found:
+        self, template: Picture, tiles: Picture, shape: tuple[int, int], search: Search[Tiling]
+    ) -> Tiling:
         """Assign tiles to the template, then reorder them to lower the whole objective."""
         n_tiles, n_cells = len(tiles), shape[0] * shape[1]
         times = int(self.repeat or -(-n_cells // n_tiles))
@@ -227,7 +227,7 @@ class Collage(BaseEstimator):
             colors, wanted, (looks - looks.mean(axis=0))[copies], near, self.smoothness
         )
 
-        def offer(items: Index, done: float) -> Found:
+        def offer(items: Index, done: float) -> Tiling:
             found = mosaic.measure(items)
             search.offer(found, rank=-found.value)
             best = search.best or found
@@ -345,10 +345,10 @@ class Mosaic:
         total = degrees @ squares - np.einsum("ij,ij->", looks, self.near @ looks)
         return float(2.0 * total / len(items))
 
-    def measure(self, items: Index) -> Found:
+    def measure(self, items: Index) -> Tiling:
         """A collage with its costs and the objective."""
         share, cost, roughness = self.smoothness, self.template_cost(items), self.roughness(items)
-        return Found(items, cost, roughness, (1 - share) * cost + share / 2 * roughness)
+        return Tiling(items, cost, roughness, (1 - share) * cost + share / 2 * roughness)
 
 
 def neighbor_weights(shape: tuple[int, int], wanted: Planes | None = None) -> sparse.csr_array:
@@ -380,7 +380,7 @@ def neighbor_weights(shape: tuple[int, int], wanted: Planes | None = None) -> sp
     return near * (n_cells / total) if total > 0 else near
 
 
-def smooth(tray: "_Tray", best: Found, offer: Callable[[Index, float], Found]) -> Found:
+def smooth(tray: "_Tray", best: Tiling, offer: Callable[[Index, float], Tiling]) -> Tiling:
     """Reorder the items of the cells to lower the objective.
 
     Neighbors are averaged over wide surroundings first and narrow ones later, so that similar

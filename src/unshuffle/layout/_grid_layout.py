@@ -31,7 +31,7 @@ from unshuffle.layout._cpu.start import check_start, make_way
 from unshuffle.layout._paper import solve_classic
 from unshuffle.layout._problem import (
     Layout,
-    Problem,
+    LayoutProblem,
     append_items,
     check_items,
     count_checked,
@@ -384,7 +384,7 @@ class GridLayout(BaseEstimator):
         """Solve and store; `fit` passes X to record its columns."""
         kernel, search = self._kernel_for(items), Search[Layout](self.callback)
         how = self.gamma, cells, frozen, self.random_state, self.n_jobs, start
-        problem = Problem(items, kernel, *how)
+        problem = LayoutProblem(items, kernel, *how)
 
         def solve() -> Layout:
             if self.quality == "classic":
@@ -399,7 +399,9 @@ class GridLayout(BaseEstimator):
 
         fit_by_search(self, search, solve, partial(self._store, problem, search, X))
 
-    def _store(self, problem: Problem, search: Search[Layout], X: Any, found: Layout) -> None:
+    def _store(
+        self, problem: LayoutProblem, search: Search[Layout], X: Any, found: Layout
+    ) -> None:
         if X is not None and is_tabular(problem.kernel):
             validate_data(self, X, reset=True, skip_check_array=True)
         self.__dict__.pop("score_", None)

@@ -85,7 +85,7 @@ class _Scaled(NamedTuple):
         return np.ldexp(np.concatenate(parts).astype(np.float64), -self.exponent)
 
 
-class _Compared(NamedTuple):
+class _ComparedItems(NamedTuple):
     """Items as they are compared: by inner products of vectors, or by a kernel matrix."""
 
     squares: Array  # products of each item with itself
@@ -97,7 +97,7 @@ class _Compared(NamedTuple):
     @classmethod
     def by_vectors(
         cls, vectors: Array, exact: _Scaled | None = None, n_more: int = 0
-    ) -> "_Compared":
+    ) -> "_ComparedItems":
         """Items compared by the distances of vectors."""
         return cls(np.einsum("ij,ij->i", vectors, vectors), vectors, None, exact, n_more)
 
@@ -180,7 +180,7 @@ def look_alikes(
     return _find_nearest(items, k, n_kept, n_jobs, on_progress)
 
 
-def _compare(X: Any, kernel: Any, gamma: Any, random: Random) -> _Compared:
+def _compare(X: Any, kernel: Any, gamma: Any, random: Random) -> _ComparedItems:
     """Check the items and prepare their comparison."""
     if isinstance(kernel, str) and kernel in ("linear", "rbf"):
         # The nearest items of "rbf", of any width, are those of Euclidean distance.
@@ -191,12 +191,12 @@ def _compare(X: Any, kernel: Any, gamma: Any, random: Random) -> _Compared:
     n_items = count_checked(items)
     if n_items > 1 and needs_gram(kernel, n_items):
         K = combined_gram(items, kernel, gamma=gamma, center=True)
-        return _Compared(np.ascontiguousarray(K.diagonal()), gram=K)
+        return _ComparedItems(np.ascontiguousarray(K.diagonal()), gram=K)
     features = kernel_features(items, kernel, gamma, random)
-    return _Compared.by_vectors(features.astype(np.float64))
+    return _ComparedItems.by_vectors(features.astype(np.float64))
 
 
-def _compare_rows(X: Any, kernel: str, random: Random) -> _Compared:
+def _compare_rows(X: Any, kernel: str, random: Random) -> _ComparedItems:
     """Euclidean distances, of all columns or of their leading components."""
     if isinstance(X, str) or is_text(X):
         check_vectors(X, "X", kernel=kernel)  # raises the error
@@ -210,16 +210,16 @@ def _compare_rows(X: Any, kernel: str, random: Random) -> _Compared:
         scaled = _Scaled.of(X.toarray() if sparse.issparse(X) else X)
         centered = scaled.rows(slice(None))
         centered -= scaled.middle()  # products near the origin keep more digits
-        return _Compared.by_vectors(centered, scaled, MORE)
+        return _ComparedItems.by_vectors(centered, scaled, MORE)
     if not sparse.issparse(X) and n_columns <= MOST_COVARIED:
         scaled = _Scaled.of(X)
         found = _principal_components(scaled, n_components)
-        return _Compared.by_vectors(found, scaled, MORE_BY_COMPONENTS)
+        return _ComparedItems.by_vectors(found, scaled, MORE_BY_COMPONENTS)
     leading = wait_for(leading_components, X.astype(np.float64), n_components, random)
     found = leading.astype(np.float64)
     if sparse.issparse(X):
-        return _Compared.by_vectors(found)
-    return _Compared.by_vectors(found, _Scaled.of(X), MORE_BY_COMPONENTS)
+        return _ComparedItems.by_vectors(found)
+    return _ComparedItems.by_vectors(found, _Scaled.of(X), MORE_BY_COMPONENTS)
 
 
 def _principal_components(X: _Scaled, n_components: int) -> Array:
@@ -244,7 +244,7 @@ def _principal_components(X: _Scaled, n_components: int) -> Array:
 
 
 def _find_nearest(
-    items: _Compared,
+    items: _ComparedItems,
     k: int,
     n_kept: int,
     n_jobs: int | None,

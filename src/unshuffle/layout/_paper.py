@@ -14,7 +14,7 @@ from unshuffle._quadratic.problem import QuadraticProblem, assign_free, climb
 from unshuffle._run.parallel import eigh
 from unshuffle._run.search import Search
 from unshuffle.kernels import center, combined_gram, median_gamma
-from unshuffle.layout._problem import Layout, Problem, count_checked
+from unshuffle.layout._problem import Layout, LayoutProblem, count_checked
 from unshuffle.layout._shape import Shape
 
 Permutation = NDArray[np.intp]
@@ -29,7 +29,7 @@ LARGE = 1000
 START = 0.1
 
 
-def solve_classic(problem: Problem, search: Search[Layout]) -> Layout:
+def solve_classic(problem: LayoutProblem, search: Search[Layout]) -> Layout:
     """Maximize the HSIC between items and cells from several starts.
 
     The paper starts from leading eigenvectors only. Every other time, one of the other starts

@@ -53,7 +53,7 @@ ADDING = 0.8
 
 
 @dataclass(frozen=True)
-class Problem:
+class LayoutProblem:
     """Items to lay out, how they are compared, and the cells to put them in."""
 
     items: Any
@@ -73,7 +73,7 @@ class Problem:
         n_moving = count_checked(self.items) - len(self.frozen)
         return float(np.clip(share * n_moving / max(len(self.frozen), 1), 1.0, most))
 
-    def adding(self) -> "Problem | None":
+    def adding(self) -> "LayoutProblem | None":
         """The problem of items that the start leaves out, with all others in place, if any."""
         if self.start is None:
             return None

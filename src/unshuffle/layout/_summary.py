@@ -185,7 +185,7 @@ def choose_representatives(
     return summarize(X, k, kernel=kernel, gamma=gamma, random_state=random_state).indices
 
 
-class _Compared(NamedTuple):
+class _ComparedRows(NamedTuple):
     """Items as their kernel compares them."""
 
     block: Callable[[Index], NDArray[np.float64]]  # rows of the kernel matrix
@@ -194,7 +194,7 @@ class _Compared(NamedTuple):
     exact: Any = None  # the same if their distances are those in feature space
 
 
-def _compared(X: Any, kernel: Kernel | Sequence[Kernel], gamma: float | None) -> _Compared:
+def _compared(X: Any, kernel: Kernel | Sequence[Kernel], gamma: float | None) -> _ComparedRows:
     """Check the items and prepare their comparison."""
     if kernel == "text":
         return _inner(text_features(X))
@@ -215,21 +215,21 @@ def _compared(X: Any, kernel: Kernel | Sequence[Kernel], gamma: float | None) ->
         X = as_float64(X)
         width = sampled_gamma(X, kernel, name="X") if gamma is None else gamma
         ones = np.ones(X.shape[0])
-        return _Compared(lambda rows: exponential(kernel, X[rows], X, width), ones, X)
+        return _ComparedRows(lambda rows: exponential(kernel, X[rows], X, width), ones, X)
     K = combined_gram(X, kernel, gamma=gamma, center=True)
-    return _Compared(lambda rows: K[rows], K.diagonal().copy())
+    return _ComparedRows(lambda rows: K[rows], K.diagonal().copy())
 
 
-def _inner(X: Any) -> _Compared:
+def _inner(X: Any) -> _ComparedRows:
     """Inner products of some rows with all, and of each with itself."""
     if sparse.issparse(X):
         norms = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
-        return _Compared(lambda rows: (X[rows] @ X.T).toarray(), norms)
-    return _Compared(lambda rows: X[rows] @ X.T, np.einsum("ij,ij->i", X, X))
+        return _ComparedRows(lambda rows: (X[rows] @ X.T).toarray(), norms)
+    return _ComparedRows(lambda rows: X[rows] @ X.T, np.einsum("ij,ij->i", X, X))
 
 
 def _choose(
-    items: _Compared, candidates: Index, k: int, start: Index | None = None
+    items: _ComparedRows, candidates: Index, k: int, start: Index | None = None
 ) -> tuple[Index, Distances, Index]:
     """The best k candidates, the distance of each item to the nearest, and its number."""
     D = _distances(items, candidates)
@@ -265,7 +265,7 @@ def _central(vectors: NDArray[np.float64], labels: Index, n_wanted: int) -> Inde
     return np.argsort(rank, kind="stable")[:n_wanted]
 
 
-def _distances(items: _Compared, candidates: Index) -> Distances:
+def _distances(items: _ComparedRows, candidates: Index) -> Distances:
     """Distance of each candidate (rows) to each item in the feature space of the kernel."""
     squares, n_items = items.squares, items.squares.size
     typical = float(middle(squares[:, None])[0]) or 1.0

@@ -244,13 +244,13 @@ class PairMap:
         One regression finds their partners most surely, and another, which may be the same, has
         the smallest error in the features as given.
         """
-        given = Components(second, weights)
+        given = Projection(second, weights)
         features = given(second)
         placings, matchings = [], []
         kinds: tuple[Callable[[Array], Scale], ...] = (LinearFeatures, GaussianFeatures)
         for scale_x, scale_y in scalers.values():
             A, B = scale_x(first), scale_y(second)
-            scaled = given if B is second else Components(B, weights)
+            scaled = given if B is second else Projection(B, weights)
             targets = features if B is second else scaled(B)
             for kind in kinds:
                 ridge = Ridge(kind(A), A, weights)
@@ -263,7 +263,7 @@ class PairMap:
                 errors = choose_errors(targets, left_out, weights)
                 evidence = errors.evidence(targets, left_out)
                 placing = placings[-1]._replace(coefficients=coefficients)
-                matchings.append(Matching(placing, scale_y, scaled, errors, evidence))
+                matchings.append(MatchedItems(placing, scale_y, scaled, errors, evidence))
             best = max(matchings, key=lambda each: each.errors.value)
             kinds = (type(best.placing.ridge.lift),)  # seldom another in another scaling
         self._given, self._matching = given, best
@@ -303,17 +303,17 @@ class Placing(NamedTuple):
         return product(self.ridge.features(self.scale_x(X_new)), self.coefficients)
 
 
-class Matching(NamedTuple):
+class MatchedItems(NamedTuple):
     """A regression to the scaled second table, with a model of its errors."""
 
     placing: Placing
     scale_y: Scale
-    components: "Components"
+    components: "Projection"
     errors: "Errors"
     evidence: Array  # log-likelihood ratios of the pairs that taught it
 
 
-class Components:
+class Projection:
     """Principal components of unit variance of a table, and back."""
 
     def __init__(self, table: Array, weights: Array) -> None:

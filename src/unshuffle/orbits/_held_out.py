@@ -13,7 +13,7 @@ from sklearn.metrics import pairwise_distances_argmin
 from unshuffle._core.matrix_exponentials import Array, Motion
 from unshuffle.orbits._least_squares import connect
 from unshuffle.orbits._locate import locate
-from unshuffle.orbits._problem import PROTOTYPE, Pairs, Problem, build_problem
+from unshuffle.orbits._problem import PROTOTYPE, OrbitProblem, VectorPairs, build_problem
 
 _FEWEST = 8  # rows
 _END = 5  # one row of so many is left out at the end
@@ -64,16 +64,16 @@ class HeldOutErrors:
 
 
 @dataclass(frozen=True)
-class Learned:
+class HeldOutFit:
     """A fit, and how to repeat it on some of the rows."""
 
     X: Array
     targets: Array | None
-    problem: Problem
+    problem: OrbitProblem
     generators: Array
     coefficients: Array
     options: dict[str, Any]  # of `build_problem`
-    learn: Callable[[Problem], Array]  # the matrices of a problem
+    learn: Callable[[OrbitProblem], Array]  # the matrices of a problem
 
     def leave_out(self) -> HeldOutErrors:
         """Errors of fits without some rows between the others, and without the end of the orbit.
@@ -112,7 +112,7 @@ class Learned:
         center = 0.0 if part.subspace is None else part.subspace.mean
         return float(np.sqrt(np.sum((aims - places) ** 2) / np.sum((aims - center) ** 2)))
 
-    def _without(self, kept: Rows) -> Problem:
+    def _without(self, kept: Rows) -> OrbitProblem:
         """The problem of some rows alone."""
         new = np.full(len(self.X) + 1, -1)  # the last stands for no row
         new[kept] = np.arange(len(kept))
@@ -133,7 +133,7 @@ class Learned:
         )
 
     def _places(
-        self, rows: Rows, kept: Rows, part: Problem, motion: Motion, connected: bool
+        self, rows: Rows, kept: Rows, part: OrbitProblem, motion: Motion, connected: bool
     ) -> Array:
         """Where the motion leads closest to rows: from the prototype, a source or a near row."""
         V, X = motion.generators, self.X
@@ -150,7 +150,7 @@ class Learned:
         return np.array(moved)
 
 
-def _positions(problem: Problem, coefficients: Array) -> Array | None:
+def _positions(problem: OrbitProblem, coefficients: Array) -> Array | None:
     """Coefficients of the rows along the widest direction, added up from pair to pair.
 
     None if the pairs do not connect all rows, which may then lie on several orbits. The prototype
@@ -174,7 +174,7 @@ def _positions(problem: Problem, coefficients: Array) -> Array | None:
     return np.asarray(position if from_start.max() >= -from_start.min() else -position)
 
 
-def _is_closed(pairs: Pairs, X: Array, position: Array) -> bool:
+def _is_closed(pairs: VectorPairs, X: Array, position: Array) -> bool:
     """Whether the last row is about one step away from the first, as after a full turn."""
     step = pairs.scale * float(np.median(np.linalg.norm(pairs.targets - pairs.sources, axis=1)))
     gap = float(np.linalg.norm(X[position.argmax()] - X[position.argmin()]))

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 from unshuffle._core.matrix_exponentials import Array, matrices_of, matrix_norms
 from unshuffle.orbits._exponential_derivatives import action, jacobian, pullback
-from unshuffle.orbits._problem import MatrixSpace, Pairs
+from unshuffle.orbits._problem import MatrixSpace, VectorPairs
 
 EXACT = 1e-26  # cost per pair, relative to squared lengths, that counts as zero
 _MOST_UNKNOWNS = 300  # largest dense system, in numbers over all generators
@@ -35,7 +35,7 @@ class Descent:
 Report = Callable[[Descent], None]
 
 
-def start_descent(space: MatrixSpace, pairs: Pairs, generators: Array) -> Descent:
+def start_descent(space: MatrixSpace, pairs: VectorPairs, generators: Array) -> Descent:
     """Fit the coefficients of given generators, which stay fixed."""
     V = space.matrices(generators)
     start = _linear_coefficients(V, pairs.targets, pairs.sources)
@@ -47,7 +47,13 @@ def start_descent(space: MatrixSpace, pairs: Pairs, generators: Array) -> Descen
 
 
 def descend(
-    space: MatrixSpace, pairs: Pairs, run: Descent, *, max_iter: int, tol: float, report: Report
+    space: MatrixSpace,
+    pairs: VectorPairs,
+    run: Descent,
+    *,
+    max_iter: int,
+    tol: float,
+    report: Report,
 ) -> Descent:
     """Continue a descent, in place, over generators and coefficients together.
 
@@ -73,7 +79,13 @@ def order_generators(run: Descent) -> Descent:
 
 
 def _levenberg_marquardt(
-    space: MatrixSpace, pairs: Pairs, run: Descent, *, max_iter: int, tol: float, report: Report
+    space: MatrixSpace,
+    pairs: VectorPairs,
+    run: Descent,
+    *,
+    max_iter: int,
+    tol: float,
+    report: Report,
 ) -> Descent:
     basis, damping, n_small = space.basis(), 1e-3, 0
     for _ in range(max_iter):
@@ -116,7 +128,7 @@ class _NormalEquations:
 
     @classmethod
     def at(
-        cls, space: MatrixSpace, pairs: Pairs, run: Descent, basis: Array
+        cls, space: MatrixSpace, pairs: VectorPairs, run: Descent, basis: Array
     ) -> "_NormalEquations":
         """Linearize the residuals at the current state."""
         V, c = space.matrices(run.generators), run.coefficients
@@ -159,7 +171,13 @@ class _NormalEquations:
 
 
 def _lbfgs(
-    space: MatrixSpace, pairs: Pairs, run: Descent, *, max_iter: int, tol: float, report: Report
+    space: MatrixSpace,
+    pairs: VectorPairs,
+    run: Descent,
+    *,
+    max_iter: int,
+    tol: float,
+    report: Report,
 ) -> Descent:
     shape, (n, k) = run.generators.shape, run.coefficients.shape
     # A coefficient affects one pair, a generator all pairs: bring both to one scale.
@@ -264,7 +282,7 @@ def _linear_coefficients(generators: Array, targets: Array, sources: Array) -> A
     return _limit_norms(generators, np.einsum("nki,ni->nk", inverse, targets - sources))
 
 
-def _cost(V: Array, coefficients: Array, pairs: Pairs) -> float:
+def _cost(V: Array, coefficients: Array, pairs: VectorPairs) -> float:
     """Sum of squared distances; infinite if a trial step overflows."""
     total = float(_squares(V, coefficients, pairs.targets, pairs.sources, axis=None))
     return total if np.isfinite(total) else np.inf
@@ -285,7 +303,7 @@ def _orthonormalize(generators: Array, coefficients: Array) -> tuple[Array, Arra
     return np.ascontiguousarray(Q.T), coefficients @ R.T
 
 
-def squared_error(V: Array, coefficients: Array, pairs: Pairs) -> tuple[float, Array, Array]:
+def squared_error(V: Array, coefficients: Array, pairs: VectorPairs) -> tuple[float, Array, Array]:
     """Sum of |x - exp(sum c V) x'|^2 over pairs, and its gradients by V and by c."""
     A = matrices_of(V, coefficients)
     missed = action(A, pairs.sources) - pairs.targets

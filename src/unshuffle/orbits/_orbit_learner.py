@@ -30,13 +30,13 @@ from unshuffle._run.parallel import check_n_jobs, one_blas_thread
 from unshuffle._run.search import Callback, fit_by_search
 from unshuffle.base import DoubtWarning
 from unshuffle.orbits._algebra import describe_open, structure_constants
-from unshuffle.orbits._held_out import HeldOutErrors, Learned
+from unshuffle.orbits._held_out import HeldOutErrors, HeldOutFit
 from unshuffle.orbits._least_squares import connect, order_generators
 from unshuffle.orbits._likelihood import PairDensity, pair_with_nearest
 from unshuffle.orbits._locate import check_coefficients, check_orbit_vector, locate
 from unshuffle.orbits._paper import learn_log_trace
 from unshuffle.orbits._problem import (
-    Problem,
+    OrbitProblem,
     as_targets,
     build_problem,
     check_loss,
@@ -324,7 +324,9 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
                 if not (search.stopped or interrupted):
                     found = (self.generators_, self.coefficients_)
                     again = partial(self._learn_again, options)
-                    self._doubt(Learned(rows, targets, problem, *found, given, again).leave_out())
+                    self._doubt(
+                        HeldOutFit(rows, targets, problem, *found, given, again).leave_out()
+                    )
 
             fit_by_search(self, search, solve, store, judge, hold_out)
         return self
@@ -482,13 +484,15 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         validate_data(self, X, reset=False, skip_check_array=True)  # compares the columns
         return rows
 
-    def _solve(self, problem: Problem, options: SearchOptions, search: OrbitSearch) -> Solution:
+    def _solve(
+        self, problem: OrbitProblem, options: SearchOptions, search: OrbitSearch
+    ) -> Solution:
         if self.loss == "squared":
             return learn_squared(problem, options, search)
         weights = (self.error_weight, self.eps1, self.eps2)
         return learn_log_trace(problem, options, search, weights, self.constraints, self.solver)
 
-    def _learn_again(self, options: SearchOptions, part: Problem) -> Array:
+    def _learn_again(self, options: SearchOptions, part: OrbitProblem) -> Array:
         """Matrices learned from some rows alone, with as many generators and few starts."""
         k = min(self.n_generators_, len(part.pairs.targets), part.space.n_dimensions)
         options = replace(
@@ -504,7 +508,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         found = self._solve(part, options, search).descent
         return part.space.matrices(found.generators)
 
-    def _store(self, X: ArrayLike, problem: Problem, found: Solution) -> None:
+    def _store(self, X: ArrayLike, problem: OrbitProblem, found: Solution) -> None:
         validate_data(self, X, reset=True, skip_check_array=True)  # records the columns
         self._seed, self._subspace = problem.seed, problem.subspace
         self.held_out_error_ = self.extrapolation_error_ = np.nan

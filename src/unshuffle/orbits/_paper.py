@@ -13,7 +13,7 @@ from scipy.optimize import minimize, nnls
 
 from unshuffle._core.arrays import as_numbers, check_magnitude
 from unshuffle.orbits._least_squares import Descent
-from unshuffle.orbits._problem import Array, MatrixSpace, Pairs, Problem
+from unshuffle.orbits._problem import Array, MatrixSpace, OrbitProblem, VectorPairs
 from unshuffle.orbits._search import OrbitSearch, SearchOptions, Solution, principal_spectrum
 
 Constraints = tuple[Array, Array]
@@ -26,7 +26,7 @@ class _LogTraceCost:
     """log|M + eps1| + eps2 tr M + error_weight * sum of errors, with one matrix for each pair."""
 
     space: MatrixSpace
-    pairs: Pairs
+    pairs: VectorPairs
     error_weight: float
     eps1: float
     eps2: float
@@ -71,7 +71,7 @@ Report = Callable[[_MatrixDescent], None]
 
 
 def learn_log_trace(
-    problem: Problem,
+    problem: OrbitProblem,
     options: SearchOptions,
     search: OrbitSearch,
     weights: tuple[float, float, float],
@@ -219,7 +219,7 @@ def _project_rows(wanted: Array, constraints: Constraints, metric: Array | None 
     return result
 
 
-def _check_positive(pairs: Pairs, space: MatrixSpace) -> None:
+def _check_positive(pairs: VectorPairs, space: MatrixSpace) -> None:
     """Raise ValueError for pairs that no symmetric, or diagonal, matrix can explain."""
     sources, targets = pairs.sources, pairs.targets
     lengths = np.linalg.norm(sources, axis=1) * np.linalg.norm(targets, axis=1)

@@ -108,7 +108,7 @@ class Prototype:
 
 
 @dataclass(frozen=True)
-class Pairs:
+class VectorPairs:
     """Pairs of vectors: exp(A_n) should map sources[n] to targets[n]."""
 
     indices: NDArray[np.intp]  # rows of X of target and source, shape (n, 2)
@@ -121,7 +121,7 @@ class Pairs:
         """Number of different targets."""
         return np.unique(self.indices[:, 0]).size
 
-    def scaled(self) -> "Pairs":
+    def scaled(self) -> "VectorPairs":
         """The pairs divided by the root mean square length of the sources."""
         scale = float(np.abs(self.sources).max())
         unit = self.sources / scale
@@ -132,13 +132,13 @@ class Pairs:
 
 
 @dataclass(frozen=True)
-class Problem:
+class OrbitProblem:
     """Everything that a fit needs."""
 
     rows: Array | None  # X in the subspace, (n, d); None if the user passed targets
     subspace: Subspace | None  # where matrices act; None is the space of X
     prototype: Prototype
-    pairs: Pairs  # scaled
+    pairs: VectorPairs  # scaled
     space: MatrixSpace
     seed: int  # of random starts
     n_points: int  # rows of X
@@ -174,7 +174,7 @@ def build_problem(
     n_components: int | None,
     center: Any,
     seed: int,
-) -> Problem:
+) -> OrbitProblem:
     """The problem that the parameters of the estimator describe, if it fits into memory."""
     subspace = None
     if n_components is not None:
@@ -193,7 +193,7 @@ def build_problem(
     space = MatrixSpace.of(d, structure, pattern)
     _check_learning_memory(n, d, space.n_dimensions)
     rows = inner if targets is None else None
-    return Problem(rows, subspace, start, chosen.scaled(), space, seed, len(X))
+    return OrbitProblem(rows, subspace, start, chosen.scaled(), space, seed, len(X))
 
 
 def check_loss(loss: str, structure: str, constraints: Any) -> None:
@@ -323,7 +323,7 @@ def _select_prototype(given: Any, X: Array, inner: Array, subspace: Subspace | N
     return prototype
 
 
-def _select_pairs(which: Any, X: Array, prototype: Prototype, n_neighbors: int) -> Pairs:
+def _select_pairs(which: Any, X: Array, prototype: Prototype, n_neighbors: int) -> VectorPairs:
     """Pairs of rows, or of rows and the prototype, as the parameter `pairs` says."""
     n = len(X)
     if not isinstance(which, str):
@@ -340,14 +340,14 @@ def _select_pairs(which: Any, X: Array, prototype: Prototype, n_neighbors: int) 
     sources = np.where(from_outside, prototype.inner, X[indices[:, 1]])
     targets = X[indices[:, 0]]
     _check_moving(sources, targets, "X")
-    return Pairs(indices, targets, sources)
+    return VectorPairs(indices, targets, sources)
 
 
-def _pair_with_targets(X: Array, onto: Array) -> Pairs:
+def _pair_with_targets(X: Array, onto: Array) -> VectorPairs:
     """Each row of X with its target."""
     _check_moving(X, onto, "X and y")
     rows = np.arange(len(X))
-    return Pairs(np.stack([rows, rows], axis=1), onto, X)
+    return VectorPairs(np.stack([rows, rows], axis=1), onto, X)
 
 
 def _check_learning_memory(n_pairs: int, n_columns: int, n_dimensions: int) -> None:

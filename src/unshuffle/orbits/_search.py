@@ -12,7 +12,7 @@ from unshuffle.orbits._exponential_derivatives import action
 from unshuffle.orbits._least_squares import EXACT, Descent, descend, start_descent
 from unshuffle.orbits._likelihood import PairDensity
 from unshuffle.orbits._locate import locate
-from unshuffle.orbits._problem import Array, MatrixSpace, Pairs, Problem
+from unshuffle.orbits._problem import Array, MatrixSpace, OrbitProblem, VectorPairs
 from unshuffle.orbits._surface_flows import fit_flows
 
 _NO_PERMUTATION = np.empty(0, dtype=np.intp)
@@ -51,7 +51,7 @@ class SearchOptions:
     tol: float
     n_jobs: int | None
 
-    def choose_n_generators(self, spectrum: Array, problem: Problem) -> int:
+    def choose_n_generators(self, spectrum: Array, problem: OrbitProblem) -> int:
         """The number the user asked for, or the number that the spectrum suggests."""
         if self.n_generators is not None:
             return self.n_generators
@@ -96,7 +96,7 @@ class OrbitSearch(Search[Solution]):
         )
 
 
-def learn_squared(problem: Problem, options: SearchOptions, search: OrbitSearch) -> Solution:
+def learn_squared(problem: OrbitProblem, options: SearchOptions, search: OrbitSearch) -> Solution:
     """Generators of least squared error, or surface flows that explain the pairs as well.
 
     If fewer generators explain the pairs as well, the data do not determine the others. These are
@@ -125,7 +125,7 @@ def learn_squared(problem: Problem, options: SearchOptions, search: OrbitSearch)
     return replace(descents.solution(found), n_determined=m, n_open=k - m)
 
 
-def learn_again(problem: Problem, options: SearchOptions, search: OrbitSearch) -> Array:
+def learn_again(problem: OrbitProblem, options: SearchOptions, search: OrbitSearch) -> Array:
     """Matrices of as many generators as `options` says, from the informed starts alone."""
     k = options.n_generators or 1
     descents = _Descents(problem, options, search, k)
@@ -167,7 +167,7 @@ def _learn_fewer(descents: "_Descents", found: Descent) -> Descent:
 class _Descents:
     """Descents on one problem, which report every step to the search."""
 
-    problem: Problem
+    problem: OrbitProblem
     options: SearchOptions
     search: OrbitSearch
     wanted: int  # number of generators
@@ -309,7 +309,7 @@ class _Descents:
         self.search.report(-run.cost * self.problem.pairs.scale**2, run.generators)
 
 
-def _choose_smooth(pairs: Pairs, smooth: list[Descent], best: Descent) -> Descent | None:
+def _choose_smooth(pairs: VectorPairs, smooth: list[Descent], best: Descent) -> Descent | None:
     """The smoothest surface flows, if they explain the pairs about as well as `best` does."""
     if not smooth:
         return None
@@ -325,7 +325,7 @@ def _choose_smooth(pairs: Pairs, smooth: list[Descent], best: Descent) -> Descen
     return run
 
 
-def _common_motion(space: MatrixSpace, pairs: Pairs) -> Array | None:
+def _common_motion(space: MatrixSpace, pairs: VectorPairs) -> Array | None:
     """Generator of the linear map that takes all sources to their targets, if one does.
 
     This is the case in a film, where each vector follows the one before. The generator is then the
@@ -344,7 +344,7 @@ def _common_motion(space: MatrixSpace, pairs: Pairs) -> Array | None:
     return _logarithm(space, np.eye(d) + change.T)
 
 
-def _common_turn(rotations: MatrixSpace, pairs: Pairs) -> Array | None:
+def _common_turn(rotations: MatrixSpace, pairs: VectorPairs) -> Array | None:
     """Generator of the rotation that takes all sources to their targets, if one does."""
     x, z = pairs.targets, pairs.sources
     n, d = x.shape
@@ -377,7 +377,7 @@ def _orthonormalize(coordinates: Array) -> Array:
     return np.ascontiguousarray(np.linalg.qr(coordinates.T)[0].T)
 
 
-def _fit_relaxed(space: MatrixSpace, pairs: Pairs) -> Array:
+def _fit_relaxed(space: MatrixSpace, pairs: VectorPairs) -> Array:
     """One matrix for each pair, in coordinates, that together span few directions.
 
     Each satisfies x - x' = A (x + x') / 2, whose error is of third order in A. Of the many

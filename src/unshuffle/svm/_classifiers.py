@@ -18,7 +18,7 @@ from unshuffle._core.kernel_features import PointKernel
 from unshuffle._core.parameters import check_kernel_memory
 from unshuffle._run.parallel import map_parallel, wait_for
 from unshuffle._run.printing import warn_user
-from unshuffle.svm._labels import LabeledSets
+from unshuffle.svm._labels import ClassifiedSets
 from unshuffle.svm._templates import (
     Aligned,
     Array,
@@ -74,10 +74,10 @@ class OrderedSetSVC:
 
 
 @dataclass(frozen=True)
-class Problem:
+class MarginProblem:
     """Training sets, and how classifiers are trained on them."""
 
-    training: LabeledSets
+    training: ClassifiedSets
     preparation: Preparation
     candidates: Candidates
     C: float
@@ -87,7 +87,7 @@ class Problem:
     n_jobs: int | None
 
 
-def train(problem: Problem, orders: Orders, y: NDArray[Any]) -> OrderedSetSVC:
+def train(problem: MarginProblem, orders: Orders, y: NDArray[Any]) -> OrderedSetSVC:
     """Train a classifier on the sets in these orders, with these labels."""
     kernel = problem.preparation.features.kernel
     sets = gathered(problem.training.sets, problem.candidates.points(orders))
@@ -185,7 +185,7 @@ class TemplateClassifier:
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedClassifier:
     """Model of new sets, and the fitted attributes of the estimator."""
 
     model: Any  # a TemplateClassifier, or a PushedClassifier for margin_weight > 0
@@ -198,14 +198,14 @@ class Learned:
     converged: bool
 
 
-def learn_aligned(problem: Problem, found: Aligned) -> Learned:
+def learn_aligned(problem: MarginProblem, found: Aligned) -> LearnedClassifier:
     """Train one classifier of all classes on aligned sets."""
     candidates = problem.candidates
     orders = nearest_candidates(found.template, candidates.features, n_jobs=problem.n_jobs)
     classifier = train(problem, orders, problem.training.codes)
     permutations = candidates.points(orders)
     ordered = gathered(problem.training.sets, permutations)
-    return Learned(
+    return LearnedClassifier(
         model=TemplateClassifier(problem.preparation, found.template, classifier),
         templates=np.einsum("n,nrd->rd", found.ball.weights, ordered)[np.newaxis],
         permutations=permutations[np.newaxis],

@@ -15,7 +15,7 @@ from unshuffle.svm._templates import Array, Orders
 
 
 @dataclass(frozen=True)
-class LabeledSets:
+class ClassifiedSets:
     """Sets with a weight above 0, as the user gave them, and their classes."""
 
     sets: Bags
@@ -26,7 +26,7 @@ class LabeledSets:
     n_given: int
 
     @classmethod
-    def of(cls, X: Any, y: Any, sample_weight: Any, estimator: str) -> "LabeledSets":
+    def of(cls, X: Any, y: Any, sample_weight: Any, estimator: str) -> "ClassifiedSets":
         """Validated sets, labels of at least two classes, and weights; 0 leaves a set out."""
         sets = Bags.of(X)
         n_given = len(sets)
@@ -132,7 +132,7 @@ def check_sample_weight(weights: Any, n_sets: int) -> Array | None:
     return found
 
 
-def penalty_factors(training: LabeledSets, class_weight: Any) -> Array | None:
+def penalty_factors(training: ClassifiedSets, class_weight: Any) -> Array | None:
     """Factor of C for each set: the weight of its class times its own; None if all are 1."""
     if class_weight is None:
         return training.weights

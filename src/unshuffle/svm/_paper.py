@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from unshuffle._core.bags import Bags, gathered
 from unshuffle._run.search import Search
-from unshuffle.svm._classifiers import Learned, OrderedSetSVC, Problem, train
+from unshuffle.svm._classifiers import LearnedClassifier, MarginProblem, OrderedSetSVC, train
 from unshuffle.svm._templates import (
     Aligned,
     Array,
@@ -56,7 +56,7 @@ class Separated:
 
 
 def separate_classes(
-    problem: Problem, found: Aligned | Separated, search: Search[Any]
+    problem: MarginProblem, found: Aligned | Separated, search: Search[Any]
 ) -> Separated:
     """Separate each remaining class from the others, one after another."""
     separated = found if isinstance(found, Separated) else Separated(found)
@@ -69,7 +69,7 @@ def separate_classes(
 
 
 def _separate_class(
-    problem: Problem, separated: Separated, signs: Array, search: Search[Any]
+    problem: MarginProblem, separated: Separated, signs: Array, search: Search[Any]
 ) -> Separated:
     """Assign sets to the template, pushed to the side of their class, until convergence.
 
@@ -103,7 +103,7 @@ def _separate_class(
 
 
 def _separation(
-    problem: Problem, orders: Orders, signs: Array, before: Separation | None = None
+    problem: MarginProblem, orders: Orders, signs: Array, before: Separation | None = None
 ) -> Separation:
     """Center and plane of the sets in these orders, following the separation before."""
     ordered = problem.candidates.ordered(orders)
@@ -207,7 +207,7 @@ def _on_side(one: Separation, sign: float, candidates: Candidates, n_jobs: int |
     return candidates.points(nearest_candidates(target, candidates.features, n_jobs=n_jobs))
 
 
-def learn_separated(problem: Problem, found: Aligned | Separated) -> Learned:
+def learn_separated(problem: MarginProblem, found: Aligned | Separated) -> LearnedClassifier:
     """Combine the classifiers of all classes; those not reached before a stop stay as aligned."""
     no_rounds = replace(problem.preparation, max_iter=0)
     separated = separate_classes(replace(problem, preparation=no_rounds), found, Search())
@@ -217,7 +217,7 @@ def learn_separated(problem: Problem, found: Aligned | Separated) -> Learned:
         np.einsum("n,nrd->rd", one.ball.weights, gathered(problem.training.sets, order))
         for one, order in zip(separations, permutations, strict=True)
     ]
-    return Learned(
+    return LearnedClassifier(
         model=PushedClassifier(problem.preparation, separations),
         templates=np.stack(centers),
         permutations=permutations,

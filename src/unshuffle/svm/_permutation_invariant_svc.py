@@ -26,12 +26,12 @@ from unshuffle._core.parameters import (
 from unshuffle._run.parallel import check_n_jobs
 from unshuffle._run.search import Callback, Search, fit_by_search
 from unshuffle.svm._classifiers import (
-    Learned,
-    Problem,
+    LearnedClassifier,
+    MarginProblem,
     Sigmoids,
     learn_aligned,
 )
-from unshuffle.svm._labels import LabeledSets, check_sample_weight, penalty_factors
+from unshuffle.svm._labels import ClassifiedSets, check_sample_weight, penalty_factors
 from unshuffle.svm._paper import check_push, learn_separated, separate_classes
 from unshuffle.svm._templates import CONSTRAINTS, N_MATRICES, Preparation, align, warn_unconverged
 
@@ -266,7 +266,7 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
         check_n_jobs(self.n_jobs)
         if self.bisect:
             check_push(self.margin_weight)
-        training = LabeledSets.of(X, y, sample_weight, type(self).__name__)
+        training = ClassifiedSets.of(X, y, sample_weight, type(self).__name__)
         factors = penalty_factors(training, self.class_weight)
         if self.probability and np.bincount(training.codes).min() < 2:
             raise ValueError(
@@ -276,7 +276,7 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
         n_sets = len(training.sets)
         check_kernel_memory(n_sets, n_sets, n_copies=N_MATRICES)
         preparation = Preparation.of(training.sets, self)
-        problem = Problem(
+        problem = MarginProblem(
             training,
             preparation,
             preparation.candidates(training.sets),
@@ -401,7 +401,7 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
         check_is_fitted(self, "classes_")
         return self._model.permutations(self._bags_like_fitted(X), n_jobs=self.n_jobs)
 
-    def _store(self, X: Any, problem: Problem, learned: Learned) -> None:
+    def _store(self, X: Any, problem: MarginProblem, learned: LearnedClassifier) -> None:
         training = problem.training
         self._record_columns(X, training.sets)
         self.classes_ = training.classes
@@ -420,7 +420,7 @@ class PermutationInvariantSVC(BagEstimatorMixin, ClassifierMixin, BaseEstimator)
         self.n_iter_ = learned.n_rounds
         self.converged_ = learned.converged
 
-    def _calibrate(self, problem: Problem, interrupted: bool) -> None:
+    def _calibrate(self, problem: MarginProblem, interrupted: bool) -> None:
         """Fit sigmoids to decision values of sets that are held out in turn."""
         if interrupted or not self.probability:
             return

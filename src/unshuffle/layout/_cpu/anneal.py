@@ -28,7 +28,7 @@ from unshuffle.layout._problem import (
     ADDING,
     WIDEST_SETTLING,
     Layout,
-    Problem,
+    LayoutProblem,
     kernel_features,
     leading_components,
     unit_scale,
@@ -91,7 +91,9 @@ class Board:
         self.has_empty = len(self.bits) > self.n_features + 1
 
     @classmethod
-    def start(cls, problem: Problem, features: Planes, rng: Rng, workers: Workers) -> "Board":
+    def start(
+        cls, problem: LayoutProblem, features: Planes, rng: Rng, workers: Workers
+    ) -> "Board":
         """Items where the problem has them, or in random order around the frozen ones."""
         surface, frozen = make_surface(problem.cells), problem.frozen
         n_items, n_features = features.shape
@@ -186,7 +188,7 @@ SCHEDULES = {
 
 
 def solve_annealed(
-    problem: Problem, quality: str, search: Search[Layout], *, share: float = 1.0
+    problem: LayoutProblem, quality: str, search: Search[Layout], *, share: float = 1.0
 ) -> Layout:
     """Lay out the items by annealing, as the given share of all the work."""
     schedule = SCHEDULES[quality]

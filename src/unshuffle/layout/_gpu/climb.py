@@ -26,7 +26,7 @@ from unshuffle.layout._problem import (
     ADDING,
     WIDEST_SETTLING,
     Layout,
-    Problem,
+    LayoutProblem,
     count_checked,
     kernel_features,
 )
@@ -44,7 +44,7 @@ _FAINT = 1e-3
 
 
 @dataclass(frozen=True)
-class Schedule:
+class DeviceSchedule:
     """Amount of work."""
 
     n_features: int  # principal components that items are compared by
@@ -54,14 +54,14 @@ class Schedule:
 
 
 SCHEDULES = {
-    "fast": Schedule(16, 6.5, 5, (0.01, 0.01)),
-    "balanced": Schedule(32, 26.0, 12, (0.02, 0.02)),
-    "best": Schedule(48, 65.0, 12, (0.03, 0.03)),
+    "fast": DeviceSchedule(16, 6.5, 5, (0.01, 0.01)),
+    "balanced": DeviceSchedule(32, 26.0, 12, (0.02, 0.02)),
+    "best": DeviceSchedule(48, 65.0, 12, (0.03, 0.03)),
 }
 
 
 @dataclass
-class Board:
+class DeviceBoard:
     """Items on the cells of a grid, with their features, on a device."""
 
     size: tuple[int, int]
@@ -85,7 +85,7 @@ class Board:
             self.loops = plain
 
     @classmethod
-    def start(cls, problem: Problem, features: Any, seed: int) -> "Board":
+    def start(cls, problem: LayoutProblem, features: Any, seed: int) -> "DeviceBoard":
         """Items where the problem has them, or in random order around the frozen ones."""
         import torch
 
@@ -166,7 +166,9 @@ class Board:
         return float(products.double().sum() / max(int((self.items >= 0).sum()), 1))
 
 
-def solve_on_device(problem: Problem, quality: str, search: Search[Layout], device: Any) -> Layout:
+def solve_on_device(
+    problem: LayoutProblem, quality: str, search: Search[Layout], device: Any
+) -> Layout:
     """Lay out the items by annealing on a device."""
     schedule = SCHEDULES[quality]
     n_items, n_cells = count_checked(problem.items), problem.cells.cells.size
@@ -190,10 +192,10 @@ def solve_on_device(problem: Problem, quality: str, search: Search[Layout], devi
     seed = random.randint(2**31)
     adding = problem.adding()
     if adding is not None:
-        board = Board.start(adding, features, seed)
+        board = DeviceBoard.start(adding, features, seed)
         layout = _climb_to_the_end(board, schedule, seed, search, vectors, (0.0, ADDING))
         problem = replace(problem, start=layout.grid.cpu().numpy())
-    board = Board.start(problem, features, seed)
+    board = DeviceBoard.start(problem, features, seed)
     del features
     return _climb_to_the_end(
         board, schedule, seed, search, vectors, (0.0 if adding is None else ADDING, 1.0)
@@ -201,7 +203,7 @@ def solve_on_device(problem: Problem, quality: str, search: Search[Layout], devi
 
 
 def _climb_to_the_end(
-    board: Board, schedule: Schedule, seed: int, search: Search[Layout], vectors: Any,
+    board: DeviceBoard, schedule: DeviceSchedule, seed: int, search: Search[Layout], vectors: Any,
     part: tuple[float, float],
 ) -> Layout:  # fmt: skip
     """Layout of a board after its climb, which is a part of all work."""
@@ -223,7 +225,7 @@ def device_bytes(n_items: int, n_columns: int, n_cells: int, n_planes: int) -> i
 
 
 def _reporter(
-    board: Board, vectors: Any, search: Search[Layout], part: tuple[float, float]
+    board: DeviceBoard, vectors: Any, search: Search[Layout], part: tuple[float, float]
 ) -> Callable[[float, Any], None]:
     """Report of each width. Without a callback it does not wait for the device."""
 
@@ -239,8 +241,8 @@ def _reporter(
 
 
 def climb(
-    board: Board,
-    schedule: Schedule,
+    board: DeviceBoard,
+    schedule: DeviceSchedule,
     rng: np.random.Generator,
     report: Callable[[float, Any], None],
 ) -> None:

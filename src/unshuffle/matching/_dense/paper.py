@@ -26,7 +26,7 @@ from unshuffle.matching._dense.pair import (
     match_leading_eigenvectors,
     match_ranks,
 )
-from unshuffle.matching._dense.search import MatchSearch, Outcome, Run
+from unshuffle.matching._dense.search import MatchSearch, Outcome, SearchRun
 
 Record = Callable[[float, Permutation], None]
 # From a start to the final value and matching, and whether the ascent converged.
@@ -50,11 +50,11 @@ def solve_by_paper(
 
     starts = _spectral_starts(search.pair)
 
-    def run(number: int) -> Run:
+    def run(number: int) -> SearchRun:
         path: list[float] = []
         shares = number / len(starts), (number + 1) / len(starts)
         record = search.make_recorder("climbing", level=0, shares=shares, path=path)
-        return Run(*ascent(starts[number](), record), path)
+        return SearchRun(*ascent(starts[number](), record), path)
 
     with needs_positive_kernels("method", "refined") if method == "entropy" else nullcontext():
         runs = search.map(run, range(len(starts)), n_jobs=n_jobs)

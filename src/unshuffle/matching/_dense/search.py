@@ -54,7 +54,7 @@ RESAMPLED_SHARE = 0.35
 
 
 @dataclass(frozen=True)
-class Run:
+class SearchRun:
     """Result of one ascent."""
 
     value: float
@@ -180,7 +180,7 @@ def solve_refined(
     starts = list_starts(pair, n_init, rng)
     _ = pair.spectra  # once, not in each of the calls that run elsewhere
 
-    def climb_start(number: int) -> Run:
+    def climb_start(number: int) -> SearchRun:
         path: list[float] = []
         shares = 0.6 * number / len(starts), 0.6 * (number + 1) / len(starts)
         record = search.make_recorder("climbing", level=0, shares=shares, path=path)
@@ -188,9 +188,9 @@ def solve_refined(
         record(full.value(start), start)
         climbed = climb(full, start, max_iter=max_iter, report=record)
         search.count(climbed.n_assignments)
-        return Run(climbed.value, climbed.permutation, climbed.converged, path)
+        return SearchRun(climbed.value, climbed.permutation, climbed.converged, path)
 
-    def climb_stage(leader: Run, problem: QuadraticProblem, level: int) -> Run:
+    def climb_stage(leader: SearchRun, problem: QuadraticProblem, level: int) -> SearchRun:
         path = list(leader.path)
         shares = 0.6 + 0.4 * (level - 1) / N_LEVELS, 0.6 + 0.4 * level / N_LEVELS
         record = search.make_recorder("refining", level=level, shares=shares, path=path)
@@ -198,7 +198,7 @@ def solve_refined(
         record(climbed.value, climbed.permutation)
         search.count(climbed.n_assignments)
         converged = leader.converged and climbed.converged
-        return Run(climbed.value, climbed.permutation, converged, path)
+        return SearchRun(climbed.value, climbed.permutation, converged, path)
 
     runs = search.map(climb_start, range(len(starts)), n_jobs=n_jobs)
     leaders, n_best = _select_leaders(runs, pair.L)
@@ -218,12 +218,12 @@ def solve_refined(
     )
 
 
-def _select_leaders(runs: list[Run], L: Array) -> tuple[list[Run], int]:
+def _select_leaders(runs: list[SearchRun], L: Array) -> tuple[list[SearchRun], int]:
     """The best runs with different matchings, then rivals of any value; number of the former."""
     ordered = sorted(runs, key=lambda run: -run.value)
     best = ordered[0]
     least = best.value - FOLLOWED_WITHIN * abs(best.value)
-    leaders: list[Run] = []
+    leaders: list[SearchRun] = []
     for run in ordered:
         known = any(np.array_equal(run.permutation, leader.permutation) for leader in leaders)
         if run.value >= least and not known and len(leaders) < N_FOLLOWED:
@@ -240,7 +240,7 @@ def _select_leaders(runs: list[Run], L: Array) -> tuple[list[Run], int]:
     return leaders, n_best
 
 
-def _choose_end(leaders: list[Run], n_best: int, problem: QuadraticProblem) -> Run:
+def _choose_end(leaders: list[SearchRun], n_best: int, problem: QuadraticProblem) -> SearchRun:
     """Best end among the best starts, or a rival that wins by more than the noise of the stage."""
     best = max(leaders[:n_best], key=lambda run: run.value)
     highest = max(leaders, key=lambda run: run.value)
@@ -249,7 +249,7 @@ def _choose_end(leaders: list[Run], n_best: int, problem: QuadraticProblem) -> R
 
 
 def _choose_partners(
-    problem: QuadraticProblem, best: Run, search: MatchSearch
+    problem: QuadraticProblem, best: SearchRun, search: MatchSearch
 ) -> tuple[Permutation, Views | None]:
     """Maximize the expected number of right pairs, by soft shares around the best matching."""
     if not search.pair.related or agreement(problem, best.permutation) > AGREE_EXACTLY:

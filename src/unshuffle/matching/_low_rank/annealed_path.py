@@ -19,8 +19,8 @@ from unshuffle.matching._low_rank.pair import (
 from unshuffle.matching._low_rank.rounds import (
     N_REFITS,
     RIDGE,
-    Found,
     LowRankSearch,
+    RoundsFound,
     cross_fitted,
     find_regions,
     likelihood_round,
@@ -80,11 +80,11 @@ class AnnealedPath:
         self.search, self.pair = search, search.pair
         self.tiles, self.n_jobs, self.rng = tiles, n_jobs, rng
         self.rank = resolved(self.pair, SOFT_RANK)
-        self.ends: list[Found] = []
+        self.ends: list[RoundsFound] = []
         self.joined: set[tuple[int, int]] = set()  # positions of ends that were joined
         self.n_rounds = 0
 
-    def run(self, n_init: int) -> tuple[Found, bool]:
+    def run(self, n_init: int) -> tuple[RoundsFound, bool]:
         """Best end, and whether it was found twice and stood when shaken."""
         tiles, rng = self.tiles, self.rng
         sides = self.pair.first, self.pair.second
@@ -108,17 +108,17 @@ class AnnealedPath:
                 return self._refine(self.best), True
         return self._refine(self.best), False
 
-    def finish(self, M: Array) -> Found:
+    def finish(self, M: Array) -> RoundsFound:
         """End of the climb from correlations that a sample of the items led to."""
         matching = likelihood_round(self.pair, self.tiles, M, balanced=True)
         return self._refine(self._climb(matching, "matching all items", rounds=LARGE_ROUNDS))
 
     @property
-    def best(self) -> Found:
+    def best(self) -> RoundsFound:
         """The end that agrees best."""
         return max(self.ends, key=lambda end: end.agreement)
 
-    def _record(self, matching: Permutation, stage: str) -> Found:
+    def _record(self, matching: Permutation, stage: str) -> RoundsFound:
         # Rounds at full size take the time; how many there will be is not known.
         self.n_rounds += 1
         fraction = 0.4 + 0.55 * (1.0 - np.exp(-self.n_rounds / 30.0))
@@ -177,7 +177,7 @@ class AnnealedPath:
         *,
         rounds: int = MOST_CROSS_ROUNDS,
         trims: tuple[float, ...] = TRIMMED,
-    ) -> Found:
+    ) -> RoundsFound:
         """Rounds that predict regions from each other, while they raise the agreement."""
         found = self._record(matching, stage)
         offset, n_idle = N_FOLLOWED * len(self.ends), 0
@@ -202,7 +202,7 @@ class AnnealedPath:
         M = pair.moments(matching, self.rank)
         return likelihood_round(pair, tiles, M, rough=True)
 
-    def _is_same(self, end: Found, other: Found) -> bool:
+    def _is_same(self, end: RoundsFound, other: RoundsFound) -> bool:
         """Whether nearly all items lie in regions that both send mostly to the same places."""
         counts = []
         for each in (end, other):
@@ -243,7 +243,7 @@ class AnnealedPath:
                 return True
         return False
 
-    def _common(self, first: Found, second: Found) -> Permutation:
+    def _common(self, first: RoundsFound, second: RoundsFound) -> Permutation:
         """Matching by the map of the items that two ends send to the same place."""
         pair, rank = self.pair, self.rank
         U, V = pair.first.scores[:, :rank], pair.second.scores[:, :rank]
@@ -278,7 +278,7 @@ class AnnealedPath:
             if not self._is_found_twice():
                 return False
 
-    def _refine(self, found: Found) -> Found:
+    def _refine(self, found: RoundsFound) -> RoundsFound:
         """Last likelihood rounds, with shares of the columns balanced."""
         for _ in range(N_LAST_ROUNDS):
             M = self.pair.moments(found.matching, self.rank)

@@ -35,7 +35,7 @@ PARTS_HELD = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class RowTable:
     """Rows of numbers, left where they are and read a few at a time."""
 
     rows: Any  # as the user passed them, dense or CSR
@@ -44,7 +44,7 @@ class Table:
     device: Any = None  # where dense rows are read to in single precision
 
     @classmethod
-    def of(cls, rows: Any, *, most_columns: int = 0, device: Any = None) -> "Table":
+    def of(cls, rows: Any, *, most_columns: int = 0, device: Any = None) -> "RowTable":
         """Table of validated rows; sparse ones of at most `most_columns` are read as dense."""
         sample = rows[draw(rows.shape[0], N_TYPICAL)]
         if sparse.issparse(rows) and rows.shape[1] > most_columns:

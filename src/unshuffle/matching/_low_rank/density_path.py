@@ -15,7 +15,7 @@ from unshuffle.matching._low_rank.pair import (
     Single,
     whitening,
 )
-from unshuffle.matching._low_rank.rounds import Found, LowRankSearch, resolved, standardize
+from unshuffle.matching._low_rank.rounds import LowRankSearch, RoundsFound, resolved, standardize
 
 # Components used, rows of the first step relative to those of the others, most steps, least
 # relative gain in information, last steps without densities, first correlation of all densities.
@@ -30,7 +30,9 @@ LEAST_ROUNDS, MOST_ROUNDS, SETTLED, PROMISING = 2, 5, 0.02, 0.5
 TINY = 1e-12  # variance of densities that are the same for all items
 
 
-def follow_densities(search: LowRankSearch, tiles: Tiles, rng: np.random.RandomState) -> Found:
+def follow_densities(
+    search: LowRankSearch, tiles: Tiles, rng: np.random.RandomState
+) -> RoundsFound:
     """Match by densities, sharpen the correlations by soft steps, and assign."""
     pair = search.pair
     n_first, n_second = pair.shape

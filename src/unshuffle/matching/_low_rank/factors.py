@@ -27,7 +27,7 @@ from unshuffle.matching._low_rank.blocks import (
     BLOCK,
     Array,
     Rows,
-    Table,
+    RowTable,
     add_parts,
     blocks,
     draw,
@@ -71,7 +71,7 @@ class Factors:
 
 
 @dataclass(frozen=True, eq=False)
-class Components:
+class KernelComponents:
     """Principal components of features, in the unit of the features."""
 
     scores: Any  # as in `Factors`
@@ -151,7 +151,7 @@ def check_factor_memory(collection: Any, kernel: Any, effort: Effort) -> None:
     )
 
 
-def _points_of_table(table: Table, name: str, effort: Effort) -> Any:
+def _points_of_table(table: RowTable, name: str, effort: Effort) -> Any:
     """The rows about their median, or their main coordinates if there are many columns."""
     if not table.is_sparse and table.rows.shape[1] <= MOST_COORDINATES:
         return table.tensor if effort.device is not None else table.read_all(effort.n_jobs)
@@ -193,7 +193,7 @@ def _sum_features(
     return Features(len(parts[0]), block, width, unit=1.0 / len(parts[0]))
 
 
-def principal_components(features: Features, effort: Effort) -> Components:
+def principal_components(features: Features, effort: Effort) -> KernelComponents:
     """Principal components of the features of all items.
 
     A sample of the items chooses the components; the scores of all items then decide their
@@ -242,7 +242,7 @@ def principal_components(features: Features, effort: Effort) -> Components:
     map_parallel(rotate, parts, n_jobs=n_jobs)
     if len(shift) < scores.shape[1]:
         scores = scores[:, : len(shift)] + 0.0  # contiguous
-    return Components(scores, variances, norm)
+    return KernelComponents(scores, variances, norm)
 
 
 def moments(part: Any) -> tuple[Array, Array]:

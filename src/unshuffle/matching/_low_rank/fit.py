@@ -43,7 +43,12 @@ from unshuffle.matching._low_rank.pair import (
     Scores,
     whitening,
 )
-from unshuffle.matching._low_rank.rounds import Found, LowRankSearch, cross_fitted, find_regions
+from unshuffle.matching._low_rank.rounds import (
+    LowRankSearch,
+    RoundsFound,
+    cross_fitted,
+    find_regions,
+)
 from unshuffle.matching._low_rank.search import CONVINCING, solve_low_rank
 from unshuffle.matching._trust.evidence import FEWEST_PAIRS, MANY_KNOWN, Evidence
 from unshuffle.matching._trust.known_pairs import FEWEST, LEAST_DOUBT, NAT, LeftOut, check_hints
@@ -68,7 +73,7 @@ N_REGIONS, MOST_MOVED = 32, 0.1
 NO_PAIRS = np.empty((0, 2), dtype=np.intp)
 LARGEST_COST = 1e4  # nats; larger costs rule a pair out just as well
 
-Solve = Callable[..., Found]
+Solve = Callable[..., RoundsFound]
 
 
 class LowRankFit(Fit):
@@ -178,7 +183,7 @@ class LowRankFit(Fit):
         """The machine that works on all pairs, the cores or a GPU."""
         return tiles_for(self.device, all_cores(self.sorting.n_jobs))
 
-    def solve(self) -> Found:
+    def solve(self) -> RoundsFound:
         """Search, and release pairs of the result even if the search was stopped."""
         sorting, n_jobs = self.sorting, self.sorting.n_jobs
         rng = check_random_state(sorting.random_state)
@@ -195,7 +200,7 @@ class LowRankFit(Fit):
                     self.search.offer(replace(best, released=released), RELEASED)
         return self.search.found
 
-    def answer(self, found: Found) -> Answer:
+    def answer(self, found: RoundsFound) -> Answer:
         """What was found, in the user's order of collections."""
         pair = self.pair
         frozen, n_jobs = pair.frozen[:, :: pair.order], self.sorting.n_jobs
@@ -234,7 +239,7 @@ class LowRankFit(Fit):
             if len(pair.frozen) >= MANY_KNOWN:
                 return None, left_out
 
-            def solve(part: FactorPair, convincing: float = CONVINCING) -> Found:
+            def solve(part: FactorPair, convincing: float = CONVINCING) -> RoundsFound:
                 return solve_low_rank(
                     LowRankSearch(part, self.on_check),
                     tiles,
@@ -322,7 +327,7 @@ class FactorShares:
         return np.take_along_axis(columns, order, axis=1).astype(np.intp)
 
 
-def honest_scores(pair: FactorPair, tiles: Tiles, found: Found) -> Scores:
+def honest_scores(pair: FactorPair, tiles: Tiles, found: RoundsFound) -> Scores:
     """Scores of each item by the other pairs, with the noise of pairs that were left out."""
     rng = fixed_rng()
     groups = rng.randint(0, N_GROUPS, pair.shape[0])
@@ -410,7 +415,7 @@ def release(
     return matching
 
 
-def ambiguity(pair: FactorPair, tiles: Tiles, found: Found) -> float:
+def ambiguity(pair: FactorPair, tiles: Tiles, found: RoundsFound) -> float:
     """Agreement of the best clearly different matching, relative to the best; from 0 to 1."""
     V = pair.second.scores * tiles.put(np.sqrt(pair.second.eigenvalues))
     typical = 2.0 * float(pair.second.eigenvalues.sum())
@@ -446,7 +451,7 @@ def is_mirrored(factors: Factors, tiles: Tiles) -> bool:
 
 
 def gather_evidence(
-    pair: FactorPair, found: Found, ambiguity: float, solve: Solve
+    pair: FactorPair, found: RoundsFound, ambiguity: float, solve: Solve
 ) -> Evidence | None:
     """Match two samples of the pairs again, and each with the partners of the other.
 
@@ -474,7 +479,7 @@ def gather_evidence(
     return Evidence(float(np.mean(kept)), float(np.mean(excess)), ambiguity)
 
 
-def settled_share(pair: FactorPair, tiles: Tiles, found: Found) -> float:
+def settled_share(pair: FactorPair, tiles: Tiles, found: RoundsFound) -> float:
     """Share of the pairs that come back from maps fitted without them and free to drift.
 
     Pairs that were chosen to fit a map also fit one that was fitted on the others, since the
@@ -504,7 +509,7 @@ def settled_share(pair: FactorPair, tiles: Tiles, found: Found) -> float:
     return float(np.concatenate(shares).mean())
 
 
-def question(pair: FactorPair, tiles: Tiles, found: Found) -> str:
+def question(pair: FactorPair, tiles: Tiles, found: RoundsFound) -> str:
     """Why the search may have missed the best matching; empty if nothing says so."""
     if found.agreement >= CONVINCING:
         return ""
@@ -520,7 +525,7 @@ def question(pair: FactorPair, tiles: Tiles, found: Found) -> str:
     return ""
 
 
-def leave_out(pair: FactorPair, tiles: Tiles, found: Found) -> LeftOut:
+def leave_out(pair: FactorPair, tiles: Tiles, found: RoundsFound) -> LeftOut:
     """Assign the known pairs by what the others imply, as if they were not known."""
     others = found.kept.copy()
     others[pair.frozen[:, 0]] = -1

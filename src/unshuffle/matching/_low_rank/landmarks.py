@@ -42,7 +42,7 @@ from unshuffle.matching._low_rank.blocks import (
     LARGEST,
     Array,
     Rows,
-    Table,
+    RowTable,
     add_parts,
     blocks,
     check_rows,
@@ -94,7 +94,7 @@ class Features:
     n_chosen: int | None = None  # items of the sample that chooses components; None is all
     single: bool = True  # whether single precision holds enough digits of a block
     threads: bool = True  # whether blocks may be computed in several threads
-    table: Table | None = None  # vectors whose distances the kernel depends on, if any
+    table: RowTable | None = None  # vectors whose distances the kernel depends on, if any
     spread: float | None = None  # median squared distance of these, if known
 
 
@@ -112,10 +112,10 @@ def features_of(
         return _precomputed_features(collection, name, effort)
     if kernel == "text":
         texts = text_features(collection, name=name)
-        table = Table.of(texts, most_columns=n_landmarks, device=effort.device)
+        table = RowTable.of(texts, most_columns=n_landmarks, device=effort.device)
         return linear_features(table, name, effort)
     rows = check_rows(collection, kernel, name)
-    table = Table.of(rows, most_columns=n_landmarks, device=effort.device)
+    table = RowTable.of(rows, most_columns=n_landmarks, device=effort.device)
     if kernel == "linear":
         if not sparse.issparse(rows):
             table.check_outliers(name, effort.n_jobs)
@@ -158,7 +158,7 @@ def median_gamma_on(device: Any, sample: Any, kernel: str = "rbf", *, name: str)
     return 1.0 / median
 
 
-def linear_features(table: Table, name: str, effort: Effort) -> Features:
+def linear_features(table: RowTable, name: str, effort: Effort) -> Features:
     """The vectors themselves, or their main directions if they are wider than `n_landmarks`."""
     n_items, n_columns = table.rows.shape
     if n_columns > effort.n_landmarks:
@@ -166,7 +166,7 @@ def linear_features(table: Table, name: str, effort: Effort) -> Features:
     return Features(n_items, table.read_single, n_columns, unit=4.0**table.exponent)
 
 
-def _rbf_features(table: Table, gamma: float, name: str, effort: Effort) -> Features:
+def _rbf_features(table: RowTable, gamma: float, name: str, effort: Effort) -> Features:
     """Similarities exp(-gamma d^2) to landmarks, in single precision."""
     n_items = table.rows.shape[0]
     gamma = float(np.ldexp(gamma, 2 * table.exponent))
@@ -232,7 +232,7 @@ def _eigenvectors(K: Array, n_items: int, device: Any) -> tuple[Array, Array]:
     return values[values > least], vectors[:, values > least]
 
 
-def _wide_features(table: Table, name: str, effort: Effort) -> Features:
+def _wide_features(table: RowTable, name: str, effort: Effort) -> Features:
     """Vectors in the main directions of a table with many columns."""
     n_items, n_columns = table.rows.shape
     landmarks = to_host(table.read_single(draw_unequal(table.rows, effort.n_landmarks)))
@@ -251,7 +251,7 @@ def _wide_features(table: Table, name: str, effort: Effort) -> Features:
     return Features(n_items, table.read_single, width, basis, unit=unit, n_chosen=MOST_ROWS)
 
 
-def _times_covariance(table: Table, basis: Array, effort: Effort) -> Array:
+def _times_covariance(table: RowTable, basis: Array, effort: Effort) -> Array:
     """Covariance of a sample of the rows, times `basis`."""
     sample = draw(table.rows.shape[0], MOST_ROWS)
     single = on_device(basis, None if table.is_sparse else effort.device)
@@ -362,7 +362,7 @@ def _from_numbers(
     return replace(found, unit=2.0**exponent, single=False)
 
 
-def _geodesic_features(table: Table, gamma: Any, name: str, effort: Effort) -> Features:
+def _geodesic_features(table: RowTable, gamma: Any, name: str, effort: Effort) -> Features:
     """Similarities by the shortest paths to landmarks in a graph of neighbors."""
     n_items = table.rows.shape[0]
     n_neighbors = min(max(5, round(n_items**0.5)), MOST_NEIGHBORS, n_items - 1)
@@ -381,7 +381,7 @@ def _geodesic_features(table: Table, gamma: Any, name: str, effort: Effort) -> F
     return replace(_from_landmarks(n_items, block, K, name, effort), single=False)
 
 
-def _local_features(table: Table, name: str, effort: Effort) -> Features:
+def _local_features(table: RowTable, name: str, effort: Effort) -> Features:
     """Similarities exp(-d^2 / (s t)), with s and t the distances of both items to a neighbor."""
     n_items = table.rows.shape[0]
     points = table.read_all(effort.n_jobs)

@@ -33,7 +33,7 @@ TYPICAL_RESIDUAL = 4.0
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class RoundsFound:
     """A matching, and what led to it."""
 
     matching: Permutation  # partner of each item of the smaller collection
@@ -50,7 +50,7 @@ class Found:
         return self.matching if self.released is None else self.released
 
 
-class LowRankSearch(CountingSearch[Found]):
+class LowRankSearch(CountingSearch[RoundsFound]):
     """Progress of a fit and the best matching it has seen."""
 
     def __init__(
@@ -65,16 +65,16 @@ class LowRankSearch(CountingSearch[Found]):
         self.path: list[float] = []
 
     @property
-    def found(self) -> Found:
+    def found(self) -> RoundsFound:
         """The best so far."""
         if self.best is None:
             raise RuntimeError("The search was stopped before its first matching.")
         return self.best
 
-    def record(self, matching: Permutation, rank: int, stage: str, fraction: float) -> Found:
+    def record(self, matching: Permutation, rank: int, stage: str, fraction: float) -> RoundsFound:
         """Keep a matching if it is the best so far, and report it."""
         agreement, objective = self.pair.judge(matching)
-        found = Found(matching, rank, agreement, path=self.path)
+        found = RoundsFound(matching, rank, agreement, path=self.path)
         self.path.append(objective)
         self.offer(found, (0.0, found.agreement))
         self.count(1)

@@ -25,7 +25,7 @@ from unshuffle.matching._all_pairs.tiles import Tiles
 from unshuffle.matching._low_rank.annealed_path import AnnealedPath
 from unshuffle.matching._low_rank.density_path import follow_densities
 from unshuffle.matching._low_rank.pair import FactorPair, Permutation
-from unshuffle.matching._low_rank.rounds import Found, LowRankSearch, PartSearch
+from unshuffle.matching._low_rank.rounds import LowRankSearch, PartSearch, RoundsFound
 
 # Agreement that no other matching can exceed by enough to matter.
 CONVINCING = 0.9
@@ -39,7 +39,7 @@ def solve_low_rank(
     n_jobs: int | None,
     rng: np.random.RandomState,
     convincing: float = CONVINCING,
-) -> Found:
+) -> RoundsFound:
     """Follow the density path, and the annealed path unless the first is convincing."""
     pair = search.pair
     search.record(_match_by_rank(pair), 1, "describing items", 0.02)
@@ -64,7 +64,7 @@ def _follow_sample(
     n_init: int,
     n_jobs: int | None,
     rng: np.random.RandomState,
-) -> tuple[Found, bool]:
+) -> tuple[RoundsFound, bool]:
     """Follow the annealed path on a sample, and its end with all items.
 
     Few items of the sample have their partner in that of the other side. Groups do, and all that

@@ -28,7 +28,7 @@ _COUNT: Schema = maybe({**INTEGER, "minimum": 1})
 
 def collage_operations(studio: Studio, streams: Streams) -> list[Operation]:
     """All that can be asked of a collage."""
-    files, view = _Files(studio), View(studio, _BASE)
+    files, view = _CollageFiles(studio), View(studio, _BASE)
     change = view.change
     return [
         *view.common(streams, studio.exports),
@@ -85,7 +85,7 @@ def _export(studio: Studio, data: Any) -> str:
     return studio.export(form, data.get("width"), data.get("dpi")).id
 
 
-class _Files:
+class _CollageFiles:
     """Requests with pictures and other files in them."""
 
     def __init__(self, studio: Studio) -> None:

@@ -40,7 +40,7 @@ _SIDE: Schema = {"enum": [0, 1]}
 
 def pairing_operations(pairing: Pairing, streams: Streams) -> list[Operation]:
     """All that can be asked of a match."""
-    files, view = _Files(pairing), View(pairing, _BASE)
+    files, view = _MatchFiles(pairing), View(pairing, _BASE)
     change = view.change
     return [
         *view.common(streams, pairing.exports),
@@ -131,7 +131,7 @@ def pairing_operations(pairing: Pairing, streams: Streams) -> list[Operation]:
     ]  # fmt: skip
 
 
-class _Files:
+class _MatchFiles:
     """Requests with numbers or files in them."""
 
     def __init__(self, pairing: Pairing) -> None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from unshuffle.images import matched_sheet, read_image, save_sheet
 from unshuffle.matching import Matches
-from unshuffle.web._match.pairs import Pairs
+from unshuffle.web._match.pairs import PairStep
 from unshuffle.web._match.sides import Side
 from unshuffle.web._wall.exports import Maker
 from unshuffle.web._work.jobs import Job
@@ -18,7 +18,7 @@ _SHEET_HEIGHT, _SHEET_PAIRS = 96, 2000
 
 
 @dataclass(frozen=True)
-class Table:
+class PairTable:
     """What is exported."""
 
     matches: Matches
@@ -28,8 +28,8 @@ class Table:
 
     @classmethod
     def of(
-        cls, now: Pairs, sides: tuple[Side, ...], picture: Callable[[int, int], bytes]
-    ) -> "Table":
+        cls, now: PairStep, sides: tuple[Side, ...], picture: Callable[[int, int], bytes]
+    ) -> "PairTable":
         """The pairs of all items that were read, numbered anew; `picture` takes slots."""
         first, second = (side.ready() for side in sides)
         names = [
@@ -59,14 +59,14 @@ class Table:
         )
 
 
-def _make_csv(job: Job, folder: Path, table: Table) -> tuple[Path, str]:
+def _make_csv(job: Job, folder: Path, table: PairTable) -> tuple[Path, str]:
     """The pairs, which `unshuffle match --frozen` reads too."""
     path = folder / "pairs.csv"
     table.matches.save(path)
     return path, "text/csv; charset=utf-8"
 
 
-def _make_json(job: Job, folder: Path, table: Table) -> tuple[Path, str]:
+def _make_json(job: Job, folder: Path, table: PairTable) -> tuple[Path, str]:
     """The pairs with what is known of them."""
     path, matches = folder / "pairs.json", table.matches
     estimated = bool(np.isfinite(matches.expected_accuracy))
@@ -81,7 +81,7 @@ def _make_json(job: Job, folder: Path, table: Table) -> tuple[Path, str]:
     return path, "application/json"
 
 
-def _make_sheet(job: Job, folder: Path, table: Table) -> tuple[Path, str]:
+def _make_sheet(job: Job, folder: Path, table: PairTable) -> tuple[Path, str]:
     """Each picture beside its partner."""
     matches = table.matches
     rows = np.flatnonzero(matches.permutation >= 0)

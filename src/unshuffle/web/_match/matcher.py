@@ -14,7 +14,7 @@ from unshuffle._run.search import Stopped
 from unshuffle.base import SearchState
 from unshuffle.matching import KernelizedSorting
 from unshuffle.web._http.refusal import Refused
-from unshuffle.web._match.pairs import Pairs
+from unshuffle.web._match.pairs import PairStep
 from unshuffle.web._match.sides import Side
 from unshuffle.web._work.album import Slots
 from unshuffle.web._work.jobs import Canceled, Job
@@ -26,7 +26,7 @@ _MOST_DENSE = 4000  # items of matrices of costs; the search for more of them ta
 
 
 @dataclass(frozen=True)
-class Candidates:
+class CandidateList:
     """The best partners of each item that was matched last."""
 
     slots: Slots
@@ -34,14 +34,14 @@ class Candidates:
 
 
 @dataclass(frozen=True)
-class Found:
+class MatchFound:
     """What a match found."""
 
     changes: dict[str, Any]  # of the pairs
-    candidates: Candidates
+    candidates: CandidateList
 
 
-def match(job: Job, now: Pairs, sides: Sequence[Side]) -> Found:
+def match(job: Job, now: PairStep, sides: Sequence[Side]) -> MatchFound:
     """Match all items that are not set aside; answers are kept and help the others."""
     slots = [
         np.setdiff1d(side.ready(), sorted(aside)).astype(np.intp)
@@ -63,15 +63,17 @@ def match(job: Job, now: Pairs, sides: Sequence[Side]) -> Found:
             sorting.fit(X, y, frozen=_frozen(now, slots), cost=_cost(now, slots))
         except Stopped:
             raise Canceled from None
-    return Found(_changes(now, sorting, slots, time.monotonic() - began), _best(sorting, slots))
+    return MatchFound(
+        _changes(now, sorting, slots, time.monotonic() - began), _best(sorting, slots)
+    )
 
 
 def _changes(
-    now: Pairs, sorting: KernelizedSorting, slots: Sequence[Slots], seconds: float
+    now: PairStep, sorting: KernelizedSorting, slots: Sequence[Slots], seconds: float
 ) -> dict[str, Any]:
     """Pairs, questions and trust, and which pairs are others than before."""
     first, second = slots
-    found = Pairs.none(len(now.partner))
+    found = PairStep.none(len(now.partner))
     permutation, judged = _without_ruled_out(now, sorting, slots)
     matched = permutation >= 0
     found.partner[first[matched]] = second[permutation[matched]]
@@ -96,12 +98,12 @@ def _changes(
     }
 
 
-def _best(sorting: KernelizedSorting, slots: Sequence[Slots]) -> Candidates:
+def _best(sorting: KernelizedSorting, slots: Sequence[Slots]) -> CandidateList:
     first, second = slots
-    return Candidates(first, second[sorting.candidates(min(N_CANDIDATES, len(second)))])
+    return CandidateList(first, second[sorting.candidates(min(N_CANDIDATES, len(second)))])
 
 
-def _frozen(now: Pairs, slots: Sequence[Slots]) -> NDArray[np.intp] | None:
+def _frozen(now: PairStep, slots: Sequence[Slots]) -> NDArray[np.intp] | None:
     """Answers as positions among the items that are matched."""
     known = [(x, y) for x, y in now.answers.items() if x in slots[0] and y in slots[1]]
     if not known:
@@ -109,7 +111,7 @@ def _frozen(now: Pairs, slots: Sequence[Slots]) -> NDArray[np.intp] | None:
     return _positions(known, slots)
 
 
-def _cost(now: Pairs, slots: Sequence[Slots]) -> Any:
+def _cost(now: PairStep, slots: Sequence[Slots]) -> Any:
     """Costs that keep apart what people ruled out; None if that is nothing."""
     places = _ruled_out(now, slots)
     if not len(places):
@@ -119,7 +121,7 @@ def _cost(now: Pairs, slots: Sequence[Slots]) -> Any:
     return cost.toarray() if max(shape) <= _MOST_DENSE else cost
 
 
-def _ruled_out(now: Pairs, slots: Sequence[Slots]) -> NDArray[np.intp]:
+def _ruled_out(now: PairStep, slots: Sequence[Slots]) -> NDArray[np.intp]:
     """Pairs that people ruled out, as positions among the items that are matched."""
     return _positions([(x, y) for x, y in now.wrong if x in slots[0] and y in slots[1]], slots)
 
@@ -130,7 +132,7 @@ def _positions(pairs: Sequence[tuple[int, int]], slots: Sequence[Slots]) -> NDAr
 
 
 def _without_ruled_out(
-    now: Pairs, sorting: KernelizedSorting, slots: Sequence[Slots]
+    now: PairStep, sorting: KernelizedSorting, slots: Sequence[Slots]
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """The matching without pairs that are ruled out, and which of its items were judged.
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from unshuffle.web._http.refusal import Refused
-from unshuffle.web._match.exports import PAIR_MAKERS, Table
-from unshuffle.web._match.matcher import FEWEST, Candidates, match
-from unshuffle.web._match.pairs import Pairs, SavedMatch
+from unshuffle.web._match.exports import PAIR_MAKERS, PairTable
+from unshuffle.web._match.matcher import FEWEST, CandidateList, match
+from unshuffle.web._match.pairs import PairStep, SavedMatch
 from unshuffle.web._match.sides import (
     NOUNS,
     PICTURE_FEATURES,
@@ -53,8 +53,8 @@ class Pairing(Workspace):
         self.kind: str | None = None
         self.sides: tuple[Side, ...] = ()
         self._automatic: bool | None = None  # None until people choose
-        self._history: History[Pairs] = History.of([Pairs.none()])
-        self._candidates: Candidates | None = None
+        self._history: History[PairStep] = History.of([PairStep.none()])
+        self._candidates: CandidateList | None = None
         self._saved: SavedMatch | None = None  # of last time, until it is taken up
         self._added_at = -inf
         self._is_open = False
@@ -113,7 +113,7 @@ class Pairing(Workspace):
     # ---- what the page sees
 
     @property
-    def now(self) -> Pairs:
+    def now(self) -> PairStep:
         """The pairs that are shown."""
         return self._history.now.grown(self._n_first())
 
@@ -414,7 +414,7 @@ class Pairing(Workspace):
         with self._lock:
             if self.kind == "table":  # another table has other rows
                 self.jobs.cancel("matching")
-                self._history, self._candidates = History.of([Pairs.none()]), None
+                self._history, self._candidates = History.of([PairStep.none()]), None
         self.touch()
         self._read()
 
@@ -424,7 +424,7 @@ class Pairing(Workspace):
         self.jobs.wait(timeout=30)
         with self._lock:
             sides = self.sides
-            self._history, self._saved = History.of([Pairs.none()]), None
+            self._history, self._saved = History.of([PairStep.none()]), None
             self._candidates, self._automatic = None, None
             if self._paths is None:
                 self.kind, self.sides = None, ()
@@ -443,14 +443,14 @@ class Pairing(Workspace):
         with self._lock:
             if self.now.raw:
                 raise Refused("There are no pairs to export yet.", "export", 409)
-            table = Table.of(
+            table = PairTable.of(
                 self.now, self.sides, lambda side, slot: self.picture(side, slot, large=False)
             )
         return self._start("exporting", "Writing", lambda job: make(job, table))
 
     # ---- history
 
-    def _push(self, pairs: Pairs, label: str) -> None:
+    def _push(self, pairs: PairStep, label: str) -> None:
         """Show new pairs, after which the old ones can come back, and match the others anew."""
         with self._lock:
             self.jobs.cancel("matching")
@@ -534,7 +534,7 @@ class Pairing(Workspace):
         if works:
             self._work(pause=0.0)
 
-    def _unmatched(self, now: Pairs) -> int:
+    def _unmatched(self, now: PairStep) -> int:
         """Number of items that could have a partner, and have none."""
         free = [
             np.setdiff1d(side.ready(), sorted(aside)).size
@@ -595,7 +595,7 @@ class Pairing(Workspace):
         return f"{len(some):,} {NOUNS[self.kind or 'pictures']}"
 
 
-def _summarize(now: Pairs) -> str:
+def _summarize(now: PairStep) -> str:
     """How many pairs are believed right, in a sentence."""
     if now.raw:
         return ""
@@ -609,7 +609,7 @@ def _summarize(now: Pairs) -> str:
     )
 
 
-def _advise(now: Pairs, kind: str | None) -> str:
+def _advise(now: PairStep, kind: str | None) -> str:
     """What to do about doubts."""
     if not now.doubts:
         return ""

@@ -20,7 +20,7 @@ _MOST_NUMBERS = 500_000  # in the steps of a file
 
 
 @dataclass(frozen=True)
-class Pairs:
+class PairStep:
     """Partners of the items of the first side; items of both sides are numbered by slots."""
 
     partner: Slots  # -1 for none
@@ -41,15 +41,15 @@ class Pairs:
     label: str = ""
 
     @classmethod
-    def none(cls, n: int = 0) -> "Pairs":
+    def none(cls, n: int = 0) -> "PairStep":
         """Before the first match."""
         return cls(np.full(n, -1, dtype=np.intp), np.zeros(n))
 
-    def grown(self, n: int) -> "Pairs":
+    def grown(self, n: int) -> "PairStep":
         """With room for more items."""
         if n <= len(self.partner):
             return self
-        more = Pairs.none(n - len(self.partner))
+        more = PairStep.none(n - len(self.partner))
         return replace(
             self,
             partner=np.concatenate([self.partner, more.partner]),
@@ -63,7 +63,7 @@ class Pairs:
         found[list(self.answers)] = 1.0
         return found
 
-    def answered(self, pairs: Sequence[tuple[int, int]]) -> "Pairs":
+    def answered(self, pairs: Sequence[tuple[int, int]]) -> "PairStep":
         """With pairs that people know; who loses a partner gets that of the other."""
         items = {x for x, _ in pairs}
         known = {y: x for x, y in self.answers.items() if x not in items}
@@ -94,7 +94,7 @@ class Pairs:
             stale=self.stale + len(pairs),
         )
 
-    def ruled_out(self, pairs: Sequence[tuple[int, int]]) -> "Pairs":
+    def ruled_out(self, pairs: Sequence[tuple[int, int]]) -> "PairStep":
         """Without pairs that are wrong, whatever is right; both items wait for another partner."""
         lost = {x for x, y in pairs if self.partner[x] == y}
         partner, confidence = self.partner.copy(), self.confidence.copy()
@@ -110,7 +110,7 @@ class Pairs:
             stale=self.stale + len(pairs),
         )
 
-    def released(self, items: Iterable[int]) -> "Pairs":
+    def released(self, items: Iterable[int]) -> "PairStep":
         """With answers taken back."""
         some = set(items)
         left = {x: y for x, y in self.answers.items() if x not in some}
@@ -121,7 +121,7 @@ class Pairs:
             stale=self.stale + len(some),
         )
 
-    def put_aside(self, side: int, items: frozenset[int]) -> "Pairs":
+    def put_aside(self, side: int, items: frozenset[int]) -> "PairStep":
         """With items that have no partner."""
         losing = np.isin(np.arange(len(self.partner)) if side == 0 else self.partner, [*items])
         partner = np.where(losing, -1, self.partner)
@@ -140,16 +140,16 @@ class Pairs:
             stale=self.stale + len(items),
         )
 
-    def taken_back(self, side: int, items: frozenset[int]) -> "Pairs":
+    def taken_back(self, side: int, items: frozenset[int]) -> "PairStep":
         """With items that may have a partner after all."""
         first, second = self.aside
         aside = (first - items, second) if side == 0 else (first, second - items)
         return replace(self, aside=aside, changed=frozenset(), stale=self.stale + len(items))
 
-    def renumbered(self, slots: Sequence[NDArray[np.intp]], n: int) -> "Pairs":
+    def renumbered(self, slots: Sequence[NDArray[np.intp]], n: int) -> "PairStep":
         """With other numbers for the slots of both sides; items whose number is -1 are gone."""
         first, second = slots
-        after = Pairs.none(n)
+        after = PairStep.none(n)
         partner, confidence = after.partner, after.confidence
         for x, y in enumerate(self.partner.tolist()):
             if x < len(first) and first[x] >= 0:
@@ -197,7 +197,7 @@ class Pairs:
         }
 
     @classmethod
-    def from_json(cls, data: Any) -> "Pairs":
+    def from_json(cls, data: Any) -> "PairStep":
         """From the file; raises nearly anything if it is damaged."""
         partner = np.array(data["partner"], dtype=np.intp).reshape(-1)
         confidence = np.array(data["confidence"], dtype=np.float64).reshape(-1)
@@ -239,7 +239,7 @@ class Pairs:
 def known_features(names: Sequence[str]) -> tuple[str, ...]:
     """Of what pictures were compared by, all that they can be compared by here."""
     there = [each for each in PICTURE_FEATURES if each != "content" or has_content()]
-    return tuple(each for each in there if each in names) or Pairs.features
+    return tuple(each for each in there if each in names) or PairStep.features
 
 
 @dataclass(frozen=True)
@@ -250,10 +250,10 @@ class SavedMatch:
     names: tuple[list[str], ...]
     dropped: tuple[list[Dropped], ...]
     automatic: bool | None
-    steps: list[Pairs]
+    steps: list[PairStep]
     position: int
 
-    def steps_for(self, names: Sequence[list[str]]) -> list[Pairs]:
+    def steps_for(self, names: Sequence[list[str]]) -> list[PairStep]:
         """The steps, of the items that are still there."""
         slots = [_find(*both) for both in zip(self.names, names, strict=True)]
         return [step.renumbered(slots, len(names[0])) for step in self.steps]
@@ -281,7 +281,10 @@ class SavedMatch:
         )
         if not all(is_own_name(each.file) for each in (*left, *right)):
             raise ValueError("it names a file that is not one of its own")
-        steps, position = [Pairs.from_json(each) for each in data["steps"]], int(data["position"])
+        steps, position = (
+            [PairStep.from_json(each) for each in data["steps"]],
+            int(data["position"]),
+        )
         if not 0 <= position < len(steps):
             raise ValueError("its history is incomplete")
         if data["kind"] not in (None, "pictures", "texts", "table"):

@@ -40,7 +40,7 @@ _NAME: dict[str, Schema] = {"name": {**TEXT, "default": ""}}
 
 def wall_operations(session: Session, streams: Streams) -> list[Operation]:
     """All that can be asked of a wall."""
-    files, view = _Files(session), View(session, "/api")
+    files, view = _WallFiles(session), View(session, "/api")
     change = view.change
     return [
         *view.common(streams, session.exports),
@@ -130,7 +130,7 @@ def wall_operations(session: Session, streams: Streams) -> list[Operation]:
     ]  # fmt: skip
 
 
-class _Files:
+class _WallFiles:
     """Requests with pictures and other files in them."""
 
     def __init__(self, session: Session) -> None:

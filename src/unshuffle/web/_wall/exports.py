@@ -31,7 +31,7 @@ GAP = 2
 
 
 @dataclass(frozen=True)
-class Wall:
+class WallPicture:
     """What is exported."""
 
     title: str
@@ -110,7 +110,7 @@ class Exports:
         return make
 
 
-def _make_picture(job: Job, folder: Path, wall: Wall) -> tuple[Path, str]:
+def _make_picture(job: Job, folder: Path, wall: WallPicture) -> tuple[Path, str]:
     """The wall as a PNG, as sharp as 60 million pixels allow."""
     side, gap = min(int((SHEET_PIXELS / wall.grid.size) ** 0.5) - GAP, SHEET_SIDE), GAP
     if side < LEAST_SIDE:  # on a wall of many empty cells
@@ -129,7 +129,7 @@ def _make_picture(job: Job, folder: Path, wall: Wall) -> tuple[Path, str]:
     return path, "image/png"
 
 
-def _make_page(job: Job, folder: Path, wall: Wall) -> tuple[Path, str]:
+def _make_page(job: Job, folder: Path, wall: WallPicture) -> tuple[Path, str]:
     """The wall as a page that works without a server."""
     neighbors = None
     if wall.vectors is not None and len(wall.names) > 1:
@@ -162,7 +162,7 @@ def _make_page(job: Job, folder: Path, wall: Wall) -> tuple[Path, str]:
     return archive, "application/zip"
 
 
-def _make_table(job: Job, folder: Path, wall: Wall) -> tuple[Path, str]:
+def _make_table(job: Job, folder: Path, wall: WallPicture) -> tuple[Path, str]:
     """Names with rows and columns."""
     path = folder / "wall.csv"
     Positions(wall.grid, wall.names).save(path)

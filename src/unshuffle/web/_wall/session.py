@@ -28,7 +28,7 @@ from unshuffle.web._wall.arrangement import (
     in_order,
 )
 from unshuffle.web._wall.arranger import Arranger
-from unshuffle.web._wall.exports import N_ALIKE, WALL_MAKERS, Exports, Wall
+from unshuffle.web._wall.exports import N_ALIKE, WALL_MAKERS, Exports, WallPicture
 from unshuffle.web._work.album import MOST_PICTURES, MOST_UPLOADED, Album, Slots
 from unshuffle.web._work.history import History
 from unshuffle.web._work.jobs import Canceled, Job
@@ -356,7 +356,7 @@ class Session(Workspace):
         pictures = self.album.collection(slots)
 
         def work(job: Job) -> None:
-            make(job, Wall(self.title, pictures, number[grid], names, vectors))
+            make(job, WallPicture(self.title, pictures, number[grid], names, vectors))
 
         return self._start("exporting", "Writing", work)
 

@@ -27,7 +27,7 @@ from unshuffle._files.paths import list_files, path_key
 from unshuffle._files.saving import replace_file
 from unshuffle._pictures.decoding import SUFFIXES, central_part, decode, explain
 from unshuffle._pictures.previews import Previews
-from unshuffle._pictures.reading import PictureReader, Reading, Task
+from unshuffle._pictures.reading import PictureReader, Reading, ReadingTask
 from unshuffle._pictures.workers import read_pictures
 from unshuffle.images import ImageCollection
 from unshuffle.web._http.refusal import Refused
@@ -80,7 +80,7 @@ class Album:
         self._sheets: OrderedDict[tuple[int, int], Sheet] = OrderedDict()
         roots = (str(uploads),) if folder is None else (str(folder), str(uploads))
         size = COMPARED_SIDE, COMPARED_SIDE
-        task = Task(size, "stretch", PREVIEW_SIDE, os.path.abspath(cache), roots=roots)
+        task = ReadingTask(size, "stretch", PREVIEW_SIDE, os.path.abspath(cache), roots=roots)
         self._reader = PictureReader(task)
 
     def __len__(self) -> int:

@@ -13,9 +13,9 @@ from unshuffle._core.distances import mirror_upper
 from unshuffle._core.grams import check_points_for_width
 from unshuffle._core.kernel_features import PointFeatures, kernel_name
 from unshuffle.kernels.sets._models.mixtures import (
-    Components,
     Fits,
     FitSettings,
+    Gaussians,
     choose_n_components,
     fit_all,
     fit_sets,
@@ -35,7 +35,7 @@ POOL = 5000
 NEGLIGIBLE = 1e-10
 
 
-class FeatureMixtures(Components):
+class FeatureMixtures(Gaussians):
     """Components with covariances of low rank plus a floor, ready to be compared.
 
     `spreads` are their directions, (n_components_in_all, rank, n_dims). All lengths are divided

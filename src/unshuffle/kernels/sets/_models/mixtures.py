@@ -91,7 +91,7 @@ class Fits(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Components:
+class Gaussians:
     """Components of the mixtures of several sets, ready to be compared."""
 
     logs: Array  # added to the logarithm of every product of a component
@@ -108,7 +108,7 @@ class Components:
         return type(self)(self.logs[rows], self.means[rows], self.spreads[rows], offsets)
 
 
-class Mixtures(Components):
+class Mixtures(Gaussians):
     """Components whose `spreads` are rows of lower triangles, or diagonals."""
 
     def log_products(self, other: "Mixtures | None") -> Array:

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Order = NDArray[np.intp]
+from unshuffle._run.types import Floats, Order
 
 SURVEYED = 16  # rows sampled for the typical benefit
 LARGEST_SPREAD = 64.0  # of all benefits, relative to that of the better ones of a row
@@ -71,7 +70,7 @@ def relative_gap(loss: float, rounding: float, scale: float) -> float:
 
 def certified(
     benefit: NDArray[Any], columns: Order, *, offset: float = 0.0
-) -> tuple[Array, float]:
+) -> tuple[Floats, float]:
     """Prices that certify a matching of all rows, and its gap."""
     prices = dual_prices(benefit, columns)
     spread = benefit_spread(benefit)
@@ -88,7 +87,7 @@ def benefit_spread(benefit: NDArray[Any]) -> float:
     return high - low or max(abs(high), 1.0)
 
 
-def are_useful(prices: Array, benefit: NDArray[Any]) -> bool:
+def are_useful(prices: Floats, benefit: NDArray[Any]) -> bool:
     """Whether prices may be those of a similar problem.
 
     Optimal prices differ by at most the longest path of exchanges, with one spread of the benefits
@@ -98,7 +97,7 @@ def are_useful(prices: Array, benefit: NDArray[Any]) -> bool:
     return bool(apart <= max(benefit.shape) * benefit_spread(benefit))  # False for NaN
 
 
-def loss_bound(benefit: NDArray[Any], columns: Order, prices: Array) -> tuple[float, float]:
+def loss_bound(benefit: NDArray[Any], columns: Order, prices: Floats) -> tuple[float, float]:
     """Bound by the prices on the loss of a matching of all rows, and its rounding error."""
     held = _held(benefit, columns)
     prices = prices - prices.min()  # only their differences count
@@ -115,7 +114,7 @@ def rounding_error(n_items: int, largest: float) -> float:
     return ERRORS * EPS * n_items * largest
 
 
-def dual_prices(benefit: NDArray[Any], columns: Order) -> Array:
+def dual_prices(benefit: NDArray[Any], columns: Order) -> Floats:
     """Lowest prices from 0 up at which every row prefers the column it holds.
 
     They exist if the matching is optimal: the longest paths of exchanges between columns, by
@@ -148,7 +147,7 @@ def dual_prices(benefit: NDArray[Any], columns: Order) -> Array:
     return prices
 
 
-def _held(benefit: NDArray[Any], columns: Order) -> Array:
+def _held(benefit: NDArray[Any], columns: Order) -> Floats:
     """Benefit of each row from the column it holds."""
     return np.asarray(benefit[np.arange(len(columns)), columns], dtype=np.float64)
 

@@ -12,9 +12,7 @@ from scipy.optimize import linear_sum_assignment
 from unshuffle._assign.certificates import NEGLIGIBLE, are_useful, certified, rounding_error
 from unshuffle._run.parallel import spans, wait_for
 from unshuffle._run.printing import short_repr
-
-Array = NDArray[np.float64]
-Order = NDArray[np.intp]
+from unshuffle._run.types import Floats, Order
 
 # From this size on, an auction finds starting prices for augmenting paths faster.
 LARGE = 250
@@ -198,7 +196,7 @@ def _auction() -> ModuleType | None:
     return module
 
 
-def assign_many(costs: Array, prices: Array) -> NDArray[np.intp]:
+def assign_many(costs: Floats, prices: Floats) -> NDArray[np.intp]:
     """Assignment of least total cost for each of several square problems.
 
     Starts from `prices`, zeros or those of a similar problem, and replaces them by the prices of
@@ -232,7 +230,7 @@ def assign_many(costs: Array, prices: Array) -> NDArray[np.intp]:
     return columns
 
 
-def _assign_large(cost: Array, price: Array, column_of: NDArray[np.intp]) -> bool:
+def _assign_large(cost: Floats, price: Floats, column_of: NDArray[np.intp]) -> bool:
     """Solve one large problem, a few rows in each compiled call."""
     from unshuffle._assign.paths import augment_rows, take_cheapest
 
@@ -248,16 +246,16 @@ def _assign_large(cost: Array, price: Array, column_of: NDArray[np.intp]) -> boo
     )
 
 
-def nearest_order(target: Array, points: Array) -> Order:
+def nearest_order(target: Floats, points: Floats) -> Order:
     """Order of the points of one bag that brings them closest to the rows of the target."""
     return assign(-slot_distances(target, points)).columns
 
 
 def nearest_orders(
-    target: Array,
-    points: Array,
+    target: Floats,
+    points: Floats,
     *,
-    weights: Array | None = None,
+    weights: Floats | None = None,
     present: NDArray[np.bool_] | None = None,
 ) -> Order:
     """`nearest_order` of many bags, with one target for all or one for each.
@@ -276,7 +274,7 @@ def nearest_orders(
     return orders
 
 
-def slot_distances(target: Array, points: Array) -> Array:
+def slot_distances(target: Floats, points: Floats) -> Floats:
     """Squared distances from each target row (rows) to each point (columns).
 
     Faster than `squared_distances` and precise enough for an assignment: cancellation is not

@@ -1,16 +1,13 @@
 """Compiled loops of assignment by shortest augmenting paths; imported when needed."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unshuffle._run.compile import compiled
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
+from unshuffle._run.types import Floats, Indices
 
 
 @compiled()
-def assign_each(costs: Array, prices: Array, columns: Index) -> bool:
+def assign_each(costs: Floats, prices: Floats, columns: Indices) -> bool:
     """Solve square problems exactly; False if a cost or a price is not finite.
 
     `prices` (n_problems, n) hold any starting prices and are replaced by those of the solution;
@@ -28,7 +25,9 @@ def assign_each(costs: Array, prices: Array, columns: Index) -> bool:
 
 
 @compiled()
-def augment_rows(cost: Array, price: Array, row_of: Index, column_of: Index, free: Index) -> bool:
+def augment_rows(
+    cost: Floats, price: Floats, row_of: Indices, column_of: Indices, free: Indices
+) -> bool:
     """Match the free rows one after the other; False if a cost is not finite.
 
     Dijkstra's shortest path leads from each to a free column.
@@ -75,7 +74,9 @@ def augment_rows(cost: Array, price: Array, row_of: Index, column_of: Index, fre
 
 
 @compiled()
-def take_cheapest(cost: Array, price: Array, row_of: Index, column_of: Index, free: Index) -> int:
+def take_cheapest(
+    cost: Floats, price: Floats, row_of: Indices, column_of: Indices, free: Indices
+) -> int:
     """Match each row to its cheapest column if that is free, and return the number of free rows.
 
     With the prices of a similar problem few rows stay free, and their paths are short.

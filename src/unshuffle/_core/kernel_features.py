@@ -11,8 +11,8 @@ from scipy import linalg, sparse
 from unshuffle._core.arrays import as_array, middle
 from unshuffle._core.distances import exponential, sampled_gamma
 from unshuffle._core.parameters import check_memory
+from unshuffle._run.types import Floats
 
-Array = NDArray[np.float64]
 # Pivots that add less than this share of the largest are rounding errors.
 NEGLIGIBLE = 1e-12
 # Ridge penalty of pre-images, relative to the mean square of a feature.
@@ -31,14 +31,14 @@ class PointKernel:
     degree: int  # of "poly"
 
     @classmethod
-    def of(cls, kernel: Any, points: Array, *, gamma: float | None, degree: int) -> "PointKernel":
+    def of(cls, kernel: Any, points: Floats, *, gamma: float | None, degree: int) -> "PointKernel":
         """Kernel for these points; `gamma` None is 1 / n_features, or the median for "rbf"."""
         if gamma is None:
             width = 1.0 / points.shape[1]
             gamma = sampled_gamma(points, name="the bags") if kernel == "rbf" else width
         return cls(kernel, float(gamma), degree)
 
-    def __call__(self, X: Array, Y: Array) -> Array:
+    def __call__(self, X: Floats, Y: Floats) -> Floats:
         """Similarities, shape (len(X), len(Y))."""
         if self.kind == "rbf":
             return exponential("rbf", X, Y, self.gamma)
@@ -122,15 +122,15 @@ class PointFeatures:
         Ridge regression of points on features, with the constant last.
     """
 
-    center: Array
+    center: Floats
     kernel: PointKernel | None
-    landmarks: Array
-    factor: Array
-    preimage: Array
+    landmarks: Floats
+    factor: Floats
+    preimage: Floats
 
     @classmethod
     def of(
-        cls, points: Array, kernel: Any, *, gamma: float | None, degree: int, rank: int
+        cls, points: Floats, kernel: Any, *, gamma: float | None, degree: int, rank: int
     ) -> "PointFeatures":
         """Features fitted to points: exact for "linear", else at most `rank` numbers each."""
         center = middle(points)
@@ -144,7 +144,7 @@ class PointFeatures:
         preimage = _regress(found.map(points), points)
         return cls(center, similarity, landmarks, factor, preimage)
 
-    def map(self, points: Array) -> Array:
+    def map(self, points: Floats) -> Floats:
         """Features of points, shape (n, rank)."""
         if self.kernel is None:
             return np.asarray(points - self.center)
@@ -154,14 +154,16 @@ class PointFeatures:
             linalg.solve_triangular(self.factor, K.T, lower=True, check_finite=False).T
         )
 
-    def points(self, features: Array) -> Array:
+    def points(self, features: Floats) -> Floats:
         """Approximate pre-images of features; exact for the linear kernel."""
         if self.kernel is None:
             return np.asarray(features + self.center)
         return np.asarray(features @ self.preimage[:-1] + self.preimage[-1])
 
 
-def greedy_pivots(points: Array, kernel: PointKernel, rank: int) -> tuple[NDArray[np.intp], Array]:
+def greedy_pivots(
+    points: Floats, kernel: PointKernel, rank: int
+) -> tuple[NDArray[np.intp], Floats]:
     """Indices of at most `rank` landmarks by pivoted Cholesky, and their Cholesky factor.
 
     Fewer if these explain all points. Refuses a kernel that is not positive definite.
@@ -185,15 +187,15 @@ def greedy_pivots(points: Array, kernel: PointKernel, rank: int) -> tuple[NDArra
 
 
 def greedy_cholesky(
-    column: Callable[[int], Array],
-    diagonal: Array,
+    column: Callable[[int], Floats],
+    diagonal: Floats,
     rank: int,
     *,
     negligible: float,
     enough: float = 0.0,
     refuse: Callable[[float], None] | None = None,
     exact: bool = False,
-) -> tuple[NDArray[np.intp], Array]:
+) -> tuple[NDArray[np.intp], Floats]:
     """Pivoted Cholesky: chosen items, each the one with the largest residual, and F with K ~ F'F.
 
     Stops when no residual exceeds `negligible`, or their sum is at most `enough`; `refuse` is
@@ -225,12 +227,12 @@ def greedy_cholesky(
     return np.array(pivots, dtype=np.intp), F[: len(pivots)]
 
 
-def _diagonal(points: Array, kernel: PointKernel) -> Array:
+def _diagonal(points: Floats, kernel: PointKernel) -> Floats:
     parts = [points[start : start + 64] for start in range(0, len(points), 64)]
     return np.concatenate([np.diag(kernel(part, part)) for part in parts])
 
 
-def _regress(features: Array, points: Array) -> Array:
+def _regress(features: Floats, points: Floats) -> Floats:
     means, start = features.mean(axis=0), middle(points)
     near = points - start
     mean = near.mean(axis=0)
@@ -243,7 +245,7 @@ def _regress(features: Array, points: Array) -> Array:
     return np.vstack([slopes, start + (mean - means @ slopes)])
 
 
-def check_kernel_block(block: Any, kernel: Any) -> Array:
+def check_kernel_block(block: Any, kernel: Any) -> Floats:
     """Validate the similarities that a user's kernel returned."""
     label = kernel_name(kernel)
     given = as_array(block, f"The result of the kernel {label}")
@@ -264,7 +266,7 @@ def check_kernel_block(block: Any, kernel: Any) -> Array:
     return values
 
 
-def polynomial(products: Array, gamma: float, degree: int) -> Array:
+def polynomial(products: Floats, gamma: float, degree: int) -> Floats:
     """Polynomial kernel of inner products; refuses values whose squares overflow."""
     with np.errstate(over="ignore", invalid="ignore"):
         block = np.asarray((gamma * products + 1.0) ** degree)

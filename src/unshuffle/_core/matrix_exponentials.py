@@ -7,14 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._core.arrays import middle
-
-Array = NDArray[np.float64]
+from unshuffle._run.types import Floats
 
 _LARGEST_NORM = 1e10  # the relative error of an exponential is about 1e-16 times this
 _BLOCK = 2_000_000  # numbers in a stack of matrices
 
 
-def exponentials(A: Array) -> Array:
+def exponentials(A: Floats) -> Floats:
     """Exponentials of matrices by scaling and squaring; not finite on overflow."""
     norms = one_norms(A)
     sound = norms <= _LARGEST_NORM
@@ -41,25 +40,25 @@ def exponentials(A: Array) -> Array:
     return np.asarray(result)
 
 
-def one_norms(A: Array) -> Array:
+def one_norms(A: Floats) -> Floats:
     """1-norms of matrices."""
     with np.errstate(over="ignore"):
         return np.asarray(np.abs(A).sum(axis=1).max(axis=1, initial=0.0))
 
 
-def matrices_of(generators: Array, coefficients: Array) -> Array:
+def matrices_of(generators: Floats, coefficients: Floats) -> Floats:
     """Matrices sum c V, shape (n, d, d)."""
     return np.asarray(np.tensordot(coefficients, generators, axes=(1, 0)))
 
 
-def matrix_norms(generators: Array, coefficients: Array) -> Array:
+def matrix_norms(generators: Floats, coefficients: Floats) -> Floats:
     """1-norms of sum c V, shape (n,); infinite where they overflow."""
     with np.errstate(over="ignore", invalid="ignore"):
         norms = one_norms(matrices_of(generators, coefficients))
     return np.where(np.isnan(norms), np.inf, norms)
 
 
-def moved_by(generators: Array, coefficients: Array, vector: Array) -> Array:
+def moved_by(generators: Floats, coefficients: Floats, vector: Floats) -> Floats:
     """Vectors exp(sum c V) x for one x and many c, shape (n, d), computed in blocks."""
     d = vector.size
     block = max(1, _BLOCK // d**2)
@@ -75,11 +74,11 @@ def moved_by(generators: Array, coefficients: Array, vector: Array) -> Array:
 class Subspace:
     """Coordinates along orthonormal directions about a center, which no matrix moves."""
 
-    mean: Array  # the center, (n_features,)
-    components: Array  # (n_components, n_features)
+    mean: Floats  # the center, (n_features,)
+    components: Floats  # (n_components, n_features)
 
     @classmethod
-    def of(cls, X: Array, n_components: int, center: Array | None = None) -> "Subspace":
+    def of(cls, X: Floats, n_components: int, center: Floats | None = None) -> "Subspace":
         """Principal directions of the rows about a center; None is their mean."""
         if center is None:
             start = middle(X)
@@ -89,15 +88,15 @@ class Subspace:
         signs = np.sign(directions[np.arange(len(directions)), largest])
         return cls(center, directions * signs[:, None])
 
-    def inside(self, X: Array) -> Array:
+    def inside(self, X: Floats) -> Floats:
         """Coordinates of rows."""
         return np.asarray((X - self.mean) @ self.components.T)
 
-    def outside(self, X: Array) -> Array:
+    def outside(self, X: Floats) -> Floats:
         """Part of the rows orthogonal to the directions, which no motion changes."""
         return np.asarray(X - self.inside(X) @ self.components)
 
-    def back(self, coordinates: Array) -> Array:
+    def back(self, coordinates: Floats) -> Floats:
         """Vectors with these coordinates, without the mean."""
         return np.asarray(coordinates @ self.components)
 
@@ -106,10 +105,10 @@ class Subspace:
 class Motion:
     """Generators, and the subspace in which they act; None if they act on whole vectors."""
 
-    generators: Array  # (k, d, d)
+    generators: Floats  # (k, d, d)
     subspace: Subspace | None
 
-    def moved(self, x: Array, coefficients: Array) -> Array:
+    def moved(self, x: Floats, coefficients: Floats) -> Floats:
         """exp(sum c V) x for each row c, shape (n, n_features); refused if rounding dominates."""
         if self.subspace is None:
             places = moved_by(self.generators, coefficients, x)
@@ -122,7 +121,7 @@ class Motion:
         _check_reach(norms)
         return places
 
-    def flow(self, x: Array) -> Array:
+    def flow(self, x: Floats) -> Floats:
         """V x for each generator, shape (k, n_features): derivative of x along each c."""
         if self.subspace is None:
             return np.asarray(self.generators @ x)

@@ -11,10 +11,10 @@ from sklearn.neighbors import NearestNeighbors
 
 from unshuffle._core.distances import row_distances, squared_distances
 from unshuffle._run.parallel import spans, wait_for
+from unshuffle._run.types import Floats
 
-Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
-Nearest = tuple[Array, Integers]  # distances and indices, (n, k) each, nearest first
+Nearest = tuple[Floats, Integers]  # distances and indices, (n, k) each, nearest first
 
 # Items by which parts of a graph that are not connected find each other.
 N_REPRESENTATIVES = 2000
@@ -29,7 +29,7 @@ def find_neighbors(X: Any, n_neighbors: int) -> Nearest:
 
 def symmetric_graph(
     edges: tuple[Integers, Integers],
-    lengths: Callable[[Integers, Integers], Array],
+    lengths: Callable[[Integers, Integers], Floats],
     n_items: int,
 ) -> sparse.csr_matrix:
     """Graph of edges whose lengths are a function of their ends, each in both directions."""
@@ -48,7 +48,7 @@ def paths_from(X: Any, origins: Integers, n_neighbors: int) -> NDArray[np.float3
     """
     n_items = X.shape[0]
 
-    def lengths(rows: Integers, columns: Integers) -> Array:
+    def lengths(rows: Integers, columns: Integers) -> Floats:
         return row_distances(X, rows, columns)
 
     nearest = find_neighbors(X, n_neighbors)[1]
@@ -86,7 +86,7 @@ def _shortest_bridges(part: Integers, X: Any) -> tuple[Integers, Integers]:
     return np.array(rows), np.array(columns)
 
 
-def spanning_tree(gap: Array) -> list[tuple[int, int]]:
+def spanning_tree(gap: Floats) -> list[tuple[int, int]]:
     """Edges of the minimum spanning tree of a complete graph (Prim); lengths may be 0."""
     n_parts = gap.shape[0]
     best, origin = gap[0].copy(), np.zeros(n_parts, dtype=np.intp)
@@ -102,7 +102,7 @@ def spanning_tree(gap: Array) -> list[tuple[int, int]]:
     return edges
 
 
-def neighbor_widths(X: Any, n_neighbors: int) -> Array:
+def neighbor_widths(X: Any, n_neighbors: int) -> Floats:
     """Distance of each row to its k-th nearest among the rows that differ from it."""
     distances, _ = find_neighbors(X, n_neighbors)
     if distances[:, 0].all():

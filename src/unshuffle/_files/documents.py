@@ -1,14 +1,13 @@
 """Documents from a folder of text files."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 from unshuffle._files.paths import BadInput, by_reason, file_size, list_files, path_key
 from unshuffle._files.tables import read_text_file
+from unshuffle._run.types import Advance
 
 TEXT_SUFFIXES = (".txt", ".text", ".md", ".markdown", ".rst", ".tex", ".org", ".log")
 MAX_TEXT_BYTES = 64 * 2**20
-Advance = Callable[[int, int], None]
 
 
 def read_documents(

@@ -4,18 +4,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._run.compile import compiled
-
-Array = NDArray[np.float64]
-Permutation = NDArray[np.intp]
+from unshuffle._run.types import Floats, Permutation
 
 NO_COST = np.empty((0, 0))
 
 
 @compiled()
 def apply_swaps(
-    K: Array,
-    L: Array,
-    cost: Array,
+    K: Floats,
+    L: Floats,
+    cost: Floats,
     permutation: Permutation,
     first: Permutation,
     second: Permutation,
@@ -53,9 +51,9 @@ def apply_swaps(
 
 @compiled()
 def apply_replacements(
-    K: Array,
-    L: Array,
-    cost: Array,
+    K: Floats,
+    L: Floats,
+    cost: Floats,
     permutation: Permutation,
     rows: Permutation,
     columns: Permutation,

@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._quadratic.problem import Array, Permutation, QuadraticProblem, assign_free
+from unshuffle._quadratic.problem import QuadraticProblem, assign_free
 from unshuffle._run.parallel import per_call
+from unshuffle._run.types import Floats, Permutation
 
 SINKHORN_ITERATIONS = 60
 SINKHORN_TOL = 1e-3
@@ -29,14 +30,14 @@ def best_step(slope: float, curvature: float) -> float:
 
 def mean_field(
     problem: QuadraticProblem,
-    shares: Array,
+    shares: Floats,
     *,
     temperature: float = 0.2,
     max_iter: int = 12,
     tol: float = 1e-2,
-    slopes: Callable[[Array], Array] | None = None,
-    report: Callable[[Array], None] | None = None,
-) -> Array:
+    slopes: Callable[[Floats], Floats] | None = None,
+    report: Callable[[Floats], None] | None = None,
+) -> Floats:
     """Soft matching (n, m): share of each possible partner, by mean-field iteration.
 
     Alternates the gradient of the objective at the current shares with the entropic assignment on
@@ -58,7 +59,7 @@ def mean_field(
         problem = _of_order_one(problem.about_middle()[0])
         # A few digits suffice for the shares; only the scaling needs double precision.
         slopes = problem.in_single_precision().gradient_at
-    scaling: Array | None = None
+    scaling: Floats | None = None
     for _ in range(max_iter):
         gradient = slopes(shares.astype(np.float32)).astype(np.float64)
         # Without the linear cost, whose size must not raise the temperature.
@@ -81,14 +82,14 @@ def mean_field(
     return shares
 
 
-def one_hot(permutation: Permutation, n_partners: int) -> Array:
+def one_hot(permutation: Permutation, n_partners: int) -> Floats:
     """Permutation as a matrix of shares, shape (n, n_partners)."""
     shares = np.zeros((permutation.size, n_partners))
     shares[np.arange(permutation.size), permutation] = 1.0
     return shares
 
 
-def anneal_shares(problem: QuadraticProblem, shares: Array) -> Permutation:
+def anneal_shares(problem: QuadraticProblem, shares: Floats) -> Permutation:
     """Matching found by lowering the temperature of the mean field step by step.
 
     For weakly dependent collections this avoids most poor local optima of single matchings. The
@@ -101,13 +102,13 @@ def anneal_shares(problem: QuadraticProblem, shares: Array) -> Permutation:
 
 def frank_wolfe(
     problem: QuadraticProblem,
-    shares: Array,
+    shares: Floats,
     *,
     max_iter: int,
     tol: float,
     step_size: Callable[[float, float], float] = best_step,
     report: Callable[[float, Permutation], None] | None = None,
-) -> tuple[Array, bool]:
+) -> tuple[Floats, bool]:
     """Climb the objective of soft matchings by steps towards the best matching of its gradient.
 
     `step_size` receives slope and curvature along the step. `report` receives the objective and
@@ -135,7 +136,7 @@ def frank_wolfe(
     return shares, False
 
 
-def _value_at(problem: QuadraticProblem, shares: Array, gradient: Array) -> float:
+def _value_at(problem: QuadraticProblem, shares: Floats, gradient: Floats) -> float:
     """Objective of a soft matching; the quadratic part is half of what the gradient gives."""
     value = 0.5 * float(np.vdot(gradient, shares))
     if problem.cost is not None:
@@ -143,7 +144,7 @@ def _value_at(problem: QuadraticProblem, shares: Array, gradient: Array) -> floa
     return value
 
 
-def soften(problem: QuadraticProblem, benefit: Array, *, temperature: float) -> Array:
+def soften(problem: QuadraticProblem, benefit: Floats, *, temperature: float) -> Floats:
     """Soft matching by a linear benefit that keeps frozen pairs: a start for `anneal_shares`."""
     rows, columns = problem.free_rows, problem.free_columns
     shares = np.zeros(benefit.shape)
@@ -155,7 +156,7 @@ def soften(problem: QuadraticProblem, benefit: Array, *, temperature: float) -> 
     return shares
 
 
-def interaction_spread(benefit: Array) -> float:
+def interaction_spread(benefit: Floats) -> float:
     """Standard deviation of a matrix without its row and column means.
 
     Only this part affects an assignment; constants added to rows or columns do not.
@@ -184,8 +185,8 @@ def _of_order_one(problem: QuadraticProblem) -> QuadraticProblem:
 
 
 def _scaled(
-    benefit: Array, temperature: float, scaling: NDArray[np.float64] | None
-) -> tuple[Array, NDArray[np.float64]]:
+    benefit: Floats, temperature: float, scaling: NDArray[np.float64] | None
+) -> tuple[Floats, NDArray[np.float64]]:
     """Entropic assignment by Sinkhorn scaling; warm start if `scaling` is given.
 
     Rows have mass 1; columns too if the matrix is square, else at most 1.

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from unshuffle._assign.linear import SMALLEST_PATHS, SMALLEST_WARM, assign
 from unshuffle._core.arrays import middle
 from unshuffle._run.parallel import product, spans
+from unshuffle._run.types import Floats, Permutation
 
-Array = NDArray[np.float64]  # some are complex: see `QuadraticProblem`
-Permutation = NDArray[np.intp]
 Report = Callable[[float, Permutation], None]
 
 NOTHING_FROZEN = np.empty((0, 2), dtype=np.intp)
@@ -40,12 +39,12 @@ class QuadraticProblem:
     with the largest similarities, unless `subtract_squares` is False.
     """
 
-    K: Array
-    L: Array
-    cost: Array | None = None
+    K: Floats
+    L: Floats
+    cost: Floats | None = None
     frozen: NDArray[np.intp] = field(default_factory=lambda: NOTHING_FROZEN)
     subtract_squares: bool = True
-    squared_L: Array | None = field(init=False, default=None)
+    squared_L: Floats | None = field(init=False, default=None)
     _is_near: bool = field(init=False, default=False, repr=False)  # no large constants
 
     def __post_init__(self) -> None:
@@ -56,9 +55,9 @@ class QuadraticProblem:
     @classmethod
     def with_linear_diagonals(
         cls,
-        K: Array,
-        L: Array,
-        cost: Array | None = None,
+        K: Floats,
+        L: Floats,
+        cost: Floats | None = None,
         frozen: NDArray[np.intp] = NOTHING_FROZEN,
         *,
         subtract_squares: bool = True,
@@ -102,7 +101,7 @@ class QuadraticProblem:
             return self
         rows, columns, known = self.free_rows, self.free_columns, self.frozen
         shared = product(self.K[np.ix_(rows, known[:, 0])], self.L[np.ix_(known[:, 1], columns)])
-        cost: Array = -2.0 * shared.real
+        cost: Floats = -2.0 * shared.real
         if self.squared_L is not None:
             cost += self.squared_L[np.ix_(known[:, 1], columns)].sum(axis=0)
         if self.cost is not None:
@@ -166,16 +165,16 @@ class QuadraticProblem:
             value -= float(self.cost[np.arange(permutation.size), permutation].sum())
         return value
 
-    def gradient(self, permutation: Permutation) -> Array:
+    def gradient(self, permutation: Permutation) -> Floats:
         """Gradient of the objective in the permutation matrix, shape (n, m)."""
-        gradient: Array = 2.0 * product(self.K, self.L[permutation]).real
+        gradient: Floats = 2.0 * product(self.K, self.L[permutation]).real
         if self.squared_L is not None:
             gradient -= self.squared_L[permutation].sum(axis=0)
         if self.cost is not None:
             gradient -= self.cost
         return gradient
 
-    def update_gradient(self, slopes: Array, before: Permutation, after: Permutation) -> None:
+    def update_gradient(self, slopes: Floats, before: Permutation, after: Permutation) -> None:
         """Update the gradient in place from one matching to another.
 
         The cost is proportional to the number of items that moved, which is small near an optimum.
@@ -189,16 +188,16 @@ class QuadraticProblem:
         if self.squared_L is not None:
             slopes += (self.squared_L[before[moved]] - self.squared_L[after[moved]]).sum(axis=0)
 
-    def gradient_at(self, shares: Array) -> Array:
+    def gradient_at(self, shares: Floats) -> Floats:
         """`gradient` at a soft matching; row i of `shares` (n, m) sums to 1."""
-        gradient: Array = 2.0 * product(product(self.K, shares), self.L).real
+        gradient: Floats = 2.0 * product(product(self.K, shares), self.L).real
         if self.squared_L is not None:
             gradient -= shares.sum(axis=0) @ self.squared_L
         if self.cost is not None:
             gradient -= self.cost
         return gradient
 
-    def curvature(self, direction: Array) -> float:
+    def curvature(self, direction: Floats) -> float:
         """Second-order term of the objective along a change of `shares`, shape (n, m)."""
         curvature = float(np.vdot(product(product(self.K, direction), self.L).real, direction))
         if self.squared_L is not None:
@@ -217,7 +216,7 @@ class QuadraticProblem:
         return permutation
 
 
-def as_hermitian(A: Array, B: Array, *, squares: bool = False) -> tuple[Array, Array]:
+def as_hermitian(A: Floats, B: Floats, *, squares: bool = False) -> tuple[Floats, Floats]:
     """Two Hermitian matrices whose matched products have the same sum as those of A and B.
 
     The sum of A[i, j] B[p(i), p(j)] is that of the symmetric parts plus that of the skew ones.
@@ -233,7 +232,7 @@ def as_hermitian(A: Array, B: Array, *, squares: bool = False) -> tuple[Array, A
     return K, L
 
 
-def _far_constant(S: Array) -> float:
+def _far_constant(S: Floats) -> float:
     """Median entry of S if it is much larger than the median deviation from it, else 0."""
     n_rows, n_columns = S.shape
     # Without the first entry, which is on the diagonal.
@@ -245,7 +244,7 @@ def _far_constant(S: Array) -> float:
     return constant if abs(constant) > FAR * apart > 0.0 else 0.0
 
 
-def _check_products(K: Array, L: Array, cost: Array | None) -> None:
+def _check_products(K: Floats, L: Floats, cost: Floats | None) -> None:
     """Refuse similarities and costs whose sums of products overflow."""
     sizes = [_largest(S) for S in (K, L)]
     n_pairs = float(K.shape[0] * L.shape[0])
@@ -263,14 +262,14 @@ def _check_products(K: Array, L: Array, cost: Array | None) -> None:
             )
 
 
-def _largest(S: Array) -> float:
+def _largest(S: Floats) -> float:
     """Largest absolute entry."""
     if S.size == 0:
         return 0.0
     return float(np.abs(S).max()) if np.iscomplexobj(S) else max(float(S.max()), -float(S.min()))
 
 
-def matched_sums(K: Array, L: Array, permutation: Permutation) -> tuple[float, float]:
+def matched_sums(K: Floats, L: Floats, permutation: Permutation) -> tuple[float, float]:
     """Sums of K[i, j] conj(L[p(i), p(j)]) and of |L[p(i), p(j)]|^2, without copies of K and L."""
     trace = square = 0.0
     for start, stop in _blocks(permutation.size):
@@ -280,7 +279,7 @@ def matched_sums(K: Array, L: Array, permutation: Permutation) -> tuple[float, f
     return trace, square
 
 
-def _matched_sum(K: Array, L: Array, permutation: Permutation) -> float:
+def _matched_sum(K: Floats, L: Floats, permutation: Permutation) -> float:
     """The first of `matched_sums`, in less time."""
     total = 0.0
     for start, stop in _blocks(permutation.size):
@@ -294,7 +293,7 @@ def _blocks(n: int) -> Iterator[tuple[int, int]]:
     return ((start, min(start + step, n)) for start in range(0, n, step))
 
 
-def _inner(X: Array, Y: Array) -> float:
+def _inner(X: Floats, Y: Floats) -> float:
     """Real part of the inner product, without BLAS, which rounds differently on two threads."""
     if np.iscomplexobj(X):
         return _inner(X.real, Y.real) + _inner(X.imag, Y.imag)
@@ -306,7 +305,7 @@ def swap_ascent(
     permutation: Permutation,
     *,
     max_sweeps: int = 100,
-    slopes: Array | None = None,
+    slopes: Floats | None = None,
 ) -> tuple[Permutation, int]:
     """Improve a matching by swapping partners until no swap of two improves it.
 
@@ -365,8 +364,8 @@ def swap_ascent(
 
 
 def _swap_gains(
-    problem: QuadraticProblem, permutation: Permutation, slopes: Array, rows: NDArray[np.intp]
-) -> Array:
+    problem: QuadraticProblem, permutation: Permutation, slopes: Floats, rows: NDArray[np.intp]
+) -> Floats:
     """Gain of swapping the partners of each two of `rows`, upper triangle.
 
     Slopes are exact for a small change of the shares; the last term is the curvature along
@@ -379,7 +378,7 @@ def _swap_gains(
     gains, numbers = np.empty((rows.size, rows.size)), np.arange(rows.size)
     for start, stop in _blocks(rows.size):
         some = slice(start, stop)
-        apart: list[Array] = []
+        apart: list[Floats] = []
         for S, items, own in ((problem.K, rows, own_K), (problem.L, partners, own_L)):
             between = S[items[some]].real.take(items, axis=1)
             between *= -2.0
@@ -397,14 +396,14 @@ def _swap_gains(
 def _replacement_gains(
     problem: QuadraticProblem,
     permutation: Permutation,
-    slopes: Array,
+    slopes: Floats,
     rows: NDArray[np.intp],
     free: NDArray[np.intp],
-) -> Array:
+) -> Floats:
     """Gain of moving each of `rows` to each unused partner in `free`."""
     partners = permutation[rows]
     stay = slopes[rows, partners]
-    gains: Array = slopes[np.ix_(rows, free)] - stay[:, None]
+    gains: Floats = slopes[np.ix_(rows, free)] - stay[:, None]
     own_K, own_L = np.diag(problem.K).real[rows], np.diag(problem.L).real
     if own_K.any():
         apart = own_L[partners][:, None] + own_L[free]
@@ -416,7 +415,7 @@ def _replacement_gains(
     return gains
 
 
-def _best_first(gains: Array, least_gain: float) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _best_first(gains: Floats, least_gain: float) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Index pairs whose gain exceeds `least_gain`, largest first."""
     first, second = np.nonzero(gains > least_gain)
     size = gains[first, second]
@@ -440,7 +439,7 @@ class Climbed:
 
 
 def assign_free(
-    problem: QuadraticProblem, benefit: Array, prices: NDArray[np.float64] | None = None
+    problem: QuadraticProblem, benefit: Floats, prices: NDArray[np.float64] | None = None
 ) -> tuple[Permutation, NDArray[np.float64] | None]:
     """Matching with the largest total benefit that keeps the frozen pairs, and its prices."""
     if problem.frozen.size == 0:

@@ -9,8 +9,7 @@ from sklearn.utils.extmath import svd_flip
 
 from unshuffle._assign.linear import nearest_orders
 from unshuffle._core.arrays import as_numbers, as_rows
-
-Array = NDArray[np.float64]
+from unshuffle._run.types import Floats
 
 # Rounds of projecting a new bag and assigning it to its projection; three or four are typical.
 MAX_ROUNDS = 10
@@ -26,13 +25,13 @@ class BagComponents:
     positive. Variances have n_bags - 1 in the denominator.
     """
 
-    mean: Array  # shape (n_points, n_features)
-    directions: Array  # shape (n_components, n_points * n_features)
-    variances: Array
+    mean: Floats  # shape (n_points, n_features)
+    directions: Floats  # shape (n_components, n_points * n_features)
+    variances: Floats
     total: float  # sum of all variances, including those of components left out
 
     @classmethod
-    def of(cls, bags: Array, n_components: Any) -> "BagComponents":
+    def of(cls, bags: Floats, n_components: Any) -> "BagComponents":
         """Components of bags of shape (n_bags, n_points, n_features)."""
         mean = bags.mean(axis=0)
         vectors = (bags - mean).reshape(len(bags), -1)
@@ -45,20 +44,20 @@ class BagComponents:
         return cls(mean, V[:n_kept], variances[:n_kept], total)
 
     @property
-    def ratios(self) -> Array:
+    def ratios(self) -> Floats:
         """Fraction of the total variance along each component; zeros if there is none."""
         return np.asarray(self.variances / self.total if self.total > 0 else 0 * self.variances)
 
-    def scores(self, bags: Array) -> Array:
+    def scores(self, bags: Floats) -> Floats:
         """Coordinates of ordered bags, shape (n_bags, n_components)."""
         return np.asarray((bags - self.mean).reshape(len(bags), -1) @ self.directions.T)
 
-    def bags(self, scores: Array) -> Array:
+    def bags(self, scores: Floats) -> Floats:
         """Bags at these coordinates, shape (n, n_points, n_features)."""
         flat = scores @ self.directions
         return np.asarray(self.mean + flat.reshape(len(scores), *self.mean.shape))
 
-    def align(self, bags: Array, present: NDArray[np.bool_]) -> NDArray[np.intp]:
+    def align(self, bags: Floats, present: NDArray[np.bool_]) -> NDArray[np.intp]:
         """Orders of new bags: assign to the mean, then to projections until nothing changes."""
         orders = nearest_orders(self.mean, bags, present=present)
         active = np.arange(len(bags))
@@ -73,14 +72,16 @@ class BagComponents:
             active = active[changed]
         return orders
 
-    def ordered(self, bags: Array, present: NDArray[np.bool_], orders: NDArray[np.intp]) -> Array:
+    def ordered(
+        self, bags: Floats, present: NDArray[np.bool_], orders: NDArray[np.intp]
+    ) -> Floats:
         """Bags in these orders, with the mean in place of missing points."""
         points = np.take_along_axis(bags, orders[:, :, None], axis=1)
         present = np.take_along_axis(present, orders, axis=1)
         return np.where(present[:, :, None], points, self.mean)
 
 
-def _n_kept(variances: Array, total: float, n_components: Any) -> int:
+def _n_kept(variances: Floats, total: float, n_components: Any) -> int:
     """Number of components to keep."""
     if isinstance(n_components, int | np.integer):
         return int(n_components)
@@ -99,7 +100,7 @@ def check_n_components(n_components: Any, most: int) -> None:
         )
 
 
-def check_scores(scores: Any, n_components: int) -> Array:
+def check_scores(scores: Any, n_components: int) -> Floats:
     """Coordinates of bags, one row of `n_components` numbers for each."""
     try:
         numbers = as_numbers(scores, "Y")
@@ -107,7 +108,7 @@ def check_scores(scores: Any, n_components: int) -> Array:
         raise ValueError(
             f"Y must hold real numbers, {n_components} in every row, as transform returns them."
         ) from error
-    values: Array = as_rows(numbers, "Y")
+    values: Floats = as_rows(numbers, "Y")
     if values.shape[1] != n_components:
         raise ValueError(
             f"Y has {values.shape[1]} columns, but the fitted estimator has {n_components} "
@@ -116,7 +117,7 @@ def check_scores(scores: Any, n_components: int) -> Array:
     return values
 
 
-def check_fractions(t: Any) -> Array:
+def check_fractions(t: Any) -> Floats:
     """One or several positions between two bags."""
     try:
         values = as_numbers(t, "`t`")

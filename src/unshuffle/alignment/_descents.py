@@ -12,16 +12,9 @@ from unshuffle._core.arrays import as_array
 from unshuffle._core.bags import MISSING, Bags, check_gap, gathered
 from unshuffle._core.kernel_features import PointFeatures, kernel_name
 from unshuffle._run.search import Callback, Search
+from unshuffle._run.types import Floats, Order
 from unshuffle.alignment._paper import variational_sweep
-from unshuffle.alignment._sweeps import (
-    Array,
-    BagOrders,
-    Order,
-    covariance_sweep,
-    filled,
-    mean_sweep,
-    trace,
-)
+from unshuffle.alignment._sweeps import BagOrders, covariance_sweep, filled, mean_sweep, trace
 from unshuffle.alignment._volume import log_volume
 
 
@@ -32,7 +25,7 @@ class SizedBags:
     bags: Bags
     chosen: Order  # indices into the bags, shape (n_bags, n_points); -1 if missing
     present: NDArray[np.bool_]
-    mapped: Array  # features, shape (n_bags, n_points, n_features); zeros if missing
+    mapped: Floats  # features, shape (n_bags, n_points, n_features); zeros if missing
 
     @classmethod
     def of(cls, bags: Bags, chosen: Order, features: PointFeatures) -> "SizedBags":
@@ -164,14 +157,14 @@ class Descents(Search[DescentRun]):
         self.step(objective, order, stage=name, fraction=(self._n_done + share) / self._n_stages)
 
 
-def check_points_vary(points: Array) -> None:
+def check_points_vary(points: Floats) -> None:
     """Refuse points that are all equal, for which all orders are equivalent."""
     if not np.ptp(points, axis=0).any():
         raise ValueError("All points of X are equal. Check that the right columns were passed.")
     check_gap(points, "X")
 
 
-def check_features_vary(features: Array, kernel: Any) -> None:
+def check_features_vary(features: Floats, kernel: Any) -> None:
     """Refuse a kernel that maps all points to one."""
     gap = float(np.ptp(features, axis=0).max())
     if not gap > 1e-12 * float(np.abs(features).max()):

@@ -9,10 +9,9 @@ from scipy.linalg import cho_factor, cho_solve
 from unshuffle._core.arrays import as_numbers, as_rows, check_magnitude
 from unshuffle._core.distances import squared_distances
 from unshuffle._core.parameters import check_memory, check_positive
+from unshuffle._run.types import Points
 from unshuffle.assignment import solve_assignment
 from unshuffle.kernels import rbf_kernel
-
-Points = NDArray[np.float64]
 
 # Widths of the smooth motion in units of the shape's size: first the whole moves, then its parts.
 _WIDTHS = (1.0, 0.7, 0.5, 0.35, 0.25)

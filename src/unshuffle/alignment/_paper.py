@@ -1,12 +1,10 @@
 """The paper's bound on the covariance cost (section 4), for comparison."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unshuffle._assign.linear import assign
+from unshuffle._run.types import Floats
 from unshuffle.alignment._sweeps import LEAST_GAIN, MAX_ASSIGNMENTS, BagOrders
-
-Array = NDArray[np.float64]
 
 # Weight of the points against the positions. The paper fits it, but at a permutation both agree
 # and the bound is flat in it.
@@ -43,7 +41,7 @@ def variational_sweep(bags: BagOrders, *, ridge: float) -> int:
     return n_moved
 
 
-def bound_costs(x: Array, pull: Array, weights: Array, directions: Array) -> Array:
+def bound_costs(x: Floats, pull: Floats, weights: Floats, directions: Floats) -> Floats:
     """Cost of each point (columns) at each position (rows), for a bag x in its current order.
 
     Their sum over an assignment bounds the cost of the bag in that order from above. `pull` is
@@ -63,7 +61,7 @@ def bound_costs(x: Array, pull: Array, weights: Array, directions: Array) -> Arr
     return np.asarray(costs)
 
 
-def _gaussian(bags: BagOrders, ridge: float) -> tuple[Array, Array, Array]:
+def _gaussian(bags: BagOrders, ridge: float) -> tuple[Floats, Floats, Floats]:
     """Mean of the bags, and eigenvalues and eigenvectors (as rows) of M."""
     mean = bags.vectors.mean(axis=0)
     centered = bags.vectors - mean
@@ -71,7 +69,7 @@ def _gaussian(bags: BagOrders, ridge: float) -> tuple[Array, Array, Array]:
     return mean, 1.0 / (np.maximum(values, 0.0) + ridge), np.ascontiguousarray(vectors.T)
 
 
-def _cost(x: Array, pull: Array, weights: Array, directions: Array) -> float:
+def _cost(x: Floats, pull: Floats, weights: Floats, directions: Floats) -> float:
     """Cost x'Mx / 2 - x'M mu of a bag in its current order."""
     along = directions @ x.ravel()
     return float(0.5 * np.sum(weights * along**2) - np.sum(pull * x))

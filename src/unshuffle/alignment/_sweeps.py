@@ -7,10 +7,8 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from unshuffle._assign.linear import assign, nearest_order, nearest_orders, slot_distances
+from unshuffle._run.types import Floats, Order
 from unshuffle.alignment._volume import LeaveOneOut
-
-Array = NDArray[np.float64]
-Order = NDArray[np.intp]
 
 # Relative decrease of the squared distance, or of the quadratic form, below which it is rounding.
 LEAST_FALL = 1e-12
@@ -25,12 +23,14 @@ BLOCK = 16
 class BagOrders:
     """Bags of features in the order found so far."""
 
-    points: Array  # shape (n_bags, n_points, n_features); zeros if missing
+    points: Floats  # shape (n_bags, n_points, n_features); zeros if missing
     order: Order  # index of the point at each position, in the bag as given to the solver
     present: NDArray[np.bool_]  # whether the point is there
 
     @classmethod
-    def assigned_to(cls, points: Array, present: NDArray[np.bool_], reference: int) -> "BagOrders":
+    def assigned_to(
+        cls, points: Floats, present: NDArray[np.bool_], reference: int
+    ) -> "BagOrders":
         """Assign all bags to one of them."""
         weights = present[reference].astype(np.float64)
         order = nearest_orders(points[reference], points, weights=weights, present=present)
@@ -38,7 +38,7 @@ class BagOrders:
         return cls.ordered(points, present, order)
 
     @classmethod
-    def ordered(cls, points: Array, present: NDArray[np.bool_], order: Order) -> "BagOrders":
+    def ordered(cls, points: Floats, present: NDArray[np.bool_], order: Order) -> "BagOrders":
         """Put bags into these orders."""
         return cls(
             np.take_along_axis(points, order[:, :, None], axis=1),
@@ -53,7 +53,7 @@ class BagOrders:
         self.present[bag] = self.present[bag, columns]
 
     @property
-    def vectors(self) -> Array:
+    def vectors(self) -> Floats:
         """View of each bag as one vector."""
         return self.points.reshape(len(self.points), -1)
 
@@ -89,7 +89,7 @@ def mean_sweep(bags: BagOrders) -> int:
     return n_moved
 
 
-def position_means(bags: BagOrders) -> Array:
+def position_means(bags: BagOrders) -> Floats:
     """Mean of the points present at each position, shape (n_points, n_features)."""
     counts = bags.present.sum(axis=0)
     return np.asarray(bags.points.sum(axis=0) / np.maximum(counts, 1)[:, None])
@@ -101,7 +101,7 @@ def trace(bags: BagOrders) -> float:
     return float(np.sum(deviations**2)) / len(bags.points)
 
 
-def filled(bags: BagOrders) -> Array:
+def filled(bags: BagOrders) -> Floats:
     """Points of all bags, with position means in place of missing points."""
     if bags.present.all():
         return bags.points
@@ -135,7 +135,7 @@ def covariance_sweep(bags: BagOrders, *, ridge: float, swaps: bool = False) -> i
 
 
 def _assign_to_prediction(
-    bags: BagOrders, t: int, others: Order, left: LeaveOneOut, inner: Array, squared_norm: float
+    bags: BagOrders, t: int, others: Order, left: LeaveOneOut, inner: Floats, squared_norm: float
 ) -> bool:
     """Assign a bag to its prediction while the quadratic form falls; return whether it moved."""
     vectors, shape = bags.vectors, bags.points.shape[1:]
@@ -165,7 +165,7 @@ def _swap_points(bags: BagOrders, t: int, others: Order, left: LeaveOneOut) -> b
     return True
 
 
-def best_swaps(x: Array, mean: Array, B: Array) -> Order:
+def best_swaps(x: Floats, mean: Floats, B: Floats) -> Order:
     """Lower d'(I - B'B) d, where d = x - mean, by exchanges of two points, the best first.
 
     B has shape (n_directions, n_points, n_features). `x[columns]` is the bag after at most
@@ -191,14 +191,14 @@ def best_swaps(x: Array, mean: Array, B: Array) -> Order:
     return columns
 
 
-def swap_slopes(x: Array, slope: Array) -> Array:
+def swap_slopes(x: Floats, slope: Floats) -> Floats:
     """First-order change of a form, whose gradient is 2 `slope`, if points i and j swap."""
     cross = slope @ x.T  # slope at position i, point j
     own = np.diag(cross)
     return np.asarray(2 * (cross + cross.T - own[:, None] - own[None, :]))
 
 
-def swap_curvature(x: Array, B: Array) -> Array:
+def swap_curvature(x: Floats, B: Floats) -> Floats:
     """Second-order change of d'(I - B'B) d if points i and j swap, for all i and j."""
     squares = np.sum(x**2, axis=1)
     change = 2 * (squares[:, None] + squares[None, :] - 2 * x @ x.T)
@@ -212,7 +212,7 @@ def swap_curvature(x: Array, B: Array) -> Array:
     return np.asarray(change)
 
 
-def _curvature_of(k: int, x: Array, B: Array) -> Array:
+def _curvature_of(k: int, x: Floats, B: Floats) -> Floats:
     """One row of `swap_curvature`."""
     apart = x - x[k]
     along = np.einsum("mnr,nr->mn", B[:, k, None] - B, apart)

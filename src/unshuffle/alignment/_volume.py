@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
-Array = NDArray[np.float64]
+from unshuffle._run.types import Floats
 
 
-def expected_trace(points: Array) -> float:
+def expected_trace(points: Floats) -> float:
     """Trace of the covariance of bags (bags, points, features), averaged over all orders."""
     n_bags, n_points, _ = points.shape
     centered = points - points[0, 0]  # means far from zero lose digits
@@ -21,7 +20,7 @@ def expected_trace(points: Array) -> float:
     return squares / n_bags - (squares + across) / n_bags**2
 
 
-def log_volume(points: Array, *, ridge: float) -> float:
+def log_volume(points: Floats, *, ridge: float) -> float:
     """Sum of log(eigenvalue + ridge) over the n_bags - 1 leading directions of the covariance."""
     vectors = points.reshape(len(points), -1)
     vectors = vectors - vectors[0]  # means far from zero lose digits
@@ -43,11 +42,11 @@ class LeaveOneOut:
     """
 
     ridge: float
-    row_means: Array  # mean inner product of each other bag with the others
-    factor: Array  # lower Cholesky factor of Y Y' + n_bags * ridge
+    row_means: Floats  # mean inner product of each other bag with the others
+    factor: Floats  # lower Cholesky factor of Y Y' + n_bags * ridge
 
     @classmethod
-    def of(cls, gram: Array, *, ridge: float) -> "LeaveOneOut":
+    def of(cls, gram: Floats, *, ridge: float) -> "LeaveOneOut":
         """Factor the inner products of the other bags; LinAlgError if the ridge is too small."""
         n_others = len(gram)
         row_means = gram.mean(axis=0)
@@ -56,11 +55,11 @@ class LeaveOneOut:
         factor = linalg.cholesky(A, lower=True, overwrite_a=True, check_finite=False)
         return cls(ridge, row_means, np.asarray(factor))
 
-    def products(self, inner: Array) -> Array:
+    def products(self, inner: Floats) -> Floats:
         """Y d, from the inner products of a bag with the others."""
         return np.asarray(inner - self.row_means - inner.mean() + self.row_means.mean())
 
-    def quadratic(self, inner: Array, squared_norm: float) -> float:
+    def quadratic(self, inner: Floats, squared_norm: float) -> float:
         """Mahalanobis form d'(S + ridge)^-1 d of a bag, from its inner products."""
         distance = squared_norm - 2 * inner.mean() + self.row_means.mean()
         explained = linalg.solve_triangular(
@@ -68,7 +67,7 @@ class LeaveOneOut:
         )
         return float(distance - explained @ explained) / self.ridge
 
-    def prediction_weights(self, inner: Array) -> Array:
+    def prediction_weights(self, inner: Floats) -> Floats:
         """Weights of the other bags in their prediction mu + S (S + ridge)^-1 d.
 
         On orders of a bag the quadratic form is concave up to a constant, and its tangent is least

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 from scipy.optimize import OptimizeResult
 
 from unshuffle._core.parameters import check_callback, check_count, check_option, check_positive
-from unshuffle._quadratic.problem import Permutation
 from unshuffle._run.parallel import check_n_jobs
 from unshuffle._run.search import Callback, Search, Stopped
+from unshuffle._run.types import Permutation
 from unshuffle.assignment._exact.bounds import gilmore_lawler, prove
 from unshuffle.assignment._quadratic_task import (
     Task,

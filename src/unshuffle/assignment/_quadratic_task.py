@@ -19,7 +19,8 @@ from unshuffle._core.parameters import (
     check_positive,
     check_seed,
 )
-from unshuffle._quadratic.problem import Permutation, QuadraticProblem, as_hermitian
+from unshuffle._quadratic.problem import QuadraticProblem, as_hermitian
+from unshuffle._run.types import Permutation
 from unshuffle.assignment._exact.bounds import BoundProblem
 from unshuffle.assignment._quadratic_units import Units, check_sums
 from unshuffle.assignment._search.climb import Start, relaxed

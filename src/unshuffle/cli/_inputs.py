@@ -32,6 +32,7 @@ from unshuffle._files.paths import (
 from unshuffle._files.tables import ANNDATA, Table, TableOptions, counted
 from unshuffle._pictures.decoding import SUFFIXES, central_part
 from unshuffle._run.parallel import map_parallel
+from unshuffle._run.types import Advance
 from unshuffle.cli._app import note, one_line, progress_bar, say, user_warnings, warn
 from unshuffle.cli._options import CollageOptions, LayoutOptions, MatchOptions
 from unshuffle.encoders import Encoder, is_encoder, load_encoder
@@ -85,7 +86,6 @@ _WITHOUT_COUNTS = {"--kernel chi2": "rbf", "--features log": "ranks"}
 PREVIEW_SIDE = 320
 MOST_CELLS = 100_000_000
 _SHAPE = re.compile(r"\s*(\d{1,9})\s*[x×*,]\s*(\d{1,9})\s*", re.IGNORECASE)
-Advance = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from sklearn.datasets import load_digits, load_sample_image
 
 from unshuffle._core.parameters import check_count, check_memory, check_real, check_seed
 from unshuffle._run.printing import short_repr
+from unshuffle._run.types import Floats
 
-Array = NDArray[np.float64]
 Random = np.random.RandomState
 Seed = int | Random | None
 
@@ -226,7 +226,7 @@ def sample_digits(
     return ink, digits.target[chosen].astype(np.intp)
 
 
-def grid_points(rows: int, columns: int) -> Array:
+def grid_points(rows: int, columns: int) -> Floats:
     """Row and column of each cell of a grid, to match other items with.
 
     Parameters
@@ -260,7 +260,7 @@ def _shuffle_second(X: NDArray, y: NDArray, rng: Random) -> Paired:
     return Paired(X, y[order], np.argsort(order))
 
 
-def _make_view(latent: Array, n_columns: int, bend: float, noise: float, rng: Random) -> Array:
+def _make_view(latent: Floats, n_columns: int, bend: float, noise: float, rng: Random) -> Floats:
     """Smooth functions of the hidden coordinates, plus noise."""
     n_latent = latent.shape[1]
     linear = latent @ rng.randn(n_latent, n_columns) / np.sqrt(n_latent)

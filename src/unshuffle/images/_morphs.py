@@ -17,10 +17,10 @@ from unshuffle._core.parameters import check_count, check_positive, check_real, 
 from unshuffle._files.paths import as_path, check_output_path
 from unshuffle._files.saving import replace_file
 from unshuffle._run.printing import short_repr
+from unshuffle._run.types import Floats
 from unshuffle.images._reading import read_image
 from unshuffle.images._sheets import check_colors
 
-Array = NDArray[np.float64]
 # Small pictures are enlarged to it, so that there are more pixels than points.
 _LONGER_SIDE = 256
 # Weaker contrast is compression noise.
@@ -55,7 +55,7 @@ class Drawing(NamedTuple):
     array([[0., 1.]])
     """
 
-    points: Array
+    points: Floats
     colors: NDArray[np.uint8]
     ground: NDArray[np.uint8]
 
@@ -255,8 +255,8 @@ def _read_scaled(path: Path) -> NDArray[np.uint8]:
 
 
 def _spread_evenly(
-    points: Array, ink: Array, pixels: NDArray[np.uint8]
-) -> tuple[Array, NDArray[np.uint8]]:
+    points: Floats, ink: Floats, pixels: NDArray[np.uint8]
+) -> tuple[Floats, NDArray[np.uint8]]:
     """Points at the centers of the ink nearest to each, and its mean color."""
     rows, columns = np.nonzero(ink)
     weights = ink[rows, columns]
@@ -276,7 +276,7 @@ def _spread_evenly(
     return points, np.rint(means[:, 2:]).astype(np.uint8)
 
 
-def _to_pixels(points: Array, size: int) -> Array:
+def _to_pixels(points: Floats, size: int) -> Floats:
     """Pixel coordinates, y down, with one scale and one center for all moments."""
     low, high = points.min(axis=(0, 1)), points.max(axis=(0, 1))
     extent = float((high - low).max()) or 1.0
@@ -284,7 +284,9 @@ def _to_pixels(points: Array, size: int) -> Array:
     return size / 2 + centered * np.array([1.0, -1.0])
 
 
-def _draw_frame(places: Array, colors: Array, ground: Array, size: int, dot: float) -> Image.Image:
+def _draw_frame(
+    places: Floats, colors: Floats, ground: Floats, size: int, dot: float
+) -> Image.Image:
     fine = Image.new("RGB", (size * _FINER, size * _FINER), _rgb(ground))
     pen = ImageDraw.Draw(fine)
     radius = dot * _FINER / 2
@@ -293,12 +295,12 @@ def _draw_frame(places: Array, colors: Array, ground: Array, size: int, dot: flo
     return fine.reduce(_FINER)
 
 
-def _rgb(color: Array) -> Color:
+def _rgb(color: Floats) -> Color:
     red, green, blue = np.rint(color).astype(int).tolist()
     return red, green, blue
 
 
-def _check_points(points: Any) -> Array:
+def _check_points(points: Any) -> Floats:
     """Points in the plane at one or more moments, shape (n_moments, n_points, 2)."""
     array = as_numbers(points, "`points`")
     if array.ndim != 3 or array.shape[2] != 2 or 0 in array.shape:

@@ -28,11 +28,10 @@ from unshuffle._core.parameters import (
 from unshuffle._quadratic.mean_field import interaction_spread
 from unshuffle._run.parallel import Workers, check_n_jobs
 from unshuffle._run.search import Callback, Search, fit_by_search
+from unshuffle._run.types import Indices, Planes
 from unshuffle.assignment import solve_assignment
 from unshuffle.layout._shape import check_rectangle
 
-Planes = NDArray[np.float32]
-Index = NDArray[np.intp]
 Picture = NDArray[np.uint8]  # (height, width, 3), or tiles of one size
 
 # Squares along a side of a tile by which tiles are compared with each other.
@@ -51,7 +50,7 @@ NARROW = 1.5  # bandwidth below which each neighbor has its own weight
 class Tiling(NamedTuple):
     """A collage: the item in each cell, its two costs, and the objective."""
 
-    items: Index  # copies of tiles: item i is tile i % n_tiles
+    items: Indices  # copies of tiles: item i is tile i % n_tiles
     cost: float
     roughness: float
     value: float
@@ -227,7 +226,7 @@ class Collage(BaseEstimator):
             colors, wanted, (looks - looks.mean(axis=0))[copies], near, self.smoothness
         )
 
-        def offer(items: Index, done: float) -> Tiling:
+        def offer(items: Indices, done: float) -> Tiling:
             found = mosaic.measure(items)
             search.offer(found, rank=-found.value)
             best = search.best or found
@@ -262,7 +261,7 @@ class Collage(BaseEstimator):
         return picture.reshape(rows * tiles.shape[1], columns * tiles.shape[2], 3)
 
 
-def _nearest(colors: Planes, wanted: Planes) -> Index:
+def _nearest(colors: Planes, wanted: Planes) -> Indices:
     """Item of each cell in the assignment closest to the template, eq. (22)."""
     cost = np.empty((len(wanted), len(colors)), dtype=np.float32)
     # Double precision up to here: a tile may be almost equal to the template.
@@ -331,12 +330,12 @@ class Mosaic:
     near: sparse.csr_array  # W: symmetric weights of neighbors, rows sum to 1 on average
     smoothness: float  # s, from 0 to 1
 
-    def template_cost(self, items: Index) -> float:
+    def template_cost(self, items: Indices) -> float:
         """Mean squared difference from the template, of the item in each cell."""
         apart = self.colors[items] - self.wanted
         return float(np.einsum("ij,ij->", apart, apart, dtype=np.float64) / len(items))
 
-    def roughness(self, items: Index) -> float:
+    def roughness(self, items: Indices) -> float:
         """Mean squared difference between neighbors."""
         looks = self.looks[items].astype(np.float64)
         degrees = np.asarray(self.near.sum(axis=1)).ravel()
@@ -345,7 +344,7 @@ class Mosaic:
         total = degrees @ squares - np.einsum("ij,ij->", looks, self.near @ looks)
         return float(2.0 * total / len(items))
 
-    def measure(self, items: Index) -> Tiling:
+    def measure(self, items: Indices) -> Tiling:
         """A collage with its costs and the objective."""
         share, cost, roughness = self.smoothness, self.template_cost(items), self.roughness(items)
         return Tiling(items, cost, roughness, (1 - share) * cost + share / 2 * roughness)
@@ -380,7 +379,7 @@ def neighbor_weights(shape: tuple[int, int], wanted: Planes | None = None) -> sp
     return near * (n_cells / total) if total > 0 else near
 
 
-def smooth(tray: "_Tray", best: Tiling, offer: Callable[[Index, float], Tiling]) -> Tiling:
+def smooth(tray: "_Tray", best: Tiling, offer: Callable[[Indices, float], Tiling]) -> Tiling:
     """Reorder the items of the cells to lower the objective.
 
     Neighbors are averaged over wide surroundings first and narrow ones later, so that similar
@@ -401,7 +400,7 @@ class _Tray:
     """The cells of a collage, with the features of their items and of their surroundings."""
 
     def __init__(
-        self, mosaic: Mosaic, items: Index, shape: tuple[int, int], rng: Any, workers: Workers
+        self, mosaic: Mosaic, items: Indices, shape: tuple[int, int], rng: Any, workers: Workers
     ) -> None:
         from unshuffle.layout._cpu.surfaces import Raster  # numba is slow to load
 
@@ -422,11 +421,11 @@ class _Tray:
         self.put(items)
 
     @property
-    def items(self) -> Index:
+    def items(self) -> Indices:
         """Item of each cell; a copy."""
         return self.bits[-1].astype(np.intp)
 
-    def put(self, items: Index) -> None:
+    def put(self, items: Indices) -> None:
         """Put these items into the cells."""
         self.planes[:] = self.features[items].T
         self.bits[-1] = items
@@ -447,7 +446,7 @@ class _Tray:
             around = (self.mosaic.near @ looks.T).T
             self._reorder(around, cells, DESCENT_SIDE, raise_by)
 
-    def _reorder(self, around: Planes, some: Index | None, side: float, raise_by: float) -> None:
+    def _reorder(self, around: Planes, some: Indices | None, side: float, raise_by: float) -> None:
         """Assign groups of items to their cells, given the features around them."""
         from unshuffle.layout._cpu.anneal import assign_all, draw_groups
 
@@ -459,7 +458,7 @@ class _Tray:
         assign_all(self.bits, self.field, groups, self.prices, least, self.workers)
 
 
-def _independent_cells(shape: tuple[int, int], rng: np.random.Generator) -> list[Index]:
+def _independent_cells(shape: tuple[int, int], rng: np.random.Generator) -> list[Indices]:
     """Split the cells into up to four parts; no two cells of a part touch, even at a corner."""
     line, place = np.divmod(np.arange(shape[0] * shape[1]), shape[1])
     if rng.random() < 0.5:

@@ -27,6 +27,7 @@ from unshuffle._core.parameters import (
 from unshuffle._run.device import find_device, is_tensor, like, to_host
 from unshuffle._run.parallel import check_n_jobs
 from unshuffle._run.search import Callback, Search, fit_by_search
+from unshuffle._run.types import Indices
 from unshuffle.layout._cpu.start import check_start, make_way
 from unshuffle.layout._paper import solve_classic
 from unshuffle.layout._problem import (
@@ -37,7 +38,7 @@ from unshuffle.layout._problem import (
     count_checked,
     is_tabular,
 )
-from unshuffle.layout._shape import Index, Shape, check_frozen_cells
+from unshuffle.layout._shape import Shape, check_frozen_cells
 from unshuffle.metrics import distance_preservation_quality
 
 # Above so many items the score is estimated from 640 of them, or from fewer where each takes
@@ -378,8 +379,8 @@ class GridLayout(BaseEstimator):
             )
 
     def _lay_out(
-        self, items: Any, cells: Shape, frozen: Index, device: Any, *, X: Any = None,
-        start: Index | None = None,
+        self, items: Any, cells: Shape, frozen: Indices, device: Any, *, X: Any = None,
+        start: Indices | None = None,
     ) -> None:  # fmt: skip
         """Solve and store; `fit` passes X to record its columns."""
         kernel, search = self._kernel_for(items), Search[Layout](self.callback)

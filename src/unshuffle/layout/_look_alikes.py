@@ -33,6 +33,7 @@ from unshuffle._run.parallel import (
     product,
     wait_for,
 )
+from unshuffle._run.types import Floats, Indices
 from unshuffle.kernels import combined_gram
 from unshuffle.layout._problem import (
     FARTHEST,
@@ -43,9 +44,6 @@ from unshuffle.layout._problem import (
     leading_components,
     needs_gram,
 )
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 # Products of numbers that two cores form in about half a minute. Items are compared by so many
 # components that there are no more, and by at least LEAST_COMPONENTS.
@@ -73,11 +71,11 @@ class _Scaled(NamedTuple):
         largest = max(float(X.max()), -float(X.min()))
         return cls(X, int(np.frexp(largest)[1]))
 
-    def rows(self, which: slice | Index) -> Array:
+    def rows(self, which: slice | Indices) -> Floats:
         """Some rows."""
         return np.ldexp(self.X[which].astype(np.float64), -self.exponent)
 
-    def middle(self) -> Array:
+    def middle(self) -> Floats:
         """Median of each column, some columns at a time."""
         n_rows, n_columns = self.X.shape
         step = max(1, IN_BLOCK // n_rows)
@@ -88,15 +86,15 @@ class _Scaled(NamedTuple):
 class _ComparedItems(NamedTuple):
     """Items as they are compared: by inner products of vectors, or by a kernel matrix."""
 
-    squares: Array  # products of each item with itself
-    vectors: Array | None = None
-    gram: Array | None = None
+    squares: Floats  # products of each item with itself
+    vectors: Floats | None = None
+    gram: Floats | None = None
     exact: _Scaled | None = None  # rows of which the distances are meant
     n_more: int = 0  # candidates that these may replace others by
 
     @classmethod
     def by_vectors(
-        cls, vectors: Array, exact: _Scaled | None = None, n_more: int = 0
+        cls, vectors: Floats, exact: _Scaled | None = None, n_more: int = 0
     ) -> "_ComparedItems":
         """Items compared by the distances of vectors."""
         return cls(np.einsum("ij,ij->i", vectors, vectors), vectors, None, exact, n_more)
@@ -222,7 +220,7 @@ def _compare_rows(X: Any, kernel: str, random: Random) -> _ComparedItems:
     return _ComparedItems.by_vectors(found, _Scaled.of(X), MORE_BY_COMPONENTS)
 
 
-def _principal_components(X: _Scaled, n_components: int) -> Array:
+def _principal_components(X: _Scaled, n_components: int) -> Floats:
     """Rows in the directions in which a fixed sample of them varies most."""
     n_items, n_columns = X.X.shape
     center = X.middle()
@@ -249,7 +247,7 @@ def _find_nearest(
     n_kept: int,
     n_jobs: int | None,
     on_progress: Callable[[int, int], object] | None,
-) -> Index:
+) -> Indices:
     """The k nearest items of each, some rows at a time."""
     from unshuffle.layout._nearest_loops import keep_nearest  # numba is slow to load
 
@@ -287,7 +285,7 @@ def _find_nearest(
     return found
 
 
-def _sort_exactly(X: _Scaled, begin: int, nearest: Index) -> Index:
+def _sort_exactly(X: _Scaled, begin: int, nearest: Indices) -> Indices:
     """Candidates of some rows by their true distances, equal ones by their numbers."""
     n_rows, n_kept = nearest.shape
     nearest = np.sort(nearest, axis=1)

@@ -13,12 +13,10 @@ from unshuffle._core.parameters import check_memory
 from unshuffle._quadratic.problem import QuadraticProblem, assign_free, climb
 from unshuffle._run.parallel import eigh
 from unshuffle._run.search import Search
+from unshuffle._run.types import Floats, Permutation
 from unshuffle.kernels import center, combined_gram, median_gamma
 from unshuffle.layout._problem import Layout, LayoutProblem, count_checked
 from unshuffle.layout._shape import Shape
-
-Permutation = NDArray[np.intp]
-Array = NDArray[np.float64]
 
 # Matrices of n^2 numbers at the peak.
 N_MATRICES = 9
@@ -78,7 +76,7 @@ def solve_classic(problem: LayoutProblem, search: Search[Layout]) -> Layout:
     return search.best or annealed
 
 
-def squared_distances(shape: Shape, cells: NDArray[np.intp]) -> Array:
+def squared_distances(shape: Shape, cells: NDArray[np.intp]) -> Floats:
     """Squared distances between the listed cells, across the edges where these meet."""
     places = shape.positions(cells).astype(np.float64)
     total = np.zeros((cells.size, cells.size))
@@ -97,7 +95,7 @@ def _by_leading_vectors(problem: QuadraticProblem) -> Iterator[Permutation]:
         yield assign_free(problem, sign * np.outer(items, cells))[0]
 
 
-def _leading_vector(A: Array) -> Array:
+def _leading_vector(A: Floats) -> Floats:
     """Eigenvector of the largest eigenvalue; rounded, so that cells in a line stay equal."""
     last = len(A) - 1
     if last >= LARGE:
@@ -107,7 +105,7 @@ def _leading_vector(A: Array) -> Array:
     return np.asarray(vector.round(9))
 
 
-def _by_components(problem: QuadraticProblem, places: Array) -> Iterator[Permutation]:
+def _by_components(problem: QuadraticProblem, places: Floats) -> Iterator[Permutation]:
     """Starts with the two leading components along rows and columns, in any orientation."""
     values, vectors = eigh(problem.K)
     components = vectors[:, :-3:-1] * np.sqrt(np.maximum(values[:-3:-1], 0.0))

@@ -20,8 +20,9 @@ from unshuffle._core.arrays import (
 from unshuffle._core.grams import check_gram, check_kernel_list, collection_for_each, count_items
 from unshuffle._core.parameters import check_memory
 from unshuffle._run.parallel import one_blas_thread
+from unshuffle._run.types import Indices
 from unshuffle.kernels import center, combined_gram, nystroem_factors
-from unshuffle.layout._shape import Index, Shape
+from unshuffle.layout._shape import Shape
 
 Vectors = NDArray[np.float32]
 Random = np.random.RandomState
@@ -60,10 +61,10 @@ class LayoutProblem:
     kernel: Any
     gamma: Any
     cells: Shape
-    frozen: Index  # (n_frozen, 2): items and the cells they stay in
+    frozen: Indices  # (n_frozen, 2): items and the cells they stay in
     random_state: Any
     n_jobs: int | None
-    start: Index | None = None  # item in each cell to begin with, -1 for none; None is any order
+    start: Indices | None = None  # item in each cell to begin with, -1 for none; None is any order
 
     def frozen_weight(self) -> float:
         """Weight of each frozen item in averages; that of others is 1."""
@@ -92,7 +93,7 @@ class Layout(NamedTuple):
     objective: float = -np.inf  # of the whole layout, if there is one
 
     @property
-    def cells(self) -> Index:
+    def cells(self) -> Indices:
         """Cell of each item."""
         held = np.flatnonzero(self.grid >= 0)
         cells = np.empty(held.size, dtype=np.intp)

@@ -13,8 +13,7 @@ from unshuffle._core.arrays import check_magnitude, check_plain
 from unshuffle._core.grams import check_frozen
 from unshuffle._core.grids import check_points_end
 from unshuffle._core.parameters import check_count, check_memory
-
-Index = NDArray[np.intp]
+from unshuffle._run.types import Indices
 
 _SHAPES = (
     "Give (rows, columns), a 2-D boolean mask, or the row and column of each cell as an array of "
@@ -67,7 +66,7 @@ class Shape:
         """Number of cells that can hold an item."""
         return int(self.cells.sum())
 
-    def positions(self, cells: Index) -> NDArray[Any]:
+    def positions(self, cells: Indices) -> NDArray[Any]:
         """Row and column of each of these cells."""
         if self.points is not None:
             return self.points[cells]
@@ -173,7 +172,9 @@ def _are_counts(shape: Any) -> bool:
     return all(isinstance(each, Integral) and not isinstance(each, bool) for each in shape)
 
 
-def check_frozen_cells(frozen: ArrayLike | None, n_items: int, cells: NDArray[np.bool_]) -> Index:
+def check_frozen_cells(
+    frozen: ArrayLike | None, n_items: int, cells: NDArray[np.bool_]
+) -> Indices:
     """Items and the cells they are fixed to, each item and each cell once, inside the shape."""
     if frozen is None:
         return np.empty((0, 2), dtype=np.intp)

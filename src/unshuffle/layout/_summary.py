@@ -20,10 +20,10 @@ from unshuffle._core.distances import DISTANCES, as_float64, exponential, sample
 from unshuffle._core.grams import Kernel, count_items, gram_copies
 from unshuffle._core.parameters import check_count, check_memory, check_seed
 from unshuffle._run.printing import short_repr
+from unshuffle._run.types import Indices
 from unshuffle.kernels import combined_gram, text_features
 from unshuffle.layout._problem import DENSE_UP_TO, needs_gram
 
-Index = NDArray[np.intp]
 Distances = NDArray[np.float32] | NDArray[np.float64]
 
 # Items that may be chosen, at most, and fewer for kernels that are slow to compute.
@@ -188,7 +188,7 @@ def choose_representatives(
 class _ComparedRows(NamedTuple):
     """Items as their kernel compares them."""
 
-    block: Callable[[Index], NDArray[np.float64]]  # rows of the kernel matrix
+    block: Callable[[Indices], NDArray[np.float64]]  # rows of the kernel matrix
     squares: NDArray[np.float64]  # its diagonal
     vectors: Any = None  # of the items, if there are any
     exact: Any = None  # the same if their distances are those in feature space
@@ -229,8 +229,8 @@ def _inner(X: Any) -> _ComparedRows:
 
 
 def _choose(
-    items: _ComparedRows, candidates: Index, k: int, start: Index | None = None
-) -> tuple[Index, Distances, Index]:
+    items: _ComparedRows, candidates: Indices, k: int, start: Indices | None = None
+) -> tuple[Indices, Distances, Indices]:
     """The best k candidates, the distance of each item to the nearest, and its number."""
     D = _distances(items, candidates)
     known = None if start is None else np.searchsorted(candidates, start)
@@ -239,7 +239,7 @@ def _choose(
     return candidates[chosen], nearest.min(axis=0), nearest.argmin(axis=0)
 
 
-def _draw(vectors: Any, n_items: int, k: int, limit: int, rng: np.random.RandomState) -> Index:
+def _draw(vectors: Any, n_items: int, k: int, limit: int, rng: np.random.RandomState) -> Indices:
     """Candidates: all items, or a sample of distinct ones."""
     if n_items <= max(_MAX_CANDIDATES, 4 * k):
         return np.arange(n_items)
@@ -254,7 +254,7 @@ def _draw(vectors: Any, n_items: int, k: int, limit: int, rng: np.random.RandomS
     return np.sort(order[: max(limit, 4 * k)])
 
 
-def _central(vectors: NDArray[np.float64], labels: Index, n_wanted: int) -> Index:
+def _central(vectors: NDArray[np.float64], labels: Indices, n_wanted: int) -> Indices:
     """Items nearest to the means of their groups, about equally many of each group."""
     rank = np.empty(len(vectors), dtype=np.intp)
     for group in np.unique(labels):
@@ -265,7 +265,7 @@ def _central(vectors: NDArray[np.float64], labels: Index, n_wanted: int) -> Inde
     return np.argsort(rank, kind="stable")[:n_wanted]
 
 
-def _distances(items: _ComparedRows, candidates: Index) -> Distances:
+def _distances(items: _ComparedRows, candidates: Indices) -> Distances:
     """Distance of each candidate (rows) to each item in the feature space of the kernel."""
     squares, n_items = items.squares, items.squares.size
     typical = float(middle(squares[:, None])[0]) or 1.0
@@ -294,7 +294,7 @@ def _distances(items: _ComparedRows, candidates: Index) -> Distances:
 
 
 def _measure(
-    squared: NDArray[Any], X: NDArray[Any], rows: Index, first: Index, second: Index
+    squared: NDArray[Any], X: NDArray[Any], rows: Indices, first: Indices, second: Indices
 ) -> None:
     """Compute the squared distances of some pairs from the differences of their vectors."""
     step = max(1, 2**22 // X.shape[1])
@@ -304,7 +304,7 @@ def _measure(
         squared[i, j] = np.einsum("ij,ij->i", apart, apart)
 
 
-def find_medoids(D: Distances, k: int, *, start: Index | None = None) -> Index:
+def find_medoids(D: Distances, k: int, *, start: Indices | None = None) -> Indices:
     """Choose k rows with a small sum of the distances of all columns to the nearest of them.
 
     No single exchange lowers the sum noticeably. `start` is a choice to improve; None starts
@@ -315,7 +315,7 @@ def find_medoids(D: Distances, k: int, *, start: Index | None = None) -> Index:
     return _exchange(D, _choose_greedily(D, k) if start is None else start)
 
 
-def _choose_greedily(D: Distances, k: int) -> Index:
+def _choose_greedily(D: Distances, k: int) -> Indices:
     """Choose k rows, each time the one that lowers the sum most."""
     sums = D.sum(axis=1, dtype=np.float64)
     chosen = [int(sums.argmin())]
@@ -339,7 +339,7 @@ def _gain(nearest: Distances, row: Distances) -> float:
     return float(np.maximum(nearest - row, 0.0).sum(dtype=np.float64))
 
 
-def _exchange(D: Distances, chosen: Index) -> Index:
+def _exchange(D: Distances, chosen: Indices) -> Indices:
     """Exchange a chosen row for another as soon as that lowers the sum, until none does."""
     state = _Nearest(D, chosen)
     taken = np.zeros(len(D), dtype=bool)
@@ -364,7 +364,7 @@ def _exchange(D: Distances, chosen: Index) -> Index:
 class _Nearest:
     """The two chosen rows nearest to each column, updated with each exchange."""
 
-    def __init__(self, D: Distances, chosen: Index) -> None:
+    def __init__(self, D: Distances, chosen: Indices) -> None:
         self.D = D
         self.chosen = chosen.copy()
         n_items = D.shape[1]
@@ -404,7 +404,7 @@ class _Nearest:
             self.slots[rank, where], self.distances[rank, where] = slot, row[where]
         self._find(np.flatnonzero(stale))
 
-    def _find(self, columns: Index) -> None:
+    def _find(self, columns: Indices) -> None:
         """Find the two nearest of some columns again."""
         found = self.D[np.ix_(self.chosen, columns)]
         two = np.argpartition(found, 1, axis=0)[:2]

@@ -27,6 +27,7 @@ from unshuffle._quadratic.mean_field import interaction_spread
 from unshuffle._run.parallel import count_threads, one_blas_thread
 from unshuffle._run.printing import duration, warn_user
 from unshuffle._run.search import Callback, SearchState, asks_to_stop
+from unshuffle._run.types import Floats, Permutation
 from unshuffle.assignment import soft_assignment
 from unshuffle.matching._dense.auto_kernel import (
     Choice,
@@ -36,14 +37,7 @@ from unshuffle.matching._dense.auto_kernel import (
     kernel_for,
     tables_of,
 )
-from unshuffle.matching._dense.pair import (
-    ONE_WIDTH,
-    WIDTHS,
-    Array,
-    KernelPair,
-    Permutation,
-    compute_views,
-)
+from unshuffle.matching._dense.pair import ONE_WIDTH, WIDTHS, KernelPair, compute_views
 from unshuffle.matching._dense.paper import solve_by_paper
 from unshuffle.matching._dense.search import (
     FINISHED,
@@ -103,7 +97,7 @@ class Answer:
     converged: bool
     shares: Any  # with `candidates`, `soft_matches` and `components`
     pair: KernelPair | None = None  # of small collections, for `certify`
-    weights: Array | None = None  # of kernels that were compared one by one
+    weights: Floats | None = None  # of kernels that were compared one by one
 
 
 class Fit(ABC):
@@ -135,7 +129,7 @@ class Fit(ABC):
         """What was found, in the user's order of collections."""
 
     @abstractmethod
-    def judge(self, interrupted: bool) -> tuple[float, Array]:
+    def judge(self, interrupted: bool) -> tuple[float, Floats]:
         """Ambiguity of the matching and, for each item of X, how sure its partner is."""
 
     @abstractmethod
@@ -395,7 +389,7 @@ class DenseFit(Fit):
             fixed=sorting.kernel_weights is not None,
         )
 
-    def _linear_kernels(self, n_known: int) -> tuple[Array, Array] | None:
+    def _linear_kernels(self, n_known: int) -> tuple[Floats, Floats] | None:
         """Linear kernels, if a linear map has fewer unknowns than there are known pairs."""
         tables, choice = self.tables, self.choice
         if tables is None or choice is None:
@@ -452,7 +446,7 @@ class DenseFit(Fit):
             weights=self._view_weights(outcome),
         )
 
-    def _view_weights(self, outcome: Outcome) -> Array | None:
+    def _view_weights(self, outcome: Outcome) -> Floats | None:
         """Weights of all kernels of a list, if they were compared one by one; they sum to 1."""
         if not self.pair.views:
             return None
@@ -461,7 +455,7 @@ class DenseFit(Fit):
             weights[weights > 0] = outcome.views.weights
         return weights / weights.sum()
 
-    def judge(self, interrupted: bool) -> tuple[float, Array]:
+    def judge(self, interrupted: bool) -> tuple[float, Floats]:
         """Ambiguity of the matching and, for each item of X, how often its partner comes back."""
         pair, outcome = self.search.pair, self.search.found
         n_resamples = INTERRUPTED_RESAMPLES if interrupted else N_RESAMPLES
@@ -472,7 +466,7 @@ class DenseFit(Fit):
         self.alternatives = Alternatives(alike, kept, n_rivals)
         return ambiguity, np.minimum(each, alike)
 
-    def _of_first(self, shares: Array) -> Array:
+    def _of_first(self, shares: Floats) -> Floats:
         """Shares of the items of the smaller collection as those of the items of X."""
         pair, matching = self.search.pair, self.search.found.matching
         if not pair.swapped:
@@ -508,7 +502,7 @@ class DenseShares:
 
     def __init__(
         self,
-        slopes: list[Array],
+        slopes: list[Floats],
         spreads: list[float],
         frozen: NDArray[np.intp],
         components: NDArray[np.float32],
@@ -516,7 +510,7 @@ class DenseShares:
         self.slopes, self.spreads, self.frozen = slopes, spreads, frozen
         self.components = components  # of the squared kernel of X
 
-    def soft_matches(self, temperature: float, number: int = 0) -> Array:
+    def soft_matches(self, temperature: float, number: int = 0) -> Floats:
         """Share of each item of X in each item of y."""
         with warnings.catch_warnings():
             # A few digits of the shares are enough.

@@ -26,6 +26,7 @@ from unshuffle._core.parameters import (
 from unshuffle._run.parallel import check_n_jobs, count_threads
 from unshuffle._run.printing import warn_user
 from unshuffle._run.search import Callback, SearchState, before_results, fit_by_search
+from unshuffle._run.types import Permutations
 from unshuffle.matching._dense.pair import compute_gram
 from unshuffle.matching._matches import take
 from unshuffle.matching._several.joint import (
@@ -33,7 +34,6 @@ from unshuffle.matching._several.joint import (
     AlignmentEvidence,
     AlignmentSearch,
     Ensemble,
-    Permutations,
     gather_alignment_evidence,
     onto_first,
     solve_multiway,

@@ -25,12 +25,10 @@ from unshuffle._core.grams import is_collection
 from unshuffle._core.parameters import check_memory
 from unshuffle._core.scalings import SCALERS, Scale
 from unshuffle._run.parallel import eigh, product
+from unshuffle._run.types import Floats, Pairs
 from unshuffle.assignment import soft_assignment, solve_assignment
 from unshuffle.matching._low_rank.pair import Scores
 from unshuffle.matching._matches import Matches, feature_names, item_names, without_names
-
-Array = NDArray[np.float64]
-Pairs = NDArray[np.intp]
 
 FEWEST_PAIRS = 5
 # Pairs that teach the map, landmarks of its kernel, and components that it predicts, at most.
@@ -62,7 +60,7 @@ FARTHEST = 1e4
 N_CANDIDATES = 5
 
 
-def as_table(collection: Any, kernel: Any, name: str) -> Array:
+def as_table(collection: Any, kernel: Any, name: str) -> Floats:
     """Features of a collection in one table; of several tables, side by side."""
     if is_precomputed(kernel):
         raise ValueError(
@@ -119,7 +117,7 @@ class UnseenItems:
             self.learned = PairMap(X, y, sorting.pairs_, confidences, scaling=sorting.scaling_)
         return self.learned
 
-    def transform(self, sorting: Any, X: Any) -> Array:
+    def transform(self, sorting: Any, X: Any) -> Floats:
         """Expected features of items of the first collection."""
         table = self._check_first(sorting, X)
         return self.learn(sorting).transform(table)
@@ -158,7 +156,7 @@ class UnseenItems:
             n_columns = self.learn(sorting).n_columns[1]
         return np.array([f"y{number}" for number in range(n_columns)], dtype=np.object_)
 
-    def _check_first(self, sorting: Any, X: Any) -> Array:
+    def _check_first(self, sorting: Any, X: Any) -> Floats:
         table = as_table(X, sorting.kernel_, "X")
         if hasattr(sorting, "n_features_in_"):
             # compares the columns
@@ -202,10 +200,10 @@ class PairMap:
 
     def __init__(
         self,
-        X: Array,
-        y: Array,
+        X: Floats,
+        y: Floats,
         pairs: Pairs,
-        weights: Array | None = None,
+        weights: Floats | None = None,
         *,
         scaling: str = "as given",
     ) -> None:
@@ -234,9 +232,9 @@ class PairMap:
 
     def _learn(
         self,
-        first: Array,
-        second: Array,
-        weights: Array,
+        first: Floats,
+        second: Floats,
+        weights: Floats,
         scalers: dict[str, tuple[Scale, Scale]],
     ) -> None:
         """Learn in each scaling, and keep what does best at pairs left out.
@@ -247,7 +245,7 @@ class PairMap:
         given = Projection(second, weights)
         features = given(second)
         placings, matchings = [], []
-        kinds: tuple[Callable[[Array], Scale], ...] = (LinearFeatures, GaussianFeatures)
+        kinds: tuple[Callable[[Floats], Scale], ...] = (LinearFeatures, GaussianFeatures)
         for scale_x, scale_y in scalers.values():
             A, B = scale_x(first), scale_y(second)
             scaled = given if B is second else Projection(B, weights)
@@ -269,12 +267,12 @@ class PairMap:
         self._given, self._matching = given, best
         self._placing = min(placings, key=lambda each: each.error)
 
-    def transform(self, X_new: Array) -> Array:
+    def transform(self, X_new: Floats) -> Floats:
         """Expected features, in the second table as given, of items of the first."""
         self._check_columns(X_new, 0, "X")
         return self._given.undo(self._placing.predict(X_new))
 
-    def scores(self, X_new: Array, y_new: Array) -> Scores:
+    def scores(self, X_new: Floats, y_new: Floats) -> Scores:
         """Log-likelihood ratios of all pairs, plus half the squared length of each query."""
         self._check_columns(X_new, 0, "X")
         self._check_columns(y_new, 1, "y")
@@ -282,7 +280,7 @@ class PairMap:
         targets = best.components(best.scale_y(y_new))
         return best.errors.scores(best.placing.predict(X_new), targets)
 
-    def _check_columns(self, table: Array, side: int, name: str) -> None:
+    def _check_columns(self, table: Floats, side: int, name: str) -> None:
         if table.shape[1] != self.n_columns[side]:
             raise ValueError(
                 f"{name} has {table.shape[1]} columns, and the collection that was fitted has "
@@ -296,9 +294,9 @@ class Placing(NamedTuple):
     error: float  # mean squared error at pairs left out
     scale_x: Scale
     ridge: "Ridge"
-    coefficients: Array
+    coefficients: Floats
 
-    def predict(self, X_new: Array) -> Array:
+    def predict(self, X_new: Floats) -> Floats:
         """Expected components of items of the first table."""
         return product(self.ridge.features(self.scale_x(X_new)), self.coefficients)
 
@@ -310,13 +308,13 @@ class MatchedItems(NamedTuple):
     scale_y: Scale
     components: "Projection"
     errors: "Errors"
-    evidence: Array  # log-likelihood ratios of the pairs that taught it
+    evidence: Floats  # log-likelihood ratios of the pairs that taught it
 
 
 class Projection:
     """Principal components of unit variance of a table, and back."""
 
-    def __init__(self, table: Array, weights: Array) -> None:
+    def __init__(self, table: Floats, weights: Floats) -> None:
         self.center = np.average(table, axis=0, weights=weights)
         # Squares of very large and very small numbers do not exist.
         self.unit = float(np.abs(table - self.center).max()) or 1.0
@@ -326,11 +324,11 @@ class Projection:
         )
         self.spreads, self.axes = spreads, axes
 
-    def __call__(self, table: Array) -> Array:
+    def __call__(self, table: Floats) -> Floats:
         """Components of the rows of a table."""
         return product((table - self.center) / self.unit, self.axes) / self.spreads
 
-    def undo(self, components: Array) -> Array:
+    def undo(self, components: Floats) -> Floats:
         """Rows with these components."""
         return product(components * self.spreads, self.axes.T) * self.unit + self.center
 
@@ -338,7 +336,7 @@ class Projection:
 class GaussianFeatures:
     """Features whose inner products are a Gaussian kernel, exactly if there are few items."""
 
-    def __init__(self, X: Array) -> None:
+    def __init__(self, X: Floats) -> None:
         drawn = np.random.default_rng(0).permutation(len(X))[:MOST_LANDMARKS]
         self.landmarks = X[np.sort(drawn)]
         try:
@@ -349,10 +347,10 @@ class GaussianFeatures:
         kept = values > 1e-10 * values[-1]
         self.whiten = vectors[:, kept] / np.sqrt(values[kept])
 
-    def _kernel(self, X: Array) -> Array:
+    def _kernel(self, X: Floats) -> Floats:
         return exponential_of(squared_distances(X, self.landmarks), self.gamma)
 
-    def __call__(self, X: Array) -> Array:
+    def __call__(self, X: Floats) -> Floats:
         """Features of the rows of a table."""
         return product(self._kernel(X), self.whiten)
 
@@ -360,10 +358,10 @@ class GaussianFeatures:
 class LinearFeatures:
     """The columns themselves."""
 
-    def __init__(self, X: Array) -> None:
+    def __init__(self, X: Floats) -> None:
         pass
 
-    def __call__(self, X: Array) -> Array:
+    def __call__(self, X: Floats) -> Floats:
         """Features of the rows of a table."""
         return X
 
@@ -371,7 +369,7 @@ class LinearFeatures:
 class Ridge:
     """Ridge regression on the features of weighted items, of any strength."""
 
-    def __init__(self, lift: Scale, X: Array, weights: Array) -> None:
+    def __init__(self, lift: Scale, X: Floats, weights: Floats) -> None:
         self.lift = lift
         features = lift(X)
         self.center = np.average(features, axis=0, weights=weights)
@@ -380,11 +378,11 @@ class Ridge:
         centered = (features - self.center) / self.unit * np.sqrt(self.shares)[:, None]
         self.left, self.values, self.axes = decompose(centered, max(MOST_LANDMARKS, LARGE))
 
-    def features(self, X: Array) -> Array:
+    def features(self, X: Floats) -> Floats:
         """Principal features of items, new ones included."""
         return product((self.lift(X) - self.center) / self.unit, self.axes)
 
-    def fit(self, targets: Array) -> tuple[Array, Array]:
+    def fit(self, targets: Floats) -> tuple[Floats, Floats]:
         """Coefficients of each target, and its predictions by all other items.
 
         The strength of each target is the one with the smallest error of these predictions.
@@ -408,7 +406,7 @@ class Ridge:
         return factors * inner, left_out
 
 
-def decompose(table: Array, most: int) -> tuple[Array, Array, Array]:
+def decompose(table: Floats, most: int) -> tuple[Floats, Floats, Floats]:
     """Left vectors, singular values and right vectors, the leading ones that are not zero."""
     n_rows, n_columns = table.shape
     if min(n_rows, n_columns) > LARGE:
@@ -427,11 +425,11 @@ class Errors(NamedTuple):
     """Gaussian model of the errors of predicted components."""
 
     value: float  # mean log-probability of the partners of pairs left out
-    whiten: Array  # (rank, rank): errors times this are independent with unit variance
+    whiten: Floats  # (rank, rank): errors times this are independent with unit variance
     log_scale: float  # logarithm of its determinant
     temperature: float
 
-    def scores(self, predicted: Array, targets: Array) -> Scores:
+    def scores(self, predicted: Floats, targets: Floats) -> Scores:
         """Log-likelihood ratios of all pairs, plus half the squared length of each query."""
         rank = len(self.whiten)
         predicted, targets = (
@@ -443,7 +441,7 @@ class Errors(NamedTuple):
         single = root * queries, root * keys, self.temperature * bias
         return Scores(*(each.astype(np.float32) for each in single))
 
-    def evidence(self, targets: Array, predicted: Array) -> Array:
+    def evidence(self, targets: Floats, predicted: Floats) -> Floats:
         """Log-likelihood ratio of each given pair."""
         rank = len(self.whiten)
         errors = (targets - predicted)[:, :rank] @ self.whiten
@@ -451,7 +449,7 @@ class Errors(NamedTuple):
         return np.asarray(self.temperature * (ratio + self.log_scale))
 
 
-def choose_errors(targets: Array, left_out: Array, weights: Array) -> Errors:
+def choose_errors(targets: Floats, left_out: Floats, weights: Floats) -> Errors:
     """Model under which pairs left out find their partners most surely."""
     errors = targets - left_out
     rng = np.random.default_rng(0)
@@ -459,7 +457,7 @@ def choose_errors(targets: Array, left_out: Array, weights: Array) -> Errors:
     columns = rng.permutation(len(targets))[:MOST_SCORED]
     best, n_components = (-np.inf, 0, 0.0, 1.0), targets.shape[1]
     for rank in sorted({min(rank, n_components) for rank in RANKS}):
-        trials: list[list[Array]] = [[] for _ in SHRINKS]
+        trials: list[list[Floats]] = [[] for _ in SHRINKS]
         shares = []
         for fold in range(N_FOLDS):
             held = columns[folds[columns] == fold]
@@ -492,20 +490,20 @@ def choose_errors(targets: Array, left_out: Array, weights: Array) -> Errors:
 class ErrorSpectrum:
     """Correlations of errors, which may be shrunk towards none."""
 
-    def __init__(self, errors: Array, weights: Array) -> None:
+    def __init__(self, errors: Floats, weights: Floats) -> None:
         shares = weights / weights.sum()
         self.spreads = np.maximum(np.sqrt(shares @ errors**2), LEAST_ERROR)
         scaled = errors / self.spreads
         self.values, self.vectors = eigh((scaled * shares[:, None]).T @ scaled)
 
-    def _deviations(self, shrink: float) -> Array:
+    def _deviations(self, shrink: float) -> Floats:
         return np.sqrt(np.maximum((1.0 - shrink) * self.values + shrink, 1e-9))
 
-    def whiten(self, shrink: float) -> Array:
+    def whiten(self, shrink: float) -> Floats:
         """Matrix that makes errors independent with unit variance."""
         return self.vectors / self._deviations(shrink) / self.spreads[:, None]
 
-    def tiles(self, predicted: Array, targets: Array) -> Iterator[Array]:
+    def tiles(self, predicted: Floats, targets: Floats) -> Iterator[Floats]:
         """Scores of all pairs, for each of the `SHRINKS`."""
         queries, keys = ((each / self.spreads) @ self.vectors for each in (predicted, targets))
         marginal = 0.5 * (targets**2).sum(axis=1)
@@ -515,7 +513,7 @@ class ErrorSpectrum:
             yield (queries * precise) @ keys.T + bias
 
 
-def log_probabilities(scores: Array) -> Array:
+def log_probabilities(scores: Floats) -> Floats:
     """Log-probability of column i for row i, at each temperature, (n_temperatures, n_rows)."""
     below = scores - scores.max(axis=1, keepdims=True)
     own = np.diagonal(below)

@@ -9,19 +9,18 @@ from numpy.typing import NDArray
 from unshuffle._core.arrays import check_magnitude, check_same_items
 from unshuffle._core.grams import Kernel, check_centered_norm, count_items, gram_copies
 from unshuffle._core.parameters import check_flag, check_memory, check_option
+from unshuffle._run.types import Floats
 from unshuffle.kernels import center, combined_gram
 
-Array = NDArray[np.float64]
 
-
-def hsic_biased(K: Array, L: Array) -> float:
+def hsic_biased(K: Floats, L: Floats) -> float:
     """Biased HSIC of two kernel matrices in a common order, (n - 1)^-2 tr(H K H L), eq. (4)."""
     n_items = K.shape[0]
     # L too: where it is far from zero, sums that cancel would leave rounding.
     return float(np.sum(_centered(K) * _centered(L))) / (n_items - 1) ** 2
 
 
-def hsic_zeroed(K: Array, L: Array) -> float:
+def hsic_zeroed(K: Floats, L: Floats) -> float:
     """HSIC with the diagonals of both centered kernels removed.
 
     A text is far more similar to itself than to any other, and n large diagonal
@@ -33,7 +32,7 @@ def hsic_zeroed(K: Array, L: Array) -> float:
     return float(np.sum(product) - np.trace(product)) / (n_items - 1) ** 2
 
 
-def hsic_unbiased(K: Array, L: Array) -> float:
+def hsic_unbiased(K: Floats, L: Floats) -> float:
     """Unbiased HSIC: its mean over samples of independent data is zero.
 
     Song, Smola, Gretton, Bedo, Borgwardt, "Feature selection via dependence
@@ -54,7 +53,7 @@ def hsic_unbiased(K: Array, L: Array) -> float:
     ) / (n_items * (n_items - 3))
 
 
-def _centered(K: Array) -> Array:
+def _centered(K: Floats) -> Floats:
     K = K - K[0, -1]  # a large constant would cost the means digits
     means = K.mean(axis=0)
     return np.asarray(K - means[:, None] - means[None, :] + means.mean())

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from unshuffle._core.matrix_exponentials import Array
+from unshuffle._run.types import Floats
 from unshuffle.orbits._problem import MatrixSpace
 
 _COMMUTING = 1e-8  # norm of a commutator of unit matrices that counts as zero
 _CLOSED = 0.05  # share of the commutators outside the span of an algebra, from noisy generators
 
 
-def structure_constants(generators: Array) -> tuple[Array, float]:
+def structure_constants(generators: Floats) -> tuple[Floats, float]:
     """Structure constants, and the share of the commutators outside the span of the generators.
 
     [V_i, V_j] = sum_c constants[i, j, c] V_c + rest. The share is 0 if the generators span a Lie
@@ -24,7 +24,7 @@ def structure_constants(generators: Array) -> tuple[Array, float]:
     return constants, float(np.linalg.norm(rest)) / whole
 
 
-def complete_algebra(space: MatrixSpace, generators: Array, wanted: int) -> Array | None:
+def complete_algebra(space: MatrixSpace, generators: Floats, wanted: int) -> Floats | None:
     """Generators and their commutators, in coordinates, if these span an algebra of `wanted`.
 
     `generators` are orthonormal coordinates. None if they commute, if the algebra has another
@@ -58,6 +58,6 @@ def describe_open(n_determined: int, n_generators: int) -> str:
     )
 
 
-def _brackets(generators: Array) -> Array:
+def _brackets(generators: Floats) -> Floats:
     products = generators[:, None] @ generators[None, :]
     return np.asarray(products - np.swapaxes(products, 0, 1))

@@ -11,15 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._core.matrix_exponentials import exponentials, one_norms
+from unshuffle._run.types import Floats
 
-Array = NDArray[np.float64]
 _STEP = 2.0  # largest 1-norm of one Taylor step; keeps cancellation small
 _TERMS = 25  # _STEP**26 / 26! is below rounding
 _MOST_STEPS = 64  # of matrices of any size
 _BLOCK = 2_000_000  # numbers in a stack of matrices
 
 
-def action(A: Array, z: Array) -> Array:
+def action(A: Floats, z: Floats) -> Floats:
     """Vectors exp(A_n) z_n without forming the exponentials; not finite on overflow."""
     result = np.empty(z.shape)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -35,7 +35,7 @@ def action(A: Array, z: Array) -> Array:
     return result
 
 
-def jacobian(A: Array, z: Array, directions: Array) -> tuple[Array, Array]:
+def jacobian(A: Floats, z: Floats, directions: Floats) -> tuple[Floats, Floats]:
     """Vectors exp(A_n) z_n, and their derivatives (n, d, k) as A_n moves along `directions`."""
     columns = np.ascontiguousarray(directions.transpose(2, 1, 0).reshape(z.shape[1], -1))
     result, changes = np.empty(z.shape), np.empty((*z.shape, len(directions)))
@@ -60,7 +60,7 @@ def jacobian(A: Array, z: Array, directions: Array) -> tuple[Array, Array]:
     return result, changes
 
 
-def pullback(A: Array, z: Array, w: Array) -> tuple[Array, Array]:
+def pullback(A: Floats, z: Floats, w: Floats) -> tuple[Floats, Floats]:
     """Vectors exp(A_n) z_n, and the gradients of w_n'exp(A_n) z_n with respect to A_n."""
     result, gradient = np.empty(z.shape), np.empty(A.shape)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -76,7 +76,7 @@ def pullback(A: Array, z: Array, w: Array) -> tuple[Array, Array]:
     return result, gradient
 
 
-def _large_jacobian(A: Array, z: Array, directions: Array) -> tuple[Array, Array]:
+def _large_jacobian(A: Floats, z: Floats, directions: Floats) -> tuple[Floats, Floats]:
     n, d, _ = A.shape
     moved, changes = np.empty(z.shape), np.empty((*z.shape, len(directions)))
     block = max(1, _BLOCK // (n * (2 * d) ** 2))
@@ -90,7 +90,7 @@ def _large_jacobian(A: Array, z: Array, directions: Array) -> tuple[Array, Array
     return moved, changes
 
 
-def _with_derivative(A: Array, directions: Array) -> tuple[Array, Array]:
+def _with_derivative(A: Floats, directions: Floats) -> tuple[Floats, Floats]:
     """exp(A_n), and its derivative along D_n: blocks of the exponential of [[A, D], [0, A]]."""
     n, d, _ = A.shape
     # The derivative is linear in D, so D is scaled down to keep the norm that of A.
@@ -102,7 +102,7 @@ def _with_derivative(A: Array, directions: Array) -> tuple[Array, Array]:
     return found[:, :d, :d], found[:, :d, d:] * sizes
 
 
-def _pullback(step: Array, z: Array, w: Array, n_steps: int) -> tuple[Array, Array]:
+def _pullback(step: Floats, z: Floats, w: Floats, n_steps: int) -> tuple[Floats, Floats]:
     transposed = np.swapaxes(step, 1, 2)
     forward, moved = [], z
     for _ in range(n_steps):
@@ -118,19 +118,19 @@ def _pullback(step: Array, z: Array, w: Array, n_steps: int) -> tuple[Array, Arr
     return np.asarray(moved), gradient / n_steps
 
 
-def _most_steps(A: Array) -> int:
+def _most_steps(A: Floats) -> int:
     """Power of two about the size of the matrices; with more steps, squaring them is faster."""
     return 1 << (min(A.shape[-1], _MOST_STEPS).bit_length() - 1)
 
 
-def _groups(A: Array) -> list[tuple[NDArray[np.intp], int]]:
+def _groups(A: Floats) -> list[tuple[NDArray[np.intp], int]]:
     """Indices of matrices of similar norm, with their number of Taylor steps: 1, 2, 4, ..."""
     norms = np.nan_to_num(one_norms(A), nan=np.inf, posinf=np.inf)
     doublings = np.ceil(np.log2(np.clip(norms / _STEP, 1.0, 2.0 * _most_steps(A))))
     return [(np.flatnonzero(doublings == each), 2 ** int(each)) for each in np.unique(doublings)]
 
 
-def _series(A: Array, z: Array, *, weighted: bool = True) -> Array:
+def _series(A: Floats, z: Floats, *, weighted: bool = True) -> Floats:
     """Terms A^k z, over k! where `weighted`, for k = 0 to _TERMS."""
     terms = np.empty((_TERMS + 1, *z.shape))
     terms[0] = z
@@ -141,12 +141,12 @@ def _series(A: Array, z: Array, *, weighted: bool = True) -> Array:
     return terms
 
 
-def _weighted(powers: Array) -> Array:
+def _weighted(powers: Floats) -> Floats:
     factorials = np.cumprod(np.maximum(np.arange(len(powers), dtype=np.float64), 1.0))
     return np.asarray(powers / factorials[:, None, None])
 
 
-def _hankel() -> Array:
+def _hankel() -> Floats:
     k = np.arange(_TERMS + 1)
     total = k[:, None] + k[None, :] + 1
     table = np.array([1.0 / factorial(int(each)) for each in range(2 * _TERMS + 2)])

@@ -10,7 +10,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import breadth_first_order
 from sklearn.metrics import pairwise_distances_argmin
 
-from unshuffle._core.matrix_exponentials import Array, Motion
+from unshuffle._core.matrix_exponentials import Motion
+from unshuffle._run.types import Floats
 from unshuffle.orbits._least_squares import connect
 from unshuffle.orbits._locate import locate
 from unshuffle.orbits._problem import PROTOTYPE, OrbitProblem, VectorPairs, build_problem
@@ -67,13 +68,13 @@ class HeldOutErrors:
 class HeldOutFit:
     """A fit, and how to repeat it on some of the rows."""
 
-    X: Array
-    targets: Array | None
+    X: Floats
+    targets: Floats | None
     problem: OrbitProblem
-    generators: Array
-    coefficients: Array
+    generators: Floats
+    coefficients: Floats
     options: dict[str, Any]  # of `build_problem`
-    learn: Callable[[OrbitProblem], Array]  # the matrices of a problem
+    learn: Callable[[OrbitProblem], Floats]  # the matrices of a problem
 
     def leave_out(self) -> HeldOutErrors:
         """Errors of fits without some rows between the others, and without the end of the orbit.
@@ -134,7 +135,7 @@ class HeldOutFit:
 
     def _places(
         self, rows: Rows, kept: Rows, part: OrbitProblem, motion: Motion, connected: bool
-    ) -> Array:
+    ) -> Floats:
         """Where the motion leads closest to rows: from the prototype, a source or a near row."""
         V, X = motion.generators, self.X
         aims = X[rows] if self.targets is None else self.targets[rows]
@@ -150,7 +151,7 @@ class HeldOutFit:
         return np.array(moved)
 
 
-def _positions(problem: OrbitProblem, coefficients: Array) -> Array | None:
+def _positions(problem: OrbitProblem, coefficients: Floats) -> Floats | None:
     """Coefficients of the rows along the widest direction, added up from pair to pair.
 
     None if the pairs do not connect all rows, which may then lie on several orbits. The prototype
@@ -174,7 +175,7 @@ def _positions(problem: OrbitProblem, coefficients: Array) -> Array | None:
     return np.asarray(position if from_start.max() >= -from_start.min() else -position)
 
 
-def _is_closed(pairs: VectorPairs, X: Array, position: Array) -> bool:
+def _is_closed(pairs: VectorPairs, X: Floats, position: Floats) -> bool:
     """Whether the last row is about one step away from the first, as after a full turn."""
     step = pairs.scale * float(np.median(np.linalg.norm(pairs.targets - pairs.sources, axis=1)))
     gap = float(np.linalg.norm(X[position.argmax()] - X[position.argmin()]))

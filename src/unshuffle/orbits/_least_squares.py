@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
-from unshuffle._core.matrix_exponentials import Array, matrices_of, matrix_norms
+from unshuffle._core.matrix_exponentials import matrices_of, matrix_norms
+from unshuffle._run.types import Floats
 from unshuffle.orbits._exponential_derivatives import action, jacobian, pullback
 from unshuffle.orbits._problem import MatrixSpace, VectorPairs
 
@@ -21,8 +22,8 @@ _MAX_NORM = 12.0  # largest 1-norm of a matrix; the time of its exponential grow
 class Descent:
     """State of one descent."""
 
-    generators: Array  # orthonormal coordinates, (k, p)
-    coefficients: Array  # of each pair, (n, k)
+    generators: Floats  # orthonormal coordinates, (k, p)
+    coefficients: Floats  # of each pair, (n, k)
     path: list[float]  # cost at the start and after each step; never rises
     converged: bool = False
 
@@ -35,7 +36,7 @@ class Descent:
 Report = Callable[[Descent], None]
 
 
-def start_descent(space: MatrixSpace, pairs: VectorPairs, generators: Array) -> Descent:
+def start_descent(space: MatrixSpace, pairs: VectorPairs, generators: Floats) -> Descent:
     """Fit the coefficients of given generators, which stay fixed."""
     V = space.matrices(generators)
     start = _linear_coefficients(V, pairs.targets, pairs.sources)
@@ -120,15 +121,15 @@ def _levenberg_marquardt(
 class _NormalEquations:
     """Normal equations of one step: a block for all generators and a block for each pair."""
 
-    generators: Array  # (kp, kp)
-    mixed: Array  # (n, k, kp)
-    coefficients: Array  # (n, k, k)
-    gradient_generators: Array  # (kp,)
-    gradient_coefficients: Array  # (n, k)
+    generators: Floats  # (kp, kp)
+    mixed: Floats  # (n, k, kp)
+    coefficients: Floats  # (n, k, k)
+    gradient_generators: Floats  # (kp,)
+    gradient_coefficients: Floats  # (n, k)
 
     @classmethod
     def at(
-        cls, space: MatrixSpace, pairs: VectorPairs, run: Descent, basis: Array
+        cls, space: MatrixSpace, pairs: VectorPairs, run: Descent, basis: Floats
     ) -> "_NormalEquations":
         """Linearize the residuals at the current state."""
         V, c = space.matrices(run.generators), run.coefficients
@@ -151,7 +152,7 @@ class _NormalEquations:
             gradient_coefficients=np.einsum("ndi,nd->ni", by_c, missed),
         )
 
-    def step(self, damping: float) -> tuple[Array, Array]:
+    def step(self, damping: float) -> tuple[Floats, Floats]:
         """Changes of the generators (k, p) and of the coefficients (n, k)."""
         n, k, n_unknowns = self.mixed.shape
         tiny = np.finfo(float).tiny
@@ -183,11 +184,11 @@ def _lbfgs(
     # A coefficient affects one pair, a generator all pairs: bring both to one scale.
     weight = max(float(np.sqrt(np.mean(run.coefficients**2))), 1e-6)
 
-    def unpack(vector: Array) -> tuple[Array, Array]:
+    def unpack(vector: Floats) -> tuple[Floats, Floats]:
         inner, outer = vector[: shape[0] * shape[1]], vector[shape[0] * shape[1] :]
         return inner.reshape(shape) / weight, outer.reshape(n, k)
 
-    def cost(vector: Array) -> tuple[float, Array]:
+    def cost(vector: Floats) -> tuple[float, Floats]:
         generators, coefficients = unpack(vector)
         with np.errstate(all="ignore"):
             value, by_V, by_c = squared_error(space.matrices(generators), coefficients, pairs)
@@ -210,7 +211,7 @@ def _lbfgs(
     return run
 
 
-def connect(generators: Array, targets: Array, sources: Array) -> Array:
+def connect(generators: Floats, targets: Floats, sources: Floats) -> Floats:
     """Coefficients that move the source of each pair closest to its target, a local optimum."""
     block = max(1, _BLOCK // targets.shape[1] ** 2)
     parts = []
@@ -222,15 +223,15 @@ def connect(generators: Array, targets: Array, sources: Array) -> Array:
 
 
 def fit_coefficients(
-    generators: Array,
-    targets: Array,
-    sources: Array,
-    start: Array,
+    generators: Floats,
+    targets: Floats,
+    sources: Floats,
+    start: Floats,
     *,
     max_iter: int = 50,
     tol: float = 1e-12,
     max_norm: float = _MAX_NORM,
-) -> tuple[Array, Array]:
+) -> tuple[Floats, Floats]:
     """Minimize |x - exp(sum c V) x'|^2 over the coefficients c of each pair, from `start`.
 
     Levenberg-Marquardt for all pairs at once; a pair is done when its squared distance falls by
@@ -266,13 +267,13 @@ def fit_coefficients(
     return found, best
 
 
-def _limit_norms(generators: Array, coefficients: Array, max_norm: float = _MAX_NORM) -> Array:
+def _limit_norms(generators: Floats, coefficients: Floats, max_norm: float = _MAX_NORM) -> Floats:
     """Shorten coefficients whose matrix has a 1-norm above `max_norm`."""
     norms = np.maximum(matrix_norms(generators, coefficients), 1e-300)
     return np.asarray(coefficients * np.minimum(1.0, max_norm / norms)[:, None])
 
 
-def _linear_coefficients(generators: Array, targets: Array, sources: Array) -> Array:
+def _linear_coefficients(generators: Floats, targets: Floats, sources: Floats) -> Floats:
     """Coefficients from the linearization x - x' = sum c V (x + x') / 2."""
     middle = 0.5 * (targets + sources)
     flows = np.einsum("kij,nj->nik", generators, middle)
@@ -282,28 +283,30 @@ def _linear_coefficients(generators: Array, targets: Array, sources: Array) -> A
     return _limit_norms(generators, np.einsum("nki,ni->nk", inverse, targets - sources))
 
 
-def _cost(V: Array, coefficients: Array, pairs: VectorPairs) -> float:
+def _cost(V: Floats, coefficients: Floats, pairs: VectorPairs) -> float:
     """Sum of squared distances; infinite if a trial step overflows."""
     total = float(_squares(V, coefficients, pairs.targets, pairs.sources, axis=None))
     return total if np.isfinite(total) else np.inf
 
 
 def _squares(
-    V: Array, coefficients: Array, targets: Array, sources: Array, *, axis: int | None
-) -> Array:
+    V: Floats, coefficients: Floats, targets: Floats, sources: Floats, *, axis: int | None
+) -> Floats:
     """Squared distances, summed over `axis`; not finite if a trial step overflows."""
     with np.errstate(over="ignore", invalid="ignore"):
         missed = targets - action(matrices_of(V, coefficients), sources)
         return np.asarray(np.sum(missed**2, axis=axis))
 
 
-def _orthonormalize(generators: Array, coefficients: Array) -> tuple[Array, Array]:
+def _orthonormalize(generators: Floats, coefficients: Floats) -> tuple[Floats, Floats]:
     """Orthonormal basis of the span of the generators, and the coefficients in it."""
     Q, R = np.linalg.qr(generators.T)
     return np.ascontiguousarray(Q.T), coefficients @ R.T
 
 
-def squared_error(V: Array, coefficients: Array, pairs: VectorPairs) -> tuple[float, Array, Array]:
+def squared_error(
+    V: Floats, coefficients: Floats, pairs: VectorPairs
+) -> tuple[float, Floats, Floats]:
     """Sum of |x - exp(sum c V) x'|^2 over pairs, and its gradients by V and by c."""
     A = matrices_of(V, coefficients)
     missed = action(A, pairs.sources) - pairs.targets

@@ -6,7 +6,8 @@ import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
 from unshuffle._core.arrays import middle
-from unshuffle._core.matrix_exponentials import Array, matrices_of
+from unshuffle._core.matrix_exponentials import matrices_of
+from unshuffle._run.types import Floats
 from unshuffle.orbits._exponential_derivatives import jacobian
 
 _FLOOR = 1e-8  # smallest standard deviation, as a share of the lengths
@@ -25,12 +26,14 @@ class PairDensity:
     one of large variance, so that the density falls.
     """
 
-    generators: Array  # (k, d, d)
+    generators: Floats  # (k, d, d)
     along: float
     across: float
 
     @classmethod
-    def fitted(cls, generators: Array, coefficients: Array, x: Array, z: Array) -> "PairDensity":
+    def fitted(
+        cls, generators: Floats, coefficients: Floats, x: Floats, z: Floats
+    ) -> "PairDensity":
         """Most likely variances of the pairs (x, z) with these coefficients."""
         moves, errors, n_along = _split(generators, coefficients, x, z)
         least = _FLOOR**2 * float(np.mean(np.sum(z**2, axis=1))) + np.finfo(float).tiny
@@ -41,7 +44,7 @@ class PairDensity:
             max(float(errors.sum()) / n_across, least),
         )
 
-    def mean_log(self, coefficients: Array, x: Array, z: Array) -> float:
+    def mean_log(self, coefficients: Floats, x: Floats, z: Floats) -> float:
         """Mean logarithm of the density of x, given z and the coefficients between them."""
         moves, errors, n_along = _split(self.generators, coefficients, x, z)
         total = n_along * np.log(2 * np.pi * self.along) + moves / self.along
@@ -49,7 +52,7 @@ class PairDensity:
         return -0.5 * float(total.mean())
 
 
-def pair_with_nearest(X: Array, fitted: Array, n_neighbors: int) -> tuple[Array, Array]:
+def pair_with_nearest(X: Floats, fitted: Floats, n_neighbors: int) -> tuple[Floats, Floats]:
     """Rows of X, repeated, and their nearest fitted rows, which are not the rows themselves."""
     count = min(n_neighbors, len(fitted) - 1)
     center = middle(fitted)  # squared distances lose digits far from the origin
@@ -61,7 +64,7 @@ def pair_with_nearest(X: Array, fitted: Array, n_neighbors: int) -> tuple[Array,
     return np.repeat(X, count, axis=0), fitted[np.take_along_axis(nearest, columns, 1).ravel()]
 
 
-def _split(generators: Array, coefficients: Array, x: Array, z: Array) -> tuple[Array, ...]:
+def _split(generators: Floats, coefficients: Floats, x: Floats, z: Floats) -> tuple[Floats, ...]:
     """Squared moves along the orbit, squared errors, and the dimension of the orbit at x."""
     block = max(1, _BLOCK // x.shape[1] ** 2)
     parts = []

@@ -8,7 +8,8 @@ from scipy.spatial import cKDTree
 from scipy.special import gamma
 
 from unshuffle._core.arrays import as_numbers, kind_of
-from unshuffle._core.matrix_exponentials import Array, exponentials, matrices_of, moved_by
+from unshuffle._core.matrix_exponentials import exponentials, matrices_of, moved_by
+from unshuffle._run.types import Floats
 from unshuffle.orbits._least_squares import fit_coefficients
 
 _N_SAMPLES = 4000  # points of the orbit among which starts are chosen
@@ -20,7 +21,7 @@ _MOST_STRETCH = 23.0  # logarithm of the longest and shortest vectors compared
 _MAX_NORM = 100.0  # largest 1-norm of a matrix
 
 
-def locate(generators: Array, prototype: Array, X: Array, *, slack: float, seed: int) -> Array:
+def locate(generators: Floats, prototype: Floats, X: Floats, *, slack: float, seed: int) -> Floats:
     """Coefficients that move the prototype closest to each row.
 
     The orbit is sampled far out. Each sample that is closer to the row than its neighbors starts
@@ -62,7 +63,7 @@ def locate(generators: Array, prototype: Array, X: Array, *, slack: float, seed:
     return np.asarray(ends[everywhere, lengths.argmin(axis=1)])
 
 
-def check_coefficients(c: Any, k: int) -> Array:
+def check_coefficients(c: Any, k: int) -> Floats:
     """Finite coefficients of shape (k,) or (n, k)."""
     values = _real_array(c, f"`c` must hold real numbers, {k} in every row")
     if values.ndim not in (1, 2) or values.shape[-1] != k:
@@ -75,14 +76,14 @@ def check_coefficients(c: Any, k: int) -> Array:
     return values
 
 
-def _real_array(values: Any, requirement: str) -> Array:
+def _real_array(values: Any, requirement: str) -> Floats:
     try:
         return as_numbers(values, "values")
     except (TypeError, ValueError) as error:
         raise ValueError(f"{requirement}, got {kind_of(values)}.") from error
 
 
-def check_orbit_vector(x: Any, n_features: int) -> Array:
+def check_orbit_vector(x: Any, n_features: int) -> Floats:
     """One finite vector with as many numbers as the fitted rows."""
     values = _real_array(x, f"`x` must hold {n_features} real numbers")
     if values.shape != (n_features,):
@@ -95,7 +96,7 @@ def check_orbit_vector(x: Any, n_features: int) -> Array:
     return values
 
 
-def _starts(distances: Array, neighbors: NDArray[np.intp]) -> tuple[NDArray[np.intp], Array]:
+def _starts(distances: Floats, neighbors: NDArray[np.intp]) -> tuple[NDArray[np.intp], Floats]:
     """Samples closer to a vector than all their neighbors, closest first, then any others."""
     valley = distances <= distances[neighbors].min(axis=1)
     order = np.argsort(distances, kind="stable")
@@ -103,14 +104,14 @@ def _starts(distances: Array, neighbors: NDArray[np.intp]) -> tuple[NDArray[np.i
     return chosen, distances[chosen]
 
 
-def _neighbors(coefficients: Array) -> NDArray[np.intp]:
+def _neighbors(coefficients: Floats) -> NDArray[np.intp]:
     """Nearest samples of each sample, in coefficients: two for one generator, more for several."""
     n, k = coefficients.shape
     count = min(2 * k + 2 * (k > 1), n - 1)
     return np.asarray(cKDTree(coefficients).query(coefficients, count + 1)[1][:, 1:])
 
 
-def _sample_orbit(generators: Array, prototype: Array, *, seed: int) -> tuple[Array, Array]:
+def _sample_orbit(generators: Floats, prototype: Floats, *, seed: int) -> tuple[Floats, Floats]:
     """Coefficients spread over the orbit and the points there, which are finite."""
     if len(generators) == 1:
         coefficients, samples = _scan(generators[0], prototype)
@@ -121,7 +122,7 @@ def _sample_orbit(generators: Array, prototype: Array, *, seed: int) -> tuple[Ar
     return coefficients[finite], samples[finite]
 
 
-def _scan(generator: Array, prototype: Array) -> tuple[Array, Array]:
+def _scan(generator: Floats, prototype: Floats) -> tuple[Floats, Floats]:
     """Regular steps along one generator: a period, or as far as lengths can be compared."""
     values = np.linalg.eigvals(generator)
     fastest = max(float(np.abs(values).max()), 1e-2)  # eigenvalues of a shear are 0
@@ -140,7 +141,7 @@ def _scan(generator: Array, prototype: Array) -> tuple[Array, Array]:
     return np.arange(-count, count + 1.0)[:, None] * step, samples
 
 
-def _fill_ball(generators: Array, *, seed: int) -> Array:
+def _fill_ball(generators: Floats, *, seed: int) -> Floats:
     """Random coefficients, half of them near and half as far out as their number allows."""
     random, (k, d, _) = np.random.RandomState(seed), generators.shape
     n = int(np.clip(_MOST_WORK // d**3, 300, _N_SAMPLES))

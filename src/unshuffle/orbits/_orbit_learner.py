@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from unshuffle._core.arrays import check_column_names
-from unshuffle._core.matrix_exponentials import Array, Motion
+from unshuffle._core.matrix_exponentials import Motion
 from unshuffle._core.parameters import (
     ARRAY,
     WHOLE,
@@ -28,6 +28,7 @@ from unshuffle._core.parameters import (
 )
 from unshuffle._run.parallel import check_n_jobs, one_blas_thread
 from unshuffle._run.search import Callback, fit_by_search
+from unshuffle._run.types import Floats
 from unshuffle.base import DoubtWarning
 from unshuffle.orbits._algebra import describe_open, structure_constants
 from unshuffle.orbits._held_out import HeldOutErrors, HeldOutFit
@@ -331,7 +332,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             fit_by_search(self, search, solve, store, judge, hold_out)
         return self
 
-    def transform(self, X: ArrayLike) -> Array:
+    def transform(self, X: ArrayLike) -> Floats:
         """Coefficients that move the prototype closest to each row.
 
         Parameters
@@ -352,7 +353,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """
         return self._locate(self._inside(self._check_rows(X)))
 
-    def inverse_transform(self, c: ArrayLike) -> Array:
+    def inverse_transform(self, c: ArrayLike) -> Floats:
         """Points on the orbit of the prototype.
 
         Parameters
@@ -368,7 +369,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         check_is_fitted(self, "generators_")
         return self.orbit(self.prototype_, c)
 
-    def orbit(self, x: ArrayLike, c: ArrayLike) -> Array:
+    def orbit(self, x: ArrayLike, c: ArrayLike) -> Floats:
         """Points on the orbit of x.
 
         Parameters
@@ -390,7 +391,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         moved = self._motion.moved(vector, np.atleast_2d(coefficients))
         return moved[0] if coefficients.ndim == 1 else moved
 
-    def flow(self, x: ArrayLike) -> Array:
+    def flow(self, x: ArrayLike) -> Floats:
         """Direction in which each generator moves x.
 
         Parameters
@@ -406,7 +407,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         check_is_fitted(self, "generators_")
         return self._motion.flow(check_orbit_vector(x, self.n_features_in_))
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Array:
+    def sample(self, n: int = 1, random_state: Any = None) -> Floats:
         """Draw new vectors from the orbit of the prototype.
 
         Parameters
@@ -477,7 +478,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _motion(self) -> Motion:
         return Motion(self.generators_, self._subspace)
 
-    def _check_rows(self, X: ArrayLike) -> Array:
+    def _check_rows(self, X: ArrayLike) -> Floats:
         check_is_fitted(self, "generators_")
         rows = check_vectors(X)
         check_column_names(X, "X")
@@ -492,7 +493,7 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         weights = (self.error_weight, self.eps1, self.eps2)
         return learn_log_trace(problem, options, search, weights, self.constraints, self.solver)
 
-    def _learn_again(self, options: SearchOptions, part: OrbitProblem) -> Array:
+    def _learn_again(self, options: SearchOptions, part: OrbitProblem) -> Floats:
         """Matrices learned from some rows alone, with as many generators and few starts."""
         k = min(self.n_generators_, len(part.pairs.targets), part.space.n_dimensions)
         options = replace(
@@ -555,11 +556,11 @@ class OrbitLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             message = f"{reasons[0].upper()}{reasons[1:]}. {advice}"
             warnings.warn(message, DoubtWarning, stacklevel=5)
 
-    def _inside(self, rows: Array) -> Array:
+    def _inside(self, rows: Floats) -> Floats:
         """Coordinates in the subspace, if there is one."""
         return rows if self._subspace is None else self._subspace.inside(rows)
 
-    def _locate(self, inner: Array) -> Array:
+    def _locate(self, inner: Floats) -> Floats:
         start = self._inside(self.prototype_[None])[0]
         with one_blas_thread():
             slack = self._density.across

@@ -12,11 +12,12 @@ import numpy as np
 from scipy.optimize import minimize, nnls
 
 from unshuffle._core.arrays import as_numbers, check_magnitude
+from unshuffle._run.types import Floats
 from unshuffle.orbits._least_squares import Descent
-from unshuffle.orbits._problem import Array, MatrixSpace, OrbitProblem, VectorPairs
+from unshuffle.orbits._problem import MatrixSpace, OrbitProblem, VectorPairs
 from unshuffle.orbits._search import OrbitSearch, SearchOptions, Solution, principal_spectrum
 
-Constraints = tuple[Array, Array]
+Constraints = tuple[Floats, Floats]
 
 _SIGN_NOISE = 1e-2  # sign changes below this share of the lengths may be noise
 
@@ -31,7 +32,7 @@ class _LogTraceCost:
     eps1: float
     eps2: float
 
-    def errors(self, a: Array) -> tuple[float, Array]:
+    def errors(self, a: Floats) -> tuple[float, Floats]:
         """Sum of the log-trace errors, and its gradient."""
         x, z = self.pairs.targets, self.pairs.sources
         if self.space.is_diagonal:
@@ -43,7 +44,7 @@ class _LogTraceCost:
         errors, slopes = log_trace_errors(self.space.matrices(a), x, z)
         return float(errors.sum()), self.space.coordinates(slopes)
 
-    def __call__(self, a: Array) -> tuple[float, Array]:
+    def __call__(self, a: Floats) -> tuple[float, Floats]:
         """The cost and its gradient; the cost is infinite if a trial step overflows."""
         with np.errstate(all="ignore"):
             try:
@@ -62,7 +63,7 @@ class _LogTraceCost:
 class _MatrixDescent:
     """State of one descent."""
 
-    matrices: Array  # coordinates of the matrix of each pair, (n, p)
+    matrices: Floats  # coordinates of the matrix of each pair, (n, p)
     path: list[float]  # cost at the start and after each step; never rises
     converged: bool = False
 
@@ -118,7 +119,7 @@ def _lbfgs(
     """Minimize by L-BFGS; a global minimum for diagonal matrices and eps1 * eps2 >= 1/8."""
     shape = run.matrices.shape
 
-    def flat(vector: Array) -> tuple[float, Array]:
+    def flat(vector: Floats) -> tuple[float, Floats]:
         value, gradient = cost(vector.reshape(shape))
         return value, gradient.ravel()
 
@@ -175,12 +176,12 @@ def _majorize(
 
 def _bound_minimum(
     cost: _LogTraceCost,
-    a: Array,
-    slopes: Array,
-    weights: tuple[Array, Array],
+    a: Floats,
+    slopes: Floats,
+    weights: tuple[Floats, Floats],
     curvature: float,
     constraints: Constraints | None,
-) -> Array:
+) -> Floats:
     """Minimum of the bound: (1 + 2 W / (error_weight L n))^-1 (a - slope / L)."""
     values, vectors = weights
     pull = 2.0 * values / (cost.error_weight * curvature * len(a))
@@ -192,7 +193,9 @@ def _bound_minimum(
     return _project_rows(result, constraints, metric)
 
 
-def _project_rows(wanted: Array, constraints: Constraints, metric: Array | None = None) -> Array:
+def _project_rows(
+    wanted: Floats, constraints: Constraints, metric: Floats | None = None
+) -> Floats:
     """Project rows onto G a <= h, with squared distance d'W d by a metric W; NaN if infeasible.
 
     The dual of each projection is a nonnegative least-squares problem (Lawson and Hanson).
@@ -263,7 +266,7 @@ def _check_constraints(constraints: Any, space: MatrixSpace) -> Constraints:
     return space.coordinates(G.reshape(-1, d, d)), h
 
 
-def log_trace_errors(A: Array, targets: Array, sources: Array) -> tuple[Array, Array]:
+def log_trace_errors(A: Floats, targets: Floats, sources: Floats) -> tuple[Floats, Floats]:
     """Errors log(x'exp(-A)x + z'exp(A)z) of symmetric matrices, with z = x', and their gradients.
 
     The minimum, log(2 x'z), is where exp(A) maps z to x, if x'z > 0. The gradients are divided
@@ -283,8 +286,8 @@ def log_trace_errors(A: Array, targets: Array, sources: Array) -> tuple[Array, A
 
 
 def log_trace_errors_diagonal(
-    diagonals: Array, targets: Array, sources: Array
-) -> tuple[Array, Array]:
+    diagonals: Floats, targets: Floats, sources: Floats
+) -> tuple[Floats, Floats]:
     """The same for diagonal matrices, given by their diagonals, for which it is convex."""
     shift = np.abs(diagonals).max(axis=1, keepdims=True)
     back = np.exp(-diagonals - shift) * targets**2
@@ -293,7 +296,7 @@ def log_trace_errors_diagonal(
     return np.log(total) + shift[:, 0], (on - back) / total[:, None]
 
 
-def matrix_volume(vectors: Array, *, eps1: float, eps2: float) -> tuple[float, Array]:
+def matrix_volume(vectors: Floats, *, eps1: float, eps2: float) -> tuple[float, Floats]:
     """Volume log|M + eps1| + eps2 tr M of vectors a, with M = mean of a a', and its gradient."""
     n, p = vectors.shape
     values, directions = np.linalg.eigh(vectors.T @ vectors / n)
@@ -303,7 +306,7 @@ def matrix_volume(vectors: Array, *, eps1: float, eps2: float) -> tuple[float, A
     return volume, 2.0 / n * vectors @ weights
 
 
-def _divided(values: Array, shift: Array) -> Array:
+def _divided(values: Floats, shift: Floats) -> Floats:
     """(exp(v_i) - exp(v_j)) / (v_i - v_j) over exp(shift), and exp(v_i) where they are equal."""
     first, second = values[:, :, None], values[:, None, :]
     gap = first - second

@@ -16,8 +16,9 @@ from unshuffle._core.arrays import (
     middle,
 )
 from unshuffle._core.distances import squared_distances
-from unshuffle._core.matrix_exponentials import Array, Subspace
+from unshuffle._core.matrix_exponentials import Subspace
 from unshuffle._core.parameters import check_memory
+from unshuffle._run.types import Floats
 
 PROTOTYPE = -1  # index of a prototype that is not a row of X
 _BLOCK = 1000
@@ -63,12 +64,12 @@ class MatrixSpace:
         return bool(np.array_equal(self.rows, self.columns))
 
     @property
-    def scale(self) -> Array:
+    def scale(self) -> Floats:
         """Value that each basis matrix has in its entries."""
         twice = (self.rows != self.columns) & (self.mirror != 0.0)
         return np.where(twice, np.sqrt(0.5), 1.0)
 
-    def matrices(self, coordinates: Array) -> Array:
+    def matrices(self, coordinates: Floats) -> Floats:
         """Matrices (n, d, d) of coordinates (n, p)."""
         result = np.zeros((len(coordinates), self.n_rows, self.n_rows))
         entries = coordinates * self.scale
@@ -77,7 +78,7 @@ class MatrixSpace:
         result[:, self.rows, self.columns] = entries
         return result
 
-    def coordinates(self, matrices: Array) -> Array:
+    def coordinates(self, matrices: Floats) -> Floats:
         """Coordinates (n, p) of the nearest matrices of the space."""
         entries = matrices[:, self.rows, self.columns]
         if self.mirror:
@@ -93,7 +94,7 @@ class MatrixSpace:
             return MatrixSpace.of(self.n_rows, "skew", None)
         return None
 
-    def basis(self) -> Array:
+    def basis(self) -> Floats:
         """The orthonormal basis, shape (p, d, d)."""
         return self.matrices(np.eye(self.n_dimensions))
 
@@ -103,8 +104,8 @@ class Prototype:
     """The vector that orbits start from."""
 
     row: int  # its row of X, or `PROTOTYPE`
-    vector: Array  # in the space of X, shape (n_features,)
-    inner: Array  # its coordinates in the subspace, shape (d,); else the vector itself
+    vector: Floats  # in the space of X, shape (n_features,)
+    inner: Floats  # its coordinates in the subspace, shape (d,); else the vector itself
 
 
 @dataclass(frozen=True)
@@ -112,8 +113,8 @@ class VectorPairs:
     """Pairs of vectors: exp(A_n) should map sources[n] to targets[n]."""
 
     indices: NDArray[np.intp]  # rows of X of target and source, shape (n, 2)
-    targets: Array  # (n, d)
-    sources: Array  # (n, d)
+    targets: Floats  # (n, d)
+    sources: Floats  # (n, d)
     scale: float = 1.0  # factor back to the user's units
 
     @property
@@ -135,7 +136,7 @@ class VectorPairs:
 class OrbitProblem:
     """Everything that a fit needs."""
 
-    rows: Array | None  # X in the subspace, (n, d); None if the user passed targets
+    rows: Floats | None  # X in the subspace, (n, d); None if the user passed targets
     subspace: Subspace | None  # where matrices act; None is the space of X
     prototype: Prototype
     pairs: VectorPairs  # scaled
@@ -143,7 +144,7 @@ class OrbitProblem:
     seed: int  # of random starts
     n_points: int  # rows of X
 
-    def inside(self, X: Array) -> Array:
+    def inside(self, X: Floats) -> Floats:
         """Coordinates of vectors where matrices act."""
         return X if self.subspace is None else self.subspace.inside(X)
 
@@ -163,8 +164,8 @@ class OrbitProblem:
 
 
 def build_problem(
-    X: Array,
-    targets: Array | None,
+    X: Floats,
+    targets: Floats | None,
     *,
     structure: str,
     pattern: Any,
@@ -211,14 +212,14 @@ def check_loss(loss: str, structure: str, constraints: Any) -> None:
         )
 
 
-def check_vectors(X: Any) -> Array:
+def check_vectors(X: Any) -> Floats:
     """Finite rows whose squares are finite too."""
-    rows: Array = as_rows(as_numbers(X, "X"), "X")
+    rows: Floats = as_rows(as_numbers(X, "X"), "X")
     check_magnitude(rows, "X")
     return rows
 
 
-def check_targets(y: Any, X: Array) -> Array | None:
+def check_targets(y: Any, X: Floats) -> Floats | None:
     """Targets of the rows of X; None for no `y` or labels, and X must then not be constant."""
     if len(X) < 2:
         raise ValueError(
@@ -231,7 +232,7 @@ def check_targets(y: Any, X: Array) -> Array | None:
     return targets
 
 
-def as_targets(y: Any, X: Array) -> Array | None:
+def as_targets(y: Any, X: Floats) -> Floats | None:
     """Targets as an array; None for labels, which are ignored."""
     check_plain(y, "`y`")
     try:
@@ -258,7 +259,7 @@ def as_targets(y: Any, X: Array) -> Array | None:
     return targets
 
 
-def _select_center(center: Any, X: Array, targets: Array | None, pairs: Any) -> Array | None:
+def _select_center(center: Any, X: Floats, targets: Floats | None, pairs: Any) -> Floats | None:
     """Point about which vectors move; None is the mean of the rows.
 
     The mean of part of an orbit is not at rest. Rotations keep the distance from the point at
@@ -281,14 +282,14 @@ def _select_center(center: Any, X: Array, targets: Array | None, pairs: Any) -> 
     return origin if changes[0] > _MOVING_MEAN and changes[1] < changes[0] / 2.0 else None
 
 
-def _change_of_lengths(x: Array, z: Array) -> float:
+def _change_of_lengths(x: Floats, z: Floats) -> float:
     """Squared change of the lengths between vectors of pairs, as a share of the squared moves."""
     moved = float(np.sum((x - z) ** 2))
     changed = float(np.sum((np.linalg.norm(x, axis=1) - np.linalg.norm(z, axis=1)) ** 2))
     return changed / moved if moved else 0.0
 
 
-def _fit_subspace(X: Array, n_components: int, center: Array | None) -> Subspace:
+def _fit_subspace(X: Floats, n_components: int, center: Floats | None) -> Subspace:
     """Principal directions of the rows, if the rows have that many."""
     n, n_features = X.shape
     most = min(n - 1, n_features)
@@ -300,7 +301,9 @@ def _fit_subspace(X: Array, n_components: int, center: Array | None) -> Subspace
     return Subspace.of(X, n_components, center)
 
 
-def _select_prototype(given: Any, X: Array, inner: Array, subspace: Subspace | None) -> Prototype:
+def _select_prototype(
+    given: Any, X: Floats, inner: Floats, subspace: Subspace | None
+) -> Prototype:
     """The row or vector that the user passed, or the medoid of the nonzero rows."""
     if given is None:
         lengths = np.abs(inner).max(axis=1)
@@ -323,7 +326,7 @@ def _select_prototype(given: Any, X: Array, inner: Array, subspace: Subspace | N
     return prototype
 
 
-def _select_pairs(which: Any, X: Array, prototype: Prototype, n_neighbors: int) -> VectorPairs:
+def _select_pairs(which: Any, X: Floats, prototype: Prototype, n_neighbors: int) -> VectorPairs:
     """Pairs of rows, or of rows and the prototype, as the parameter `pairs` says."""
     n = len(X)
     if not isinstance(which, str):
@@ -343,7 +346,7 @@ def _select_pairs(which: Any, X: Array, prototype: Prototype, n_neighbors: int) 
     return VectorPairs(indices, targets, sources)
 
 
-def _pair_with_targets(X: Array, onto: Array) -> VectorPairs:
+def _pair_with_targets(X: Floats, onto: Floats) -> VectorPairs:
     """Each row of X with its target."""
     _check_moving(X, onto, "X and y")
     rows = np.arange(len(X))
@@ -361,7 +364,7 @@ def _check_learning_memory(n_pairs: int, n_columns: int, n_dimensions: int) -> N
     )
 
 
-def _check_rows_differ(X: Array) -> None:
+def _check_rows_differ(X: Floats) -> None:
     """Raise ValueError if the rows are equal, or too close for their differences to be squared."""
     gap = float((X.max(axis=0) - X.min(axis=0)).max())
     if not gap > 1e-14 * float(np.abs(X).max()):
@@ -375,7 +378,7 @@ def _check_rows_differ(X: Array) -> None:
         )
 
 
-def _medoid(X: Array) -> int:
+def _medoid(X: Floats) -> int:
     """Index of the row with the smallest sum of distances to all others."""
     sums = np.zeros(len(X))
     scaled = X / np.abs(X).max()
@@ -385,7 +388,7 @@ def _medoid(X: Array) -> int:
     return int(np.argmin(sums))
 
 
-def _neighbor_pairs(X: Array, n_neighbors: int) -> NDArray[np.intp]:
+def _neighbor_pairs(X: Floats, n_neighbors: int) -> NDArray[np.intp]:
     """Pairs of each row and its nearest neighbors, without repeats."""
     count = min(n_neighbors, len(X) - 1)
     # Subtract the middle: squared distances lose digits far from the origin.
@@ -395,7 +398,7 @@ def _neighbor_pairs(X: Array, n_neighbors: int) -> NDArray[np.intp]:
     return np.unique(np.sort(both, axis=1), axis=0).astype(np.intp)
 
 
-def _check_moving(sources: Array, targets: Array, name: str) -> None:
+def _check_moving(sources: Floats, targets: Floats, name: str) -> None:
     """Raise ValueError if a vector is zero, or if both vectors of every pair are equal."""
     scale = max(float(np.abs(sources).max()), float(np.abs(targets).max()))
     ends = (np.abs(sources).max(axis=1), np.abs(targets).max(axis=1))
@@ -436,7 +439,7 @@ def _check_pairs(pairs: Any, n: int) -> NDArray[np.intp]:
     return values.astype(np.intp)
 
 
-def _check_prototype(prototype: Any, n: int, n_features: int) -> int | Array:
+def _check_prototype(prototype: Any, n: int, n_features: int) -> int | Floats:
     """Row index or vector."""
     values = _as_array(prototype)
     if values.ndim == 0 and _is_integer(values):
@@ -457,7 +460,7 @@ def _check_prototype(prototype: Any, n: int, n_features: int) -> int | Array:
     return values.astype(np.float64)
 
 
-def _check_center(center: Any, X: Array) -> Array:
+def _check_center(center: Any, X: Floats) -> Floats:
     """Finite vector with as many numbers as the rows."""
     values = _as_array(center)
     if values.shape != X.shape[1:] or values.dtype.kind not in "biuf":

@@ -7,12 +7,13 @@ import numpy as np
 
 from unshuffle._core.matrix_exponentials import matrices_of
 from unshuffle._run.search import Callback, Search
+from unshuffle._run.types import Floats
 from unshuffle.orbits._algebra import complete_algebra
 from unshuffle.orbits._exponential_derivatives import action
 from unshuffle.orbits._least_squares import EXACT, Descent, descend, start_descent
 from unshuffle.orbits._likelihood import PairDensity
 from unshuffle.orbits._locate import locate
-from unshuffle.orbits._problem import Array, MatrixSpace, OrbitProblem, VectorPairs
+from unshuffle.orbits._problem import MatrixSpace, OrbitProblem, VectorPairs
 from unshuffle.orbits._surface_flows import fit_flows
 
 _NO_PERMUTATION = np.empty(0, dtype=np.intp)
@@ -51,7 +52,7 @@ class SearchOptions:
     tol: float
     n_jobs: int | None
 
-    def choose_n_generators(self, spectrum: Array, problem: OrbitProblem) -> int:
+    def choose_n_generators(self, spectrum: Floats, problem: OrbitProblem) -> int:
         """The number the user asked for, or the number that the spectrum suggests."""
         if self.n_generators is not None:
             return self.n_generators
@@ -67,7 +68,7 @@ class Solution:
     """Result of a search."""
 
     descent: Descent
-    spectrum: Array  # mean squares of the matrices of all pairs along principal directions
+    spectrum: Floats  # mean squares of the matrices of all pairs along principal directions
     scale: float  # factor from costs to the user's units
     n_determined: int  # generators that the pairs determine
     n_open: int = 0  # others that do not follow from these by commutators
@@ -83,7 +84,7 @@ class OrbitSearch(Search[Solution]):
         self._space = space
         self._expected = options.n_init * _TRIAL_STEPS + 2 * options.max_iter
 
-    def report(self, objective: float, generators: Array) -> None:
+    def report(self, objective: float, generators: Floats) -> None:
         """Report one step; `generators` are coordinates."""
         if self._is_kept("report", objective, generators):
             return
@@ -125,7 +126,7 @@ def learn_squared(problem: OrbitProblem, options: SearchOptions, search: OrbitSe
     return replace(descents.solution(found), n_determined=m, n_open=k - m)
 
 
-def learn_again(problem: OrbitProblem, options: SearchOptions, search: OrbitSearch) -> Array:
+def learn_again(problem: OrbitProblem, options: SearchOptions, search: OrbitSearch) -> Floats:
     """Matrices of as many generators as `options` says, from the informed starts alone."""
     k = options.n_generators or 1
     descents = _Descents(problem, options, search, k)
@@ -173,7 +174,7 @@ class _Descents:
     wanted: int  # number of generators
 
     @cached_property
-    def relaxed(self) -> tuple[Array, Array]:
+    def relaxed(self) -> tuple[Floats, Floats]:
         """Spectrum and principal directions of the relaxed fit, in coordinates."""
         return principal_spectrum(_fit_relaxed(self.problem.space, self.problem.pairs))
 
@@ -182,7 +183,7 @@ class _Descents:
         scale, k = self.problem.pairs.scale**2, len(descent.generators)
         return Solution(descent, self.relaxed[0], scale, n_determined=k)
 
-    def random_start(self, k: int, seed: int) -> Array:
+    def random_start(self, k: int, seed: int) -> Floats:
         """Random orthonormal generators."""
         random = np.random.RandomState((self.problem.seed + seed) % 2**32)
         return _orthonormalize(random.normal(size=(k, self.problem.space.n_dimensions)))
@@ -248,7 +249,7 @@ class _Descents:
             np.sum((rows - action(matrices_of(V, found), np.broadcast_to(start, rows.shape))) ** 2)
         )
 
-    def _turn(self, turns: MatrixSpace, start: Array) -> Descent:
+    def _turn(self, turns: MatrixSpace, start: Floats) -> Descent:
         """Descent among rotations."""
         space, pairs, options = self.problem.space, self.problem.pairs, self.options
 
@@ -263,7 +264,7 @@ class _Descents:
         run = descend(turns, pairs, run, max_iter=options.max_iter, tol=options.tol, report=report)
         return general(run)
 
-    def attempt(self, generators: Array) -> Descent:
+    def attempt(self, generators: Floats) -> Descent:
         """Take the first steps from a start."""
         run = start_descent(self.problem.space, self.problem.pairs, generators)
         self._report(run)
@@ -325,7 +326,7 @@ def _choose_smooth(pairs: VectorPairs, smooth: list[Descent], best: Descent) -> 
     return run
 
 
-def _common_motion(space: MatrixSpace, pairs: VectorPairs) -> Array | None:
+def _common_motion(space: MatrixSpace, pairs: VectorPairs) -> Floats | None:
     """Generator of the linear map that takes all sources to their targets, if one does.
 
     This is the case in a film, where each vector follows the one before. The generator is then the
@@ -344,7 +345,7 @@ def _common_motion(space: MatrixSpace, pairs: VectorPairs) -> Array | None:
     return _logarithm(space, np.eye(d) + change.T)
 
 
-def _common_turn(rotations: MatrixSpace, pairs: VectorPairs) -> Array | None:
+def _common_turn(rotations: MatrixSpace, pairs: VectorPairs) -> Floats | None:
     """Generator of the rotation that takes all sources to their targets, if one does."""
     x, z = pairs.targets, pairs.sources
     n, d = x.shape
@@ -360,7 +361,7 @@ def _common_turn(rotations: MatrixSpace, pairs: VectorPairs) -> Array | None:
     return _logarithm(rotations, turn)
 
 
-def _logarithm(space: MatrixSpace, step: Array) -> Array | None:
+def _logarithm(space: MatrixSpace, step: Floats) -> Floats | None:
     """Direction of the logarithm of a matrix, by its eigenvectors; None if it has none."""
     values, vectors = np.linalg.eig(step)
     if np.any((values.real <= 0.0) & (np.abs(values.imag) <= 1e-8 * np.abs(values.real))):
@@ -373,11 +374,11 @@ def _logarithm(space: MatrixSpace, step: Array) -> Array | None:
     return coordinates / norm if np.isfinite(norm) and norm > 1e-12 else None
 
 
-def _orthonormalize(coordinates: Array) -> Array:
+def _orthonormalize(coordinates: Floats) -> Floats:
     return np.ascontiguousarray(np.linalg.qr(coordinates.T)[0].T)
 
 
-def _fit_relaxed(space: MatrixSpace, pairs: VectorPairs) -> Array:
+def _fit_relaxed(space: MatrixSpace, pairs: VectorPairs) -> Floats:
     """One matrix for each pair, in coordinates, that together span few directions.
 
     Each satisfies x - x' = A (x + x') / 2, whose error is of third order in A. Of the many
@@ -408,13 +409,13 @@ def _fit_relaxed(space: MatrixSpace, pairs: VectorPairs) -> Array:
     return coordinates
 
 
-def principal_spectrum(coordinates: Array) -> tuple[Array, Array]:
+def principal_spectrum(coordinates: Floats) -> tuple[Floats, Floats]:
     """Mean squares along the (uncentered) principal directions, largest first, and these."""
     _, singular, directions = np.linalg.svd(coordinates, full_matrices=False)
     return singular**2 / len(coordinates), directions
 
 
-def _suggest_number(values: Array, most: int) -> int:
+def _suggest_number(values: Floats, most: int) -> int:
     """Directions before the first tenfold drop of the spectrum, or 95% of its sum without one."""
     most = min(most, values.size)
     padded = np.append(values, 0.0)
@@ -425,7 +426,7 @@ def _suggest_number(values: Array, most: int) -> int:
     return min(int(np.searchsorted(held, 0.95)) + 1, most)
 
 
-def _linear_maps(space: MatrixSpace, vectors: Array) -> Array:
+def _linear_maps(space: MatrixSpace, vectors: Floats) -> Floats:
     """Linear maps from the coordinates of A to A x, shape (n, d, p)."""
     n, d = vectors.shape
     index = np.arange(space.n_dimensions)
@@ -437,8 +438,8 @@ def _linear_maps(space: MatrixSpace, vectors: Array) -> Array:
 
 
 def _ridge_regression(
-    maps: Array, shift: Array, factor: Array, fixed: Array, *, ridge: float
-) -> Array:
+    maps: Floats, shift: Floats, factor: Floats, fixed: Floats, *, ridge: float
+) -> Floats:
     """Ridge regression for each pair, with prior covariance factor factor' + ridge.
 
     `fixed` is the covariance of the shifts without `factor`: of the ridge and the noise.

@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle.orbits._problem import Array, MatrixSpace
+from unshuffle._run.types import Floats
+from unshuffle.orbits._problem import MatrixSpace
 
 _MOST_POINTS = 400  # points to fit surfaces to
 _MOST_TANGENTS = 4
@@ -11,7 +12,7 @@ _MOST_DIMENSIONS = 200  # largest space of matrices
 _FADING = 0.7  # decay of weights with squared distance; chosen on noisy pieces of twenty spheres
 
 
-def fit_flows(space: MatrixSpace, X: Array, n_generators: int, *, seed: int) -> list[Array]:
+def fit_flows(space: MatrixSpace, X: Floats, n_generators: int, *, seed: int) -> list[Floats]:
     """Surface flows: generators V whose flow V x is tangent to the surface of the points.
 
     A quadratic surface is fitted around each point; with its normals n, the generators are the
@@ -39,8 +40,8 @@ def fit_flows(space: MatrixSpace, X: Array, n_generators: int, *, seed: int) -> 
 
 
 def _fit_surfaces(
-    points: Array, nearest: NDArray[np.intp], n_tangents: int
-) -> tuple[Array, Array, Array]:
+    points: Floats, nearest: NDArray[np.intp], n_tangents: int
+) -> tuple[Floats, Floats, Floats]:
     """Points projected onto quadratic surfaces through their neighbors, normals, and weights.
 
     `nearest` holds the neighbors of each point, itself first. The weights are inverse variances
@@ -61,8 +62,8 @@ def _fit_surfaces(
 
 
 def _solve_flows(
-    space: MatrixSpace, projected: Array, normals: Array, precision: Array, n_generators: int
-) -> Array:
+    space: MatrixSpace, projected: Floats, normals: Floats, precision: Floats, n_generators: int
+) -> Floats:
     """Coordinates of the matrices V with the smallest n'V x, the smallest first."""
     d = projected.shape[1]
     # n'V x is the inner product of V and n x'
@@ -76,7 +77,7 @@ def _solve_flows(
     return np.asarray((axes @ directions[:, :n_generators]).T)
 
 
-def _principal_frame(around: Array, weights: Array) -> Array:
+def _principal_frame(around: Floats, weights: Floats) -> Floats:
     """Principal axes of weighted neighborhoods, widest first, as columns."""
     middle = np.einsum("nk,nkd->nd", weights, around) / weights.sum(axis=1)[:, None]
     centered = around - middle[:, None, :]
@@ -84,7 +85,7 @@ def _principal_frame(around: Array, weights: Array) -> Array:
     return np.asarray(np.linalg.eigh(scatter)[1][:, :, ::-1])
 
 
-def _quadratic_fit(along: Array, across: Array, weights: Array) -> tuple[Array, Array]:
+def _quadratic_fit(along: Floats, across: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Coefficients of `across` as a quadratic function of `along`, and precision of the slopes."""
     n_tangents = along.shape[2]
     first, second = np.triu_indices(along.shape[2])

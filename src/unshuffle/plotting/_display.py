@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from unshuffle._core.arrays import as_array, check_plain
 from unshuffle._core.bags import Bags
-
-Points = NDArray[np.float64]
+from unshuffle._run.types import Points
 
 # Largest picture to draw. A screen would drop the pixels beyond it.
 _MAX_PIXELS = 2**24

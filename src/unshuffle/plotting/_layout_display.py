@@ -18,9 +18,9 @@ from unshuffle._core.grids import (
     touching_cells,
 )
 from unshuffle._core.parameters import check_real
+from unshuffle._run.types import Floats
 from unshuffle.plotting._display import Display, cell_pictures, check_item_labels, label_colors
 
-Array = NDArray[np.float64]
 _PLAIN, _EMPTY = (0.13, 0.2, 0.23), (0.93, 0.92, 0.9)
 _MAX_LABELS = 40  # in a legend
 _SIZE = (7.0, 5.6)
@@ -69,9 +69,9 @@ class LayoutDisplay(Display):
 
     grid: NDArray[np.intp]
     _: KW_ONLY
-    points: Array | None = None
+    points: Floats | None = None
     wrap: bool = False
-    values: Array | None = None
+    values: Floats | None = None
     labels: NDArray[Any] | None = None
     images: NDArray[np.uint8] | None = None
     X: Any = None
@@ -179,7 +179,7 @@ class LayoutDisplay(Display):
         )
 
     @property
-    def neighbor_distances(self) -> Array:
+    def neighbor_distances(self) -> Floats:
         """Mean distance of each item to its neighbors, in the shape of `grid`.
 
         On points, neighbors are at most 1.3 times as far as the nearest. NaN where a cell is
@@ -255,14 +255,14 @@ class LayoutDisplay(Display):
         self._draw_numbers(distances, cmap, name="mean distance to neighbors")
         return self
 
-    def _in_cells(self, of_items: Array) -> Array:
+    def _in_cells(self, of_items: Floats) -> Floats:
         """Values of the items moved to their cells; NaN where a cell is empty."""
         filled = self.grid >= 0
         cells = np.full(self.grid.shape + of_items.shape[1:], np.nan)
         cells[filled] = of_items[self.grid[filled]]
         return cells
 
-    def _draw_numbers(self, cells: Array, cmap: str, name: str = "") -> None:
+    def _draw_numbers(self, cells: Floats, cmap: str, name: str = "") -> None:
         from matplotlib.cm import ScalarMappable
         from matplotlib.colors import Normalize
 
@@ -281,7 +281,7 @@ class LayoutDisplay(Display):
             place = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5), "frameon": False}
             self.ax_.legend(handles=named, ncols=1 if len(named) <= 20 else 2, **place)
 
-    def _draw_colors(self, cells: Array) -> None:
+    def _draw_colors(self, cells: Floats) -> None:
         """Fill each cell with its color; empty cells, whose color is NaN, stay pale."""
         empty = np.isnan(cells[..., 0])
         if self.points is None:
@@ -313,7 +313,7 @@ class LayoutDisplay(Display):
                 self.ax_.imshow(images[item], extent=extent)
         self._frame(self.points)
 
-    def _frame(self, points: Array) -> None:
+    def _frame(self, points: Floats) -> None:
         margin = 0.6 * _spacing(points)
         top, left = points.min(axis=0) - margin
         bottom, right = points.max(axis=0) + margin
@@ -325,7 +325,7 @@ def _cell_extent(grid: NDArray[np.intp]) -> tuple[float, float, float, float]:
     return (-0.5, grid.shape[1] - 0.5, grid.shape[0] - 0.5, -0.5)
 
 
-def _spacing(points: Array) -> float:
+def _spacing(points: Floats) -> float:
     """Diameter of markers that rarely overlap."""
     if len(points) < 2:
         return 1.0
@@ -333,7 +333,7 @@ def _spacing(points: Array) -> float:
     return float(np.quantile(nearest, 0.1)) or float(np.ptp(points, axis=0).max()) / 20 or 1.0
 
 
-def _neighbor_pairs(points: Array, filled: NDArray[np.bool_]) -> NDArray[np.intp]:
+def _neighbor_pairs(points: Floats, filled: NDArray[np.bool_]) -> NDArray[np.intp]:
     """Pairs of filled points at most 1.3 times as far apart as one of them and its nearest."""
     here = np.flatnonzero(filled)
     if here.size < 2:
@@ -347,7 +347,7 @@ def _neighbor_pairs(points: Array, filled: NDArray[np.bool_]) -> NDArray[np.intp
     return here[pairs[pairs[:, 0] != pairs[:, 1]]].T
 
 
-def _check_item_colors(values: ArrayLike, n_items: int) -> Array:
+def _check_item_colors(values: ArrayLike, n_items: int) -> Floats:
     """One finite number for each item, or red, green and blue from 0 to 1."""
     array = as_array(values, "`values`")
     if array.shape not in ((n_items,), (n_items, 3)) or array.dtype.kind not in "biuf":

@@ -12,10 +12,10 @@ from unshuffle._core.grams import check_gram, check_permutation, count_items, gr
 from unshuffle._core.grids import check_sheet_values
 from unshuffle._core.parameters import check_kernel_memory
 from unshuffle._core.scalings import SCALINGS
+from unshuffle._run.types import Floats
 from unshuffle.kernels import center, combined_gram, zero_diagonal
 from unshuffle.plotting._display import Display
 
-Array = NDArray[np.float64]
 # Low to high confidence, dark enough in the middle for thin lines on white.
 _RAMP = ("#b2182b", "#e8803c", "#d9b310", "#5fae7b", "#0f6948")
 
@@ -60,10 +60,10 @@ class MatchDisplay(Display):
     (30, 2)
     """
 
-    gram_x: Array
-    gram_y: Array
+    gram_x: Floats
+    gram_y: Floats
     permutation: NDArray[np.intp]
-    confidence: Array | None = None
+    confidence: Floats | None = None
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any) -> Self:
@@ -146,12 +146,12 @@ class MatchDisplay(Display):
         return cls(gram_x, gram_y, partners, confidence)
 
     @property
-    def positions_x(self) -> Array:
+    def positions_x(self) -> Floats:
         """Map of X: the first two kernel principal components, shape (n, 2)."""
         return _map(self.gram_x)
 
     @property
-    def positions_y(self) -> Array:
+    def positions_y(self) -> Floats:
         """Map of y, rotated or reflected to lie as close to that of X as the match allows."""
         first, second = _map(self.gram_x), _map(self.gram_y)
         matched = self.permutation >= 0
@@ -243,7 +243,7 @@ class MatchDisplay(Display):
         self._show((-0.02, 2.12), (-0.02, 1.12))
         return self
 
-    def _draw_lines(self, starts: Array, ends: Array, matched: NDArray[np.intp]) -> None:
+    def _draw_lines(self, starts: Floats, ends: Floats, matched: NDArray[np.intp]) -> None:
         from matplotlib.collections import LineCollection
         from matplotlib.colors import LinearSegmentedColormap
 
@@ -259,7 +259,7 @@ class MatchDisplay(Display):
         self.ax_.add_collection(lines)
 
 
-def _map(gram: Array) -> Array:
+def _map(gram: Floats) -> Floats:
     """First two kernel principal components, signs fixed by their largest entries."""
     values, vectors = np.linalg.eigh(center(gram))
     positions = vectors[:, [-1, -2]] * np.sqrt(np.maximum(values[[-1, -2]], 0.0))
@@ -267,7 +267,7 @@ def _map(gram: Array) -> Array:
     return positions * np.where(largest < 0, -1.0, 1.0)
 
 
-def _in_unit_box(points: Array) -> Array:
+def _in_unit_box(points: Floats) -> Floats:
     low, high = points.min(axis=0), points.max(axis=0)
     # One scale for both directions keeps the shape.
     scale = float((high - low).max()) or 1.0

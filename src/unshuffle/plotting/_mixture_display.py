@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from unshuffle._core.arrays import as_numbers, check_finite
 from unshuffle._core.bags import Bags
 from unshuffle._core.parameters import check_count
+from unshuffle._run.types import Points
 from unshuffle.plotting._display import Display, check_item_labels, check_planar, point_colors
 from unshuffle.plotting._panels import Panels, check_columns
 
-Points = NDArray[np.float64]
 Mixture = tuple[Points, Points, Points]
 # Standard deviations at which ellipses are drawn.
 _RADII = (2.0, 1.0)

@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from unshuffle._core.arrays import as_numbers, check_magnitude, kind_of
 from unshuffle._core.matrix_exponentials import Motion, Subspace
 from unshuffle._core.parameters import check_count, check_positive
+from unshuffle._run.types import Floats
 from unshuffle.plotting._display import Display
 
-Array = NDArray[np.float64]
 _GIVEN, _UNSEEN, _PROTOTYPE = "#9a8c78", "#c2571a", "#1c1c1c"
 _CURVES = ("#0f6948", "#3f5fa8", "#8a4fa0", "#b0891b")
 # Points along a curve and on each side of a surface, arrows on each side of a field.
@@ -67,16 +67,16 @@ class OrbitDisplay(Display):
     True
     """
 
-    points: Array
-    generators: Array
-    prototype: Array
-    coefficients: Array
+    points: Floats
+    generators: Floats
+    prototype: Floats
+    coefficients: Floats
     _: KW_ONLY
-    unseen: Array | None = None
-    spectrum: Array | None = None
-    objective_path: Array | None = None
-    mean: Array | None = None
-    components: Array | None = None
+    unseen: Floats | None = None
+    spectrum: Floats | None = None
+    objective_path: Floats | None = None
+    mean: Floats | None = None
+    components: Floats | None = None
 
     @classmethod
     def from_estimator(
@@ -168,7 +168,7 @@ class OrbitDisplay(Display):
             components=directions,
         )
 
-    def orbit(self, coefficients: ArrayLike, x: ArrayLike | None = None) -> Array:
+    def orbit(self, coefficients: ArrayLike, x: ArrayLike | None = None) -> Floats:
         """Vectors on the orbit.
 
         Parameters
@@ -355,7 +355,7 @@ class OrbitDisplay(Display):
         self._draw_paths(ax, ("cost", _CURVES[0], self.objective_path))
         return self
 
-    def _plot_images(self, x: Array, ax: Any, j: int, shape: Any, steps: Any) -> Self:
+    def _plot_images(self, x: Floats, ax: Any, j: int, shape: Any, steps: Any) -> Self:
         """Draw an image, its change and its views at some steps, side by side.
 
         Images share one gray scale. The change has its own, white where nothing changes.
@@ -398,13 +398,13 @@ class OrbitDisplay(Display):
         look = {"marker": "*", "c": _PROTOTYPE, "s": 110, "linewidths": 0}
         ax.scatter(*self.prototype[:, np.newaxis], label="prototype", zorder=5, **look)
 
-    def _curve(self, x: Array, j: int, steps: Array) -> Array:
+    def _curve(self, x: Floats, j: int, steps: Floats) -> Floats:
         """Orbit of x along one generator, shape (n_steps, n_features)."""
         rows = np.zeros((len(steps), len(self.generators)))
         rows[:, j] = steps
         return self._motion.moved(x, rows)
 
-    def _surface(self, reach: float) -> Array:
+    def _surface(self, reach: float) -> Floats:
         """Orbit of the prototype along the first two generators, row by row of a square."""
         sides = [_curve_steps(self.coefficients[:, j], reach, _SURFACE)[0] for j in (0, 1)]
         rows = np.zeros((_SURFACE**2, len(self.generators)))
@@ -417,17 +417,19 @@ class OrbitDisplay(Display):
             return Motion(self.generators, None)
         return Motion(self.generators, Subspace(self.mean, self.components))
 
-    def _start(self, x: ArrayLike | None) -> Array:
+    def _start(self, x: ArrayLike | None) -> Floats:
         if x is None:
             return self.prototype
         return _check_numbers(x, "x", (self.points.shape[1],), "one vector")
 
 
-def _optional(values: Any, name: str, shape: tuple[int | None, ...], meaning: str) -> Array | None:
+def _optional(
+    values: Any, name: str, shape: tuple[int | None, ...], meaning: str
+) -> Floats | None:
     return None if values is None else _check_numbers(values, name, shape, meaning)
 
 
-def _in_view(places: Array, seen: Array) -> Array:
+def _in_view(places: Floats, seen: Floats) -> Floats:
     """Places, NaN where they are so far away that the data would shrink to a dot."""
     low, high = seen.min(axis=0), seen.max(axis=0)
     room = _VIEW * float((high - low).max())
@@ -435,7 +437,7 @@ def _in_view(places: Array, seen: Array) -> Array:
     return np.where(outside[:, np.newaxis], np.nan, places)
 
 
-def _equal_sides(ax: Any, drawn: Array) -> None:
+def _equal_sides(ax: Any, drawn: Floats) -> None:
     """Set limits around the places drawn, ignoring NaN, with equal scales in all directions."""
     low, high = np.nanmin(drawn, axis=0), np.nanmax(drawn, axis=0)
     half = 0.54 * float((high - low).max()) or 1.0
@@ -447,12 +449,12 @@ def _equal_sides(ax: Any, drawn: Array) -> None:
         ax.set_aspect("equal")
 
 
-def _data_range(along: Array) -> tuple[float, float]:
+def _data_range(along: Floats) -> tuple[float, float]:
     """Range of the data along a generator, with the prototype at 0."""
     return min(float(along.min()), 0.0), max(float(along.max()), 0.0)
 
 
-def _curve_steps(along: Array, reach: float, n: int = _CURVE) -> tuple[Array, NDArray[np.bool_]]:
+def _curve_steps(along: Floats, reach: float, n: int = _CURVE) -> tuple[Floats, NDArray[np.bool_]]:
     """Coefficients over a multiple of the range of the data, and which lie within the data."""
     low, high = _data_range(along)
     middle, half = (low + high) / 2, (high - low) / 2 or 1.0
@@ -460,7 +462,7 @@ def _curve_steps(along: Array, reach: float, n: int = _CURVE) -> tuple[Array, ND
     return steps, (steps >= low) & (steps <= high)
 
 
-def _check_numbers(values: Any, name: str, shape: tuple[int | None, ...], meaning: str) -> Array:
+def _check_numbers(values: Any, name: str, shape: tuple[int | None, ...], meaning: str) -> Floats:
     """Finite numbers of a shape, in which None allows any length above zero."""
     try:
         array = as_numbers(values, f"`{name}`")

@@ -6,11 +6,9 @@ from math import ceil
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unshuffle._core.parameters import check_count
-
-Points = NDArray[np.float64]
+from unshuffle._run.types import Points
 
 # Columns whose ranges differ by more than this factor are scaled separately: their units differ.
 _MOST_STRETCHED = 4.0

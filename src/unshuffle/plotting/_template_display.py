@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from unshuffle._core.arrays import as_numbers, check_finite
 from unshuffle._core.bags import Bags
 from unshuffle._core.parameters import check_count
+from unshuffle._run.types import Points
 from unshuffle.plotting._display import (
     Display,
     check_item_labels,
@@ -20,7 +21,6 @@ from unshuffle.plotting._display import (
 )
 from unshuffle.plotting._panels import Panels, check_columns
 
-Points = NDArray[np.float64]
 # View of points in space, from above and the side.
 _AZIMUTH, _ELEVATION = np.radians(-60.0), np.radians(25.0)
 

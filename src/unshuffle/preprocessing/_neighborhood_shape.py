@@ -3,13 +3,11 @@
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import helmert
 
 from unshuffle._core.parameters import ARRAY, Constraints, count, number
+from unshuffle._run.types import Floats
 from unshuffle.preprocessing._set_normalizer import SetTransformer
-
-Array = NDArray[np.float64]
 
 # Distances that differ by less than this share are equal up to rounding.
 TIED = 1e-9
@@ -75,7 +73,7 @@ class NeighborhoodShape(SetTransformer):
         self.weight = weight
         self.columns = columns
 
-    def _transform_set(self, points: Array) -> Array:
+    def _transform_set(self, points: Floats) -> Floats:
         coordinates = points[:, self._columns]
         n_neighbors = min(int(self.n_neighbors), len(points))
         step = max(1, min(BLOCK, MAX_NUMBERS // coordinates.size))
@@ -86,7 +84,7 @@ class NeighborhoodShape(SetTransformer):
         return np.hstack([points, self.weight * np.concatenate(parts)])
 
 
-def neighborhood_shapes(points: Array, centers: Array, n_neighbors: int) -> Array:
+def neighborhood_shapes(points: Floats, centers: Floats, n_neighbors: int) -> Floats:
     """Covariance of the points nearest to each center over its trace, minus a round one."""
     n_dims = points.shape[1]
     offsets = points[None, :, :] - centers[:, None, :]
@@ -105,7 +103,7 @@ def neighborhood_shapes(points: Array, centers: Array, n_neighbors: int) -> Arra
     return _independent_numbers(shapes - round_part)
 
 
-def _neighbor_weights(squares: Array, n_neighbors: int) -> Array:
+def _neighbor_weights(squares: Floats, n_neighbors: int) -> Floats:
     """Weight of each point, summing to one; points tied for the last places share them."""
     reach = np.partition(squares, n_neighbors - 1, axis=1)[:, n_neighbors - 1, None]
     inside = squares < reach * (1.0 - TIED)
@@ -114,7 +112,7 @@ def _neighbor_weights(squares: Array, n_neighbors: int) -> Array:
     return np.asarray((inside + tied * (places / tied.sum(axis=1, keepdims=True))) / n_neighbors)
 
 
-def _independent_numbers(shapes: Array) -> Array:
+def _independent_numbers(shapes: Floats) -> Floats:
     """Independent numbers of symmetric traceless matrices, with the same inner products."""
     n_dims = shapes.shape[1]
     basis = np.ascontiguousarray(helmert(n_dims).T)  # orthogonal to the constant vector

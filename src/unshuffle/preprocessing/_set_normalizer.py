@@ -19,8 +19,7 @@ from unshuffle._core.bags import (
 )
 from unshuffle._core.parameters import ARRAY, FLAG, Constraints, check_parameters, option
 from unshuffle._run.search import refitting
-
-Array = NDArray[np.float64]
+from unshuffle._run.types import Floats
 
 # A spread below this share of the largest coordinate is rounding, and must not be scaled up.
 ROUNDING = 8 * np.finfo(float).eps
@@ -34,10 +33,10 @@ class SetTransformer(BagEstimatorMixin, TransformerMixin, BaseEstimator, ABC):
     columns: Any
 
     @abstractmethod
-    def _transform_set(self, points: Array) -> Array:
+    def _transform_set(self, points: Floats) -> Floats:
         """One set, transformed: a row for each row."""
 
-    def _check_set(self, points: Array, index: int) -> None:
+    def _check_set(self, points: Floats, index: int) -> None:
         """Refuse a set that cannot be transformed; by default none."""
 
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -175,10 +174,10 @@ class SetNormalizer(SetTransformer):
         self.shear = shear
         self.columns = columns
 
-    def _check_set(self, points: Array, index: int) -> None:
+    def _check_set(self, points: Floats, index: int) -> None:
         check_outliers(points[:, self._columns], lambda point: f"Point {point} of set {index}")
 
-    def _transform_set(self, points: Array) -> Array:
+    def _transform_set(self, points: Floats) -> Floats:
         changed = points.copy()
         chosen = points[:, self._columns]
         start = middle(chosen)
@@ -193,7 +192,7 @@ class SetNormalizer(SetTransformer):
         return changed
 
 
-def remove_slant(points: Array) -> Array:
+def remove_slant(points: Floats) -> Floats:
     """Centered columns, minus their least-squares predictions from later columns."""
     straight = points.copy()
     for j in range(points.shape[1] - 2, -1, -1):
@@ -207,7 +206,7 @@ def remove_slant(points: Array) -> Array:
     return straight
 
 
-def _spread(centered: Array, scale: str | None) -> Any:
+def _spread(centered: Floats, scale: str | None) -> Any:
     """Divisor of each column; 1 if there is no spread."""
     if scale is None:
         return 1.0

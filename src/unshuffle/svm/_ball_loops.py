@@ -1,16 +1,12 @@
 """Compiled loop of the enclosing ball, imported on demand because numba loads slowly."""
 
-import numpy as np
-from numpy.typing import NDArray
-
 from unshuffle._run.compile import compiled
-
-Array = NDArray[np.float64]
+from unshuffle._run.types import Floats
 
 
 @compiled()
 def exchange_weights(
-    K: Array, weights: Array, slope: Array, bounds: Array, tol: float, max_steps: int
+    K: Floats, weights: Floats, slope: Floats, bounds: Floats, tol: float, max_steps: int
 ) -> int:
     """Move weight between two items at a time until no exchange lowers w'Kw - diag(K)'w.
 

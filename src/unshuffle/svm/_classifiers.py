@@ -18,15 +18,9 @@ from unshuffle._core.kernel_features import PointKernel
 from unshuffle._core.parameters import check_kernel_memory
 from unshuffle._run.parallel import map_parallel, wait_for
 from unshuffle._run.printing import warn_user
+from unshuffle._run.types import Floats, Orders
 from unshuffle.svm._labels import ClassifiedSets
-from unshuffle.svm._templates import (
-    Aligned,
-    Array,
-    Candidates,
-    Orders,
-    Preparation,
-    nearest_candidates,
-)
+from unshuffle.svm._templates import Aligned, Candidates, Preparation, nearest_candidates
 
 # Rows of a Gram matrix that one thread computes at a time; its temporaries stay in the cache.
 ROWS = 64
@@ -43,21 +37,21 @@ class OrderedSetSVC:
     """A support vector classifier of ordered sets."""
 
     svc: SVC  # fitted to the Gram matrix of all training sets
-    sets: Array  # support vectors minus the center, shape (n_support, n_points, n_features)
-    center: Array  # subtracted from points if the kernel is linear and the origin far, else zeros
+    sets: Floats  # support vectors minus the center, shape (n_support, n_points, n_features)
+    center: Floats  # subtracted from points if the kernel is linear and the origin far, else zeros
     n_train: int
     kernel: PointKernel | None
-    margins: Array  # one for each pair of classes
+    margins: Floats  # one for each pair of classes
 
-    def decision(self, sets: Array, *, n_jobs: int | None = None) -> Array:
+    def decision(self, sets: Floats, *, n_jobs: int | None = None) -> Floats:
         """Decision values of ordered sets, as `SVC.decision_function` gives them."""
         return np.asarray(self.svc.decision_function(self._gram(sets, n_jobs)))
 
-    def predict(self, sets: Array, *, n_jobs: int | None = None) -> NDArray[Any]:
+    def predict(self, sets: Floats, *, n_jobs: int | None = None) -> NDArray[Any]:
         """Labels of ordered sets, as `SVC.predict` gives them: by votes of all pairs."""
         return np.asarray(self.svc.predict(self._gram(sets, n_jobs)))
 
-    def _gram(self, sets: Array, n_jobs: int | None) -> Array:
+    def _gram(self, sets: Floats, n_jobs: int | None) -> Floats:
         check_kernel_memory(len(sets), self.n_train, n_copies=2)
         # SVC reads the columns of support vectors only.
         K = np.zeros((len(sets), self.n_train))
@@ -66,7 +60,7 @@ class OrderedSetSVC:
         return K
 
     @property
-    def dual_weights(self) -> Array:
+    def dual_weights(self) -> Floats:
         """Weight of each training set in the normal of the plane between two classes."""
         weights = np.zeros(self.n_train)
         weights[self.svc.support_] = self.svc.dual_coef_[0]
@@ -81,7 +75,7 @@ class MarginProblem:
     preparation: Preparation
     candidates: Candidates
     C: float
-    factors: Array | None  # of C, one for each set: the weights of its class and its own
+    factors: Floats | None  # of C, one for each set: the weights of its class and its own
     margin_weight: float
     bisect: bool
     n_jobs: int | None
@@ -117,8 +111,8 @@ def train(problem: MarginProblem, orders: Orders, y: NDArray[Any]) -> OrderedSet
 
 
 def ordered_gram(
-    kernel: PointKernel | None, a: Array, b: Array, *, n_jobs: int | None = None
-) -> Array:
+    kernel: PointKernel | None, a: Floats, b: Floats, *, n_jobs: int | None = None
+) -> Floats:
     """Sum over positions of the kernel between the points of two ordered sets."""
     check_kernel_memory(len(a), len(b), n_copies=2)
     K = np.zeros((len(a), len(b)))
@@ -135,7 +129,7 @@ def ordered_gram(
     return K
 
 
-def _far_center(sets: Array) -> Array:
+def _far_center(sets: Floats) -> Floats:
     """Middle of all points if the origin is so far away that digits are lost, else zeros.
 
     A linear classifier moves with its sets, so centering changes only where the solver stops.
@@ -145,7 +139,7 @@ def _far_center(sets: Array) -> Array:
     return center if center @ center > FAR * spread else np.zeros_like(center)
 
 
-def _margins(svc: SVC, K: Array) -> Array:
+def _margins(svc: SVC, K: Floats) -> Floats:
     """Margins 1 / |w| of all pairs of classes, from libsvm's coefficients."""
     K = K[np.ix_(svc.support_, svc.support_)]
     ends = np.concatenate([[0], np.cumsum(svc.n_support_)])
@@ -164,7 +158,7 @@ class TemplateClassifier:
     """Classifies new sets in the order closest to the template."""
 
     preparation: Preparation
-    template: Array
+    template: Floats
     classifier: OrderedSetSVC
 
     def permutations(self, sets: Bags, *, n_jobs: int | None) -> Orders:
@@ -173,7 +167,7 @@ class TemplateClassifier:
         orders = nearest_candidates(self.template, candidates.features, n_jobs=n_jobs)
         return candidates.points(orders)
 
-    def decision(self, sets: Bags, *, n_jobs: int | None) -> Array:
+    def decision(self, sets: Bags, *, n_jobs: int | None) -> Floats:
         """Decision values, shape (n_sets,) with two classes, else (n_sets, n_classes)."""
         ordered = gathered(sets, self.permutations(sets, n_jobs=n_jobs))
         return self.classifier.decision(ordered, n_jobs=n_jobs)
@@ -189,11 +183,11 @@ class LearnedClassifier:
     """Model of new sets, and the fitted attributes of the estimator."""
 
     model: Any  # a TemplateClassifier, or a PushedClassifier for margin_weight > 0
-    templates: Array
+    templates: Floats
     permutations: Orders
     support: Orders
-    radii: Array
-    margins: Array
+    radii: Floats
+    margins: Floats
     n_rounds: int
     converged: bool
 
@@ -221,19 +215,19 @@ def learn_aligned(problem: MarginProblem, found: Aligned) -> LearnedClassifier:
 class Sigmoids:
     """Probabilities 1 / (1 + exp(-(slope * value + shift))) of decision values, by column."""
 
-    slopes: Array
-    shifts: Array
+    slopes: Floats
+    shifts: Floats
 
     @classmethod
     def of(
-        cls, decisions: Array, positive: NDArray[np.bool_], weights: Array | None
+        cls, decisions: Floats, positive: NDArray[np.bool_], weights: Floats | None
     ) -> "Sigmoids":
         """Fit sigmoids to held-out decision values; `positive` marks the true columns."""
         weights = np.ones(len(decisions)) if weights is None else weights
         columns = zip(decisions.T, positive.T, strict=True)
         return cls(*np.array([_sigmoid(*column, weights) for column in columns]).T)
 
-    def probabilities(self, decisions: Array) -> Array:
+    def probabilities(self, decisions: Floats) -> Floats:
         """Class probabilities, shape (n, n_classes); rows sum to 1."""
         shares = expit(decisions * self.slopes + self.shifts)
         if shares.shape[1] == 1:
@@ -244,7 +238,7 @@ class Sigmoids:
         return np.divide(shares, total, out=even, where=total > 0.0)
 
 
-def _sigmoid(values: Array, positive: NDArray[np.bool_], weights: Array) -> tuple[float, float]:
+def _sigmoid(values: Floats, positive: NDArray[np.bool_], weights: Floats) -> tuple[float, float]:
     """Slope and shift of one sigmoid, by Platt's method."""
     n_positive, n_negative = float(weights[positive].sum()), float(weights[~positive].sum())
     # Platt's targets stop short of 0 and 1, so that separable classes have a finite fit.
@@ -252,7 +246,7 @@ def _sigmoid(values: Array, positive: NDArray[np.bool_], weights: Array) -> tupl
     scale = max(float(np.abs(values).max()), np.finfo(float).tiny)
     values = values / scale
 
-    def loss(parameters: Array) -> tuple[float, Array]:
+    def loss(parameters: Floats) -> tuple[float, Floats]:
         slope, shift = parameters
         logits = slope * values + shift
         excess = weights * (expit(logits) - target)

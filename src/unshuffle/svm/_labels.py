@@ -11,7 +11,7 @@ from sklearn.utils.validation import column_or_1d
 from unshuffle._core.arrays import as_array, as_numbers
 from unshuffle._core.bags import MISSING, Bags
 from unshuffle._core.parameters import number
-from unshuffle.svm._templates import Array, Orders
+from unshuffle._run.types import Floats, Orders
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class ClassifiedSets:
     sets: Bags
     classes: NDArray[Any]  # distinct labels
     codes: Orders  # index of the class of each set
-    weights: Array | None  # None weighs all sets alike
+    weights: Floats | None  # None weighs all sets alike
     numbers: Orders  # place of each set among those given
     n_given: int
 
@@ -42,7 +42,7 @@ class ClassifiedSets:
         )
 
     @property
-    def shares(self) -> Array | None:
+    def shares(self) -> Floats | None:
         """Weights that sum to 1."""
         if self.weights is None:
             return None
@@ -108,7 +108,7 @@ def check_several_classes(classes: NDArray[Any], n_sets: int, *, which: str = "s
         )
 
 
-def check_sample_weight(weights: Any, n_sets: int) -> Array | None:
+def check_sample_weight(weights: Any, n_sets: int) -> Floats | None:
     """Weight of each set, at least 0, with some above; None if none are given."""
     if weights is None:
         return None
@@ -132,7 +132,7 @@ def check_sample_weight(weights: Any, n_sets: int) -> Array | None:
     return found
 
 
-def penalty_factors(training: ClassifiedSets, class_weight: Any) -> Array | None:
+def penalty_factors(training: ClassifiedSets, class_weight: Any) -> Floats | None:
     """Factor of C for each set: the weight of its class times its own; None if all are 1."""
     if class_weight is None:
         return training.weights
@@ -145,7 +145,7 @@ def penalty_factors(training: ClassifiedSets, class_weight: Any) -> Array | None
     return factors if training.weights is None else factors * training.weights
 
 
-def _class_weights(wanted: dict[Any, Any], classes: NDArray[Any]) -> Array:
+def _class_weights(wanted: dict[Any, Any], classes: NDArray[Any]) -> Floats:
     """Weight of each class, 1 where none is given."""
     labels = classes.tolist()
     missing = [label for label in labels if label not in wanted]

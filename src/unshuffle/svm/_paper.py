@@ -8,13 +8,12 @@ from numpy.typing import NDArray
 
 from unshuffle._core.bags import Bags, gathered
 from unshuffle._run.search import Search
+from unshuffle._run.types import Floats, Orders
 from unshuffle.svm._classifiers import LearnedClassifier, MarginProblem, OrderedSetSVC, train
 from unshuffle.svm._templates import (
     Aligned,
-    Array,
     Ball,
     Candidates,
-    Orders,
     Preparation,
     centered_ball,
     nearest_candidates,
@@ -34,8 +33,8 @@ class Separation:
 
     orders: Orders  # candidate of each set for each template point, shape (n_sets, n_points)
     ball: Ball  # around the ordered sets
-    template: Array  # its center, shape (n_points, n_features)
-    push: Array
+    template: Floats  # its center, shape (n_points, n_features)
+    push: Floats
     classifier: OrderedSetSVC
     radii: tuple[float, ...]  # at the start and after each round
     margins: tuple[float, ...]
@@ -69,7 +68,7 @@ def separate_classes(
 
 
 def _separate_class(
-    problem: MarginProblem, separated: Separated, signs: Array, search: Search[Any]
+    problem: MarginProblem, separated: Separated, signs: Floats, search: Search[Any]
 ) -> Separated:
     """Assign sets to the template, pushed to the side of their class, until convergence.
 
@@ -103,7 +102,7 @@ def _separate_class(
 
 
 def _separation(
-    problem: MarginProblem, orders: Orders, signs: Array, before: Separation | None = None
+    problem: MarginProblem, orders: Orders, signs: Floats, before: Separation | None = None
 ) -> Separation:
     """Center and plane of the sets in these orders, following the separation before."""
     ordered = problem.candidates.ordered(orders)
@@ -117,13 +116,13 @@ def _separation(
     return Separation(orders, ball, template, push, classifier, radii, margins)
 
 
-def _length(points: Array) -> float:
+def _length(points: Floats) -> float:
     """Length of the differences between points: a common shift changes no assignment."""
     return float(np.linalg.norm(points - points.mean(axis=0)))
 
 
 def _push(
-    candidates: Candidates, signs: Array, now: Separation, prices: Array, n_jobs: int | None
+    candidates: Candidates, signs: Floats, now: Separation, prices: Floats, n_jobs: int | None
 ) -> Orders:
     """Assign each set to the template of its side; prices change in place."""
     orders = np.empty_like(now.orders)
@@ -137,15 +136,15 @@ def _push(
 
 
 def _push_enough(
-    candidates: Candidates, signs: Array, now: Separation, n_jobs: int | None
+    candidates: Candidates, signs: Floats, now: Separation, n_jobs: int | None
 ) -> Orders:
     """Assign each set as close to the template as it can be without losing its own margin."""
 
-    def heights(orders: Orders) -> Array:
+    def heights(orders: Orders) -> Floats:
         """How far each set lies on its own side of the plane, up to scale and shift."""
         return np.asarray(signs * np.tensordot(candidates.ordered(orders), now.push, axes=2))
 
-    def is_enough(fractions: Array) -> NDArray[np.bool_]:
+    def is_enough(fractions: Floats) -> NDArray[np.bool_]:
         """Whether a fraction of the push is enough for each set; if so, `orders` change."""
         push = (signs * fractions)[:, None, None] * now.push
         tried = nearest_candidates(now.template + push, candidates.features, n_jobs=n_jobs)
@@ -172,7 +171,7 @@ class PushedClassifier:
     preparation: Preparation
     separations: tuple[Separation, ...]  # one for two classes, else one for each class
 
-    def decision(self, sets: Bags, *, n_jobs: int | None) -> Array:
+    def decision(self, sets: Bags, *, n_jobs: int | None) -> Floats:
         """Decision values, shape (n_sets,) with two classes, else (n_sets, n_classes)."""
         candidates = self.preparation.candidates(sets)
         columns = []
@@ -229,7 +228,7 @@ def learn_separated(problem: MarginProblem, found: Aligned | Separated) -> Learn
     )
 
 
-def _as_columns(paths: list[tuple[float, ...]]) -> Array:
+def _as_columns(paths: list[tuple[float, ...]]) -> Floats:
     """Paths as columns, padded with NaN."""
     table = np.full((max(map(len, paths)), len(paths)), np.nan)
     for column, path in enumerate(paths):

@@ -12,10 +12,10 @@ from unshuffle._core.bags import BagEstimatorMixin, Bags, gathered
 from unshuffle._core.parameters import Constraints, check_parameters
 from unshuffle._run.parallel import check_n_jobs
 from unshuffle._run.search import Callback, Search, fit_by_search
+from unshuffle._run.types import Orders
 from unshuffle.svm._templates import (
     CONSTRAINTS,
     Aligned,
-    Orders,
     Preparation,
     align,
     nearest_candidates,

@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
@@ -30,9 +29,7 @@ from unshuffle._core.parameters import (
 from unshuffle._run.parallel import map_parallel, spans
 from unshuffle._run.printing import warn_user
 from unshuffle._run.search import Search
-
-Array = NDArray[np.float64]
-Orders = NDArray[np.intp]
+from unshuffle._run.types import Floats, Orders
 
 # Peak number of n_sets x n_sets matrices while a ball is computed or a classifier is trained.
 N_MATRICES = 4
@@ -69,7 +66,7 @@ class Candidates:
         """Indices into each set as the user gave it, shape (n_sets, n_points)."""
         return self.indices[self.features.offsets[:-1, None] + orders]
 
-    def ordered(self, orders: Orders) -> Array:
+    def ordered(self, orders: Orders) -> Floats:
         """Features in these orders, shape (n_sets, n_points, n_features)."""
         return np.asarray(self.features.points[self.features.offsets[:-1, None] + orders])
 
@@ -127,7 +124,7 @@ class Preparation:
 class Ball(NamedTuple):
     """Smallest ball around vectors, of which a fraction may lie outside."""
 
-    weights: Array  # of the vectors in the center; nonnegative, sum to 1, zero for those inside
+    weights: Floats  # of the vectors in the center; nonnegative, sum to 1, zero for those inside
     squared_radius: float
     cost: float  # squared radius plus the penalty of the vectors outside
 
@@ -138,7 +135,7 @@ class Aligned:
 
     orders: Orders  # candidate of each set for each template point, shape (n_sets, n_points)
     ball: Ball  # around the ordered sets
-    template: Array  # center of that ball, shape (n_points, n_features)
+    template: Floats  # center of that ball, shape (n_points, n_features)
     path: tuple[float, ...]  # cost after each round
     converged: bool
 
@@ -148,7 +145,7 @@ def align(
     preparation: Preparation,
     search: Search[Any],
     n_jobs: int | None,
-    shares: Array | None = None,
+    shares: Floats | None = None,
 ) -> Aligned:
     """Alternate between assigning sets to the template and moving it to their center.
 
@@ -189,7 +186,7 @@ def _ball_slack(template: str, slack: float | None) -> float | None:
     return 1.0
 
 
-def _first_template(features: Bags, n_points: int, shares: Array | None) -> Array:
+def _first_template(features: Bags, n_points: int, shares: Floats | None) -> Floats:
     """The most typical set: its features, each sorted by itself, lie closest to their mean."""
     chosen = equal_sizes(features, n_points, missing=False, seed=0)
     sets = gathered(features, chosen)
@@ -199,7 +196,7 @@ def _first_template(features: Bags, n_points: int, shares: Array | None) -> Arra
 
 
 def nearest_candidates(
-    template: Array, features: Bags, *, prices: Array | None = None, n_jobs: int | None = None
+    template: Floats, features: Bags, *, prices: Floats | None = None, n_jobs: int | None = None
 ) -> Orders:
     """Assign candidates to template points at the least distance, shape (n_sets, n_points).
 
@@ -233,7 +230,7 @@ def nearest_candidates(
     return orders
 
 
-def _check_range(template: Array, points: Array) -> None:
+def _check_range(template: Floats, points: Floats) -> None:
     """Refuse features whose squared distances, summed over a set, overflow."""
     largest = max(float(np.abs(each).max(initial=0.0)) for each in (template, points))
     if largest > 1e150 / np.sqrt(max(template[..., 0].size, 1) * max(points.shape[1], 1)):
@@ -244,7 +241,7 @@ def _check_range(template: Array, points: Array) -> None:
         )
 
 
-def _square_costs(template: Array, features: Bags, sets: range) -> Array:
+def _square_costs(template: Floats, features: Bags, sets: range) -> Floats:
     """Costs of sets with as many candidates as template points, one square matrix for each."""
     if template.ndim == 3:
         return np.stack([slot_distances(template[i], features[i]) for i in sets])
@@ -254,14 +251,14 @@ def _square_costs(template: Array, features: Bags, sets: range) -> Array:
     return np.ascontiguousarray(costs.reshape(n_points, -1, n_points).swapaxes(0, 1))
 
 
-def _sorted_alike(target: Array, values: Array) -> Orders:
+def _sorted_alike(target: Floats, values: Floats) -> Orders:
     """Orders that sort single numbers as the target is sorted: the best assignment."""
     ranks = np.argsort(np.argsort(target, axis=-1, kind="stable"), axis=-1, kind="stable")
     order = np.argsort(values, axis=1, kind="stable")
     return np.take_along_axis(order, np.broadcast_to(ranks, order.shape), axis=1)
 
 
-def _rectangular(cost: Array) -> Orders:
+def _rectangular(cost: Floats) -> Orders:
     """Column for each row: the best of many columns, or all of few, each about equally often."""
     n_points, size = cost.shape
     if size >= n_points:
@@ -274,8 +271,8 @@ def _rectangular(cost: Array) -> Orders:
 
 
 def centered_ball(
-    ordered: Array, slack: float | None, shares: Array | None = None
-) -> tuple[Ball, Array]:
+    ordered: Floats, slack: float | None, shares: Floats | None = None
+) -> tuple[Ball, Floats]:
     """Ball around ordered sets, and its center; `shares` as in `align`."""
     flat = ordered.reshape(len(ordered), -1)
     if slack == 1.0:  # the mean, without inner products of all pairs
@@ -288,7 +285,7 @@ def centered_ball(
     return ball, (ball.weights @ flat).reshape(ordered.shape[1:])
 
 
-def enclosing_ball(K: Array, slack: float | None = None, shares: Array | None = None) -> Ball:
+def enclosing_ball(K: Floats, slack: float | None = None, shares: Floats | None = None) -> Ball:
     """Smallest ball around vectors with the inner products K.
 
     `slack` is the fraction of them that may lie outside; 1 centers the ball on the mean, None
@@ -322,8 +319,8 @@ def enclosing_ball(K: Array, slack: float | None = None, shares: Array | None = 
 
 
 def _exchange_until_optimal(
-    K: Array, squares: Array, weights: Array, bounds: Array, scale: float
-) -> Array:
+    K: Floats, squares: Floats, weights: Floats, bounds: Floats, scale: float
+) -> Floats:
     from unshuffle.svm._ball_loops import exchange_weights
 
     slope = 2.0 * (K @ weights) - squares

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_regressor
 
-Array = NDArray[np.float64]
+from unshuffle._run.types import Floats
+
 Outputs = dict[str, NDArray[Any]]
 
 WIDTH = 3
@@ -28,7 +29,7 @@ class Case:
     new: Any  # held-out bags
     new_y: NDArray[Any]  # targets of the held-out bags
 
-    def with_points(self, change: Callable[[Array], Any]) -> "Case":
+    def with_points(self, change: Callable[[Floats], Any]) -> "Case":
         """Apply a function to each bag."""
         return self.with_lists(lambda bags: [change(bag) for bag in bags])
 
@@ -82,7 +83,7 @@ def fit_case(estimator: Any, *, ragged: bool = True) -> tuple[Any, Case]:
         return fit_case(estimator, ragged=False)
 
 
-def shuffle_points(bags: Sequence[Array], seed: int = 0) -> list[Array]:
+def shuffle_points(bags: Sequence[Floats], seed: int = 0) -> list[Floats]:
     """Shuffle the points inside each bag."""
     rng = np.random.default_rng(seed)
     return [bag[rng.permutation(len(bag))] for bag in bags]

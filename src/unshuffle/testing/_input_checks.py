@@ -9,9 +9,9 @@ from unittest import SkipTest
 
 import numpy as np
 
+from unshuffle._run.types import Floats
 from unshuffle.testing._cases import (
     WIDTH,
-    Array,
     Case,
     assert_close,
     assert_same,
@@ -242,7 +242,7 @@ def _arrange_points(bag: Any, order: Any) -> Any:
     return np.where((order >= 0)[:, np.newaxis], bag[order], 0.0)
 
 
-def _points_with(value: float) -> Array:
+def _points_with(value: float) -> Floats:
     points = np.ones((5, WIDTH))
     points[3, 1] = value
     return points

@@ -8,10 +8,8 @@ rows i < j holds at [a, b] what it costs to put i on a and j on b. Entries [a, a
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
+from unshuffle._run.types import Floats, Indices
 
 # Costs of forbidden choices, in gaps: large enough to stay above the gap when costs are moved.
 FORBIDDEN = 8.0
@@ -22,15 +20,15 @@ UNREACHABLE = 1e200
 
 
 def ascend(
-    pairs: Array,
-    leader: Array,
+    pairs: Floats,
+    leader: Floats,
     bound: float,
     threshold: float,
     patience: float,
     temperature: float,
     step: int,
     n_steps: int,
-    matching: Index,
+    matching: Indices,
 ) -> tuple[float, int, bool]:
     """Dual ascent by Hahn and Grant for `n_steps` assignments from number `step`.
 
@@ -75,7 +73,7 @@ def ascend(
     return bound, step, False
 
 
-def look_ahead(pairs: Array, leader: Array, gap: float) -> Array:
+def look_ahead(pairs: Floats, leader: Floats, gap: float) -> Floats:
     """Least that each choice adds to the bound, by an assignment of its child; forbidden: inf."""
     n = leader.shape[0]
     added = leader.copy()
@@ -85,7 +83,7 @@ def look_ahead(pairs: Array, leader: Array, gap: float) -> Array:
     return added
 
 
-def child_costs(pairs: Array, leader: Array, i: int, a: int) -> tuple[Array, Array, float]:
+def child_costs(pairs: Floats, leader: Floats, i: int, a: int) -> tuple[Floats, Floats, float]:
     """Pairs and leader of the child that puts i on a, and what it adds to the bound."""
     n = leader.shape[0]
     rows, columns = np.delete(np.arange(n), i), np.delete(np.arange(n), a)
@@ -103,14 +101,14 @@ def child_costs(pairs: Array, leader: Array, i: int, a: int) -> tuple[Array, Arr
 
 
 def _reduce(
-    pairs: Array,
-    leader: Array,
-    totals: Array,
+    pairs: Floats,
+    leader: Floats,
+    totals: Floats,
     gap: float,
     start: int,
     stop: int,
     forward: bool,
-    matching: Index,
+    matching: Indices,
     *,
     ahead: bool = False,
 ) -> float:
@@ -126,20 +124,20 @@ def _reduce(
 
 
 @lru_cache(maxsize=64)
-def _pair_rows(n: int) -> tuple[Index, Index]:
+def _pair_rows(n: int) -> tuple[Indices, Indices]:
     """Rows i < j of each block of pairs."""
     first, second = np.triu_indices(n, 1)
     return first, second
 
 
-def _blocks_with(i: int, n: int) -> tuple[Index, slice]:
+def _blocks_with(i: int, n: int) -> tuple[Indices, slice]:
     """Blocks of the pairs of row i with the rows before it and with those after it."""
     j = np.arange(i)
     start = i * (2 * n - i - 1) // 2
     return j * (2 * n - j - 1) // 2 + i - j - 1, slice(start, start + n - 1 - i)
 
 
-def _spread(pairs: Array, leader: Array, gap: float) -> None:
+def _spread(pairs: Floats, leader: Floats, gap: float) -> None:
     """Move what is left in the leader to the pairs; forbid choices that would close the gap."""
     forbidden = leader >= gap
     shares = leader / (leader.shape[0] - 1)
@@ -152,7 +150,7 @@ def _spread(pairs: Array, leader: Array, gap: float) -> None:
         pairs[pairs == np.inf] = leader[forbidden] = FORBIDDEN * gap
 
 
-def _soften_row(pairs: Array, leader: Array, i: int, forward: bool, temperature: float) -> None:
+def _soften_row(pairs: Floats, leader: Floats, i: int, forward: bool, temperature: float) -> None:
     """Soft assignments of the pairs with row i, on each of the columns."""
     n = leader.shape[0]
     before, later = _blocks_with(i, n)
@@ -171,7 +169,7 @@ def _soften_row(pairs: Array, leader: Array, i: int, forward: bool, temperature:
     pairs[before], pairs[later] = costs[:i], costs[i + 1 :].swapaxes(1, 2)
 
 
-def _balance(costs: Array, temperature: float) -> Array:
+def _balance(costs: Floats, temperature: float) -> Floats:
     """Soft assignments of each `costs[:, :, a]`: Sinkhorn's steps on exp(-cost / temperature).
 
     What is subtracted from columns and rows is returned; costs left are nonnegative.

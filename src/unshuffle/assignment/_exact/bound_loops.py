@@ -4,17 +4,14 @@
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unshuffle._run.compile import compiled
+from unshuffle._run.types import Floats, Indices
 from unshuffle.assignment._exact.ascent import FORBIDDEN
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 
 
 @compiled()
-def least_products(X: Array, Y: Array, w: float, start: int, stop: int) -> Array:
+def least_products(X: Floats, Y: Floats, w: float, start: int, stop: int) -> Floats:
     """Least sum of x y + w y^2 over injections of each row of X into each row of Y.
 
     Rows of X descend and those of Y ascend. The sum is then least for an injection that keeps the
@@ -40,19 +37,19 @@ def least_products(X: Array, Y: Array, w: float, start: int, stop: int) -> Array
 
 @compiled()
 def reduce_choices(
-    pairs: Array,
-    leader: Array,
-    totals: Array,
+    pairs: Floats,
+    leader: Floats,
+    totals: Floats,
     gap: float,
     start: int,
     stop: int,
     forward: bool,
     ahead: bool,
-    work: Array,
-    price: Array,
-    distance: Array,
-    indices: Index,
-    column_of: Index,
+    work: Floats,
+    price: Floats,
+    distance: Floats,
+    indices: Indices,
+    column_of: Indices,
 ) -> float:
     """Solve the assignments of choices `start` to `stop`; return the total of the last one.
 

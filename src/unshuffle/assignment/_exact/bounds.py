@@ -11,15 +11,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from unshuffle._run.parallel import per_call, product, spans, wait_for
+from unshuffle._run.types import Floats, Indices
 from unshuffle.assignment._exact.ascent import FORBIDDEN, ascend, child_costs, look_ahead
 from unshuffle.assignment._exact.symmetries import representatives
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
 Check = Callable[[float, int], None]
 Line = list[tuple[float, int, int]]
 
@@ -56,9 +54,9 @@ class BoundProblem:
     their diagonals are ignored. C is (n, m) and w >= 0. All are float64.
     """
 
-    A: Array
-    B: Array
-    C: Array
+    A: Floats
+    B: Floats
+    C: Floats
     w: float = 0.0
 
     def __post_init__(self) -> None:
@@ -66,11 +64,11 @@ class BoundProblem:
             object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), np.float64))
 
     @property
-    def arrays(self) -> tuple[Array, Array, Array, float]:
+    def arrays(self) -> tuple[Floats, Floats, Floats, float]:
         """Arguments of compiled loops."""
         return self.A, self.B, self.C, float(self.w)
 
-    def value(self, permutation: Index) -> float:
+    def value(self, permutation: Indices) -> float:
         """Objective of a matching; smaller is better."""
         matched = self.B[np.ix_(permutation, permutation)]
         np.fill_diagonal(matched, 0.0)
@@ -86,7 +84,7 @@ class BoundProblem:
         linear = np.abs(self.C).max(axis=1).sum()
         return ROUNDING * float(products + self.w * most @ most + linear)
 
-    def pair_costs(self) -> Array:
+    def pair_costs(self) -> Floats:
         """Cost of each two rows i < j on each two columns, with m - n added rows that cost 0."""
         n, m = self.C.shape
         i, j = np.triu_indices(m, 1)
@@ -114,7 +112,7 @@ class Proof:
     """
 
     bound: float
-    permutation: Index
+    permutation: Indices
     value: float
     n_nodes: int
 
@@ -139,7 +137,7 @@ def gilmore_lawler(problem: BoundProblem) -> float:
 
 def prove(
     problem: BoundProblem,
-    permutation: Index,
+    permutation: Indices,
     *,
     step: float = 0.0,
     max_work: float = 1e9,
@@ -186,11 +184,11 @@ class _Stopped(Exception):
 class _Node:
     """Subproblem of free rows and columns; rows from n on are those added by `pair_costs`."""
 
-    rows: Index
-    columns: Index
-    placed: Index  # column of each row of the problem; -1 if free
-    pairs: Array
-    leader: Array
+    rows: Indices
+    columns: Indices
+    placed: Indices  # column of each row of the problem; -1 if free
+    pairs: Floats
+    leader: Floats
     bound: float = 0.0
     symmetric: tuple[bool, bool] = (True, True)  # whether rows, and columns, may be
 
@@ -200,7 +198,7 @@ class _Tree:
     """Depth-first search. `waiting` has the least bound of the open nodes of each level."""
 
     problem: BoundProblem
-    permutation: Index
+    permutation: Indices
     step: float
     max_work: float
     deadline: float | None
@@ -259,7 +257,7 @@ class _Tree:
                 self.branch(node)
         self.waiting.pop()
 
-    def real_rows(self, node: _Node) -> Index:
+    def real_rows(self, node: _Node) -> Indices:
         """Free rows of the problem."""
         return node.rows[node.rows < self.problem.A.shape[0]]
 
@@ -368,7 +366,7 @@ class _Tree:
         rows, columns = np.delete(node.rows, i), np.delete(node.columns, a)
         return _Node(rows, columns, placed, pairs, leader, node.bound + added, symmetric)
 
-    def representatives(self, node: _Node) -> tuple[Array, Array]:
+    def representatives(self, node: _Node) -> tuple[Floats, Floats]:
         """1 for the rows and the columns to place, 0 for those that mirror one of them."""
         A, B, C, _ = self.problem.arrays
         real = self.real_rows(node)
@@ -382,7 +380,7 @@ class _Tree:
             columns[:] = representatives(B, C.T, node.columns, node.placed[done])
         return rows, columns
 
-    def offer(self, permutation: Index) -> None:
+    def offer(self, permutation: Indices) -> None:
         """Keep a matching if it is better."""
         value = self.problem.value(permutation)
         if value < self.value:
@@ -395,7 +393,7 @@ class _Tree:
             raise _Stopped
 
 
-def complete(problem: BoundProblem, placed: Index, rows: Index, columns: Index) -> Index:
+def complete(problem: BoundProblem, placed: Indices, rows: Indices, columns: Indices) -> Indices:
     """Matching that places a few free rows on free columns in the best way, by trying all."""
     A, B, C, w = problem.arrays
     done = np.flatnonzero(placed >= 0)
@@ -427,7 +425,7 @@ def complete(problem: BoundProblem, placed: Index, rows: Index, columns: Index) 
     return permutation
 
 
-def _bound_by_rows(A: Array, B: Array, problem: BoundProblem) -> float:
+def _bound_by_rows(A: Floats, B: Floats, problem: BoundProblem) -> float:
     """Gilmore-Lawler bound that counts the cost of each pair at its first row."""
     (n, m), w = problem.C.shape, problem.w
     X, Y = _off_diagonal(A), np.sort(_off_diagonal(B), axis=1)
@@ -439,7 +437,7 @@ def _bound_by_rows(A: Array, B: Array, problem: BoundProblem) -> float:
     return float(costs[rows, columns].sum())
 
 
-def _least_products(X: Array, Y: Array, w: float) -> Array:
+def _least_products(X: Floats, Y: Floats, w: float) -> Floats:
     """Least sum of x y + w y^2 over injections of each row of X into each row of Y.
 
     Rows of X descend and those of Y ascend. The sum is then least for an injection that keeps the
@@ -455,7 +453,7 @@ def _least_products(X: Array, Y: Array, w: float) -> Array:
     return np.concatenate(parts)
 
 
-def _off_diagonal(M: Array) -> Array:
+def _off_diagonal(M: Floats) -> Floats:
     """Rows of a square matrix without its diagonal."""
     n = M.shape[0]
     return M[~np.eye(n, dtype=bool)].reshape(n, n - 1)

@@ -3,14 +3,13 @@
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
+from unshuffle._run.types import Floats, Indices
 
 # Items tried per item in the search of a symmetry; beyond, it counts as absent.
 MOST_TRIED = 10
 
 
-def representatives(M: Array, costs: Array, free: Index, done: Index) -> NDArray[np.bool_]:
+def representatives(M: Floats, costs: Floats, free: Indices, done: Indices) -> NDArray[np.bool_]:
     """Mask of one free item per orbit of the symmetries of M that keep the costs and `done`."""
     seen = np.hstack([costs, M[np.ix_(free, done)], M[np.ix_(done, free)].T])
     M = M[np.ix_(free, free)]
@@ -22,7 +21,7 @@ def representatives(M: Array, costs: Array, free: Index, done: Index) -> NDArray
     return first
 
 
-def _refine(M: Array, labels: Index) -> Index:
+def _refine(M: Floats, labels: Indices) -> Indices:
     """Split items with equal labels by the entries they have with others, until none differ."""
     n_labels = 0
     while n_labels < labels.max() + 1:
@@ -35,7 +34,7 @@ def _refine(M: Array, labels: Index) -> Index:
     return labels
 
 
-def _is_symmetric(M: Array, labels: Index, a: int, b: int) -> bool:
+def _is_symmetric(M: Floats, labels: Indices, a: int, b: int) -> bool:
     """Whether a symmetry of M maps a to b; also False if the search would take long."""
     n = M.shape[0]
     items = [a, *np.delete(np.arange(n), a)]

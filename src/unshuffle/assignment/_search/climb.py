@@ -7,15 +7,9 @@ from time import monotonic
 import numpy as np
 
 from unshuffle._quadratic.mean_field import anneal_shares, frank_wolfe, soften
-from unshuffle._quadratic.problem import (
-    RELATIVE_GAIN,
-    Array,
-    Permutation,
-    QuadraticProblem,
-    assign_free,
-    climb,
-)
+from unshuffle._quadratic.problem import RELATIVE_GAIN, QuadraticProblem, assign_free, climb
 from unshuffle._run.parallel import Workers, eigh, one_blas_thread
+from unshuffle._run.types import Floats, Permutation
 from unshuffle.assignment._search.mixtures import mix, random_state
 
 Start = Callable[[], Permutation]
@@ -291,11 +285,11 @@ class TabuSearch:
         )
         return best, self.n_steps
 
-    def _gains(self, slopes: Array, matched: Array) -> Array:
+    def _gains(self, slopes: Floats, matched: Floats) -> Floats:
         """Gains of all swaps of i < j from the slopes; the rest is of no use."""
         n = slopes.shape[0]
         stay = np.diag(slopes)
-        gains: Array = slopes - stay[:, None]
+        gains: Floats = slopes - stay[:, None]
         gains[:, :n] += slopes[:, :n].T - stay
         for K, L in zip(self.K[~self.skew], matched[~self.skew], strict=True):
             gains[:, :n] += 4.0 * K[:n, :n] * L[:n, :n]
@@ -322,7 +316,7 @@ def list_starts(problem: QuadraticProblem) -> list[Start]:
     return starts
 
 
-def relaxed(problem: QuadraticProblem, shares: Array) -> Permutation:
+def relaxed(problem: QuadraticProblem, shares: Floats) -> Permutation:
     """Matching nearest to a maximum over soft ones, by Frank-Wolfe steps from `shares`."""
     found, _ = frank_wolfe(problem, shares, max_iter=FRANK_WOLFE_STEPS, tol=1e-4)
     return assign_free(problem, found)[0]
@@ -359,7 +353,7 @@ def by_eigenvectors(problem: QuadraticProblem) -> Permutation:
     return anneal_shares(problem, soften(problem, alike, temperature=SOFT))
 
 
-def _standardized(S: Array) -> Array:
+def _standardized(S: Floats) -> Floats:
     """Similarities off the diagonal, centered and scaled to eigenvalues of order one."""
     n_items = S.shape[0]
     others = ~np.eye(n_items, dtype=bool)

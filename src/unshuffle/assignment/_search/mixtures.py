@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-Permutation = NDArray[np.intp]
+from unshuffle._run.types import Permutation
 
 WORD = 2**64 - 1
 

@@ -6,9 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._run.compile import compiled
+from unshuffle._run.types import Floats, Permutation
 
-Array = NDArray[np.float64]
-Permutation = NDArray[np.intp]
 Until = NDArray[np.int32]
 
 NO_GAIN = -1e300
@@ -18,18 +17,18 @@ ROUNDING = {"reassoc", "contract", "nsz", "arcp"}
 
 @compiled(error_model="numpy", fastmath=ROUNDING)
 def tabu_swaps(
-    K: Array,
-    matched: Array,
+    K: Floats,
+    matched: Floats,
     skew: NDArray[np.bool_],
-    slopes: Array,
+    slopes: Floats,
     order: Permutation,
     best_order: Permutation,
-    gains: Array,
+    gains: Floats,
     taboo: Until,
     until: Until,
-    x: Array,
-    y: Array,
-    best_of: Array,
+    x: Floats,
+    y: Floats,
+    best_of: Floats,
     n_steps: int,
     shortest: int,
     n_lengths: int,

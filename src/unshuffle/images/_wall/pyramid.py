@@ -12,13 +12,13 @@ from PIL import Image
 
 from unshuffle._pictures.decoding import central_part
 from unshuffle._run.parallel import map_parallel
+from unshuffle._run.types import Pixels
 
 # Side of a sheet: few to load for a screen, each decoded in a few milliseconds.
 SHEET_PIXELS = 512
 # Drawn by one thread each, with all finer ones under them; the rest is drawn from their halves.
 _MOST_ROOTS = 256
 _EMPTY = 128
-Pixels = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from unshuffle._core.grids import check_grid, check_names
+from unshuffle._run.types import Indices
 
 Map = NDArray[np.float32]
-Index = NDArray[np.intp]
 
 # Standard deviation of the surroundings of a cell, in cells, over the fourth root of the number of
 # items: 1.2 cells of 300, 2.2 of 3,000, 5.3 of 100,000. Wider ones miss small regions, narrower
@@ -85,8 +85,8 @@ class _Wall:
     """Labeled items in square blocks of cells, small enough to resolve the width."""
 
     texts: list[str]  # different labels, the most frequent first
-    labels: Index  # label of each labeled item, -1 for a rare one
-    blocks: Index  # block of each labeled item
+    labels: Indices  # label of each labeled item, -1 for a rare one
+    blocks: Indices  # block of each labeled item
     filled: Map  # number of labeled items in each block
     n_cells: Map  # number of cells in each block
     width: float  # in cells
@@ -94,7 +94,7 @@ class _Wall:
     shape: tuple[int, int]  # in cells
 
     @classmethod
-    def of(cls, cells: Index, texts: list[str], most_labels: int) -> "_Wall":
+    def of(cls, cells: Indices, texts: list[str], most_labels: int) -> "_Wall":
         # Other items say nothing, as if their cells were empty.
         is_labeled = np.array([*map(bool, texts), False])  # the last is that of -1
         rows, columns = np.nonzero(is_labeled[cells])
@@ -138,7 +138,7 @@ class _Wall:
         return row, column
 
 
-def _choose_width(n_labeled: int, counts: Index) -> float:
+def _choose_width(n_labeled: int, counts: Indices) -> float:
     """Width for so many items, from the numbers of items of the labels."""
     sizes = np.sort(counts)[::-1]
     # of the label of a typical item
@@ -146,7 +146,7 @@ def _choose_width(n_labeled: int, counts: Index) -> float:
     return float(max(LEAST_WIDTH, min(WIDTH * n_labeled**0.25, OF_SIDE * typical**0.5)))
 
 
-def _find_prevailing(wall: _Wall) -> tuple[Index, Map]:
+def _find_prevailing(wall: _Wall) -> tuple[Indices, Map]:
     """The most common label around each block, -1 outside of the wall, and its share."""
     n_labels, n_blocks = len(wall.texts), wall.filled.size
     around = wall.smooth(wall.filled)

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -20,6 +19,7 @@ from unshuffle._core.parameters import (
     option,
 )
 from unshuffle._run.printing import warn_user
+from unshuffle._run.types import Floats
 from unshuffle.kernels.sets._gpu.tensors import Place
 from unshuffle.kernels.sets._models.feature_space import FeatureSpace
 from unshuffle.kernels.sets._models.mixtures import (
@@ -30,8 +30,6 @@ from unshuffle.kernels.sets._models.mixtures import (
     Mixture,
 )
 from unshuffle.kernels.sets._set_kernel import SetKernel
-
-Array = NDArray[np.float64]
 
 SPACE_CONSTRAINTS: Constraints = {
     "base_kernel": [option("linear", "poly", "rbf"), FUNCTION, None],
@@ -47,7 +45,7 @@ class Densities:
     """Densities of sets, ready to be multiplied."""
 
     mixtures: Any  # Mixtures or FeatureMixtures
-    log_norms: Array  # logarithms that products are divided by; zeros if not normalized
+    log_norms: Floats  # logarithms that products are divided by; zeros if not normalized
     n_iter: int  # rounds of the slowest fit
     converged: bool
 
@@ -128,7 +126,7 @@ class DensityModel:
             ".cpu() on tensors), or use base_kernel=None."
         )
 
-    def compare(self, a: Densities, b: Densities | None) -> Array:
+    def compare(self, a: Densities, b: Densities | None) -> Floats:
         """Integrals of products, divided by both norms."""
         logs = a.mixtures.log_products(None if b is None else b.mixtures)
         check_log_products(logs)
@@ -147,7 +145,7 @@ class DensityModel:
         return np.asarray(np.exp(logs))
 
 
-def _log_norms(mixtures: Any, place: Place | None) -> Array:
+def _log_norms(mixtures: Any, place: Place | None) -> Floats:
     """Logarithm of the root of the product of each density with itself."""
     if place is None:
         own = mixtures.own_log_products()
@@ -166,7 +164,7 @@ def _log_norms(mixtures: Any, place: Place | None) -> Array:
     return 0.5 * own
 
 
-def check_log_products(logs: Array) -> None:
+def check_log_products(logs: Floats) -> None:
     """Refuse logarithms of integrals that come from singular covariances."""
     if not logs.max() < np.inf:
         raise ValueError(

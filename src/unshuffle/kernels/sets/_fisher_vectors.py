@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
@@ -16,6 +15,7 @@ from unshuffle._core.bags import Bags, canonical_order
 from unshuffle._core.distances import exponential_of, inner_products, squared_distances
 from unshuffle._core.parameters import Constraints, count, number
 from unshuffle._run.printing import warn_user
+from unshuffle._run.types import Floats
 from unshuffle.kernels.sets._models.set_vectors import (
     describe_sets,
     evenly_spaced,
@@ -24,7 +24,6 @@ from unshuffle.kernels.sets._models.set_vectors import (
 )
 from unshuffle.kernels.sets._set_kernel import SetKernel
 
-Array = NDArray[np.float64]
 # A mixture of this many points is as good a vocabulary as one of all.
 VOCABULARY_SAMPLE = 20_000
 # Coordinates are clipped to this many standard deviations, so that squares stay finite.
@@ -37,30 +36,30 @@ ROUNDING = 1e-12
 class Vocabulary:
     """Gaussian mixture of points scaled to unit variance, with diagonal covariances."""
 
-    center: Array  # mean of the fitted points
-    spread: Array  # their standard deviation
-    weights: Array  # shares of the components
-    means: Array  # (n_components, width), in scaled coordinates
-    deviations: Array  # (n_components, width), likewise
+    center: Floats  # mean of the fitted points
+    spread: Floats  # their standard deviation
+    weights: Floats  # shares of the components
+    means: Floats  # (n_components, width), in scaled coordinates
+    deviations: Floats  # (n_components, width), likewise
     n_iter: int  # rounds of the fit
     converged: bool
     power: float  # exponent of the numbers of a vector
     gamma: float | None  # None compares by inner products
 
-    def describe(self, sets: Bags, n_jobs: int | None) -> Array:
+    def describe(self, sets: Bags, n_jobs: int | None) -> Floats:
         """Gradient of each set, scaled to length 1."""
         length = len(self.weights) * (1 + 2 * sets.width)
         gradient = partial(mean_in_pieces, self.gradient, length)
         gradients = describe_sets(gradient, sets, length, n_jobs=n_jobs)
         return unit_length(np.sign(gradients) * np.abs(gradients) ** self.power)
 
-    def compare(self, a: Array, b: Array | None) -> Array:
+    def compare(self, a: Floats, b: Floats | None) -> Floats:
         """Kernel between vectors."""
         if self.gamma is None:
             return inner_products(a, b)
         return exponential_of(squared_distances(a, b), self.gamma)
 
-    def gradient(self, points: Array) -> Array:
+    def gradient(self, points: Floats) -> Floats:
         """Gradient of the mean log-likelihood by weights, means and deviations, standardized."""
         scaled = np.clip((points - self.center) / self.spread, -FARTHEST, FARTHEST)[:, None, :]
         steps = (scaled - self.means) / self.deviations
@@ -197,13 +196,13 @@ class FisherVectorKernel(SetKernel):
             self.gamma,
         )
 
-    def _store(self, model: Vocabulary, descriptions: Array) -> None:
+    def _store(self, model: Vocabulary, descriptions: Floats) -> None:
         self.converged_, self.n_iter_ = model.converged, model.n_iter
         self.weights_ = model.weights
         self.means_ = model.means * model.spread + model.center
         self.deviations_ = model.deviations * model.spread
 
-    def _mixture(self, points: Array) -> Any:
+    def _mixture(self, points: Floats) -> Any:
         from sklearn.mixture import GaussianMixture  # slow to import
 
         n_distinct = len(np.unique(points, axis=0))

@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unshuffle._core.arrays import LARGEST, middle
 from unshuffle._core.bags import Bags, canonical_order
@@ -13,6 +12,7 @@ from unshuffle._core.distances import exponential_of, inner_products, squared_di
 from unshuffle._core.grams import check_points_for_width
 from unshuffle._core.kernel_features import PointKernel, kernel_name
 from unshuffle._core.parameters import FUNCTION, Constraints, count, number, option
+from unshuffle._run.types import Floats
 from unshuffle.kernels.sets._gpu.tensors import Place
 from unshuffle.kernels.sets._models.set_vectors import (
     describe_sets,
@@ -22,8 +22,6 @@ from unshuffle.kernels.sets._models.set_vectors import (
     typical_sets,
 )
 from unshuffle.kernels.sets._set_kernel import SetKernel
-
-Array = NDArray[np.float64]
 
 
 class MaxMapKernel(SetKernel):
@@ -132,7 +130,7 @@ class MaxMapKernel(SetKernel):
     def _build_model(self, sets: Bags) -> "MaxMapModel":
         return self._learn(sets)[0]
 
-    def _learn(self, sets: Bags, place: Place | None = None) -> "tuple[MaxMapModel, Array]":
+    def _learn(self, sets: Bags, place: Place | None = None) -> "tuple[MaxMapModel, Floats]":
         linear = self.base_kernel == "linear"
         landmarks = np.empty((0, sets.width)) if linear else self._choose_landmarks(sets)
         center = middle(sets.points)
@@ -151,14 +149,14 @@ class MaxMapKernel(SetKernel):
             model = replace(model, outer_gamma=width)
         return model, vectors if sample is sets else model.describe(sets, self.n_jobs)
 
-    def _choose_landmarks(self, sets: Bags) -> Array:
+    def _choose_landmarks(self, sets: Bags) -> Floats:
         """Distinct points, independent of the order of points and sets."""
         points = sets.points[canonical_order(sets.points)]
         points = points[np.append(True, np.any(points[1:] != points[:-1], axis=1))]
         most = len(points) if self.n_landmarks is None else int(self.n_landmarks)
         return np.asarray(points[evenly_spaced(len(points), most)])
 
-    def _store(self, model: "MaxMapModel", descriptions: Array) -> None:
+    def _store(self, model: "MaxMapModel", descriptions: Floats) -> None:
         self.landmarks_ = model.landmarks
         self.gamma_ = model.kernel.gamma if self.base_kernel == "rbf" else 1.0
         self.outer_gamma_ = model.outer_gamma
@@ -169,22 +167,22 @@ class MaxMapModel:
     """Extreme values over the points of each set, and a kernel between vectors of them."""
 
     kernel: PointKernel  # `kind` "linear" has no landmarks
-    landmarks: Array
-    center: Array  # median of the fitted points
+    landmarks: Floats
+    center: Floats  # median of the fitted points
     outer: str
     outer_gamma: float
 
-    def describe(self, sets: Bags, n_jobs: int | None) -> Array:
+    def describe(self, sets: Bags, n_jobs: int | None) -> Floats:
         """Largest similarity of each set to each landmark, or the extremes of its columns."""
         return self.scaled(self.extremes(sets, n_jobs))
 
-    def compare(self, a: Array, b: Array | None) -> Array:
+    def compare(self, a: Floats, b: Floats | None) -> Floats:
         """Kernel between vectors."""
         if self.outer == "rbf":
             return exponential_of(squared_distances(a, b), self.outer_gamma)
         return self.outer_gamma * inner_products(a, b)
 
-    def extremes(self, sets: Bags, n_jobs: int | None) -> Array:
+    def extremes(self, sets: Bags, n_jobs: int | None) -> Floats:
         """As `describe`, but smallest squared distances in place of "rbf" similarities."""
         if self.kernel.kind == "linear":
             return describe_sets(self._columns, sets, 2 * sets.width, n_jobs=n_jobs)
@@ -200,18 +198,18 @@ class MaxMapModel:
             )
         return found
 
-    def scaled(self, extremes: Array) -> Array:
+    def scaled(self, extremes: Floats) -> Floats:
         """Vectors of sets from what `extremes` returns, which is overwritten."""
         if self.kernel.kind != "rbf":
             return extremes
         return exponential_of(extremes, self.kernel.gamma)
 
-    def _columns(self, points: Array) -> Array:
+    def _columns(self, points: Floats) -> Floats:
         centered = points - self.center
         return np.concatenate([centered.max(axis=0), centered.min(axis=0)])
 
 
-def nearest_width(squares: Array) -> float:
+def nearest_width(squares: Floats) -> float:
     """One over the upper quartile of squared distances of landmarks to the nearest points."""
     # Landmarks are points of the sets, so each is at distance 0 from at least one of them.
     apart = squares[squares >= np.finfo(float).tiny]

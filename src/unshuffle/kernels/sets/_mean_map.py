@@ -22,6 +22,7 @@ from unshuffle._core.grams import check_points_for_width
 from unshuffle._core.kernel_features import PointKernel, greedy_pivots
 from unshuffle._core.parameters import FLAG, FUNCTION, Constraints, count, number, option
 from unshuffle._run.parallel import map_parallel
+from unshuffle._run.types import Floats
 from unshuffle.kernels.sets._gpu.tensors import Place, sort_points
 from unshuffle.kernels.sets._models.set_vectors import (
     Coordinates,
@@ -40,8 +41,6 @@ from unshuffle.kernels.sets._models.set_vectors import (
 )
 from unshuffle.kernels.sets._set_kernel import SetKernel
 
-Array = NDArray[np.float64]
-
 # Points on each side of a block of work: at most 1 MB, which fits into a processor's cache.
 ROWS, COLUMNS = 256, 512
 # Exponents lose 4 of 16 digits if points are farther apart than this, in squared widths.
@@ -57,8 +56,8 @@ class MeanMaps:
     """Mean maps of sets."""
 
     sets: Bags  # for kernels computed from all pairs of points
-    lengths: Array  # of the mean maps in feature space
-    vectors: Array | None  # mean maps themselves, if these are short enough
+    lengths: Floats  # of the mean maps in feature space
+    vectors: Floats | None  # mean maps themselves, if these are short enough
     outside: NDArray[np.bool_]  # sets without a vector, compared by all pairs of points
 
     def __len__(self) -> int:
@@ -75,9 +74,9 @@ class PairMeans:
     """Means of a kernel over all pairs of points of two sets."""
 
     kernel: PointKernel
-    center: Array  # median of the fitted points
+    center: Floats  # median of the fitted points
 
-    def means(self, a: Bags, b: Bags) -> Array:
+    def means(self, a: Bags, b: Bags) -> Floats:
         """Mean similarity of each set of `a` to each of `b`."""
         block = self._exponentials(a, b) or (lambda i, j: self.kernel(a.points[i], b.points[j]))
         sums = np.zeros((len(a), len(b.points)))
@@ -97,10 +96,10 @@ class PairMeans:
         totals = np.add.reduceat(sums, b.offsets[:-1], axis=1)
         return np.asarray(totals / (a.sizes[:, None] * b.sizes))
 
-    def lengths(self, sets: Bags, *, n_jobs: int | None) -> Array:
+    def lengths(self, sets: Bags, *, n_jobs: int | None) -> Floats:
         """Lengths of mean maps: roots of the mean similarity inside each set."""
 
-        def squared(group: tuple[int, int]) -> Array:
+        def squared(group: tuple[int, int]) -> Floats:
             some = sets.part(*group)
             return np.diag(self.means(some, some))
 
@@ -108,7 +107,7 @@ class PairMeans:
         squares = map_parallel(squared, _groups(sets, ROWS // 4), n_jobs=n_jobs)
         return np.sqrt(np.maximum(np.concatenate(squares), 0.0))
 
-    def _exponentials(self, a: Bags, b: Bags) -> Callable[[slice, slice], Array] | None:
+    def _exponentials(self, a: Bags, b: Bags) -> Callable[[slice, slice], Floats] | None:
         """Blocks of "rbf" by matrix products; None for other kernels, or if digits are lost."""
         if self.kernel.kind != "rbf":
             return None
@@ -120,14 +119,14 @@ class PairMeans:
         # One buffer for all: allocating it anew takes as long as the exponentials.
         buffer = np.empty((min(ROWS, len(a.points)), min(COLUMNS, len(b.points))))
 
-        def block(rows: slice, columns: slice) -> Array:
+        def block(rows: slice, columns: slice) -> Floats:
             part = buffer[: rows.stop - rows.start, : columns.stop - columns.start]
             np.matmul(left[rows], right[:, columns], out=part)
             return np.exp(part, out=part)
 
         return block
 
-    def _lifted(self, points: Array) -> Array:
+    def _lifted(self, points: Floats) -> Floats:
         """Vectors u of points: u(x)'u(y) is -gamma |x - y|^2 with the last two of u(y) swapped."""
         scaled = np.sqrt(self.kernel.gamma) * (points - self.center)
         lifted = np.empty((len(points), points.shape[1] + 2))
@@ -364,7 +363,7 @@ class MeanMapModel:
 
         return tensors.compare(self, a, b, place)
 
-    def typical_squares(self, sets: Bags, n_jobs: int | None, place: Place | None) -> Array:
+    def typical_squares(self, sets: Bags, n_jobs: int | None, place: Place | None) -> Floats:
         """Squared distances between the mean maps of some sets."""
         if place is None:
             return self.squared_distances(self.describe(sets, n_jobs), None)
@@ -373,20 +372,22 @@ class MeanMapModel:
         squares = tensors.squares(self, tensors.describe(self, sets, place), None, place)
         return np.asarray(squares.double().cpu().numpy())
 
-    def compare(self, a: MeanMaps, b: MeanMaps | None) -> Array:
+    def compare(self, a: MeanMaps, b: MeanMaps | None) -> Floats:
         """Inner products of mean maps, or the outer kernel of their distances."""
         if self.outer == "rbf":
             return exponential_of(self.squared_distances(a, b), self.outer_gamma)
         return self._combine(a, b, inner_products)
 
-    def squared_distances(self, a: MeanMaps, b: MeanMaps | None) -> Array:
+    def squared_distances(self, a: MeanMaps, b: MeanMaps | None) -> Floats:
         """Squared distances between mean maps."""
         D = self._combine(a, b, squared_distances)
         # A set compared with itself: a large outer_gamma would amplify rounding.
         D[ROUNDING * D.max(initial=0.0) > D] = 0.0
         return D
 
-    def _combine(self, a: MeanMaps, b: MeanMaps | None, of_vectors: Callable[..., Array]) -> Array:
+    def _combine(
+        self, a: MeanMaps, b: MeanMaps | None, of_vectors: Callable[..., Floats]
+    ) -> Floats:
         """Inner products or distances, by vectors if there are any, else by pairs of points."""
         other, distances = a if b is None else b, of_vectors is squared_distances
         if a.vectors is None or other.vectors is None:
@@ -406,14 +407,14 @@ class MeanMapModel:
             block[:, b.outside] = self._by_pairs(b, np.flatnonzero(b.outside), a, distances).T
         return block
 
-    def _divisors(self, maps: MeanMaps) -> Array:
+    def _divisors(self, maps: MeanMaps) -> Floats:
         if not self.normalize:
             return np.ones(len(maps))
         return np.where(maps.lengths > 0, maps.lengths, 1.0)
 
     def _by_pairs(
         self, a: MeanMaps, chosen: NDArray[np.intp], b: MeanMaps, distances: bool
-    ) -> Array:
+    ) -> Floats:
         """Inner products, or squared distances, of mean maps from all pairs of points."""
         divisors, others = self._divisors(a)[chosen], self._divisors(b)
         K = self.pairs.means(choose_sets(a.sets, chosen), b.sets)

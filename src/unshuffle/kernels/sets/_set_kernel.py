@@ -6,7 +6,6 @@ from dataclasses import fields, is_dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,6 +20,7 @@ from unshuffle._core.parameters import Constraints, check_count, check_memory, c
 from unshuffle._run.cluster import to_bytes
 from unshuffle._run.parallel import check_n_jobs, map_parallel, one_blas_thread
 from unshuffle._run.search import refitting
+from unshuffle._run.types import Floats
 from unshuffle.kernels.sets._gpu.tensors import (
     Place,
     check_gram_memory,
@@ -31,7 +31,6 @@ from unshuffle.kernels.sets._gpu.tensors import (
     stack_sets,
 )
 
-Array = NDArray[np.float64]
 # Sets on each side of a tile: enough work for a thread, small enough to share out evenly.
 TILE = 64
 
@@ -415,7 +414,7 @@ def _describe_block(kernel: bytes, sets: bytes) -> bytes:
         return pickle.dumps(pickle.loads(kernel)._describe(pickle.loads(sets)))
 
 
-def _compare_blocks(kernel: bytes, a: bytes, b: bytes | None) -> Array:
+def _compare_blocks(kernel: bytes, a: bytes, b: bytes | None) -> Floats:
     other = None if b is None else pickle.loads(b)
-    found: Array = pickle.loads(kernel)._gram(pickle.loads(a), other)
+    found: Floats = pickle.loads(kernel)._gram(pickle.loads(a), other)
     return found

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils import Bunch
 
@@ -13,11 +13,10 @@ from unshuffle._core.bags import Bags
 from unshuffle._core.grams import check_kernel_weights
 from unshuffle._core.parameters import ARRAY, Constraints, check_parameters
 from unshuffle._run.device import find_device
+from unshuffle._run.types import Floats
 from unshuffle.kernels.sets._gpu.tensors import Place
 from unshuffle.kernels.sets._models.set_vectors import typical_sets
 from unshuffle.kernels.sets._set_kernel import SetKernel
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -38,14 +37,14 @@ class SumModel:
     """Kernels with models but without fitted sets, and their scales and factors in the sum."""
 
     kernels: tuple[SetKernel, ...]
-    scales: Array
-    factors: Array
+    scales: Floats
+    factors: Floats
 
     def describe(self, sets: Bags, n_jobs: int | None) -> SumDescriptions:
         """Descriptions by all kernels, each with its own `n_jobs`."""
         return SumDescriptions(tuple(kernel._describe(sets) for kernel in self.kernels))
 
-    def compare(self, a: SumDescriptions, b: SumDescriptions | None) -> Array:
+    def compare(self, a: SumDescriptions, b: SumDescriptions | None) -> Floats:
         """Weighted sum of the kernels."""
         others = [None] * len(a.parts) if b is None else b.parts
         total = np.zeros((len(a), len(a if b is None else b)))
@@ -209,7 +208,7 @@ class SetKernelSum(SetKernel):
         return list(zip(names, kernels, strict=True))
 
 
-def _spread(K: Array, name: str) -> float:
+def _spread(K: Floats, name: str) -> float:
     """Mean squared distance of the images of sets from their mean."""
     n_sets, diagonal = len(K), float(np.trace(K)) / len(K)
     if n_sets < 2:

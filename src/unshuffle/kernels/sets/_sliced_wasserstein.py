@@ -6,7 +6,6 @@ from math import sqrt
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_random_state
 
@@ -14,6 +13,7 @@ from unshuffle._core.arrays import middle
 from unshuffle._core.bags import Bags
 from unshuffle._core.distances import exponential_of, squared_distances
 from unshuffle._core.parameters import Constraints, count
+from unshuffle._run.types import Floats
 from unshuffle.kernels.sets._gpu.tensors import Place
 from unshuffle.kernels.sets._models.set_vectors import (
     check_directions_memory,
@@ -23,8 +23,6 @@ from unshuffle.kernels.sets._models.set_vectors import (
     typical_sets,
 )
 from unshuffle.kernels.sets._set_kernel import SetKernel
-
-Array = NDArray[np.float64]
 
 
 class SlicedWassersteinKernel(SetKernel):
@@ -129,19 +127,19 @@ class SlicedWassersteinKernel(SetKernel):
 class Quantiles:
     """Quantiles of each set along directions, compared by exp(-gamma d^2)."""
 
-    directions: Array
-    center: Array
+    directions: Floats
+    center: Floats
     n_quantiles: int
     gamma: float
 
-    def describe(self, sets: Bags, n_jobs: int | None) -> Array:
+    def describe(self, sets: Bags, n_jobs: int | None) -> Floats:
         """Quantiles of all projections of each set in one vector."""
         length = self.n_quantiles * len(self.directions)
         scale = 1.0 / sqrt(length)
         # Keep few: the weights of thousands of different sizes would fill the memory.
         weights = lru_cache(16)(lambda size: scale * interval_means(size, self.n_quantiles))
 
-        def quantiles(points: Array) -> Array:
+        def quantiles(points: Floats) -> Floats:
             projected = self.directions @ (points - self.center).T
             projected.sort(axis=1)
             return np.asarray((projected @ weights(len(points))).ravel())
@@ -155,7 +153,7 @@ class Quantiles:
         length = self.n_quantiles * len(self.directions)
         scale = 1.0 / sqrt(length)
 
-        def weights(size: int) -> Array:
+        def weights(size: int) -> Floats:
             return np.asarray(scale * interval_means(size, self.n_quantiles).toarray())
 
         return quantile_vectors(sets, self.directions, self.center, weights, length, place)
@@ -166,12 +164,12 @@ class Quantiles:
 
         return tensors.exponential_of(tensors.squared_distances(a, b), self.gamma)
 
-    def compare(self, a: Array, b: Array | None) -> Array:
+    def compare(self, a: Floats, b: Floats | None) -> Floats:
         """Kernel between vectors."""
         return exponential_of(squared_distances(a, b), self.gamma)
 
 
-def spread_directions(n_directions: int, width: int, rng: np.random.RandomState) -> Array:
+def spread_directions(n_directions: int, width: int, rng: np.random.RandomState) -> Floats:
     """Unit vectors: one on a line, evenly spaced in the plane, else random."""
     if width == 1:
         return np.ones((1, 1))

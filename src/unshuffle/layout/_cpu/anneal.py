@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from unshuffle._run.parallel import Workers, one_blas_thread
 from unshuffle._run.search import Search
+from unshuffle._run.types import Floats, Planes
 from unshuffle.layout._cpu import group_loops
 from unshuffle.layout._cpu.surface_loops import NOISE_OFFSETS
 from unshuffle.layout._cpu.surfaces import (
@@ -19,7 +20,6 @@ from unshuffle.layout._cpu.surfaces import (
     Bits,
     Cells,
     Passes,
-    Planes,
     Rng,
     Surface,
     make_surface,
@@ -34,7 +34,6 @@ from unshuffle.layout._problem import (
     unit_scale,
 )
 
-Array = NDArray[np.float64]
 Groups = tuple[Cells, Cells]  # cells of one group after another, and where each starts
 Report = Callable[[str, float, Callable[[], float]], None]
 
@@ -251,18 +250,18 @@ def _part(report: Report, first: float, last: float) -> Report:
     return lambda stage, done, agreement: report(stage, first + done * (last - first), agreement)
 
 
-def _geometric(first: float, last: float, n: int) -> Array:
+def _geometric(first: float, last: float, n: int) -> Floats:
     """Geometric sequence; np.geomspace takes ten times as long."""
     return np.exp(np.linspace(np.log(first), np.log(last), n))
 
 
-def _cooling(board: Board, widths: Array, ends: tuple[float, float]) -> Array:
+def _cooling(board: Board, widths: Floats, ends: tuple[float, float]) -> Floats:
     """Width and heat, or least raise, of each step; only the narrow ones where items settle."""
     steps = np.stack([widths, _geometric(*ends, len(widths))], axis=1)
     return steps[widths <= WIDEST_SETTLING] if board.settles else steps
 
 
-def _swap(board: Board, steps: Array, schedule: Schedule, report: Report) -> None:
+def _swap(board: Board, steps: Floats, schedule: Schedule, report: Report) -> None:
     """Swap items far apart at first, then ever nearer."""
     n_noise = min(board.surface.n_cells, NOISE_CELLS) + NOISE_OFFSETS
     noise = board.rng.logistic(size=n_noise).astype(np.float32)
@@ -282,7 +281,7 @@ def _swap(board: Board, steps: Array, schedule: Schedule, report: Report) -> Non
         report("swapping", (step + 1) / len(steps), partial(board.agreement, field))
 
 
-def _reorder(board: Board, steps: Array, report: Report) -> None:
+def _reorder(board: Board, steps: Floats, report: Report) -> None:
     """Reassign items within groups of cells that lie close together."""
     prices = np.zeros(len(board.features) + 1)
     movable = np.flatnonzero(board.free) if board.free.size else None
@@ -300,7 +299,7 @@ def _reorder(board: Board, steps: Array, report: Report) -> None:
 
 
 def assign_all(
-    bits: Bits, field: Planes, groups: Groups, prices: Array, raise_by: float, workers: Workers,
+    bits: Bits, field: Planes, groups: Groups, prices: Floats, raise_by: float, workers: Workers,
     *, stay: float = 0.0,
 ) -> None:  # fmt: skip
     """Assign the items of each group to its cells, some groups to a thread."""

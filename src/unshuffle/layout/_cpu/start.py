@@ -7,12 +7,12 @@ from numpy.typing import NDArray
 
 from unshuffle._core.arrays import as_array
 from unshuffle._run.device import to_host
-from unshuffle.layout._shape import Index
+from unshuffle._run.types import Indices
 
 _AS_IN_GRID = "Give the item in each cell, -1 where it is empty, as in `grid_`."
 
 
-def check_start(start: Any, n_items: int, cells: NDArray[np.bool_]) -> Index:
+def check_start(start: Any, n_items: int, cells: NDArray[np.bool_]) -> Indices:
     """Item in each cell, cells row by row, -1 for none; items may be missing."""
     grid = as_array(to_host(start), "`start`")
     if grid.shape != cells.shape:
@@ -52,7 +52,7 @@ def check_start(start: Any, n_items: int, cells: NDArray[np.bool_]) -> Index:
     return grid.astype(np.intp)
 
 
-def make_way(start: Index, frozen: Index, n_items: int) -> Index:
+def make_way(start: Indices, frozen: Indices, n_items: int) -> Indices:
     """The start with frozen items in their cells. Whoever is there goes where they come from.
 
     An item whose cell is taken by one that had no cell has none afterwards.

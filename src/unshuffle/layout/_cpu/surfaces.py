@@ -17,10 +17,10 @@ from scipy import sparse
 from scipy.spatial import cKDTree
 
 from unshuffle._run.parallel import Workers
+from unshuffle._run.types import Planes
 from unshuffle.layout._cpu import surface_loops
 from unshuffle.layout._shape import Shape
 
-Planes = NDArray[np.float32]
 Rng = np.random.Generator
 Bits = NDArray[np.int32]
 Cells = NDArray[np.int64]

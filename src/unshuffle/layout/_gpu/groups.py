@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from unshuffle._run.types import Floats
 
 # Planes of a board whose groups are held in registers with all features; fewer are padded.
 FEW = 3
@@ -50,7 +50,7 @@ class Groups:
 
 
 def draw_groups(
-    size: tuple[int, int], n: int, widths: Array, heats: Array, *, wrap: bool, own: bool,
+    size: tuple[int, int], n: int, widths: Floats, heats: Floats, *, wrap: bool, own: bool,
     rng: np.random.Generator, device: Any,
 ) -> Groups:  # fmt: skip
     """Random groups of n cells, a power of two, that reach as far as the field is smooth."""

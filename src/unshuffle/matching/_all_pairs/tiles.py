@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from unshuffle._run.parallel import Workers, one_blas_thread
+from unshuffle._run.types import Indices
 
 Array = NDArray[np.float32]
-Index = NDArray[np.intp]
 
 ROWS, COLUMNS = 256, 2048  # of a tile: 2 MiB, which a core's cache nearly holds
 N_WIDTHS = 8
@@ -58,7 +58,7 @@ class Tiles:
         """The same in double precision."""
         return np.asarray(array, dtype=np.float64)
 
-    def densities(self, points: Array, rows: Index, rate: float) -> Array:
+    def densities(self, points: Array, rows: Indices, rate: float) -> Array:
         """Log of the sums over all points of exp(-2^t rate d^2), t = 0 .. 7, for some points."""
         from unshuffle.matching._all_pairs.loops import LOG2_E, add_densities
 
@@ -151,7 +151,7 @@ class Tiles:
             return _with_sparse_cost(columns, scores, sparse.csr_matrix(cost), queries, keys, bias)
         return columns, scores
 
-    def quantiles(self, points: Array, others: Array, ranks: Index) -> Array:
+    def quantiles(self, points: Array, others: Array, ranks: Indices) -> Array:
         """Squared distances of each point to the others, at some ranks."""
         found = np.empty((len(points), ranks.size), dtype=np.float32)
         across = np.ascontiguousarray(others.T)
@@ -167,7 +167,7 @@ class Tiles:
         self._for_rows(len(points), run)
         return np.maximum(found, 0.0)
 
-    def group_means(self, values: Array, groups: Index, n_groups: int) -> Array:
+    def group_means(self, values: Array, groups: Indices, n_groups: int) -> Array:
         """Mean of the rows of each group, 0 of an empty one."""
         members = sparse.csr_matrix(
             (np.ones(len(groups), dtype=np.float32), (groups, np.arange(len(groups)))),
@@ -185,7 +185,7 @@ class Tiles:
         floors: Array,
         step: float,
         spare: int = 0,
-    ) -> tuple[Index, Array]:
+    ) -> tuple[Indices, Array]:
         """Give each row one of its columns so that the scores add up to nearly the most.
 
         Rows whose best column is worth less than their floor, after what others bid, get -1. Also
@@ -323,7 +323,7 @@ def _with_sparse_cost(
     return np.hstack([columns, more]), np.hstack([scores, more_scores])
 
 
-def _normalized(values: Any, rows: Index, n_rows: int) -> Any:
+def _normalized(values: Any, rows: Indices, n_rows: int) -> Any:
     """Exponentials that sum to 1 in each row; entries are sorted by row."""
     starts = np.flatnonzero(np.diff(rows, prepend=-1))
     highest = np.zeros(n_rows)

@@ -18,11 +18,11 @@ from unshuffle._core.arrays import (
 from unshuffle._core.grams import is_collection
 from unshuffle._core.scalings import SCALINGS
 from unshuffle._quadratic.problem import climb
+from unshuffle._run.types import Floats
 from unshuffle.kernels import center, zero_diagonal
 from unshuffle.matching._dense.pair import (
     ONE_WIDTH,
     WIDTHS,
-    Array,
     KernelPair,
     compute_views,
     match_by_annealing,
@@ -126,7 +126,7 @@ class Tables:
         )
         return 0.5 * (_share_explained(A, B) + _share_explained(B, A))
 
-    def grams(self, choice: Choice) -> tuple[Array, Array]:
+    def grams(self, choice: Choice) -> tuple[Floats, Floats]:
         """Both kernel matrices."""
         scale = SCALINGS[choice.scaling]
         K, L = (
@@ -168,7 +168,7 @@ class Tables:
         return found
 
 
-def _share_explained(X: Array, Y: Array) -> float:
+def _share_explained(X: Floats, Y: Floats) -> float:
     weights, variances = np.ones(len(X)), Y.var(axis=0)
     _, left_out = Ridge(LinearFeatures(X), X, weights).fit(Y)
     varies = variances > 0

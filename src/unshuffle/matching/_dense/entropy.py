@@ -6,10 +6,10 @@ import numpy as np
 from scipy import linalg
 
 from unshuffle._core.parameters import check_memory
-from unshuffle._quadratic.problem import Array, Permutation
+from unshuffle._run.types import Floats, Permutation
 
 
-def entropy_value(K: Array, L: Array, permutation: Permutation, *, ridge: float) -> float:
+def entropy_value(K: Floats, L: Floats, permutation: Permutation, *, ridge: float) -> float:
     """Log-volume of the matched pairs in the product kernel's feature space, eq. (17).
 
     That is log det(H J H + ridge I) with J[i, j] = K[i, j] L[p(i), p(j)]; smaller values mean
@@ -18,7 +18,7 @@ def entropy_value(K: Array, L: Array, permutation: Permutation, *, ridge: float)
     return multiway_entropy([K, L[np.ix_(permutation, permutation)]], ridge=ridge)
 
 
-def entropy_weights(K: Array, L: Array, permutation: Permutation, *, ridge: float) -> Array:
+def entropy_weights(K: Floats, L: Floats, permutation: Permutation, *, ridge: float) -> Floats:
     """Matrix A * K where A = H (H J H + ridge I)^-1 H is the slope of `entropy_value` in J.
 
     The log-determinant is concave in J: a permutation that lowers the sum of
@@ -29,13 +29,13 @@ def entropy_weights(K: Array, L: Array, permutation: Permutation, *, ridge: floa
     return np.asarray(_centered(inverse) * K)
 
 
-def multiway_entropy(kernels: Sequence[Array], *, ridge: float) -> float:
+def multiway_entropy(kernels: Sequence[Floats], *, ridge: float) -> float:
     """Log-volume of the items in the product feature space, eq. (17), for several kernels."""
     factor = _factor(np.prod(kernels, axis=0), ridge)
     return float(2.0 * np.sum(np.log(np.diag(factor))))
 
 
-def entropy_swap_changes(others: Array, K: Array, *, ridge: float) -> Array:
+def entropy_swap_changes(others: Floats, K: Floats, *, ridge: float) -> Floats:
     """Exact changes of `multiway_entropy` for each exchange of two items of one collection.
 
     In the order of `np.triu_indices(m, 1)`; `others` is the product of the other kernels. An
@@ -78,13 +78,13 @@ def entropy_swap_changes(others: Array, K: Array, *, ridge: float) -> Array:
         return np.asarray(np.where(factors > 0, np.log(factors), np.inf))
 
 
-def _factor(joint: Array, ridge: float) -> Array:
+def _factor(joint: Floats, ridge: float) -> Floats:
     """Lower Cholesky factor of H J H + ridge I."""
     centered = _centered(joint)
     centered[np.diag_indices_from(centered)] += ridge
     return np.asarray(linalg.cholesky(centered, lower=True, check_finite=False))
 
 
-def _centered(K: Array) -> Array:
+def _centered(K: Floats) -> Floats:
     means = K.mean(axis=0)
     return np.asarray(K - means[:, None] - means[None, :] + means.mean())

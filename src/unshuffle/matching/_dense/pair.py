@@ -15,14 +15,13 @@ from unshuffle._core.grams import check_kernel_list, check_per_kernel, collectio
 from unshuffle._quadratic.mean_field import anneal_shares, soften
 from unshuffle._quadratic.problem import (
     NOTHING_FROZEN,
-    Array,
-    Permutation,
     QuadraticProblem,
     assign_free,
     matched_sums,
 )
 from unshuffle._run.parallel import spans
 from unshuffle._run.search import Callback, Search, Solution
+from unshuffle._run.types import Floats, Permutation
 from unshuffle.kernels import SpectralPower, center, combined_gram, unit_norm, zero_diagonal
 
 Start = Callable[[], Permutation]  # computes a first matching
@@ -56,7 +55,7 @@ class CountingSearch(Search[Solution]):
             self.n_assignments += n_assignments
 
 
-def compute_gram(collection: Any, kernel: Any, *, gamma: Any, name: str) -> Array:
+def compute_gram(collection: Any, kernel: Any, *, gamma: Any, name: str) -> Floats:
     """Kernel matrix of a collection whose similarities are not all equal; a list is summed."""
     K = combined_gram(collection, kernel, gamma=gamma, name=name, center=True)
     check_unequal(K, name)
@@ -65,7 +64,7 @@ def compute_gram(collection: Any, kernel: Any, *, gamma: Any, name: str) -> Arra
 
 def compute_views(
     collection: Any, kernel: Any, *, gamma: Any, name: str, widths: tuple[float, ...] = WIDTHS
-) -> list[Array]:
+) -> list[Floats]:
     """Kernel matrices of a collection, one for each kernel of a list, of unit centered norm.
 
     Kernels exp(-gamma d) with gamma None are means over several widths.
@@ -79,7 +78,7 @@ def compute_views(
     gammas = check_per_kernel(gamma, len(kernels))
     apart = len({id(part) for part in parts}) > 1
     names = [f"{name}[{k}]" if apart else name for k in range(len(kernels))]
-    views: list[Array] = []
+    views: list[Floats] = []
     for part, spec, width, label in zip(parts, kernels, gammas, names, strict=True):
         K = _in_several_widths(part, spec, width, label, widths)
         views.append(unit_norm(K, name=label))
@@ -89,7 +88,7 @@ def compute_views(
 
 def _in_several_widths(
     collection: Any, kernel: Any, gamma: Any, name: str, widths: tuple[float, ...]
-) -> Array:
+) -> Floats:
     """Kernel matrix; a mean over widths if the kernel is exp(-gamma d) and gamma is left open."""
     K = combined_gram(collection, kernel, gamma=gamma, name=name, center=True)
     is_open = gamma is None and isinstance(kernel, str) and kernel in EXPONENTIAL
@@ -104,7 +103,7 @@ def _in_several_widths(
     return total
 
 
-def check_unequal(K: Array, name: str) -> None:
+def check_unequal(K: Floats, name: str) -> None:
     """Refuse a kernel matrix whose entries off the diagonal are all equal."""
     n_items = K.shape[0]
     compared = K
@@ -124,27 +123,27 @@ def check_unequal(K: Array, name: str) -> None:
 class KernelPair:
     """Similarities inside two collections, the first no larger than the second."""
 
-    K: Array  # kernel of the smaller collection, (n, n)
-    L: Array  # kernel of the larger, (m, m)
-    cost: Array | None  # linear term, (n, m), in units of the gradient of the centered trace
+    K: Floats  # kernel of the smaller collection, (n, n)
+    L: Floats  # kernel of the larger, (m, m)
+    cost: Floats | None  # linear term, (n, m), in units of the gradient of the centered trace
     frozen: NDArray[np.intp]  # fixed pairs, (n_frozen, 2)
     unit: float = 1.0  # factor to the user's objective
     swapped: bool = False  # whether the user's first collection is L
-    linear: tuple[Array, Array] | None = None  # linear kernels of both, if they may teach a map
+    linear: tuple[Floats, Floats] | None = None  # linear kernels of both, if they may teach a map
     views: "tuple[KernelPair, ...]" = ()  # kernels that K and L are sums of, if in equal numbers
-    weights: Array | None = None  # of the views, if the user passed them
+    weights: Floats | None = None  # of the views, if the user passed them
     related: bool = True  # False if no item has its right partner, so that all agreement is chance
 
     @classmethod
     def of(
         cls,
-        K: Array,
-        L: Array,
-        cost: Array | None,
+        K: Floats,
+        L: Floats,
+        cost: Floats | None,
         frozen: NDArray[np.intp],
-        linear: tuple[Array, Array] | None = None,
+        linear: tuple[Floats, Floats] | None = None,
         views: "tuple[KernelPair, ...]" = (),
-        weights: Array | None = None,
+        weights: Floats | None = None,
     ) -> "KernelPair":
         """Pair of kernels with entries of order one, the larger collection second."""
         if swapped := K.shape[0] > L.shape[0]:
@@ -171,12 +170,12 @@ class KernelPair:
     @classmethod
     def of_views(
         cls,
-        first: list[Array],
-        second: list[Array],
-        weights: tuple[Array, Array],
-        cost: Array | None = None,
+        first: list[Floats],
+        second: list[Floats],
+        weights: tuple[Floats, Floats],
+        cost: Floats | None = None,
         frozen: NDArray[np.intp] = NOTHING_FROZEN,
-        linear: tuple[Array, Array] | None = None,
+        linear: tuple[Floats, Floats] | None = None,
         *,
         fixed: bool = False,
     ) -> "KernelPair":
@@ -226,7 +225,7 @@ class KernelPair:
             related,
         )
 
-    def with_linear_term(self, cost: Array | None, frozen: NDArray[np.intp]) -> "KernelPair":
+    def with_linear_term(self, cost: Floats | None, frozen: NDArray[np.intp]) -> "KernelPair":
         """The same kernels with another cost and other frozen pairs; keeps what was computed."""
         other = copy(self)
         other.__dict__.pop("full_problem", None)
@@ -266,7 +265,7 @@ class KernelPair:
         return spectra
 
     @cached_property
-    def zeroed(self) -> tuple[Array, Array]:
+    def zeroed(self) -> tuple[Floats, Floats]:
         """Both kernels centered, then with zeroed diagonals, in that order."""
         return zero_diagonal(center(self.K)), zero_diagonal(center(self.L))
 
@@ -279,7 +278,7 @@ class KernelPair:
         return self.unit * matched_sums(K, L, permutation)[0]
 
     @property
-    def _at_full_spectrum(self) -> tuple[Array, Array]:
+    def _at_full_spectrum(self) -> tuple[Floats, Floats]:
         return self.zeroed if self.same_size else (zero_diagonal(self.K), zero_diagonal(self.L))
 
     @cached_property
@@ -313,16 +312,16 @@ class KernelPair:
         return QuadraticProblem(*powers, self.cost, self.frozen)
 
     @cached_property
-    def _powers(self) -> dict[float, tuple[Array, Array]]:
+    def _powers(self) -> dict[float, tuple[Floats, Floats]]:
         """Kernels at the spectral powers used so far, if there are few items."""
         return {}
 
-    def _rescaled(self, K: Array, L: Array) -> tuple[Array, Array]:
+    def _rescaled(self, K: Floats, L: Floats) -> tuple[Floats, Floats]:
         first, second = self._scales
         return K * (first / root_mean_square(K)), L * (second / root_mean_square(L))
 
 
-def _weighted_sum(grams: list[Array], weights: Array) -> Array:
+def _weighted_sum(grams: list[Floats], weights: Floats) -> Floats:
     """Sum of kernel matrices; a single one is returned as it is."""
     if len(grams) == 1:
         return grams[0]
@@ -332,7 +331,7 @@ def _weighted_sum(grams: list[Array], weights: Array) -> Array:
     return total
 
 
-def root_mean_square(S: Array) -> float:
+def root_mean_square(S: Floats) -> float:
     """Root mean square of the off-diagonal entries; the diagonal is zero. 1 if all are zero."""
     n_items = S.shape[0]
     return float(np.linalg.norm(S)) / np.sqrt(n_items * (n_items - 1)) or 1.0
@@ -362,7 +361,7 @@ def list_starts(pair: KernelPair, n_init: int, rng: np.random.RandomState) -> li
     return starts[:n_init]
 
 
-def match_profiles(pair: KernelPair, similarities: Sequence[Array], metric: str) -> Permutation:
+def match_profiles(pair: KernelPair, similarities: Sequence[Floats], metric: str) -> Permutation:
     """Match items by their sorted similarities to all others, which do not depend on order."""
     return assign_free(pair.full_problem, -profile_cost(pair, similarities, metric))[0]
 
@@ -380,7 +379,7 @@ def match_leading_eigenvectors(pair: KernelPair, sign: float) -> Permutation:
     return match_ranks(pair, first, sign * second)
 
 
-def match_ranks(pair: KernelPair, first: Array, second: Array) -> Permutation:
+def match_ranks(pair: KernelPair, first: Floats, second: Floats) -> Permutation:
     """Match by rank; a larger second collection is sampled at regular intervals."""
     order_x, order_y = np.argsort(first, kind="stable"), np.argsort(second, kind="stable")
     places = np.linspace(0, order_y.size - 1, order_x.size).round().astype(np.intp)
@@ -389,7 +388,7 @@ def match_ranks(pair: KernelPair, first: Array, second: Array) -> Permutation:
     return pair.full_problem.keep_frozen(permutation)
 
 
-def match_embeddings(pair: KernelPair, signs: Array | None) -> Permutation:
+def match_embeddings(pair: KernelPair, signs: Floats | None) -> Permutation:
     """Match by several principal components; without `signs`, skewness decides the signs."""
     rank = min(EMBEDDING_RANK, *(spectrum.eigenvalues_.size for spectrum in pair.spectra))
     coordinates = []
@@ -403,14 +402,14 @@ def match_embeddings(pair: KernelPair, signs: Array | None) -> Permutation:
     return assign_free(pair.full_problem, -_distances(first, second, "sqeuclidean"))[0]
 
 
-def profile_cost(pair: KernelPair, similarities: Sequence[Array], metric: str) -> Array:
+def profile_cost(pair: KernelPair, similarities: Sequence[Floats], metric: str) -> Floats:
     """Distances between the sorted similarities of the items, shape (n, m)."""
     K, L = similarities
     n_first, n_second = pair.full_problem.shape
     length = min(RESAMPLED_PROFILE, n_first - 1, n_second - 1)
     if pair.same_size and n_first <= LONGEST_PROFILE:
         length = n_first - 1
-    cost: Array = _distances(profiles(K, length), profiles(L, length), metric) / length
+    cost: Floats = _distances(profiles(K, length), profiles(L, length), metric) / length
     if pair.frozen.size:
         # Similarities to the frozen items are comparable one by one; a few may mislead.
         known = [
@@ -421,7 +420,7 @@ def profile_cost(pair: KernelPair, similarities: Sequence[Array], metric: str) -
     return cost
 
 
-def profiles(S: Array, length: int) -> Array:
+def profiles(S: Floats, length: int) -> Floats:
     """Sorted similarities of each item to the others, at `length` quantiles."""
     n_items = S.shape[0]
     others = S[~np.eye(n_items, dtype=bool)].reshape(n_items, n_items - 1)
@@ -435,7 +434,7 @@ def profiles(S: Array, length: int) -> Array:
     return ordered / (np.sqrt(np.mean(ordered**2)) or 1.0)
 
 
-def _distances(first: Array, second: Array, metric: str) -> Array:
+def _distances(first: Floats, second: Floats, metric: str) -> Floats:
     """Distances between the rows of two tables, computed in blocks."""
     distances = np.empty((len(first), len(second)))
     for start, stop in spans(len(first), 1.0 * second.size):
@@ -443,7 +442,7 @@ def _distances(first: Array, second: Array, metric: str) -> Array:
     return distances
 
 
-def _to_distances(K: Array) -> Array:
+def _to_distances(K: Floats) -> Floats:
     """Distances in the feature space of a kernel."""
     diagonal = np.diag(K)
     squared = diagonal[:, None] + diagonal[None, :] - 2.0 * K

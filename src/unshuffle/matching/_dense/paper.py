@@ -11,6 +11,7 @@ from scipy.linalg import LinAlgError
 from unshuffle._quadratic.mean_field import best_step, frank_wolfe, one_hot
 from unshuffle._quadratic.problem import QuadraticProblem, assign_free, climb
 from unshuffle._run.parallel import eigh
+from unshuffle._run.types import Floats, Permutation
 from unshuffle.kernels import center
 from unshuffle.matching._dense.entropy import (
     entropy_swap_changes,
@@ -19,9 +20,7 @@ from unshuffle.matching._dense.entropy import (
     multiway_entropy,
 )
 from unshuffle.matching._dense.pair import (
-    Array,
     KernelPair,
-    Permutation,
     Start,
     match_leading_eigenvectors,
     match_ranks,
@@ -88,7 +87,7 @@ class _PlainVectors:
     pair: KernelPair
 
     @cached_property
-    def both(self) -> tuple[Array, Array]:
+    def both(self) -> tuple[Floats, Floats]:
         """Those of both collections, computed once."""
         return eigh(self.pair.K)[1][:, -2:], eigh(self.pair.L)[1][:, -2:]
 
@@ -188,7 +187,7 @@ def _make_entropy(search: MatchSearch, max_iter: int, tol: float) -> Ascent:
     return ascent
 
 
-def entropy_ridge(kernels: list[Array]) -> float:
+def entropy_ridge(kernels: list[Floats]) -> float:
     """Ridge of the joint entropy of these kernels."""
     return ENTROPY_RIDGE * float(np.prod([np.diag(K).mean() for K in kernels]))
 
@@ -206,7 +205,7 @@ def needs_positive_kernels(option: str, instead: str) -> Iterator[None]:
 
 
 def climb_entropy(
-    kernels: list[Array],
+    kernels: list[Floats],
     permutations: Permutation,
     report: Record,
     *,
@@ -231,7 +230,7 @@ def climb_entropy(
 
 
 def exchange_items(
-    others: Array, K: Array, ridge: float, value: float
+    others: Floats, K: Floats, ridge: float, value: float
 ) -> tuple[Permutation, float]:
     """Exchange items of one collection until no exchange of two lowers the entropy."""
     first, second = np.triu_indices(K.shape[0], 1)

@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from unshuffle._quadratic.problem import QuadraticProblem, assign_free, climb
 from unshuffle._run.parallel import map_parallel, product
 from unshuffle._run.search import Callback
+from unshuffle._run.types import Floats, Permutation
 from unshuffle.assignment import solve_assignment
 from unshuffle.matching._dense.pair import (
     NOTHING_FROZEN,
-    Array,
     CountingSearch,
     KernelPair,
-    Permutation,
     list_starts,
     match_ranks,
     root_mean_square,
@@ -80,14 +79,14 @@ class Outcome:
         """The matching with released pairs, if the user asked for that."""
         return self.permutation if self.released is None else self.released
 
-    def gradient(self, rows: Permutation | None = None) -> Array:
+    def gradient(self, rows: Permutation | None = None) -> Floats:
         """Gradient that chose the partners, from all matched pairs or those of some rows."""
         if rows is None:
             rows = np.arange(self.permutation.size)
         if self.views is not None:
             return self.views.gradient(self.permutation, rows)
         problem, partners = self.problem, self.permutation[rows]
-        gradient: Array = 2.0 * product(problem.K[:, rows], problem.L[partners])
+        gradient: Floats = 2.0 * product(problem.K[:, rows], problem.L[partners])
         if problem.squared_L is not None:
             gradient -= problem.squared_L[partners].sum(axis=0)
         if problem.cost is not None:
@@ -218,7 +217,7 @@ def solve_refined(
     )
 
 
-def _select_leaders(runs: list[SearchRun], L: Array) -> tuple[list[SearchRun], int]:
+def _select_leaders(runs: list[SearchRun], L: Floats) -> tuple[list[SearchRun], int]:
     """The best runs with different matchings, then rivals of any value; number of the former."""
     ordered = sorted(runs, key=lambda run: -run.value)
     best = ordered[0]
@@ -322,7 +321,7 @@ def release(
 
 
 def _released_value(
-    K: Array, L: Array, cost: Array | None, permutation: Permutation, limit: float
+    K: Floats, L: Floats, cost: Floats | None, permutation: Permutation, limit: float
 ) -> float:
     """Objective of `release`."""
     rows = np.flatnonzero(permutation >= 0)
@@ -335,8 +334,8 @@ def _released_value(
 
 
 def _pair_gains(
-    K: Array, L: Array, cost: Array | None, permutation: Permutation, limit: float
-) -> Array:
+    K: Floats, L: Floats, cost: Floats | None, permutation: Permutation, limit: float
+) -> Floats:
     """Change of `_released_value` if an item gets a partner and the others stay."""
     rows = np.flatnonzero(permutation >= 0)
     partners = permutation[rows]
@@ -350,13 +349,13 @@ def _pair_gains(
     # An item is not compared with itself.
     apart[rows] -= L[partners] ** 2
     n_others[rows] -= 1
-    gains: Array = 2.0 * (limit * n_others[:, None] - 0.5 * apart)
+    gains: Floats = 2.0 * (limit * n_others[:, None] - 0.5 * apart)
     if cost is not None:
         gains -= cost
     return gains
 
 
-def confidence(outcome: Outcome, *, n_resamples: int, n_jobs: int | None) -> Array:
+def confidence(outcome: Outcome, *, n_resamples: int, n_jobs: int | None) -> Floats:
     """How often each item keeps its partner if all are assigned from a random third of the pairs.
 
     Right pairs are found again from almost any third. 0 for unmatched items.
@@ -389,7 +388,7 @@ def chance_level(problem: QuadraticProblem) -> float:
     return expected
 
 
-def disagreement(L: Array, permutation: Permutation, other: Permutation) -> float:
+def disagreement(L: Floats, permutation: Permutation, other: Permutation) -> float:
     """Mean squared kernel distance between the partners of two matchings; 1 for random ones."""
     diagonal = np.diag(L)
     apart = diagonal[permutation] + diagonal[other] - 2.0 * L[permutation, other]
@@ -397,7 +396,7 @@ def disagreement(L: Array, permutation: Permutation, other: Permutation) -> floa
     return float(apart.mean() / typical) if typical > 0 else 0.0
 
 
-def typical_distance(L: Array) -> float:
+def typical_distance(L: Floats) -> float:
     """Mean squared kernel distance between two items."""
     n_items, own = L.shape[0], float(np.trace(L))
     return 2.0 * (own / n_items - (float(L.sum()) - own) / (n_items * (n_items - 1)))

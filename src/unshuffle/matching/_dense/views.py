@@ -14,7 +14,8 @@ from scipy.optimize import nnls
 from unshuffle._quadratic.mean_field import interaction_spread, mean_field, one_hot
 from unshuffle._quadratic.problem import QuadraticProblem, assign_free, matched_sums
 from unshuffle._run.parallel import product
-from unshuffle.matching._dense.pair import Array, KernelPair, Permutation
+from unshuffle._run.types import Floats, Permutation
+from unshuffle.matching._dense.pair import KernelPair
 
 # Spectral powers of the stages, those between the full spectrum and the first of them, and the
 # temperature of the shares in all.
@@ -46,7 +47,7 @@ class Views:
             each.problem(power).in_single_precision() for each in pair.views or (pair,)
         ]
         self.cost, self.fixed = pair.cost, pair.weights
-        self.weights: Array = np.ones(len(self.problems)) / len(self.problems)
+        self.weights: Floats = np.ones(len(self.problems)) / len(self.problems)
         if pair.weights is not None:
             self.weights = pair.weights / pair.weights.sum()
         self.unit: float | None = None  # of the cost: the spread of the gradient of all views
@@ -54,14 +55,14 @@ class Views:
             whole = pair.problem(power).without_cost()
             self.unit = interaction_spread(whole.gradient(permutation))
 
-    def slopes(self, shares: Array) -> Array:
+    def slopes(self, shares: Floats) -> Floats:
         """Gradient at a soft matching, without the cost; also finds the weights."""
         slopes = [_slopes_at(problem, shares) for problem in self.problems]
         if len(slopes) > 1 and self.fixed is None:
             self.weights = _discriminant(slopes, shares)
         return self._combine(slopes)
 
-    def gradient(self, permutation: Permutation, rows: Permutation) -> Array:
+    def gradient(self, permutation: Permutation, rows: Permutation) -> Floats:
         """Gradient from the matched pairs of some rows, with their share of the cost."""
         partners = permutation[rows]
         gradient = self._combine([_slopes_of(each, rows, partners) for each in self.problems])
@@ -77,7 +78,7 @@ class Views:
         each = np.array([agreement(problem, permutation) for problem in self.problems])
         return float(-np.log1p(-(np.clip(each, 0.0, LARGEST_CORRELATION) ** 2)).sum())
 
-    def _combine(self, slopes: list[Array]) -> Array:
+    def _combine(self, slopes: list[Floats]) -> Floats:
         if len(slopes) == 1:
             return slopes[0]
         total = sum(
@@ -94,13 +95,13 @@ def agreement(problem: QuadraticProblem, permutation: Permutation) -> float:
     return trace / (float(np.linalg.norm(problem.K)) * np.sqrt(square) or 1.0)
 
 
-def _slopes_at(problem: QuadraticProblem, shares: Array) -> Array:
+def _slopes_at(problem: QuadraticProblem, shares: Floats) -> Floats:
     """Gradient of one view at a soft matching.
 
     Where the second collection is larger, its squares count as much as the best scale c of its
     similarities lets them: the loss is the sum of (K - c L)^2 over the matched pairs.
     """
-    slopes: Array = 2.0 * product(product(problem.K, shares), problem.L)
+    slopes: Floats = 2.0 * product(product(problem.K, shares), problem.L)
     if problem.squared_L is None:
         return slopes
     masses = shares.sum(axis=0)
@@ -108,9 +109,9 @@ def _slopes_at(problem: QuadraticProblem, shares: Array) -> Array:
     return _less_squares(slopes, squares, float(np.vdot(slopes, shares)), float(squares @ masses))
 
 
-def _slopes_of(problem: QuadraticProblem, rows: Permutation, partners: Permutation) -> Array:
+def _slopes_of(problem: QuadraticProblem, rows: Permutation, partners: Permutation) -> Floats:
     """Gradient of one view from some matched pairs."""
-    slopes: Array = 2.0 * product(problem.K[:, rows], problem.L[partners]).astype(np.float64)
+    slopes: Floats = 2.0 * product(problem.K[:, rows], problem.L[partners]).astype(np.float64)
     if problem.squared_L is None:
         return slopes
     squares = problem.squared_L[partners].sum(axis=0)
@@ -119,13 +120,13 @@ def _slopes_of(problem: QuadraticProblem, rows: Permutation, partners: Permutati
     )
 
 
-def _less_squares(slopes: Array, squares: Array, trace: float, square: float) -> Array:
+def _less_squares(slopes: Floats, squares: Floats, trace: float, square: float) -> Floats:
     """Slopes without the squares; `trace` and `square` are their sums over the matched pairs."""
     scale = max(0.0, 0.5 * trace) / square if square > 0 else 0.0
     return np.asarray(slopes - scale * squares)
 
 
-def _discriminant(slopes: list[Array], shares: Array) -> Array:
+def _discriminant(slopes: list[Floats], shares: Floats) -> Floats:
     """Nonnegative weights of slopes that tell partners from other pairs; they sum to 1."""
     centered = []
     for each in slopes:
@@ -134,7 +135,7 @@ def _discriminant(slopes: list[Array], shares: Array) -> Array:
     table = np.array(centered)
     means = table @ shares.ravel() / len(shares)
     factor = np.linalg.cholesky(table @ table.T / table.shape[1] + RIDGE * np.eye(len(table)))
-    weights: Array = nnls(factor.T, np.linalg.solve(factor, means))[0]
+    weights: Floats = nnls(factor.T, np.linalg.solve(factor, means))[0]
     total = float(weights.sum())
     return weights / total if total > 0 else np.full(len(weights), 1.0 / len(weights))
 
@@ -170,11 +171,11 @@ def choose_partners(
 
 def _follow(
     pair: KernelPair,
-    paths: list[Array],
+    paths: list[Floats],
     powers: tuple[float, ...],
     permutation: Permutation,
     report: Callable[[Permutation], None],
-) -> tuple[list[Array], list[Array], Views]:
+) -> tuple[list[Floats], list[Floats], Views]:
     """Shares of each path after all spectral powers, weights of the views, and the last views.
 
     Of paths that meet, the first is kept.
@@ -182,7 +183,7 @@ def _follow(
     for power in powers:
         report(permutation)
         views = Views(pair, power, permutation)
-        met: list[Array] = []
+        met: list[Floats] = []
         weights = []
         for shares in paths:
             found = mean_field(
@@ -198,7 +199,7 @@ def _follow(
 def _confirmed(
     pair: KernelPair,
     matching: Permutation,
-    shares: Array,
+    shares: Floats,
     report: Callable[[Permutation], None],
 ) -> float:
     """Share of partners that halves of the pairs lead to as well, each from broad shares."""

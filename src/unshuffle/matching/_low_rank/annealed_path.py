@@ -8,14 +8,9 @@ import numpy as np
 from unshuffle._run.cluster import runs_elsewhere
 from unshuffle._run.device import in_double, namespace, take
 from unshuffle._run.parallel import all_cores, map_parallel
+from unshuffle._run.types import Floats, Permutation
 from unshuffle.matching._all_pairs.tiles import Tiles, tiles_for
-from unshuffle.matching._low_rank.pair import (
-    Array,
-    FactorPair,
-    Permutation,
-    Scores,
-    Single,
-)
+from unshuffle.matching._low_rank.pair import FactorPair, Scores, Single
 from unshuffle.matching._low_rank.rounds import (
     N_REFITS,
     RIDGE,
@@ -108,7 +103,7 @@ class AnnealedPath:
                 return self._refine(self.best), True
         return self._refine(self.best), False
 
-    def finish(self, M: Array) -> RoundsFound:
+    def finish(self, M: Floats) -> RoundsFound:
         """End of the climb from correlations that a sample of the items led to."""
         matching = likelihood_round(self.pair, self.tiles, M, balanced=True)
         return self._refine(self._climb(matching, "matching all items", rounds=LARGE_ROUNDS))
@@ -124,7 +119,7 @@ class AnnealedPath:
         fraction = 0.4 + 0.55 * (1.0 - np.exp(-self.n_rounds / 30.0))
         return self.search.record(matching, self.rank, stage, fraction)
 
-    def _anneal_batch(self) -> list[Array]:
+    def _anneal_batch(self) -> list[Floats]:
         """Correlations that starts on new samples lead to, the best first."""
         pair, rng = self.pair, self.rng
         tasks = []
@@ -323,7 +318,7 @@ def _mean_over(neighbors: Any, values: Single, center: Any = None) -> Single:
     return total / neighbors.shape[1]
 
 
-def _principal_axes(tiles: Tiles, D: Single, E: Single) -> tuple[Single, Single, Array]:
+def _principal_axes(tiles: Tiles, D: Single, E: Single) -> tuple[Single, Single, Floats]:
     """Leading common axes of descriptors of both sides, and their variances."""
     covariance = in_double(D.T @ D / len(D) + E.T @ E / len(E)) / 2
     variances, axes = np.linalg.eigh(covariance)
@@ -332,7 +327,7 @@ def _principal_axes(tiles: Tiles, D: Single, E: Single) -> tuple[Single, Single,
     return D @ leading, E @ leading, variances[::-1][:N_AXES]
 
 
-def _anneal(task: tuple[Any, ...]) -> Array:
+def _anneal(task: tuple[Any, ...]) -> Floats:
     """Correlations at the end of a soft ascent of the kernel objective, ever finer and colder.
 
     The items of both sides are samples, so only groups can be matched, not single items.
@@ -361,7 +356,7 @@ def _anneal(task: tuple[Any, ...]) -> Array:
 
 def _balanced_step(
     queries: Single, keys: Single, bias: Single, U: Single, V: Single
-) -> tuple[Array, Single]:
+) -> tuple[Floats, Single]:
     """Correlations of soft shares whose rows and columns are balanced, and the new bias."""
     xp = namespace(U)
     shares = queries @ keys.T
@@ -379,7 +374,7 @@ def _balanced_step(
     return in_double(U.T @ means) / len(U), bias + xp.log(factors)
 
 
-def _kernel_weights(pair: FactorPair, M: Array, power: float) -> Array:
+def _kernel_weights(pair: FactorPair, M: Floats, power: float) -> Floats:
     """Gradient of the kernel objective at a power of the spectra, of norm 1."""
     first = pair.first.eigenvalues[: M.shape[0]] ** power
     second = pair.second.eigenvalues[: M.shape[1]] ** power

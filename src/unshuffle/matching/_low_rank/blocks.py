@@ -20,8 +20,8 @@ from unshuffle._core.arrays import (
 )
 from unshuffle._run.device import take, to_host
 from unshuffle._run.parallel import eigh, map_parallel
+from unshuffle._run.types import Floats
 
-Array = NDArray[np.float64]
 Rows = slice | NDArray[np.intp]
 
 # Single precision holds the squares of numbers up to this size.
@@ -39,7 +39,7 @@ class RowTable:
     """Rows of numbers, left where they are and read a few at a time."""
 
     rows: Any  # as the user passed them, dense or CSR
-    origin: Array | None  # (d,) median of a sample; None leaves sparse rows sparse
+    origin: Floats | None  # (d,) median of a sample; None leaves sparse rows sparse
     exponent: int  # of the power of two that numbers are divided by, 0 unless they are extreme
     device: Any = None  # where dense rows are read to in single precision
 
@@ -100,7 +100,7 @@ class RowTable:
     def check_outliers(self, name: str, n_jobs: int | None) -> None:
         """Refuse rows so far from the others that these are lost to rounding."""
 
-        def sizes(rows: slice) -> Array:
+        def sizes(rows: slice) -> Floats:
             return np.asarray(np.abs(self.read(rows)).max(axis=1))
 
         parts = blocks(*self.rows.shape)
@@ -108,7 +108,7 @@ class RowTable:
         check_distances(np.ldexp(distances, self.exponent), lambda row: f"Row {row} of {name}")
 
 
-def _extreme_exponent(sizes: Array) -> int:
+def _extreme_exponent(sizes: Floats) -> int:
     """Exponent of typical numbers if their squares may not fit into single precision, else 0."""
     positive = np.abs(sizes[sizes != 0])
     exponent = int(np.frexp(np.median(positive))[1]) if positive.size else 0
@@ -138,7 +138,7 @@ def draw_unequal(rows: Any, size: int) -> NDArray[np.intp]:
     return np.sort(np.append(chosen[:1], others[draw(len(others), size - 1)]))
 
 
-def column_ends(rows: Any) -> Array:
+def column_ends(rows: Any) -> Floats:
     """Least and largest value of each column, (2, d)."""
     ends = [rows.min(axis=0), rows.max(axis=0)]
     return np.concatenate([np.atleast_2d(as_dense(end)) for end in ends])
@@ -153,7 +153,7 @@ def on_device(array: Any, device: Any, dtype: Any = np.float32) -> Any:
     return sys.modules["torch"].as_tensor(array, device=device)
 
 
-def eigh_on(device: Any, A: Array) -> tuple[Array, Array]:
+def eigh_on(device: Any, A: Floats) -> tuple[Floats, Floats]:
     """Ascending eigenvalues and eigenvectors of a symmetric matrix, computed on a device."""
     if device is None:
         return eigh(A)
@@ -167,7 +167,7 @@ def blocks(n_items: int, n_columns: int, device: Any = None) -> list[slice]:
     return [slice(start, min(start + step, n_items)) for start in range(0, n_items, step)]
 
 
-def as_dense(rows: Any) -> Array:
+def as_dense(rows: Any) -> Floats:
     """Some rows in double precision, dense."""
     dense = rows.toarray() if sparse.issparse(rows) else rows
     return np.asarray(dense, dtype=np.float64)
@@ -186,8 +186,8 @@ def check_rows(X: Any, kernel: Any, name: str) -> Any:
 
 
 def add_parts(
-    function: Callable[[slice], tuple[Array, Array]], parts: list[slice], n_jobs: int | None
-) -> tuple[Array, Array]:
+    function: Callable[[slice], tuple[Floats, Floats]], parts: list[slice], n_jobs: int | None
+) -> tuple[Floats, Floats]:
     """Sums of both results of a function over parts, added in order; it may write in place."""
     first: Any = 0.0
     second: Any = 0.0

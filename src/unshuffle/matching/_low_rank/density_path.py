@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._run.device import in_double, namespace, take
+from unshuffle._run.types import Floats
 from unshuffle.matching._all_pairs.tiles import Tiles
 from unshuffle.matching._low_rank.pair import (
     LARGEST_CORRELATION,
-    Array,
     Likelihood,
     Scores,
     Single,
@@ -88,11 +88,11 @@ def soft_step(
     scores: Scores,
     F: Single,
     G: Single,
-    C: Array,
+    C: Floats,
     rows: NDArray[np.intp],
     known: NDArray[np.intp],
     cost: Any = None,
-) -> Array:
+) -> Floats:
     """Correlations from the expected partners of some rows.
 
     Expected partners are regressed on the rows: their plain products with the rows would carry
@@ -111,7 +111,7 @@ def soft_step(
     return regressed(take(F, rows), means, C, weights)
 
 
-def regressed(F: Single, partners: Single, C: Array, weights: Single = None) -> Array:
+def regressed(F: Single, partners: Single, C: Floats, weights: Single = None) -> Floats:
     """Correlations from a regression of partners on items, whose second moments are C."""
     scaled = F if weights is None else F * weights[:, None]
     gram = in_double(scaled.T @ F)

@@ -22,10 +22,10 @@ from unshuffle._core.kernel_features import kernel_name
 from unshuffle._core.parameters import check_memory
 from unshuffle._run.device import in_double, is_tensor, namespace, take, to_host
 from unshuffle._run.parallel import count_threads, map_parallel, one_blas_thread
+from unshuffle._run.types import Floats
 from unshuffle.matching._dense.pair import check_unequal
 from unshuffle.matching._low_rank.blocks import (
     BLOCK,
-    Array,
     Rows,
     RowTable,
     add_parts,
@@ -56,7 +56,7 @@ class Factors:
     """Kernel principal components of a collection, and coordinates of its items."""
 
     scores: Any  # (n, r), each of mean 0 and variance 1, uncorrelated, the leading first
-    eigenvalues: Array  # (r,) variances before scaling, decreasing, above 0
+    eigenvalues: Floats  # (r,) variances before scaling, decreasing, above 0
     points: Any  # (n, d) coordinates, whose distances stand for those of the items
     spread: float  # median squared distance between points
 
@@ -75,7 +75,7 @@ class KernelComponents:
     """Principal components of features, in the unit of the features."""
 
     scores: Any  # as in `Factors`
-    eigenvalues: Array
+    eigenvalues: Floats
     norm: float  # of the centered kernel, including components that were dropped
 
     def vectors(self, n_components: int | None = None) -> Any:
@@ -203,7 +203,7 @@ def principal_components(features: Features, effort: Effort) -> KernelComponents
     n_jobs = effort.n_jobs if features.threads and device is None else None
     sample = draw(n_items, features.n_chosen or n_items)
 
-    def multiply(rows: Rows, matrix: Array | None) -> Any:
+    def multiply(rows: Rows, matrix: Floats | None) -> Any:
         block, dtype = features.block(rows), np.float32 if features.single else np.float64
         if sparse.issparse(block):
             block = block.toarray() if matrix is None else block @ matrix.astype(dtype)
@@ -211,7 +211,7 @@ def principal_components(features: Features, effort: Effort) -> KernelComponents
         block = on_device(block, device, dtype)
         return block if matrix is None else block @ on_device(matrix, device, dtype)
 
-    def choose(rows: slice) -> tuple[Array, Array]:
+    def choose(rows: slice) -> tuple[Floats, Floats]:
         return moments(multiply(rows if len(sample) == n_items else sample[rows], basis))
 
     width = features.width
@@ -225,7 +225,7 @@ def principal_components(features: Features, effort: Effort) -> KernelComponents
     turn = turn if basis is None else basis @ turn
     scores = on_device(np.empty((n_items, variances.size), dtype=np.float32), device)
 
-    def score(rows: slice) -> tuple[Array, Array]:
+    def score(rows: slice) -> tuple[Floats, Floats]:
         scores[rows] = multiply(rows, turn) - offset
         return moments(scores[rows])
 
@@ -245,19 +245,19 @@ def principal_components(features: Features, effort: Effort) -> KernelComponents
     return KernelComponents(scores, variances, norm)
 
 
-def moments(part: Any) -> tuple[Array, Array]:
+def moments(part: Any) -> tuple[Floats, Floats]:
     """Sum of the rows, and sum of their outer products."""
     total = part.sum(axis=0, dtype=namespace(part).float64)
     return in_double(total), in_double(part.T @ part)
 
 
-def mean_and_covariance(total: Array, squares: Array, n_items: int) -> tuple[Array, Array]:
+def mean_and_covariance(total: Floats, squares: Floats, n_items: int) -> tuple[Floats, Floats]:
     """Mean and covariance from sums of items and of their outer products."""
     mean = total / n_items
     return mean, squares / n_items - np.outer(mean, mean)
 
 
-def leading(covariance: Array, device: Any = None) -> tuple[Array, Array]:
+def leading(covariance: Floats, device: Any = None) -> tuple[Floats, Floats]:
     """Variances that are not noise and their directions, the largest first."""
     values, vectors = eigh_on(device, covariance)
     values, vectors = values[::-1], vectors[:, ::-1]

@@ -20,6 +20,7 @@ from unshuffle._run.device import (
     to_host,
 )
 from unshuffle._run.parallel import all_cores
+from unshuffle._run.types import Floats, Permutation
 from unshuffle.matching._all_pairs.tiles import Tiles, tiles_for
 from unshuffle.matching._dense.search import (
     CLEARLY_DIFFERENT,
@@ -36,10 +37,8 @@ from unshuffle.matching._low_rank.pair import (
     POWER,
     STEP,
     TAKEN,
-    Array,
     FactorPair,
     Likelihood,
-    Permutation,
     Scores,
     whitening,
 )
@@ -216,7 +215,7 @@ class LowRankFit(Fit):
             shares=FactorShares(pair, self.scores, found.matching, self.device, n_jobs),
         )
 
-    def judge(self, interrupted: bool) -> tuple[float, Array]:
+    def judge(self, interrupted: bool) -> tuple[float, Floats]:
         """Ambiguity of the matching, and the posterior share of the partner of each item of X."""
         pair, found = self.pair, self.search.found
         with self.tiles() as tiles:
@@ -359,14 +358,14 @@ def soften(
     return columns, tiles.balance(columns, worth, surplus=n_second > n_first)
 
 
-def _entries(cost: Any, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
+def _entries(cost: Any, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Floats:
     """Entries of a matrix, sparse or not."""
     if sparse.issparse(cost):
         return np.asarray(cost[rows, columns]).ravel()
     return in_double(cost[rows, columns])
 
 
-def _share_of(columns: Any, shares: Any, partners: Permutation) -> Array:
+def _share_of(columns: Any, shares: Any, partners: Permutation) -> Floats:
     """Share of each row in its partner."""
     return in_double((shares * (columns == as_index(partners, columns)[:, None])).sum(axis=1))
 

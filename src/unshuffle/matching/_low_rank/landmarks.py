@@ -36,11 +36,11 @@ from unshuffle._core.kernel_features import call_kernel, check_kernel_block, ker
 from unshuffle._core.neighbors import neighbor_widths, paths_from
 from unshuffle._core.parameters import check_option, check_positive
 from unshuffle._run.device import in_double, namespace, to_host
+from unshuffle._run.types import Floats
 from unshuffle.kernels import center, gram_matrix, text_features
 from unshuffle.matching._dense.pair import check_unequal
 from unshuffle.matching._low_rank.blocks import (
     LARGEST,
-    Array,
     Rows,
     RowTable,
     add_parts,
@@ -89,7 +89,7 @@ class Features:
     n_items: int
     block: Callable[[Rows], Any]  # (b, l) similarities to landmarks, or vectors, maybe sparse
     width: int  # numbers in a row of a block
-    basis: Array | None = None  # (l, q); None is the identity
+    basis: Floats | None = None  # (l, q); None is the identity
     unit: float = 1.0  # factor of the inner products
     n_chosen: int | None = None  # items of the sample that chooses components; None is all
     single: bool = True  # whether single precision holds enough digits of a block
@@ -133,7 +133,7 @@ def features_of(
         return replace(_rbf_features(table, width, name, effort), spread=spread)
     landmarks = as_float64(rows[draw_unequal(rows, n_landmarks)])
 
-    def block(some: Rows) -> Array:
+    def block(some: Rows) -> Floats:
         return exponential(kernel, rows[some], landmarks, width)
 
     K = exponential(kernel, landmarks, gamma=width)
@@ -195,7 +195,7 @@ def _rbf_features(table: RowTable, gamma: float, name: str, effort: Effort) -> F
     return replace(_from_landmarks(n_items, block, K, name, effort), table=table)
 
 
-def _rbf_on(device: Any, points: Array, gamma: float) -> Array:
+def _rbf_on(device: Any, points: Floats, gamma: float) -> Floats:
     """Kernel matrix of some points, computed on a device in double precision."""
     if device is None:
         return exponential("rbf", points, gamma=gamma)
@@ -209,7 +209,7 @@ def _rbf_on(device: Any, points: Array, gamma: float) -> Array:
 def _from_landmarks(
     n_items: int,
     block: Callable[[Rows], Any],
-    K: Array,
+    K: Floats,
     name: str,
     effort: Effort,
 ) -> Features:
@@ -221,7 +221,7 @@ def _from_landmarks(
     return Features(n_items, block, len(K), basis, n_chosen=PER_LANDMARK * effort.n_landmarks)
 
 
-def _eigenvectors(K: Array, n_items: int, device: Any) -> tuple[Array, Array]:
+def _eigenvectors(K: Floats, n_items: int, device: Any) -> tuple[Floats, Floats]:
     """Eigenvalues of the centered K that are not noise, and their eigenvectors."""
     values, vectors = eigh_on(device, center(K))
     least = NEGLIGIBLE * max(float(values[-1]), 0.0)
@@ -251,12 +251,12 @@ def _wide_features(table: RowTable, name: str, effort: Effort) -> Features:
     return Features(n_items, table.read_single, width, basis, unit=unit, n_chosen=MOST_ROWS)
 
 
-def _times_covariance(table: RowTable, basis: Array, effort: Effort) -> Array:
+def _times_covariance(table: RowTable, basis: Floats, effort: Effort) -> Floats:
     """Covariance of a sample of the rows, times `basis`."""
     sample = draw(table.rows.shape[0], MOST_ROWS)
     single = on_device(basis, None if table.is_sparse else effort.device)
 
-    def multiply(rows: slice) -> tuple[Array, Array]:
+    def multiply(rows: slice) -> tuple[Floats, Floats]:
         some = table.read_single(sample[rows])
         return in_double(some.sum(axis=0)).ravel(), in_double(some.T @ (some @ single))
 
@@ -278,7 +278,7 @@ def _precomputed_features(gram: Any, name: str, effort: Effort) -> Features:
     largest = _check_finite_rows(K, chosen, name)
     between = check_gram(K[np.ix_(chosen, chosen)], name, chosen)
 
-    def block(rows: Rows) -> Array:
+    def block(rows: Rows) -> Floats:
         part = K[chosen, rows] if isinstance(rows, slice) else K[np.ix_(chosen, rows)]
         return as_float64(part.T)
 
@@ -319,7 +319,7 @@ def _called_features(X: Any, kernel: Callable[..., Any], name: str, effort: Effo
     if n_items > n_landmarks:
         _check_takes_parts(kernel, as_float64(rows[:2]), landmarks, name)
 
-    def block(some: Rows) -> Array:
+    def block(some: Rows) -> Floats:
         if n_items <= n_landmarks:
             return K[some]
         part = call_kernel(kernel, as_float64(rows[some]), landmarks, name=name)
@@ -345,8 +345,8 @@ def _check_takes_parts(kernel: Any, some: Any, landmarks: Any, name: str) -> Non
 
 def _from_numbers(
     n_items: int,
-    block: Callable[[Rows], Array],
-    K: Array,
+    block: Callable[[Rows], Floats],
+    K: Floats,
     name: str,
     effort: Effort,
     largest: float,
@@ -355,7 +355,7 @@ def _from_numbers(
     typical = float(np.median(K))
     exponent = int(np.frexp(largest)[1])
 
-    def scaled(rows: Rows) -> Array:
+    def scaled(rows: Rows) -> Floats:
         return np.ldexp(block(rows) - typical, -exponent)
 
     found = _from_landmarks(n_items, scaled, np.ldexp(K, -exponent), name, effort)
@@ -374,7 +374,7 @@ def _geodesic_features(table: RowTable, gamma: Any, name: str, effort: Effort) -
     else:
         width = float(np.ldexp(gamma, 2 * table.exponent))
 
-    def block(some: Rows) -> Array:
+    def block(some: Rows) -> Floats:
         return exponential_of(paths[:, some].T.astype(np.float64) ** 2, width)
 
     K = exponential_of(squares, width)
@@ -389,7 +389,7 @@ def _local_features(table: RowTable, name: str, effort: Effort) -> Features:
     chosen = draw_unequal(points, effort.n_landmarks)
     landmarks = as_float64(points[chosen])
 
-    def block(some: Rows) -> Array:
+    def block(some: Rows) -> Floats:
         D = squared_distances(points[some], landmarks)
         D /= widths[some][:, None]
         D /= widths[chosen]

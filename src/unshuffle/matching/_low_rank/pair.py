@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from unshuffle._run.device import in_double, namespace, take, to_host
+from unshuffle._run.types import Floats, Permutation
 from unshuffle.assignment import solve_assignment
 from unshuffle.matching._all_pairs.tiles import Tiles
 from unshuffle.matching._low_rank.factors import Factors
 
-Array = NDArray[np.float64]
 Single = Any  # (n, r) in single precision, an array or a tensor
-Permutation = NDArray[np.intp]
 
 # Spectral power of the objective that chooses among matchings: between 1, which ignores fine
 # differences, and 0, which weighs noise like signal.
@@ -119,7 +118,7 @@ class FactorPair:
         """Cost of some rows, in their order; None if there is none."""
         return None if self.cost is None else take(self.cost, rows)
 
-    def moments(self, matching: Permutation, rank: int) -> Array:
+    def moments(self, matching: Permutation, rank: int) -> Floats:
         """Correlations between the components of both sides over the matched pairs."""
         rows = np.flatnonzero(matching >= 0)
         U, V = self.first.scores[:, :rank], self.second.scores[:, :rank]
@@ -132,7 +131,7 @@ class FactorPair:
         rank = min(self.first.eigenvalues.size, self.second.eigenvalues.size)
         return self.agreement_of(self.moments(matching, rank), power)
 
-    def agreement_of(self, M: Array, power: float = POWER) -> float:
+    def agreement_of(self, M: Floats, power: float = POWER) -> float:
         """Agreement at correlations M of the leading components."""
         first = self.first.eigenvalues[: M.shape[0]] ** power
         second = self.second.eigenvalues[: M.shape[1]] ** power
@@ -248,12 +247,12 @@ class Likelihood:
     to a number of each item u.
     """
 
-    A: Array
-    B: Array
-    correlations: Array
+    A: Floats
+    B: Floats
+    correlations: Floats
 
     @classmethod
-    def of(cls, M: Array, whiten: tuple[Array, Array], largest: float) -> "Likelihood":
+    def of(cls, M: Floats, whiten: tuple[Floats, Floats], largest: float) -> "Likelihood":
         """Weights from correlations M of features that `whiten` makes uncorrelated."""
         P, rho, Q = np.linalg.svd(whiten[0].T @ M @ whiten[1], full_matrices=False)
         rho = np.minimum(rho, largest)
@@ -273,7 +272,7 @@ class Likelihood:
         return Scores(F @ A, keys, -0.5 * ((keys * keys) @ correlations))
 
 
-def whitening(F: Single) -> Array:
+def whitening(F: Single) -> Floats:
     """Symmetric matrix that makes the columns of F uncorrelated with variance 1."""
     values, vectors = np.linalg.eigh(in_double(F.T @ F) / len(F))
     values = np.maximum(values, 1e-4 * values[-1])

@@ -7,16 +7,15 @@ from numpy.typing import NDArray
 
 from unshuffle._run.device import in_double, namespace, take, to_host
 from unshuffle._run.search import Callback
+from unshuffle._run.types import Floats, Permutation
 from unshuffle.matching._all_pairs.tiles import Tiles
 from unshuffle.matching._dense.pair import CountingSearch
 from unshuffle.matching._low_rank.factors import Factors
 from unshuffle.matching._low_rank.pair import (
     LARGEST_CORRELATION,
     POWER,
-    Array,
     FactorPair,
     Likelihood,
-    Permutation,
     Scores,
     Single,
     whitening,
@@ -120,7 +119,7 @@ def standardize(tiles: Tiles, D: Single) -> Single:
 
 
 def likelihood_round(
-    pair: FactorPair, tiles: Tiles, M: Array, *, balanced: bool = False, rough: bool = False
+    pair: FactorPair, tiles: Tiles, M: Floats, *, balanced: bool = False, rough: bool = False
 ) -> Permutation:
     """Assign all items by the likelihood that correlations imply."""
     U, V = pair.first.scores[:, : M.shape[0]], pair.second.scores[:, : M.shape[1]]
@@ -205,7 +204,7 @@ def _group_moments(
     return grams, stack([own[span].T @ partners[span] for span in spans])
 
 
-def noise_whitening(residuals: Single) -> Array:
+def noise_whitening(residuals: Single) -> Floats:
     """Matrix that makes residuals uncorrelated with variance 1, none blown up beyond 30."""
     values, vectors = np.linalg.eigh(in_double(residuals.T @ residuals))
     values = np.maximum(values, 1e-3 * values[-1]) / max(len(residuals), 1)

@@ -21,10 +21,11 @@ from dataclasses import replace
 import numpy as np
 
 from unshuffle._run.device import sort_order
+from unshuffle._run.types import Permutation
 from unshuffle.matching._all_pairs.tiles import Tiles
 from unshuffle.matching._low_rank.annealed_path import AnnealedPath
 from unshuffle.matching._low_rank.density_path import follow_densities
-from unshuffle.matching._low_rank.pair import FactorPair, Permutation
+from unshuffle.matching._low_rank.pair import FactorPair
 from unshuffle.matching._low_rank.rounds import LowRankSearch, PartSearch, RoundsFound
 
 # Agreement that no other matching can exceed by enough to matter.

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from unshuffle._quadratic.problem import NOTHING_FROZEN, Array, QuadraticProblem, climb
+from unshuffle._quadratic.problem import NOTHING_FROZEN, QuadraticProblem, climb
 from unshuffle._run.search import Callback
+from unshuffle._run.types import Floats, Permutations
 from unshuffle.kernels import SpectralPower, zero_diagonal
 from unshuffle.matching._dense.entropy import multiway_entropy
 from unshuffle.matching._dense.pair import CountingSearch, KernelPair, list_starts
@@ -21,7 +21,6 @@ from unshuffle.matching._dense.paper import (
 )
 from unshuffle.matching._several.shared_columns import NEARLY, SharedColumns
 
-Permutations = NDArray[np.intp]
 Report = Callable[[float, Permutations], None]
 
 # Starts for matching a collection to the reference: profiles, both signs of the leading
@@ -48,9 +47,9 @@ class Alignment:
 class Ensemble:
     """Kernel matrices of several collections, and the objective of an alignment."""
 
-    kernels: list[Array]  # for comparing two collections
-    factors: list[Array]  # factors of the product over all collections, for multiway HSIC
-    entropy_factors: list[Array] | None  # for the joint entropy; None maximizes multiway HSIC
+    kernels: list[Floats]  # for comparing two collections
+    factors: list[Floats]  # factors of the product over all collections, for multiway HSIC
+    entropy_factors: list[Floats] | None  # for the joint entropy; None maximizes multiway HSIC
     columns: SharedColumns | None = None  # to choose between rivals
 
     @cached_property
@@ -243,13 +242,13 @@ def climb_hsic(
     return permutations, False
 
 
-def problem_for_one(others: list[Array], K: Array) -> QuadraticProblem:
+def problem_for_one(others: list[Floats], K: Floats) -> QuadraticProblem:
     """Multiway HSIC as a function of the order of one collection, the others fixed."""
     weights = multiway_weights(others) / K.shape[0] ** 2
     return QuadraticProblem.with_linear_diagonals(weights, K)
 
 
-def aligned(kernels: list[Array], permutations: Permutations) -> list[Array]:
+def aligned(kernels: list[Floats], permutations: Permutations) -> list[Floats]:
     """Kernel matrices in the common order."""
     return [K[np.ix_(p, p)] for K, p in zip(kernels, permutations, strict=True)]
 
@@ -259,7 +258,7 @@ def onto_first(permutations: Permutations) -> Permutations:
     return np.asarray(permutations[:, np.argsort(permutations[0])])
 
 
-def multiway_hsic(kernels: Sequence[Array]) -> float:
+def multiway_hsic(kernels: Sequence[Floats]) -> float:
     """Squared distance between the joint mean and the product of the means, eqs. (14) and (15).
 
     m^-2 1'[prod K_t]1 + prod(m^-2 1'K_t 1) - 2 m^-(T+1) 1'[prod K_t 1] of uncentered kernels in a
@@ -268,7 +267,7 @@ def multiway_hsic(kernels: Sequence[Array]) -> float:
     return float(np.vdot(multiway_weights(kernels[1:]), kernels[0])) / kernels[0].shape[0] ** 2
 
 
-def multiway_weights(kernels: Sequence[Array]) -> Array:
+def multiway_weights(kernels: Sequence[Floats]) -> Floats:
     """Matrix W such that multiway HSIC with one more kernel K is m^-2 times the sum of W * K.
 
     W[i, j] is the inner product of items i and j in the product feature space, relative to the
@@ -292,7 +291,7 @@ class AlignmentEvidence:
     """What speaks for an alignment."""
 
     persistence: float  # share of the tuples that halves of the collections give again
-    excesses: Array  # agreement of each collection with the others beyond chance, at most 1
+    excesses: Floats  # agreement of each collection with the others beyond chance, at most 1
     consistency: float  # share of the tuples that matchings in pairs give too
     by_columns: bool = False  # whether columns decided against one that is at least as good
 
@@ -347,7 +346,7 @@ def gather_alignment_evidence(
     return AlignmentEvidence(float(np.mean(kept)), others, consistent, by_columns)
 
 
-def correlations(kernels: list[Array]) -> Array:
+def correlations(kernels: list[Floats]) -> Floats:
     """Correlations of the off-diagonal entries of centered kernels, fine differences amplified."""
     amplified = [zero_diagonal(SpectralPower(K)(COMPARED_AT)).ravel() for K in kernels]
     units = np.array([each / (np.linalg.norm(each) or 1.0) for each in amplified])

@@ -6,16 +6,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from unshuffle._assign.linear import nearest_order
 from unshuffle._core.arrays import check_vectors
 from unshuffle._core.scalings import SCALINGS
+from unshuffle._run.types import Floats, Permutations
 from unshuffle.matching._matches import feature_names
-
-Array = NDArray[np.float64]
-Permutations = NDArray[np.intp]
 
 # Kernels of tables. Kernel matrices have no columns, and a function may read a table in its own
 # way.
@@ -33,14 +30,14 @@ AGREEING = 0.8
 class SharedColumns:
     """Tables with the same columns."""
 
-    tables: list[Array]  # (m, n_columns) each
+    tables: list[Floats]  # (m, n_columns) each
 
     def part(self, items: Permutations) -> "SharedColumns":
         """Some items of each table, (T, n_items), in that order."""
         return SharedColumns([X[rows] for X, rows in zip(self.tables, items, strict=True)])
 
     @cached_property
-    def _standardized(self) -> list[Array]:
+    def _standardized(self) -> list[Floats]:
         return [SCALINGS["standardized"](X) for X in self.tables]
 
     def match_to(self, reference: int) -> Permutations:

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult
 from scipy.stats import beta
 
+from unshuffle._run.types import Permutation
 from unshuffle.assignment import quadratic_assignment
 from unshuffle.base import DoubtWarning as DoubtWarning
-from unshuffle.matching._dense.pair import KernelPair, Permutation
+from unshuffle.matching._dense.pair import KernelPair
 from unshuffle.matching._dense.search import Outcome, agreement
 from unshuffle.matching._trust.known_pairs import LeftOut
 from unshuffle.matching._trust.rivals import ALIKE, MOST_RIVALS, Alternatives

@@ -16,10 +16,9 @@ from unshuffle._core.arrays import check_plain
 from unshuffle._quadratic.mean_field import interaction_spread
 from unshuffle._quadratic.problem import assign_free
 from unshuffle._run.parallel import product, wait_for
+from unshuffle._run.types import Floats, Pairs, Permutation
 from unshuffle.kernels import center
-from unshuffle.matching._dense.pair import Array, KernelPair, Permutation, match_profiles
-
-Pairs = NDArray[np.intp]
+from unshuffle.matching._dense.pair import KernelPair, match_profiles
 
 # Fewer pairs teach no map, and cannot be left out in turn.
 FEWEST = 6
@@ -48,7 +47,7 @@ class Hints:
     """Likely pairs, which a matching may overrule."""
 
     pairs: Pairs  # (n_hints, 2)
-    probabilities: Array  # (n_hints,)
+    probabilities: Floats  # (n_hints,)
 
 
 @dataclass(frozen=True)
@@ -141,7 +140,7 @@ def gradient_spread(pair: KernelPair, matching: Permutation | None = None) -> fl
 
 def learn_map(
     pair: KernelPair, known: Pairs, noise: NDArray[np.float64]
-) -> tuple[Array, Permutation]:
+) -> tuple[Floats, Permutation]:
     """Score of each pair by a map learned from known pairs, and the matching it leads to.
 
     The pairs found join the known ones for a few rounds. Each item is predicted without its own
@@ -167,7 +166,7 @@ def learn_map(
     return _of_unit_spread(scores), matching
 
 
-def _of_unit_spread(scores: Array) -> Array:
+def _of_unit_spread(scores: Floats) -> Floats:
     """Scores without row and column effects, which no assignment needs, with a spread of 1.
 
     Scores of outliers are cut off: they would keep soft assignments from converging.
@@ -176,23 +175,25 @@ def _of_unit_spread(scores: Array) -> Array:
     return np.asarray(np.clip(rest, -LARGEST_SCORE, LARGEST_SCORE))
 
 
-def _typical_spread(scores: Array) -> float:
+def _typical_spread(scores: Floats) -> float:
     """Spread of scores without row and column effects, which outliers do not change."""
     spread = float(np.median(np.abs(_without_effects(scores))))
     return 1.4826 * spread or interaction_spread(scores)
 
 
-def _without_effects(scores: Array) -> Array:
+def _without_effects(scores: Floats) -> Floats:
     rest = scores - np.median(scores, axis=0)
     return np.asarray(rest - np.median(rest, axis=1)[:, None])
 
 
-def _of_unit_diagonal(S: Array) -> Array:
+def _of_unit_diagonal(S: Floats) -> Floats:
     centered = center(S)
     return np.asarray(centered / (np.diag(centered).mean() or 1.0))
 
 
-def _choose_ridge(source: Array, target: Array, pairs: Pairs, noise: NDArray[np.float64]) -> float:
+def _choose_ridge(
+    source: Floats, target: Floats, pairs: Pairs, noise: NDArray[np.float64]
+) -> float:
     """Strength at which partners are predicted best, each from the other pairs."""
     among, wanted = (
         S[np.ix_(items, items)] for S, items in zip((source, target), pairs.T, strict=True)
@@ -206,15 +207,15 @@ def _choose_ridge(source: Array, target: Array, pairs: Pairs, noise: NDArray[np.
     return min(RIDGES, key=squared_error)
 
 
-def _left_out_weights(among: Array, noise: NDArray[np.float64]) -> Array:
+def _left_out_weights(among: Floats, noise: NDArray[np.float64]) -> Floats:
     """Weights of the other pairs in the prediction of each, zero on the diagonal."""
     inverse = _solve(among, noise, np.eye(len(among)))
-    weights: Array = -inverse / np.diag(inverse)[:, None]
+    weights: Floats = -inverse / np.diag(inverse)[:, None]
     np.fill_diagonal(weights, 0.0)
     return weights
 
 
-def _solve(among: Array, noise: NDArray[np.float64], right: Array) -> Array:
+def _solve(among: Floats, noise: NDArray[np.float64], right: Floats) -> Floats:
     """Solve the ridge equations; the noise keeps them positive definite."""
     # Kernels that a user computed may have small negative eigenvalues.
     slack = 1e-10 * float(np.trace(among)) / len(among)
@@ -229,11 +230,11 @@ def _solve(among: Array, noise: NDArray[np.float64], right: Array) -> Array:
     return np.zeros_like(right)
 
 
-def _cholesky_solve(system: Array, right: Array) -> Array:
+def _cholesky_solve(system: Floats, right: Floats) -> Floats:
     return np.asarray(cho_solve(cho_factor(system, check_finite=False), right, check_finite=False))
 
 
-def _scores(source: Array, target: Array, pairs: Pairs, noise: NDArray[np.float64]) -> Array:
+def _scores(source: Floats, target: Floats, pairs: Pairs, noise: NDArray[np.float64]) -> Floats:
     """Minus the squared distances from predictions to targets, up to a constant of each row."""
     rows, columns = pairs.T
     among = source[np.ix_(rows, rows)]
@@ -276,7 +277,7 @@ def leave_out(pair: KernelPair, solve: Solve, weight: float) -> LeftOut:
     return LeftOut(len(known), n_found, np.concatenate(ranks))
 
 
-def rank_errors(L: Array, found: Permutation, right: Permutation) -> NDArray[np.float64]:
+def rank_errors(L: Floats, found: Permutation, right: Permutation) -> NDArray[np.float64]:
     """Share of the items that are more similar to the partner found than the right one is."""
     diagonal = np.diag(L)
     apart = diagonal[None, :] - 2.0 * L[found]  # squared distances up to a constant of each row

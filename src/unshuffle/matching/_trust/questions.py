@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from unshuffle._run.types import Floats
+
 Items = NDArray[np.intp]
 
 # Leading principal components of the kernel that are used; the square leaves little of others.
@@ -25,7 +26,7 @@ BLOCK = 8192  # items at a time, to limit memory
 
 
 def choose_questions(
-    vectors: NDArray[np.float32], free: Items, doubts: Array, known: Items, k: int
+    vectors: NDArray[np.float32], free: Items, doubts: Floats, known: Items, k: int
 ) -> Items:
     """The k of the free items whose answers help most, the best first.
 
@@ -37,7 +38,7 @@ def choose_questions(
     ends = range(BLOCK, free.size, BLOCK)
     parts = np.split(free, ends)
 
-    def read(items: Any) -> Array:
+    def read(items: Any) -> Floats:
         return np.asarray(vectors[items], dtype=np.float64) / float(scale)
 
     doubted = np.zeros((rank, rank))  # F' W F
@@ -57,7 +58,7 @@ def choose_questions(
     return free[asked]
 
 
-def compute_gains(F: Array, posterior: Array, doubted: Array) -> Array:
+def compute_gains(F: Floats, posterior: Floats, doubted: Floats) -> Floats:
     """Variance that an answer about each item removes, summed over all items by their doubt.
 
     With C = F S F' the covariance after the earlier answers (S is `posterior`), it is
@@ -68,7 +69,7 @@ def compute_gains(F: Array, posterior: Array, doubted: Array) -> Array:
     return np.asarray(removed / (np.einsum("ij,ij->i", G, F) + NOISE))
 
 
-def after_answer(posterior: Array, f: Array) -> Array:
+def after_answer(posterior: Floats, f: Floats) -> Floats:
     """Covariance of the components after an answer about the item with the vector f."""
     g = posterior @ f
     return np.asarray(posterior - np.outer(g, g) / (f @ g + NOISE))

@@ -9,14 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unshuffle._quadratic.problem import QuadraticProblem, assign_free, climb
-from unshuffle.matching._dense.pair import (
-    FEW_FROZEN,
-    Array,
-    KernelPair,
-    Permutation,
-    profile_cost,
-    root_mean_square,
-)
+from unshuffle._run.types import Floats, Permutation
+from unshuffle.matching._dense.pair import FEW_FROZEN, KernelPair, profile_cost, root_mean_square
 from unshuffle.matching._dense.search import (
     CLEARLY_DIFFERENT,
     Outcome,
@@ -52,8 +46,8 @@ SAME_PLACE = 1e-3
 class Alternatives:
     """For each item of X, how sure its partner is among others that are as good."""
 
-    alike: Array  # probability that the partner is right, among those of items that are alike
-    kept: Array  # share of the matchings that are about as good in which the partner is the same
+    alike: Floats  # probability that the partner is right, among those of items that are alike
+    kept: Floats  # share of the matchings that are about as good in which the partner is the same
     n_rivals: int  # number of the latter, without the one found
 
     def of(self, items: NDArray[np.intp]) -> "Alternatives":
@@ -61,7 +55,7 @@ class Alternatives:
         return Alternatives(self.alike[items], self.kept[items], self.n_rivals)
 
 
-def exchange_shares(pair: KernelPair, matching: Permutation) -> Array:
+def exchange_shares(pair: KernelPair, matching: Permutation) -> Floats:
     """Probability of each partner, beside those that the item could take over from others.
 
     0 for unmatched items. Views are taken for independent, so that their log-odds add up.
@@ -97,11 +91,11 @@ class Disagreement:
     they are no larger than the noise.
     """
 
-    K: Array  # of unit norm, like L, which is in the order of the partners
-    L: Array
-    unused: Array  # similarities of the unmatched partners to the matched ones
+    K: Floats  # of unit norm, like L, which is in the order of the partners
+    L: Floats
+    unused: Floats  # similarities of the unmatched partners to the matched ones
     unit: float  # of the objective
-    errors: Array  # squared disagreement of each pair
+    errors: Floats  # squared disagreement of each pair
     n_dimensions: float  # effective number of those in which it varies
 
     @classmethod
@@ -125,11 +119,11 @@ class Disagreement:
         return cls(K, L, others, first * second, errors, n_dimensions)
 
     @property
-    def noise(self) -> Array:
+    def noise(self) -> Floats:
         """Squared noise of the difference of two items."""
         return OWN_NOISE * 0.5 * (self.errors[:, None] + self.errors)
 
-    def log_odds_of_exchange(self) -> Array:
+    def log_odds_of_exchange(self) -> Floats:
         """Log-odds that two items rather have each other's partners."""
         K, L = self.K, self.L
         common = _between(K @ L) - 2.0 * K * L
@@ -140,13 +134,13 @@ class Disagreement:
         log_odds = 2.0 * self.n_dimensions * correlation * common / ((1 - correlation**2) * size)
         return np.where(size > rounding, -log_odds, 0.0)
 
-    def log_odds_by_cost(self, cost: Array) -> Array:
+    def log_odds_by_cost(self, cost: Floats) -> Floats:
         """What the linear cost of pairs adds to the log-odds of an exchange."""
         own = np.diag(cost)
         more = (cost + cost.T - own[:, None] - own) / self.unit
         return np.asarray(-self.n_dimensions * more / (2.0 * self.noise + ROUNDING))
 
-    def log_odds_of_unused(self) -> Array:
+    def log_odds_of_unused(self) -> Floats:
         """Log-odds that an item rather has an unmatched partner, one for each column."""
         # Similarities of an item to itself say nothing.
         lengths = (self.unused**2).sum(axis=1) - self.unused.T**2
@@ -160,20 +154,20 @@ class Disagreement:
         return np.asarray(-self.n_dimensions * correlation * worse / (2.0 * noise))
 
 
-def _between(products: Array) -> Array:
+def _between(products: Floats) -> Floats:
     """Inner products of the differences of all pairs of rows."""
     own = np.diag(products)
     return np.asarray(own[:, None] + own - products - products.T)
 
 
-def _odds(log_odds: Array) -> Array:
+def _odds(log_odds: Floats) -> Floats:
     """Odds of other partners; a little above 1 at most, since the matching is the best known."""
     return np.asarray(np.exp(np.clip(log_odds, -LARGEST_ODDS, 1.0)))
 
 
 def judge_rivals(
     pair: KernelPair, outcome: Outcome, *, searched: bool
-) -> tuple[float, Array, int]:
+) -> tuple[float, Floats, int]:
     """Ambiguity, the share of good matchings that keep each partner, and the number of rivals.
 
     The ambiguity is the objective of the best clearly different matching, relative to the best,
@@ -243,7 +237,7 @@ def kept_shares(
     best: Permutation,
     rivals: list[Permutation],
     problems: list[QuadraticProblem],
-) -> tuple[Array, int]:
+) -> tuple[Floats, int]:
     """Share of the matchings that are about as good in which each item keeps its partner.
 
     Also the number of rivals. What leads from one good matching to another may be applied again:
@@ -282,7 +276,7 @@ def kept_shares(
     return np.minimum(weights @ same / np.sum(weights), 1.0), len(distinct) - 1
 
 
-def _distances_from(L: Array, partners: Permutation, others: Permutation | slice) -> Array:
+def _distances_from(L: Floats, partners: Permutation, others: Permutation | slice) -> Floats:
     """Squared kernel distances between partners; those of random ones are 1 on average."""
     diagonal, typical = np.diag(L), typical_distance(L)
     if isinstance(others, slice):

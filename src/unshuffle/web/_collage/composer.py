@@ -15,6 +15,7 @@ from PIL import Image
 from unshuffle._pictures.decoding import decode, explain
 from unshuffle._pictures.templates import CLEAR, measure_likeness, read_template
 from unshuffle._run.search import Stopped
+from unshuffle._run.types import Pixels
 from unshuffle.base import SearchState
 from unshuffle.layout import Collage
 from unshuffle.web._collage.sketch import (
@@ -29,8 +30,6 @@ from unshuffle.web._http.refusal import Refused
 from unshuffle.web._work.album import LARGE_SIDE, Album, Slots
 from unshuffle.web._work.jobs import Canceled, Job
 from unshuffle.web._work.thumbnails import ACROSS, IN_SHEET, central_square
-
-Pixels = NDArray[np.uint8]
 
 # At which pictures are compared with the template; the finest parts have whole pixels.
 COMPARED_SIDE = 30

@@ -7,10 +7,10 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 from unshuffle._pictures.decoding import central_part
+from unshuffle._run.types import Pixels
 from unshuffle.web._http.refusal import Refused
 
 ACROSS = 8
@@ -18,7 +18,6 @@ IN_SHEET = ACROSS**2
 SIDES = (16, 64)
 _EMPTY = 128
 _QUALITY = 84
-Pixels = NDArray[np.uint8]
 # Pixels at which a picture is compared, its height and width, and a larger copy.
 Thumbnail = Callable[[int], tuple[Pixels, Any, Callable[[], bytes]]]
 

@@ -5,13 +5,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unshuffle._core.arrays import distances_from_median, find_inliers
 from unshuffle._core.bags import Bags, canonical_order
 from unshuffle._core.distances import mirror_upper
 from unshuffle._core.grams import check_points_for_width
 from unshuffle._core.kernel_features import PointFeatures, kernel_name
+from unshuffle._run.types import Floats, Indices
 from unshuffle.kernels.sets._models.mixtures import (
     Fits,
     FitSettings,
@@ -23,9 +23,6 @@ from unshuffle.kernels.sets._models.mixtures import (
     offsets_of,
     unpack,
 )
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
 
 # Most inner products held at a time, so that they stay in a processor's cache.
 TABLE = 2**18
@@ -42,7 +39,7 @@ class FeatureMixtures(Gaussians):
     by the root of 2 eta, so that the floors of two components add up to the identity.
     """
 
-    def log_products(self, other: "FeatureMixtures | None") -> Array:
+    def log_products(self, other: "FeatureMixtures | None") -> Floats:
         """Logarithms of the integrals of products, exactly symmetric if `other` is None."""
         from unshuffle.kernels.sets._models import pair_loops
 
@@ -70,12 +67,12 @@ class FeatureMixtures(Gaussians):
         pair_loops.log_sums(terms, offsets, other_offsets, firsts, lasts, found)
         return mirror_upper(found) if other is None else found
 
-    def own_log_products(self) -> Array:
+    def own_log_products(self) -> Floats:
         """Logarithms of the integrals of the squares."""
         own = (self[i : i + 1].log_products(None)[0, 0] for i in range(len(self)))
         return np.fromiter(own, dtype=np.float64, count=len(self))
 
-    def _shorten_directions(self) -> tuple[Array, Array, Array]:
+    def _shorten_directions(self) -> tuple[Floats, Floats, Floats]:
         """Directions over the root of 1 + length^2, means last; logs; products with means."""
         spreads = 1.0 + (self.spreads**2).sum(axis=2)
         shortened = self.spreads / np.sqrt(spreads)[:, :, np.newaxis]
@@ -83,7 +80,7 @@ class FeatureMixtures(Gaussians):
         own = np.matmul(rows, self.means[:, :, np.newaxis])[:, :, 0]
         return rows, self.logs - 0.5 * np.log(spreads).sum(axis=1), own
 
-    def _stack_directions(self) -> tuple[Array, Array, Array]:
+    def _stack_directions(self) -> tuple[Floats, Floats, Floats]:
         """First directions of all components, then second ones, means last; products; spreads."""
         rows = np.concatenate([self.spreads, self.means[:, np.newaxis]], axis=1)
         own = np.matmul(rows, self.means[:, :, np.newaxis])[:, :, 0]
@@ -102,7 +99,7 @@ class FeatureSpace:
     """
 
     features: PointFeatures  # map from points to coordinates
-    center: Array  # mean of the fitted points there, so that means keep their digits
+    center: Floats  # mean of the fitted points there, so that means keep their digits
     eta: float  # variance added in all directions
     rank: int  # directions kept of each component
     constant: float  # added to logarithms of products; 0 in infinite dimensions
@@ -110,7 +107,7 @@ class FeatureSpace:
     @classmethod
     def of(
         cls,
-        points: Array,
+        points: Floats,
         kernel: Any,
         *,
         gamma: float | None,
@@ -178,7 +175,7 @@ class FeatureSpace:
         pairs = zip(sets, distinct, strict=True)
         return join_fits([self._fit_one(settings, *pair) for pair in pairs])
 
-    def _fit_one(self, settings: FitSettings, points: Array, n_distinct: int) -> Fits:
+    def _fit_one(self, settings: FitSettings, points: Floats, n_distinct: int) -> Fits:
         """Mixture of one set, fitted in the few dimensions that its points span."""
         mapped = self.features.map(points) - self.center
         mean = mapped.mean(axis=0)
@@ -205,7 +202,7 @@ class FeatureSpace:
         return found._replace(spreads=np.pad(directions, ((0, 0), (0, n_missing), (0, 0))))
 
 
-def span(centered: Array, least: float) -> tuple[Array, Array]:
+def span(centered: Floats, least: float) -> tuple[Floats, Floats]:
     """Coordinates in an orthonormal basis of the span of the rows, most variance first.
 
     Directions with less variance than `least` are dropped, all but the first.

@@ -7,12 +7,9 @@ X, set s from offsets[s] up to offsets[s + 1]; the last row of X is ones.
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unshuffle._run.compile import compiled
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
+from unshuffle._run.types import Floats, Indices
 
 # Rounds of k-means before each start; it need not converge.
 LLOYD_ROUNDS = 10
@@ -21,8 +18,8 @@ HALF_LOG_2_PI = 0.5 * float(np.log(2.0 * np.pi))
 
 @compiled(error_model="numpy", fastmath={"reassoc"})
 def cluster(
-    X: Array, offsets: Indices, n_components: Indices, draws: Array, centers: Array, lanes: Array,
-    labels: Indices, totals: Array,
+    X: Floats, offsets: Indices, n_components: Indices, draws: Floats, centers: Floats,
+    lanes: Floats, labels: Indices, totals: Floats,
 ) -> None:  # fmt: skip
     """Labels by k-means++ and a few rounds of k-means; sums of squared distances in `totals`.
 
@@ -92,9 +89,10 @@ def cluster(
 
 @compiled(error_model="numpy", fastmath={"reassoc"})
 def run_rounds(
-    X: Array, offsets: Indices, n_components: Indices, places: Indices, floors: Array, tol: float,
-    n_rounds: int, first_sweep: int, n_sweeps: int, part: float, shares: Array,
-    weights: Array, means: Array, covariances: Array, gaps: Array, factors: Array, state: Array,
+    X: Floats, offsets: Indices, n_components: Indices, places: Indices, floors: Floats,
+    tol: float, n_rounds: int, first_sweep: int, n_sweeps: int, part: float, shares: Floats,
+    weights: Floats, means: Floats, covariances: Floats, gaps: Floats, factors: Floats,
+    state: Floats,
 ) -> None:  # fmt: skip
     """Up to `n_rounds` rounds of expectation maximization for each set and each of its starts.
 

@@ -14,9 +14,7 @@ from unshuffle._core.distances import mirror_upper
 from unshuffle._core.parameters import check_memory
 from unshuffle._run.parallel import WORK_PER_CALL, map_parallel, per_call, spans
 from unshuffle._run.printing import short_repr, warn_user
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
+from unshuffle._run.types import Floats, Indices
 
 COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
 # Sets, and about as many points, that one thread fits at a time.
@@ -57,9 +55,9 @@ class Mixture(NamedTuple):
     array([[5.]])
     """
 
-    weights: Array
-    means: Array
-    covariances: Array
+    weights: Floats
+    means: Floats
+    covariances: Floats
 
     def __repr__(self) -> str:
         return short_repr(self)
@@ -75,17 +73,17 @@ class FitSettings:
     floor: float  # added to all variances, so that no component shrinks onto a point
     max_iter: int  # most rounds
     tol: float  # gain per point below which to stop
-    draws: Array  # numbers from 0 to 1 that select the starts, the same for every set
+    draws: Floats  # numbers from 0 to 1 that select the starts, the same for every set
 
 
 class Fits(NamedTuple):
     """Mixtures of several sets, their components stacked."""
 
     n_components: Indices  # of each set
-    weights: Array  # (n_components_in_all,)
-    means: Array  # (n_components_in_all, d)
-    spreads: Array  # (n_components_in_all, ...): lower triangles, diagonals or factors
-    scores: Array  # log-likelihoods
+    weights: Floats  # (n_components_in_all,)
+    means: Floats  # (n_components_in_all, d)
+    spreads: Floats  # (n_components_in_all, ...): lower triangles, diagonals or factors
+    scores: Floats  # log-likelihoods
     rounds: Indices  # of each fit
     converged: NDArray[np.bool_]
 
@@ -94,9 +92,9 @@ class Fits(NamedTuple):
 class Gaussians:
     """Components of the mixtures of several sets, ready to be compared."""
 
-    logs: Array  # added to the logarithm of every product of a component
-    means: Array  # (n_components_in_all, d)
-    spreads: Array  # covariances, or factors of them
+    logs: Floats  # added to the logarithm of every product of a component
+    means: Floats  # (n_components_in_all, d)
+    spreads: Floats  # covariances, or factors of them
     offsets: Indices  # where the components of each set begin
 
     def __len__(self) -> int:
@@ -111,14 +109,14 @@ class Gaussians:
 class Mixtures(Gaussians):
     """Components whose `spreads` are rows of lower triangles, or diagonals."""
 
-    def log_products(self, other: "Mixtures | None") -> Array:
+    def log_products(self, other: "Mixtures | None") -> Floats:
         """Logarithms of the integrals of products, exactly symmetric if `other` is None."""
         beside = self if other is None else other
         firsts = np.arange(len(self)) if other is None else np.zeros(len(self), dtype=np.intp)
         found = self._log_products(beside, firsts, np.full(len(self), len(beside), dtype=np.intp))
         return mirror_upper(found) if other is None else found
 
-    def own_log_products(self) -> Array:
+    def own_log_products(self) -> Floats:
         """Logarithms of the integrals of the squares."""
         own = []
         for start in range(0, len(self), CHUNK):
@@ -127,7 +125,7 @@ class Mixtures(Gaussians):
             own.append(part._log_products(part, sets, sets + 1).diagonal())
         return np.concatenate(own)
 
-    def _log_products(self, beside: "Mixtures", firsts: Indices, lasts: Indices) -> Array:
+    def _log_products(self, beside: "Mixtures", firsts: Indices, lasts: Indices) -> Floats:
         """Products of each set with sets `firsts` to before `lasts` of the others."""
         from unshuffle.kernels.sets._models.pair_loops import LANE_NUMBERS, log_sums, log_terms
 
@@ -150,7 +148,7 @@ class Mixtures(Gaussians):
             log_sums(terms, own_offsets, other_offsets, firsts[some], lasts[some], found[some])
         return found
 
-    def _table(self, sign: float) -> Array:
+    def _table(self, sign: float) -> Floats:
         """Columns of numbers that `log_terms` adds, with means times `sign`."""
         logs = 2.0 * self.logs[:, np.newaxis]
         return np.array(np.hstack([self.spreads, sign * self.means, logs]).T, order="C")
@@ -238,19 +236,19 @@ def fit_sets(sets: Bags, n_components: Indices, settings: FitSettings) -> Fits:
 class Columns(NamedTuple):
     """Several sets as compiled loops take them."""
 
-    X: Array  # (d + 1, n_points_in_all), the last row ones
+    X: Floats  # (d + 1, n_points_in_all), the last row ones
     offsets: Indices  # where the points of each set begin
     n_components: Indices  # of each set
 
 
-def with_ones(points: Array) -> Array:
+def with_ones(points: Floats) -> Floats:
     """Columns of points above a row of ones."""
     X = np.ones((points.shape[1] + 1, len(points)))
     X[:-1] = points.T
     return X
 
 
-def cluster(columns: Columns, draws: Array, n_trials: int) -> Indices:
+def cluster(columns: Columns, draws: Floats, n_trials: int) -> Indices:
     """Labels of the points, (n_starts, n_points_in_all), the best of some trials for each."""
     from unshuffle.kernels.sets._models import mixture_loops as loops
 
@@ -267,9 +265,9 @@ def cluster(columns: Columns, draws: Array, n_trials: int) -> Indices:
 
 
 def run_rounds(
-    columns: Columns, settings: FitSettings, mixture: tuple[Array, Array, Array], shares: Array,
-    stop: int, *, fixed: bool = False,
-) -> Array:  # fmt: skip
+    columns: Columns, settings: FitSettings, mixture: tuple[Floats, Floats, Floats],
+    shares: Floats, stop: int, *, fixed: bool = False,
+) -> Floats:  # fmt: skip
     """Rounds of expectation maximization from `shares`, which change, as does `mixture`.
 
     Returns the log-likelihood, the rounds, at most `stop`, and whether it converged, for each
@@ -309,7 +307,7 @@ def choose_n_components(sets: Bags, distinct: Indices, settings: FitSettings) ->
     return np.argmin(losses, axis=0) + 1
 
 
-def bic(sets: Bags, m: int, settings: FitSettings) -> Array:
+def bic(sets: Bags, m: int, settings: FitSettings) -> Floats:
     """Bayesian information criterion of mixtures of m components; lower is better."""
     penalty = n_parameters(m, sets.width, settings.covariance_type) * np.log(sets.sizes)
     fits = fit_sets(sets, np.full(len(sets), m), settings)
@@ -323,7 +321,7 @@ def n_parameters(m: int, d: int, covariance_type: str) -> int:
     return m - 1 + m * d + sizes[covariance_type]
 
 
-def held_out_losses(sets: Bags, m: int, settings: FitSettings) -> Array:
+def held_out_losses(sets: Bags, m: int, settings: FitSettings) -> Floats:
     """Negative log-likelihoods of held-out points, over three folds.
 
     If too few distinct points are left, the loss is infinite, but 0 for one component.
@@ -366,11 +364,11 @@ def offsets_of(sizes: Indices) -> Indices:
 class InputSpace:
     """Space of the points, each column with mean 0 and variance 1 over all fitted points."""
 
-    center: Array  # mean of each column without outliers
-    scale: Array  # standard deviation; for a constant column, that of the others
+    center: Floats  # mean of each column without outliers
+    scale: Floats  # standard deviation; for a constant column, that of the others
 
     @classmethod
-    def of(cls, points: Array) -> "InputSpace":
+    def of(cls, points: Floats) -> "InputSpace":
         """Space for points like these."""
         center, scale = column_moments(points)
         varied = scale > 0.0
@@ -415,7 +413,7 @@ class InputSpace:
         return [Mixture(*each) for each in zip(*parts, strict=True)]
 
 
-def unpack(covariances: Array, d: int) -> Array:
+def unpack(covariances: Floats, d: int) -> Floats:
     """Full matrices from their lower triangles or diagonals."""
     whole = np.zeros((*covariances.shape[:-1], d, d))
     if covariances.shape[-1] == d:

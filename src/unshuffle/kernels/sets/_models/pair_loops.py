@@ -1,12 +1,10 @@
 """Compiled integrals of products of mixtures; imported when needed, since numba loads slowly."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from unshuffle._run.compile import compiled
+from unshuffle._run.types import Floats, Indices
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.intp]
 # Numbers of matrices factored side by side: enough for vector instructions, small enough to stay
 # in the nearest cache.
 LANE_NUMBERS = 4096
@@ -18,7 +16,9 @@ NEGLIGIBLE = -45.0
 
 
 @compiled(error_model="numpy")
-def factor_lanes(A: Array, z: Array, inverse: Array, ratio: Array, log_det: Array, n: int) -> None:
+def factor_lanes(
+    A: Floats, z: Floats, inverse: Floats, ratio: Floats, log_det: Floats, n: int
+) -> None:
     """LDL' of n matrices side by side, and z'A^-1 z of a vector with each.
 
     The columns of A hold lower triangles row by row, those of z the vectors; the last row of z
@@ -57,8 +57,8 @@ def factor_lanes(A: Array, z: Array, inverse: Array, ratio: Array, log_det: Arra
 
 @compiled(error_model="numpy")
 def log_sums(
-    terms: Array, offsets: Indices, other_offsets: Indices, firsts: Indices, lasts: Indices,
-    out: Array,
+    terms: Floats, offsets: Indices, other_offsets: Indices, firsts: Indices, lasts: Indices,
+    out: Floats,
 ) -> None:  # fmt: skip
     """Logarithms of the sums of exponentials over the components of two sets.
 
@@ -85,8 +85,8 @@ def log_sums(
 
 @compiled(error_model="numpy")
 def log_terms(
-    table: Array, other: Array, d: int, start: int, firsts: Indices, lasts: Indices,
-    lanes: Array, terms: Array,
+    table: Floats, other: Floats, d: int, start: int, firsts: Indices, lasts: Indices,
+    lanes: Floats, terms: Floats,
 ) -> None:  # fmt: skip
     """a_i + a_j - log|C_i + C_j| / 2 - q_ij / 2, q_ij the squared distance of two means.
 
@@ -147,8 +147,8 @@ def log_terms(
 
 @compiled(error_model="numpy")
 def low_rank_log_terms(
-    inner: Array, logs: Array, own_inner: Array, other_logs: Array, other_inner: Array,
-    other_spreads: Array, terms: Array,
+    inner: Floats, logs: Floats, own_inner: Floats, other_logs: Floats, other_inner: Floats,
+    other_spreads: Floats, terms: Floats,
 ) -> None:  # fmt: skip
     """Logarithms of integrals of products of Gaussians with covariances I + U'U, two by two.
 

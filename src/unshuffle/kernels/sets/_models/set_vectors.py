@@ -16,8 +16,7 @@ from unshuffle._core.distances import median_gamma
 from unshuffle._core.kernel_features import polynomial
 from unshuffle._core.parameters import check_memory
 from unshuffle._run.parallel import map_parallel
-
-Array = NDArray[np.float64]
+from unshuffle._run.types import Floats
 
 # Waves with a smaller share of the kernel's largest value are left out of a grid.
 NEGLIGIBLE = 1e-14
@@ -36,8 +35,8 @@ TYPICAL = 500
 
 
 def describe_sets(
-    function: Callable[[Array], Array], sets: Bags, length: int, *, n_jobs: int | None
-) -> Array:
+    function: Callable[[Floats], Floats], sets: Bags, length: int, *, n_jobs: int | None
+) -> Floats:
     """One vector of `length` numbers for each set, by a function of its points."""
     check_memory(
         8 * len(sets) * length,
@@ -55,7 +54,7 @@ def describe_sets(
     return vectors
 
 
-def mean_in_pieces(mean: Callable[[Array], Array], length: int, points: Array) -> Array:
+def mean_in_pieces(mean: Callable[[Floats], Floats], length: int, points: Floats) -> Floats:
     """Mean of `length` features over points, in pieces that fit into memory."""
     step = max(1, MAX_FEATURES // length)
     if len(points) <= step:
@@ -65,8 +64,11 @@ def mean_in_pieces(mean: Callable[[Array], Array], length: int, points: Array) -
 
 
 def extreme_in_pieces(
-    compare: Callable[[Array, Array], Array], extreme: np.ufunc, landmarks: Array, points: Array
-) -> Array:
+    compare: Callable[[Floats, Floats], Floats],
+    extreme: np.ufunc,
+    landmarks: Floats,
+    points: Floats,
+) -> Floats:
     """Smallest or largest comparison of points with each landmark, in pieces that fit."""
     step = max(1, MAX_FEATURES // len(landmarks))
     parts = (points[start : start + step] for start in range(0, len(points), step))
@@ -93,7 +95,7 @@ def choose_sets(sets: Bags, indices: NDArray[np.intp]) -> Bags:
     return Bags(np.concatenate([sets[i] for i in indices]), offsets)
 
 
-def median_width(squared: Array, parameter: str) -> float:
+def median_width(squared: Floats, parameter: str) -> float:
     """One over the median squared distance between different sets."""
     n_sets = len(squared)
     if n_sets < 2:
@@ -109,7 +111,7 @@ def median_width(squared: Array, parameter: str) -> float:
     return median_gamma(squared, name="X")
 
 
-def unit_length(vectors: Array) -> Array:
+def unit_length(vectors: Floats) -> Floats:
     """Vectors scaled to length 1; zero vectors stay zero."""
     # Divide by the largest number first, whose square may overflow.
     largest = np.abs(vectors).max(axis=1, initial=0.0)
@@ -134,10 +136,10 @@ class MeanFeatures(ABC):
     length: int  # number of features
 
     @abstractmethod
-    def mean(self, points: Array) -> Array:
+    def mean(self, points: Floats) -> Floats:
         """Mean features of points, shape (length,)."""
 
-    def holds(self, points: Array) -> bool:
+    def holds(self, points: Floats) -> bool:
         """Whether the inner products are the kernel for these points."""
         return True
 
@@ -146,9 +148,9 @@ class MeanFeatures(ABC):
 class Coordinates(MeanFeatures):
     """Features of the linear kernel."""
 
-    center: Array  # the origin, or the middle of the points if distances are needed
+    center: Floats  # the origin, or the middle of the points if distances are needed
 
-    def mean(self, points: Array) -> Array:
+    def mean(self, points: Floats) -> Floats:
         return np.asarray((points - self.center).mean(axis=0))
 
 
@@ -159,7 +161,7 @@ class Monomials(MeanFeatures):
     gamma: float
     degree: int
     powers: NDArray[np.intp]  # (length, width): exponents of the coordinates
-    weights: Array  # factor of each product
+    weights: Floats  # factor of each product
 
     @classmethod
     def of(cls, width: int, gamma: float, degree: int) -> "Monomials":
@@ -173,7 +175,7 @@ class Monomials(MeanFeatures):
             weights = np.sqrt(counts * gamma ** powers.sum(axis=1))
         return cls(len(powers), gamma, degree, powers, weights)
 
-    def mean(self, points: Array) -> Array:
+    def mean(self, points: Floats) -> Floats:
         largest = np.einsum("ij,ij->i", points, points).max(keepdims=True)
         polynomial(largest, self.gamma, self.degree)  # refuses points whose kernel overflows
         features = np.ones((len(points), self.length))
@@ -187,12 +189,12 @@ class Monomials(MeanFeatures):
 class RandomWaves(MeanFeatures):
     """Cosines and sines at random frequencies: approximate features of exp(-gamma d^2)."""
 
-    center: Array  # median of the fitted points, so that phases keep their digits
-    frequencies: Array  # (width, n_frequencies), in radians per unit of each coordinate
+    center: Floats  # median of the fitted points, so that phases keep their digits
+    frequencies: Floats  # (width, n_frequencies), in radians per unit of each coordinate
 
     @classmethod
     def of(
-        cls, points: Array, gamma: float, n_features: int, rng: np.random.RandomState
+        cls, points: Floats, gamma: float, n_features: int, rng: np.random.RandomState
     ) -> "RandomWaves":
         """Frequencies drawn from the kernel's spectrum, orthogonal within a block."""
         width, n_frequencies = points.shape[1], (n_features + 1) // 2
@@ -201,7 +203,7 @@ class RandomWaves(MeanFeatures):
         frequencies = (np.sqrt(2.0) * np.sqrt(gamma) * lengths[:, None] * directions).T
         return cls(2 * n_frequencies, middle(points), frequencies)
 
-    def mean(self, points: Array) -> Array:
+    def mean(self, points: Floats) -> Floats:
         phases = (points - self.center) @ self.frequencies
         waves = np.concatenate([np.cos(phases).mean(axis=0), np.sin(phases).mean(axis=0)])
         return np.asarray(waves / np.sqrt(self.frequencies.shape[1]))
@@ -217,14 +219,14 @@ class GridWaves(MeanFeatures):
     of negligible weight. In a few dimensions this takes less time than all pairs of points.
     """
 
-    center: Array  # of the fitted points
-    half_extent: Array  # how far from the center points may be
-    steps: Array  # smallest frequency of each coordinate
-    amplitudes: tuple[Array, ...]  # of the constant, the cosines and the sines, by coordinate
+    center: Floats  # of the fitted points
+    half_extent: Floats  # how far from the center points may be
+    steps: Floats  # smallest frequency of each coordinate
+    amplitudes: tuple[Floats, ...]  # of the constant, the cosines and the sines, by coordinate
     kept: NDArray[np.bool_]  # products of waves that are not negligible
 
     @classmethod
-    def of(cls, points: Array, gamma: float, most: float) -> "GridWaves | None":
+    def of(cls, points: Floats, gamma: float, most: float) -> "GridWaves | None":
         """Waves for points like these; None if there would be more than `most`."""
         low, high = points.min(axis=0), points.max(axis=0)
         half_extent = (0.5 + MARGIN) * (high - low)
@@ -255,7 +257,7 @@ class GridWaves(MeanFeatures):
         center = low + 0.5 * (high - low)
         return cls(int(kept.sum()), center, half_extent, steps, amplitudes, kept)
 
-    def mean(self, points: Array) -> Array:
+    def mean(self, points: Floats) -> Floats:
         products = np.ones((len(points), 1))
         waves = [self._waves(points, column) for column in range(points.shape[1])]
         for each in waves[:-1]:
@@ -263,10 +265,10 @@ class GridWaves(MeanFeatures):
         means = products.T @ waves[-1] / len(points)
         return np.asarray(means.ravel()[self.kept])
 
-    def holds(self, points: Array) -> bool:
+    def holds(self, points: Floats) -> bool:
         return bool(np.all(np.abs(points - self.center) <= self.half_extent))
 
-    def _waves(self, points: Array, column: int) -> Array:
+    def _waves(self, points: Floats, column: int) -> Floats:
         amplitudes = self.amplitudes[column]
         phases = (points[:, column] - self.center[column]) * self.steps[column]
         # Powers of one complex wave are ten times as fast as a cosine and a sine each.
@@ -277,7 +279,7 @@ class GridWaves(MeanFeatures):
         return np.asarray(np.hstack([powers.real, powers.imag[:, 1:]]) * amplitudes)
 
 
-def orthogonal_directions(n_directions: int, width: int, rng: np.random.RandomState) -> Array:
+def orthogonal_directions(n_directions: int, width: int, rng: np.random.RandomState) -> Floats:
     """Random directions of length 1, orthogonal within blocks of `width`."""
     blocks = []
     for _ in range(0, n_directions, width):

@@ -6,8 +6,8 @@ OLDEST := .venv-oldest
 # Marks of the tests that `make test` leaves out, as in pyproject.toml.
 OTHERS := slow or browser or server or gpu or cluster or data or repo or fuzz
 # What touches another library, in every room; the checks of orbits take minutes.
-OLDEST_TESTS := src tests/cli tests/images tests/plotting tests/assignment \
-	$(addprefix tests/foundations/test_,compile.py import.py parallel.py) tests/repo/test_package.py \
+OLDEST_TESTS := src tests/cli tests/images tests/_pictures tests/plotting tests/assignment \
+	$(addprefix tests/_run/test_,compile.py import.py parallel.py) tests/repo/test_package.py \
 	$(filter-out tests/orbits/%, $(wildcard tests/*/test_scikit_learn.py)) \
 	$(wildcard tests/*/test_known_answers.py) \
 	$(addprefix tests/kernels/test_,gram.py mixtures.py text.py) tests/cluster \

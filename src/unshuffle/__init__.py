@@ -1,5 +1,6 @@
 """Find the order your data lost: match and learn from collections with unknown correspondences."""
 
+import sys
 from typing import TYPE_CHECKING
 
 __version__ = "0.2.0"
@@ -57,3 +58,17 @@ else:
 
     def __dir__():
         return sorted({*globals(), *_HOMES, *_ROOMS})
+
+    class _Explain:
+        """The last to look for a module, such as one that a pickle of an earlier version names."""
+
+        @staticmethod
+        def find_spec(name, path=None, target=None):
+            if name.startswith(f"{__name__}.") and "._" in name:
+                raise ModuleNotFoundError(
+                    f"unshuffle {__version__} has no module {name}. Pickles of earlier versions "
+                    "cannot be loaded: fit again, or install the version that wrote them.",
+                    name=name,
+                )
+
+    sys.meta_path.append(_Explain)

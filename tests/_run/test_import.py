@@ -1,3 +1,4 @@
+import pickle
 import subprocess
 import sys
 
@@ -42,3 +43,13 @@ def test_rooms_are_found_without_an_import_of_their_own():
 def test_a_misspelt_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="'unshuffle' has no attribute 'KernelisedSorting'"):
         _ = unshuffle.KernelisedSorting
+
+
+def test_a_pickle_of_an_earlier_version_is_an_error_that_says_so():
+    written = b"cunshuffle._bags\nBags\n."  # as 0.2.0 named it
+    with pytest.raises(
+        ModuleNotFoundError, match=r"has no module unshuffle\._bags\. .* fit again"
+    ):
+        pickle.loads(written)
+    with pytest.raises(ModuleNotFoundError, match=r"'unshuffle\.nothing'"):
+        pickle.loads(b"cunshuffle.nothing\nIt\n.")

@@ -123,7 +123,7 @@ def shared_data() -> Callable[[str], Path]:
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> str:
-    """Name of a GPU; without one, work that is asked of it runs in PyTorch on the cores."""
+    """Name of a GPU; without one, work that is asked of it runs in PyTorch on the CPU."""
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     if not torch.cuda.is_available():
         monkeypatch.setattr("unshuffle._run.device.STAND_IN", "cpu")

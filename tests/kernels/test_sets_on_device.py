@@ -202,13 +202,13 @@ def test_what_runs_on_the_cores_alone_says_so(gpu):
     sets = make_sets(6)
     fisher = FisherVectorKernel(n_components=2)
     fisher.device = gpu
-    with pytest.raises(ValueError, match="FisherVectorKernel runs on the cores"):
+    with pytest.raises(ValueError, match="FisherVectorKernel runs on the CPU"):
         fisher.fit(sets)
     with pytest.raises(ValueError, match="its kernel 'meanmapkernel' has device=\"cuda\""):
         SetKernelSum([MeanMapKernel(device=gpu)]).fit(sets)
-    with pytest.raises(ValueError, match="dask_gram runs on the cores"):
+    with pytest.raises(ValueError, match="dask_gram runs on the CPU"):
         MeanMapKernel(device=gpu).dask_gram(sets)
-    with pytest.raises(ValueError, match="With a base kernel, mixtures are fitted on the cores"):
+    with pytest.raises(ValueError, match="With a base kernel, mixtures are fitted on the CPU"):
         ExpectedLikelihoodKernel(1, base_kernel="rbf", device=gpu).fit(sets)
     with pytest.raises(ValueError, match="A callable `base_kernel` is called with NumPy arrays"):
         MeanMapKernel(lambda x, y: x @ y.T, device=gpu).fit(sets)

@@ -158,9 +158,9 @@ def test_ctrl_c_keeps_the_layout_so_far(gpu, check_layout, colors):
 
 
 def test_what_needs_the_cores_is_refused(gpu, colors):
-    with pytest.raises(ValueError, match='quality="classic" runs on the cores only'):
+    with pytest.raises(ValueError, match='quality="classic" runs on the CPU only'):
         GridLayout(quality="classic", device=gpu).fit(colors(9))
-    with pytest.raises(ValueError, match="layouts on points run on the cores only"):
+    with pytest.raises(ValueError, match="layouts on points run on the CPU only"):
         GridLayout(np.random.default_rng(0).random((9, 2)), device=gpu).fit(colors(9))
 
 
@@ -292,7 +292,7 @@ except ImportError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.stdout.startswith("(5, 5)\nWork on the cores of this machine needs numba"), (
+    assert done.stdout.startswith("(5, 5)\nWork on the CPU needs numba"), (
         done.stderr
     )
 

@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 @pytest.fixture(autouse=True)
 def on_device(gpu):
-    """All work asked of a GPU runs there, or in PyTorch on the cores."""
+    """All work asked of a GPU runs there, or in PyTorch on the CPU."""
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +175,7 @@ def test_a_callback_stops_the_search_and_the_best_is_kept(sides):
 
 @pytest.mark.parametrize("method", ["refined", "classic", "unbiased", "entropy"])
 def test_dense_methods_are_refused(sides, method):
-    with pytest.raises(ValueError, match=f"method='{method}' runs on the cores only"):
+    with pytest.raises(ValueError, match=f"method='{method}' runs on the CPU only"):
         sort_on(method=method).fit(*sides[:2])
 
 

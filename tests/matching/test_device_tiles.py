@@ -1,4 +1,4 @@
-"""Sums, means and maxima over all pairs on a device, against those of the cores."""
+"""Sums, means and maxima over all pairs on a device, against those of the CPU."""
 
 import os
 import subprocess

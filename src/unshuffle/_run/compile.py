@@ -16,7 +16,7 @@ try:
     from numba.misc.appdirs import AppDirs
 except ImportError as error:
     raise ImportError(
-        "Work on the cores of this machine needs numba: pip install numba. Without it, layouts, "
+        "Work on the CPU needs numba: pip install numba. Without it, layouts, "
         'large matchings and kernels between sets run on a GPU, with device="cuda".'
     ) from error
 

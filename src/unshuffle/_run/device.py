@@ -1,4 +1,4 @@
-"""The device that work runs on: this machine's cores with NumPy and numba, or a GPU with PyTorch.
+"""The device that work runs on: this machine's CPU with NumPy and numba, or a GPU with PyTorch.
 
 PyTorch is imported only if a device is asked for or a tensor is passed.
 """
@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Tests set this to "cpu", so that work asked of a GPU runs in PyTorch on the cores.
+# Tests set this to "cpu", so that work asked of a GPU runs in PyTorch on the CPU.
 STAND_IN: str | None = None
 
 
 def find_device(device: Any, *collections: Any) -> Any:
-    """Device to work on, a `torch.device`; None is NumPy on the cores of this machine.
+    """Device to work on, a `torch.device`; None is NumPy on the CPU.
 
     If `device` is None, the work stays where the collections are. A GPU that is asked for and
-    missing is an error, never replaced by the cores.
+    missing is an error, never replaced by the CPU.
     """
     if device is None:
         homes = {each.device for each in _tensors(collections)}
@@ -42,7 +42,7 @@ def find_device(device: Any, *collections: Any) -> Any:
     if n_devices == 0:
         raise ValueError(
             f'device="{name}" is missing: PyTorch {torch.__version__} finds no GPU here. Leave '
-            "`device` out to use the cores."
+            "`device` out to use the CPU."
         )
     index = int(number) if number else torch.cuda.current_device()
     if index >= n_devices:
@@ -57,7 +57,7 @@ def _load(name: str) -> Any:
     except ImportError as error:
         raise ImportError(
             f'device="{name}" needs PyTorch: pip install "unshuffle[gpu]". Leave `device` out to '
-            "use the cores."
+            "use the CPU."
         ) from error
     return torch
 
@@ -136,7 +136,7 @@ def like(result: NDArray[Any], given: Any) -> Any:
 
 
 def has_triton(device: Any) -> bool:
-    """Whether Triton can compile kernels for this device, or interpret them on the cores."""
+    """Whether Triton can compile kernels for this device, or interpret them on the CPU."""
     if device.type != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
         return False
     try:

@@ -169,7 +169,7 @@ def load_encoder(name: str, device: Any = None) -> Encoder:
         The last three may download weights. Install the libraries with
         ``pip install "unshuffle[encoders]"``.
     device : None, "cpu" or "cuda", default=None
-        Where the network runs: on the cores of this machine, or on a GPU.
+        Where the network runs: on the CPU, or on a GPU.
 
     Returns
     -------

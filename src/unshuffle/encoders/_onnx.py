@@ -127,7 +127,7 @@ def _open(path: Path, content: bytes, device: Any) -> Any:
         if "CUDAExecutionProvider" not in onnxruntime.get_available_providers():
             raise ValueError(
                 f'device="{device}" needs ONNX Runtime for GPUs: pip install onnxruntime-gpu. '
-                "Leave `device` out to use the cores."
+                "Leave `device` out to use the CPU."
             )
         providers.insert(0, ("CUDAExecutionProvider", {"device_id": found.index or 0}))
     options = onnxruntime.SessionOptions()

@@ -65,7 +65,7 @@ def describe(
         vectors; or a scikit-learn transformer of rows of pixels, which is fitted if it is not.
         Several are compared at once by a list, or names joined by "+": "color+content".
     device : str, torch.device or None, default=None
-        Where encoders work, such as "cuda". None is the cores.
+        Where encoders work, such as "cuda". None is the CPU.
     cache : str, Path or None, default=None
         Folder that keeps the vectors of encoders, such as `default_cache()`: the files of a
         collection are then encoded once. None keeps none.

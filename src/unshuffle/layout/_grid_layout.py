@@ -84,7 +84,7 @@ class GridLayout(BaseEstimator):
         is the cell of each item. Return True to stop and keep the layout so far.
     device : str, torch.device or None, default=None
         "cuda" lays out on a GPU, with PyTorch. None works where X is: on a GPU if X is a tensor
-        there, else on the cores. Points and "classic" need the cores.
+        there, else on the CPU. Points and "classic" need the CPU.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ class GridLayout(BaseEstimator):
     n^2 numbers, checked before they are allocated; above 6,000 items, thin factors replace the
     named kernels.
 
-    Layouts on a GPU differ from those on the cores, and are about as good or better.
+    Layouts on a GPU differ from those on the CPU, and are about as good or better.
 
     References
     ----------
@@ -341,11 +341,11 @@ class GridLayout(BaseEstimator):
         return "rbf" if self.quality == "classic" else "linear"
 
     def _find_device(self, X: Any) -> Any:
-        """Device of the work, None for the cores, or an error if it cannot be done there."""
+        """Device of the work, None for the CPU, or an error if it cannot be done there."""
         device = find_device(self.device, X)
         if device is not None and self.quality == "classic":
             raise ValueError(
-                'quality="classic" runs on the cores only. Pass device="cpu", or choose "fast", '
+                'quality="classic" runs on the CPU only. Pass device="cpu", or choose "fast", '
                 '"balanced" or "best".'
             )
         return device
@@ -374,7 +374,7 @@ class GridLayout(BaseEstimator):
     def _check_cells(self, cells: Shape, device: Any) -> None:
         if device is not None and cells.points is not None:
             raise ValueError(
-                "`shape` holds points of the plane; layouts on points run on the cores only. Give "
+                "`shape` holds points of the plane; layouts on points run on the CPU only. Give "
                 '(rows, columns) or a mask, or pass device="cpu".'
             )
 

@@ -32,7 +32,7 @@ def sort_grid(
         Seed. Different seeds give different orders of about the same quality.
     device : str, torch.device or None, default=None
         "cuda" sorts on a GPU. None works where `grid` is: on a GPU if it is a tensor there, else
-        on the cores.
+        on the CPU.
 
     Returns
     -------

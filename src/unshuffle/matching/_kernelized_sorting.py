@@ -127,7 +127,7 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         Steps of "unbiased": the best of 0.1, 0.2, ..., 1.0, or the exact maximum on the line.
     device : str, torch.device or None, default=None
         Where "low_rank" works: "cpu", or "cuda" for a GPU, which needs PyTorch. None is the
-        device of X and y if they are tensors, else the cores. On a GPU, "auto" is "low_rank" at
+        device of X and y if they are tensors, else the CPU. On a GPU, "auto" is "low_rank" at
         every size.
 
     Attributes
@@ -663,11 +663,11 @@ class KernelizedSorting(TransformerMixin, BaseEstimator):
         )
 
     def _find_device(self, X: Any, y: Any) -> Any:
-        """Device to work on; None is the cores."""
+        """Device to work on; None is the CPU."""
         device = find_device(self.device, X, y)
         if device is not None and self.method not in ("auto", "low_rank"):
             raise ValueError(
-                f'method={self.method!r} runs on the cores only. Use method="low_rank" on a GPU, '
+                f'method={self.method!r} runs on the CPU only. Use method="low_rank" on a GPU, '
                 'or device="cpu".'
             )
         return device

@@ -169,7 +169,7 @@ def bases(options):
 def test_options_named_alone_run_with_a_command(options, folder, monkeypatch):
     need(options)
     if "cuda" in options:
-        # Without a GPU, PyTorch does the work on the cores.
+        # Without a GPU, PyTorch does the work on the CPU.
         monkeypatch.setattr("unshuffle._run.device.STAND_IN", "cpu")
     said = []
     for command in bases(options):

@@ -35,7 +35,7 @@ ELSEWHERE = {
     "docs/api.md": "tests/web/test_api.py",  # with a server for it to talk to
 }
 # Fragments: blocks of the language "py", which show one call, or need what few readers have. They
-# run after this code, on the cores in place of a GPU, with a picture of 16 x 16 for 1024 x 1024.
+# run after this code, on the CPU in place of a GPU, with a picture of 16 x 16 for 1024 x 1024.
 _STAND_IN = """
 import numpy as np
 import unshuffle._run.device

@@ -122,7 +122,7 @@ class DensityModel:
         if isinstance(self.space, InputSpace):
             return self.space
         raise ValueError(
-            "With a base kernel, mixtures are fitted on the cores. Leave `device` out (and call "
+            "With a base kernel, mixtures are fitted on the CPU. Leave `device` out (and call "
             ".cpu() on tensors), or use base_kernel=None."
         )
 
@@ -285,7 +285,7 @@ class ExpectedLikelihoodKernel(DensityKernel):
     n_jobs : int or None, default=None
         Threads; more are faster. The result does not depend on it.
     device : "cuda", "cuda:1", torch.device or None, default=None
-        GPU to work on. None stays where the sets are: on the cores, or on the GPU that tensors
+        GPU to work on. None stays where the sets are: on the CPU, or on the GPU that tensors
         are on. See `SetKernel`.
 
     Attributes

@@ -237,7 +237,7 @@ class SetKernel(
         check_count(block_size, "block_size")
         if self._find_place(X, Y) is not None:
             raise ValueError(
-                "dask_gram runs on the cores of Dask's workers. Leave `device` out, and call "
+                "dask_gram runs on the CPU of Dask's workers. Leave `device` out, and call "
                 ".cpu() on tensors."
             )
         ready, a, b = self._with_model(X, Y, None, whole=False)
@@ -246,11 +246,11 @@ class SetKernel(
         return dask_gram(light, a, b, -(-int(block_size) // TILE) * TILE)
 
     def _find_place(self, *collections: Any) -> Place | None:
-        """GPU to work on, or None for the cores."""
+        """GPU to work on, or None for the CPU."""
         place = find_place(self.device, *collections)
         if place is not None and not self._runs_on_device:
             raise ValueError(
-                f"{type(self).__name__} runs on the cores, not on {place.device}. Leave `device` "
+                f"{type(self).__name__} runs on the CPU, not on {place.device}. Leave `device` "
                 "out, and call .cpu() on tensors."
             )
         return place

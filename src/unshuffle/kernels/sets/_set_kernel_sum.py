@@ -164,7 +164,7 @@ class SetKernelSum(SetKernel):
         for name, kernel in self._named_kernels():
             if find_device(kernel.device) is not None:
                 raise ValueError(
-                    f"SetKernelSum runs on the cores, but its kernel {name!r} has "
+                    f"SetKernelSum runs on the CPU, but its kernel {name!r} has "
                     f'device="{kernel.device}". Leave `device` out, or add up the Gram matrices '
                     "of the kernels yourself."
                 )

@@ -49,7 +49,7 @@ class SlicedWassersteinKernel(SetKernel):
     n_jobs : int or None, default=None
         Threads; more are faster. The result does not depend on it.
     device : "cuda", "cuda:1", torch.device or None, default=None
-        GPU to work on. None stays where the sets are: on the cores, or on the GPU that tensors
+        GPU to work on. None stays where the sets are: on the CPU, or on the GPU that tensors
         are on. See `SetKernel`.
 
     Attributes

@@ -1,6 +1,6 @@
 """The layout on a GPU: exchanges within groups of cells, with averages wide to narrow.
 
-As on the cores, an item belongs where its features agree with the average of those around it. But
+As on the CPU, an item belongs where its features agree with the average of those around it. But
 here each pass tries all exchanges within groups of 8 or 16 cells, all over the grid at once, and
 a few passes at each width do what many passes over pairs do there, or assignments within groups.
 """
@@ -186,7 +186,7 @@ def solve_on_device(
         device,
         device_bytes(n_items, vectors.shape[1], n_cells, n_planes),
         what=f"Laying out {n_items:,} items on {n_cells:,} cells",
-        instead="Lay out fewer items, or leave `device` out to use the cores.",
+        instead="Lay out fewer items, or leave `device` out to use the CPU.",
     )
     features = device_features(vectors, schedule.n_features, device, random)
     seed = random.randint(2**31)

@@ -1,6 +1,6 @@
 """Work on all pairs of two collections on a GPU; imported when needed.
 
-`DeviceTiles` does on a device what `Tiles` does on the cores of this machine, on float32 tensors.
+`DeviceTiles` does on a device what `Tiles` does on the CPU, on float32 tensors.
 The loops over pairs are Triton kernels, or plain PyTorch where Triton is missing.
 """
 
@@ -49,7 +49,7 @@ class DeviceTiles:
     """
 
     sampled = 32_768  # rows of a step of a search that takes a sample of them
-    exact = 256  # rows that are assigned exactly at most, on the cores
+    exact = 256  # rows that are assigned exactly at most, on the CPU
     climbed = 131_072  # items of a search with many rounds, which takes a sample of more
 
     def __init__(self, device: Any) -> None:

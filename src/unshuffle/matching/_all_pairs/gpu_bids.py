@@ -159,7 +159,7 @@ def _rounds_kernel(
 def _chain_kernel(
     COLUMNS, SCORES, FLOORS, WORDS, BIDS, WAITING, step, n_slots, k, n_bids, BK: tl.constexpr
 ):
-    """Bids of few rows one after the other; who loses a column bids next, as on the cores."""
+    """Bids of few rows one after the other; who loses a column bids next, as on the CPU."""
     one = tl.arange(0, 1)
     slot = 0
     n_done = 0

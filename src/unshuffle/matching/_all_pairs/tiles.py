@@ -30,7 +30,7 @@ BIDS_PER_CALL = 2_000_000  # about a tenth of a second, so that Ctrl-C works
 
 
 class Tiles:
-    """Sums, means and maxima over all pairs, on the cores of this machine."""
+    """Sums, means and maxima over all pairs, on the CPU."""
 
     device = None
     sampled = 4096  # rows of a step of a search that takes a sample of them
@@ -272,7 +272,7 @@ class Tiles:
 
 
 def tiles_for(device: Any, n_jobs: int | None = None) -> Any:
-    """`Tiles` on a device, or on the cores if it is None."""
+    """`Tiles` on a device, or on the CPU if it is None."""
     if device is None:
         return Tiles(n_jobs)
     from unshuffle.matching._all_pairs.gpu import DeviceTiles

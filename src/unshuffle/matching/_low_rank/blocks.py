@@ -145,7 +145,7 @@ def column_ends(rows: Any) -> Floats:
 
 
 def on_device(array: Any, device: Any, dtype: Any = np.float32) -> Any:
-    """An array as a tensor on a device, or on the cores if that is None."""
+    """An array as a tensor on a device, or on the CPU if that is None."""
     if device is None:
         return np.asarray(array, dtype=dtype)
     if isinstance(array, np.ndarray):

@@ -102,7 +102,7 @@ def compute_factors(
     Up to `n_landmarks` items the approximation is exact up to the rank. Memory for the factors is
     linear in the number of items and is checked first. Neither the random numbers nor `n_jobs`
     change the result. On a device, the similarities of dense tables by "rbf" and "linear" are
-    computed there, others on the cores.
+    computed there, others on the CPU.
     """
     effort = Effort(rank, n_landmarks, n_jobs, device)
     check_factor_memory(collection, kernel, effort)

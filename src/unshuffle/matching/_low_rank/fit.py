@@ -179,7 +179,7 @@ class LowRankFit(Fit):
         return total
 
     def tiles(self) -> Any:
-        """The machine that works on all pairs, the cores or a GPU."""
+        """The machine that works on all pairs, the CPU or a GPU."""
         return tiles_for(self.device, all_cores(self.sorting.n_jobs))
 
     def solve(self) -> RoundsFound:

@@ -79,7 +79,7 @@ class Effort(NamedTuple):
     rank: int  # most components
     n_landmarks: int
     n_jobs: int | None
-    device: Any = None  # that computes what it can; None is the cores
+    device: Any = None  # that computes what it can; None is the CPU
 
 
 @dataclass(frozen=True, eq=False)

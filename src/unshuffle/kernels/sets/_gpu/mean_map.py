@@ -38,7 +38,7 @@ def check_point_kernel(kernel: PointKernel, sets: Bags) -> None:
     """Refuse kernels that are not computed on a device, and points whose kernel overflows."""
     if callable(kernel.kind):
         raise ValueError(
-            "A callable `base_kernel` is called with NumPy arrays, on the cores. Leave `device` "
+            "A callable `base_kernel` is called with NumPy arrays, on the CPU. Leave `device` "
             'out (and call .cpu() on tensors), or use "linear", "poly" or "rbf".'
         )
     if kernel.kind == "poly":

@@ -35,7 +35,7 @@ class Batch(NamedTuple):
 
 
 def find_place(device: Any, *collections: Any) -> Place | None:
-    """Where to compare sets; None is on the cores."""
+    """Where to compare sets; None is on the CPU."""
     pieces = [piece for each in collections for piece in _pieces(each)]
     found = find_device(device, *pieces)
     if found is None:

@@ -44,9 +44,7 @@ def faults(text: str) -> list[tuple[int, str, str]]:
     """Line, words and what to say instead, for each forbidden phrase in a text."""
     found = []
     for phrase, instead in INSTEAD.items():
-        pattern = phrase.replace("(?<!there )", r"(?<!there\s)").replace(
-            " ", r"(?:\s|#|\"\s*f?\")+"
-        )
+        pattern = phrase.replace("(?<!there )", r"(?<!there\s)").replace(" ", _GAP)
         for match in re.finditer(pattern, text, re.IGNORECASE):
             found.append((text.count("\n", 0, match.start()) + 1, match[0], instead))
     return sorted(found)

@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 tsc=(npx --yes --package typescript@5 tsc)
 if ! "${tsc[@]}" --version >/dev/null 2>&1; then
-  echo "types.sh: TypeScript cannot be had here, so the types in JavaScript were not checked"
+  echo "types.sh: TypeScript is not available, so the types in JavaScript were not checked"
   [ -z "${UNSHUFFLE_REQUIRE:-}" ]
   exit
 fi

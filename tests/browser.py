@@ -24,7 +24,7 @@ def browser() -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api", reason=reason)
     found = next((path for name in NAMES if (path := shutil.which(name))), None)
     if found is None:
-        pytest.skip("no Chromium or Chrome is at hand to open pages in")
+        pytest.skip("no Chromium or Chrome was found to open pages in")
     with playwright.sync_playwright() as driver:
         try:
             opened = driver.chromium.launch(executable_path=found, args=[*FLAGS])

@@ -109,13 +109,13 @@ def peer() -> Callable[[str], Any]:
 
 @pytest.fixture(scope="session")
 def shared_data() -> Callable[[str], Path]:
-    """Path of a real data file, or a skipped test where the data are not at hand."""
+    """Path of a real data file, or a skipped test where there is none."""
 
     def find(name: str) -> Path:
         beside = Path(__file__).resolve().parents[2] / "shared" / "data"
         path = Path(os.environ.get("UNSHUFFLE_DATA", beside)) / name
         if not path.exists():
-            pytest.skip(f"{name} is not at hand; set UNSHUFFLE_DATA to the folder that holds it")
+            pytest.skip(f"{name} was not found; set UNSHUFFLE_DATA to the folder that holds it")
         return path
 
     return find

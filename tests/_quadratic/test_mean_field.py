@@ -66,7 +66,7 @@ def test_no_partner_is_shared_out_more_than_once(extra, temperature):
 
 
 @pytest.mark.parametrize("extra", [0, 5])
-def test_frozen_rows_are_one_hot_and_nobody_else_has_their_partners(extra):
+def test_frozen_rows_are_one_hot_and_other_rows_have_no_share_of_their_partners(extra):
     frozen = [4, 0, 11]
     problem, truth = paired_points(15, 0, extra=extra, noise=0.5, frozen=frozen)
     shares = soft_match(problem, truth)

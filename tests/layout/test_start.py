@@ -94,7 +94,7 @@ def test_frozen_items_change_places_with_those_in_their_cells():
 
 @few
 @given(n_cells=st.integers(1, 12), n_placed=st.integers(0, 12), seed=seeds)
-def test_whoever_makes_way_is_lost_only_to_a_new_item(n_cells, n_placed, seed):
+def test_a_displaced_item_is_lost_only_to_a_new_item(n_cells, n_placed, seed):
     rng = np.random.default_rng(seed)
     start = np.full(n_cells, -1)
     placed = rng.permutation(n_cells)[:n_placed]

@@ -56,7 +56,7 @@ def test_scores_of_the_truth_and_of_an_exchange():
     assert 0.0 < found["rank_error"] < 0.01
 
 
-def test_nobody_beats_the_oracle_of_little_noise_and_all_fail_in_much():
+def test_the_oracle_is_an_upper_bound_in_little_noise_and_all_fail_in_much():
     assert _score.ceilings(_problems.load("cloud_300_0.01_0")) == (1.0, None)
     assert _score.ceilings(_problems.load("cloud_300_3.0_0"))[0] < 0.3
     right, kept = _score.ceilings(_problems.load("even_400_0.05_0"))

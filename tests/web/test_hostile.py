@@ -633,7 +633,7 @@ def test_listeners_that_left_make_room_for_others(server):
         server.wait_for(lambda state: True)
 
 
-def test_clients_that_stop_reading_hold_up_nobody(server):
+def test_clients_that_stop_reading_do_not_block_others(server):
     stalled = []
     for path in ["/api/events"] * 20 + [SLOT + "?side=1600", SHEET, "/api/pictures"] * 5:
         connection = socket.socket()
@@ -654,7 +654,7 @@ def test_clients_that_stop_reading_hold_up_nobody(server):
     server.settle()
 
 
-def test_slow_clients_hold_up_nobody(server):
+def test_slow_clients_do_not_block_others(server):
     before = server.names()
     starts = [
         b"",

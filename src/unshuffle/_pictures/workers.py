@@ -216,7 +216,7 @@ class _Process:
             yield Reading(picture, *rest)
 
     def end(self) -> str:
-        """Let it end after the file that it reads; why it died, if it did."""
+        """Stop after the current file; the reason if the process crashed, else an empty string."""
         for pipe in (self._process.stdin, self._process.stdout):
             with suppress(OSError):
                 pipe.close()  # type: ignore[union-attr]

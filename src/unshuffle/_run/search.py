@@ -199,7 +199,7 @@ class Search(Generic[Solution]):
     ) -> None:
         """Count one step and call the callback; raise `Stopped` if it returns True."""
         if self._told is not None:
-            if self.callback is None:  # nobody will see them
+            if self.callback is None:  # no callback: do not send arrays between processes
                 permutation, generators = permutation[:0], None
             self._told.append(
                 (

@@ -53,7 +53,7 @@ def check_start(start: Any, n_items: int, cells: NDArray[np.bool_]) -> Indices:
 
 
 def make_way(start: Indices, frozen: Indices, n_items: int) -> Indices:
-    """The start with frozen items in their cells. Whoever is there goes where they come from.
+    """The start with frozen items in their cells. An item there moves to the old cell.
 
     An item whose cell is taken by one that had no cell has none afterwards.
     """

@@ -1,6 +1,6 @@
 """Averages and exchanges in plain PyTorch, for devices that Triton does not compile for.
 
-Both functions do what those of `_device_kernels` do, in the same order.
+Both functions do what those of `triton_kernels` do, in the same order.
 """
 
 from functools import cache

@@ -1,8 +1,9 @@
-"""Averages and exchanges on a GPU, in Triton; `_device_plain` has the same in plain PyTorch.
+"""Averages and exchanges on a GPU, in Triton; `plain` has the same in plain PyTorch.
 
 One thread holds a group of cells in its registers and tries all its pairs, so that a pass reads
-and writes each cell once, whatever the number of pairs. Groups of a pass do not share cells. The
-field is NaN where a cell is locked, and counts as NaN outside the grid: no gain is positive there.
+and writes each cell once, whatever the number of pairs. Groups of a pass do not share cells.
+Locked cells are NaN, as all outside the grid: comparisons with NaN are false, so no exchange there
+is accepted.
 
 Importing this module imports Triton.
 """

@@ -190,7 +190,7 @@ class DeviceTiles:
         heights = torch.zeros(n_columns, device=self.device)
         for _ in range(N_SINKHORN):
             shares = _normalized(values - heights[columns])
-            # Sums of sorted segments do not depend on who comes first, as sums by atomics do.
+            # Sums of sorted segments are deterministic; sums by atomics are not.
             sums = torch.segment_reduce(
                 shares.reshape(-1)[order], "sum", lengths=counts, unsafe=True, initial=0.0
             )

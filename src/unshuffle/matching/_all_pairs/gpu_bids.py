@@ -27,7 +27,7 @@ def _ordered(bits):
 
 @triton.jit
 def _best_bid(COLUMNS, SCORES, FLOORS, WORDS, step, row, k, BK: tl.constexpr, ALONE: tl.constexpr):
-    """What each row wants: a column, its bid as a word of price and row, and who owns it now.
+    """Best bid of each row: a column, its bid as a word of price and row, and who owns it now.
 
     The bid is 0 if the row does not wait or gives up.
     """
@@ -159,7 +159,7 @@ def _rounds_kernel(
 def _chain_kernel(
     COLUMNS, SCORES, FLOORS, WORDS, BIDS, WAITING, step, n_slots, k, n_bids, BK: tl.constexpr
 ):
-    """Bids of few rows one after the other; who loses a column bids next, as on the CPU."""
+    """Bids of few rows one after the other; an outbid row bids next, as on the CPU."""
     one = tl.arange(0, 1)
     slot = 0
     n_done = 0

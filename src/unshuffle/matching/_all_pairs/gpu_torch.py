@@ -1,6 +1,6 @@
 """Loops over all pairs in plain PyTorch, a block of rows at a time; imported when needed.
 
-They serve where Triton is missing. The functions of `_device_kernels` have the same names.
+They serve where Triton is missing. The functions of `gpu_triton` have the same names.
 """
 
 from collections.abc import Iterator

@@ -156,7 +156,7 @@ class FactorPair:
         return agreement, total - float(first @ second)
 
     def keep_frozen(self, matching: Permutation) -> Permutation:
-        """The matching with the frozen pairs put in place; who held their partners gets theirs."""
+        """With the frozen pairs; an item that loses its partner takes the one that is freed."""
         matching = matching.copy()
         for row, column in self.frozen:
             holder = np.flatnonzero(matching == column)

@@ -1,16 +1,16 @@
 """The search for large collections: likelihood weights on low-rank factors, in two ways.
 
-At low rank all that an ascent hands from step to step is M, the correlations between the kernel
+At low rank the only state of the ascent is M, the correlations between the kernel
 principal components of both sides over the matched pairs. Under a Gaussian model they give the
 log-likelihood ratio of every pair, an inner product, so each step is an assignment that needs
 neither kernel matrix. What differs is how a first M is found:
 
-- The density path matches items by their densities at eight scales, which carry the accidents of
-  the sample and tell even mirror images apart, and sharpens M by soft steps. It needs distances
-  that are nearly the same on both sides.
+- The density path matches items by their densities at eight scales, whose sampling noise breaks
+  even mirror symmetry, and sharpens M by soft steps. It needs distances that are nearly the same
+  on both sides.
 - The annealed path matches items by what their neighborhoods look like, in many ways, and follows
   each by annealing on a sample. Rounds that predict each region from the others then repair
-  groups that were exchanged. It needs groups of items, and bears distorted distances.
+  groups that were exchanged. It needs groups of items, and tolerates distorted distances.
 
 Both are run unless the first agrees so well that no other matching can, and the agreement of the
 matchings at a small spectral power chooses.

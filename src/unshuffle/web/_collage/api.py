@@ -1,4 +1,4 @@
-"""The addresses of the collage: what each request asks of the studio."""
+"""Routes of the collage."""
 
 from typing import Any
 

@@ -174,7 +174,7 @@ class Guard:
         except Exception:
             if exchange.refused is not None:
                 return
-            # Apps also fail because the client left; that concerns nobody.
+            # A disconnected client is not an error; do not log it.
             level = logging.DEBUG if exchange.gone and not exchange.finished else logging.ERROR
             _logger.log(level, "%s %r failed", scope["method"], scope["path"], exc_info=True)
             exchange.refused = _RefusedError(

@@ -1,4 +1,4 @@
-"""The addresses of the match: what each request asks of the pairing."""
+"""Routes of the match."""
 
 import asyncio
 from contextlib import nullcontext

@@ -299,5 +299,5 @@ def _find(before: list[str], names: list[str]) -> NDArray[np.intp]:
         return np.arange(len(before))
     place: dict[str, int] = {}
     for slot, name in enumerate(names):
-        place[name] = -1 if name in place else slot  # a name of two items is of no use
+        place[name] = -1 if name in place else slot  # ambiguous names are ignored
     return np.array([place.get(name, -1) for name in before], dtype=np.intp)

@@ -1,4 +1,4 @@
-"""The addresses of the wall: what each request asks of the session."""
+"""Routes of the wall."""
 
 import asyncio
 from contextlib import nullcontext

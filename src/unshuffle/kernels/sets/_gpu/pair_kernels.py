@@ -1,7 +1,7 @@
 """Triton kernels that compare all pairs of sets; importing this module imports Triton.
 
 Numbers of components lie side by side by set, so that neighboring threads read neighbors. Tuples
-are registers: they are unrolled when a kernel is compiled, and grow by `+`, all that Triton knows.
+are registers: they are unrolled when a kernel is compiled, and Triton supports only `+` on them.
 """
 
 # Triton reads annotations itself, and allows none but its own.

@@ -292,9 +292,7 @@ except ImportError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.stdout.startswith("(5, 5)\nWork on the CPU needs numba"), (
-        done.stderr
-    )
+    assert done.stdout.startswith("(5, 5)\nWork on the CPU needs numba"), done.stderr
 
 
 def test_work_that_does_not_fit_is_refused(real_gpu):

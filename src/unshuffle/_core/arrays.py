@@ -277,11 +277,19 @@ def _as_csr(X: Any, name: str, *, in_place: bool = False) -> sparse.csr_matrix:
     return rows if in_place else rows.astype(np.float64, copy=False)
 
 
+class RaggedRows(ValueError):
+    """Rows of different lengths."""
+
+
+class HoldsText(ValueError):
+    """Text where numbers are needed."""
+
+
 def _raise_not_numeric(values: Any, name: str, error: Exception) -> NoReturn:
     """Explain why the input cannot be converted to real numbers."""
     text = str(error)
     if "inhomogeneous" in text or "with a sequence" in text:
-        raise ValueError(
+        raise RaggedRows(
             f"{name} holds rows of different lengths. Describe all items by the same columns."
         ) from error
     if "Complex" in text:
@@ -291,7 +299,7 @@ def _raise_not_numeric(values: Any, name: str, error: Exception) -> NoReturn:
             "parts as two columns."
         ) from error
     if "could not convert string" in text:
-        raise ValueError(
+        raise HoldsText(
             f"{name} holds text among its features ({error}). Drop these columns or encode them "
             'as numbers; to compare documents, pass a list of str and kernel="text".'
         ) from error

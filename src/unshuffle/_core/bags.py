@@ -12,6 +12,8 @@ from sklearn.utils.validation import validate_data
 
 from unshuffle._core.arrays import (
     LARGEST,
+    HoldsText,
+    RaggedRows,
     as_numbers,
     check_column_names,
     check_magnitude,
@@ -384,14 +386,12 @@ def _offsets(sizes: Sequence[int] | NDArray[np.intp]) -> NDArray[np.intp]:
 def _check_points(bag: Any, *, holder: str) -> NDArray[np.float64]:
     try:
         points = as_numbers(bag, holder)
-    except ValueError as error:
-        if "different lengths" in str(error):
-            raise ValueError(
-                f"Points of {holder} have different numbers of columns. Describe all points by "
-                "the same columns."
-            ) from error
-        if "holds text" not in str(error):
-            raise
+    except RaggedRows as error:
+        raise ValueError(
+            f"Points of {holder} have different numbers of columns. Describe all points by the "
+            "same columns."
+        ) from error
+    except HoldsText as error:
         raise ValueError(
             f"Points of {holder} hold text ({error.__cause__}). Encode it as numbers, or drop "
             "these columns."

@@ -11,6 +11,10 @@ import numpy as np
 _LIBRARIES = {"unshuffle", "sklearn", "joblib", "contextlib"}
 
 
+class SlowFitWarning(UserWarning):
+    """A fit that has begun will take long."""
+
+
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line of the user's code that led here, through pipelines and searches too."""
     level, frame = 2, sys._getframe(1)

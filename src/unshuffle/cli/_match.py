@@ -15,6 +15,7 @@ from unshuffle._core.color import SHEET_SUFFIXES
 from unshuffle._files.paths import BadInput, check_regular_file
 from unshuffle._files.saving import import_parquet
 from unshuffle._files.tables import TableOptions
+from unshuffle._run.printing import SlowFitWarning
 from unshuffle.cli import NOT_TRUSTED
 from unshuffle.cli._app import fit, note, one_line, progress_bar, say, warn
 from unshuffle.cli._frozen import read_frozen_pairs, read_hints
@@ -275,7 +276,7 @@ def _explain(remarks: list[warnings.WarningMessage], options: MatchOptions) -> l
     return [
         cut_off if issubclass(each.category, ConvergenceWarning) else one_line(each.message)
         for each in remarks
-        if not issubclass(each.category, DoubtWarning) and "takes roughly" not in str(each.message)
+        if not issubclass(each.category, DoubtWarning | SlowFitWarning)
     ]
 
 

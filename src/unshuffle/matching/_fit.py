@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from unshuffle._core.arrays import as_numbers, as_rows, middle
+from unshuffle._core.distances import AllAlike
 from unshuffle._core.grams import (
     KERNELS,
     check_frozen,
@@ -25,7 +26,7 @@ from unshuffle._core.grams import (
 from unshuffle._core.parameters import check_memory, check_option
 from unshuffle._quadratic.mean_field import interaction_spread
 from unshuffle._run.parallel import count_threads, one_blas_thread
-from unshuffle._run.printing import duration, warn_user
+from unshuffle._run.printing import SlowFitWarning, duration, warn_user
 from unshuffle._run.search import Callback, SearchState, asks_to_stop
 from unshuffle._run.types import Floats, Permutation
 from unshuffle.assignment import soft_assignment
@@ -184,7 +185,8 @@ class Fit(ABC):
         if seconds > LONG:
             warn_user(
                 f"{what} takes roughly {time}, and {n_bytes / 1e9:,.1f} GB. "
-                f"Pass callback= to follow it. {self.instead}"
+                f"Pass callback= to follow it. {self.instead}",
+                SlowFitWarning,
             )
 
     def _choose_first(self) -> None:
@@ -214,8 +216,8 @@ class Fit(ABC):
             choice, reason = choose_by_persistence(
                 self.tables, before, self.solve_part, fixed_rng()
             )
-        except ValueError:
-            return False  # all items of a sample are alike
+        except AllAlike:  # in a sample
+            return False
         if choice == before:
             return False
         self.choice, self.reason = choice, reason
@@ -492,8 +494,7 @@ class DenseFit(Fit):
         try:
             found = self.search.found.matching
             return gather_evidence(self.pair, found, ambiguity, solve), left_out
-        except ValueError:
-            # All items of a half are alike, so nothing speaks for the matching.
+        except AllAlike:  # in a half, so that nothing speaks for the matching
             return Evidence(0.0, 0.0, ambiguity), left_out
 
 

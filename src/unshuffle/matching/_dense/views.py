@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import nnls
 
+from unshuffle._core.distances import AllAlike
 from unshuffle._quadratic.mean_field import interaction_spread, mean_field, one_hot
 from unshuffle._quadratic.problem import QuadraticProblem, assign_free, matched_sums
 from unshuffle._run.parallel import product
@@ -215,7 +216,7 @@ def _confirmed(
             part = pair.part(rows, columns)
             own = np.searchsorted(columns, matching[rows])
             again, _, _ = _follow(part, [start], FINE_POWERS, own, lambda _: report(matching))
-        except ValueError:  # all items of a half are alike
+        except AllAlike:  # in a half
             return 0.0
         found = columns[assign_free(part.full_problem, again[0])[0]]
         same.append((found == matching[rows])[~frozen[rows]])

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from unshuffle._core.arrays import check_plain
+from unshuffle._core.distances import AllAlike
 from unshuffle._quadratic.mean_field import interaction_spread
 from unshuffle._quadratic.problem import assign_free
 from unshuffle._run.parallel import product, wait_for
@@ -248,8 +249,8 @@ def choose_weight(pair: KernelPair, solve: Solve) -> float:
     part = _sample(pair, np.random.RandomState(0))
     try:
         usual, *others = [leave_out(part, solve, weight) for weight in WEIGHTS]
-    except ValueError:
-        return 0.0  # all items of the sample are alike
+    except AllAlike:  # in the sample
+        return 0.0
     frozen_only = others[-1]
     if frozen_only.n_found >= max(usual.n_found, frozen_only.n_pairs / 2):
         return 0.0  # the similarities alone tell single partners, which a map would blur

@@ -126,7 +126,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> str:
     """Name of a GPU; without one, work that is asked of it runs in PyTorch on the CPU."""
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
     if not torch.cuda.is_available():
-        monkeypatch.setattr("unshuffle._run.device.STAND_IN", "cpu")
+        monkeypatch.setattr("unshuffle._run.device._gpu", lambda torch, name: torch.device("cpu"))
         torch.set_num_threads(1)  # tests of other processes want the other cores
     return "cuda"
 

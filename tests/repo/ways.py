@@ -168,7 +168,7 @@ def run(verb: str, path: str) -> int:
     for name in [name for name in WAYS if name.endswith("GPU")] if torch is None else []:
         del WAYS[name]
     if torch is not None and not torch.cuda.is_available():
-        _device.STAND_IN = "cpu"
+        _device._gpu = lambda torch, name: torch.device("cpu")
         torch.set_num_threads(1)
     taken = take_all()
     if verb == "save":

@@ -10,9 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Tests set this to "cpu", so that work asked of a GPU runs in PyTorch on the CPU.
-STAND_IN: str | None = None
-
 
 def find_device(device: Any, *collections: Any) -> Any:
     """Device to work on, a `torch.device`; None is NumPy on the CPU.
@@ -35,15 +32,18 @@ def find_device(device: Any, *collections: Any) -> Any:
     kind, _, number = name.partition(":")
     if kind != "cuda" or (number and not number.isdecimal()):
         raise ValueError(f'`device` must be None, "cpu", "cuda" or "cuda:1", got {name!r}.')
-    torch = _load(name)
-    if STAND_IN is not None:
-        return torch.device(STAND_IN)
+    return _gpu(_load(name), name)
+
+
+def _gpu(torch: Any, name: str) -> Any:
+    """The GPU of a name, such as "cuda:1"."""
     n_devices = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if n_devices == 0:
         raise ValueError(
             f'device="{name}" is missing: PyTorch {torch.__version__} finds no GPU here. Leave '
             "`device` out to use the CPU."
         )
+    number = name.partition(":")[2]
     index = int(number) if number else torch.cuda.current_device()
     if index >= n_devices:
         listed = ", ".join(f'"cuda:{each}"' for each in range(n_devices))

@@ -170,7 +170,7 @@ def test_options_named_alone_run_with_a_command(options, folder, monkeypatch):
     need(options)
     if "cuda" in options:
         # Without a GPU, PyTorch does the work on the CPU.
-        monkeypatch.setattr("unshuffle._run.device.STAND_IN", "cpu")
+        monkeypatch.setattr("unshuffle._run.device._gpu", lambda torch, name: torch.device("cpu"))
     said = []
     for command in bases(options):
         done = CliRunner().invoke(app, words(f"{command} {options}")[1:])

@@ -40,7 +40,7 @@ _STAND_IN = """
 import numpy as np
 import unshuffle._run.device
 import torch
-unshuffle._run.device.STAND_IN = "cpu"
+unshuffle._run.device._gpu = lambda torch, name: torch.device("cpu")
 torch.set_num_threads(1)
 rng = np.random.default_rng(0)
 colors = rng.uniform(size=(256, 3))

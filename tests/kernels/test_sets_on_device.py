@@ -305,7 +305,7 @@ import numpy as np
 import torch
 from unshuffle._run import device as _device
 from unshuffle.kernels.sets._gpu import gaussians
-from unshuffle.kernels.sets import _mean_map_tensors as maps
+from unshuffle.kernels.sets._gpu import mean_map as maps
 from unshuffle._core.bags import Bags
 from unshuffle._core.kernel_features import PointKernel
 from unshuffle.kernels.sets._models.mixtures import Mixtures

@@ -359,8 +359,7 @@ def test_wrong_widths_and_weights_are_refused(X):
 
 
 def test_memory_is_checked_first(X, monkeypatch):
-    monkeypatch.setattr(_parameters, "_ask", lambda: 10_000)
-    monkeypatch.setattr(_parameters, "_last", (-1.0, None))
+    monkeypatch.setattr(_parameters, "_available_at", lambda moment: 10_000)
     with pytest.raises(MemoryError, match="Rank 50 factors of 120 items"):
         factors(X, rank=50)
 

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from functools import lru_cache
 from numbers import Integral, Real
 from time import monotonic
 from typing import Any, NamedTuple
@@ -12,21 +13,17 @@ from sklearn.utils import check_random_state
 
 # Seconds for which available memory is cached: asking takes longer than small fits.
 FRESH = 0.05
-_last: tuple[float, int | None] = (-1.0, None)
 # Larger counts are mistakes.
 LARGEST_COUNT = 10**18
 
 
 def available_memory() -> int | None:
     """Bytes available without swapping, or None if unknown."""
-    global _last
-    now = monotonic()
-    if now - _last[0] > FRESH:
-        _last = now, _ask()
-    return _last[1]
+    return _available_at(int(monotonic() / FRESH))
 
 
-def _ask() -> int | None:
+@lru_cache(maxsize=1)
+def _available_at(moment: int) -> int | None:
     try:
         with open("/proc/meminfo") as lines:
             for line in lines:

@@ -34,6 +34,7 @@ from unshuffle.plotting import AlignmentDisplay, OrbitDisplay
 from unshuffle.preprocessing import SetNormalizer
 
 N_HALVES = 240
+N_BAGS = 60
 GRID = (20, 30)
 # Number of training digits, the angle in degrees, and the new digits to turn.
 N_TURNED, TURN, NEW = 200, 15, (1500, 1528, 1510)
@@ -80,21 +81,22 @@ def demo(options: DemoOptions) -> int:
 
 def _make_all(folder: Path, n_jobs: int | None) -> None:
     start = time.perf_counter()
+    rows, columns = GRID
+    say(f"Laying out {rows * columns} handwritten digits on a {rows} x {columns} grid ...")
+    say("(The first run compiles its loops on the way, later ones take half as long.)", indent=2)
+    share = _lay_out_digits(folder, n_jobs)
+    say(
+        f"{share:.0%} of neighbors show the same digit, without labels; about 10% by chance",
+        f"{folder / 'digits.png'}: regions of similar digits, colored by label afterwards",
+        f"{folder / 'wall.html'}: the same to zoom and search in a browser",
+        indent=2,
+    )
     say(f"Matching {N_HALVES} left halves of photo crops with their shuffled right halves ...")
     n_right = _match_halves(folder, n_jobs)
     say(
         f"{n_right} of {N_HALVES} right, by similarities within each side only; about 1 by chance",
         f"{folder / 'halves.png'}: the pairs; thin green frames are right, thick red ones wrong",
         f"{folder / 'pairs.csv'}: the pairs and their confidences",
-        indent=2,
-    )
-    rows, columns = GRID
-    say(f"Laying out {rows * columns} handwritten digits on a {rows} x {columns} grid ...")
-    share = _lay_out_digits(folder, n_jobs)
-    say(
-        f"{share:.0%} of neighbors show the same digit, without labels; about 10% by chance",
-        f"{folder / 'digits.png'}: regions of similar digits, colored by label afterwards",
-        f"{folder / 'wall.html'}: the same to zoom and search in a browser",
         indent=2,
     )
     n_cells = COLLAGE[0] * COLLAGE[1]
@@ -111,7 +113,7 @@ def _make_all(folder: Path, n_jobs: int | None) -> None:
 
 
 def _make_figures(folder: Path) -> None:
-    say("Aligning the points of 100 handwritten digits, 120 points each ...")
+    say(f"Aligning the points of {N_BAGS} handwritten digits, 120 points each ...")
     _morph_digits(folder / "digit-morph.png")
     shown = "a 3 turning into a 9, in the given order and in the common order"
     say(f"{folder / 'digit-morph.png'}: {shown}", indent=2)
@@ -202,7 +204,7 @@ def _figure(size: tuple[float, float]) -> Any:
 
 
 def _morph_digits(path: Path) -> None:
-    bags, _ = digit_sets(100, digits=(3, 9), n_points=120)
+    bags, _ = digit_sets(N_BAGS, digits=(3, 9), n_points=120)
     aligned = MinimumVolumePCA(random_state=0).fit(bags)
     figure = _figure((8.8, 3.8))
     AlignmentDisplay.from_estimator(aligned, bags).plot_morph(12, 13, figure.add_subplot())
@@ -244,9 +246,12 @@ def _rotate_digits(path: Path) -> None:
     seen = list(zip(images[:N_TURNED], angles, strict=True))
     before = np.array([turned(image, degrees) for image, degrees in seen])
     after = np.array([turned(image, degrees + TURN) for image, degrees in seen])
-    learner = OrbitLearner(
-        1, structure="skew", n_components=30, n_init=1, tol=1e-4, random_state=0
-    ).fit(before, after)
+    with warnings.catch_warnings():
+        # The picture shows how far the turns go wrong.
+        warnings.simplefilter("ignore", UserWarning)
+        learner = OrbitLearner(
+            1, structure="skew", n_components=30, n_init=1, tol=1e-4, random_state=0
+        ).fit(before, after)
     degrees = np.arange(0, 361, 45)
     steps = learner.coefficients_.mean() * degrees / TURN
     side = 2 * images.shape[1] + 6

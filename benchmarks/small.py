@@ -27,8 +27,9 @@ ABOUT = (
     "to 300 sets of 20 points in the plane, beside the bare NumPy arithmetic of the mean map of "
     "the same sets: all pairs of points, their exponentials, and means. Matching is the default "
     "call, with its checks, beside SciPy's FAQ and POT's Gromov-Wasserstein on the same kernels. "
-    "Imports and first fits are whole processes from start to end; first fits compile everything, "
-    "as after an installation."
+    "Imports and first calls are whole processes from start to end. First calls compile "
+    "everything, as after an installation, beside the same process where that was done before: the "
+    "difference, in units of the import, is what compilation costs."
 )
 SIZE = "items"
 CORES = 1
@@ -47,7 +48,9 @@ KERNELS: dict[str, Callable[[], Any]] = {
     ),
 }
 FIRST = "import numpy as np; X = np.random.default_rng(0).random((100, 3)); "
-FIRST_FITS = {
+FIRST_CALLS = {
+    "ExpectedLikelihoodKernel": "from unshuffle.kernels import ExpectedLikelihoodKernel; "
+    "ExpectedLikelihoodKernel().fit_transform(X.reshape(20, 5, 3))",
     "GridLayout": "from unshuffle import GridLayout; GridLayout().fit(X)",
     "KernelizedSorting": "from unshuffle import KernelizedSorting; "
     "KernelizedSorting(random_state=0).fit(X, X + .01)",
@@ -55,6 +58,8 @@ FIRST_FITS = {
     "MeanMapKernel().fit_transform(X.reshape(20, 5, 3))",
     "quadratic_assignment": "from unshuffle.assignment import quadratic_assignment; "
     "quadratic_assignment(X[:20] @ X[:20].T, X[20:40] @ X[20:40].T)",
+    "solve_assignment": "from unshuffle.assignment import solve_assignment; "
+    "solve_assignment(np.random.default_rng(0).random((500, 500)))",
 }
 
 
@@ -111,9 +116,10 @@ def problems() -> Iterator[Problem]:
         quick=True,
         memory=False,
     )
-    for name, code in FIRST_FITS.items():
-        start = partial(first_fit, FIRST + code)
-        yield Problem(f"first fit, {name}", 1, lambda: "", (ours(start),), memory=False)
+    for name, code in FIRST_CALLS.items():
+        empty, filled = (partial(each, FIRST + code) for each in (first_call, later_call))
+        methods = ours(empty), Method("unshuffle, compiled before", filled)
+        yield Problem(f"first call, {name}", 1, lambda: "", methods, memory=False)
 
 
 def mean_map_problems() -> Iterator[Problem]:
@@ -295,7 +301,14 @@ def process(code: str, **environment: str) -> Call:
     return lambda: subprocess.run(command, check=True, env={**os.environ, **environment})
 
 
-def first_fit(code: str, _: Any) -> Call:
+def later_call(code: str, _: Any) -> Call:
+    """All that it compiles is found."""
+    again = process(code, NUMBA_CACHE_DIR=tempfile.mkdtemp())
+    again()
+    return again
+
+
+def first_call(code: str, _: Any) -> Call:
     """Nothing that was compiled before is found."""
 
     def run() -> None:

@@ -14,7 +14,7 @@ OLDEST_TESTS := src tests/cli tests/images tests/_pictures tests/plotting tests/
 	tests/svm/test_set_aligner.py \
 	$(addprefix tests/web/test_,security.py serve.py session.py)
 
-.PHONY: demo test test-all test-oldest fuzz lint format bench bench-check papers docs package clean
+.PHONY: demo test test-all test-elsewhere test-oldest fuzz lint format bench bench-check papers docs package clean
 
 demo: $(VENV)/base.stamp
 	$(BIN)/unshuffle demo
@@ -26,6 +26,14 @@ test: $(VENV)/test.stamp
 # All that `make test` leaves out: browsers, servers, PyTorch, clusters, real data, docs.
 test-all: $(VENV)/dev.stamp
 	$(BIN)/pytest -n auto --dist loadgroup --hypothesis-profile=ci -m "$(OTHERS)" $(ARGS)
+
+# `make test` and the guides as on another processor: other BLAS kernels, other compiled loops.
+# BLAS may be Haswell, SkylakeX or Sandybridge, whatever this processor can run.
+BLAS ?= Haswell
+test-elsewhere: $(VENV)/dev.stamp
+	OPENBLAS_CORETYPE=$(BLAS) NUMBA_CPU_NAME=generic $(BIN)/pytest -n auto --dist loadgroup $(ARGS)
+	OPENBLAS_CORETYPE=$(BLAS) NUMBA_CPU_NAME=generic $(BIN)/pytest -n auto --dist loadgroup \
+		-m "" tests/repo/docs/test_guides.py $(ARGS)
 
 fuzz: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.fuzz $(ARGS)

@@ -28,8 +28,8 @@ ABOUT = (
     "the same sets: all pairs of points, their exponentials, and means. Matching is the default "
     "call, with its checks, beside SciPy's FAQ and POT's Gromov-Wasserstein on the same kernels. "
     "Imports and first calls are whole processes from start to end. First calls compile "
-    "everything, as after an installation, beside the same process where that was done before: the "
-    "difference, in units of the import, is what compilation costs."
+    "everything, as after an installation, beside the same process where that was done before. "
+    "The difference, in units of the import, is what compilation costs."
 )
 SIZE = "items"
 CORES = 1
@@ -303,9 +303,15 @@ def process(code: str, **environment: str) -> Call:
 
 def later_call(code: str, _: Any) -> Call:
     """All that it compiles is found."""
-    again = process(code, NUMBA_CACHE_DIR=tempfile.mkdtemp())
+    folder = tempfile.TemporaryDirectory()
+    again = process(code, NUMBA_CACHE_DIR=folder.name)
     again()
-    return again
+
+    def run() -> None:
+        assert os.path.isdir(folder.name)  # which lives as long as this function
+        again()
+
+    return run
 
 
 def first_call(code: str, _: Any) -> Call:

@@ -4,14 +4,14 @@ from pathlib import Path
 
 from unshuffle._files.paths import BadInput, by_reason, file_size, list_files, path_key
 from unshuffle._files.tables import read_text_file
-from unshuffle._run.types import Advance
+from unshuffle._run.types import Progress
 
 TEXT_SUFFIXES = (".txt", ".text", ".md", ".markdown", ".rst", ".tex", ".org", ".log")
 MAX_TEXT_BYTES = 64 * 2**20
 
 
 def read_documents(
-    path: Path, *, recursive: bool, on_progress: Advance
+    path: Path, *, recursive: bool, on_progress: Progress
 ) -> tuple[list[str], list[str], list[tuple[str, str]]]:
     """Texts of a folder and their names, and files that are none with the reason."""
     documents, names = [], []

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from unshuffle._run.cluster import joblib_shares_memory, runs_elsewhere, send_calls
+from unshuffle._run.types import Progress
 
 Result = TypeVar("Result")
-Progress = Callable[[int, int], object]  # of the steps done and their total
 
 # More threads per core would only wait for each other.
 THREADS_PER_CORE = 4

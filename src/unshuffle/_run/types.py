@@ -15,4 +15,4 @@ Orders = NDArray[np.intp]  # a row each
 Pairs = NDArray[np.intp]  # rows of two
 Permutation = NDArray[np.intp]  # the partner of each item; -1 for none
 Permutations = NDArray[np.intp]  # a row each
-Advance = Callable[[int, int], None]  # of the steps done and their total
+Progress = Callable[[int, int], object]  # of the steps done and their total

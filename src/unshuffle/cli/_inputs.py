@@ -32,7 +32,7 @@ from unshuffle._files.paths import (
 from unshuffle._files.tables import ANNDATA, Table, TableOptions, counted
 from unshuffle._pictures.decoding import SUFFIXES, central_part
 from unshuffle._run.parallel import map_parallel
-from unshuffle._run.types import Advance
+from unshuffle._run.types import Progress
 from unshuffle.cli._app import note, one_line, progress_bar, say, user_warnings, warn
 from unshuffle.cli._options import CollageOptions, LayoutOptions, MatchOptions
 from unshuffle.encoders import Encoder, is_encoder, load_encoder
@@ -258,7 +258,7 @@ def load_encoders(names: Sequence[str], kind: str, device: str | None) -> list[s
     return [load_encoder(name, device) if _encodes(name, kind) else name for name in names]
 
 
-def _parts_of_progress(step: Advance, features: Sequence[str | Encoder]) -> Iterator[Advance]:
+def _parts_of_progress(step: Progress, features: Sequence[str | Encoder]) -> Iterator[Progress]:
     """Progress of each reading: all files are read once, and encoded by each encoder."""
     n_parts = 1 + sum(isinstance(each, Encoder) for each in features)
 
@@ -269,7 +269,7 @@ def _parts_of_progress(step: Advance, features: Sequence[str | Encoder]) -> Iter
 
 
 def _read_images(
-    path: Path, options: MatchOptions, features: Sequence[str | Encoder], step: Advance
+    path: Path, options: MatchOptions, features: Sequence[str | Encoder], step: Progress
 ) -> Collection:
     features = features or ["pixels", "color"]
     parts = _parts_of_progress(step, features)
@@ -309,7 +309,7 @@ def _read_images(
 
 
 def _read_texts(
-    path: Path, options: MatchOptions, features: Sequence[str | Encoder], step: Advance
+    path: Path, options: MatchOptions, features: Sequence[str | Encoder], step: Progress
 ) -> Collection:
     parts = _parts_of_progress(step, features)
     documents, names, skipped = read_documents(
@@ -325,7 +325,7 @@ def describe_texts(
     documents: list[str],
     features: Sequence[Any],
     kernel: str,
-    progress: Iterator[Advance],
+    progress: Iterator[Progress],
 ) -> tuple[Any, str | list[str]]:
     """Texts, or vectors by an encoder or of the user, or a list of these; and their kernels.
 
@@ -444,7 +444,7 @@ def _scale(table: Table, feature: str, path: Path) -> Any:
 
 
 def _read_gram(
-    path: Path, options: MatchOptions, features: Sequence[str | Encoder], step: Advance
+    path: Path, options: MatchOptions, features: Sequence[str | Encoder], step: Progress
 ) -> Collection:
     gram = check_gram(_tables.read_array(path), str(path))
     step(1, 1)

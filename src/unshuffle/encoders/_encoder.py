@@ -17,7 +17,8 @@ from unshuffle._core.arrays import is_text
 from unshuffle._core.grids import check_images
 from unshuffle._core.parameters import check_memory, check_progress
 from unshuffle._run.cluster import runs_elsewhere
-from unshuffle._run.parallel import Progress, stream_elsewhere
+from unshuffle._run.parallel import stream_elsewhere
+from unshuffle._run.types import Progress
 
 FORMS = (
     '"content", "content:lite1", "content:lite2", a path of an ONNX file, "timm:NAME", '

@@ -19,7 +19,8 @@ from unshuffle._files.paths import check_regular_file, load_array, split_kinds
 from unshuffle._pictures.cache import PictureCache, picture_key
 from unshuffle._pictures.decoding import decode, explain
 from unshuffle._run.cluster import runs_elsewhere
-from unshuffle._run.parallel import Progress, map_parallel
+from unshuffle._run.parallel import map_parallel
+from unshuffle._run.types import Progress
 from unshuffle.encoders import Encoder, is_encoder, load_encoder
 from unshuffle.images._components import MANY, leading_components
 from unshuffle.images._features import color_texture, lab_pixels

@@ -24,8 +24,9 @@ from unshuffle._pictures.decoding import decode, explain
 from unshuffle._pictures.previews import Previews, TemporaryFolder
 from unshuffle._pictures.reading import PictureReader, Reading, ReadingTask
 from unshuffle._pictures.workers import read_pictures
-from unshuffle._run.parallel import Progress, step_counter
+from unshuffle._run.parallel import step_counter
 from unshuffle._run.printing import short_repr
+from unshuffle._run.types import Progress
 
 FITS = ("stretch", "crop")
 MAX_SIDE = 4096

@@ -9,7 +9,8 @@ from sklearn.cluster import MiniBatchKMeans
 
 from unshuffle._core.grids import check_images
 from unshuffle._core.parameters import check_count, check_progress, check_seed
-from unshuffle._run.parallel import Progress, map_parallel, step_counter
+from unshuffle._run.parallel import map_parallel, step_counter
+from unshuffle._run.types import Progress
 from unshuffle.images._features import CHUNK, orientation_energy, working_lab
 
 _DIRECTIONS = 8

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from unshuffle._run.parallel import Progress, map_parallel, step_counter
+from unshuffle._run.parallel import map_parallel, step_counter
+from unshuffle._run.types import Progress
 from unshuffle.images._wall.pyramid import Level, Pictures, Pyramid, count_sheets, plan_levels
 from unshuffle.images._wall.regions import find_regions
 from unshuffle.images._wall.viewer import (

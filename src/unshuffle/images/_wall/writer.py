@@ -14,7 +14,7 @@ from unshuffle._core.parameters import check_count, check_progress
 from unshuffle._files.folders import check_page_folder, replace_folder
 from unshuffle._files.paths import as_path, check_output_path
 from unshuffle._files.saving import replace_file
-from unshuffle._run.parallel import Progress
+from unshuffle._run.types import Progress
 from unshuffle.images._reading import ImageCollection
 from unshuffle.images._wall.pyramid import Pictures
 from unshuffle.images._wall.wall import Wall

@@ -3,7 +3,6 @@
 import threading
 from dataclasses import dataclass
 from io import FileIO, UnsupportedOperation
-from itertools import count
 from math import floor, isfinite, sqrt
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from unshuffle._core.parameters import check_memory
-from unshuffle._run.parallel import map_parallel
+from unshuffle._run.parallel import map_parallel, step_counter
 from unshuffle.layout import Positions
 from unshuffle.web._http.refusal import Refused
 from unshuffle.web._wall.exports import Maker
@@ -100,7 +99,7 @@ def _draw(job: Job, what: Print) -> Image.Image:
     top = np.arange(rows + 1) * size.height // rows
     side = int(max(np.diff(left).max(), np.diff(top).max()))
     slots = list(what.names)
-    lock, numbers = threading.Lock(), count(1)
+    lock, step = threading.Lock(), step_counter(job.count, len(slots))
 
     def put(slot: int) -> None:
         tile = Image.fromarray(what.album.square(slot, side))
@@ -108,7 +107,7 @@ def _draw(job: Job, what: Print) -> Image.Image:
             for row, column in np.argwhere(what.grid == slot).tolist():
                 box = (0, 0, left[column + 1] - left[column], top[row + 1] - top[row])
                 drawn.paste(tile.crop(box), (left[column], top[row]))
-            job.count(next(numbers), len(slots))
+            step()
 
     map_parallel(put, slots, n_jobs=_AT_ONCE)
     return drawn

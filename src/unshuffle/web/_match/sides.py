@@ -1,8 +1,6 @@
 """The two collections of a match: pictures or texts, a file each, or the rows of a table."""
 
-import threading
 from collections.abc import AsyncIterator, Callable, Sequence
-from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -13,6 +11,7 @@ from scipy import sparse
 from unshuffle._files.documents import TEXT_SUFFIXES, read_document
 from unshuffle._files.paths import list_files
 from unshuffle._files.tables import ANNDATA, SUFFIXES, Table, read_table
+from unshuffle._run.parallel import step_counter
 from unshuffle.images import color_histogram, color_texture, describe, lab_pixels, visual_words
 from unshuffle.web._http.refusal import Refused
 from unshuffle.web._work.album import (
@@ -118,13 +117,8 @@ class PictureSide:
 
     def read(self, step: Callable[[int, int], None]) -> None:
         """Read what waits."""
-        slots, lock, numbers = self.waiting(), threading.Lock(), count(1)
-
-        def count_one() -> None:
-            with lock:  # several threads read
-                step(next(numbers), len(slots))
-
-        self.album.read(slots, count_one)
+        slots = self.waiting()
+        self.album.read(slots, step_counter(step, len(slots)))
 
     def give_up(self, reason: str) -> None:
         """Leave unread what waits."""

@@ -5,18 +5,17 @@ be undone, and each is saved before it is confirmed.
 """
 
 import base64
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import count
 from math import inf
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from unshuffle._run.parallel import step_counter
 from unshuffle.web._http.refusal import Refused
 from unshuffle.web._wall.arrangement import (
     EMPTY,
@@ -421,13 +420,7 @@ class Session(Workspace):
             self.album.give_up("reading was canceled before it was read")
 
     def _read_some(self, job: Job, slots: Slots) -> None:
-        numbers, lock = count(1), threading.Lock()
-
-        def step() -> None:
-            with lock:  # several threads read
-                job.count(next(numbers), len(slots))
-
-        self.album.read(slots, step)
+        self.album.read(slots, step_counter(job.count, len(slots)))
         self.save_soon()
 
     def _more_may_come(self) -> bool:

@@ -20,10 +20,6 @@ _BLOCK = 512
 WIDTH_SAMPLE = 2000
 
 
-class AllAlike(ValueError):
-    """Items that do not differ, from which nothing can be learned."""
-
-
 def _check_distances(distances: ArrayLike, name: str) -> NDArray[np.float64]:
     """Distances as a 1-D array, or as a square matrix, without NaN or negative entries."""
     values = as_numbers(distances, name)
@@ -45,7 +41,7 @@ def _check_distances(distances: ArrayLike, name: str) -> NDArray[np.float64]:
 
 def _raise_all_equal(name: str) -> NoReturn:
     """Report that all items are equal, so that their distances give no width."""
-    raise AllAlike(
+    raise ValueError(
         f"All items of {name} are equal (every distance is 0, or too small for a float). "
         "Check that the right columns were passed."
     )

@@ -14,7 +14,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from unshuffle._core.arrays import as_numbers, as_rows, middle
-from unshuffle._core.distances import AllAlike
 from unshuffle._core.grams import (
     KERNELS,
     check_frozen,
@@ -216,7 +215,7 @@ class Fit(ABC):
             choice, reason = choose_by_persistence(
                 self.tables, before, self.solve_part, fixed_rng()
             )
-        except AllAlike:  # in a sample
+        except ValueError:  # the items of a sample are too few, or alike
             return False
         if choice == before:
             return False
@@ -494,7 +493,7 @@ class DenseFit(Fit):
         try:
             found = self.search.found.matching
             return gather_evidence(self.pair, found, ambiguity, solve), left_out
-        except AllAlike:  # in a half, so that nothing speaks for the matching
+        except ValueError:  # those of a half are, so that nothing speaks for the matching
             return Evidence(0.0, 0.0, ambiguity), left_out
 
 

@@ -20,7 +20,7 @@ from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import validate_data
 
 from unshuffle._core.arrays import as_rows, check_magnitude, is_text
-from unshuffle._core.distances import AllAlike, exponential_of, sampled_gamma, squared_distances
+from unshuffle._core.distances import exponential_of, sampled_gamma, squared_distances
 from unshuffle._core.grams import is_collection
 from unshuffle._core.parameters import check_memory
 from unshuffle._core.scalings import SCALERS, Scale
@@ -341,7 +341,7 @@ class GaussianFeatures:
         self.landmarks = X[np.sort(drawn)]
         try:
             self.gamma = WIDTH * sampled_gamma(self.landmarks, name="X")
-        except AllAlike:
+        except ValueError:  # all items are alike
             self.gamma = 1.0
         values, vectors = eigh(self._kernel(self.landmarks))
         kept = values > 1e-10 * values[-1]

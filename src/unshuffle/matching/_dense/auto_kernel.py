@@ -15,7 +15,6 @@ from unshuffle._core.arrays import (
     is_text,
     unwrap_anndata,
 )
-from unshuffle._core.distances import AllAlike
 from unshuffle._core.grams import is_collection
 from unshuffle._core.scalings import SCALINGS
 from unshuffle._quadratic.problem import climb
@@ -252,7 +251,7 @@ def _try_pair(tables: Tables, choice: Choice) -> KernelPair | None:
     """Kernels of both tables, or None if all items become equal."""
     try:
         return KernelPair.of(*tables.grams(choice), None, NO_PAIRS)
-    except AllAlike:
+    except ValueError:
         return None
 
 

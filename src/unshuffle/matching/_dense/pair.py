@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from unshuffle._core.arrays import check_same_items
-from unshuffle._core.distances import AllAlike
 from unshuffle._core.grams import check_kernel_list, check_per_kernel, collection_for_each
 from unshuffle._quadratic.mean_field import anneal_shares, soften
 from unshuffle._quadratic.problem import (
@@ -113,7 +112,7 @@ def check_unequal(K: Floats, name: str) -> None:
         compared = K.ravel()[1:].reshape(n_items - 1, n_items + 1)[:, :-1]
     low, high = float(compared.min()), float(compared.max())
     if high - low <= 1e-12 * max(float(K.max()), -float(K.min())):
-        raise AllAlike(
+        raise ValueError(
             f"All items of {name} are equally similar to each other (similarity {low:.6g}), so "
             "they cannot be matched. Check that the right columns were passed, or choose another "
             "kernel."

@@ -11,7 +11,6 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import nnls
 
-from unshuffle._core.distances import AllAlike
 from unshuffle._quadratic.mean_field import interaction_spread, mean_field, one_hot
 from unshuffle._quadratic.problem import QuadraticProblem, assign_free, matched_sums
 from unshuffle._run.parallel import product
@@ -216,7 +215,7 @@ def _confirmed(
             part = pair.part(rows, columns)
             own = np.searchsorted(columns, matching[rows])
             again, _, _ = _follow(part, [start], FINE_POWERS, own, lambda _: report(matching))
-        except AllAlike:  # in a half
+        except ValueError:  # all items of a half are alike
             return 0.0
         found = columns[assign_free(part.full_problem, again[0])[0]]
         same.append((found == matching[rows])[~frozen[rows]])

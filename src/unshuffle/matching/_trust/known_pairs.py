@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from unshuffle._core.arrays import check_plain
-from unshuffle._core.distances import AllAlike
 from unshuffle._quadratic.mean_field import interaction_spread
 from unshuffle._quadratic.problem import assign_free
 from unshuffle._run.parallel import product, wait_for
@@ -249,7 +248,7 @@ def choose_weight(pair: KernelPair, solve: Solve) -> float:
     part = _sample(pair, np.random.RandomState(0))
     try:
         usual, *others = [leave_out(part, solve, weight) for weight in WEIGHTS]
-    except AllAlike:  # in the sample
+    except ValueError:  # all items of the sample are alike
         return 0.0
     frozen_only = others[-1]
     if frozen_only.n_found >= max(usual.n_found, frozen_only.n_pairs / 2):

@@ -15,6 +15,7 @@ from unshuffle.web._wall import arranger as _arranger
 from unshuffle.web._wall import session as _session
 from unshuffle.web._wall.arrangement import OUTSIDE
 from unshuffle.web._wall.session import Session
+from unshuffle.web._work.jobs import Canceled, Job
 from unshuffle.web._work.state_file import StateFile
 
 
@@ -760,6 +761,16 @@ def test_arranging_that_is_replaced_leaves_the_step_to_the_next(open_session, ph
     # As by another thread that came to the same end at the same time.
     session._start("arranging", "Arranging", session._arrange, instead=True)
     assert not settle(session).now.raw
+
+
+def test_arranging_that_is_canceled_as_it_begins_leaves_the_step_to_the_next(standing):
+    step, job = standing.now, Job(0, "arranging", "Arranging", lambda: None)
+    standing._set(settled=False, raw=True)
+    job.cancel()
+    with pytest.raises(Canceled):
+        standing._arrange(job)
+    assert not standing.now.settled
+    standing._set(settled=step.settled, raw=step.raw)
 
 
 def test_look_alikes_are_known_after_an_undo(open_session, photos, monkeypatch):

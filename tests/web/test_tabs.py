@@ -216,7 +216,6 @@ def open_tabs(tmp_path, monkeypatch):
     def open_them(schedule):
         locks = SimpleNamespace(Lock=schedule.lock, RLock=schedule.lock, Timer=lambda *_: idle)
         monkeypatch.setattr(_workspace, "threading", locks)
-        monkeypatch.setattr(_session, "threading", locks)
         real = {name: getattr(threading, name) for name in ("Lock", "Event", "Condition")}
         jobs = SimpleNamespace(Thread=lambda **_: idle, **real)
         monkeypatch.setattr(_jobs, "threading", jobs)

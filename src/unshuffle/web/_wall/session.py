@@ -514,6 +514,7 @@ class Session(Workspace):
     def _arrange(self, job: Job) -> None:
         """Work on the step that is shown until it is settled or the job is canceled."""
         with self._lock:
+            job.check()  # canceled to make way for another, it must not settle the step
             number, now = self._history.number, self.now
         if now.settled:
             return
